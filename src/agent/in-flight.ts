@@ -7,7 +7,7 @@ import type { EventBody } from "../protocol/event.ts";
 import type { AgentId, CallId, LeaseId, StepId } from "../protocol/ids.ts";
 import type { StopSignal } from "../protocol/stop.ts";
 
-/** A subagent that was started, or went on, in the phase. */
+/** A subagent that was started, or continued, in the phase. */
 export interface InFlightChild {
   readonly childId: AgentId;
   /** Null: it works on a subtask. */
@@ -161,7 +161,7 @@ export class InFlightWork {
     );
   }
 
-  /** The subagent that a call had started, or let go on, as its `nth`. */
+  /** The subagent that a call had started, or let continue, as its `nth`. */
   takeChild(callId: CallId | null, nth: number): AgentId | undefined {
     const known = this.#children.find((child) => child.callId === callId && child.nth === nth);
     this.#children = this.#children.filter((child) => child !== known);

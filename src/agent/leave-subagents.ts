@@ -5,7 +5,7 @@ import type { AgentRuntime } from "./agent-runtime.ts";
 import { backgroundOf, pausedChildrenOf, type AgentState } from "./agent-state.ts";
 import { transition } from "./transition.ts";
 
-/** Ends the subagents that are paused and whose calls nobody will go on with (T2). */
+/** Ends the subagents that are paused and whose calls will not be continued (T2). */
 export async function dismissChildren(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { subagents } = agent.run;
   const children = pausedChildrenOf(state);

@@ -51,7 +51,7 @@ export class Mailbox {
     return new Promise((answer) => this.#post({ message: { text, from: undefined, by }, answer }));
   }
 
-  /** Takes in the result of a subagent in the background. An agent that rests is told when it goes on. */
+  /** Takes in the result of a subagent in the background. An agent that has settled gets it when it continues. */
   report(from: AgentId, text: string): void {
     if (this.#rested === undefined)
       this.#post({ message: { text, from }, answer: () => undefined });
@@ -118,7 +118,7 @@ export class Mailbox {
     this.#unread = [];
   }
 
-  /** The agent goes on. */
+  /** The agent continues. */
   reopen(): void {
     this.#rested = undefined;
   }

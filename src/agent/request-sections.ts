@@ -40,7 +40,7 @@ export interface RequestSection<in Context = unknown> {
 }
 
 /**
- * Gives what a section says now; undefined, or a text with nothing in it: it is left out. May be asynchronous; should heed
+ * Gives what a section says now; undefined, or a text with nothing in it: it is left out. May be asynchronous; should obey
  * `context.signal`. If it throws, gives anything else or takes longer than `hookTimeoutMs`, its agent fails with `section_failed`.
  */
 export type SectionText<Context = unknown> = (

@@ -27,7 +27,7 @@ export function restSign(status: RestStatus): Sign {
   return RESTS[status];
 }
 
-/** The sign for something that goes on; it turns with time. */
+/** The sign for work under way; it turns with time. */
 export function spinner(nowMs: number): string {
   return SPINNER[Math.floor(nowMs / SPINNER_FRAME_MS) % SPINNER.length] ?? "·";
 }
@@ -73,7 +73,7 @@ export function activityStyle(activity: Activity): Style {
   }
 }
 
-/** Nothing goes on in it but waiting for an answer. */
+/** All that is under way in it is the wait for an answer. */
 function onlyAsks(calls: readonly OpenCall[]): boolean {
   return calls.every(({ kind }) => kind === "question");
 }

@@ -35,7 +35,7 @@ export type Activity =
   | { readonly kind: "thinking" }
   | { readonly kind: "retrying"; readonly attempt: number; readonly errorCode: string }
   | { readonly kind: "calling"; readonly calls: readonly OpenCall[] }
-  /** At rest, until somebody resumes the run. */
+  /** Settled, until the run is resumed. */
   | { readonly kind: "paused"; readonly reason: StopReason; readonly durationMs: number }
   | {
       readonly kind: "ended";
@@ -48,7 +48,7 @@ export type Activity =
 export interface OpenCall {
   readonly callId: CallId | null;
   readonly toolName: string;
-  /** `question`: it has not begun; somebody has to answer first. */
+  /** `question`: it has not begun; a question must be answered first. */
   readonly kind: "tool" | "delegation" | "question";
 }
 

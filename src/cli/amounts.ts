@@ -10,7 +10,7 @@ const A_DOLLAR_USD = 0.99995;
 export interface Cost {
   readonly totalTokens: number;
   readonly costMicroUsd: number;
-  /** Calls whose price nobody knows. */
+  /** Calls whose price is unknown. */
   readonly unpricedCalls: number;
 }
 

@@ -11,7 +11,7 @@ export type TreeRow =
       readonly agent: AgentView;
       readonly hidden: number;
     }
-  | { readonly kind: "group"; readonly branch: string; readonly group: RestingGroup }
+  | { readonly kind: "group"; readonly branch: string; readonly group: SettledGroup }
   | {
       readonly kind: "rest";
       readonly branch: string;
@@ -21,7 +21,7 @@ export type TreeRow =
     };
 
 /** Siblings of one role that came to rest alike. */
-interface RestingGroup {
+interface SettledGroup {
   readonly role: string;
   readonly status: RestStatus;
   /** The siblings, without those below them. */
@@ -74,19 +74,19 @@ function countIf(agent: AgentView, isCounted: (agent: AgentView) => boolean): nu
 interface Fold {
   /** An ended agent stands for all below it. */
   readonly hidesBelowEnded: boolean;
-  /** Siblings at rest, of one role and status, share a line. */
-  readonly mergesResting: boolean;
+  /** Settled siblings of one role and status share a line. */
+  readonly mergesSettled: boolean;
   /** Agents that get no line. */
-  readonly drops: "none" | "ended" | "resting";
+  readonly drops: "none" | "ended" | "settled";
 }
 
 const FOLDS: readonly Fold[] = [
-  { hidesBelowEnded: false, mergesResting: false, drops: "none" },
-  { hidesBelowEnded: true, mergesResting: false, drops: "none" },
-  { hidesBelowEnded: true, mergesResting: true, drops: "none" },
+  { hidesBelowEnded: false, mergesSettled: false, drops: "none" },
+  { hidesBelowEnded: true, mergesSettled: false, drops: "none" },
+  { hidesBelowEnded: true, mergesSettled: true, drops: "none" },
 ];
-const RUNNING_ONLY: Fold = { hidesBelowEnded: true, mergesResting: false, drops: "resting" };
-const PAUSED_ONLY: Fold = { hidesBelowEnded: true, mergesResting: false, drops: "ended" };
+const RUNNING_ONLY: Fold = { hidesBelowEnded: true, mergesSettled: false, drops: "settled" };
+const PAUSED_ONLY: Fold = { hidesBelowEnded: true, mergesSettled: false, drops: "ended" };
 
 interface Place {
   readonly agent: AgentView;
@@ -122,11 +122,11 @@ function upTo(count: number, rows: Iterable<TreeRow>): readonly TreeRow[] {
   return taken;
 }
 
-type Twig = { readonly agent: AgentView } | { readonly group: RestingGroup };
+type Twig = { readonly agent: AgentView } | { readonly group: SettledGroup };
 
 function twigsOf(children: readonly AgentView[], fold: Fold): readonly Twig[] {
   const kept = children.filter((child) => !isDropped(child, fold));
-  if (!fold.mergesResting) return kept.map((agent) => ({ agent }));
+  if (!fold.mergesSettled) return kept.map((agent) => ({ agent }));
   const alike = Map.groupBy(kept, likenessOf);
   return [...alike.values()].flatMap((agents): readonly Twig[] => {
     const [first] = agents;
@@ -141,7 +141,7 @@ function twigsOf(children: readonly AgentView[], fold: Fold): readonly Twig[] {
 function isDropped(agent: AgentView, { drops }: Fold): boolean {
   const rest = restOf(agent);
   if (rest === undefined || drops === "none") return false;
-  return drops === "resting" || rest !== "paused";
+  return drops === "settled" || rest !== "paused";
 }
 
 const RUNNING = "";
@@ -151,7 +151,7 @@ function likenessOf(agent: AgentView): string {
   return rest === undefined ? RUNNING : `${rest} ${agent.role}`;
 }
 
-function groupOf(role: string, status: RestStatus, agents: readonly AgentView[]): RestingGroup {
+function groupOf(role: string, status: RestStatus, agents: readonly AgentView[]): SettledGroup {
   const all = agents.reduce((sum, agent) => sum + countAgents(agent), 0);
   return {
     role,

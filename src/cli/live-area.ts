@@ -4,7 +4,7 @@
 //
 // 1. However the program ends, by itself, by an uncaught error or by a signal, the cursor is shown
 //    again.
-// 2. It takes no signal away from the program: who handles a signal still decides; if nobody does,
+// 2. It takes no signal away from the program: a handler of the program still decides; without one,
 //    the process ends by it.
 
 import { displayWidth } from "./terminal-text.ts";

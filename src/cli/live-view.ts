@@ -1,10 +1,10 @@
-// LiveView: the trees of the runs that go on, drawn over and over at the end of a terminal.
+// LiveView: the trees of running runs, drawn over and over at the end of a terminal.
 // Owns the views of these runs, the frame timer and the live area. Talks to one stream.
 //
 // 1. It draws at most ten frames a second, however many events come; an event costs microseconds.
-// 2. When no run goes on it holds nothing: no timer, no listener, no hidden cursor. A run that is
-//    paused does not go on: when it is resumed, its tree grows anew.
-// 3. A stream that breaks silences the view and harms nobody.
+// 2. When no run is running it holds nothing: no timer, no listener, no hidden cursor. A run that is
+//    paused is not running: when it is resumed, its tree grows anew.
+// 3. A stream that breaks silences the view and harms nothing else.
 
 import type { Clock, EspalierEvent, EventSink, RunId } from "../index.ts";
 import { LiveArea, type TerminalStream } from "./live-area.ts";
@@ -15,7 +15,7 @@ const FRAME_MS = 100;
 const USUAL_COLUMNS = 80;
 const USUAL_ROWS = 24;
 
-/** A run that goes on, and what its time is: that of its last event, carried on by the monotonic clock since that came. */
+/** A running run, and what its time is: that of its last event, carried on by the monotonic clock since that came. */
 interface Shown {
   readonly view: RunView;
   readonly atMs: number;
@@ -67,7 +67,7 @@ export class LiveView implements EventSink {
         this.#draw();
         this.#schedule();
       } catch {
-        // Nobody above a timer catches: what a stream throws must not end the program (3.).
+        // Nothing above a timer catches: what a stream throws must not end the program (3.).
         this.#onBroken();
       }
     });

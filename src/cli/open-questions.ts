@@ -1,4 +1,4 @@
-// A question that somebody has to answer before a run can go on, as it is shown. Pure.
+// A question that must be answered before a run can continue, as it is shown. Pure.
 
 import type { AgentId, RunResult } from "../index.ts";
 import { fit, oneLine } from "./terminal-text.ts";

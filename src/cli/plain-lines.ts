@@ -133,7 +133,7 @@ function budgetText(event: EspalierEvent<"budget.threshold_reached" | "budget.gr
     : `has spent ${Math.round(event.threshold * PERCENT)} % of its ${event.axis} budget`;
 }
 
-/** What came from inside the run is told where it happened. */
+/** A signal from inside the run is shown where it arose. */
 function deliveredText({
   origin,
   characters,

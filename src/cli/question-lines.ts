@@ -1,4 +1,4 @@
-// What somebody has to answer before a run can go on: the block that says so. Pure.
+// The block of lines with the questions that must be answered before a run can continue. Pure.
 
 import { QUESTION } from "./activity-text.ts";
 import { durationText } from "./amounts.ts";

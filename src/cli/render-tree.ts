@@ -35,7 +35,7 @@ export interface RenderOptions {
 }
 
 /**
- * A run as it stands: what somebody has to answer, its tree, and below it what goes on and what is
+ * A run as it is now: its open questions, its tree, and below it what is under way and what is
  * left of the budget.
  */
 export function renderRun(view: RunView, options: RenderOptions): readonly string[] {
@@ -190,8 +190,8 @@ function statusItems(view: RunView, nowMs: number): readonly Cell[] {
   const running = root === undefined ? 0 : countRunning(root);
   const paused = root === undefined ? 0 : countPaused(root);
   const live = end === undefined ? [`${running} running`] : [];
-  const resting = paused === 0 ? [] : [`${paused} paused`];
-  const counts = [numberOf(agents, "agent"), ...live, ...resting].join(", ");
+  const pausedCount = paused === 0 ? [] : [`${paused} paused`];
+  const counts = [numberOf(agents, "agent"), ...live, ...pausedCount].join(", ");
   const refused: readonly Cell[] =
     refusals === 0 ? [] : [{ text: `${numberOf(refusals, "spawn")} refused`, style: "yellow" }];
   return [stateOf(view, nowMs), { text: counts }, ...refused];

@@ -140,12 +140,12 @@ function closingLines(result: RunResult, width: number, paint: Paint): readonly 
   return [
     // What says what to do, or is copied, is never cut.
     paint(style, `${icon} ${status} in ${durationText(durationMs)}${stood}${why}`),
-    ...goOnLines(result, paint),
+    ...continuationLines(result, paint),
     fit(`${shape}, ${refusalText(refusalsByCode)}`, width),
   ];
 }
 
-/** Never cut: a link that is cut leads nowhere. */
+/** Never cut: half a link is no link. */
 function traceLines({ status, traceId }: RunResult, jaegerUrl: string | undefined): string[] {
   const lines = [`Trace id ${traceId}`];
   if (jaegerUrl === undefined) return lines;
@@ -155,7 +155,7 @@ function traceLines({ status, traceId }: RunResult, jaegerUrl: string | undefine
 }
 
 /** What to do with a run that is paused. */
-function goOnLines({ status, questions }: RunResult, paint: Paint): readonly string[] {
+function continuationLines({ status, questions }: RunResult, paint: Paint): readonly string[] {
   if (status !== "paused") return [];
   const count = questions.length;
   const call = `orchestrator.resume(result.pausedRun${count === 0 ? "" : ", answers"})`;

@@ -1,4 +1,4 @@
-// The tree of agents that a result tells of, as the views draw it. Pure.
+// The tree of agents of a result, as the views draw it. Pure.
 
 import type { AgentId, RunResult, SpawnRefusalCode } from "../index.ts";
 import type { Activity, AgentView } from "./agent-view.ts";

@@ -33,13 +33,13 @@ export interface RunView {
   readonly refusals: number;
   /** Undefined until its agent has started. */
   readonly root: AgentView | undefined;
-  /** What somebody has to answer, in the order in which it was asked. */
+  /** Open questions, in the order in which they were asked. */
   readonly questions: readonly OpenQuestion[];
   /** For how long its clock stood still, because all that was left was waiting for an answer. */
   readonly stoodMs: number;
   /** Since when it stands still now, if it does. */
   readonly standsSinceMs: number | undefined;
-  /** How it came to rest; undefined while it goes on. */
+  /** How it settled; undefined while it runs. */
   readonly end: RunEnd | undefined;
 }
 
@@ -53,7 +53,7 @@ type Amounts = Readonly<Record<string, number>>;
 const MICRO_USD_PER_USD = 1_000_000;
 
 /**
- * The view after one more event; undefined before the run's first. Events that nobody sees here,
+ * The view after one more event; undefined before the run's first. Events that are not shown here,
  * also unknown ones, change nothing.
  */
 export function nextRunView(view: RunView | undefined, event: EspalierEvent): RunView | undefined {

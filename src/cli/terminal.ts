@@ -21,7 +21,7 @@ export interface TerminalViewOptions {
   readonly lastFrame?: "keep" | "erase";
 }
 
-/** Shows runs while they go on. Hand it to the orchestrator as a sink. */
+/** Shows runs while they run. Hand it to the orchestrator as a sink. */
 export interface TerminalView extends EventSink {
   /** True if it draws trees, in colour; false if it writes plain lines. */
   readonly isLive: boolean;
@@ -50,7 +50,7 @@ function wantsLiveTree(
   return stream.isTTY === true && !isSet("NO_COLOR") && !isSet("CI") && env["TERM"] !== "dumb";
 }
 
-// Not the clock that runs live by: a view that is never told of an end must not keep the process
+// Not the clock of the runs: a view that never gets the end of a run must not keep the process
 // alive.
 const machineClock: Clock = {
   // oxlint-disable-next-line no-restricted-properties -- an adapter to the machine

@@ -20,7 +20,7 @@ const DEFAULT_GRACE_MS = 5_000;
 
 /**
  * Calls one hook and waits for it, within bounds. Rejects with `hook_failed` or `hook_timeout`, never later than the bounds say; what
- * comes after that goes nowhere.
+ * comes after that is dropped.
  */
 export async function callHook<Context extends HookSelf>(
   place: HookPlace,

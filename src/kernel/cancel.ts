@@ -87,7 +87,7 @@ export function linkedController(parent: AbortSignal): {
   return { controller, unlink: () => undefined };
 }
 
-/** How bounded work ended. `abandoned`: its signal was aborted and it did not end within the grace period; its late result goes nowhere. */
+/** How bounded work ended. `abandoned`: its signal was aborted and it did not end within the grace period; its late result is dropped. */
 export type BoundedOutcome<T> =
   | { readonly type: "returned"; readonly value: T }
   | { readonly type: "threw"; readonly error: unknown }

@@ -1,6 +1,6 @@
 // The SDK's transport over streamable HTTP, with what it leaves open. Owns one stream for each request under way.
 // 1. A request whose stream ends without an answer gets one: an error that says so. The SDK leaves it pending until its time is up.
-// 2. A request that is cancelled gives up its stream, and the server is told.
+// 2. A request that is cancelled gives up its stream and notifies the server.
 // 3. After `close()` no timer is left.
 
 import {

@@ -76,7 +76,7 @@ export class McpConnection {
 
   async #close(): Promise<void> {
     this.#closing.abort();
-    // A session that is being opened heeds the signal, and ends what it had begun before it gives up.
+    // A session that is being opened obeys the signal, and ends what it had begun before it gives up.
     await this.#opening?.catch(() => undefined);
     await Promise.all([...this.#sessions].map((session) => session.close()));
   }

@@ -1,4 +1,4 @@
-// What goes wrong between us and a server, sorted by what it means: may the call be sent again, and what is the model told?
+// What goes wrong between us and a server, sorted by what it means: may the call be sent again, and what does the model read?
 
 /**
  * What a failure means. `answered`: the server said no. `invalid`: it answered, and the answer cannot be used. `not_taken`: the server
@@ -19,7 +19,7 @@ export type McpFaultKind =
 export class McpFault extends Error {
   override readonly name = "McpFault";
   readonly kind: McpFaultKind;
-  /** What the server itself had to say. For people, not for models: nobody knows what is in it. */
+  /** What the server itself had to say. For people, not for models: its content is not trusted. */
   readonly detail: string | undefined;
 
   constructor(kind: McpFaultKind, message: string, cause?: unknown, detail?: string) {

@@ -54,7 +54,7 @@ export interface McpStdio {
   readonly env?: Readonly<Record<string, string>>;
   /** Where it runs. Default: where we run. */
   readonly cwd?: string;
-  /** Gets what the server writes to its standard error. Must not throw. Default: nobody reads it. */
+  /** Gets what the server writes to its standard error. Must not throw. Default: it is dropped. */
   readonly onStderr?: (text: string) => void;
 }
 
@@ -197,7 +197,7 @@ function duration(field: string, given: number | undefined, defaultMs: number): 
   return value;
 }
 
-/** A copy, so that later changes to the caller's object go nowhere. */
+/** A copy, so that later changes to the caller's object have no effect. */
 function transportOf(given: McpTransport): McpTransport {
   const field = "connectMcp.transport";
   // eslint-disable-next-line typescript/no-unnecessary-condition -- Users without types hand us anything.

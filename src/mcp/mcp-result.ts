@@ -45,14 +45,14 @@ function readPart(part: Part): ReadPart {
     case "image":
     case "audio": {
       const { type, data } = part;
-      return kept({ type, mediaType: part.mimeType, data });
+      return withAttachment({ type, mediaType: part.mimeType, data });
     }
     case "resource":
       return readResource(part.resource);
     case "resource_link": {
       const { uri, name, description } = part;
       const { mimeType: mediaType = UNKNOWN } = part;
-      const link = kept({ type: kindOf(mediaType), mediaType, name, uri });
+      const link = withAttachment({ type: kindOf(mediaType), mediaType, name, uri });
       return description === undefined ? link : { ...link, text: `${link.text} ${description}` };
     }
   }
@@ -63,15 +63,15 @@ function readResource(resource: Resource): ReadPart {
   const { uri } = resource;
   if ("text" in resource) {
     const { mimeType: mediaType = "text/plain" } = resource;
-    const part = kept({ type: kindOf(mediaType), mediaType, uri, text: resource.text });
+    const part = withAttachment({ type: kindOf(mediaType), mediaType, uri, text: resource.text });
     return { ...part, text: `${part.text}\n${resource.text}` };
   }
   const { mimeType: mediaType = UNKNOWN } = resource;
-  return kept({ type: kindOf(mediaType), mediaType, uri, data: resource.blob });
+  return withAttachment({ type: kindOf(mediaType), mediaType, uri, data: resource.blob });
 }
 
-/** An attachment, and the line that tells the model of it: the same as for tools of our own. One that cannot be read costs no other. */
-function kept(given: Attachment): ReadPart {
+/** An attachment, and the line that names it to the model: the same as for tools of our own. One that cannot be read costs no other. */
+function withAttachment(given: Attachment): ReadPart {
   const { data } = given;
   const parsed = AttachmentSchema.safeParse({
     ...given,

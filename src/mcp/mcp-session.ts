@@ -131,7 +131,7 @@ export class McpSession {
     );
   }
 
-  /** Calls a tool. Throws a fault; if `signal` is aborted the server is told and the fault is `cancelled`, at once. */
+  /** Calls a tool. Throws a fault; if `signal` is aborted the server is notified and the fault is `cancelled`, at once. */
   async callTool(call: McpCall, signal: AbortSignal): Promise<CallToolResult> {
     const { tool, arguments: given, trace } = call;
     if (this.#isClosed) throw new McpFault("not_taken", "the connection is closed");
@@ -260,7 +260,7 @@ export class McpSession {
   }
 }
 
-/** What a listener throws is said once: nobody waits for it. */
+/** What a listener throws is warned of once: it has no other way out. */
 function tellOfChange(onToolsChanged: () => void): void {
   try {
     onToolsChanged();

@@ -43,7 +43,7 @@ export function mcpToolset(
   const names = new Map<string, string>();
   for (const tool of listed.tools) {
     const face = faceOf(tool);
-    if (!isWanted(settings, face)) continue;
+    if (!isSelected(settings, face)) continue;
     const name = nameFor(settings, tool.name);
     const other = names.get(name);
     if (other !== undefined) throw collision(settings, name, [other, tool.name]);
@@ -64,10 +64,10 @@ export function mcpToolset(
 }
 
 /** What `filter` says. Anything else than yes or no would quietly take the tool, or leave it out. */
-function isWanted({ filter }: McpSettings, face: McpTool): boolean {
+function isSelected({ filter }: McpSettings, face: McpTool): boolean {
   const answer: unknown = filter(face);
   if (typeof answer === "boolean") return answer;
-  // A promise that nobody asked for must not be rejected without an owner.
+  // A rejection of a promise that should not be here must not go unhandled.
   if (isPromiseLike(answer)) Promise.resolve(answer).catch(() => undefined);
   const field = `the answer of connectMcp.filter about ${JSON.stringify(face.name)}`;
   throw misdefinition(field, "true or false", answer, "Say which, at once.");

@@ -1,7 +1,7 @@
 // The SDK's transport over standard input and output, with what it leaves open. Owns the child process and the end of what it wrote to
 // its standard error.
-// 1. When `close()` resolves the child has ended, unless the system does not let it: it is asked by the end of its input, then told by
-//    SIGTERM after 2 s, then killed after 4 s.
+// 1. When `close()` resolves the child has ended, unless the system does not let it: its input is ended, then it gets
+//    SIGTERM after 2 s and SIGKILL after 4 s.
 // 2. After that none of its pipes keeps this process alive, also if a process of its own holds them open.
 // 3. A child that ends is noticed, also if a process of its own holds its pipes open: the SDK waits for the pipes.
 
@@ -15,7 +15,7 @@ import { messageOf } from "../kernel/error.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import type { McpStdio } from "./mcp-options.ts";
 
-/** How long a child has that was told to end. */
+/** How long a child has after SIGTERM. */
 const TERMINATION_MS = 1_000;
 /** How long a killed child is waited for. */
 const REAP_MS = 2_000;
@@ -44,7 +44,7 @@ export class StdioTransport extends StdioClientTransport {
     this.stderr?.on("data", (chunk: Uint8Array) => {
       const text = decoder.decode(chunk, { stream: true });
       this.#errorText = (this.#errorText + text).slice(-KEPT_CHARACTERS);
-      if (onStderr !== undefined) tell(onStderr, text);
+      if (onStderr !== undefined) passOn(onStderr, text);
     });
   }
 
@@ -63,13 +63,13 @@ export class StdioTransport extends StdioClientTransport {
 
   override async start(): Promise<void> {
     const started = super.start();
-    // The SDK keeps the child to itself. Without it we could only send signals to a number that may be somebody else's by now.
+    // The SDK keeps the child to itself. Without it we could only send signals to a process id that may be reused by now.
     const child: unknown = Reflect.get(this, "_process");
     if (child instanceof ChildProcess) this.#watch(child);
     await started;
   }
 
-  /** Tells the child to end instead of asking: for one that never came to anything. It has a second. */
+  /** Sends SIGTERM at once: for a child that never worked. It has a second. */
   terminate(): void {
     const child = this.#child;
     if (child?.pid === undefined || hasEnded(child)) return;
@@ -117,7 +117,7 @@ export class StdioTransport extends StdioClientTransport {
 }
 
 /** What a listener throws must not end the process: it is called from a stream. */
-function tell(onStderr: (text: string) => void, text: string): void {
+function passOn(onStderr: (text: string) => void, text: string): void {
   try {
     onStderr(text);
   } catch (cause) {

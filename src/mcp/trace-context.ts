@@ -8,8 +8,8 @@ import { ownBaggage } from "../telemetry/spans/run-baggage.ts";
 const FIELDS = ["traceparent", "tracestate", "baggage"] as const;
 
 /**
- * The current trace in W3C form, for a server to go on with it; empty if nobody traces. Of its baggage only what we put into it where
- * that is wanted: the rest is nobody else's business. Never throws: a propagator that does is complained of once, and nothing is sent.
+ * The current trace in W3C form, for a server to continue it; empty without tracing. Of its baggage only what we put into it where
+ * that is switched on: the rest is private to the application. Never throws: a propagator that does causes one warning, and nothing is sent.
  */
 export function currentTrace(): Readonly<Record<string, string>> {
   try {
@@ -17,7 +17,7 @@ export function currentTrace(): Readonly<Record<string, string>> {
   } catch (cause) {
     warnOnce(
       propagation,
-      `Expected the propagator of OpenTelemetry to write a trace, got an error (${messageOf(cause)}). MCP servers are not told of it; tools are not affected.`,
+      `Expected the propagator of OpenTelemetry to write a trace, got an error (${messageOf(cause)}). MCP servers get no trace context; tools are not affected.`,
     );
     return {};
   }

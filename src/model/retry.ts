@@ -103,7 +103,7 @@ export async function generateWithRetries(
 
 const NO_ATTEMPTS: AttemptLog = { attempts: 0, lostOutputTokens: 0, brokenAttempts: 0 };
 
-/** The text of one attempt as it arrives, which is measured: what comes after the attempt has ended goes nowhere. */
+/** The text of one attempt as it arrives, which is measured: what comes after the attempt has ended is dropped. */
 class HeardText {
   readonly #onText: (piece: string) => void;
   #bytes = 0;

@@ -23,8 +23,8 @@ export interface Budget {
   readonly toolCalls?: number;
   /**
    * Milliseconds from the start of the agent, its children included, by the monotonic clock. Stands still while the run is paused, and
-   * while a question waits for an answer and nothing else goes on below the agent, also if an `approver` in this process is asked. At the
-   * limit signals are aborted; a tool that ignores its own is left behind after the `graceMs` of the orchestrator, and goes on running.
+   * while a question waits for an answer and nothing else continues below the agent, also if an `approver` in this process is asked. At the
+   * limit signals are aborted; a tool that ignores its own is left behind after the `graceMs` of the orchestrator, and continues running.
    */
   readonly wallTimeMs?: number;
 }

@@ -9,7 +9,7 @@ import { defineAgent, type AgentDefinition } from "../agent/define-agent.ts";
 import { firstPart } from "./field-path.ts";
 import { roleText, type RoleText } from "./role-text.ts";
 import { CODE_FIELDS, DATA_FIELDS, FILE_FIELDS } from "./role-fields.ts";
-import { complaintsAbout, type Complain } from "./role-file-error.ts";
+import { errorsIn, type FileErrorAt } from "./role-file-error.ts";
 import { listed, type RoleFileSettings } from "./role-file-options.ts";
 
 /** A role, and where it got its name. */
@@ -29,8 +29,8 @@ export interface RoleFile {
 
 /** Reads one text. Throws `invalid_role_file`, or what `defineAgent` says of what code has added. */
 export function roleOf(file: RoleFile, settings: RoleFileSettings): RoleInFile {
-  const complain = complaintsAbout(file.file);
-  const text = roleText(file.text, complain);
+  const errorAt = errorsIn(file.file);
+  const text = roleText(file.text, errorAt);
   const name = text.values.get("name") ?? file.defaultName;
   const owner = typeof name === "string" && name !== "" ? name : "agent";
   const extension = settings.extensions.get(owner) ?? {};
@@ -39,7 +39,7 @@ export function roleOf(file: RoleFile, settings: RoleFileSettings): RoleInFile {
     const whole = together({ ...said, name, instructions: text.body }, extension);
     return { role: defineAgent(definitionOf(owner, whole)), nameLine: text.lineOf(".name") };
   } catch (cause) {
-    throw relocated(cause, { text, owner, extension, complain });
+    throw relocated(cause, { text, owner, extension, errorAt });
   }
 }
 
@@ -140,16 +140,16 @@ interface Origin {
   readonly text: RoleText;
   readonly owner: string;
   readonly extension: Readonly<Record<string, unknown>>;
-  readonly complain: Complain;
+  readonly errorAt: FileErrorAt;
 }
 
 /** The error that names the line of the field, or the same error if it is about something that code has said. */
-function relocated(cause: unknown, { text, owner, extension, complain }: Origin): unknown {
+function relocated(cause: unknown, { text, owner, extension, errorAt }: Origin): unknown {
   if (!EspalierError.is(cause)) return cause;
   const { field } = cause.data;
   const path = typeof field === "string" ? pathIn(field, owner) : "";
   if (isFromCode(path, text.values, extension)) return cause;
-  return complain(text.lineOf(path), cause.message, cause);
+  return errorAt(text.lineOf(path), cause.message, cause);
 }
 
 /** `researcher.budget.steps` is `.budget.steps`. As long as a name is not known to be one, fields begin with `agent`. */

@@ -17,7 +17,7 @@ import {
 
 import { shown } from "../kernel/check.ts";
 import { asSentence } from "../kernel/sentence.ts";
-import type { Complain } from "./role-file-error.ts";
+import type { FileErrorAt } from "./role-file-error.ts";
 
 /** A value and its line. Its parts are called `.key` or `[0]`, as in paths. */
 export interface Located {
@@ -32,17 +32,17 @@ const NO_PARTS: ReadonlyMap<string, Located> = new Map();
 const STANDARD_TAGS = "tag:yaml.org,2002:";
 
 /**
- * Reads front matter without its fences, whose first line is the second of the file. Throws what `complain` makes of the first thing that
+ * Reads front matter without its fences, whose first line is the second of the file. Throws what `errorAt` makes of the first thing that
  * is wrong. What it gives has the first line of the file.
  */
-export function plainYaml(source: string, complain: Complain): Located {
+export function plainYaml(source: string, errorAt: FileErrorAt): Located {
   if (source.length > MAX_CHARACTERS) {
     const message = `Expected at most ${MAX_CHARACTERS} characters of front matter, got ${source.length}. What the agent is told goes below it.`;
-    throw complain(1, message);
+    throw errorAt(1, message);
   }
   const counter = new LineCounter();
   const lineAt = (offset: number): number => Math.max(counter.linePos(offset).line, 1) + 1;
-  checkLevels(source, (line, message) => complain(line + 1, message));
+  checkLevels(source, (line, message) => errorAt(line + 1, message));
   const document = parseDocument(source, {
     version: "1.2",
     lineCounter: counter,
@@ -50,18 +50,18 @@ export function plainYaml(source: string, complain: Complain): Located {
     stringKeys: true,
   });
   const [fault] = document.errors;
-  if (fault !== undefined) throw complain(lineAt(fault.pos[0]), faultText(fault));
-  if (document.directives.docStart === true) throw complain(2, FAULT_TEXTS.MULTIPLE_DOCS);
+  if (fault !== undefined) throw errorAt(lineAt(fault.pos[0]), faultText(fault));
+  if (document.directives.docStart === true) throw errorAt(2, FAULT_TEXTS.MULTIPLE_DOCS);
   const { contents } = document;
   if (contents === null) return { line: 1, value: {}, parts: NO_PARTS };
-  const reading = { lineAt, complain };
+  const reading = { lineAt, errorAt };
   const root = readNode(contents, { path: "", line: lineAt(contents.range[0]) }, reading);
   const [warning] = document.warnings;
-  if (warning !== undefined) throw complain(lineAt(warning.pos[0]), faultText(warning));
+  if (warning !== undefined) throw errorAt(lineAt(warning.pos[0]), faultText(warning));
   if (isMap(contents)) return { ...root, line: 1 };
   const got = isSeq(contents) ? "a list" : shown(root.value);
   const message = `Expected keys with values, got ${got}. Write lines such as model: fast.`;
-  throw complain(root.line, message);
+  throw errorAt(root.line, message);
 }
 
 /** What is said of errors of which the parser's own text says too little. */
@@ -81,7 +81,7 @@ function faultText({ code, message }: YAMLError): string {
 }
 
 /** Looks at the nesting by itself, without recursion. */
-function checkLevels(source: string, complain: Complain): void {
+function checkLevels(source: string, errorAt: FileErrorAt): void {
   const counter = new LineCounter();
   const open: { readonly token: CST.Token; readonly level: number }[] = [];
   for (const token of new Parser(counter.addNewLine).parse(source)) open.push({ token, level: 0 });
@@ -89,7 +89,7 @@ function checkLevels(source: string, complain: Complain): void {
     const { token, level } = next;
     if (level > MAX_LEVELS) {
       const message = `Expected at most ${MAX_LEVELS} levels of nesting, got more. No field of a role needs them.`;
-      throw complain(counter.linePos(token.offset).line, message);
+      throw errorAt(counter.linePos(token.offset).line, message);
     }
     for (const part of partsOf(token)) open.push({ token: part, level: level + 1 });
   }
@@ -109,12 +109,12 @@ interface Place {
 
 interface Reading {
   readonly lineAt: (offset: number) => number;
-  readonly complain: Complain;
+  readonly errorAt: FileErrorAt;
 }
 
 function readNode(node: ParsedNode | null, place: Place, reading: Reading): Located {
   const { line, path } = place;
-  checkPlain(node, line, reading.complain);
+  checkPlain(node, line, reading.errorAt);
   if (isMap(node)) return readMap(node.items, place, reading);
   if (isSeq(node)) {
     const items = node.items.map((item, index): [string, Located] => {
@@ -126,7 +126,7 @@ function readNode(node: ParsedNode | null, place: Place, reading: Reading): Loca
   if (isScalar(node) && node.value !== null) return { line, value: node.value, parts: NO_PARTS };
   const field = path === "" ? "the front matter" : path;
   const message = `Expected ${field} to have a value, got none. Give it one, or leave it out.`;
-  throw reading.complain(line, message);
+  throw reading.errorAt(line, message);
 }
 
 function readMap(
@@ -136,7 +136,7 @@ function readMap(
 ): Located {
   const parts = pairs.map(({ key, value }): [string, Located] => {
     const at = lineOfNode(key, line, reading);
-    checkPlain(key, at, reading.complain);
+    checkPlain(key, at, reading.errorAt);
     const name = String(isScalar(key) ? key.value : key);
     const place = { path: path === "" ? name : `${path}.${name}`, line: at };
     return [`.${name}`, readNode(value, place, reading)];
@@ -150,11 +150,11 @@ function lineOfNode(node: ParsedNode, otherwise: number, { lineAt }: Reading): n
 }
 
 /** Refuses what stands for something else: references, and texts that a tag would make into other values. */
-function checkPlain(node: ParsedNode | null, line: number, complain: Complain): void {
+function checkPlain(node: ParsedNode | null, line: number, errorAt: FileErrorAt): void {
   if (node === null) return;
   const mark = markOf(node);
   if (mark === undefined) return;
-  throw complain(line, `Expected plain values, got ${mark}. Write the value out, without it.`);
+  throw errorAt(line, `Expected plain values, got ${mark}. Write the value out, without it.`);
 }
 
 function markOf(node: ParsedNode): string | undefined {

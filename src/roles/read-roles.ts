@@ -11,7 +11,7 @@ import { EspalierError, messageOf } from "../kernel/error.ts";
 import type { AgentRole, ContextOf } from "../agent/agent-role.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
 import { roleOf, type RoleInFile } from "./parse-role.ts";
-import { complaintsAbout, type Complain } from "./role-file-error.ts";
+import { errorsIn, type FileErrorAt } from "./role-file-error.ts";
 import {
   checkExtensions,
   OPTION_FIELDS,
@@ -61,7 +61,7 @@ export async function readRoles(
     const first = found.get(role.name);
     if (first !== undefined) {
       const message = `Expected a name that no other file has, got "${role.name}", which ${first.file} has. Rename one of them.`;
-      throw complaintsAbout(file)(nameLine, message);
+      throw errorsIn(file)(nameLine, message);
     }
     found.set(role.name, { role, file });
   }
@@ -113,23 +113,23 @@ async function namesIn(
 
 /** The role in a file; undefined if it is a folder or the like. */
 async function readRole(file: string, settings: RoleFileSettings): Promise<RoleInFile | undefined> {
-  const complain = complaintsAbout(file);
-  const bytes = await bytesOf(file, complain);
+  const errorAt = errorsIn(file);
+  const bytes = await bytesOf(file, errorAt);
   if (bytes === undefined) return undefined;
   if (!isUtf8(bytes)) {
     const message = "Expected UTF-8, got something else. Save the file as UTF-8.";
-    throw complain(firstBadLine(bytes), message);
+    throw errorAt(firstBadLine(bytes), message);
   }
   const text = bytes.toString("utf8");
   return roleOf({ text, file, defaultName: basename(file, ENDING) }, settings);
 }
 
-async function bytesOf(file: string, complain: Complain): Promise<Buffer | undefined> {
+async function bytesOf(file: string, errorAt: FileErrorAt): Promise<Buffer | undefined> {
   try {
     return (await stat(file)).isFile() ? await readFile(file) : undefined;
   } catch (cause) {
     const message = `Expected a file that can be read, got an error (${messageOf(cause)}). Mend it, or take it out of the folder.`;
-    throw complain(1, message, cause);
+    throw errorAt(1, message, cause);
   }
 }
 

@@ -1,10 +1,10 @@
 import { EspalierError } from "../kernel/error.ts";
 
 /** Makes the error for a line of one file; `message` says what was expected, what came and what to do. */
-export type Complain = (line: number, message: string, cause?: unknown) => EspalierError;
+export type FileErrorAt = (line: number, message: string, cause?: unknown) => EspalierError;
 
-/** What complains about a file. */
-export function complaintsAbout(file: string): Complain {
+/** Makes the errors of one file. */
+export function errorsIn(file: string): FileErrorAt {
   return (line, message, cause) =>
     new EspalierError({
       code: "invalid_role_file",

@@ -78,10 +78,10 @@ export function checkExtensions(
   { extensions }: RoleFileSettings,
   names: readonly string[],
 ): void {
-  const stray = [...extensions.keys()].find((name) => !names.includes(name));
-  if (stray === undefined) return;
+  const unknown = [...extensions.keys()].find((name) => !names.includes(name));
+  if (unknown === undefined) return;
   const expected = `the name of a role in the files (${listed(names)})`;
-  throw mismatch(`${owner}.extend.${stray}`, expected, stray, "Correct the name.");
+  throw mismatch(`${owner}.extend.${unknown}`, expected, unknown, "Correct the name.");
 }
 
 /** Names, for a message. */

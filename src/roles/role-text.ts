@@ -3,7 +3,7 @@
 import { shown } from "../kernel/check.ts";
 import { firstPart } from "./field-path.ts";
 import { plainYaml, type Located } from "./plain-yaml.ts";
-import type { Complain } from "./role-file-error.ts";
+import type { FileErrorAt } from "./role-file-error.ts";
 
 /** The two parts of a role file. */
 export interface RoleText {
@@ -19,20 +19,20 @@ const FENCE = /^---[ \t]*$/;
 const FENCE_ADVICE = "Put the front matter between two lines of ---.";
 const MAX_SHOWN_CHARACTERS = 60;
 
-/** Takes a text apart. Throws what `complain` makes of the first thing that is wrong. */
-export function roleText(text: string, complain: Complain): RoleText {
+/** Takes a text apart. Throws what `errorAt` makes of the first thing that is wrong. */
+export function roleText(text: string, errorAt: FileErrorAt): RoleText {
   const lines = text.replace(/^\u{FEFF}/u, "").split(/\r?\n/);
   const [first = ""] = lines;
   if (!FENCE.test(first)) {
     const got = shown(first.slice(0, MAX_SHOWN_CHARACTERS));
-    throw complain(1, `Expected the first line to be ---, got ${got}. ${FENCE_ADVICE}`);
+    throw errorAt(1, `Expected the first line to be ---, got ${got}. ${FENCE_ADVICE}`);
   }
   const end = lines.findIndex((line, index) => index > 0 && FENCE.test(line));
   if (end < 0) {
     const message = `Expected a second line of ---, got the end of the file. ${FENCE_ADVICE}`;
-    throw complain(1, message);
+    throw errorAt(1, message);
   }
-  const root = plainYaml(lines.slice(1, end).join("\n"), complain);
+  const root = plainYaml(lines.slice(1, end).join("\n"), errorAt);
   const body = lines
     .slice(end + 1)
     .join("\n")
@@ -40,7 +40,7 @@ export function roleText(text: string, complain: Complain): RoleText {
   if (body === "") {
     const message =
       "Expected a text below the front matter, got none. Write there what the agent is told.";
-    throw complain(end + 1, message);
+    throw errorAt(end + 1, message);
   }
   const values = [...root.parts].map(([part, { value }]) => [part.slice(1), value] as const);
   return { values: new Map(values), body, lineOf: (path) => lineOf(root, path) };

@@ -11,13 +11,13 @@ export interface Holding {
   readonly epoch: number;
   /** Of its owner, or of the last one: who gives a run up twice has merely not heard that it was done. */
   readonly token: string;
-  /** Null: nobody owns it. */
+  /** Null: it has no owner. */
   readonly owner: RunOwner | null;
   /** For how long its owner has given no sign of life. */
   readonly silentMs: number;
 }
 
-/** Who wants a run, and what would be gone for it. */
+/** The process that claims a run, and what it takes for gone. */
 export interface Claimant {
   readonly runId: string;
   /** The machine on which processes can be asked for. */
@@ -29,7 +29,7 @@ export interface Claimant {
 /** Throws `run_alive` if the run has an owner that is not gone. */
 export function checkFree(holding: Holding, claimant: Claimant): void {
   const { owner, silentMs } = holding;
-  // A clock that was set back makes nobody younger than now.
+  // A clock that was set back makes no sign of life younger than now.
   if (owner === null || Math.max(0, silentMs) >= claimant.staleAfterMs) return;
   if (owner.hostname === claimant.hostname && claimant.isProcessGone(owner.processId)) return;
   const { processId } = owner;
@@ -40,27 +40,30 @@ export function checkFree(holding: Holding, claimant: Claimant): void {
   });
 }
 
-/** Throws `run_fenced` unless the run is held by whoever shows this ownership. */
+/** Throws `run_fenced` unless this ownership is the one that holds the run. */
 export function checkHeld(ownership: Ownership, holding: Holding): void {
   if (isLastOwner(ownership, holding) && holding.owner !== null) return;
   throw runFenced(ownership, holding.epoch);
 }
 
-/** Whether nobody has taken the run over since. */
+/** Whether the run was not taken over since. */
 export function isLastOwner({ token, epoch }: Ownership, holding: Holding): boolean {
   return holding.token === token && holding.epoch === epoch;
 }
 
-/** Whether somebody asks for what it has been given already: its token is unique, so it has merely not heard of it. */
+/** Whether a process asks for what it has already: its token is unique, so only the answer was lost. */
 export function hasAlready(holding: Holding, { token }: RunOwner): boolean {
   return holding.owner !== null && holding.token === token;
 }
 
-/** Where a batch belongs: next in line, where records are already (the same ones: D5; or others), or nowhere. */
-export function placeOf(batch: JournalBatch, recordCount: number): "next" | "taken" | "nowhere" {
+/** Where a batch belongs: next in line, where records are already (the same ones: D5; or others), or not at all. */
+export function positionOf(
+  batch: JournalBatch,
+  recordCount: number,
+): "next" | "taken" | "misplaced" {
   if (batch.firstNumber === recordCount + 1) return "next";
   const lastNumber = batch.firstNumber + batch.records.length - 1;
-  return lastNumber <= recordCount ? "taken" : "nowhere";
+  return lastNumber <= recordCount ? "taken" : "misplaced";
 }
 
 /** Whether a process of this machine has ended. Of what cannot be asked for, it is not said. */

@@ -9,7 +9,7 @@ import {
   hasAlready,
   isLastOwner,
   isProcessGone,
-  placeOf,
+  positionOf,
   thisHostname,
   type Holding,
 } from "./holding.ts";
@@ -53,7 +53,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
   return new MemoryStore(options.clock ?? systemClock);
 }
 
-interface Kept {
+interface Entry {
   readonly run: StoredRun;
   /** Of its last owner. */
   readonly token: string;
@@ -66,7 +66,7 @@ interface Kept {
 class MemoryStore implements Store {
   readonly #clock: Clock;
   /** In the order in which they were made. */
-  readonly #runs = new Map<RunId, Kept>();
+  readonly #runs = new Map<RunId, Entry>();
   /** In the order in which they were written. */
   readonly #sessions = new Map<SessionId, StoredSession>();
   #isClosed = false;
@@ -79,7 +79,7 @@ class MemoryStore implements Store {
     this.#check(runId);
     const owner = checkedOwner(given);
     const found = this.#runs.get(runId);
-    if (found !== undefined && !this.#isSameBirth(found, owner)) throw runExists(runId);
+    if (found !== undefined && !this.#isSameCreation(found, owner)) throw runExists(runId);
     const ownership = { runId, token: owner.token, epoch: 1 };
     if (found !== undefined) return ownership;
     const nowMs = this.#clock.nowMs();
@@ -103,27 +103,27 @@ class MemoryStore implements Store {
     const { staleAfterMs } = options;
     const owner = checkedOwner(options.owner);
     checkStaleAfterMs(staleAfterMs);
-    const kept = this.#find(runId);
-    const holding = this.#holdingOf(kept);
+    const entry = this.#find(runId);
+    const holding = this.#holdingOf(entry);
     if (hasAlready(holding, owner)) return { runId, token: owner.token, epoch: holding.epoch };
     const claimant = { runId, hostname: owner.hostname, staleAfterMs, isProcessGone };
     if (options.takeOver !== true) checkFree(holding, claimant);
     const nowMs = this.#clock.nowMs();
-    const epoch = kept.run.epoch + 1;
+    const epoch = entry.run.epoch + 1;
     const change = { epoch, status: "open", owner, heartbeatAtMs: nowMs } as const;
-    const run = { ...kept.run, ...change, updatedAtMs: nowMs };
+    const run = { ...entry.run, ...change, updatedAtMs: nowMs };
     const beatMs = this.#clock.monotonicMs();
-    this.#runs.set(runId, { ...kept, run, token: owner.token, beatMs });
+    this.#runs.set(runId, { ...entry, run, token: owner.token, beatMs });
     return { runId, token: owner.token, epoch };
   }
 
   async append(ownership: Ownership, given: JournalBatch): Promise<void> {
     this.#check(ownership.runId);
     const batch = checkedBatch(given);
-    const kept = this.#held(ownership);
-    const { records, run } = kept;
+    const entry = this.#held(ownership);
+    const { records, run } = entry;
     const { firstNumber } = batch;
-    const place = placeOf(batch, records.length);
+    const place = positionOf(batch, records.length);
     const isSame =
       place === "taken" &&
       batch.records.every((record, index) => records[firstNumber - 1 + index] === record);
@@ -133,25 +133,25 @@ class MemoryStore implements Store {
     const updatedAtMs = place === "next" ? nowMs : run.updatedAtMs;
     const change = { recordCount: records.length, heartbeatAtMs: nowMs, updatedAtMs };
     const beatMs = this.#clock.monotonicMs();
-    this.#runs.set(run.runId, { ...kept, run: { ...run, ...change }, beatMs });
+    this.#runs.set(run.runId, { ...entry, run: { ...run, ...change }, beatMs });
   }
 
   async beat(ownership: Ownership): Promise<void> {
     this.#check(ownership.runId);
-    const kept = this.#held(ownership);
-    const run = { ...kept.run, heartbeatAtMs: this.#clock.nowMs() };
-    this.#runs.set(run.runId, { ...kept, run, beatMs: this.#clock.monotonicMs() });
+    const entry = this.#held(ownership);
+    const run = { ...entry.run, heartbeatAtMs: this.#clock.nowMs() };
+    this.#runs.set(run.runId, { ...entry, run, beatMs: this.#clock.monotonicMs() });
   }
 
   async release(ownership: Ownership, status: "paused" | "ended"): Promise<void> {
     this.#check(ownership.runId);
-    const kept = this.#find(ownership.runId);
-    const { owner } = kept.run;
-    const wasDone = owner === null && kept.run.status === status;
-    if (wasDone && isLastOwner(ownership, this.#holdingOf(kept))) return;
-    checkHeld(ownership, this.#holdingOf(kept));
+    const entry = this.#find(ownership.runId);
+    const { owner } = entry.run;
+    const wasDone = owner === null && entry.run.status === status;
+    if (wasDone && isLastOwner(ownership, this.#holdingOf(entry))) return;
+    checkHeld(ownership, this.#holdingOf(entry));
     const change = { status, owner: null, heartbeatAtMs: null, updatedAtMs: this.#clock.nowMs() };
-    this.#runs.set(ownership.runId, { ...kept, run: { ...kept.run, ...change } });
+    this.#runs.set(ownership.runId, { ...entry, run: { ...entry.run, ...change } });
   }
 
   async *read(runId: RunId, from?: number): AsyncIterable<string> {
@@ -184,10 +184,10 @@ class MemoryStore implements Store {
   async remove(runId: RunId, staleAfterMs: number): Promise<boolean> {
     this.#check(runId);
     checkStaleAfterMs(staleAfterMs);
-    const kept = this.#runs.get(runId);
-    if (kept === undefined) return false;
+    const entry = this.#runs.get(runId);
+    if (entry === undefined) return false;
     const claimant = { runId, hostname: thisHostname(), staleAfterMs, isProcessGone };
-    checkFree(this.#holdingOf(kept), claimant);
+    checkFree(this.#holdingOf(entry), claimant);
     return this.#runs.delete(runId);
   }
 
@@ -237,24 +237,24 @@ class MemoryStore implements Store {
     if (this.#isClosed) throw storeClosed();
   }
 
-  #find(runId: RunId): Kept {
-    const kept = this.#runs.get(runId);
-    if (kept === undefined) throw unknownRun(runId);
-    return kept;
+  #find(runId: RunId): Entry {
+    const entry = this.#runs.get(runId);
+    if (entry === undefined) throw unknownRun(runId);
+    return entry;
   }
 
-  #isSameBirth(kept: Kept, owner: RunOwner): boolean {
-    const { epoch, recordCount } = kept.run;
-    return epoch === 1 && recordCount === 0 && hasAlready(this.#holdingOf(kept), owner);
+  #isSameCreation(entry: Entry, owner: RunOwner): boolean {
+    const { epoch, recordCount } = entry.run;
+    return epoch === 1 && recordCount === 0 && hasAlready(this.#holdingOf(entry), owner);
   }
 
-  #held(ownership: Ownership): Kept {
-    const kept = this.#find(ownership.runId);
-    checkHeld(ownership, this.#holdingOf(kept));
-    return kept;
+  #held(ownership: Ownership): Entry {
+    const entry = this.#find(ownership.runId);
+    checkHeld(ownership, this.#holdingOf(entry));
+    return entry;
   }
 
-  #holdingOf({ run, token, beatMs }: Kept): Holding {
+  #holdingOf({ run, token, beatMs }: Entry): Holding {
     const silentMs = Math.floor(this.#clock.monotonicMs() - beatMs);
     return { epoch: run.epoch, token, owner: run.owner, silentMs };
   }

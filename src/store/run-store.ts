@@ -2,12 +2,12 @@
 // record: it keeps texts, in order, and whole batches of them or nothing.
 //
 // D1. What `append` has resolved for is there after a crash of the process and of the machine, unless the store says otherwise.
-// D4. A run has one owner. Whoever takes it over bumps its epoch; from then on nothing is taken from the one before (`run_fenced`).
+// D4. A run has one owner. A takeover bumps its epoch; from then on nothing is taken from the one before (`run_fenced`).
 // D5. A batch that was taken, but whose acknowledgement was lost, may be handed in again: it is taken once.
 
 import type { RunId } from "../protocol/ids.ts";
 
-/** Who writes a run. Same machine, and its process is gone: whoever comes next need not wait until it is stale. */
+/** The writer of a run. On the same machine, if its process is gone, the next owner need not wait until it is stale. */
 export interface RunOwner {
   /** Unique for each attempt to own a run. */
   readonly token: string;
@@ -19,27 +19,27 @@ export interface RunOwner {
 export interface Ownership {
   readonly runId: RunId;
   readonly token: string;
-  /** From 1; one more each time somebody takes the run over. */
+  /** From 1; one more with each takeover. */
   readonly epoch: number;
 }
 
-/** `open`: it lives, or it was not ended properly; `paused`: at rest, may go on; `ended`: for good. */
+/** `open`: it lives, or it was not ended properly; `paused`: at rest, may continue; `ended`: for good. */
 export type StoredStatus = "open" | "paused" | "ended";
 
-/** What a store tells of a run without reading its journal. */
+/** What a store knows of a run without reading its journal. */
 export interface StoredRun {
   readonly runId: RunId;
   readonly status: StoredStatus;
-  /** In what words it was started, for whoever lists runs. */
+  /** In what words it was started, for lists of runs. */
   readonly title: string;
   readonly epoch: number;
   /** Records that its journal has. */
   readonly recordCount: number;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
-  /** Null: nobody owns it. */
+  /** Null: it has no owner. */
   readonly owner: RunOwner | null;
-  /** When its owner last showed a sign of life; null: nobody owns it. */
+  /** When its owner last showed a sign of life; null: it has no owner. */
   readonly heartbeatAtMs: number | null;
 }
 
@@ -47,7 +47,7 @@ export interface ClaimOptions {
   readonly owner: RunOwner;
   /** An owner that has not shown a sign of life for so long is gone. */
   readonly staleAfterMs: number;
-  /** Take it over whoever owns it. Default false. */
+  /** Take it over even from a live owner. Default false. */
   readonly takeOver?: boolean;
 }
 
@@ -61,18 +61,18 @@ export interface JournalBatch {
 
 export interface RunStore {
   /**
-   * Makes an empty journal, owned by whoever makes it. Epoch 1.
+   * Makes an empty journal, owned by `owner`. Epoch 1.
    * Rejects with `run_exists`.
    */
   create(runId: RunId, title: string, owner: RunOwner): Promise<Ownership>;
   /**
-   * Takes a run over that nobody owns, or whose owner is gone. Bumps the epoch; status is `open` from then on.
+   * Takes over a run without an owner, or whose owner is gone. Bumps the epoch; status is `open` from then on.
    * Rejects with `unknown_run`, or with `run_alive` and nothing changed.
    */
   claim(runId: RunId, options: ClaimOptions): Promise<Ownership>;
   /**
    * Takes a whole batch, or nothing, and counts as a sign of life. The very same batch once more changes nothing and is no error.
-   * Rejects with `run_fenced` if somebody else has taken the run over, `journal_conflict` if other records stand in its place or records
+   * Rejects with `run_fenced` if the run was taken over, `journal_conflict` if other records stand in its place or records
    * before it are missing, `unknown_run`, and `store_failed` for whatever else keeps it from being taken; `data.isTransient` says whether
    * it is worth another try.
    */
@@ -90,6 +90,6 @@ export interface RunStore {
     readonly status?: StoredStatus;
     readonly limit?: number;
   }): Promise<readonly StoredRun[]>;
-  /** Takes a run out that nobody owns, or whose owner is gone. Rejects with `run_alive`. False: there is none. */
+  /** Removes a run without an owner, or whose owner is gone. Rejects with `run_alive`. False: there is none. */
   remove(runId: RunId, staleAfterMs: number): Promise<boolean>;
 }

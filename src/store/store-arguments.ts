@@ -1,5 +1,5 @@
 // What may be handed to a store, the same for all of them: what one would keep and another would refuse or alter is refused by each.
-// Texts are kept to the letter, so they must be well-formed Unicode without U+0000: databases keep UTF-8, and some of them no U+0000.
+// Texts are kept character by character, so they must be well-formed Unicode without U+0000: databases keep UTF-8, and some of them no U+0000.
 // JSON text is: `JSON.stringify` escapes both. Titles are for people only, and mended instead.
 
 import { checkAmount, checkCount, checkKeys, mismatch } from "../kernel/check.ts";
@@ -23,7 +23,7 @@ export function checkId(field: string, id: unknown): void {
     throw unsuitable(field, `at most ${LONGEST_ID} characters`, `${String(id).length}`);
 }
 
-/** Rejects a text that could not be given back to the letter. */
+/** Rejects a text that could not be given back unchanged. */
 export function checkStoredText(field: string, text: unknown): void {
   if (typeof text !== "string") throw unsuitable(field, "text", typeof text);
   if (!text.isWellFormed()) throw unsuitable(field, "well-formed Unicode", "half a surrogate pair");
@@ -35,7 +35,7 @@ export function storedTitle(title: unknown): string {
   return String(title).slice(0, LONGEST_TITLE).toWellFormed().replaceAll("\0", "\uFFFD");
 }
 
-/** A copy of an owner, which nobody can change any more. Rejects one that nobody could find out about. */
+/** A copy of an owner, which cannot be changed. Rejects one whose process could not be looked up. */
 export function checkedOwner({ token, hostname, processId }: RunOwner): RunOwner {
   checkId("owner.token", token);
   checkId("owner.hostname", hostname);
@@ -43,7 +43,7 @@ export function checkedOwner({ token, hostname, processId }: RunOwner): RunOwner
   return { token, hostname, processId };
 }
 
-/** A copy of a batch, which nobody can change any more. Rejects one that is none. */
+/** A copy of a batch, which cannot be changed. Rejects one that is none. */
 export function checkedBatch(batch: JournalBatch): JournalBatch {
   const { firstNumber } = batch;
   const records = [...batch.records];
@@ -87,7 +87,7 @@ export function checkFilter(filter: { readonly status?: StoredStatus }): void {
   throw mismatch("filter.status", `one of ${STATUSES.join(", ")}`, filter.status, "Correct it.");
 }
 
-/** Throws `invalid_option` unless it is a number from 0 up. `Infinity`: nobody is ever stale. */
+/** Throws `invalid_option` unless it is a number from 0 up. `Infinity`: no owner is ever stale. */
 export function checkStaleAfterMs(staleAfterMs: number): void {
   if (staleAfterMs === Infinity) return;
   checkAmount("staleAfterMs", staleAfterMs, "0 takes every owner for gone.");

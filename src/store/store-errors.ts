@@ -4,7 +4,7 @@ import type { Ownership } from "./run-store.ts";
 
 /**
  * Why a store could not do what it was asked to; `data.reason` of a `store_failed`. `busy`: others kept it locked for too long;
- * `connection`: it could not be reached, or the connection broke, and nobody knows whether the last thing asked of it was done; `denied`:
+ * `connection`: it could not be reached, or the connection broke, and it is unknown whether the last thing asked of it was done; `denied`:
  * it does not let us in; `unsuitable`: what it was handed is nothing that it keeps; `not_a_store`: something else is kept there.
  */
 export type StoreFailure =
@@ -51,7 +51,7 @@ export function unknownRun(runId: RunId): EspalierError {
   return new EspalierError({ code: "unknown_run", message, data: { runId } });
 }
 
-/** Somebody who writes a run that is not its own any more. */
+/** A process writes a run that is not its own any more. */
 export function runFenced({ runId, epoch }: Ownership, foundEpoch: number): EspalierError {
   const got =
     foundEpoch === epoch
@@ -72,7 +72,7 @@ export function journalConflict(
   return new EspalierError({ code: "journal_conflict", message, data });
 }
 
-/** A session that somebody else has written in between. */
+/** A session was written by another process in between. */
 export function sessionConflict(
   sessionId: SessionId,
   expected: number,

@@ -65,7 +65,7 @@ export const ESPALIER = {
   eventSeq: "espalier.event.seq",
   /** Only on the span of a run that was paused; see `RUN_STATE`. */
   runState: "espalier.run.state",
-  /** From 2: which stretch of a run that was paused and resumed. */
+  /** From 2: which segment of a run that was paused and resumed. */
   runSegment: "espalier.run.segment",
   /** Only on the span of a run whose process had died: model calls whose end is unknown. */
   runLostCalls: "espalier.run.lost_calls",

@@ -118,7 +118,7 @@ export function setUpNodeTracing(options: NodeTracingOptions = {}): NodeTracing 
   const { exporter, clock = systemClock, ...shown } = others;
   const hasContent = contentSettings(shown.content) !== undefined;
   const variables = withBatches(tracingVariables(process.env), hasContent);
-  for (const complaint of variables.complaints) complain(complaint);
+  for (const warning of variables.warnings) warnOfVariable(warning);
   const { isDisabled, isExportOff } = variables;
   if (isDisabled || (isExportOff && exporter === undefined)) return noTracing(shown);
   const { queues, diagnostics, provider, tracing } = assembled(options, shown, variables);
@@ -201,8 +201,8 @@ function assembled(
   try {
     const resource = resourceOf(serviceName);
     const made =
-      exporter === undefined ? traceExporter(tracesUrl, variables) : { exporter, complaints: [] };
-    for (const complaint of made.complaints) complain(complaint);
+      exporter === undefined ? traceExporter(tracesUrl, variables) : { exporter, warnings: [] };
+    for (const warning of made.warnings) warnOfVariable(warning);
     const outlet = serviceNamePerRole ? servicePerRole(made.exporter, resource) : made.exporter;
     queues = queuesTo({ ...made, exporter: outlet }, variables, diagnostics);
     const provider = providerOf(resource, queues, variables);
@@ -264,13 +264,13 @@ function noTracing(shown: Omit<OpenTelemetryOptions, "tracer">): NodeTracing {
   };
 }
 
-const complaints = new Set<string>();
+const warnings = new Set<string>();
 
 /** Once in a process, however often tracing is set up. */
-function complain(complaint: string): void {
-  if (complaints.has(complaint)) return;
-  complaints.add(complaint);
-  process.emitWarning(complaint, { type: "EspalierWarning", code: "ESPALIER_OTEL_VARIABLE" });
+function warnOfVariable(warning: string): void {
+  if (warnings.has(warning)) return;
+  warnings.add(warning);
+  process.emitWarning(warning, { type: "EspalierWarning", code: "ESPALIER_OTEL_VARIABLE" });
 }
 
 /** The weakest first: our default, the environment, the option. */
@@ -301,20 +301,20 @@ function boundOf(bounds: unknown): number {
   const given = typeof bounds === "object" && bounds !== null ? bounds : undefined;
   const timeoutMs = given !== undefined && "timeoutMs" in given ? given.timeoutMs : undefined;
   const unknown = Object.keys(given ?? {}).find((key) => !(key in BOUNDS));
-  if (given === undefined) complainOfBound("options", bounds);
-  else if (unknown !== undefined) complainOfBound(unknown, Reflect.get(given, unknown));
+  if (given === undefined) warnOfBound("options", bounds);
+  else if (unknown !== undefined) warnOfBound(unknown, Reflect.get(given, unknown));
   if (timeoutMs === undefined) return FLUSH_TIMEOUT_MS;
   if (typeof timeoutMs === "number" && timeoutMs >= 0 && timeoutMs < Infinity) return timeoutMs;
-  complainOfBound("timeoutMs", timeoutMs);
+  warnOfBound("timeoutMs", timeoutMs);
   return FLUSH_TIMEOUT_MS;
 }
 
-let hasComplainedOfBound = false;
+let hasWarnedOfBound = false;
 
 /** Once in a process. */
-function complainOfBound(field: string, got: unknown): void {
-  if (hasComplainedOfBound) return;
-  hasComplainedOfBound = true;
+function warnOfBound(field: string, got: unknown): void {
+  if (hasWarnedOfBound) return;
+  hasWarnedOfBound = true;
   process.emitWarning(
     `Expected flush and shutdown to be given { timeoutMs } with a number from 0 up, got ${inWords(got)} for ` +
       `${field}. The default is used, ${FLUSH_TIMEOUT_MS}.`,
@@ -344,13 +344,13 @@ function register(provider: NodeTracerProvider): void {
   if (isRegistered(provider)) return;
   const copies = unseenCopy(taken);
   if (copies !== undefined) {
-    complain(
+    warnOfVariable(
       `Expected one copy of @opentelemetry/api, got two: ${copies} Spans of runs leave all the same, but those of ` +
         `instrumented libraries do not join their traces. ${ONE_COPY}`,
     );
     return;
   }
-  complain(
+  warnOfVariable(
     "Expected setUpNodeTracing to find no OpenTelemetry SDK in this process, got one that was registered " +
       "before. Spans of runs leave all the same, but those of instrumented libraries go to the other one. " +
       "Use openTelemetry() beside an SDK of your own.",

@@ -47,7 +47,7 @@ export async function gptTokenCounter(modelId: string): Promise<TokenCounter> {
 type CountText = (text: string) => number;
 
 async function loaded(vocabulary: "o200k_base" | "cl100k_base"): Promise<CountText> {
-  // What looks like a control token is text like any other: providers do not heed it in messages either.
+  // What looks like a control token is text like any other: providers do not obey it in messages either.
   const asText = { disallowedSpecial: new Set<string>() };
   try {
     const { countTokens } =

@@ -40,7 +40,7 @@ export interface ToolContext<out Context = unknown> {
   readonly context: Context;
   /**
    * Queues a delegation that the agent works off before its next model call; the result comes as a message (R13). What is queued
-   * after the tool has returned goes nowhere. A role that the agent may not start is refused in that message.
+   * after the tool has returned is dropped. A role that the agent may not start is refused in that message.
    */
   queueSubtask(request: SpawnRequest): void;
   /** Reports how far the call is: an event, nothing for the model. Of one call the first 1,000 reports count. */
@@ -70,7 +70,7 @@ export interface DelegationContext<out Context = unknown> extends ToolContext<Co
 export interface SubagentService {
   /** In the order of their start. */
   list(): readonly SubagentInfo[];
-  /** Goes on with a subagent that has ended: with its history, and a new task. Counts as no further subagent. */
+  /** Continues a subagent that has ended: with its history, and a new task. Counts as no further subagent. */
   continue(request: ContinueRequest): Promise<SpawnOutcome>;
   /**
    * Waits until subagents rest, and gives their results. Default: all that work in the background, without limit in time. One that is

@@ -104,7 +104,7 @@ describe("with an SDK", () => {
     });
   });
 
-  test("a propagator that throws is complained of once: nothing is sent, and the tool gives its result", async () => {
+  test("a propagator that throws causes one warning: nothing is sent, and the tool gives its result", async () => {
     propagation.disable();
     propagation.setGlobalPropagator({
       inject: () => {
@@ -116,7 +116,7 @@ describe("with an SDK", () => {
     expect(await metaOf(handMadeOverStdio("well").transport)).toEqual({});
     expect(await metaOf(handMadeOverStdio("well").transport)).toEqual({});
     expect(takeWarnings()).toEqual([
-      "EspalierWarning: Expected the propagator of OpenTelemetry to write a trace, got an error (out of order). MCP servers are not told of it; tools are not affected.",
+      "EspalierWarning: Expected the propagator of OpenTelemetry to write a trace, got an error (out of order). MCP servers get no trace context; tools are not affected.",
     ]);
   });
 });

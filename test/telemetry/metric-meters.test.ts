@@ -64,7 +64,7 @@ describe("meters", () => {
     expect(metrics.openRuns).toBe(0);
   });
 
-  test("one that throws, at once or later, takes no span away and is complained of once", async () => {
+  test("one that throws, at once or later, takes no span away and causes one warning", async () => {
     const plain = recorder();
     placeAll(new SpanProjector(plain.tracer, String), measuredTeam().drafts);
     const { meter } = metricRecorder();
@@ -75,9 +75,9 @@ describe("meters", () => {
       placeAll(new SpanProjector(tracer, String, { metrics }), measuredTeam().drafts);
       expect(treeOf(spans())).toBe(treeOf(plain.spans()));
       await settled();
-      const complaints = takeWarnings();
-      expect(complaints).toHaveLength(1);
-      expect(complaints[0]).toMatch(
+      const warnings = takeWarnings();
+      expect(warnings).toHaveLength(1);
+      expect(warnings[0]).toMatch(
         /^EspalierWarning: A meter threw \(.+\); what it measures has gaps\.$/,
       );
     }
@@ -101,7 +101,7 @@ describe("meters", () => {
     ]);
   });
 
-  test("whatever else breaks is complained of once", async () => {
+  test("whatever else breaks causes one warning", async () => {
     const { drafts } = measuredTeam();
     const metrics = new RunMetrics({ meter: metricRecorder().meter });
     const [draft] = drafts;

@@ -210,7 +210,7 @@ test("a slip in the environment is said once, stops nothing, and shows no secret
 test.each([undefined, "", "half", "1.5", "-0.1", "NaN"])("a share of %j is none", (share) => {
   const variables = { OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: share };
   const got = share ? JSON.stringify(share) : "nothing";
-  expect(tracingVariables(variables).complaints).toEqual([
+  expect(tracingVariables(variables).warnings).toEqual([
     `Expected OTEL_TRACES_SAMPLER_ARG to be a number from 0 to 1, got ${got}. Every trace is taken.`,
   ]);
 });
@@ -247,7 +247,7 @@ test("what fits is taken as it is, the word for traces before the word for all",
     delayMs: 0,
     maxAttributeLength: 1_000,
     sampling: { sampler: "parentbased_traceidratio", share: 0.25 },
-    complaints: [],
+    warnings: [],
   });
 });
 

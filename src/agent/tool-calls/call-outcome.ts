@@ -41,7 +41,7 @@ export interface CallOutcome {
   /** Subagents that it started in the background, and those whose results it gave. */
   readonly startedIds?: readonly AgentId[];
   readonly reportedIds?: readonly AgentId[];
-  /** Set when the execution fails with it: a hook broke, or the tool said that nothing is worth going on. */
+  /** Set when the execution fails with it: a hook broke, or the tool said that nothing is worth continuing. */
   readonly failure?: ErrorRecord;
   /** What the time of its body went into; left out: it was the tool all the time. */
   readonly spans?: readonly TimeSpan[];

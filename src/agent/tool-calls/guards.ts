@@ -176,7 +176,7 @@ function readAnswer(named: NamedGuard, given: unknown): GuardAnswer {
   }
 }
 
-/** Its author is told, too: a guard that denies everything by a slip is found by nobody else. */
+/** Warns its author as well: a guard that denies everything by mistake shows nowhere else. */
 function useless({ name, guard }: NamedGuard, got: string): GuardAnswer {
   const given = redactSecrets(got);
   warnOnce(
@@ -211,7 +211,7 @@ async function checkApproval(call: OpenCall, bound: GuardableCall): Promise<Deci
   if (bound.type !== "function") return ALLOW;
   const { tool, use } = bound;
   const asking = new OpenCall(call.agent, call.place, call.planned);
-  asking.close(); // What it asks for on the side goes nowhere.
+  asking.close(); // What it asks for on the side is dropped.
   try {
     const wanted = use.needsApproval ?? call.planned.settings.needsApproval;
     const given: unknown = typeof wanted === "function" ? wanted(asking.context) : wanted;

@@ -1,7 +1,7 @@
 // AiSdkConnection: one attempt at one model call over a model of the AI SDK.
 // Owns what is learnt of the model's cap. What differs between providers is in provider-options.ts and output-cap.ts.
 // A1. An attempt ends soon after its caller's signal was aborted (with that signal's reason) and at the latest at its deadline, whether
-//     or not the provider heeds the signal.
+//     or not the provider obeys the signal.
 // A2. No reply is read that was asked for with a higher cap than the request's.
 // A3. What comes after a complete reply cannot spoil it: it is paid for.
 
@@ -119,7 +119,7 @@ async function readParts(
 ): Promise<void> {
   const reader = parts.getReader();
   const cancel = (): void => void reader.cancel().catch(() => undefined);
-  // A reader that is cancelled says at once that it is done, whatever goes on below it.
+  // A reader that is cancelled says at once that it is done, whatever continues below it.
   const unlink = signal.aborted ? undefined : onAbort(signal, cancel);
   try {
     while (!signal.aborted && !reply.isComplete) {

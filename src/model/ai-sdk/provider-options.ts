@@ -47,7 +47,7 @@ function openaiOptions(provider: string, { cacheKey }: Told, given: Options = {}
   };
 }
 
-/** It does not heed the AI SDK's own setting. */
+/** It does not obey the AI SDK's own setting. */
 function openrouterOptions({ reasoning }: Told, given: Options = {}): Options {
   if (reasoning === undefined || reasoning === "provider-default") return given;
   return { reasoning: { effort: reasoning }, ...given };

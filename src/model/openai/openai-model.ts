@@ -58,7 +58,7 @@ export interface OpenAiOptions extends OpenAiAnswerOptions {
    * 22.21; where Node cannot go through a proxy and one is asked for, `assertReady` throws.
    */
   readonly proxy?: string | false;
-  /** Sends the requests instead of our own transport. Must heed its signal and the option `redirect`, which is always `manual`: we
+  /** Sends the requests instead of our own transport. Must obey its signal and the option `redirect`, which is always `manual`: we
    * follow redirects ourselves, within the origin of the base URL only. */
   readonly fetch?: typeof globalThis.fetch;
 }

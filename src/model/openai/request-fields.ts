@@ -90,7 +90,7 @@ export function responsesFields(request: WireRequest, options: RequestOptions): 
   });
 }
 
-/** Fields as they go on in the text of an object that is open. */
+/** Fields as they continue in the text of an object that is open. */
 export function textOfFields(fields: Fields): string {
   const text = JSON.stringify(fields).slice(1, -1);
   return text === "" ? "" : `,${text}`;

@@ -47,7 +47,7 @@ export interface FoldedRun {
   readonly overdue: readonly { readonly agentId: AgentId; readonly deadlineAtMs: number }[];
   /** The requests that the whole tree stop, in order. */
   readonly stops: readonly StopSignal[];
-  /** Answers that were given when it went on last. */
+  /** Answers that were given when it continued last. */
   readonly answers: readonly Answer[];
   /** What its result says that nothing else does; undefined: it has not come to rest. */
   readonly said: RecordOf<"result"> | undefined;
@@ -59,7 +59,7 @@ export interface FoldedRun {
   readonly lastSpanUs: number;
 }
 
-/** So many records are read in one turn of the event loop: whatever else the process does goes on meanwhile. */
+/** So many records are read in one turn of the event loop: whatever else the process does continues meanwhile. */
 const RECORDS_PER_TURN = 200;
 
 /** Rejects with `unsupported_version` or `invalid_journal`, naming the record, and with what the lines throw. */

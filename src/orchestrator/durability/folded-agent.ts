@@ -81,7 +81,7 @@ export class FoldedAgent {
     this.#born = { ...this.#born, isDetached: true };
   }
 
-  /** It started this one, or let it go on, by a call that may not have ended. */
+  /** It started this one, or let it continue, by a call that may not have ended. */
   lead(
     child: FoldedAgent,
     { isNew, nth }: { readonly isNew: boolean; readonly nth: number },
@@ -253,7 +253,7 @@ function begun(state: AgentState, born: BornAgent, startedAtMs: number | undefin
   return transition(state, { type: "markStarted", executionId, atMs: startedAtMs });
 }
 
-/** That an agent goes on is told each time; that it reads what others wrote is kept with the state in which it has. */
+/** That an agent continues is told each time; that it reads what others wrote is kept with the state in which it has. */
 function isToldAnew({ type, ...event }: StoredEvent): boolean {
   return (
     type === "agent.resumed" || (type === "message.delivered" && event["origin"] !== "subtask")

@@ -48,7 +48,7 @@ const isApart = z.literal(true).exactOptional();
 const DeltaSchema = z.custom<JsonDelta>(isRecord);
 
 export const JournalRecordSchema = z.discriminatedUnion("type", [
-  /** The first record. Once more where a paused run goes on: what stands before it does not matter any more. */
+  /** The first record. Once more where a paused run continues: what stands before it does not matter any more. */
   z.strictObject({
     type: z.literal("run"),
     version: z.literal(READABLE_JOURNALS),
@@ -56,9 +56,9 @@ export const JournalRecordSchema = z.discriminatedUnion("type", [
     limits: TreeLimitsSchema,
     session: SessionRefSchema.exactOptional(),
   }),
-  /** The paused run that it goes on from. */
+  /** The paused run that it continues from. */
   z.strictObject({ type: z.literal("restored"), run: z.unknown() }),
-  /** Another process goes on with the run from here, after a crash or a pause. For replays. */
+  /** Another process continues the run from here, after a crash or a pause. For replays. */
   z.strictObject({ type: z.literal("recovered") }),
   /** A long text, to which later records refer by its number since the last record `run`, from 0. */
   z.strictObject({ type: z.literal("text"), text: z.string() }),
@@ -139,7 +139,7 @@ export const JournalRecordSchema = z.discriminatedUnion("type", [
   }),
   /** A text that steps speak of (C28). */
   z.strictObject({ type: z.literal("definition"), hash: z.string(), text: z.string() }),
-  /** The answers with which the run goes on after a pause. */
+  /** The answers with which the run continues after a pause. */
   z.strictObject({ type: z.literal("answers"), answers: z.array(AnswerSchema).readonly() }),
 ]);
 /** One record of a journal. */

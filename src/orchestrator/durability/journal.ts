@@ -1,7 +1,7 @@
 // Journal: writes what happens in one run, in order. Owns what is not written yet, who waits for it, and the right to write.
 //
 // D1. Whoever acts upon a record waits for `kept` first. What comes in one turn of the event loop is written as one batch: at its end
-//     every agent waits for something, so that each batch ends in a state that can be gone on from.
+//     every agent waits for something, so that each batch ends in a state that can be continued from.
 // D6. A store that fails is asked again where that may help. When it does not, the journal is broken: it takes nothing more, nobody who
 //     waits is told that a record is kept, and the run ends as if its process had: it can be recovered.
 
@@ -27,7 +27,7 @@ export interface JournalOptions {
   readonly open: () => Promise<OpenJournal>;
   /** The store has given the right to write before. Default false. */
   readonly isClaimed?: boolean;
-  /** The long texts of a journal that goes on. Default: none. */
+  /** The long texts of a journal that continues. Default: none. */
   readonly texts?: readonly string[];
 }
 
@@ -174,7 +174,7 @@ export class Journal {
   }
 }
 
-/** Asks a store, and again if it says that this may help. What is asked may have been done before: a store heeds it once (D5). */
+/** Asks a store, and again if it says that this may help. What is asked may have been done before: a store obeys it once (D5). */
 export async function tried<Answer>(clock: Clock, ask: () => Promise<Answer>): Promise<Answer> {
   for (const delayMs of RETRY_DELAYS_MS) {
     try {

@@ -1,4 +1,4 @@
-// How a journal begins, and how it goes on: of a new run, of a run that was paused, of one whose process died.
+// How a journal begins, and how it continues: of a new run, of a run that was paused, of one whose process died.
 
 import { hostname } from "node:os";
 import { pid } from "node:process";
@@ -70,7 +70,7 @@ function headed(options: JournalOptions, { runId, limits, session }: Headed): Ru
 }
 
 /**
- * The journal of a paused run that goes on: a new one, or its own if it has come no further since. `refused` is called if the store does
+ * The journal of a paused run that continues: a new one, or its own if it has come no further since. `refused` is called if the store does
  * not let it.
  */
 export function resumedJournal(
@@ -124,7 +124,7 @@ function begun(agent: PausedAgent): PausedAgent {
   return agent.execution === 0 ? { ...agent, execution: 1 } : agent;
 }
 
-/** The journal of a run that is recovered goes on where it broke off. */
+/** The journal of a run that is recovered continues where it broke off. */
 export function recoveredJournal(
   { store, clock }: RunStorage,
   ownership: Ownership,

@@ -30,7 +30,7 @@ interface Scope {
   readonly parent: Scope | undefined;
   readonly notes: Told<Note>[];
   closing: Told<Closing> | undefined;
-  /** When it went on in further traces, by their ids. */
+  /** When it continued in further traces, by their ids. */
   readonly elsewhere: Map<string, number>;
   ids: TraceIds;
 }
@@ -99,7 +99,7 @@ export class OpenSpans {
   }
 }
 
-/** A span in another trace than the one around it: the run goes on there, and so does the agent whose call it is. */
+/** A span in another trace than the one around it: the run continues there, and so does the agent whose call it is. */
 function noteElsewhere({ opening, parent, ids: { traceId } }: Scope): void {
   if (parent === undefined || parent.ids.traceId === traceId) return;
   const note = ({ elsewhere }: Scope): void => {

@@ -1,4 +1,4 @@
-// A paused run: everything that another process needs to go on with it, as one plain JSON value. Versioned; what cannot be read is
+// A paused run: everything that another process needs to continue it, as one plain JSON value. Versioned; what cannot be read is
 // refused whole, before anything happens (R30, R31, R47).
 
 import { z } from "zod";
@@ -104,7 +104,7 @@ const PausedRunSchema = z.strictObject({
   spanId: z.string().exactOptional(),
   /** Whether that trace was taken, where OpenTelemetry showed it. */
   isSampled: z.boolean().exactOptional(),
-  /** Events so far; numbering goes on from here. */
+  /** Events so far; numbering continues from here. */
   eventCount: count,
   leaseCount: count,
   limits: TreeLimitsSchema,

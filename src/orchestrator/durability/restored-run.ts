@@ -1,4 +1,4 @@
-// A run that stands still and is to go on: one that was paused, or one whose process died.
+// A run that stands still and is to continue: one that was paused, or one whose process died.
 
 import { stateOf } from "../../agent/agent-snapshot.ts";
 import type { AgentState, PendingState, RestingState } from "../../agent/agent-state.ts";

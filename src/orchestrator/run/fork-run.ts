@@ -339,7 +339,7 @@ function unreported(
   });
 }
 
-/** The names that the history knows are not given anew, also if who had them is not there: it lived still, or went on afterwards. */
+/** The names that the history knows are not given anew, also if who had them is not there: it lived still, or continued afterwards. */
 function namesGiven(
   agents: readonly PausedAgent[],
   root: PausedAgent,

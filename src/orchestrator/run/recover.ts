@@ -109,7 +109,7 @@ function storageOf({ store, clock }: Settings): RunStorage {
   throw mismatch("options.store", "a store", undefined, "Hand one to the orchestrator.");
 }
 
-/** A run as its journal tells of it, with what it goes on with. */
+/** A run as its journal tells of it, with what it continues. */
 interface Readable<Going> {
   readonly folded: FoldedRun;
   /** Undefined: it has ended. */
@@ -125,7 +125,7 @@ interface Claim<Going> {
 
 interface ClaimRequest<Going> {
   readonly takeOver: boolean;
-  /** What the run goes on with. What it throws is thrown before anything has changed. */
+  /** What the run continues. What it throws is thrown before anything has changed. */
   readonly ready: (folded: FoldedRun) => Promise<Going>;
 }
 

@@ -1,5 +1,5 @@
 // RunSession: what one run has to do with its session. Owns how that went. The session is written once, when the root has ended, with
-// the version that it had when the run began, also if the run was paused in between and goes on in another process.
+// the version that it had when the run began, also if the run was paused in between and continues in another process.
 
 import type { Clock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
@@ -46,12 +46,12 @@ export class RunSession {
     return new RunSession({ sessionId, version, retention, onFailure, showBoundaries }, keeper);
   }
 
-  /** For a run that goes on. */
+  /** For a run that continues. */
   static again(ref: SessionRef, source: SessionKeeper | SessionPlace): RunSession {
     return new RunSession(ref, source);
   }
 
-  /** The run begins, or goes on: nothing else may use the handle until it has come to rest. Throws like `SessionKeeper.begin`. */
+  /** The run begins, or continues: nothing else may use the handle until it has come to rest. Throws like `SessionKeeper.begin`. */
   begin(runId: RunId): void {
     if ("begin" in this.#source) this.#source.begin(`run ${runId}`);
     this.#isHolding = true;
@@ -62,7 +62,7 @@ export class RunSession {
     return "opening" in this.#source ? this.#source.opening : undefined;
   }
 
-  /** For whoever goes on with the run. */
+  /** For whoever continues the run. */
   get ref(): SessionRef {
     return this.#ref;
   }

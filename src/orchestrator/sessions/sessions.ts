@@ -41,7 +41,7 @@ export function startingSession(session: Session): RunSession {
   return RunSession.of(keeper);
 }
 
-/** A run that goes on, as far as its session is concerned. */
+/** A run that continues, as far as its session is concerned. */
 export interface SessionRun {
   readonly runId: RunId;
   readonly session?: SessionRef | undefined;
@@ -49,7 +49,7 @@ export interface SessionRun {
   readonly cutOffId: ExecutionId | undefined;
 }
 
-/** For a run that goes on. Throws `invalid_option`, `invalid_state` or `session_conflict`. */
+/** For a run that continues. Throws `invalid_option`, `invalid_state` or `session_conflict`. */
 export function resumedSession(
   { session: ref, runId, cutOffId }: SessionRun,
   session: Session | undefined,

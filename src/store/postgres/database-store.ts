@@ -114,8 +114,8 @@ export class DatabaseStore implements Store {
   ): Promise<readonly StoredRun[]> {
     this.#checkOpen();
     checkFilter(filter);
-    const wanted = { status: filter.status, limit: listLimit(filter.limit) };
-    return await this.#borrow((client) => this.#runs.list(client, wanted));
+    const query = { status: filter.status, limit: listLimit(filter.limit) };
+    return await this.#borrow((client) => this.#runs.list(client, query));
   }
 
   async remove(runId: RunId, staleAfterMs: number): Promise<boolean> {
@@ -203,7 +203,7 @@ export class DatabaseStore implements Store {
   async #opened(): Promise<PostgresPool> {
     const pool = await this.#options.open();
     this.#checkOpen();
-    // A pool without a listener ends the process when a connection breaks that nobody uses.
+    // A pool without a listener ends the process when an idle connection breaks.
     if (this.#pool === undefined) pool.on("error", ignore);
     this.#pool = pool;
     return pool;
@@ -241,5 +241,5 @@ async function lend<T>(
   }
 }
 
-/** Whoever uses a connection hears of its end; who does not need not. */
+/** The end of a connection in use is an error of its query; that of an idle one needs no handling. */
 function ignore(): void {}

@@ -42,7 +42,7 @@ const MIGRATIONS: readonly string[] = [
 /** The version that this release writes. */
 const POSTGRES_SCHEMA_VERSION = MIGRATIONS.length;
 
-/** Any number, the same for all releases: whoever migrates holds the lock of it. */
+/** Any number, the same for all releases: a migration holds the lock of it. */
 const MIGRATION_LOCK = 0x65_73_70_6c;
 
 /**

@@ -54,7 +54,7 @@ function wordsOf(cause: unknown): string {
   return messageOf(cause) || String(code);
 }
 
-/** Whether the connection can be used after an error: only if the server itself has told it, and goes on. */
+/** Whether the connection can be used after an error: only if the server itself has reported it, and continues. */
 export function isConnectionSound(cause: unknown): boolean {
   if (EspalierError.is(cause)) return true;
   const { reason } = faultOf(cause);

@@ -40,7 +40,7 @@ export async function openPool(options: PoolOptions): Promise<OwnPool> {
     connectionTimeoutMillis: options.timeoutMs,
     query_timeout: options.timeoutMs,
     keepAlive: true,
-    allowExitOnIdle: true, // A connection that nobody uses keeps no process alive.
+    allowExitOnIdle: true, // An idle connection keeps no process alive.
     application_name: "espalier",
   });
 }

@@ -1,4 +1,4 @@
-// Runs and their journals in PostgreSQL. What needs a transaction says so; somebody else begins and commits it.
+// Runs and their journals in PostgreSQL. What needs a transaction says so; the caller begins and commits it.
 
 import type { RunId } from "../../protocol/ids.ts";
 import {
@@ -6,7 +6,7 @@ import {
   checkHeld,
   hasAlready,
   isLastOwner,
-  placeOf,
+  positionOf,
   type Claimant,
 } from "../holding.ts";
 import type { JournalBatch, Ownership, RunOwner, StoredRun, StoredStatus } from "../run-store.ts";
@@ -23,7 +23,7 @@ export interface NewRun {
 export interface Claim {
   readonly runId: RunId;
   readonly owner: RunOwner;
-  /** Undefined: whoever owns it. */
+  /** Undefined: any owner. */
   readonly claimant: Claimant | undefined;
 }
 
@@ -83,7 +83,7 @@ export class RunTable {
     return { runId, token: owner.token, epoch };
   }
 
-  /** Takes a batch that is next in line from whoever owns the run; false, and nothing is changed, for any other. One statement. */
+  /** Takes a batch that is next in line from the owner of the run; false, and nothing is changed, for any other. One statement. */
   async append(
     client: PostgresClient,
     { runId, token, epoch }: Ownership,
@@ -116,7 +116,7 @@ export class RunTable {
     checkHeld(ownership, holdingOf(row));
     const recordCount = numberIn(row, "record_count");
     const isTaken =
-      placeOf(batch, recordCount) === "taken" && (await this.#hasRecords(client, row, batch));
+      positionOf(batch, recordCount) === "taken" && (await this.#hasRecords(client, row, batch));
     if (!isTaken) throw journalConflict(runId, batch.firstNumber, recordCount);
     await this.#beat(client, runId);
   }

@@ -122,8 +122,8 @@ export class FileStore implements Store {
   ): Promise<readonly StoredRun[]> {
     this.#checkOpen();
     checkFilter(filter);
-    const wanted = { status: filter.status, limit: listLimit(filter.limit) };
-    return await this.#read((database) => listRuns(database, wanted));
+    const query = { status: filter.status, limit: listLimit(filter.limit) };
+    return await this.#read((database) => listRuns(database, query));
   }
 
   async remove(runId: RunId, staleAfterMs: number): Promise<boolean> {

@@ -3,7 +3,7 @@
 //
 // G1. A write is settled only after the commit that holds it; a refused one only then, too: what refused it may have been in the group.
 // G2. Writes are done in the order in which they were asked for.
-// G3. What fails harms nobody else: each write has a savepoint, and if a whole group fails, each of it is tried on its own.
+// G3. What fails harms no other: each write has a savepoint, and if a whole group fails, each of it is tried on its own.
 // G4. While another process has the file locked, nothing is blocked but the writes themselves.
 
 import type { Clock } from "../../kernel/clock.ts";
@@ -23,7 +23,7 @@ export interface GroupCommitOptions {
 const RETRY_AFTER_MS = 10;
 
 interface Write {
-  /** Does it, within a transaction; gives what tells so once that is committed. */
+  /** Does it, within a transaction; gives what resolves the write, to be called once that is committed. */
   attempt(database: SqliteDatabase): () => void;
   refuse(cause: unknown): void;
 }
@@ -128,7 +128,7 @@ function commit(database: SqliteDatabase, take: () => readonly Write[]): readonl
   }
 }
 
-/** One write of several: if it fails, the others stand. Throws if the whole transaction has gone with it. */
+/** One write of several: if it fails, the others remain. Throws if the whole transaction has gone with it. */
 function saved(database: SqliteDatabase, write: Write): Settle {
   database.exec("savepoint espalier");
   try {

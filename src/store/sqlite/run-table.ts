@@ -1,4 +1,4 @@
-// Runs and their journals in SQLite. Everything here happens within a transaction that somebody else begins and commits.
+// Runs and their journals in SQLite. Everything here happens within a transaction that the caller begins and commits.
 
 import type { RunId } from "../../protocol/ids.ts";
 import {
@@ -6,7 +6,7 @@ import {
   checkHeld,
   hasAlready,
   isLastOwner,
-  placeOf,
+  positionOf,
   type Claimant,
 } from "../holding.ts";
 import type { JournalBatch, Ownership, RunOwner, StoredRun, StoredStatus } from "../run-store.ts";
@@ -42,7 +42,7 @@ export function createRun(database: SqliteDatabase, run: NewRun, nowMs: number):
 export interface Claim {
   readonly runId: RunId;
   readonly owner: RunOwner;
-  /** Undefined: whoever owns it. */
+  /** Undefined: any owner. */
   readonly claimant: Claimant | undefined;
 }
 
@@ -74,7 +74,7 @@ export function appendRecords(
   const { runId } = ownership;
   const row = heldRow(database, ownership, nowMs);
   const recordCount = numberIn(row, "record_count");
-  const place = placeOf(batch, recordCount);
+  const place = positionOf(batch, recordCount);
   if (place === "taken" && hasRecords(database, row, batch))
     return beatRun(database, ownership, nowMs);
   if (place !== "next") throw journalConflict(runId, batch.firstNumber, recordCount);

@@ -47,7 +47,7 @@ const SQLITE_SCHEMA_VERSION = MIGRATIONS.length;
 
 /**
  * Brings a file to the version of this release. Throws `unsupported_version` for a newer one, and `store_failed` for a file in which
- * somebody else keeps something.
+ * another program keeps something.
  */
 export function prepareSchema(database: SqliteDatabase, path: string): void {
   if (versionOf(database, path) === SQLITE_SCHEMA_VERSION) return;

@@ -1,4 +1,4 @@
-// Sessions in SQLite. Everything here happens within a transaction that somebody else begins and commits.
+// Sessions in SQLite. Everything here happens within a transaction that the caller begins and commits.
 
 import { SessionIdSchema, type SessionId } from "../../protocol/ids.ts";
 import type { StoredSession } from "../session-store.ts";

@@ -39,7 +39,7 @@ async function openWithNode(path: string): Promise<SqliteDatabase> {
   const database = new DatabaseSync(path);
   return {
     exec: (sql) => database.exec(sql),
-    prepare: kept((sql) => {
+    prepare: cached((sql) => {
       const statement = database.prepare(sql);
       return {
         run: (...values) => void statement.run(...values),
@@ -60,7 +60,7 @@ async function openWithBetterSqlite(path: string): Promise<SqliteDatabase> {
   const database = new Database(path);
   return {
     exec: (sql) => void database.exec(sql),
-    prepare: kept((sql) => {
+    prepare: cached((sql) => {
       const statement = database.prepare(sql);
       return {
         run: (...values) => void statement.run(...values),
@@ -76,7 +76,7 @@ async function openWithBetterSqlite(path: string): Promise<SqliteDatabase> {
   };
 }
 
-function kept(prepare: (sql: string) => SqliteStatement): (sql: string) => SqliteStatement {
+function cached(prepare: (sql: string) => SqliteStatement): (sql: string) => SqliteStatement {
   const statements = new Map<string, SqliteStatement>();
   return (sql) => {
     const statement = statements.get(sql) ?? prepare(sql);

@@ -25,7 +25,7 @@ export interface SqliteStoreOptions {
   readonly busyTimeoutMs?: number;
   /**
    * Default: the clock of the machine. Every process that has the file open must go by the same one: how long the owner of a run has been
-   * silent is told by its wall clock.
+   * silent is measured by its wall clock.
    */
   readonly clock?: Clock;
   /** Whether a process of this machine has ended. Default: asks the system. */

@@ -64,7 +64,7 @@ export function leftOutOf(count: number, first: JsonValue): JsonValue {
     : leftOutMark(count, "entry");
 }
 
-/** An answer, also one by which the model declined, with its reasoning and the calls that it wishes for, in order. */
+/** An answer, also one by which the model declined, with its reasoning and the calls that it asks for, in order. */
 function partsOf(message: AssistantMessage): readonly JsonObject[] {
   const { refusal = "" } = message;
   const parts = replyPieces(message).flatMap((piece) => partOf(piece));

@@ -39,7 +39,7 @@ function checked(given: unknown, type: SpanContent["type"]): SpanContent {
   const reason = unsoundness(value, MOST_LEVELS);
   if (reason !== undefined) throw new UnfitContent(reason);
   const parsed = SpanContentSchema.safeParse(value);
-  if (!parsed.success) throw new UnfitContent(misfit(parsed.error));
+  if (!parsed.success) throw new UnfitContent(reasonIn(parsed.error));
   if (parsed.data.type !== type) throw new UnfitContent(`it gave ${parsed.data.type} for ${type}`);
   return parsed.data;
 }
@@ -58,7 +58,7 @@ function reasonOf(cause: unknown): string {
 }
 
 /** Which field it is, if any: keys below may be those of the content. */
-function misfit({ issues: [issue] }: z.ZodError): string {
+function reasonIn({ issues: [issue] }: z.ZodError): string {
   const [field] = issue?.path ?? [];
   const where = field === undefined ? "what it gave" : `\`${String(field)}\` of what it gave`;
   return `${where} is no such content (${issue?.code ?? "invalid"})`;

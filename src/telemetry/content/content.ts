@@ -1,6 +1,6 @@
 // Content of spans: on `chat` request and reply, on `execute_tool` arguments and result.
 // 1. Nothing of this runs unless content was switched on, and nothing is made for a span that does not record.
-// 2. Content is on the span of its own call or nowhere: never on what is around it.
+// 2. Content is on the span of its own call or not at all: never on what is around it.
 // 3. Every attribute is JSON, and no longer than 16,384 characters, or than a variable allows, but never shorter than 240 by us.
 
 import type { Span } from "@opentelemetry/api";

@@ -20,7 +20,7 @@ import type {
   FinishedSpan,
 } from "./any-sdk.ts";
 import { DroppedSpans } from "../metrics/dropped-spans.ts";
-import { ExportGate } from "./export-gate.ts";
+import { ExportLimiter } from "./export-limiter.ts";
 import { ESPALIER, GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
 import { afterShutdown, neverExported, notQueued, notTaken, refused, type Loss } from "./loss.ts";
 import { isStructural } from "./structural-span.ts";
@@ -94,7 +94,7 @@ export function exportQueues(options: ExportQueuesOptions): ExportQueues {
 /** Fits wherever an SDK takes a `SpanProcessor`. */
 export class ExportQueues {
   readonly #exporter: AnySpanExporter;
-  readonly #gate: ExportGate;
+  readonly #limiter: ExportLimiter;
   readonly #endpoint: string | undefined;
   readonly #dropped = new DroppedSpans();
   readonly #structure: ExportQueue;
@@ -110,7 +110,7 @@ export class ExportQueues {
     checkOptions(options);
     this.#exporter = options.exporter;
     const { exportTimeoutMs: timeoutMs = DEFAULTS.exportTimeoutMs } = options;
-    this.#gate = new ExportGate(options.exporter, { timeoutMs, clock: idleClock });
+    this.#limiter = new ExportLimiter(options.exporter, { timeoutMs, clock: idleClock });
     this.#endpoint = options.endpoint;
     const { structure = DEFAULTS.structure, leaves = DEFAULTS.leaves } = options.queues ?? {};
     this.#structure = new ExportQueue(options, structure, this.#outlet(true));
@@ -140,14 +140,14 @@ export class ExportQueues {
    */
   async forceFlush(): Promise<void> {
     await Promise.all([this.#structure.flush(), this.#leaves.flush()]);
-    await this.#gate.idle();
+    await this.#limiter.idle();
     await quietly(() => this.#exporter.forceFlush?.());
   }
 
   /** The same, and takes no further spans. Never rejects. */
   async shutdown(): Promise<void> {
     await Promise.all([this.#structure.close(), this.#leaves.close()]);
-    await this.#gate.idle();
+    await this.#limiter.idle();
     await quietly(() => this.#exporter.shutdown());
   }
 
@@ -171,7 +171,7 @@ export class ExportQueues {
   #outlet(isUrgent: boolean): Outlet {
     return {
       send: (spans, done) =>
-        this.#gate.send(spans, isUrgent, (result) => {
+        this.#limiter.send(spans, isUrgent, (result) => {
           this.#settled(spans, result);
           done(result);
         }),

@@ -1,5 +1,5 @@
 // The `OTEL_*` variables that tracing goes by. Reads the files that they name, and nothing else. A value that does not fit is left out and
-// complained about, never thrown: a slip in an environment must not stop a program.
+// warned of, never thrown: a slip in an environment must not stop a program.
 
 import { readFileSync } from "node:fs";
 
@@ -45,7 +45,7 @@ export interface TracingVariables {
   readonly maxAttributeLength: number | undefined;
   readonly sampling: Sampling;
   /** One sentence or two for each variable that does not fit. */
-  readonly complaints: readonly string[];
+  readonly warnings: readonly string[];
 }
 
 export function tracingVariables(environment: Environment): TracingVariables {
@@ -72,7 +72,7 @@ export function tracingVariables(environment: Environment): TracingVariables {
     delayMs: reader.wholeNumber("OTEL_BSP_SCHEDULE_DELAY", 0, LONGEST_MS),
     maxAttributeLength: attributeLengthBy(reader),
     sampling: sampling(reader),
-    complaints: reader.complaints,
+    warnings: reader.warnings,
   };
 }
 
@@ -125,7 +125,7 @@ function sampling(reader: VariableReader): Sampling {
   const text = reader.text(name);
   const share = Number(text);
   if (text !== undefined && share >= 0 && share <= 1) return { sampler, share };
-  reader.complain(name, "a number from 0 to 1", text, "Every trace is taken.");
+  reader.warn(name, "a number from 0 to 1", text, "Every trace is taken.");
   return { sampler, share: 1 };
 }
 
@@ -148,7 +148,7 @@ function isExportOff(reader: VariableReader): boolean {
   const unknown = exporters.find((word) => word !== "otlp" && word !== "none" && word !== "");
   if (unknown !== undefined) {
     const advice = "Spans leave by OTLP. Hand another exporter to setUpNodeTracing as `exporter`.";
-    reader.complain(name, "otlp or none", unknown, advice);
+    reader.warn(name, "otlp or none", unknown, advice);
   }
   return exporters.includes("none");
 }
@@ -167,14 +167,14 @@ export function isHttpUrl(text: string): boolean {
 
 class VariableReader {
   readonly #environment: Environment;
-  readonly #complaints: string[] = [];
+  readonly #warnings: string[] = [];
 
   constructor(environment: Environment) {
     this.#environment = environment;
   }
 
-  get complaints(): readonly string[] {
-    return this.#complaints;
+  get warnings(): readonly string[] {
+    return this.#warnings;
   }
 
   /** Empty is the same as not set. */
@@ -190,7 +190,7 @@ class VariableReader {
     const text = this.text(name);
     if (text === undefined) return undefined;
     const word = words.find((known) => known === text.toLowerCase());
-    if (word === undefined) this.complain(name, `one of ${words.join(", ")}`, text, advice);
+    if (word === undefined) this.warn(name, `one of ${words.join(", ")}`, text, advice);
     return word;
   }
 
@@ -201,7 +201,7 @@ class VariableReader {
     const isWithin = value >= minimum && value <= (maximum ?? value);
     if (Number.isSafeInteger(value) && isWithin) return value;
     const end = maximum === undefined ? "up" : `to ${maximum}`;
-    this.complain(name, `a whole number from ${minimum} ${end}`, text);
+    this.warn(name, `a whole number from ${minimum} ${end}`, text);
     return undefined;
   }
 
@@ -214,7 +214,7 @@ class VariableReader {
     try {
       return readFileSync(path);
     } catch {
-      this.complain(name, "a file that can be read", path, "Spans leave without it.");
+      this.warn(name, "a file that can be read", path, "Spans leave without it.");
       return undefined;
     }
   }
@@ -223,13 +223,13 @@ class VariableReader {
     const text = this.text(name);
     if (text === undefined || isHttpUrl(text)) return text;
     const expected = "an address that begins with http:// or https://";
-    this.complain(name, expected, withoutSecrets(text));
+    this.warn(name, expected, withoutSecrets(text));
     return undefined;
   }
 
-  complain(name: string, expected: string, got: string | undefined, advice = DEFAULT_USED): void {
+  warn(name: string, expected: string, got: string | undefined, advice = DEFAULT_USED): void {
     const came = got === undefined ? "nothing" : shown(got.slice(0, MAX_SHOWN));
-    this.#complaints.push(`Expected ${name} to be ${expected}, got ${came}. ${advice}`);
+    this.#warnings.push(`Expected ${name} to be ${expected}, got ${came}. ${advice}`);
   }
 }
 

@@ -19,7 +19,7 @@ export interface TraceExporter {
   /** Within which it answers, with its retries. */
   readonly exportTimeoutMs?: number;
   /** Why it is not the one that was asked for. */
-  readonly complaints: readonly string[];
+  readonly warnings: readonly string[];
 }
 
 const DEFAULT_URL = "http://localhost:4318/v1/traces";
@@ -41,7 +41,7 @@ const CLOSING_MS = 100;
 /** `url`: with its path; wins over the environment. */
 export function traceExporter(url: string | undefined, variables: TracingVariables): TraceExporter {
   const address = url ?? variables.tracesUrl ?? DEFAULT_URL;
-  const { Exporter, complaints } = exporterFor(variables);
+  const { Exporter, warnings } = exporterFor(variables);
   const timeoutMillis = variables.exportTimeoutMs ?? EXPORT_TIMEOUT_MS;
   const exportTimeoutMs = timeoutMillis + GRACE_MS;
   let agent: Agent | undefined;
@@ -62,7 +62,7 @@ export function traceExporter(url: string | undefined, variables: TracingVariabl
       agent?.destroy();
     },
   };
-  return { exporter: closing, endpoint: withoutSecrets(address), exportTimeoutMs, complaints };
+  return { exporter: closing, endpoint: withoutSecrets(address), exportTimeoutMs, warnings };
 }
 
 /**
@@ -96,13 +96,13 @@ type ExporterClass = typeof OTLPTraceExporter;
 
 function exporterFor({ protocol }: TracingVariables): {
   readonly Exporter: ExporterClass;
-  readonly complaints: readonly string[];
+  readonly warnings: readonly string[];
 } {
-  if (protocol === "grpc") return { Exporter: OTLPTraceExporter, complaints: [GRPC_UNKNOWN] };
-  if (protocol !== "http/protobuf") return { Exporter: OTLPTraceExporter, complaints: [] };
+  if (protocol === "grpc") return { Exporter: OTLPTraceExporter, warnings: [GRPC_UNKNOWN] };
+  if (protocol !== "http/protobuf") return { Exporter: OTLPTraceExporter, warnings: [] };
   const Exporter = protobufExporter();
-  if (Exporter !== undefined) return { Exporter, complaints: [] };
-  return { Exporter: OTLPTraceExporter, complaints: [PROTOBUF_MISSING] };
+  if (Exporter !== undefined) return { Exporter, warnings: [] };
+  return { Exporter: OTLPTraceExporter, warnings: [PROTOBUF_MISSING] };
 }
 
 /** Undefined if it is not installed. */

@@ -99,7 +99,7 @@ export class AgentTally {
     if (this.#parent !== undefined) this.#parent.#spend(usage);
   }
 
-  /** What was used before this stretch belongs to the limit as to the use: pauses change nothing. */
+  /** What was used before this segment belongs to the limit as to the use: pauses change nothing. */
   #measureBudget({ status, usage }: EventBody<"agent.ended">): void {
     const used: Readonly<Record<string, number>> = { ...usage.total };
     const spent: Readonly<Record<string, number>> = { ...this.#spent };

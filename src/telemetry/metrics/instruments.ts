@@ -1,6 +1,6 @@
 // Instruments: what measures of one meter, and how few values each of its attributes may have.
 // Owns the values that were seen. Talks to one meter.
-// 1. Nothing here throws: a meter that does is complained of once, and that measurement is missing.
+// 1. Nothing here throws: a meter that does causes one warning, and that measurement is missing.
 // 2. An attribute has at most `MOST_VALUES` values: models can make up names without end, and a
 //    backend keeps a series for each.
 

@@ -237,6 +237,6 @@ function closeRun(run: OpenRun, seconds: number, end: SpanEnd): void {
 
 /** What was booked for agents that never continued. */
 function chargeNobody({ instruments, early }: OpenRun): void {
-  const nobody = { role: UNKNOWN, provider: UNKNOWN, model: UNKNOWN };
-  for (const usage of early.values()) measureUsage(instruments, nobody, usage);
+  const unknown = { role: UNKNOWN, provider: UNKNOWN, model: UNKNOWN };
+  for (const usage of early.values()) measureUsage(instruments, unknown, usage);
 }

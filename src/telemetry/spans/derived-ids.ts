@@ -46,7 +46,7 @@ function combined(word: string, change: string): string {
 }
 
 /** The ids that the next span is to have. Made only if a provider asks for them. */
-export interface WantedIds {
+export interface ChosenIds {
   readonly spanId: () => string;
   /** Asked for only if the span begins a trace. */
   readonly traceId: () => string;
@@ -58,7 +58,7 @@ export interface SpanIdGenerator {
   readonly generateSpanId: () => string;
 }
 
-let wanted: Partial<WantedIds> = {};
+let chosen: Partial<ChosenIds> = {};
 
 /**
  * For the `idGenerator` of an application's own tracer provider: spans of runs get ids that follow from the event log, so that spans
@@ -67,23 +67,23 @@ let wanted: Partial<WantedIds> = {};
  */
 export const runIdGenerator: SpanIdGenerator = Object.freeze({
   generateTraceId: () => {
-    const { traceId, ...rest } = wanted;
-    wanted = rest;
+    const { traceId, ...rest } = chosen;
+    chosen = rest;
     return traceId === undefined ? randomHex(TRACE_ID_BYTES) : traceId();
   },
   generateSpanId: () => {
-    const { spanId, ...rest } = wanted;
-    wanted = rest;
+    const { spanId, ...rest } = chosen;
+    chosen = rest;
     return spanId === undefined ? randomHex(SPAN_ID_BYTES) : spanId();
   },
 });
 
-/** Starts one span that has the wanted ids, if its provider asks `runIdGenerator` for them. */
-export function withIds<Made>(ids: WantedIds, start: () => Made): Made {
-  wanted = ids;
+/** Starts one span that has the given ids, if its provider asks `runIdGenerator` for them. */
+export function withIds<Made>(ids: ChosenIds, start: () => Made): Made {
+  chosen = ids;
   try {
     return start();
   } finally {
-    wanted = {};
+    chosen = {};
   }
 }

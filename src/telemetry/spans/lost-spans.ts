@@ -89,8 +89,8 @@ class LostSpanRecorder {
   #recordOnward(recorded: OpenSpan, { parent, ids, elsewhere }: LostSpan): void {
     for (const { traceId, sinceUs } of elsewhere) {
       if (parent === undefined) {
-        const wanted = { traceId: () => traceId, spanId: () => partIdIn(traceId) };
-        this.#add(recorded, this.#maker.part(recorded, wanted, sinceUs), this.#parts, traceId);
+        const ids = { traceId: () => traceId, spanId: () => partIdIn(traceId) };
+        this.#add(recorded, this.#maker.part(recorded, ids, sinceUs), this.#parts, traceId);
         continue;
       }
       const part = this.#parts.get(traceId);

@@ -1,4 +1,4 @@
-// What of a run travels in baggage, where that is wanted: its id and the path of the agent, and nothing else of ours.
+// What of a run travels in baggage, where that is switched on: its id and the path of the agent, and nothing else of ours.
 // A context that carries it has a mark, by which it is distinguished from such entries that came in from another process.
 
 import {

@@ -20,7 +20,7 @@ import {
   noteShortened,
   setAttributes,
 } from "../bounded/bounded-attributes.ts";
-import { spanIdFrom, traceIdAfter, withIds, type WantedIds } from "./derived-ids.ts";
+import { spanIdFrom, traceIdAfter, withIds, type ChosenIds } from "./derived-ids.ts";
 import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
 import type { Onward, OpenSpan } from "./open-span.ts";
 import { continuation } from "./span-links.ts";
@@ -40,13 +40,13 @@ export type BegunSpan = Omit<OpenSpan, "ids">;
 export interface SpanPlan extends Pick<OpenSpan, "around" | "run" | "trace"> {
   /** Of the agent around it. */
   readonly role: string;
-  readonly ids: WantedIds;
+  readonly ids: ChosenIds;
   readonly links: readonly Link[];
   readonly aroundSinceUs?: number | undefined;
 }
 
 interface OnwardPlan {
-  readonly ids: WantedIds;
+  readonly ids: ChosenIds;
   readonly sinceUs: number;
   readonly around: Context;
   readonly attributes: Attributes;
@@ -105,7 +105,7 @@ export class SpanMaker {
   }
 
   /** The span around all that stands in a further trace of a run. `sinceUs`: when the first of it began. */
-  part(run: OpenSpan, ids: WantedIds, sinceUs: number): Onward {
+  part(run: OpenSpan, ids: ChosenIds, sinceUs: number): Onward {
     const part = run.run.parts.length + 2;
     const attributes = {
       [ESPALIER.tracePart]: part,
@@ -200,7 +200,7 @@ function rootOf(around: Context): Context {
   return trace.deleteSpan(around);
 }
 
-/** True if the span has the id that was wanted for it: its provider lets ids be chosen. */
+/** True if the span has the id that was chosen for it: its provider lets ids be chosen. */
 export function hasId(span: Span, spanId: string): boolean {
   return span.spanContext().spanId === spanId;
 }

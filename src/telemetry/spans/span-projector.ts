@@ -36,7 +36,7 @@ import { mintTraceIds, type MintHex } from "../../kernel/trace-ids.ts";
 import { warnOfUnseenProvider } from "./api-versions.ts";
 import { writeContent } from "../content/content.ts";
 import type { ContentSettings } from "../content/content-options.ts";
-import { spanIdFrom, traceIdAfter, traceIdFrom, type WantedIds } from "./derived-ids.ts";
+import { spanIdFrom, traceIdAfter, traceIdFrom, type ChosenIds } from "./derived-ids.ts";
 import { LINK } from "../gen-ai-attributes.ts";
 import { recordLostSpans } from "./lost-spans.ts";
 import type { Onward, OpenSpan, RunFacts, TraceSize } from "./open-span.ts";
@@ -272,7 +272,7 @@ export class SpanProjector implements Tracing {
   }
 
   #begin(body: Opening, moment: Moment, plan: Omit<SpanPlan, "ids">, parent?: OpenSpan): OpenSpan {
-    const ids = wantedIds(body, moment, parent);
+    const ids = chosenIds(body, moment, parent);
     const begun = this.#maker.begin(body, moment, { ...plan, ids });
     const open = { ...begun, ids: this.#idsOf(begun.span, plan.around, parent) };
     const { contents, scope } = moment;
@@ -386,7 +386,7 @@ function isFurther({ parts }: RunFacts, size: TraceSize): boolean {
   return parts.some(({ trace: further }) => further === size);
 }
 
-function wantedIds(body: Opening, moment: Moment, parent: OpenSpan | undefined): WantedIds {
+function chosenIds(body: Opening, moment: Moment, parent: OpenSpan | undefined): ChosenIds {
   const seed = seedOf(moment);
   const before = body.type === "run.resumed" ? body.previousTraceId : parent?.ids.traceId;
   return {

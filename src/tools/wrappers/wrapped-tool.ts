@@ -60,7 +60,7 @@ export function withRun(
   }));
 }
 
-/** A context for one attempt at a call: once closed, what is asked of it goes nowhere. */
+/** A context for one attempt at a call: once closed, what is asked of it is dropped. */
 export function closable(context: ToolContext): {
   readonly context: ToolContext;
   close(): void;

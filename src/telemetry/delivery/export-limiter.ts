@@ -1,4 +1,4 @@
-// ExportGate: the way of batches to one exporter, a few at a time.
+// ExportLimiter: the way of batches to one exporter, a few at a time.
 // Owns the batches that wait.
 // 1. A flush hands over all batches at once. If all went out at once, a busy endpoint would answer
 //    none of them in time; so few are in flight, and those that hold the tree together go first.
@@ -33,7 +33,7 @@ export interface ExportBound {
   readonly clock: Clock;
 }
 
-export class ExportGate {
+export class ExportLimiter {
   readonly #exporter: AnySpanExporter;
   readonly #bound: ExportBound;
   readonly #first: Batch[] = [];

@@ -12,7 +12,7 @@ import type {
   AnyExportResult,
   FinishedSpan,
 } from "../../src/telemetry/delivery/any-sdk.ts";
-import { ExportGate } from "../../src/telemetry/delivery/export-gate.ts";
+import { ExportLimiter } from "../../src/telemetry/delivery/export-limiter.ts";
 import { settled } from "../harness/run-scripted.ts";
 
 const SUCCESS: AnyExportResult = { code: 0 };
@@ -20,7 +20,7 @@ const FAILURE: AnyExportResult = { code: 1, error: new Error("gone") };
 
 /** Batches are named by a span that only has a name. */
 function stage(): {
-  readonly gate: ExportGate;
+  readonly limiter: ExportLimiter;
   readonly clock: ManualClock;
   readonly exported: readonly string[];
   readonly answered: readonly string[];
@@ -44,15 +44,15 @@ function stage(): {
     shutdown: () => Promise.resolve(),
   };
   const clock = new ManualClock();
-  const gate = new ExportGate(exporter, { timeoutMs: 1_000, clock });
+  const limiter = new ExportLimiter(exporter, { timeoutMs: 1_000, clock });
   return {
-    gate,
+    limiter,
     clock,
     exported,
     answered,
     answer: (name, result) => open.get(name)?.(result),
     send: (name, isUrgent = false) =>
-      gate.send([span(name)], isUrgent, ({ code }) => answered.push(`${name} ${code}`)),
+      limiter.send([span(name)], isUrgent, ({ code }) => answered.push(`${name} ${code}`)),
   };
 }
 
@@ -122,29 +122,29 @@ test("an endpoint that was gone is tried with one batch, and has eight again whe
 });
 
 test("each batch is answered once, also by an exporter that answers twice or throws", async () => {
-  const { send, answer, answered, gate } = stage();
+  const { send, answer, answered, limiter } = stage();
   send("broken");
   send("twice");
   answer("broken", SUCCESS);
   answer("twice", SUCCESS);
   answer("twice", FAILURE);
-  await gate.idle();
+  await limiter.idle();
   expect(answered).toEqual(["broken 1", "twice 0"]);
 });
 
 test("an export that is a promise fails when it rejects, and is not over when it resolves", async () => {
-  const { send, answer, answered, gate, clock } = stage();
+  const { send, answer, answered, limiter, clock } = stage();
   for (const name of ["rejects", "resolves", "odd"]) send(name);
   await settled();
   expect(answered).toEqual(["rejects 1", "odd 1"]);
   answer("resolves", SUCCESS);
   answer("rejects", SUCCESS);
-  await gate.idle();
+  await limiter.idle();
   expect([answered, clock.pendingTimers]).toEqual([["rejects 1", "odd 1", "resolves 0"], 0]);
 });
 
 test("what is never answered fails in the end, a late answer is ignored, and others go on", async () => {
-  const { send, answer, answered, exported, gate, clock } = stage();
+  const { send, answer, answered, exported, limiter, clock } = stage();
   for (const name of EIGHT) send(name);
   clock.advance(400);
   answer("1", SUCCESS);
@@ -157,7 +157,7 @@ test("what is never answered fails in the end, a late answer is ignored, and oth
   answer("2", SUCCESS);
   answer("9", SUCCESS);
   answer("10", SUCCESS);
-  await gate.idle();
+  await limiter.idle();
   expect([exported.slice(8), answered.slice(8), clock.pendingTimers]).toEqual([
     ["9", "10"],
     ["9 0", "10 0"],
@@ -166,11 +166,11 @@ test("what is never answered fails in the end, a late answer is ignored, and oth
 });
 
 test("it is idle when nothing waits and nothing is in flight", async () => {
-  const { send, answer, gate } = stage();
-  await gate.idle();
+  const { send, answer, limiter } = stage();
+  await limiter.idle();
   const told: string[] = [];
   for (const name of [...EIGHT, "9"]) send(name);
-  const idle = gate.idle().then(() => told.push("idle"));
+  const idle = limiter.idle().then(() => told.push("idle"));
   for (const name of EIGHT) answer(name, SUCCESS);
   await Promise.resolve();
   told.push("the last");
@@ -191,10 +191,10 @@ test("a batch is exported in the context in which it was sent", () => {
     },
     shutdown: () => Promise.resolve(),
   };
-  const gate = new ExportGate(exporter, { timeoutMs: 1_000, clock: new ManualClock() });
+  const limiter = new ExportLimiter(exporter, { timeoutMs: 1_000, clock: new ManualClock() });
   for (let batch = 1; batch <= 9; batch += 1) {
     const sent = context.active().setValue(key, batch);
-    context.with(sent, () => gate.send([], false, () => {}));
+    context.with(sent, () => limiter.send([], false, () => {}));
   }
   for (const answer of answers) answer(SUCCESS);
   context.disable();
