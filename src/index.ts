@@ -11,7 +11,7 @@ export type {
   SectionLifeCycle,
   SectionText,
 } from "./agent/request-sections.ts";
-export type { RoleCeiling } from "./agent/role-ceiling.ts";
+export type { DynamicRoleBounds } from "./agent/dynamic-role-bounds.ts";
 export {
   defineDelegation,
   defineTool,
@@ -228,7 +228,7 @@ export type { LostSpan, Tracing } from "./protocol/tracing.ts";
 export type { OfferedTool, SpanContent } from "./protocol/span-content.ts";
 export type {
   SpawnOutcome,
-  RoleDraft,
+  DynamicRole,
   SpawnRefusal,
   SpawnRefusalCode,
   SpawnRequest,

@@ -415,7 +415,7 @@ const requirements = {
     text: "Roles can also be read from Markdown files with front matter, checked with the same schema",
   },
   X27: {
-    text: "A parent may let the model write a role at spawn, under a ceiling (tools, models, budget) that it cannot raise",
+    text: "A parent may let the model write a role at spawn, within bounds (tools, models, budget) that it cannot raise",
   },
   X28: {
     text: "Tools from MCP servers (stdio and streamable HTTP) are toolsets like any other: filtered, prefixed, guarded, traced",

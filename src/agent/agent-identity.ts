@@ -27,7 +27,7 @@ export interface EffectPosition {
   /** Set for a model call whose step is counted already: its first request was too long for the model, and it is asked anew. */
   readonly isCounted?: true;
   /** Set for a model call besides that of the step: its name there, and the tool call that it serves. Without one it is in no step. */
-  readonly aside?: { readonly name: string; readonly callId?: CallId };
+  readonly sideCall?: { readonly name: string; readonly callId?: CallId };
 }
 
 /** What a parent calls the subagent at this path: the end of it, such as `researcher#2`. */

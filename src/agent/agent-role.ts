@@ -21,7 +21,7 @@ import type { ToolsetTool } from "../tools/toolsets.ts";
 import type { Compaction } from "./compaction.ts";
 import { madeInstructions } from "./instructions.ts";
 import type { PlacedSection } from "./request-sections.ts";
-import type { RoleCeiling } from "./role-ceiling.ts";
+import type { DynamicRoleBounds } from "./dynamic-role-bounds.ts";
 
 /** The typed result of agents of a role; of several roles: that of any. */
 export type OutputOf<Role extends AgentRole<unknown, never>> =
@@ -59,7 +59,7 @@ export interface AgentRole<out Output = unknown, in Context = unknown> {
   readonly delegation: DelegationPolicy;
   /** Only those that the definition gives. */
   readonly limits: Partial<SubagentLimits>;
-  readonly ceiling: Required<RoleCeiling<Context>> | undefined;
+  readonly dynamicRoles: Required<DynamicRoleBounds<Context>> | undefined;
   readonly budget: Budget;
   readonly showBudget: boolean;
   readonly stopWhen: readonly StopCondition<Context>[];
@@ -93,25 +93,25 @@ export const BACKGROUND_TOOL_NAMES = [
 /** True if agents of the role may start others. */
 export function mayDelegate({
   subagents,
-  ceiling,
+  dynamicRoles,
 }: {
   readonly subagents: readonly unknown[];
-  readonly ceiling: unknown;
+  readonly dynamicRoles: unknown;
 }): boolean {
-  return subagents.length > 0 || ceiling !== undefined;
+  return subagents.length > 0 || dynamicRoles !== undefined;
 }
 
 /** The tools that a role has for what its agents may do with subagents; none if they may start nobody. */
 export function delegationToolNames({
   subagents,
-  ceiling,
+  dynamicRoles,
   delegation,
 }: {
   readonly subagents: readonly unknown[];
-  readonly ceiling: unknown;
+  readonly dynamicRoles: unknown;
   readonly delegation: DelegationPolicy;
 }): readonly string[] {
-  if (!mayDelegate({ subagents, ceiling })) return [];
+  if (!mayDelegate({ subagents, dynamicRoles })) return [];
   return delegation.background ? [SPAWN_TOOL_NAME, ...BACKGROUND_TOOL_NAMES] : [SPAWN_TOOL_NAME];
 }
 

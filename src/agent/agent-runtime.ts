@@ -17,7 +17,7 @@ import type { EventScope, EventBody, EventDraft } from "../protocol/event.ts";
 import type { AgentId, CallId, StepId } from "../protocol/ids.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
 import type { RestStatus, StopSignal } from "../protocol/stop.ts";
-import type { RoleDraft } from "../protocol/subagent.ts";
+import type { DynamicRole } from "../protocol/subagent.ts";
 import { NO_TOOL_LIMITS, type RemovedTool, type ToolLimits } from "../protocol/tool-rule.ts";
 import type { Usage } from "../protocol/usage.ts";
 import { namedGuards, type NamedGuard } from "../tools/tool-guard.ts";
@@ -76,7 +76,7 @@ export interface NewAgent {
   /** Of an agent that ran before the run was paused. */
   readonly before?: AgentHistory;
   /** What its parent's model wrote, where its role was made at spawn (X27). */
-  readonly draft?: RoleDraft | undefined;
+  readonly draft?: DynamicRole | undefined;
   /** How deep and how broad the tree below may be, as it holds above the agent. */
   readonly limits: TreeShape;
   /** What it may not use. Default: it has all tools of its role. */
@@ -110,7 +110,7 @@ export class AgentRuntime {
   readonly metadata: JsonObject;
   readonly spawnCallId: CallId | undefined;
   readonly spawnStepId: StepId | undefined;
-  readonly draft: RoleDraft | undefined;
+  readonly draft: DynamicRole | undefined;
   readonly startedAtMs: number;
   /** Which execution of the agent this is, from 1. */
   readonly execution: number;

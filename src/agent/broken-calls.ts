@@ -41,7 +41,7 @@ export async function paidTurn(
 /** Books what the turn added to the usage of its call; gives what is booked in all. */
 export function chargeFor(agent: AgentRuntime, { call, charged }: Turn, used: Usage): Usage {
   const { place, number = 1, lease } = call;
-  const isCounted = place.aside !== undefined || place.isCounted === true || number > 1;
+  const isCounted = place.sideCall !== undefined || place.isCounted === true || number > 1;
   const steps = isCounted ? 0 : used.steps;
   const all = { ...used, steps };
   agent.account.charge(lease, subtractUsage(all, charged));

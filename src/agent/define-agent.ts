@@ -53,7 +53,7 @@ import type { ToolsetTool } from "../tools/toolsets.ts";
 import { compactionOf, type Compaction } from "./compaction.ts";
 import { finishTool, FINISH_TOOL_NAME } from "./finish-tool.ts";
 import { placedSections, type RequestSection } from "./request-sections.ts";
-import { roleCeiling, type RoleCeiling } from "./role-ceiling.ts";
+import { dynamicRoleBounds, type DynamicRoleBounds } from "./dynamic-role-bounds.ts";
 import {
   delegationToolNames,
   SPAWN_TOOL_NAME,
@@ -104,8 +104,8 @@ export interface AgentDefinition<
    * `maxDepth` is counted from the root of the run, `maxTotalSubagents` below the agent.
    */
   readonly limits?: Partial<SubagentLimits>;
-  /** Lets the model write roles when it delegates, up to this (X27). Default: it may start `subagents` only. */
-  readonly ceiling?: RoleCeiling<Context>;
+  /** Lets the model write roles when it delegates, within these bounds (X27). Default: it may start `subagents` only. */
+  readonly dynamicRoles?: DynamicRoleBounds<Context>;
   /** Upper limits for each agent of this role with its descendants. */
   readonly budget?: Budget;
   /** Ends every request with a line that says what is left of the budget, where anything is limited (X6). Default false. */
@@ -162,7 +162,7 @@ const FIELDS = [
   "context",
   "delegation",
   "limits",
-  "ceiling",
+  "dynamicRoles",
   "budget",
   "showBudget",
   "stopWhen",
@@ -211,7 +211,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     output === undefined ? [...given] : [...given, finishTool(`${name}.output`, output)];
   checkTools(name, tools);
   checkSubagents(name, subagents);
-  const { limits = {}, showBudget = false, ceiling } = definition;
+  const { limits = {}, showBudget = false, dynamicRoles } = definition;
   checkLimits(`${name}.limits`, limits);
   if (typeof showBudget !== "boolean")
     throw mismatch(`${name}.showBudget`, "true or false", showBudget, "Say which.");
@@ -228,7 +228,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   const delegation = delegationPolicy(`${name}.delegation`, definition.delegation ?? {});
   const toolNames = [
     ...tools.map((tool) => tool.name),
-    ...delegationToolNames({ subagents, ceiling, delegation }),
+    ...delegationToolNames({ subagents, dynamicRoles, delegation }),
   ];
   checkFilterNames(name, toolFilters, toolNames);
   const maxOutputTokens = definition.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS;
@@ -247,8 +247,10 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     context: subagentContextPolicy(`${name}.context`, definition.context ?? {}),
     delegation,
     limits: Object.freeze({ ...limits }),
-    ceiling:
-      ceiling === undefined ? undefined : roleCeiling(`${name}.ceiling`, ceiling, checkModel),
+    dynamicRoles:
+      dynamicRoles === undefined
+        ? undefined
+        : dynamicRoleBounds(`${name}.dynamicRoles`, dynamicRoles, checkModel),
     budget,
     showBudget,
     stopWhen: Object.freeze([...stopWhen]),
@@ -328,11 +330,11 @@ function checkFilterNames(
   names: readonly string[],
 ): void {
   for (const [index, filter] of filters.entries()) {
-    const stray = filter.tools?.find((tool) => !names.includes(tool));
-    if (stray === undefined) continue;
+    const unknown = filter.tools?.find((tool) => !names.includes(tool));
+    if (unknown === undefined) continue;
     const field = `${name}.toolFilters[${index}].tools`;
     const expected = `names of its tools (${names.join(", ")})`;
-    throw misdefinition(field, expected, stray, "Name them as the model calls them.");
+    throw misdefinition(field, expected, unknown, "Name them as the model calls them.");
   }
 }
 

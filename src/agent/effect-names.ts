@@ -4,8 +4,8 @@ import type { PlannedCall } from "./effects.ts";
 import type { EffectPosition } from "./agent-identity.ts";
 
 /** `3`, or `3.1` for a model call that the step makes for its second tool call. */
-function placeName({ stepNumber, aside }: EffectPosition): string {
-  return aside === undefined ? `${stepNumber}` : `${stepNumber}.${aside.name}`;
+function placeName({ stepNumber, sideCall }: EffectPosition): string {
+  return sideCall === undefined ? `${stepNumber}` : `${stepNumber}.${sideCall.name}`;
 }
 
 /** `model.3`. */

@@ -18,7 +18,7 @@ export interface RequestFacts {
   /** True if its length in tokens is an estimate, in part at least. */
   readonly isEstimated: boolean;
   /** Messages at its end that stand there for this request alone. */
-  readonly asides: number;
+  readonly ephemeral: number;
 }
 
 /** What the agent has done so far, for what subagents are told of it. */

@@ -37,7 +37,7 @@ export interface PreparedCall {
   /** Messages of the history that it shows, if it shows it as it is. */
   readonly historyLength: number;
   /** An estimate of what else is in it. */
-  readonly asideTokens: number;
+  readonly ephemeralTokens: number;
   readonly facts: RequestFacts;
   /** Tools that the model is not offered. */
   readonly hiddenTools: readonly HiddenTool[];

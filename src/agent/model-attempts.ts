@@ -58,7 +58,7 @@ async function askModel(agent: AgentRuntime, turn: Turn): Promise<TurnEnd> {
   const { position, request, place } = call;
   const startedAtMs = agent.run.clock.nowMs();
   const queuedMs = startedAtMs - turn.askedAtMs;
-  const isStreaming = place.aside === undefined && agent.run.onText !== undefined;
+  const isStreaming = place.sideCall === undefined && agent.run.onText !== undefined;
   if (after === undefined) recordRequest(agent, call, isStreaming);
   let attempts = 1;
   let isOver = false;
@@ -75,7 +75,7 @@ async function askModel(agent: AgentRuntime, turn: Turn): Promise<TurnEnd> {
       policy: agent.run.settings.retry,
       inputTokens: call.lease.inputTokens,
       ...streaming,
-      ...(place.aside === undefined ? { cacheKey: agent.cacheKey } : {}),
+      ...(place.sideCall === undefined ? { cacheKey: agent.cacheKey } : {}),
       after,
       onRetry: ({ attempt, error, delayMs }) => {
         attempts = attempt + 1;
@@ -103,7 +103,7 @@ function handText({ run: { onText }, identity }: AgentRuntime, text: string): vo
     onText?.({ agentId, agentPath, text });
   } catch (cause) {
     if (onText !== undefined)
-      warnOnce(onText, `onText threw (${messageOf(cause)}); the run goes on.`);
+      warnOnce(onText, `onText threw (${messageOf(cause)}); the run continues.`);
   }
 }
 

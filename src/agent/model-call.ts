@@ -36,8 +36,8 @@ export async function callModel(agent: AgentRuntime, paid: PaidCall): Promise<In
   const { place, lease, request, facts } = paid;
   const work = async (): Promise<InferOutcome> => {
     const { isEstimated } = facts;
-    const prefix = place.aside === undefined ? prefixFor(agent, paid) : undefined;
-    const position = place.aside === undefined ? { stepId: place.stepId } : sidePosition(place);
+    const prefix = place.sideCall === undefined ? prefixFor(agent, paid) : undefined;
+    const position = place.sideCall === undefined ? { stepId: place.stepId } : sidePosition(place);
     const call: InferCall = { place, position, lease, request, isEstimated, prefix };
     const rest = agent.time.working();
     const isHooked = agent.hooks.modelWraps.length > 0;
@@ -49,16 +49,16 @@ export async function callModel(agent: AgentRuntime, paid: PaidCall): Promise<In
 }
 
 /** Where events of a side call belong: to the tool call that it serves, or to the agent. */
-function sidePosition({ stepId, aside }: EffectPosition): EventPosition {
-  return aside?.callId === undefined ? {} : { stepId, callId: aside.callId };
+function sidePosition({ stepId, sideCall }: EffectPosition): EventPosition {
+  return sideCall?.callId === undefined ? {} : { stepId, callId: sideCall.callId };
 }
 
 /** How the request begins like the one of the step before. */
 function prefixFor(
   agent: AgentRuntime,
-  { request, facts: { asides } }: PaidCall,
+  { request, facts: { ephemeral } }: PaidCall,
 ): RequestPrefix | undefined {
   const last = agent.lastRequest;
-  agent.lastRequest = { request, asides };
+  agent.lastRequest = { request, ephemeral };
   return last === undefined ? undefined : prefixOf(last, request);
 }

@@ -232,12 +232,14 @@ function checkPlace(field: string, name: string, sections: readonly PlacedSectio
   }
   if (section?.role === "system") checkSystem(field, section, sections.slice(0, at));
   if (section?.lifeCycle !== "persistent") return;
-  const stray = sections.slice(history + 1, at).find(({ lifeCycle }) => lifeCycle !== "persistent");
-  if (at > history && stray === undefined) return;
+  const misplaced = sections
+    .slice(history + 1, at)
+    .find(({ lifeCycle }) => lifeCycle !== "persistent");
+  if (at > history && misplaced === undefined) return;
   const advice =
-    stray === undefined
+    misplaced === undefined
       ? "A history grows at its end only."
-      : `It becomes part of the history, and ${stray.name} would stand in between.`;
+      : `It becomes part of the history, and ${misplaced.name} would stand in between.`;
   throw misdefinition(field, "right behind the history", name, advice);
 }
 

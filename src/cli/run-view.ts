@@ -138,7 +138,7 @@ function ofRun(
   view: RunView,
   event: EspalierEvent<"run.paused" | "run.resumed" | "run.ended">,
 ): RunView {
-  if (event.type === "run.resumed") return goOn(view, event);
+  if (event.type === "run.resumed") return continueRun(view, event);
   const { atMs, durationMs } = event;
   if (event.type === "run.ended")
     return { ...view, questions: [], end: { status: event.status, atMs, durationMs } };
@@ -167,7 +167,7 @@ function openRun(event: EspalierEvent<"run.started" | "run.resumed">, budget: Am
 }
 
 /** The time of the pause counts for nothing. */
-function goOn(view: RunView, { traceId, pausedMs }: EspalierEvent<"run.resumed">): RunView {
+function continueRun(view: RunView, { traceId, pausedMs }: EspalierEvent<"run.resumed">): RunView {
   const startedAtMs = view.startedAtMs + pausedMs;
   return { ...view, traceId, startedAtMs, questions: [], end: undefined };
 }

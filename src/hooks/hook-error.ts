@@ -23,7 +23,7 @@ export function hookFailed({ point, hook }: HookPlace, cause: unknown): Espalier
 export function hookTimedOut({ point, hook }: HookPlace, timeoutMs: number): EspalierError {
   return new EspalierError({
     code: "hook_timeout",
-    message: `Expected the hook "${hook}" at ${point} to settle within ${timeoutMs} ms, got nothing. Heed its signal, or give it more time.`,
+    message: `Expected the hook "${hook}" at ${point} to settle within ${timeoutMs} ms, got nothing. Obey its signal, or give it more time.`,
     data: { point, hook, timeoutMs, wasCancelled: false },
   });
 }
@@ -32,7 +32,7 @@ export function hookTimedOut({ point, hook }: HookPlace, timeoutMs: number): Esp
 export function hookAbandoned({ point, hook }: HookPlace, graceMs: number): EspalierError {
   return new EspalierError({
     code: "hook_timeout",
-    message: `Expected the hook "${hook}" at ${point} to settle within ${graceMs} ms after its agent was told to end, got nothing. Heed its signal.`,
+    message: `Expected the hook "${hook}" at ${point} to settle within ${graceMs} ms after its agent was told to end, got nothing. Obey its signal.`,
     data: { point, hook, graceMs, wasCancelled: true },
   });
 }

@@ -135,12 +135,12 @@ export function observe(
   listener: (event: EspalierEvent, context: ObserverContext) => unknown,
   options: HookOptions = {},
 ): Hook {
-  const wanted = checkEventTypes("observe.types", types);
+  const given = checkEventTypes("observe.types", types);
   checkFunction("observe.listener", listener);
   return register({
     kind: "observe",
     ...hookBasics("observe", listener, options),
-    types: wanted,
+    types: given,
     listen: (event, context) => listener(event, context),
   });
 }

@@ -229,7 +229,7 @@ export function notify(
   for (const observer of observers) {
     show(observer, event, context).catch((cause: unknown) => {
       const what = `The hook "${observer.name}" threw at ${event.type} (${messageOf(cause)})`;
-      warnOnce(observer.hook, `${what}; the run goes on.`);
+      warnOnce(observer.hook, `${what}; the run continues.`);
     });
   }
 }

@@ -25,6 +25,10 @@ export function checkMadeReply(
     .filter(({ parts }) => parts !== undefined && sameJson(parts, claimed));
   const origin = origins.find(({ text }) => text === plain.text) ?? origins[0];
   if (origin === undefined) return builtReply(model, { ...rest, message: plain }, size);
-  const { refusal: _refusal, ...kept } = origin;
-  return builtReply(model, { ...rest, message: partsFitted({ ...kept, ...plain }, origin) }, size);
+  const { refusal: _refusal, ...plainOrigin } = origin;
+  return builtReply(
+    model,
+    { ...rest, message: partsFitted({ ...plainOrigin, ...plain }, origin) },
+    size,
+  );
 }

@@ -68,9 +68,9 @@ export function toolChoiceAmong(
   const choice = parsed.data;
   if (typeof choice === "string") return choice;
   const names = "tool" in choice ? [choice.tool] : choice.oneOf;
-  const stray = names.find((name) => !toolNames.includes(name));
-  if (stray !== undefined)
-    throw misdefinition(field, "the name of one of its tools", stray, advice);
+  const unknown = names.find((name) => !toolNames.includes(name));
+  if (unknown !== undefined)
+    throw misdefinition(field, "the name of one of its tools", unknown, advice);
   return deepFreeze(choice);
 }
 

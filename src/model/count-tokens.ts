@@ -32,29 +32,30 @@ export interface CountedTokens {
   readonly isEstimated: boolean;
 }
 
-const NO_ASIDES: ReadonlySet<Message> = new Set();
+const NO_EPHEMERAL: ReadonlySet<Message> = new Set();
 
 /**
  * Input tokens of `request`: the model's own count, else the provider's count of the known prefix plus an estimate of the rest (R101).
- * `prefix` is one of the messages without `asides`.
+ * `prefix` is one of the messages that are not `ephemeral`.
  */
 export function countInputTokens(
   model: Model,
   request: ModelRequest,
   prefix: MeasuredPrefix,
-  asides = NO_ASIDES,
+  ephemeral = NO_EPHEMERAL,
 ): CountedTokens {
   const counted = model.countTokens?.(request);
   if (counted !== undefined && isTokenCount(counted))
     return { tokens: counted, isEstimated: false };
   const { messages, tools } = request;
-  const history = asides.size === 0 ? messages : messages.filter((message) => !asides.has(message));
+  const history =
+    ephemeral.size === 0 ? messages : messages.filter((message) => !ephemeral.has(message));
   let tokens = prefix.messageCount === 0 ? estimateTools(tools) : prefix.tokens;
   for (let index = prefix.messageCount; index < history.length; index += 1) {
     const message = history[index];
     if (message !== undefined) tokens += estimateMessage(message);
   }
-  if (asides.size > 0) tokens += estimateMessages(asides);
+  if (ephemeral.size > 0) tokens += estimateMessages(ephemeral);
   return { tokens, isEstimated: true };
 }
 
@@ -129,7 +130,7 @@ function estimateTools(tools: readonly ToolSpec[]): number {
 export interface SentHistory {
   readonly messages: number;
   /** An estimate of what else was in the request. */
-  readonly asideTokens: number;
+  readonly ephemeralTokens: number;
 }
 
 /**
@@ -138,11 +139,11 @@ export interface SentHistory {
  */
 export function countedPrefix(
   prefix: MeasuredPrefix,
-  { messages, asideTokens }: SentHistory,
+  { messages, ephemeralTokens }: SentHistory,
   { message, usage }: Pick<ModelReply, "message" | "usage">,
 ): MeasuredPrefix {
   if (usage === undefined) return prefix;
-  const sent = Math.max(0, usage.inputTokens - asideTokens);
+  const sent = Math.max(0, usage.inputTokens - ephemeralTokens);
   const unsent = message.parts === undefined ? usage.reasoningTokens : 0;
   return { messageCount: messages + 1, tokens: sent + usage.outputTokens - unsent };
 }

@@ -13,18 +13,18 @@ export interface HeldTool {
 }
 
 type HeldTools = ReadonlyMap<string, HeldTool>;
-type Kept = WeakMap<readonly ToolSpec[], HeldTools>;
+type HeldByTools = WeakMap<readonly ToolSpec[], HeldTools>;
 
-const heldAsSaid: Kept = new WeakMap();
-const heldAll: Kept = new WeakMap();
+const heldAsSaid: HeldByTools = new WeakMap();
+const heldAll: HeldByTools = new WeakMap();
 
 /** The tools by name, in their order. `isAll`: every one that has a strict form is held to it, not only those that ask for it. */
 export function heldTools(tools: readonly ToolSpec[], isAll: boolean): HeldTools {
-  const kept = isAll ? heldAll : heldAsSaid;
-  const known = kept.get(tools);
+  const cache = isAll ? heldAll : heldAsSaid;
+  const known = cache.get(tools);
   if (known !== undefined) return known;
   const held = new Map(tools.map((spec) => [spec.name, { spec, strict: strictOf(spec, isAll) }]));
-  kept.set(tools, held);
+  cache.set(tools, held);
   return held;
 }
 

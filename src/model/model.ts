@@ -71,7 +71,7 @@ export interface ModelRequest {
 export interface CacheKey {
   /** The same for all agents with these instructions and tools, in every run: 12 hexadecimal digits. */
   readonly role: string;
-  /** Tells the agents of a role in one run apart, from 1. */
+  /** Distinguishes the agents of a role in one run, from 1. */
   readonly agent: number;
 }
 

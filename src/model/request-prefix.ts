@@ -7,12 +7,12 @@ import type { ModelRequest } from "./model.ts";
 export interface SentRequest {
   readonly request: ModelRequest;
   /** Messages at its end that stood there for this request alone. */
-  readonly asides: number;
+  readonly ephemeral: number;
 }
 
 /** What a request has in common with the one before it. */
 export interface RequestPrefix {
-  /** It begins with all of the last one but its asides. */
+  /** It begins with all of the last one but its ephemeral messages. */
   readonly isHeld: boolean;
   /** So many messages at its beginning are the same; 0 if the tools are not. */
   readonly messages: number;
@@ -22,7 +22,7 @@ export interface RequestPrefix {
 
 /** Compares two requests. Messages are the same if a provider is sent the same of them. */
 export function prefixOf(
-  { request: last, asides }: SentRequest,
+  { request: last, ephemeral }: SentRequest,
   next: ModelRequest,
 ): RequestPrefix {
   if (!haveSameTools(last, next)) return { isHeld: false, messages: 0, changed: "tools" };
@@ -32,7 +32,7 @@ export function prefixOf(
     if (other === undefined || !isSame(message, other)) break;
     messages += 1;
   }
-  return messages >= last.messages.length - asides
+  return messages >= last.messages.length - ephemeral
     ? { isHeld: true, messages }
     : { isHeld: false, messages, changed: "messages" };
 }
@@ -46,7 +46,7 @@ function haveSameTools(last: ModelRequest, next: ModelRequest): boolean {
 }
 
 /** How many messages at the end of `messages` are those of `tail`; 0 unless all of them are there. */
-export function asidesAtEnd(messages: readonly Message[], tail: readonly Message[]): number {
+export function ephemeralAtEnd(messages: readonly Message[], tail: readonly Message[]): number {
   const from = messages.length - tail.length;
   const areThere = tail.every((message, index) => {
     const other = messages[from + index];

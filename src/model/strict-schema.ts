@@ -160,7 +160,7 @@ class StrictWriter {
   #words(schema: JsonObject, path: string): JsonObject {
     const written: Record<string, JsonValue> = {};
     for (const [word, value] of Object.entries(schema)) {
-      if (isKept(word, value)) written[word] = value;
+      if (isCopied(word, value)) written[word] = value;
       if (word === "const") written["enum"] = [value];
     }
     this.#enumValues += listOf(written["enum"]).length;
@@ -172,7 +172,7 @@ class StrictWriter {
 
 const RECORD = "a record of any keys";
 
-function isKept(word: string, value: JsonValue): boolean {
+function isCopied(word: string, value: JsonValue): boolean {
   if (word === "format") return KEPT_FORMATS.includes(value);
   if (word === "pattern") return typeof value === "string" && !UNUSUAL_PATTERN.test(value);
   return KEPT_WORDS.includes(word);

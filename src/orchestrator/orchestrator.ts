@@ -166,7 +166,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * The result of a run that has ended, or that is paused, as the store has it: the same as its `result`. Nothing is claimed or changed, and
    * the roles of the run need not be there. For a paused one, `questions` says what it waits for.
    *
-   * Rejects with `unknown_run`; `invalid_state` if the run goes on, or its process died; `unsupported_version`, `invalid_journal` or
+   * Rejects with `unknown_run`; `invalid_state` if the run continues, or its process died; `unsupported_version`, `invalid_journal` or
    * `store_failed`.
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.

@@ -8,7 +8,7 @@ type Words = readonly [axis: Axis, text: (amount: number) => string];
 const MICRO_USD_PER_USD = 1_000_000;
 const MS_PER_SECOND = 1_000;
 
-/** In the order in which they are told. */
+/** In the order in which they are shown. */
 const WORDS: readonly Words[] = [
   ["steps", (amount) => numberOf(amount, "step")],
   ["toolCalls", (amount) => numberOf(amount, "tool call")],

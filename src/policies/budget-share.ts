@@ -57,14 +57,14 @@ export function childLimits(facts: ShareFacts): ChildLimits {
   const limits = tighterLimits(asked, sharedLimits(facts));
   const tightened: Tightening[] = [];
   for (const axis of SPEND_AXES) {
-    const wanted = asked[axis];
-    if (wanted === undefined) continue;
+    const requested = asked[axis];
+    if (requested === undefined) continue;
     const given = Math.min(limits[axis] ?? Infinity, left[axis] ?? Infinity);
-    if (given < wanted) tightened.push({ ...shownAxis(axis, wanted, given), source });
+    if (given < requested) tightened.push({ ...shownAxis(axis, requested, given), source });
   }
   const timeMs = share.type === "fixed" ? share.budget.wallTimeMs : undefined;
   const wallTimeMs = Math.min(definition.wallTimeMs ?? Infinity, timeMs ?? Infinity);
-  // What is left above is no limit of the subagent's own: whoever has it ends the subagent with itself.
+  // What is left above is no limit of the subagent's own: the agent that has it ends the subagent with itself.
   const givenMs = Math.min(wallTimeMs, left["wallTimeMs"] ?? Infinity);
   if (definition.wallTimeMs !== undefined && givenMs < definition.wallTimeMs) {
     const field = "budget.wallTimeMs";

@@ -82,17 +82,17 @@ export function toolRules(
 }
 
 /** A name in a list that no tool has: a slip, by which something would stay allowed that should not. */
-export interface StrayToolName {
+export interface UnknownToolName {
   /** `allowedTools[0]`. */
   readonly field: string;
   readonly toolName: string;
 }
 
 /** The first name in the lists that is not known; `Finish` always is. */
-export function strayToolName(
+export function unknownToolName(
   { allowedTools = [], deniedTools = [] }: ToolLists,
   known: ReadonlySet<string>,
-): StrayToolName | undefined {
+): UnknownToolName | undefined {
   const listed = Object.entries({ allowedTools, deniedTools }).flatMap(([list, names]) =>
     names.map((toolName, index) => ({ field: `${list}[${index}]`, toolName })),
   );

@@ -85,7 +85,7 @@ function checkOnFailure(field: string, onFailure: OnFailure): void {
   checkKeys(field, onFailure, ["quorum"]);
   checkCount(`${field}.quorum`, onFailure.quorum);
   if (onFailure.quorum === 0)
-    throw mismatch(`${field}.quorum`, "at least 1", 0, "A quorum of nobody decides nothing.");
+    throw mismatch(`${field}.quorum`, "at least 1", 0, "A quorum of 0 decides nothing.");
 }
 
 function checkReserve(field: string, reserve: Budget): void {

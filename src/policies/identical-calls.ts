@@ -1,4 +1,4 @@
-// How often in a row an agent has made the very same call: the sign of a loop that leads nowhere (R74). Pure.
+// How often in a row an agent has made the very same call: the sign of a loop without progress (R74). Pure.
 
 import { parseJson, sameJson } from "../kernel/json.ts";
 import type { ToolCall } from "../protocol/message.ts";

@@ -68,9 +68,9 @@ export function retainMessages<Stored extends StoredMessage>(
   messages: readonly Stored[],
   policy: MessageRetentionPolicy,
 ): RetainedMessages<Stored> {
-  const retained = keptGroups(messages, policy, 0);
+  const retained = retainedGroups(messages, policy, 0);
   if (retained.dropped.length === 0) return { kept: messages, dropped: [] };
-  return hasRoomForSummary(policy) ? keptGroups(messages, policy, 1) : retained;
+  return hasRoomForSummary(policy) ? retainedGroups(messages, policy, 1) : retained;
 }
 
 /** True if what is left out is to be summarised, and the summary has a place in the history. */
@@ -79,7 +79,7 @@ export function hasRoomForSummary({ summarizeOld, maxMessages }: MessageRetentio
 }
 
 /** `reserved`: places of `maxMessages` that stay free. */
-function keptGroups<Stored extends StoredMessage>(
+function retainedGroups<Stored extends StoredMessage>(
   messages: readonly Stored[],
   { maxMessages, maxExecutions }: MessageRetentionPolicy,
   reserved: number,

@@ -61,10 +61,10 @@ export function finishReasonWas(
   ...finishReasons: readonly (typeof FINISH_REASONS)[number][]
 ): (facts: StopFacts) => StopReason | undefined {
   checkFinishReasons(finishReasons);
-  const wanted: ReadonlySet<string> = new Set(finishReasons);
+  const reasons: ReadonlySet<string> = new Set(finishReasons);
   return named(`finishReasonWas(${finishReasons.join(", ")})`, ({ steps }: StopFacts) => {
     const last = steps.at(-1);
-    if (last === undefined || !wanted.has(last.io.finishReason)) return undefined;
+    if (last === undefined || !reasons.has(last.io.finishReason)) return undefined;
     const { finishReason } = last.io;
     return {
       code: "finish_reason",

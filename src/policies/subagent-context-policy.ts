@@ -21,15 +21,15 @@ export interface SubagentContextPolicy {
   readonly contextInjections: readonly string[];
   /** Show what the parent's other subagents that have ended came to, in short. Default false. */
   readonly siblingResults: boolean;
-  /** Tell what binds the parent: what is left of its budget, how many subagents it may start, which tools it may not use. Default false. */
+  /** Show what binds the parent: what is left of its budget, how many subagents it may start, which tools it may not use. Default false. */
   readonly parentConstraints: boolean;
-  /** Tell which tool calls of the parent failed, and why. Default false. */
+  /** Show which tool calls of the parent failed, and why. Default false. */
   readonly failedAttempts: boolean;
   /** Of the tools of their role, subagents and all agents below them have only these. Default: all; an empty list means none. */
   readonly allowedTools: readonly string[] | undefined;
   /** Subagents and all agents below them have none of these tools, whatever any list allows (T4). Default: none is denied. */
   readonly deniedTools: readonly string[];
-  /** Tell a subagent which tools of its role it cannot use. Default true. */
+  /** Show a subagent which tools of its role it cannot use. Default true. */
   readonly tellRemovedTools: boolean;
 }
 
@@ -154,7 +154,7 @@ function checkToolNames(field: string, names: readonly string[] | undefined): vo
 function checkFinish(field: string, names: readonly string[] | undefined): void {
   const index = names?.indexOf(FINISH_TOOL_NAME) ?? -1;
   if (index < 0) return;
-  const advice = "Whoever has it needs it to end.";
+  const advice = "An agent that has it needs it to end.";
   throw mismatch(`${field}[${index}]`, "any tool but Finish", FINISH_TOOL_NAME, advice);
 }
 

@@ -43,16 +43,16 @@ export function cutHistory(
 ): HistoryCut | undefined {
   const { keepMessages } = checkedOptions(options);
   const { fixed, others, leftOut } = partsOf(messages);
-  const dropped = others.length - keptLength(others, keepMessages);
+  const dropped = others.length - retainedLength(others, keepMessages);
   if (dropped === 0) return undefined;
   const kept = new Set(others.slice(dropped).map(({ index }) => index));
-  const firstKept = others[dropped]?.index ?? messages.length;
+  const firstRetained = others[dropped]?.index ?? messages.length;
   const stays = (index: number): boolean => fixed.has(index) || kept.has(index);
   return {
-    head: messages.slice(0, firstKept).filter((_message, index) => stays(index)),
+    head: messages.slice(0, firstRetained).filter((_message, index) => stays(index)),
     dropped: others.slice(0, dropped).map(({ message }) => message),
     leftOut,
-    tail: messages.slice(firstKept).filter((_message, index) => stays(firstKept + index)),
+    tail: messages.slice(firstRetained).filter((_message, index) => stays(firstRetained + index)),
   };
 }
 
@@ -103,7 +103,7 @@ function fixedPlaces(messages: readonly Message[]): ReadonlySet<number> {
 }
 
 /** The length of the last whole groups that fit, the last one even if it does not. */
-function keptLength(others: readonly Entry[], keepMessages: number): number {
+function retainedLength(others: readonly Entry[], keepMessages: number): number {
   let length = 0;
   for (const group of groupsOf(others).toReversed()) {
     if (length > 0 && length + group.length > keepMessages) break;

@@ -1,4 +1,4 @@
-// What a subagent was born with, on record: counts, names and hashes, but no text (X13).
+// What a subagent was given at its creation, on record: counts, names and hashes, but no text (X13).
 
 import { createHash } from "node:crypto";
 

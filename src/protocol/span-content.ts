@@ -1,4 +1,4 @@
-// Content: what a model and a tool were given, and what they answered. Recorded by a tracing that asks for it, and nowhere else.
+// Content: what a model and a tool were given, and what they answered. Recorded only by a tracing that asks for it.
 
 import type { JsonValue } from "../kernel/json.ts";
 import type { AssistantMessage, Message } from "./message.ts";

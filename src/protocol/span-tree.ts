@@ -93,7 +93,7 @@ interface OpenAgent<Span> {
   readonly spawnKey: string | undefined;
   /** Open agents that it started, by the call below which they stand, the oldest first. */
   readonly children: Map<string | undefined, Set<AgentId>>;
-  /** Model calls by step and the call that they serve aside, tool calls by call: see `callKey`. */
+  /** Model calls by step (side calls by the call that they serve), tool calls by call: see `callKey`. */
   readonly calls: Map<string, Held<Span>>;
 }
 

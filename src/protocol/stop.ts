@@ -1,4 +1,4 @@
-// Status and reason: the two axes on which an execution ends (C14). A signal is a wish to stop; the reason is the winning signal.
+// Status and reason: the two axes on which an execution ends (C14). A signal is a request to stop; the reason is the winning signal.
 
 import { z } from "zod";
 

@@ -18,7 +18,7 @@ import { RemovedToolSchema, type RemovedTool } from "./tool-rule.ts";
 import { UsageReportSchema, type UsageReport } from "./usage.ts";
 
 /** A role that is written at spawn. It gets no more than the ceiling of the role that spawns it allows (X27). */
-export interface RoleDraft {
+export interface DynamicRole {
   /** Its system prompt. */
   readonly instructions: string;
   /** Names of tools out of the ceiling. Left out: all of them. */
@@ -44,7 +44,7 @@ export interface SpawnRequest {
   /** None of these tools. */
   readonly deniedTools?: readonly string[];
   /** A new role, where the parent's role has a ceiling for such (X27). */
-  readonly draft?: RoleDraft;
+  readonly draft?: DynamicRole;
 }
 
 /** Why a subagent was not started. `blocked`: a guard or a hook denied the call; `tool_not_available`: a rule or a filter forbids the tool. */
@@ -132,12 +132,12 @@ export interface SubagentReceipt {
 
 const NamesSchema = z.array(z.string().min(1)).readonly();
 
-export const RoleDraftSchema = z.strictObject({
+export const DynamicRoleSchema = z.strictObject({
   instructions: z.string().min(1),
   tools: NamesSchema.exactOptional(),
   model: z.string().min(1).exactOptional(),
   steps: z.int().nonnegative().exactOptional(),
-}) satisfies z.ZodType<RoleDraft>;
+}) satisfies z.ZodType<DynamicRole>;
 
 export const SpawnRequestSchema = z.strictObject({
   role: z.string().min(1),
@@ -146,7 +146,7 @@ export const SpawnRequestSchema = z.strictObject({
   resultsOf: NamesSchema.exactOptional(),
   allowedTools: NamesSchema.exactOptional(),
   deniedTools: NamesSchema.exactOptional(),
-  draft: RoleDraftSchema.exactOptional(),
+  draft: DynamicRoleSchema.exactOptional(),
 }) satisfies z.ZodType<SpawnRequest>;
 
 const SpawnRefusalCodeSchema = z.enum([

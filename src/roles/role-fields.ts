@@ -21,7 +21,7 @@ const KINDS = {
   context: "data",
   delegation: "data",
   limits: "data",
-  ceiling: "code",
+  dynamicRoles: "code",
   budget: "data",
   showBudget: "data",
   stopWhen: "code",

@@ -34,7 +34,7 @@ function isRole(value: unknown): boolean {
   return isRecord(value) && "hasOutput" in value;
 }
 
-/** What to do about something that is no tool. In a list a whole toolset can be spread, anywhere else one tool is wanted. */
+/** What to do about something that is no tool. In a list a whole toolset can be spread, anywhere else one tool is expected. */
 function helpWith(field: string, value: unknown): string {
   if (isPromiseLike(value)) return "Await it.";
   if (isRole(value)) return "A role goes into subagents.";

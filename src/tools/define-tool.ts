@@ -162,7 +162,7 @@ function checkedExternalTool<Input extends ToolInput>(
   const { descriptor, schema } = begin(definition, settingsIn(definition));
   const foreign = Object.keys(definition).find((key) => !EXTERNAL_FIELDS.includes(key));
   if (foreign !== undefined) {
-    const advice = "Whoever executes it decides about that.";
+    const advice = "The program that executes it decides about that.";
     const field = `${descriptor.name}.${foreign}`;
     throw misdefinition(
       field,

@@ -13,7 +13,7 @@ const COUNTS: ReadonlySet<string> = new Set(["steps", "totalTokens"]);
 const WORDS: ReadonlySet<string> = new Set(["text", "output", "explanation"]);
 
 /** Which fields are kept; each row is tried where the one before it has no room. The last one is the floor. */
-const KEPT: readonly ((field: string) => boolean)[] = [
+const DETAILS: readonly ((field: string) => boolean)[] = [
   () => true,
   (field) => !COUNTS.has(field),
   (field) => CODES.has(field),
@@ -65,8 +65,8 @@ function isId(value: unknown): boolean {
 
 function longestWithin(reports: readonly Report[], maxCharacters: number): string {
   let floor = "";
-  for (const isKept of KEPT) {
-    const rows = reports.map((report) => fieldsOf(report, isKept));
+  for (const isShown of DETAILS) {
+    const rows = reports.map((report) => fieldsOf(report, isShown));
     floor = textOf(rows, 0);
     if (floor.length > maxCharacters) continue;
     // As many characters of each text as there is room for: n characters take at least n in JSON.
@@ -91,9 +91,9 @@ interface Field {
   readonly words?: string;
 }
 
-function fieldsOf(report: Report, isKept: (field: string) => boolean): readonly Field[] {
+function fieldsOf(report: Report, isShown: (field: string) => boolean): readonly Field[] {
   return Object.entries(report)
-    .filter(([name]) => isKept(name))
+    .filter(([name]) => isShown(name))
     .map(([name, value]) => {
       const json = canonicalJson(value);
       const field = { name, value, jsonCharacters: json.length };

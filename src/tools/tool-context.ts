@@ -4,7 +4,7 @@ import type { JsonObject } from "../kernel/json.ts";
 import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
 import type { RestStatus } from "../protocol/stop.ts";
-import type { RoleDraft, SpawnOutcome, SpawnRequest } from "../protocol/subagent.ts";
+import type { DynamicRole, SpawnOutcome, SpawnRequest } from "../protocol/subagent.ts";
 
 /**
  * What a tool may know of the call it serves, and the services that it may use. Frozen; each call has its own. `Context`: what the tool
@@ -104,7 +104,7 @@ export interface ContinueRequest {
   /** Refused: results of others are handed on only when a subagent is started. */
   readonly resultsOf?: readonly string[];
   /** Refused: a subagent keeps its role. */
-  readonly draft?: RoleDraft;
+  readonly draft?: DynamicRole;
 }
 
 /** Whom to wait for, and for how long. */

@@ -66,11 +66,11 @@ export function filterTools<T extends ToolsetTool<never>>(
   kept: readonly string[] | ((tool: T) => boolean),
 ): readonly T[] {
   const places = placesIn("filterTools.tools", tools);
-  const isKept = typeof kept === "function" ? kept : isNamed(tools, kept);
+  const isSelected = typeof kept === "function" ? kept : isNamed(tools, kept);
   return uniquelyNamed(
     "filterTools",
     places.filter(({ tool, at }) => {
-      const answer: unknown = isKept(tool);
+      const answer: unknown = isSelected(tool);
       if (typeof answer === "boolean") return answer;
       throw misdefinition(`the answer about ${at}`, "true or false", answer, "Say which.");
     }),

@@ -59,7 +59,7 @@ test("a role has its definition, with the documented defaults", () => {
       maxIdenticalDelegations: 2,
     },
     limits: {},
-    ceiling: undefined,
+    dynamicRoles: undefined,
     budget: {},
     showBudget: false,
     stopWhen: [],

@@ -1,4 +1,4 @@
-// Goal: whatever a tool gives, throws or does, its call has one result that can be read, and the run goes on.
+// Goal: whatever a tool gives, throws or does, its call has one result that can be read, and the run continues.
 // Method: odd values and odd behaviour in real runs, beside a call that works; late results are looked for everywhere.
 
 import { expect, test } from "vitest";

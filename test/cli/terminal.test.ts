@@ -180,7 +180,7 @@ test("after a run nothing is held: no timer, no listener, no hidden cursor", asy
   expect(listeners()).toEqual(before);
 });
 
-test("stopping the view in the middle gives the terminal back, and the run goes on unseen", async () => {
+test("stopping the view in the middle gives the terminal back, and the run continues unseen", async () => {
   const before = listeners();
   const { lead, isWaiting, docs, code } = treeScene();
   const { terminal, stage, view } = theatre();

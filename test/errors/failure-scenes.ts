@@ -222,7 +222,7 @@ export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
   invalid_role: () =>
     play({
       script: [calls(spawnAs({ instructions: "Count.", model: "large" })), DONE],
-      definition: { ceiling: { models: { small: new ScriptedModel([]) } } },
+      definition: { dynamicRoles: { models: { small: new ScriptedModel([]) } } },
     }),
   invalid_context: () =>
     play({

@@ -41,7 +41,7 @@ proves(["R159"], "retryable: a retry message; the call may be made again", async
   ]);
 });
 
-proves(["R159"], "recoverable: an error as result, and the run goes on", async () => {
+proves(["R159"], "recoverable: an error as result, and the run continues", async () => {
   const tool = acting("t", [throws(new ToolError("No such file.", { hint: "List them first." }))]);
   const { role, model } = soloist([calls(use("t")), DONE], { tools: [tool] });
   const result = await scene().run(role);

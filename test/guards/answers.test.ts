@@ -129,7 +129,7 @@ proves(
 
 proves(
   ["R67"],
-  "the only call of a reply is denied: the model reads that, and the run goes on",
+  "the only call of a reply is denied: the model reads that, and the run continues",
   async () => {
     const tool = spyTool("burn");
     const script = [asks("burn", { what: "it" }), says("Then I leave it.")];

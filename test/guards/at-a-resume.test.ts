@@ -1,4 +1,4 @@
-// Goal: what an approval covers when the run goes on: the call that was shown, under the guards and the schema of now.
+// Goal: what an approval covers when the run continues: the call that was shown, under the guards and the schema of now.
 // Method: a call that is asked about, a pause, and a resumption with something changed.
 
 import { describe, expect, test } from "vitest";

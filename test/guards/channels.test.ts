@@ -91,7 +91,7 @@ proves(
 
 proves(
   ["R71"],
-  "a blocked call is a failure of its own kind: the run goes on, or stops with it where the policy says so",
+  "a blocked call is a failure of its own kind: the run continues, or stops with it where the policy says so",
   async () => {
     const outcomes = await Promise.all(
       [{}, { onBlocked: "continue" as const }, { onBlocked: "stop" as const }].map(

@@ -1,4 +1,4 @@
-// Goal: whatever is wrong with a guard, the call is denied, the model is told, and the run goes on: nothing slips through, nothing hangs.
+// Goal: whatever is wrong with a guard, the call is denied, the model is told, and the run continues: nothing slips through, nothing hangs.
 // Method: guards that throw, hang and talk nonsense, one per run; time is moved by hand.
 
 import { describe, expect, test } from "vitest";

@@ -73,11 +73,11 @@ proves(
   async () => {
     const child = part("child", [], { tools: [spyTool("write")] });
     const other = part("other", [], { tools: [spyTool("read")] });
-    const ceiling = { tools: [spyTool("search")], models: { fast: child.model } };
+    const dynamicRoles = { tools: [spyTool("search")], models: { fast: child.model } };
     const lists = ["write", "search", "SpawnSubagent"];
     const root = part("root", [says("Root.")], {
       subagents: [child.role],
-      ceiling,
+      dynamicRoles,
       guards: [toolGuard(allow, { tools: lists })],
     });
     const guards = [toolGuard(allow, { tools: [...lists, "read"] })];

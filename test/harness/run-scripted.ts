@@ -153,7 +153,7 @@ function checkTerminalEvents(
   expect(events.at(-1)?.type, "the run ends last").toBe(isPaused ? "run.paused" : "run.ended");
   const rests = events.filter(({ type }) => type === "run.ended" || type === "run.paused");
   const onward = rests.slice(0, -1).map((event) => events[events.indexOf(event) + 1]?.type);
-  expect(onward, "after a rest the run goes on or says nothing").toEqual(
+  expect(onward, "after a rest the run continues or says nothing").toEqual(
     onward.map(() => "run.resumed"),
   );
   const resumptions = events.filter((event) => event.type === "run.resumed" && !isRecovery(event));

@@ -226,7 +226,7 @@ test("observers are called in order; what they throw is told once for each, and 
   expect(log).toEqual([...once, ...once, ...once]);
   await settled();
   expect(takeWarnings().toSorted()).toEqual([
-    'EspalierWarning: The hook "rejects" threw at run.started (later); the run goes on.',
-    'EspalierWarning: The hook "throws" threw at run.started (at once); the run goes on.',
+    'EspalierWarning: The hook "rejects" threw at run.started (later); the run continues.',
+    'EspalierWarning: The hook "throws" threw at run.started (at once); the run continues.',
   ]);
 });

@@ -290,7 +290,7 @@ test("D2: a role that the model wrote", async () => {
     const role = defineAgent({
       name: "lead",
       instructions: "You lead.",
-      ceiling: { tools: [look], models: { small } },
+      dynamicRoles: { tools: [look], models: { small } },
       model: thinker("lead", ({ results }) =>
         results.length === 0
           ? {

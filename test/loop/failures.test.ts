@@ -64,7 +64,7 @@ proves(
   },
 );
 
-test("a tool that throws is a result, and the run goes on", async () => {
+test("a tool that throws is a result, and the run continues", async () => {
   const { role, model } = soloist([asks("work", {}), says("done")], {
     tools: [spyTool("work", broken)],
   });

@@ -242,7 +242,7 @@ proves(["M41"], "agents of one role in a run are told apart by their number", as
   ]);
 });
 
-proves(["M41"], "a call aside, whose request begins otherwise, has no key", async () => {
+proves(["M41"], "a side call, whose request begins otherwise, has no key", async () => {
   const long = spyTool("look", () => "An oak. ".repeat(2_000));
   const model = watched([asks("look", {}), says("Summary."), says("Oak.")]);
   const role = defineAgent({

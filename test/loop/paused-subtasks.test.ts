@@ -1,5 +1,5 @@
 // Goal: a queue survives a pause: what is done stays done, what is open goes on, and nothing is lost beside a question.
-// Method: subtasks and calls that need an approval; the run goes on in a fresh process.
+// Method: subtasks and calls that need an approval; the run continues in a fresh process.
 
 import { expect, test } from "vitest";
 

@@ -78,7 +78,7 @@ proves(
 
 proves(
   ["R13"],
-  "a subtask that may not start is told in its place, and the run goes on",
+  "a subtask that may not start is told in its place, and the run continues",
   async () => {
     const stage = scene();
     const helper = part("helper", [says("Found.")]);

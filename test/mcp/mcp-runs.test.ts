@@ -148,7 +148,7 @@ describe.each([
 
   proves(
     ["X28"],
-    `over ${transport}: a real server that is gone for good is a clear error each time, and the run goes on`,
+    `over ${transport}: a real server that is gone for good is a clear error each time, and the run continues`,
     async () => {
       const { server, crash } = await open({
         reconnect: transport === "stdio" ? { maxAttempts: 0 } : { maxAttempts: 2, delayMs: 1 },

@@ -9,7 +9,7 @@ import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.
 import { transform } from "../../src/hooks/hook.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { Message } from "../../src/protocol/message.ts";
-import { asidesAtEnd, prefixOf } from "../../src/model/request-prefix.ts";
+import { ephemeralAtEnd, prefixOf } from "../../src/model/request-prefix.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { proves } from "../harness/proves.ts";
@@ -55,38 +55,38 @@ async function sent(more: Partial<Omit<AgentDefinition, "model">>): Promise<Sent
 
 const BodySchema = z.object({ messages: z.array(z.unknown()) });
 
-/** The bytes of a request up to the end of its messages, without the last `asides` of them. */
-function bytesOf({ bodyText, body }: WireRequest, asides: number): string {
+/** The bytes of a request up to the end of its messages, without the last `ephemeral` of them. */
+function bytesOf({ bodyText, body }: WireRequest, ephemeral: number): string {
   const end = bodyText.lastIndexOf('],"max_tokens"');
   const { messages } = BodySchema.parse(body);
-  const tail = messages.slice(messages.length - asides).map((one) => `,${JSON.stringify(one)}`);
-  const cut = bodyText.slice(0, end - (asides === 0 ? 0 : tail.join("").length));
-  expect(`${cut}${asides === 0 ? "" : tail.join("")}`).toBe(bodyText.slice(0, end));
+  const tail = messages.slice(messages.length - ephemeral).map((one) => `,${JSON.stringify(one)}`);
+  const cut = bodyText.slice(0, end - (ephemeral === 0 ? 0 : tail.join("").length));
+  expect(`${cut}${ephemeral === 0 ? "" : tail.join("")}`).toBe(bodyText.slice(0, end));
   return cut;
 }
 
 /** For each request from the second on: whether it begins with the bytes of the one before it. */
-function held(requests: readonly WireRequest[], asides: number): readonly boolean[] {
+function held(requests: readonly WireRequest[], ephemeral: number): readonly boolean[] {
   return requests
     .slice(1)
     .map((request, index) =>
-      request.bodyText.startsWith(bytesOf(requests[index] ?? request, asides)),
+      request.bodyText.startsWith(bytesOf(requests[index] ?? request, ephemeral)),
     );
 }
 
 interface Case {
   readonly more: Partial<Omit<AgentDefinition, "model">>;
   /** Messages at the end of each request that are for its step alone. */
-  readonly asides: number;
+  readonly ephemeral: number;
   /** Whether each request from the second on begins like the one before, and if not, what is to blame. */
   readonly expected: readonly (true | "tools" | "messages")[];
 }
 
 const KEPT: Readonly<Record<string, Case>> = {
-  "nothing else": { more: {}, asides: 0, expected: [true, true, true] },
+  "nothing else": { more: {}, ephemeral: 0, expected: [true, true, true] },
   "a line that tells the budget": {
     more: { showBudget: true },
-    asides: 1,
+    ephemeral: 1,
     expected: [true, true, true],
   },
   "a section that changes with each step, at its place by default": {
@@ -95,7 +95,7 @@ const KEPT: Readonly<Record<string, Case>> = {
         { name: "state", lifeCycle: "step", text: ({ stepNumber }) => `State ${stepNumber}.` },
       ],
     },
-    asides: 1,
+    ephemeral: 1,
     expected: [true, true, true],
   },
   "sections that are made once": {
@@ -112,7 +112,7 @@ const KEPT: Readonly<Record<string, Case>> = {
         { name: "day", lifeCycle: "persistent", text: () => "Monday." },
       ],
     },
-    asides: 0,
+    ephemeral: 0,
     expected: [true, true, true],
   },
   "a hook that changes every request alike": {
@@ -123,7 +123,7 @@ const KEPT: Readonly<Record<string, Case>> = {
         })),
       ],
     },
-    asides: 0,
+    ephemeral: 0,
     expected: [true, true, true],
   },
 };
@@ -140,12 +140,12 @@ const BROKEN: Readonly<Record<string, Case>> = {
         },
       ],
     },
-    asides: 0,
+    ephemeral: 0,
     expected: ["messages", "messages", "messages"],
   },
   "a compaction": {
     more: { compaction: { maxInputTokens: 100, keepMessages: 2 } },
-    asides: 0,
+    ephemeral: 0,
     expected: [true, "messages", "messages"],
   },
   "a hook that changes one request": {
@@ -156,42 +156,42 @@ const BROKEN: Readonly<Record<string, Case>> = {
         ),
       ],
     },
-    asides: 0,
+    ephemeral: 0,
     expected: [true, "messages", "messages"],
   },
   "a filter that takes a tool away": {
     more: {
       toolFilters: [toolFilter((_name, { stepNumber }) => stepNumber !== 3, { tools: ["rest"] })],
     },
-    asides: 0,
+    ephemeral: 0,
     expected: [true, "tools", "tools"],
   },
   "a last step without tools": {
     more: { wrapUp: true },
-    asides: 0,
+    ephemeral: 0,
     expected: [true, true, "tools"],
   },
 };
 
-for (const [what, { more, asides, expected }] of Object.entries(KEPT))
+for (const [what, { more, ephemeral, expected }] of Object.entries(KEPT))
   proves(
     ["X31"],
     `the bytes of each request are the beginning of the next one, with ${what}, and that is told`,
     async () => {
       const { requests, prefixes } = await sent(more);
-      expect(held(requests, asides)).toEqual(expected);
+      expect(held(requests, ephemeral)).toEqual(expected);
       expect(prefixes[0]).toBeUndefined();
       expect(prefixes.slice(1).map((prefix) => prefix?.isHeld)).toEqual(expected);
     },
   );
 
-for (const [what, { more, asides, expected }] of Object.entries(BROKEN))
+for (const [what, { more, ephemeral, expected }] of Object.entries(BROKEN))
   proves(
     ["X31"],
     `${what} is the end of the common beginning, and the request says what is to blame`,
     async () => {
       const { requests, prefixes } = await sent(more);
-      expect(held(requests, asides)).toEqual(expected.map((one) => one === true));
+      expect(held(requests, ephemeral)).toEqual(expected.map((one) => one === true));
       expect(
         prefixes.slice(1).map((prefix) => (prefix?.isHeld === true ? true : prefix?.changed)),
       ).toEqual(expected);
@@ -220,23 +220,25 @@ test("messages are the same if a provider is sent the same: origins do not count
     toolCalls: [{ ...call, argumentsText }],
   });
   const task: Message = { role: "user", text: "A", origin: "task" };
-  expect(prefixOf({ request: request(user("A")), asides: 0 }, request(task, user("B")))).toEqual({
-    isHeld: true,
-    messages: 1,
-  });
+  expect(prefixOf({ request: request(user("A")), ephemeral: 0 }, request(task, user("B")))).toEqual(
+    {
+      isHeld: true,
+      messages: 1,
+    },
+  );
   expect(
-    prefixOf({ request: request(task, reply("{}")), asides: 0 }, request(task, reply("{ }"))),
+    prefixOf({ request: request(task, reply("{}")), ephemeral: 0 }, request(task, reply("{ }"))),
   ).toEqual({ isHeld: false, messages: 1, changed: "messages" });
-  const shorter = prefixOf({ request: request(task, user("B")), asides: 0 }, request(task));
+  const shorter = prefixOf({ request: request(task, user("B")), ephemeral: 0 }, request(task));
   expect(shorter).toEqual({ isHeld: false, messages: 1, changed: "messages" });
 });
 
-test("asides are those at the end, all of them or none", () => {
+test("ephemeral are those at the end, all of them or none", () => {
   const list = [user("A"), user("B"), user("C")];
   expect([
-    asidesAtEnd(list, [user("B"), user("C")]),
-    asidesAtEnd(list, [user("A"), user("B")]),
-    asidesAtEnd(list, []),
-    asidesAtEnd([user("C")], list),
+    ephemeralAtEnd(list, [user("B"), user("C")]),
+    ephemeralAtEnd(list, [user("A"), user("B")]),
+    ephemeralAtEnd(list, []),
+    ephemeralAtEnd([user("C")], list),
   ]).toEqual([2, 0, 0, 0]);
 });

@@ -83,11 +83,11 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     }
   });
 
-  test("is in an encoding that nobody has asked for", async () => {
+  test("is in an encoding that the request did not accept", async () => {
     const facts = await failureOn(answerIn[mode](Buffer.from(SAID[mode]), "zstd"), mode);
     expect([facts.code, facts.message.slice(0, 91)]).toEqual([
       "model_protocol_error",
-      "Expected a reply from the model, got a body in the encoding zstd, for which nobody asked. C",
+      "Expected a reply from the model, got a body in the encoding zstd, which the request did not",
     ]);
     const refused = { type: "raw", body: "No.", encoding: "zstd", status: 401 } as const;
     expect((await failureOn(refused, mode)).code).toBe("model_not_authorized");

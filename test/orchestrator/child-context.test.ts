@@ -47,13 +47,13 @@ const CHILD: ChildFacts = {
     return expect.fail("nobody needs the names of tools below");
   },
   tightened: TIGHTENED,
-  beyondCeiling: [],
+  beyondBounds: [],
 };
 
 function childWith(...names: readonly string[]): ChildFacts {
   const toolNames = names.length === 0 ? [] : [...names, "Finish"];
   const toolNamesBelow = new Set(names);
-  return { role: "leaf", toolNames, toolNamesBelow, tightened: [], beyondCeiling: [] };
+  return { role: "leaf", toolNames, toolNamesBelow, tightened: [], beyondBounds: [] };
 }
 
 function born(outcome: ChildContext | SpawnRefusal): ChildContext {

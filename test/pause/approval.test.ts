@@ -196,7 +196,7 @@ proves(["R31"], "the value and its JSON text, in fresh objects, come to the same
   expect(ways[0]?.result.status).toBe("completed");
 });
 
-test("a denial is a result that the model reads, with its reason; the run goes on", async () => {
+test("a denial is a result that the model reads, with its reason; the run continues", async () => {
   const tool = payTool();
   const { role, model } = soloist([asks("pay", { amount: 3 }), says("done")], { tools: [tool] });
   const stage = scene();

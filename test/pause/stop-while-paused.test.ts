@@ -111,7 +111,7 @@ describe("a child is paused, its sibling works", () => {
     expect(tree.pay.paid).toEqual([]);
   });
 
-  test("the paused child alone is cancelled: it ends, and the run goes on without a question", async () => {
+  test("the paused child alone is cancelled: it ends, and the run continues without a question", async () => {
     const stage = scene();
     const tree = pair();
     const run = stage.start(tree.lead.role);

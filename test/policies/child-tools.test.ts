@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 
 import {
   childTools,
-  strayToolName,
+  unknownToolName,
   toolRules,
   type ToolLists,
 } from "../../src/policies/child-tools.ts";
@@ -100,7 +100,7 @@ test("names that objects treat in their own way are names like all others", () =
   const names = ["constructor", "toString", "hasOwnProperty"];
   const rules = toolRules("lead", { allowedTools: ["toString"] });
   expect(childTools({ names, rules }).kept).toEqual(["toString"]);
-  expect(strayToolName({ deniedTools: ["constructor"] }, new Set())).toEqual({
+  expect(unknownToolName({ deniedTools: ["constructor"] }, new Set())).toEqual({
     field: "deniedTools[0]",
     toolName: "constructor",
   });
@@ -117,17 +117,17 @@ test("lists that forbid nothing make no rule; a rule is a copy of its lists", ()
 test("the first name that no tool has is found, with its place; Finish is no slip", () => {
   const known = new Set(["a", "b"]);
   expect(
-    strayToolName({ allowedTools: ["a", "Finish"], deniedTools: ["b"] }, known),
+    unknownToolName({ allowedTools: ["a", "Finish"], deniedTools: ["b"] }, known),
   ).toBeUndefined();
-  expect(strayToolName({ allowedTools: ["a", "A"], deniedTools: ["x"] }, known)).toEqual({
+  expect(unknownToolName({ allowedTools: ["a", "A"], deniedTools: ["x"] }, known)).toEqual({
     field: "allowedTools[1]",
     toolName: "A",
   });
-  expect(strayToolName({ deniedTools: ["b", "x"] }, known)).toEqual({
+  expect(unknownToolName({ deniedTools: ["b", "x"] }, known)).toEqual({
     field: "deniedTools[1]",
     toolName: "x",
   });
-  expect(strayToolName({}, known)).toBeUndefined();
+  expect(unknownToolName({}, known)).toBeUndefined();
 });
 
 const someNames = fc.uniqueArray(fc.constantFrom("a", "b", "c", "d", "Finish"));

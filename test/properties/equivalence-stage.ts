@@ -25,7 +25,7 @@ export interface Way {
   readonly onText?: StartOptions["onText"];
   /** Leaves the questions whether a call may run to whoever resumes the run, instead of an approver. */
   readonly defersApprovals?: boolean;
-  /** Each time that the run goes on: the event, or the phase of the root, at which it is asked to pause; 0: at once. Then no more. */
+  /** Each time that the run continues: the event, or the phase of the root, at which it is asked to pause; 0: at once. Then no more. */
   readonly pauses?: readonly Moment[];
 }
 

@@ -164,7 +164,7 @@ function role(mood: Mood): Arbitrary<WorldRole> {
       constantFrom<Budget>({ steps: 1 }, { totalTokens: 60 }, { toolCalls: 1 }),
     ),
     maxIdentical: weighted<number | "unlimited">([3, 2], [1, 1], [1, 0], [2, "unlimited"]),
-    mayDraft: weighted([5, false], [1, true]),
+    hasDynamicRoles: weighted([5, false], [1, true]),
     wrapsUp: weighted([4, false], [1, true]),
     compacts: weighted([6, false], [1, true]),
   });

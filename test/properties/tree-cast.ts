@@ -48,7 +48,7 @@ export function agentRole(role: WorldRole, index: number, outside: Outside): Age
       ...(role.subagents.includes(true) ? lists : {}),
     },
     wrapUp: role.wrapsUp,
-    ...(role.mayDraft ? { ceiling: { tools: [], models: { other: model } } } : {}),
+    ...(role.hasDynamicRoles ? { dynamicRoles: { tools: [], models: { other: model } } } : {}),
     ...(role.compacts ? { compaction: { maxInputTokens: 100, keepMessages: 3 } } : {}),
     ...(role.hasOutput ? { output: OUTPUT } : {}),
   });

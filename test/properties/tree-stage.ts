@@ -328,7 +328,7 @@ class Stage {
       } else if (this.#clock.pendingTimers > 0) this.#clock.advance(LONG_MS);
       else if (isCancelled)
         throw new Error(
-          `Broken: T5: the run goes on after its grace period: ${this.#lastEvents()}.`,
+          `Broken: T5: the run continues after its grace period: ${this.#lastEvents()}.`,
         );
       else if (this.#outside.waiting === 0)
         throw new Error(`Broken: the run hangs: ${this.#lastEvents()}.`);

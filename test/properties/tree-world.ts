@@ -129,7 +129,7 @@ export interface WorldRole {
   readonly share: BudgetShare;
   readonly reserve: Budget;
   readonly maxIdentical: number | "unlimited";
-  readonly mayDraft: boolean;
+  readonly hasDynamicRoles: boolean;
   readonly wrapsUp: boolean;
   readonly compacts: boolean;
 }

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 
-import type { RoleDraft } from "../../src/protocol/subagent.ts";
+import type { DynamicRole } from "../../src/protocol/subagent.ts";
 import type { ScriptedCall } from "../../src/testing/scripted-model.ts";
 import { defineDelegation } from "../../src/tools/define-tool.ts";
 
@@ -12,7 +12,7 @@ export function spawnBeside(role: string, task = "Work."): ScriptedCall {
 }
 
 /** Starts a subagent with a role that the model writes. */
-export function spawnAs(newRole: RoleDraft, role = "counter"): ScriptedCall {
+export function spawnAs(newRole: DynamicRole, role = "counter"): ScriptedCall {
   return { name: "SpawnSubagent", arguments: { role, task: "Count.", newRole } };
 }
 

@@ -254,7 +254,7 @@ export const ALONE: Readonly<Record<Exclude<ToolFailureCode, "interrupted">, Pla
   },
   invalid_role: {
     reply: besideOthers([spawnAs({ instructions: "Count.", model: "large" })]),
-    definition: { ...PATIENT, ceiling: { models: { small: new ScriptedModel([]) } } },
+    definition: { ...PATIENT, dynamicRoles: { models: { small: new ScriptedModel([]) } } },
   },
   invalid_context: {
     reply: besideOthers([]),

@@ -147,7 +147,7 @@ async function delegated(options: Watched): Promise<void> {
       contextInjections: [CANARY],
     },
   });
-  const ceiling = {
+  const dynamicRoles = {
     tools: [spyTool("reads", () => CANARY)],
     models: { small: new ScriptedModel(() => says(SAID), { id: "small" }) },
     budget: { steps: 2 },
@@ -172,7 +172,7 @@ async function delegated(options: Watched): Promise<void> {
       calls({ name: "SpawnSubagent", arguments: { note: CANARY } }),
       says(SAID),
     ],
-    { subagents: [reader.role], ceiling },
+    { subagents: [reader.role], dynamicRoles },
   );
   const stage = scene(options);
   await stage.outcome(stage.start(lead.role, CANARY, START));

@@ -181,7 +181,7 @@ const BROKEN: Readonly<Record<string, readonly [(content: SpanContent) => unknow
 };
 
 for (const [name, [redact, why]] of Object.entries(BROKEN)) {
-  test(`of one that ${name} nothing goes out; one warning says why, and the run goes on`, async () => {
+  test(`of one that ${name} nothing goes out; one warning says why, and the run continues`, async () => {
     expect(await spoken(foreign(redact))).toEqual([]);
     const [warning = "", ...more] = takeWarnings();
     expect(more).toEqual([]);

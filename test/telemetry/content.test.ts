@@ -311,7 +311,7 @@ test("content whose call is not open is on no span: not on the agent's, nor on t
   expect(contentOf(recording.spans())).toEqual([]);
 });
 
-test("a tracing that fails to take content is left out, and the run goes on as without", async () => {
+test("a tracing that fails to take content is left out, and the run continues as without", async () => {
   for (const failing of [1, 2, 3, 4]) {
     const local = localTracing();
     let pieces = 0;
@@ -325,7 +325,7 @@ test("a tracing that fails to take content is left out, and the run goes on as w
     expect([result.text, pieces, takeWarnings()]).toEqual([
       "Done.",
       failing,
-      ["EspalierWarning: The tracing threw (no room); the run goes on without it."],
+      ["EspalierWarning: The tracing threw (no room); the run continues without it."],
     ]);
   }
 });

@@ -316,6 +316,6 @@ test("a tracing that cannot say its ids is left out once, and lines keep the tra
     ["after", started],
   ]);
   expect(takeWarnings()).toEqual([
-    "EspalierWarning: The tracing threw (no ids); the run goes on without it.",
+    "EspalierWarning: The tracing threw (no ids); the run continues without it.",
   ]);
 });

@@ -26,7 +26,7 @@ async function warnings(): Promise<readonly string[]> {
   return takeWarnings();
 }
 
-test("a processor that throws: the run goes on, every span that was open is ended, nothing is kept", async () => {
+test("a processor that throws: the run continues, every span that was open is ended, nothing is kept", async () => {
   const ended: string[] = [];
   let left = 3;
   const provider = new NodeTracerProvider({
@@ -58,7 +58,7 @@ test("a processor that throws: the run goes on, every span that was open is ende
     "spawn reader#1 (abandoned)",
   ]);
   expect(await warnings()).toEqual([
-    "EspalierWarning: The tracing threw (disk full); the run goes on without it.",
+    "EspalierWarning: The tracing threw (disk full); the run continues without it.",
   ]);
 });
 

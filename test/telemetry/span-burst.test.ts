@@ -22,7 +22,7 @@ import { OtlpSink, type SinkMode } from "../support/otlp-sink.ts";
 import { placeAll } from "./recorded-spans.ts";
 import { wideRun } from "./wide-run.ts";
 
-/** Every 5,000 spans the run goes on in a further trace, which has a root of its own. */
+/** Every 5,000 spans the run continues in a further trace, which has a root of its own. */
 const FURTHER_TRACES = 3;
 const SPANS = 20_002 + FURTHER_TRACES;
 const STRUCTURE = 2 + 1_000 * 2 + FURTHER_TRACES;

@@ -48,7 +48,7 @@ export const PROGRESSED: EventBody<"tool.progressed"> = {
   message: CANARY,
 };
 
-/** The result of a call is summarised, by a model call that serves the call aside. */
+/** The result of a call is summarised, by a model call on the side. */
 export function summarize(agent: AgentScript, callId: string): void {
   const error = { code: "model_overloaded", message: CANARY, data: { body: CANARY } };
   const bodies: readonly EventBody[] = [

@@ -109,7 +109,7 @@ describe("a usage that cannot be true", () => {
   for (const lost of [MOST, 1e9, 10 * (10 + 100) + 1_367, -1, 0.5, Number.NaN])
     proves(
       ["S7.1"],
-      `a loss of ${lost} counts as what has arrived, is said once, and the run goes on`,
+      `a loss of ${lost} counts as what has arrived, is said once, and the run continues`,
       async () => {
         const { role } = part("helper", [brokenAfter(lost), brokenAfter(lost), says("Here.")], {
           maxOutputTokens: 100,

@@ -242,7 +242,7 @@ describe("what a parent may do with a child that is paused", () => {
   );
 });
 
-test("a foreground child that waits for an approval and is cancelled by another call of its reply settles once, and the run goes on by itself", async () => {
+test("a foreground child that waits for an approval and is cancelled by another call of its reply settles once, and the run continues by itself", async () => {
   const worker = part("worker", [pays(1), says("Paid.")], { tools: [payTool()] });
   const lead = part(
     "lead",

@@ -182,7 +182,7 @@ describe("whoever comes later", () => {
         calls({ name: SPAWN_TOOL_NAME, arguments: { role: "own", task: "Work.", newRole } }),
         says("Ok."),
       ],
-      { ceiling: { tools: [a, b], models: { small: written } } },
+      { dynamicRoles: { tools: [a, b], models: { small: written } } },
     );
     const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
       subagents: [middle.role],

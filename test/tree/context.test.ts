@@ -240,7 +240,7 @@ describe("a selection of one's own", () => {
     },
   );
 
-  test("that tears a pair refuses the subagent, with the path of the parent, and the run goes on", async () => {
+  test("that tears a pair refuses the subagent, with the path of the parent, and the run continues", async () => {
     const leaf = part("leaf", [says("Leaf.")]);
     const middle = part(
       "middle",

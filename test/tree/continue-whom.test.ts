@@ -113,7 +113,9 @@ describe("a delegation that says whom to continue", () => {
 
   proves(["S7.24"], "is described so to a model that may write roles, too", async () => {
     const worker = part("worker", []);
-    const lead = part("lead", [says("Done.")], { ceiling: { models: { small: worker.model } } });
+    const lead = part("lead", [says("Done.")], {
+      dynamicRoles: { models: { small: worker.model } },
+    });
     await wideScene().run(lead.role);
     const [tool] = lead.model.requests[0]?.tools ?? [];
     const schema = JSON.stringify(tool?.inputSchema);

@@ -238,7 +238,7 @@ describe("one that has ended goes on", () => {
           ],
           {
             subagents: [worker.role, helper.role],
-            ceiling: { models: { small: worker.model } },
+            dynamicRoles: { models: { small: worker.model } },
           },
         );
         const s = scene();

@@ -18,8 +18,8 @@ test("sinks that throw harm nobody, and are reported once each", async () => {
   const watched = await fiveEndings({ sinks: [fullDisk(), fullDisk()] });
   await quiet();
   expect(takeWarnings()).toEqual([
-    "EspalierWarning: An event sink threw at run.started (full disk); the run goes on.",
-    "EspalierWarning: An event sink threw at run.started (full disk); the run goes on.",
+    "EspalierWarning: An event sink threw at run.started (full disk); the run continues.",
+    "EspalierWarning: An event sink threw at run.started (full disk); the run continues.",
   ]);
   expect(withoutIds(watched)).toEqual(withoutIds(await fiveEndings()));
 });

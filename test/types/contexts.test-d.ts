@@ -232,7 +232,7 @@ test("hooks, guards, filters, sections and stop conditions ask, too", () => {
     AgentRole<undefined, User>
   >();
   expectTypeOf(
-    defineAgent({ ...basics, name: "d", ceiling: { models: { a: model }, tools: [whoAmI] } }),
+    defineAgent({ ...basics, name: "d", dynamicRoles: { models: { a: model }, tools: [whoAmI] } }),
   ).toEqualTypeOf<AgentRole<undefined, User>>();
   const watches = { guards: [userGuard], toolFilters: [dbFilter] };
   // @ts-expect-error -- two of them that need different parts: one has to name the whole

@@ -101,8 +101,8 @@ import type {
   TerminalStatusSchema,
 } from "../../src/protocol/stop.ts";
 import type {
-  RoleDraft,
-  RoleDraftSchema,
+  DynamicRole,
+  DynamicRoleSchema,
   SpawnRefusal,
   SpawnRefusalSchema,
   SpawnRequest,
@@ -197,7 +197,7 @@ test("the schema beside an interface reads what the interface says", () => {
   expectTypeOf<Read<typeof StopReasonSchema>>().toEqualTypeOf<Frozen<StopReason>>();
   expectTypeOf<Read<typeof StopSignalSchema>>().toEqualTypeOf<Frozen<StopSignal>>();
   expectTypeOf<Read<typeof ErrorRecordSchema>>().toEqualTypeOf<Frozen<ErrorRecord>>();
-  expectTypeOf<Read<typeof RoleDraftSchema>>().toEqualTypeOf<Frozen<RoleDraft>>();
+  expectTypeOf<Read<typeof DynamicRoleSchema>>().toEqualTypeOf<Frozen<DynamicRole>>();
   expectTypeOf<Read<typeof SpawnRequestSchema>>().toEqualTypeOf<Frozen<SpawnRequest>>();
   expectTypeOf<Read<typeof SpawnRefusalSchema>>().toEqualTypeOf<Frozen<SpawnRefusal>>();
   expectTypeOf<Read<typeof SubagentOutcomeSchema>>().toEqualTypeOf<SubagentOutcome>();

@@ -18,7 +18,7 @@ export interface Assembled {
   /** Messages of the history that it shows, if it shows it as it is. */
   readonly historyLength: number;
   /** What else is in it, and which of that stands behind the history. */
-  readonly asides: ReadonlySet<Message>;
+  readonly ephemeral: ReadonlySet<Message>;
   readonly tail: readonly Message[];
   /** Tools that are not in it, and the filters that took them away. */
   readonly hiddenTools: readonly HiddenTool[];
@@ -57,7 +57,7 @@ export function plainRequest(
     request,
     isFaithful: true,
     historyLength: state.conversation.messages.length,
-    asides: hasSections ? new Set(sections.values()) : NOTHING,
+    ephemeral: hasSections ? new Set(sections.values()) : NOTHING,
     tail: hasSections ? behindHistory(role, sections) : [],
     hiddenTools,
   };

@@ -17,7 +17,7 @@ import { consultHooks } from "../consult-hooks.ts";
 import { failWith } from "../stop-requests.ts";
 import { transition } from "../transition.ts";
 import { FEWEST_SUMMARY_TOKENS, SUMMARY_PART } from "../compaction.ts";
-import { askAside } from "./aside-call.ts";
+import { makeSideCall } from "./side-call.ts";
 import { requestMessages } from "./assemble-request.ts";
 import { NO_SECTIONS, type SectionMessages } from "./make-sections.ts";
 
@@ -39,12 +39,12 @@ export function isOverflowing(
 type Measure = (messages: readonly Message[], prefix?: typeof NO_PREFIX) => number;
 
 function measure({ role, tools }: AgentRuntime, sections: SectionMessages): Measure {
-  const asides = new Set(sections.values());
+  const ephemeral = new Set(sections.values());
   const { maxOutputTokens } = role;
   return (history, prefix = NO_PREFIX) => {
     const messages = requestMessages(role, history, sections);
     const request = { messages, tools: tools.specs, maxOutputTokens };
-    return countInputTokens(role.model, request, prefix, asides).tokens;
+    return countInputTokens(role.model, request, prefix, ephemeral).tokens;
   };
 }
 
@@ -149,8 +149,8 @@ async function summarized(agent: AgentRuntime, state: AgentState, wish: Wish): P
   const left = Math.min(wanted, window - wish.tokensOf([...cut.head, ...cut.tail]));
   if (left < FEWEST_SUMMARY_TOKENS) return NOT_SUMMED;
   const room: SummaryRoom = { maxOutputTokens: left, maxInputTokens };
-  const { usage, waitedMs, text } = await askAside(agent, {
-    place: { ...stepPosition(agent, state), aside: { name: summaryName(state) } },
+  const { usage, waitedMs, text } = await makeSideCall(agent, {
+    place: { ...stepPosition(agent, state), sideCall: { name: summaryName(state) } },
     at: {},
     request: summaryRequest(cut.dropped, room),
   });

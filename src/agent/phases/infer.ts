@@ -71,9 +71,9 @@ function replied(
   const message = isPlain ? reply.message : repairedReply(agent, reply.message, stepId);
   const taken = { message, finishReason };
   if (isUseless(taken)) return transition(state, { type: "discardReply", reply: taken });
-  const { isFaithful, historyLength: messages, asideTokens } = call;
+  const { isFaithful, historyLength: messages, ephemeralTokens } = call;
   const prefix = isFaithful
-    ? countedPrefix(state.conversation.prefix, { messages, asideTokens }, reply)
+    ? countedPrefix(state.conversation.prefix, { messages, ephemeralTokens }, reply)
     : state.conversation.prefix;
   return transition(state, { type: "recordReply", reply: taken, prefix });
 }

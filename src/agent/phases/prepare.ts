@@ -2,7 +2,7 @@
 // done in make-ready.ts.
 
 import { countInputTokens, estimateMessages } from "../../model/count-tokens.ts";
-import { asidesAtEnd } from "../../model/request-prefix.ts";
+import { ephemeralAtEnd } from "../../model/request-prefix.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { NO_PREFIX, stepPosition, type AgentState } from "../agent-state.ts";
@@ -79,9 +79,9 @@ async function hold(
   const notices =
     role.wrapUp !== undefined || role.showBudget ? noticesNow(agent, state) : undefined;
   const noticed = notices === undefined ? 0 : noticeTokens(notices);
-  const { request, isFaithful, asides } = assembled;
+  const { request, isFaithful, ephemeral } = assembled;
   const prefix = isFaithful ? state.conversation.prefix : NO_PREFIX;
-  const counted = countInputTokens(role.model, request, prefix, isFaithful ? asides : undefined);
+  const counted = countInputTokens(role.model, request, prefix, isFaithful ? ephemeral : undefined);
   const inputTokens = counted.tokens + noticed;
   const { strategy, maxInputTokens = Infinity } = role.compaction ?? {};
   if (strategy === "error" && inputTokens > maxInputTokens) {
@@ -132,7 +132,7 @@ interface Paid {
 function paidCall(
   agent: AgentRuntime,
   state: AgentState,
-  { request: draft, isFaithful, historyLength, asides, tail, hiddenTools }: Assembled,
+  { request: draft, isFaithful, historyLength, ephemeral, tail, hiddenTools }: Assembled,
   { lease, notices, isEstimated }: Paid,
 ): PreparedCall {
   const capped = Object.freeze({ ...draft, maxOutputTokens: lease.maxOutputTokens });
@@ -146,10 +146,10 @@ function paidCall(
     lease,
     isFaithful: isFaithful && !isClosing,
     historyLength,
-    asideTokens: (asides.size === 0 ? 0 : estimateMessages(asides)) + tokens,
+    ephemeralTokens: (ephemeral.size === 0 ? 0 : estimateMessages(ephemeral)) + tokens,
     facts: {
       isEstimated,
-      asides: added + (tail.length === 0 ? 0 : asidesAtEnd(draft.messages, tail)),
+      ephemeral: added + (tail.length === 0 ? 0 : ephemeralAtEnd(draft.messages, tail)),
     },
     hiddenTools,
     lastStep: isClosing ? lease.lastStep : undefined,

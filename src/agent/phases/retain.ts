@@ -15,7 +15,7 @@ import type { AgentRuntime } from "../agent-runtime.ts";
 import { NO_PREFIX, type AgentState } from "../agent-state.ts";
 import { storedMessages } from "../message-tags.ts";
 import { transition } from "../transition.ts";
-import { askAside } from "./aside-call.ts";
+import { makeSideCall } from "./side-call.ts";
 import { requestMessages } from "./assemble-request.ts";
 import { NO_SECTIONS } from "./make-sections.ts";
 
@@ -81,11 +81,11 @@ async function summary(agent: AgentRuntime, dropped: readonly Message[]): Promis
     maxInputTokens: role.compaction?.maxInputTokens,
   };
   const stepNumber = 1;
-  const { text, usage, waitedMs } = await askAside(agent, {
+  const { text, usage, waitedMs } = await makeSideCall(agent, {
     place: {
       stepId: stepIdOf(identity.executionId, stepNumber),
       stepNumber,
-      aside: { name: "retention" },
+      sideCall: { name: "retention" },
     },
     at: {},
     request: summaryRequest(dropped, room),

@@ -10,7 +10,7 @@ import { openStepOf, type AgentState } from "../agent-state.ts";
 import type { CallEnd } from "../effects.ts";
 import type { EffectPosition } from "../agent-identity.ts";
 import { transition } from "../transition.ts";
-import { askAside, type AsideReply } from "./aside-call.ts";
+import { makeSideCall, type SideCallReply } from "./side-call.ts";
 
 type Executed = Extract<CallEnd, { readonly type: "executed" }>;
 
@@ -42,7 +42,7 @@ export async function summarizeResults(
   return { state: next, executions };
 }
 
-interface Made extends Omit<AsideReply, "text"> {
+interface Made extends Omit<SideCallReply, "text"> {
   /** Undefined: the model gave nothing that could be used. */
   readonly execution: ToolExecution | undefined;
 }
@@ -51,7 +51,7 @@ const NOT_MADE: Made = { usage: undefined, execution: undefined, waitedMs: 0 };
 
 async function summarize(agent: AgentRuntime, result: LongResult): Promise<Made> {
   const at = eventPlace(result);
-  const { text, ...spent } = await askAside(agent, { ...result, at });
+  const { text, ...spent } = await makeSideCall(agent, { ...result, at });
   const { usage } = spent;
   if (usage === undefined || text === undefined) return { ...spent, execution: undefined };
   const execution = summarized(result, text);
@@ -88,7 +88,7 @@ function longResult(agent: AgentRuntime, state: AgentState, { execution }: Execu
   return {
     execution,
     maxCharacters,
-    place: { stepId, stepNumber, aside: { name: `${index}`, callId } },
+    place: { stepId, stepNumber, sideCall: { name: `${index}`, callId } },
     request: {
       messages: [
         { role: "system", text: INSTRUCTIONS, origin: "instructions" },

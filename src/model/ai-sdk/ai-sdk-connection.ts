@@ -103,7 +103,7 @@ async function openStream(
     const { stream, request } = await Promise.race([opening, aborted.promise]);
     return { parts: stream, body: request?.body };
   } catch (thrown) {
-    // Nobody waits for it any more.
+    // Not waited for any more.
     void opening.then(({ stream }) => letGo(stream)).catch(() => undefined);
     throw thrown;
   } finally {
@@ -119,7 +119,7 @@ async function readParts(
 ): Promise<void> {
   const reader = parts.getReader();
   const cancel = (): void => void reader.cancel().catch(() => undefined);
-  // A reader that is cancelled says at once that it is done, whatever continues below it.
+  // A reader that is cancelled says at once that it is done, whatever is still under way below it.
   const unlink = signal.aborted ? undefined : onAbort(signal, cancel);
   try {
     while (!signal.aborted && !reply.isComplete) {

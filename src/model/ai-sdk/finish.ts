@@ -40,14 +40,14 @@ export function finishReasonOf({ unified }: LanguageModelV4FinishReason): Finish
   }
 }
 
-/** As it came: what cannot be true is judged where the size of the call is known. Undefined: the provider does not count. */
+/** As it came: what cannot be true is corrected where the size of the call is known. Undefined: the provider does not count. */
 export function usageOf({
   inputTokens,
   outputTokens,
 }: LanguageModelV4Usage): TokenUsage | undefined {
   const { total: input, cacheRead = 0, cacheWrite } = inputTokens;
   const { total: output, reasoning = 0 } = outputTokens;
-  // Zero is what providers say that were told nothing. No request is empty.
+  // Zero is what providers report that know nothing. No request is empty.
   if (input === undefined || input === 0 || output === undefined) return undefined;
   const cachedInputTokens = Math.min(cacheRead, input);
   return {

@@ -14,7 +14,7 @@ export type AskedOptions = Omit<LanguageModelV4CallOptions, "maxOutputTokens" | 
 interface CappedOptions {
   readonly options: AskedOptions & { readonly maxOutputTokens: number };
   readonly warnings: readonly string[];
-  /** The provider is told how much may go into reasoning: what it adds to the cap is beyond us. */
+  /** The request says how much may go into reasoning: what it adds to the cap is beyond us. */
   readonly isBudgeted: boolean;
 }
 
@@ -32,12 +32,12 @@ export class OutputCap {
   within(asked: AskedOptions, cap: number): CappedOptions {
     const given = givenBudget(asked.providerOptions);
     const learnt = this.#budgeted.has(asked.reasoning) ? cap * SHARE_OF_REASONING : undefined;
-    const wanted = given ?? learnt;
-    if (wanted === undefined) {
+    const requested = given ?? learnt;
+    if (requested === undefined) {
       const options = { ...asked, maxOutputTokens: cap };
       return { options, warnings: [], isBudgeted: false };
     }
-    const budgetTokens = Math.min(Math.floor(wanted), cap - LEAST_ANSWER_TOKENS);
+    const budgetTokens = Math.min(Math.floor(requested), cap - LEAST_ANSWER_TOKENS);
     if (budgetTokens < LEAST_BUDGET_TOKENS) {
       const options = withThinking(asked, { type: "disabled" });
       const warning = `A cap of ${cap} output tokens leaves no room for reasoning: asked without.`;
@@ -57,7 +57,7 @@ export class OutputCap {
   }
 }
 
-/** The cap that a provider has sent, under whatever name; 0: it does not tell, or sent none. */
+/** The cap that a provider has sent, under whatever name; 0: unknown, or none. */
 export function sentCap(body: unknown): number {
   const fields = fieldsOf(body);
   const { generationConfig, inferenceConfig, options } = fields;

@@ -116,7 +116,7 @@ export class SdkReply {
       throw cutStreamError(this.lostOutputTokens);
     const { finishReason, usage: reported } = this.#finish;
     const usage = usageOf(reported);
-    const told = [...warnings, ...this.#warnings];
+    const warned = [...warnings, ...this.#warnings];
     return {
       message: replyMessage(
         this.#pieces.map((piece, index) =>
@@ -128,7 +128,7 @@ export class SdkReply {
       ...(usage === undefined ? {} : { usage }),
       ...(this.#responseId === undefined ? {} : { responseId: this.#responseId }),
       ...(this.#responseModel === undefined ? {} : { responseModel: this.#responseModel }),
-      ...(told.length === 0 ? {} : { warnings: told }),
+      ...(warned.length === 0 ? {} : { warnings: warned }),
     };
   }
 

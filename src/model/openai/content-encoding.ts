@@ -1,5 +1,5 @@
 // What is done to a body for the way: the encodings that we ask for, undone as the pieces come. However little was sent, nothing is
-// decoded before somebody asks for the next piece, so that who counts what comes out is safe.
+// decoded before the next piece is asked for, so that a reader that counts what comes out is safe.
 
 import { pipeline, type Readable, type Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip } from "node:zlib";
@@ -28,7 +28,7 @@ export class UndecodableBody extends Error {}
 
 /**
  * The pieces of a body in this encoding, decoded. To stop reading them destroys it. They fail with an `UndecodableBody` if they are not
- * in their encoding, or if nobody has asked for it.
+ * in their encoding, or if the request did not accept it.
  */
 export function decoded(body: Readable, encoding: string | null): AsyncIterable<Uint8Array> {
   const name = encoding?.trim().toLowerCase() ?? "";
@@ -43,7 +43,7 @@ async function* piecesThrough(
   const decoder = DECODERS.get(name)?.({ chunkSize: PIECE_BYTES });
   if (decoder === undefined) {
     body.destroy();
-    throw new UndecodableBody(`a body in the encoding ${name}, for which nobody asked`);
+    throw new UndecodableBody(`a body in the encoding ${name}, which the request did not accept`);
   }
   let taken = 0;
   let given = 0;

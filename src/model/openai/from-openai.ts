@@ -220,7 +220,7 @@ function toUsage(usage: unknown): TokenUsage | undefined {
   if (!isRecord(usage)) return undefined;
   const { prompt_tokens: promptTokens, completion_tokens: completionTokens } = usage;
   if (typeof promptTokens !== "number" || typeof completionTokens !== "number") return undefined;
-  // Some servers leave reasoning out of completion_tokens, but nobody leaves it out of the total, nor out of the bill.
+  // Some servers leave reasoning out of completion_tokens, but none leaves it out of the total, nor out of the bill.
   const rest = (countIn(usage, "total_tokens") ?? 0) - promptTokens;
   const outputTokens = completionTokens < 0 ? completionTokens : Math.max(completionTokens, rest);
   const details = usage["prompt_tokens_details"];

@@ -183,7 +183,7 @@ function readMessage({ content, phase }: Fields): ReadItem {
   };
 }
 
-/** Of a model that tells its reasoning in the open, there is no summary but the text itself. */
+/** Of a model that shows its reasoning, there is no summary but the text itself. */
 function readReasoning({ summary, content, encrypted_content: sealed }: Fields): ReadItem {
   const summaries = textsIn(summary, "summary_text", "text");
   const text =
@@ -215,7 +215,7 @@ function readCall(item: Fields, index: number, lostOutputTokens: number): ReadIt
   return { ...NO_ITEM, pieces: [{ type: "call", ...call }], saidBytes };
 }
 
-/** What the provider ran itself, or has made of the history: sent back as it came, but for the id, which nobody would find again. */
+/** What the provider ran itself, or has made of the history: sent back as it came, but for the id, which the provider would not find again. */
 function readOther(item: Fields): ReadItem {
   const { id: _id, ...kept } = item;
   const { type } = kept;

@@ -9,7 +9,7 @@ export class GrowingBytes {
   #length = 0;
   readonly #mostBytes: number;
 
-  /** `mostBytes`: whoever fills it looks that there are no more; then no room is held for them. */
+  /** `mostBytes`: the caller makes sure that there are no more; then no room is held for them. */
   constructor(mostBytes = Infinity) {
     this.#mostBytes = mostBytes;
   }

@@ -1,7 +1,7 @@
 // NodeTransport: requests by Node's own `http` and `https`, at about half the CPU of `fetch`.
 // Owns the pool of sockets of one scheme and one way out; the whole process has one of each.
 // F1. Only to connect has a time limit: the signal ends a request, in whatever state, and closes its socket.
-// F2. A socket that the server closed while it was idle costs nobody an attempt: the request is sent once more, on a new one. Not if
+// F2. A socket that the server closed while it was idle costs no attempt: the request is sent once more, on a new one. Not if
 // anything has come, or if the server may have been at work on it for a while.
 
 import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
@@ -92,7 +92,7 @@ class Exchange {
       this.#hasHead = true;
       resolve(message);
     });
-    // Stays: what goes wrong behind the head is heard by whoever reads the body.
+    // Stays: what goes wrong behind the head reaches the reader of the body.
     request.on("error", reject);
     const unlink = signal ? onAbort(signal, () => this.#abort(reject)) : undefined;
     request.on("close", () => {
@@ -116,7 +116,7 @@ class Exchange {
     try {
       return new NodeResponse(message);
     } catch (thrown) {
-      this.#close(); // Nobody will read it.
+      this.#close(); // It will not be read.
       throw thrown;
     }
   }

@@ -133,7 +133,7 @@ export function withoutBlindRetry(error: ModelError): ModelError {
   const { data, lostOutputTokens } = error;
   return failure({
     code: "model_refused_request",
-    got: "status 500 to a request that goes on after a call whose arguments were no JSON object",
+    got: "status 500 to a request that continues after a call whose arguments were no JSON object",
     advice: `They were sent as one that holds what the model wrote. ${error.message}`,
     data,
     lostOutputTokens,
@@ -172,7 +172,7 @@ function connectionError(error: APIError): ModelError {
 /** Has no cause: some versions of Node name the proxy with its password. */
 function proxyError(cause: Readonly<Record<string, unknown>>): ModelError {
   const { statusCode, message } = cause;
-  // It wants to know who asks, or lets nobody through to there: it will say the same again.
+  // It asks for credentials, or refuses everyone: it will answer the same again.
   const isRefused = typeof statusCode === "number" && statusCode >= 400 && statusCode < 500;
   return failure({
     code: isRefused ? "model_refused_request" : "model_unavailable",

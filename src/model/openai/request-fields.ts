@@ -90,13 +90,13 @@ export function responsesFields(request: WireRequest, options: RequestOptions): 
   });
 }
 
-/** Fields as they continue in the text of an object that is open. */
+/** Fields as text that continues an open object. */
 export function textOfFields(fields: Fields): string {
   const text = JSON.stringify(fields).slice(1, -1);
   return text === "" ? "" : `,${text}`;
 }
 
-/** Without tools, servers refuse to be told anything of them. */
+/** Without tools, servers refuse any field about them. */
 function toolFields(
   { tools, toolChoice }: ModelRequest,
   { parallelToolCalls }: ModelSettings,

@@ -61,7 +61,7 @@ export class SocketPool {
     return { request, opening: this.#opening };
   }
 
-  /** Closes the sockets that nobody uses. */
+  /** Closes the idle sockets. */
   closeIdle(): void {
     for (const sockets of Object.values(this.#agent.freeSockets)) {
       for (const socket of sockets ?? []) socket.destroy();
@@ -80,7 +80,7 @@ export class SocketPool {
   }
 }
 
-/** As the agent takes it. The names in small letters go before the others. */
+/** As the agent takes it. The names in lower case go before the others. */
 function environmentOf({ url, noProxy }: Proxy): NodeJS.Dict<string> {
   return {
     http_proxy: url,

@@ -39,7 +39,7 @@ interface Slot {
   refusal: string;
   readonly reasoning: GrowingText;
   readonly argumentsText: GrowingText;
-  /** Of a summary: which part of it is being told. */
+  /** Of a summary: which part of it is arriving. */
   summaryIndex: unknown;
   done: ReadItem | undefined;
 }
@@ -71,7 +71,7 @@ export class StreamedResponse implements ReplyStream {
     return this.isComplete;
   }
 
-  /** Reasoning that nobody is told is estimated by what stands for it. */
+  /** Hidden reasoning is estimated by what stands for it. */
   get lostOutputTokens(): number | undefined {
     return this.#slots.size === 0 ? undefined : this.#arrivedTokens;
   }
@@ -193,7 +193,7 @@ export class StreamedResponse implements ReplyStream {
       throw reportedError(error, charged && Math.max(charged, lostOutputTokens ?? 0));
     }
     const { output } = ended;
-    // Some servers tell all of it, or a part, in the end alone.
+    // Some servers send all of it, or a part, only at the end.
     if (Array.isArray(output) && output.length > this.#doneItems) {
       for (const place of this.#slots.keys()) if (place >= output.length) this.#slots.delete(place);
       for (const [place, item] of output.entries()) this.#close(place, item);
@@ -302,7 +302,7 @@ const READ_TYPES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The type of an event, where it can be told without parsing: as its first key, or as its last one. Within a text of the event, quotes
+ * The type of an event, where it can be seen without parsing: as its first key, or as its last one. Within a text of the event, quotes
  * would be escaped. Undefined: it has to be parsed.
  */
 function typeAtEdge(data: string): string | undefined {

@@ -15,7 +15,7 @@ import {
 import { heldTools, type HeldTool } from "../held-tools.ts";
 import { mendedArguments } from "./mended-arguments.ts";
 import { chatFields, textOfFields, type RequestOptions } from "./request-fields.ts";
-import { keptText } from "./wire-json.ts";
+import { cachedText } from "./wire-json.ts";
 
 /** How a server calls the cap on output tokens. */
 export type MaxTokensField = "max_completion_tokens" | "max_tokens";
@@ -42,7 +42,7 @@ export function toOpenAi(
   const shown = sendable(request.messages, settings.replayKey);
   const form = formOf(shown, settings);
   const write = (message: Message): string => JSON.stringify(wireMessage(message, form));
-  const messages = shown.map((message) => keptText(form.written, message, write)).join(",");
+  const messages = shown.map((message) => cachedText(form.written, message, write)).join(",");
   const cap = `],"${settings.maxTokensField}":${request.maxOutputTokens}`;
   const fields = {
     ...chatFields(request, settings.options),
@@ -85,7 +85,7 @@ function isThought({ parts = [] }: AssistantMessage, option: ReasoningOption): b
 
 function textOfTools(tools: readonly ToolSpec[], { strictTools }: RequestOptions): string {
   if (tools.length === 0) return "";
-  return keptText(writtenTools, heldTools(tools, strictTools), wireTools);
+  return cachedText(writtenTools, heldTools(tools, strictTools), wireTools);
 }
 
 function wireTools(held: ReadonlyMap<string, HeldTool>): string {

@@ -10,7 +10,7 @@ import { type ReplyPiece } from "../reply-message.ts";
 import { heldTools, type HeldTool } from "../held-tools.ts";
 import { mendedArguments } from "./mended-arguments.ts";
 import { responsesFields, textOfFields, type RequestOptions } from "./request-fields.ts";
-import { keptText } from "./wire-json.ts";
+import { cachedText } from "./wire-json.ts";
 
 /** Under this name our data stands in `ReplyPart.data`. */
 export const NAMESPACE = "openai";
@@ -32,7 +32,7 @@ export function toResponses(request: ModelRequest, form: ResponsesForm): string 
   const { options, isStreaming, isSealed } = form;
   const head = `{"model":${JSON.stringify(form.modelId)}${textOfTools(request.tools, options)},"input":[`;
   const input = request.messages
-    .map((message) => keptText(writtenItems, message, textOfItems))
+    .map((message) => cachedText(writtenItems, message, textOfItems))
     .filter((text) => text !== "");
   const fields = {
     ...responsesFields(request, options),
@@ -50,7 +50,7 @@ const writtenItems = new WeakMap<Message, string>();
 
 function textOfTools(tools: readonly ToolSpec[], { strictTools }: RequestOptions): string {
   if (tools.length === 0) return "";
-  return keptText(writtenTools, heldTools(tools, strictTools), wireTools);
+  return cachedText(writtenTools, heldTools(tools, strictTools), wireTools);
 }
 
 function wireTools(held: ReadonlyMap<string, HeldTool>): string {

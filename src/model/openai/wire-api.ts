@@ -22,7 +22,7 @@ export interface WireApi {
   read(body: string, limits: ReplyLimits): ModelReply;
   /** Reads a reply that comes in pieces. */
   stream(limits: ReplyLimits, onText: (piece: string) => void): ReplyStream;
-  /** The reply that is in the body of a refusal, if it tells of a reply that the server would not take. */
+  /** The reply that is in the body of a refusal, if it is about a reply that the server would not take. */
   rescue?(body: unknown): ModelReply | undefined;
   /**
    * What is left out of requests from now on, so that the server may take one that it has refused: if that one is written otherwise now.

@@ -34,7 +34,7 @@ export function countIn(counts: unknown, name: string): number | undefined {
 }
 
 /**
- * Usage of figures as they came: what cannot be true of input and output is judged where the size of the call is known. No part is larger
+ * Usage of figures as they came: what cannot be true of input and output is corrected where the size of the call is known. No part is larger
  * than its whole. Undefined where there is no input: zeros are what servers send that do not count, and no request is empty.
  */
 export function usageOfFigures(figures: {
@@ -59,14 +59,14 @@ export function usageOfFigures(figures: {
 }
 
 /** The text of a value that is sent again and again: written once, and kept for as long as what it was made of lives. */
-export function keptText<Key extends object>(
-  kept: WeakMap<Key, string>,
+export function cachedText<Key extends object>(
+  cache: WeakMap<Key, string>,
   key: Key,
   write: (key: Key) => string,
 ): string {
-  const known = kept.get(key);
+  const known = cache.get(key);
   if (known !== undefined) return known;
   const text = write(key);
-  kept.set(key, text);
+  cache.set(key, text);
   return text;
 }

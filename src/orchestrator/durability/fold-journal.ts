@@ -207,7 +207,7 @@ class Fold {
         return;
       case "execution": {
         const agent = this.#agent(record.agentId);
-        agent.goOn(record);
+        agent.continueExecution(record);
         this.#failed.delete(record.agentId);
         this.#cancelled = this.#cancelled.filter(({ agentId }) => agentId !== record.agentId);
         this.#overdue = this.#overdue.filter(({ agentId }) => agentId !== record.agentId);

@@ -94,7 +94,13 @@ export class FoldedAgent {
     this.#ordinals[role] = Math.max(this.#ordinals[role] ?? 0, number);
   }
 
-  goOn({ executionId, execution, task, spawnCallId, spawnStepId }: RecordOf<"execution">): void {
+  continueExecution({
+    executionId,
+    execution,
+    task,
+    spawnCallId,
+    spawnStepId,
+  }: RecordOf<"execution">): void {
     const told = { executionId, execution, task, spawnCallId, spawnStepId };
     this.#born = { ...this.#born, ...told, isDetached: false };
     this.#startedAtMs = undefined;

@@ -22,7 +22,7 @@ import { DefinitionsSchema, textHash, type Definitions } from "../../protocol/de
 import { JsonObjectSchema } from "../../protocol/json-value.ts";
 import { PriceUsedSchema } from "../budget/prices-used.ts";
 import { SessionRefSchema } from "../sessions/session-ref.ts";
-import { RoleDraftSchema } from "../../protocol/subagent.ts";
+import { DynamicRoleSchema } from "../../protocol/subagent.ts";
 import type { RestStatus } from "../../protocol/stop.ts";
 import { argumentsHashOf, QuestionSchema, type Question } from "../../protocol/question.ts";
 import { ToolRuleSchema } from "../../protocol/tool-rule.ts";
@@ -82,7 +82,7 @@ export const PausedAgentSchema = z.strictObject({
   /** What it and all below it may not use (T4). */
   toolRules: z.array(ToolRuleSchema).readonly(),
   /** The role itself, where its parent's model wrote it (X27). */
-  draft: RoleDraftSchema.exactOptional(),
+  draft: DynamicRoleSchema.exactOptional(),
   state: AgentSnapshotSchema,
 });
 /** One agent of a paused run: paused itself, or ended before. */
@@ -233,8 +233,10 @@ function strangeAccount({ agents, accounts }: PausedRunRecord): string | undefin
     opened.add(agentId);
   }
   const parents = new Map(accounts.map(({ agentId, parentId }) => [agentId, parentId]));
-  const stray = agents.find(({ agentId, parentAgentId }) => parents.get(agentId) !== parentAgentId);
-  if (stray !== undefined) return `the account of ${stray.agentPath} is not its own`;
+  const misplaced = agents.find(
+    ({ agentId, parentAgentId }) => parents.get(agentId) !== parentAgentId,
+  );
+  if (misplaced !== undefined) return `the account of ${misplaced.agentPath} is not its own`;
   const held = accounts.find(({ reserved }) => Object.values(reserved).some((one) => one !== 0));
   return held === undefined ? undefined : `${held.path} still holds something of its budget`;
 }

@@ -2,7 +2,7 @@
 
 import { EspalierError } from "../../kernel/error.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
-import { strayToolName } from "../../policies/child-tools.ts";
+import { unknownToolName } from "../../policies/child-tools.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
 
 /** Throws `unknown_tool` if a context policy names a tool that no agent below can have. `root`: where the tree begins. */
@@ -12,9 +12,9 @@ export function checkToolLists(registry: RoleRegistry, root: AgentRole): void {
     if (context.allowedTools === undefined && context.deniedTools.length === 0) continue;
     const known = toolNamesBelow(registry, role);
     if (known === undefined) continue;
-    const stray = strayToolName(context, known);
-    if (stray === undefined) continue;
-    const { field, toolName } = stray;
+    const unknown = unknownToolName(context, known);
+    if (unknown === undefined) continue;
+    const { field, toolName } = unknown;
     const names = known.size === 0 ? "they have none" : [...known].join(", ");
     throw new EspalierError({
       code: "unknown_tool",
@@ -37,8 +37,8 @@ function rolePaths(registry: RoleRegistry, root: AgentRole): ReadonlyMap<AgentRo
 /** The tools of all that can live below a role; undefined: nobody can. */
 function toolNamesBelow(registry: RoleRegistry, role: AgentRole): ReadonlySet<string> | undefined {
   const subagents = registry.subagentsOf(role);
-  if (subagents.length === 0 && role.ceiling === undefined) return undefined;
+  if (subagents.length === 0 && role.dynamicRoles === undefined) return undefined;
   const below = subagents.flatMap((one) => [...registry.reachableFrom(one)]);
-  const written = (role.ceiling?.tools ?? []).map(({ name }) => name);
+  const written = (role.dynamicRoles?.tools ?? []).map(({ name }) => name);
   return new Set([...registry.toolNamesOf(below), ...written]);
 }

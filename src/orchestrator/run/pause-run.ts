@@ -11,7 +11,7 @@ import { subagentOutcome } from "../tree/agent-report.ts";
 import { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { agentRecord } from "../durability/agent-record.ts";
 import { restoredToolLimits } from "../tree/child-facts.ts";
-import { draftedRole } from "../tree/dynamic-role.ts";
+import { makeDynamicRole } from "../tree/dynamic-role.ts";
 import {
   PAUSED_RUN_VERSION,
   type PausedAgent,
@@ -183,7 +183,7 @@ function roleOf(
   const role =
     draft === undefined || parent === undefined
       ? registry.find(name)
-      : draftedRole(parent, { name, draft }, registry);
+      : makeDynamicRole(parent, { name, written: draft }, registry);
   if (role !== undefined && !("code" in role)) return role;
   const got = role === undefined ? "none" : `one that cannot be used: ${role.message}`;
   throw new EspalierError({

@@ -100,7 +100,7 @@ const FORK_FIELDS = ["atStep", "message", "budget", "role", "onText", "signal", 
 /** Throws `invalid_option`, or `invalid_definition` for what is no role. */
 export function checkResumeOptions(options: ResumeOptions): void {
   checkKeys("resume options", options, RESUME_FIELDS);
-  checkGoingOn("resume options", options);
+  checkContinueOptions("resume options", options);
 }
 
 /** Throws `invalid_option`, or `invalid_definition` for what is no role. */
@@ -110,7 +110,7 @@ export function checkRecoverOptions(options: RecoverOptions): void {
   const { takeOver } = options;
   if (takeOver !== undefined && typeof takeOver !== "boolean")
     throw mismatch(`${field}.takeOver`, "true or false", takeOver, "Leave it out for false.");
-  checkGoingOn(field, options);
+  checkContinueOptions(field, options);
 }
 
 /** Throws `invalid_option`. */
@@ -120,7 +120,7 @@ export function checkRecoverAllOptions(options: RecoverAllOptions): void {
   if (options.contextOf !== undefined) checkMethods(field, options, ["contextOf"]);
 }
 
-function checkGoingOn(field: string, options: ResumeOptions): void {
+function checkContinueOptions(field: string, options: ResumeOptions): void {
   const { grants = [] } = options;
   checkList(`${field}.grants`, grants);
   for (const [index, grant] of grants.entries()) {

@@ -26,7 +26,7 @@ import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
 
 /** How `run.events()` reads. */
 export interface EventsOptions {
-  /** Unread events that are kept for this reader, at most. Default 10,000. When more come, its iteration fails; the run goes on. */
+  /** Unread events that are kept for this reader, at most. Default 10,000. When more come, its iteration fails; the run continues. */
   readonly maxBacklog?: number;
   /** Only the events of this agent. Default: those of the whole tree. */
   readonly agentId?: AgentId;
@@ -124,7 +124,7 @@ export interface Run<out Output = unknown> {
   /** Asks the tree to stop: effects under way end by themselves, nothing further starts. Takes effect before the next phase of each agent. */
   requestStop(message?: string): void;
   /**
-   * Adds to limits of an agent's budget while the run goes on (X7): `{ steps: 3 }` is three steps more. Who waits for it is served; an
+   * Adds to limits of an agent's budget while the run continues (X7): `{ steps: 3 }` is three steps more. Who waits for it is served; an
    * agent that has been stopped already stays so. Only limits that the agent has itself can be raised; a `deadlineAtMs` is never moved.
    * False: the run was over, and nothing was granted.
    *
@@ -136,7 +136,7 @@ export interface Run<out Output = unknown> {
    * Everything of a run at rest, as JSON: to fork it, to go on with one that a limit stopped, or, if it is paused, what its result has as
    * `pausedRun`. Made anew at each call.
    *
-   * @throws EspalierError `invalid_state` while the run goes on.
+   * @throws EspalierError `invalid_state` while the run continues.
    */
   snapshot(): PausedRun;
 }

@@ -21,7 +21,7 @@ import { checkToolLists } from "./check-tool-lists.ts";
 import { frozenMetadata } from "./metadata.ts";
 import { LiveRun } from "./run.ts";
 import { checkStartOptions, type StartOptions } from "./start-options.ts";
-import { warnOfStrayToolNames } from "./stray-tool-names.ts";
+import { warnOfUnknownToolNames } from "./unknown-tool-names.ts";
 
 /** Starts a run; see `Orchestrator.start` for what it throws before anything is made. */
 export function startRun(
@@ -39,7 +39,7 @@ export function startRun(
   registry.assertReady(role, budget);
   if (registry.hasToolLists) checkToolLists(registry, role);
   if (registry.hasGuardsOrHooks || settings.guards.length > 0 || settings.hooks.length > 0)
-    warnOfStrayToolNames(registry, settings);
+    warnOfUnknownToolNames(registry, settings);
   const instructions = instructionsFor(role, context);
   const session = options.session === undefined ? undefined : startingSession(options.session);
   const supervisor = new Supervisor(settings, {

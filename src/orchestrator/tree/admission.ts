@@ -10,7 +10,7 @@ import type { SpawnGroup } from "../../agent/spawn-group.ts";
 import type { EventScope } from "../../protocol/event.ts";
 import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { choiceOf, draftedRole } from "./dynamic-role.ts";
+import { choiceOf, makeDynamicRole } from "./dynamic-role.ts";
 import type { RoleRegistry } from "./role-registry.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 import type { SpawnPermit } from "./run-tree.ts";
@@ -103,7 +103,7 @@ function roleFor(
 ): AgentRole | SpawnRefusal {
   const { role: name, draft } = request;
   const roles = registry.subagentsOf(parent);
-  if (draft !== undefined) return draftedRole(parent, { name, draft }, registry);
+  if (draft !== undefined) return makeDynamicRole(parent, { name, written: draft }, registry);
   return roles.find((candidate) => candidate.name === name) ?? unknownRole(name, roles);
 }
 

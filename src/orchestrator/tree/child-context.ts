@@ -10,7 +10,7 @@ import type { ToolErrorRecord } from "../../protocol/tool-error-record.ts";
 import type { RemovedTool, ToolLimits, ToolRule } from "../../protocol/tool-rule.ts";
 import {
   childTools,
-  strayToolName,
+  unknownToolName,
   toolRules,
   type ChildToolFacts,
 } from "../../policies/child-tools.ts";
@@ -55,8 +55,8 @@ export interface ChildFacts {
   readonly toolNamesBelow: ReadonlySet<string>;
   readonly noDepthLeft?: NonNullable<ChildToolFacts["noDepthLeft"]>;
   readonly tightened: readonly Tightening[];
-  /** Tools that were asked for with a new role and that its ceiling does not have (X27). */
-  readonly beyondCeiling: readonly RemovedTool[];
+  /** Tools that were asked for with a new role and that its bounds does not have (X27). */
+  readonly beyondBounds: readonly RemovedTool[];
 }
 
 /** What a subagent begins with. */
@@ -72,11 +72,11 @@ export function childContext(
   child: ChildFacts,
   request: Asked,
 ): ChildContext | SpawnRefusal {
-  const stray = strayRefusal(parent, child, request);
-  if (stray !== undefined) return stray;
+  const unknown = unknownToolRefusal(parent, child, request);
+  if (unknown !== undefined) return unknown;
   const results = request.resultsOf === undefined ? [] : askedResults(parent, request.resultsOf);
   if ("code" in results) return results;
-  const { toolNames: names, noDepthLeft, tightened, beyondCeiling } = child;
+  const { toolNames: names, noDepthLeft, tightened, beyondBounds } = child;
   const rules = [
     ...parent.toolRules,
     ...toolRules(parent.agentPath, parent.policy),
@@ -87,7 +87,7 @@ export function childContext(
     rules,
     ...(noDepthLeft === undefined ? {} : { noDepthLeft }),
   });
-  const removedTools = [...removed, ...beyondCeiling];
+  const removedTools = [...removed, ...beyondBounds];
   try {
     const facts = contextFacts(parent, { results, removedTools, tightened });
     const inherited = inheritContext(parent.policy, facts);
@@ -122,17 +122,19 @@ function contextFacts(
 }
 
 /** Only a list of what is allowed must name tools that there are: what is not there may be denied all the same. */
-function strayRefusal(
+function unknownToolRefusal(
   { agentPath }: ParentFacts,
   child: ChildFacts,
   request: Asked,
 ): SpawnRefusal | undefined {
   const { allowedTools } = request;
-  const stray =
-    allowedTools === undefined ? undefined : strayToolName({ allowedTools }, child.toolNamesBelow);
-  if (stray === undefined) return undefined;
+  const unknown =
+    allowedTools === undefined
+      ? undefined
+      : unknownToolName({ allowedTools }, child.toolNamesBelow);
+  if (unknown === undefined) return undefined;
   const { role, toolNames } = child;
-  const { field, toolName } = stray;
+  const { field, toolName } = unknown;
   const tools =
     toolNames.length === 0 ? "It has no tools." : `Its tools are: ${toolNames.join(", ")}.`;
   const message = `Not started: ${field} of the request by ${agentPath} names ${JSON.stringify(toolName)}, and ${role} has no such tool. ${tools} Correct the name.`;

@@ -5,7 +5,7 @@ import type { DelegatedCall } from "../../agent/run-ports.ts";
 import type { ParentConstraints } from "../../policies/context-notes.ts";
 import { childTools } from "../../policies/child-tools.ts";
 import type { Tightening } from "../../protocol/context-manifest.ts";
-import type { RoleDraft } from "../../protocol/subagent.ts";
+import type { DynamicRole } from "../../protocol/subagent.ts";
 import {
   NO_TOOL_LIMITS,
   type RemovedTool,
@@ -14,7 +14,7 @@ import {
 } from "../../protocol/tool-rule.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { ChildFacts, ParentFacts, Sibling } from "./child-context.ts";
-import { beyondCeiling } from "./dynamic-role.ts";
+import { beyondBounds } from "./dynamic-role.ts";
 import { resultOfEnded } from "./agent-report.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 import { toolErrors } from "./tool-report.ts";
@@ -71,7 +71,7 @@ export interface ChildPlace {
 export function childFacts(
   run: RunRuntime,
   place: ChildPlace,
-  asked: { readonly tightened: readonly Tightening[]; readonly draft: RoleDraft | undefined },
+  asked: { readonly tightened: readonly Tightening[]; readonly draft: DynamicRole | undefined },
 ): ChildFacts {
   const { role, parent } = place;
   const { tightened, draft } = asked;
@@ -86,7 +86,7 @@ export function childFacts(
     },
     ...(noDepthLeft === undefined ? {} : { noDepthLeft }),
     tightened,
-    beyondCeiling: ceilingRemovals(run, parent, draft),
+    beyondBounds: boundsRemovals(run, parent, draft),
   };
 }
 
@@ -94,7 +94,7 @@ export function childFacts(
 export function restoredToolLimits(
   run: RunRuntime,
   place: Omit<ChildPlace, "parent"> & { readonly parent: AgentRuntime | undefined },
-  asked: { readonly rules: readonly ToolRule[]; readonly draft: RoleDraft | undefined },
+  asked: { readonly rules: readonly ToolRule[]; readonly draft: DynamicRole | undefined },
 ): ToolLimits {
   const { rules, draft } = asked;
   const { parent, role } = place;
@@ -106,25 +106,25 @@ export function restoredToolLimits(
     rules,
     ...(noDepthLeft === undefined ? {} : { noDepthLeft }),
   });
-  return { rules, removed: [...removed, ...ceilingRemovals(run, parent, draft)] };
+  return { rules, removed: [...removed, ...boundsRemovals(run, parent, draft)] };
 }
 
-function ceilingRemovals(
+function boundsRemovals(
   run: RunRuntime,
   { role, identity }: AgentRuntime,
-  draft: RoleDraft | undefined,
+  draft: DynamicRole | undefined,
 ): readonly RemovedTool[] {
   if (draft === undefined) return [];
   const { agentPath } = identity;
-  return beyondCeiling({ role, agentPath, isTool: (name) => isTool(run, name) }, draft);
+  return beyondBounds({ role, agentPath, isTool: (name) => isTool(run, name) }, draft);
 }
 
-/** True for a tool of any role, or of what a ceiling gives to roles that are yet to be written. */
+/** True for a tool of any role, or of what a dynamicRoles gives to roles that are yet to be written. */
 function isTool(run: RunRuntime, toolName: string): boolean {
   return [...run.registry.all].some(
     (role) =>
       run.partsOf(role).tools.names.includes(toolName) ||
-      role.ceiling?.tools.some(({ name }) => name === toolName) === true,
+      role.dynamicRoles?.tools.some(({ name }) => name === toolName) === true,
   );
 }
 

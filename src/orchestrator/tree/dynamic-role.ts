@@ -1,37 +1,37 @@
-// Roles that a model writes when it delegates: the intersection of what it asks for and what its own role's ceiling allows (X27).
+// Dynamic roles, which a model writes when it delegates: the intersection of what it asks for and of the bounds in its own role (X27).
 
 import { messageOf } from "../../kernel/error.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import { defineAgent } from "../../agent/define-agent.ts";
-import type { RoleDraft, SpawnRefusal } from "../../protocol/subagent.ts";
+import type { DynamicRole, SpawnRefusal } from "../../protocol/subagent.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
 import type { RoleRegistry } from "./role-registry.ts";
 
-/** A draft under the name that it is to have. */
-export interface NamedDraft {
+/** What the model wrote, under the name that the role is to have. */
+export interface NamedDynamicRole {
   readonly name: string;
-  readonly draft: RoleDraft;
+  readonly written: DynamicRole;
 }
 
-/** The role that a draft comes to, or why there is none. */
-export function draftedRole(
+/** The role that follows from what the model wrote, or why there is none. */
+export function makeDynamicRole(
   parent: AgentRole,
-  { name, draft }: NamedDraft,
+  { name, written }: NamedDynamicRole,
   registry: RoleRegistry,
 ): AgentRole | SpawnRefusal {
-  const { ceiling } = parent;
-  if (ceiling === undefined) {
+  const { dynamicRoles: bounds } = parent;
+  if (bounds === undefined) {
     const choice = choiceOf(registry.subagentsOf(parent));
     return { code: "forbidden_role", message: `Not started: you may not write roles. ${choice}` };
   }
   if (registry.find(name) !== undefined)
     return invalid(`there is a role "${name}" already. Give yours another name, or start that one`);
-  const models = Object.keys(ceiling.models);
-  const { instructions, tools: asked, model: modelName = models[0] ?? "", steps } = draft;
-  const model = Object.hasOwn(ceiling.models, modelName) ? ceiling.models[modelName] : undefined;
+  const models = Object.keys(bounds.models);
+  const { instructions, tools: asked, model: modelName = models[0] ?? "", steps } = written;
+  const model = Object.hasOwn(bounds.models, modelName) ? bounds.models[modelName] : undefined;
   if (model === undefined)
     return invalid(`there is no model "${modelName}". Choose one of: ${models.join(", ")}`);
-  const { tools, budget } = ceiling;
+  const { tools, budget } = bounds;
   try {
     return defineAgent({
       name,
@@ -47,29 +47,29 @@ export function draftedRole(
   }
 }
 
-/** Whoever writes a role, and which tools the run has at all. */
-export interface DraftAuthor {
+/** The agent that writes a role, and which tools the run has at all. */
+export interface DynamicRoleAuthor {
   readonly role: AgentRole;
   readonly agentPath: string;
   readonly isTool: (name: string) => boolean;
 }
 
-/** The tools that a draft asks for and that its parent's ceiling does not have, as they are reported. */
-export function beyondCeiling(
-  { role, agentPath: source, isTool }: DraftAuthor,
-  { tools = [] }: RoleDraft,
+/** The tools that a model asks for beyond the bounds, as they are reported. */
+export function beyondBounds(
+  { role, agentPath: source, isTool }: DynamicRoleAuthor,
+  { tools = [] }: DynamicRole,
 ): readonly RemovedTool[] {
-  const allowed = new Set(role.ceiling?.tools.map(({ name }) => name));
+  const allowed = new Set(role.dynamicRoles?.tools.map(({ name }) => name));
   return tools
     .filter((toolName) => !allowed.has(toolName))
     .map((toolName) => ({ toolName, rule: isTool(toolName) ? "not_allowed" : "unknown", source }));
 }
 
 function tighterSteps(
-  ceiling: number | undefined,
+  limit: number | undefined,
   asked: number | undefined,
 ): { readonly steps?: number } {
-  const steps = Math.min(ceiling ?? Infinity, asked ?? Infinity);
+  const steps = Math.min(limit ?? Infinity, asked ?? Infinity);
   return steps === Infinity ? {} : { steps };
 }
 

@@ -134,7 +134,10 @@ export class EventRecorder implements Recorder {
 
 function hand(sink: EventSink, event: EspalierEvent): void {
   const complain = (cause: unknown): void => {
-    warnOnce(sink, `An event sink threw at ${event.type} (${messageOf(cause)}); the run goes on.`);
+    warnOnce(
+      sink,
+      `An event sink threw at ${event.type} (${messageOf(cause)}); the run continues.`,
+    );
   };
   try {
     const given: unknown = sink.take(event);

@@ -83,7 +83,7 @@ export class GuardedTracing implements Tracing {
   /** Gives the ids that all events have from now on. */
   #leaveOut(cause: unknown): TraceIds {
     const tracing = this.#tracing;
-    warnOnce(tracing, `The tracing threw (${messageOf(cause)}); the run goes on without it.`);
+    warnOnce(tracing, `The tracing threw (${messageOf(cause)}); the run continues without it.`);
     const { traceId, spanId } = this.#lastIds ?? mintTraceIds(randomHex, undefined);
     const ids = { traceId, spanId };
     this.#tracing = { place: () => ids, within: (_scope, work) => work(), idsOf: () => ids };

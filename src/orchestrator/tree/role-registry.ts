@@ -74,7 +74,7 @@ export class RoleRegistry {
       [...roles].flatMap((role) => [
         ...role.tools.map(({ name }) => name),
         ...delegationToolNames(role),
-        ...(role.ceiling?.tools ?? []).map(({ name }) => name),
+        ...(role.dynamicRoles?.tools ?? []).map(({ name }) => name),
       ]),
     );
   }
@@ -124,18 +124,23 @@ export class RoleRegistry {
 }
 
 /** The budgets that a role gives its own agents, or those below them, with what names them. */
-function budgetsOf({ name, budget, delegation, ceiling }: AgentRole): readonly [string, Budget][] {
+function budgetsOf({
+  name,
+  budget,
+  delegation,
+  dynamicRoles,
+}: AgentRole): readonly [string, Budget][] {
   const { share } = delegation;
   return [
     [`${name}.budget`, budget],
     [`${name}.delegation.share.budget`, share.type === "fixed" ? share.budget : {}],
-    [`${name}.ceiling.budget`, ceiling?.budget ?? {}],
+    [`${name}.dynamicRoles.budget`, dynamicRoles?.budget ?? {}],
   ];
 }
 
 /** Whoever may come to run by a role: itself, and roles that its agents' models write. */
 function playersOf(role: AgentRole): readonly { readonly name: string; readonly model: Model }[] {
-  const models = Object.values(role.ceiling?.models ?? {});
+  const models = Object.values(role.dynamicRoles?.models ?? {});
   return [role, ...models.map((model) => ({ name: `written by ${role.name}`, model }))];
 }
 

@@ -11,8 +11,12 @@ import {
   SPAWN_TOOL_NAME,
   type AgentRole,
 } from "../../agent/agent-role.ts";
-import type { RoleCeiling } from "../../agent/role-ceiling.ts";
-import { SpawnRequestSchema, type RoleDraft, type SpawnRequest } from "../../protocol/subagent.ts";
+import type { DynamicRoleBounds } from "../../agent/dynamic-role-bounds.ts";
+import {
+  SpawnRequestSchema,
+  type DynamicRole,
+  type SpawnRequest,
+} from "../../protocol/subagent.ts";
 import { zodInput } from "../../tools/arguments/zod-input.ts";
 import { delegationTool } from "../../tools/make-tool.ts";
 import type { DelegationTool } from "../../tools/tool.ts";
@@ -38,7 +42,9 @@ function spawnSubagentTool(role: AgentRole, roles: readonly AgentRole[]): Delega
   const description = [
     "Delegates a part of your task to a subagent and gives you its result.",
     "Call it several times in one reply to let subagents work in parallel.",
-    ...(role.ceiling === undefined ? [] : ["With newRole you write the subagent's role yourself."]),
+    ...(role.dynamicRoles === undefined
+      ? []
+      : ["With newRole you write the subagent's role yourself."]),
     ...(lines.length === 0 ? [] : ["Subagents:", ...lines]),
   ].join("\n");
   return delegation(SPAWN_TOOL_NAME, description, {
@@ -77,17 +83,17 @@ interface SpawnArguments {
   readonly continue?: string | undefined;
   readonly resultsOf?: readonly string[] | undefined;
   readonly background?: boolean | undefined;
-  readonly newRole?: RoleDraft | undefined;
+  readonly newRole?: DynamicRole | undefined;
 }
 
 function inputOf(
-  { ceiling, delegation }: AgentRole,
+  { dynamicRoles, delegation }: AgentRole,
   roles: readonly AgentRole[],
 ): z.ZodType<SpawnArguments> {
   const names = roles.map(({ name }) => name);
   const basics = z.object({
     role:
-      ceiling === undefined
+      dynamicRoles === undefined
         ? z.string().optional().meta({
             description: "Which subagent to start. Not needed with continue.",
             enum: names,
@@ -114,7 +120,10 @@ function inputOf(
     }),
   });
   const offered = delegation.background ? basics.extend(background.shape) : basics;
-  const whole = ceiling === undefined ? offered : offered.extend({ newRole: draftSchema(ceiling) });
+  const whole =
+    dynamicRoles === undefined
+      ? offered
+      : offered.extend({ newRole: dynamicRoleSchema(dynamicRoles) });
   return whole.refine(({ role, continue: childName }) => role !== undefined || isNamed(childName), {
     path: ["role"],
     message: "Say which subagent to start, or with continue which one goes on.",
@@ -126,7 +135,7 @@ export function isNamed(name: unknown): name is string {
   return typeof name === "string" && name.trim() !== "";
 }
 
-function draftSchema({ tools = [], models }: RoleCeiling) {
+function dynamicRoleSchema({ tools = [], models }: DynamicRoleBounds) {
   const toolNames = tools.map(({ name }) => name).join(", ") || "none";
   const modelNames = Object.keys(models).join(", ");
   return z

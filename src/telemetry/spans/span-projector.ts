@@ -211,7 +211,7 @@ export class SpanProjector implements Tracing {
       if (isFurther(run, size)) expectIn(size, open, expectedOf(0, this.#maxSpansPerTrace));
       return open;
     }
-    if (body.type === "model.requested") this.#goOnward(parent, moment);
+    if (body.type === "model.requested") this.#continueInNextTrace(parent, moment);
     const place: Pick<OpenSpan, "context" | "trace" | "startedAtUs"> =
       parent.onward.at(-1) ?? parent;
     const { context: around, startedAtUs: aroundSinceUs, trace: size } = place;
@@ -221,7 +221,7 @@ export class SpanProjector implements Tracing {
   }
 
   /** An agent whose trace is full continues in another one. */
-  #goOnward(agent: OpenSpan, moment: Moment): void {
+  #continueInNextTrace(agent: OpenSpan, moment: Moment): void {
     const place = agent.onward.at(-1) ?? agent;
     if (!isFull(place.trace, this.#maxSpansPerTrace)) return;
     const more = expectedOf(agent.calls, this.#maxSpansPerTrace);

@@ -6,7 +6,7 @@ import type { ErrorObject } from "ajv";
 import { isRecord, type JsonObject } from "../../kernel/json.ts";
 import {
   partIssue,
-  strayIssue,
+  unexpectedIssue,
   typeIssue,
   valueIssue,
   type ValidationIssue,
@@ -102,11 +102,14 @@ export class AjvErrorReader {
       case "dependencies":
         return this.#missing(error, [...path, String(params["missingProperty"])]);
       case "additionalProperties":
-        return strayIssue([...path, String(params["additionalProperty"])], () => NO_SUCH_PARAMETER);
+        return unexpectedIssue(
+          [...path, String(params["additionalProperty"])],
+          () => NO_SUCH_PARAMETER,
+        );
       case "unevaluatedProperties": {
         // What belongs to a form that does not fit yet is not known to any form.
         const key = String(params["unevaluatedProperty"]);
-        return strayIssue([...path, key], () => NO_SUCH_PARAMETER, false);
+        return unexpectedIssue([...path, key], () => NO_SUCH_PARAMETER, false);
       }
       case "propertyNames": {
         const words = "another name: its schema does not accept this one";

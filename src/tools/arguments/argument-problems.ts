@@ -60,7 +60,7 @@ export function problemsText(toolName: string, problems: readonly ArgumentProble
   return [
     `The arguments of ${toolName} do not fit its schema:`,
     ...problemLines("arguments", problems).map((line) => `- ${line}`),
-    ...untold(problems.length),
+    ...furtherProblems(problems.length),
     correctionAdvice(toolName),
   ].join("\n");
 }
@@ -76,7 +76,7 @@ export function problemLines(
   });
 }
 
-function untold(count: number): readonly string[] {
+function furtherProblems(count: number): readonly string[] {
   if (count <= MOST_SHOWN) return [];
   const least = count >= MOST_PROBLEMS ? "at least " : "";
   return [`… and ${least}${count - MOST_SHOWN} more`];
@@ -134,7 +134,7 @@ function* resolved(value: JsonValue, issues: readonly ValidationIssue[]): Genera
   for (const issue of issues) {
     const here = about.get(placeOf(issue)) ?? new Set();
     if (issue.type === "union") {
-      if (!here.has("type") && !here.has("values")) yield* toldOfUnion(value, issue);
+      if (!here.has("type") && !here.has("values")) yield* factsOfUnion(value, issue);
     } else if (issue.about !== "type" || !here.has("values")) {
       yield issue;
     }
@@ -144,7 +144,7 @@ function* resolved(value: JsonValue, issues: readonly ValidationIssue[]): Genera
 const placeOf = ({ path }: ValidationIssue): string => JSON.stringify(path);
 
 /** Of the forms that a part may have: what is wrong with the one that was most likely meant. */
-function* toldOfUnion(value: JsonValue, union: UnionIssue): Generator<PartIssue> {
+function* factsOfUnion(value: JsonValue, union: UnionIssue): Generator<PartIssue> {
   const { path, expected, options } = union;
   const at = valueAt(value, path);
   if (at === undefined) {

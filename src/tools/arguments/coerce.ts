@@ -112,7 +112,7 @@ function numberIn(text: string): number | undefined {
   return Number.isFinite(number) && String(number) === text ? number : undefined;
 }
 
-/** `true` and `false`, in these letters. */
+/** `true` and `false`, spelt so. */
 function booleanIn(text: string): boolean | undefined {
   if (text === "true") return true;
   return text === "false" ? false : undefined;

@@ -215,15 +215,15 @@ function faultIn(rules: Ajv | Ajv2020, schema: JsonObject): string | undefined {
 }
 
 // What a schema itself must fulfil: costly to make, so made once, when the first schema comes. They keep nothing of what they check.
-let laterJudge: Ajv2020 | undefined;
-let earlyJudge: Ajv | undefined;
+let laterCompiler: Ajv2020 | undefined;
+let earlyCompiler: Ajv | undefined;
 
 function rules(): Ajv2020 {
-  laterJudge ??= new Ajv2020({ strict: false, logger: false });
-  return laterJudge;
+  laterCompiler ??= new Ajv2020({ strict: false, logger: false });
+  return laterCompiler;
 }
 
 function earlyRules(): Ajv {
-  earlyJudge ??= new Ajv({ strict: false, logger: false });
-  return earlyJudge;
+  earlyCompiler ??= new Ajv({ strict: false, logger: false });
+  return earlyCompiler;
 }

@@ -25,13 +25,13 @@ export function linearPattern(pattern: string): LinearPattern | undefined {
   const parts = withoutLookahead(pattern);
   if (parts === undefined) return undefined;
   try {
-    const compiled = parts.map(({ source, isWanted }) => ({
+    const compiled = parts.map(({ source, isPositive }) => ({
       engine: RE2JS.compile(RE2JS.translateRegExp(translated(source))),
-      isWanted,
+      isPositive,
     }));
     return {
       size: compiled.reduce((sum, { engine }) => sum + engine.programSize(), 0),
-      test: (text) => compiled.every(({ engine, isWanted }) => engine.test(text) === isWanted),
+      test: (text) => compiled.every(({ engine, isPositive }) => engine.test(text) === isPositive),
     };
   } catch {
     return undefined;
@@ -60,7 +60,7 @@ function hasForeignEscape(pattern: string): boolean {
 /** A part of a pattern; all hold, or must not, from the beginning of a text. */
 interface Part {
   readonly source: string;
-  readonly isWanted: boolean;
+  readonly isPositive: boolean;
 }
 
 /** `^(?=a)(?!b)c` is `^a`, not `^b`, and `^c`. Undefined: the pattern does not come apart like this. */
@@ -69,13 +69,13 @@ function withoutLookahead(pattern: string): readonly Part[] | undefined {
   let rest = pattern.startsWith("^") ? pattern.slice(1) : "";
   while (rest.startsWith("(?=") || rest.startsWith("(?!")) {
     const end = endOfGroup(rest);
-    parts.push({ source: `^(?:${rest.slice(3, end)})`, isWanted: rest[2] === "=" });
+    parts.push({ source: `^(?:${rest.slice(3, end)})`, isPositive: rest[2] === "=" });
     rest = rest.slice(end + 1);
     if (/^[*+?{]/.test(rest)) return undefined;
   }
-  if (parts.length === 0) return [{ source: pattern, isWanted: true }];
+  if (parts.length === 0) return [{ source: pattern, isPositive: true }];
   // With a choice on top, what was looked at would belong to its first form alone.
-  return hasChoice(rest) ? undefined : [...parts, { source: `^${rest}`, isWanted: true }];
+  return hasChoice(rest) ? undefined : [...parts, { source: `^${rest}`, isPositive: true }];
 }
 
 /** Where the group ends that a source begins with. */

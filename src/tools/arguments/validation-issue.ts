@@ -53,7 +53,7 @@ export function partIssue(path: Path, expected: () => string, isFinal = true): P
 }
 
 /** A part that should not be there. */
-export function strayIssue(path: Path, expected: () => string, isFinal = true): PartIssue {
+export function unexpectedIssue(path: Path, expected: () => string, isFinal = true): PartIssue {
   return { type: "part", path, about: "presence", expected, target: NOTHING, isFinal };
 }
 

@@ -17,7 +17,7 @@ import {
 } from "./schema-words.ts";
 import {
   partIssue,
-  strayIssue,
+  unexpectedIssue,
   typeIssue,
   valueAt,
   valueIssue,
@@ -50,7 +50,7 @@ export function issuesOf(
     case "invalid_union":
       return [unionIssue(issue, path, words, read)];
     case "unrecognized_keys":
-      return issue.keys.map((key) => strayIssue([...path, key], () => NO_SUCH_PARAMETER));
+      return issue.keys.map((key) => unexpectedIssue([...path, key], () => NO_SUCH_PARAMETER));
     case "custom":
       return [partIssue(path, () => checkWords("a value", messageIn(issue)), false)];
     default:

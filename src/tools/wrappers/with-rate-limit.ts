@@ -10,7 +10,7 @@ import {
   type RateLimitOptions,
   type RateLine,
 } from "./rate-limit.ts";
-import { checkWrappable, toldToEnd, withRun } from "./wrapped-tool.ts";
+import { checkWrappable, endedEarly, withRun } from "./wrapped-tool.ts";
 
 /**
  * The tool, of whose calls only so many start in a span of time, counted over the whole tree of a run; another run counts for itself.
@@ -41,7 +41,7 @@ async function runInTurn(
 ): Promise<unknown> {
   const { signal } = context;
   const { clock, toolName } = runtime;
-  if (signal.aborted) throw toldToEnd(toolName);
+  if (signal.aborted) throw endedEarly(toolName);
   const line = lineOf(limit, runtime.run);
   if (!line.startAtOnce(clock.monotonicMs())) {
     if (limit.whenExceeded === "refuse")
@@ -61,7 +61,7 @@ async function turn(
   const hasPlace = await line.wait(clock, signal);
   if (hasPlace && !signal.aborted) return line.start(clock);
   if (hasPlace) line.giveBack(clock);
-  throw toldToEnd(toolName);
+  throw endedEarly(toolName);
 }
 
 function tooManyCalls(toolName: string, limit: RateLimit, freeInMs: number): ToolError {

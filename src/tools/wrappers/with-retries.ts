@@ -134,7 +134,7 @@ function delayAfter(attempt: number, { firstDelayMs, maxDelayMs }: Policy): numb
 }
 
 function mayRepeat(policy: Policy, error: unknown): boolean {
-  return isForRepetition(error) && isWanted(policy.shouldRetry, error);
+  return isForRepetition(error) && isAccepted(policy.shouldRetry, error);
 }
 
 /** What throws when it is looked at is not attempted again either. */
@@ -146,7 +146,7 @@ function isForRepetition(error: unknown): boolean {
   }
 }
 
-function isWanted(shouldRetry: Policy["shouldRetry"], error: unknown): boolean {
+function isAccepted(shouldRetry: Policy["shouldRetry"], error: unknown): boolean {
   let what: string;
   try {
     const answer: unknown = shouldRetry(error);

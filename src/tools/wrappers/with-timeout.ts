@@ -4,7 +4,7 @@ import type { ToolContext } from "../tool-context.ts";
 import type { ToolRuntime } from "../tool-runtime.ts";
 import { toolTimedOut } from "../tool-timeout.ts";
 import type { FunctionTool, FunctionUse } from "../tool.ts";
-import { checkSpan, checkWrappable, closable, toldToEnd, withRun } from "./wrapped-tool.ts";
+import { checkSpan, checkWrappable, closable, endedEarly, withRun } from "./wrapped-tool.ts";
 
 /** What `withTimeout` takes besides the tool. */
 export interface TimeoutOptions {
@@ -57,7 +57,7 @@ export async function runInTime(
     case "timed_out":
       throw toolTimedOut(toolName, timeoutMs);
     case "abandoned":
-      throw toldToEnd(toolName);
+      throw endedEarly(toolName);
   }
 }
 
@@ -70,10 +70,10 @@ async function unlessGivenUp(
   toolName: string,
   work: () => unknown,
 ): Promise<unknown> {
-  if (isTimeUp(signal)) throw toldToEnd(toolName);
+  if (isTimeUp(signal)) throw endedEarly(toolName);
   const given = Promise.withResolvers<never>();
   const giveUp = (): void => {
-    if (isTimeUp(signal)) given.reject(toldToEnd(toolName));
+    if (isTimeUp(signal)) given.reject(endedEarly(toolName));
   };
   signal.addEventListener("abort", giveUp, { once: true });
   try {

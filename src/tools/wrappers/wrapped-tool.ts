@@ -83,6 +83,6 @@ export function closable(context: ToolContext): {
 }
 
 /** The failure of a call whose signal was aborted before it had a result. What is made of it depends on who aborted it. */
-export function toldToEnd(toolName: string): ToolError {
+export function endedEarly(toolName: string): ToolError {
   return new ToolError(`${toolName} was told to end before it had a result.`);
 }

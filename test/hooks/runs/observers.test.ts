@@ -57,8 +57,8 @@ proves(
     ]);
     expect(new Set(scribbles)).toEqual(new Set([false]));
     expect(takeWarnings().toSorted()).toEqual([
-      'EspalierWarning: The hook "rejects" threw at run.started (later); the run goes on.',
-      'EspalierWarning: The hook "throws" threw at run.started (at once); the run goes on.',
+      'EspalierWarning: The hook "rejects" threw at run.started (later); the run continues.',
+      'EspalierWarning: The hook "throws" threw at run.started (at once); the run continues.',
     ]);
   },
 );

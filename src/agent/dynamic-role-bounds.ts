@@ -8,8 +8,8 @@ import { checkTool } from "../tools/check-tool.ts";
 import type { ExternalTool, FunctionTool } from "../tools/tool.ts";
 import { checkNames } from "../tools/tool-set.ts";
 
-/** Up to where roles may go that are written at spawn. */
-export interface RoleCeiling<in Context = unknown> {
+/** Bounds of dynamic roles, those that a model writes at spawn. */
+export interface DynamicRoleBounds<in Context = unknown> {
   /** The tools that such a role may have. Default: none. */
   readonly tools?: readonly (FunctionTool<Context> | ExternalTool)[];
   /** The models that it may run on, by the name that the supervising model is shown; the first is the default. At least one. */
@@ -18,12 +18,12 @@ export interface RoleCeiling<in Context = unknown> {
   readonly budget?: Budget;
 }
 
-/** The ceiling, checked and frozen. Throws `invalid_definition` or `invalid_option`. */
-export function roleCeiling(
+/** The bounds, checked and frozen. Throws `invalid_definition` or `invalid_option`. */
+export function dynamicRoleBounds(
   field: string,
-  given: RoleCeiling,
+  given: DynamicRoleBounds,
   checkModel: (field: string, model: Model) => void,
-): Required<RoleCeiling> {
+): Required<DynamicRoleBounds> {
   checkKeys(field, given, ["tools", "models", "budget"]);
   const { tools = [], models, budget = {} } = given;
   checkList(`${field}.tools`, tools);

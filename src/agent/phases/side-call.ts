@@ -13,7 +13,7 @@ import type { EffectPosition } from "../agent-identity.ts";
 import { callModel, reserve } from "../model-call.ts";
 
 /** A call to make. */
-export interface AsideCall {
+export interface SideCall {
   readonly place: EffectPosition;
   /** Where its events belong. */
   readonly at: EventPosition;
@@ -21,7 +21,7 @@ export interface AsideCall {
 }
 
 /** What came of it. */
-export interface AsideReply {
+export interface SideCallReply {
   /** Undefined: it was not paid for. */
   readonly usage: Usage | undefined;
   /** What its time went into; absent: it was not made. */
@@ -33,7 +33,7 @@ export interface AsideReply {
 }
 
 /** The lease, the model call, the settlement. */
-export async function askAside(agent: AgentRuntime, call: AsideCall): Promise<AsideReply> {
+export async function makeSideCall(agent: AgentRuntime, call: SideCall): Promise<SideCallReply> {
   const { role } = agent;
   const { place, at, request } = call;
   const { maxOutputTokens: most } = request;
@@ -56,7 +56,7 @@ export async function askAside(agent: AgentRuntime, call: AsideCall): Promise<As
     },
     at,
   );
-  const facts = { isEstimated, asides: 0 };
+  const facts = { isEstimated, ephemeral: 0 };
   const capped = Object.freeze({ ...request, maxOutputTokens });
   const outcome = await callModel(agent, { place, lease, request: capped, facts });
   const usage = { ...chargedUsage(role.model, lease, outcome), steps: 0 };

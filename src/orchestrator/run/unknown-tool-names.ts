@@ -7,7 +7,7 @@ import type { Settings } from "../tree/settings.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
 
 /** Warns, once for each, of guards and hooks of the orchestrator and of roles that name a tool which no agent of theirs can have. */
-export function warnOfStrayToolNames(
+export function warnOfUnknownToolNames(
   registry: RoleRegistry,
   { guards, hooks }: Pick<Settings, "guards" | "hooks">,
 ): void {
@@ -16,17 +16,17 @@ export function warnOfStrayToolNames(
     where: "of this run",
     names: registry.toolNamesOf(registry.all),
   };
-  for (const { guard } of guards) warnOfStray(GUARD, guard, ofRun);
-  for (const hook of hooks) warnOfStray(HOOK, hook, ofRun);
+  for (const { guard } of guards) warnOfUnknown(GUARD, guard, ofRun);
+  for (const hook of hooks) warnOfUnknown(HOOK, hook, ofRun);
   for (const role of registry.all) {
     const ofRole = { owner: role.name, where: "there" };
     if (role.guards.length > 0) {
       const names = registry.toolNamesOf(registry.reachableFrom(role));
-      for (const guard of role.guards) warnOfStray(GUARD, guard, { ...ofRole, names });
+      for (const guard of role.guards) warnOfUnknown(GUARD, guard, { ...ofRole, names });
     }
     if (role.hooks.length > 0) {
       const names = registry.toolNamesOf([role]);
-      for (const hook of role.hooks) warnOfStray(HOOK, hook, { ...ofRole, names });
+      for (const hook of role.hooks) warnOfUnknown(HOOK, hook, { ...ofRole, names });
     }
   }
 }
@@ -47,17 +47,17 @@ interface Realm {
   readonly names: ReadonlySet<string>;
 }
 
-function warnOfStray(
+function warnOfUnknown(
   { what, consequence }: Kind,
   limited: ToolGuard | Hook,
   { owner, where, names }: Realm,
 ): void {
   const tools = "tools" in limited ? (limited.tools ?? []) : [];
-  const stray = tools.filter((name) => !names.has(name));
-  if (stray.length === 0) return;
+  const unknown = tools.filter((name) => !names.has(name));
+  if (unknown.length === 0) return;
   const known = names.size === 0 ? "they have none" : [...names].join(", ");
   warnOnce(
     limited,
-    `A ${what} of ${owner} is for ${stray.join(", ")}, and no agent ${where} has a tool of that name (${known}). Name tools as the model calls them, or ${consequence}.`,
+    `A ${what} of ${owner} is for ${unknown.join(", ")}, and no agent ${where} has a tool of that name (${known}). Name tools as the model calls them, or ${consequence}.`,
   );
 }

@@ -1,10 +1,10 @@
-// Goal: a model may write a role when it delegates, where its own role permits it, and never above the ceiling.
+// Goal: a model may write a role when it delegates, where its own role permits it, and never above the bounds.
 // Method: real runs with scripted models; what the new agent is offered, and what it may spend, compared whole.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
-import type { RoleCeiling } from "../../src/agent/role-ceiling.ts";
+import type { DynamicRoleBounds } from "../../src/agent/dynamic-role-bounds.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { says, ScriptedModel, type ScriptedCall } from "../../src/testing/scripted-model.ts";
 import { defineDelegation } from "../../src/tools/define-tool.ts";
@@ -24,24 +24,24 @@ const WIPE = tool("wipe", () => "wiped");
 
 function stage(
   script: ConstructorParameters<typeof ScriptedModel>[0],
-  more: Partial<RoleCeiling> = {},
+  more: Partial<DynamicRoleBounds> = {},
 ) {
   const fast = new ScriptedModel(() => says("Fast."), { id: "fast-model" });
   const strong = new ScriptedModel(() => says("Strong."), { id: "strong-model" });
-  const ceiling = {
+  const dynamicRoles = {
     tools: [READ, SEARCH],
     models: { fast, strong },
     budget: { steps: 3, totalTokens: 1_000 },
     ...more,
   };
-  const lead = part("lead", script, { tools: [WIPE], ceiling });
+  const lead = part("lead", script, { tools: [WIPE], dynamicRoles });
   return { lead, fast, strong };
 }
 
 describe("a role that is written at spawn", () => {
   proves(
     ["X27"],
-    "gets the intersection of what it asks for and what the ceiling allows",
+    "gets the intersection of what it asks for and what the bounds allows",
     async () => {
       const { lead, strong } = stage([
         calls(
@@ -96,7 +96,7 @@ describe("a role that is written at spawn", () => {
     ).not.toHaveProperty("properties.newRole");
   });
 
-  test("has all tools of the ceiling, its first model and its budget, if it asks for nothing", async () => {
+  test("has all tools of the bounds, its first model and its budget, if it asks for nothing", async () => {
     const { lead, fast } = stage([
       calls(draft("helper", { instructions: "Help." })),
       says("Done."),
@@ -134,7 +134,7 @@ describe("a role that is written at spawn", () => {
     ]);
   });
 
-  test("lives on over a pause, under the ceiling of the process that resumes it", async () => {
+  test("lives on over a pause, under the bounds of the process that resumes it", async () => {
     const asking = new ScriptedModel([calls(use("read")), says("Read.")], { id: "fast-model" });
     const { lead } = stage(
       [calls(draft("helper", { instructions: "Help.", tools: ["read"] })), says("Done.")],
@@ -148,7 +148,7 @@ describe("a role that is written at spawn", () => {
     const paused = await s.run(lead.role);
     const [question] = paused.questions;
     if (question === undefined) throw new Error("asked");
-    const narrower = { ...lead.role, ceiling: undefined };
+    const narrower = { ...lead.role, dynamicRoles: undefined };
     expect(thrownBy(() => s.resume(narrower, paused.pausedRun, [approve(question)])).message).toBe(
       'Expected a role named "helper" for lead/helper#1, got one that cannot be used: Not started: you may not write roles. You can start none: do this part yourself.. Resume with the roles that the run was started with.',
     );
@@ -159,14 +159,14 @@ describe("a role that is written at spawn", () => {
     ]);
   });
 
-  test("needs a price for every model of the ceiling where money is limited", () => {
+  test("needs a price for every model of the bounds where money is limited", () => {
     const { lead } = stage([]);
     const error = thrownBy(() => scene().start(lead.role, "Do it.", { budget: { costUsd: 1 } }));
     expect(error.code).toBe("price_unknown");
   });
 });
 
-describe("a ceiling", () => {
+describe("the bounds of dynamic roles", () => {
   test("that says nothing usable is an error at once", () => {
     const attempts = [
       () => stage([], { models: {} }),
@@ -184,7 +184,7 @@ describe("a ceiling", () => {
 describe("an agent whose role was written", () => {
   proves(
     ["X27"],
-    "is bound by the ceiling's budget and by what its parent has left, whatever it asks for",
+    "is bound by the budget of the bounds and by what its parent has left, whatever it asks for",
     async () => {
       const fast = new ScriptedModel(() => ({ calls: [{ name: "read", arguments: {} }] }), {
         id: "fast-model",
@@ -316,7 +316,7 @@ describe("an agent whose role was written", () => {
         says("Late."),
       ],
       {
-        ceiling: { tools: [READ, SEARCH], models: { fast } },
+        dynamicRoles: { tools: [READ, SEARCH], models: { fast } },
         delegation: { background: true },
         context: { deniedTools: ["search"] },
       },
