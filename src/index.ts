@@ -80,8 +80,7 @@ export {
   type ErrorBudget,
   type ErrorPolicy,
 } from "./policies/error-budget.ts";
-export type { Budget, BudgetAxis } from "./policies/budget.ts";
-export { BUDGET_THRESHOLDS } from "./policies/budget-thresholds.ts";
+export { BUDGET_THRESHOLDS, type Budget, type BudgetAxis } from "./policies/budget.ts";
 export type { BudgetShare } from "./policies/budget-share.ts";
 export type { AtEnd, DelegationPolicy, OnFailure } from "./policies/delegation-policy.ts";
 export type { MessageSelection } from "./policies/inherited-messages.ts";

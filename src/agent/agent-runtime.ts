@@ -165,8 +165,8 @@ export class AgentRuntime {
   #isActive = false;
   /** The status in which it has settled in this process, until it is active again. */
   #readsNoMore: RestStatus | undefined;
-  /** Lets its time run again, which stands still while it is paused. */
-  #endRest = (): void => undefined;
+  /** It was paused in this process, and its time stands still until it is active again. */
+  #isWaiting = false;
   // Made when needed: most agents are leaves, and empty maps for each of ten thousand are megabytes.
   /** Those that its cancel reaches: its children, or those that were left to it, as far as they have not ended. */
   #followers: Set<AgentRuntime> | undefined;
@@ -212,19 +212,12 @@ export class AgentRuntime {
     const { graceMs, hookTimeoutMs: timeoutMs } = run.settings;
     this.bounds = { signal: this.signal, clock: run.clock, graceMs, timeoutMs };
     this.retention = parent === undefined ? run.retention : undefined;
-    this.time = new AgentTime({
-      agentId: identity.agentId,
-      clock: run.clock,
-      account: made.account,
-      parent: parent?.time,
-      keeper: run.journal,
-      onDeadline: (deadlineAtMs) => this.endAt(deadlineAtMs),
-    });
+    this.time = new AgentTime(this);
     this.log = run.journal?.logOf(this);
     this.#follow(this.isDetached ? this.root : parent); // What throws has thrown: nothing above knows of half an agent.
     if (this.isDetached && !this.hasEnded) this.time.standAlone();
     if (this.hasEnded) this.close();
-    else if (before !== undefined) this.time.heedOverdue();
+    else if (before !== undefined) this.time.endIfOverdue();
   }
 
   // What happens to it
@@ -246,6 +239,13 @@ export class AgentRuntime {
     const { agentId, agentPath } = this.identity;
     const message = `The time limit of ${agentPath} is over.`;
     this.#abort({ type: "deadline", message, deadlineAtMs, agentId });
+  }
+
+  /** Its time is over: that ends it, unless its journal has it end when it is asked to. */
+  deadlineReached(deadlineAtMs: number): void {
+    const { agentId } = this.identity;
+    if (this.run.journal?.deadlineReached(agentId, deadlineAtMs) !== false)
+      this.endAt(deadlineAtMs);
   }
 
   /** Asks the agent to stop, which takes effect before the next phase. */
@@ -316,7 +316,8 @@ export class AgentRuntime {
     );
     this.#isActive = true;
     this.rested = undefined;
-    this.#endRest();
+    if (this.#isWaiting) this.time.endQuestion();
+    this.#isWaiting = false;
     this.#readsNoMore = undefined;
     this.mailbox?.reopen();
     return state;
@@ -328,8 +329,9 @@ export class AgentRuntime {
     this.standingState = state;
     this.rested = state;
     this.#closeMailbox(state.status);
-    if (state.status === "paused") this.#endRest = this.time.asking();
-    else this.close();
+    if (state.status !== "paused") return this.close();
+    this.#isWaiting = true;
+    this.time.beginQuestion();
   }
 
   close(): void {

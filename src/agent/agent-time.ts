@@ -6,29 +6,22 @@
 // X6.  It looks at the agent's own limit in time when a threshold of it is due, with the timer of the deadline.
 
 import type { Clock } from "../kernel/clock.ts";
-import { nextThreshold } from "../policies/budget-thresholds.ts";
-import type { AgentId } from "../protocol/ids.ts";
+import { nextThreshold } from "../policies/budget.ts";
 import type { TimeAccount } from "./budget-gate.ts";
 
-/** Keeps when the time of agents was over. */
-export interface DeadlineKeeper {
-  /** False: the agent does not end by the clock, but when it is told to. */
-  deadlineReached(agentId: AgentId, deadlineAtMs: number): boolean;
-}
-
-export interface AgentTimeOptions {
-  readonly agentId: AgentId;
-  readonly clock: Clock;
+/** The agent whose time it is, as far as it matters here. */
+export interface TimedAgent {
+  readonly run: { readonly clock: Clock };
   readonly account: TimeAccount;
-  readonly parent: AgentTime | undefined;
-  /** Default: nobody is told, and the clock holds. */
-  readonly keeper?: DeadlineKeeper | undefined;
+  readonly parent: { readonly time: AgentTime } | undefined;
   /** Called once, when a limit of the agent's own is reached. Ancestors watch theirs. */
-  onDeadline(deadlineAtMs: number): void;
+  deadlineReached(deadlineAtMs: number): void;
 }
 
 export class AgentTime {
-  readonly #options: AgentTimeOptions;
+  readonly #agent: TimedAgent;
+  /** Of the parent that started it: one that continues in its place has not begun what is counted. */
+  readonly #parent: AgentTime | undefined;
   /** Nobody above watches the deadlines that it inherits. */
   #isAlone = false;
   /** Effects under way and questions that wait, in the whole subtree. */
@@ -39,23 +32,33 @@ export class AgentTime {
   #isClosed = false;
   #armedForMs: number | null = null;
   /** Milliseconds of its own limit in time that were spent when thresholds were looked at last. */
-  #spentMs: number;
+  #spentMs = 0;
   #stopTimer: (() => void) | undefined;
 
-  constructor(options: AgentTimeOptions) {
-    this.#options = options;
-    this.#spentMs = options.account.timeSpent()?.spent ?? 0;
+  constructor(agent: TimedAgent) {
+    this.#agent = agent;
+    this.#parent = agent.parent?.time;
+    if (!agent.account.isTimed) return;
+    this.#spentMs = agent.account.timeSpent()?.spent ?? 0;
     this.#arm();
   }
 
-  /** An effect is under way: a model call, a tool body, a hook; not a delegation, whose child counts for itself. Call the result at its end. */
-  working(): () => void {
-    return this.#begin(1, 0);
+  /** An effect is under way: a model call, a tool body, a hook; not a delegation, whose child counts for itself. It ends with `endWork`, once. */
+  beginWork(): void {
+    this.#count(1, 0);
   }
 
-  /** A question waits for an answer. Call the result when it is decided, one way or another. */
-  asking(): () => void {
-    return this.#begin(0, 1);
+  endWork(): void {
+    this.#count(-1, 0);
+  }
+
+  /** A question waits for an answer, until it is decided, one way or another: then `endQuestion`, once. */
+  beginQuestion(): void {
+    this.#count(0, 1);
+  }
+
+  endQuestion(): void {
+    this.#count(0, -1);
   }
 
   /** From now on it watches the deadlines of those above, too: they may end before its agent does. */
@@ -64,65 +67,53 @@ export class AgentTime {
     this.#arm();
   }
 
-  /** For how long it has stood still so far. */
-  get stoodMs(): number {
-    return this.#options.account.stoodMs;
-  }
-
   /** The agent's limit in time may have moved away. A deadline that was reached stays so. */
   rearm(): void {
     if (!this.#isClosed) this.#arm();
   }
 
-  /** A deadline that passed during a pause is heeded before anything of the agent goes on (R58). */
-  heedOverdue(): void {
-    const { account, clock } = this.#options;
+  /** A deadline that passed during a pause ends the agent before anything of it continues (R58). */
+  endIfOverdue(): void {
+    const { account, run } = this.#agent;
     const deadlineAtMs = account.ownDeadlineAtMs();
-    if (deadlineAtMs === null || deadlineAtMs > clock.nowMs()) return;
+    if (deadlineAtMs === null || deadlineAtMs > run.clock.nowMs()) return;
     this.#stopTimer?.();
-    this.#heed(deadlineAtMs);
+    this.#end(deadlineAtMs);
   }
 
-  #heed(deadlineAtMs: number): void {
-    const { keeper, agentId } = this.#options;
+  #end(deadlineAtMs: number): void {
     this.#isOver = true;
-    const isHeeded = keeper?.deadlineReached(agentId, deadlineAtMs) ?? true;
-    if (isHeeded) this.#options.onDeadline(deadlineAtMs);
+    this.#agent.deadlineReached(deadlineAtMs);
   }
 
   /** The agent has ended: what it left open counts no longer, here or above; what comes late from below goes nowhere. */
   close(): void {
     if (this.#isClosed) return;
-    const { parent, account } = this.#options;
-    if (parent !== undefined) parent.#add(-this.#work, -this.#questions);
+    const parent = this.#parent;
+    if (parent !== undefined) parent.#count(-this.#work, -this.#questions);
     this.#isClosed = true;
     this.#stopTimer?.();
-    if (this.#stands) account.resumeTime();
+    if (this.#stands) this.#agent.account.resumeTime();
   }
 
-  #begin(work: number, questions: number): () => void {
-    this.#add(work, questions);
-    let isOpen = true;
-    return () => {
-      if (!isOpen) return;
-      isOpen = false;
-      this.#add(-work, -questions);
-    };
+  /** Counts on the path, as far as agents live. */
+  #count(work: number, questions: number): void {
+    let isTurning = false;
+    for (let at: AgentTime | undefined = this; at !== undefined && !at.#isClosed; at = at.#parent) {
+      at.#work += work;
+      at.#questions += questions;
+      isTurning ||= at.#stands !== (at.#questions > 0 && at.#work === 0);
+    }
+    if (isTurning) this.#turn();
   }
 
-  /** Counts on the path, as far as agents live; from above, so that of two deadlines at once the higher agent's comes first. */
-  #add(work: number, questions: number): void {
+  /** Lets the clocks on the path stand still or run; from above, so that of two deadlines at once the higher agent's comes first. */
+  #turn(): void {
     if (this.#isClosed) return;
-    const { parent } = this.#options;
-    if (parent !== undefined) parent.#add(work, questions);
-    this.#work += work;
-    this.#questions += questions;
+    if (this.#parent !== undefined) this.#parent.#turn();
     const stands = this.#questions > 0 && this.#work === 0;
-    if (stands !== this.#stands) this.#turn(stands);
-  }
-
-  #turn(stands: boolean): void {
-    const { account } = this.#options;
+    if (stands === this.#stands) return;
+    const { account } = this.#agent;
     this.#stands = stands;
     if (stands) account.stopTime();
     else account.resumeTime();
@@ -131,8 +122,8 @@ export class AgentTime {
 
   /** Waits for the deadline, or for a threshold that comes before it. */
   #arm(): void {
-    if (this.#isOver) return;
-    const { account, clock } = this.#options;
+    const { account, run } = this.#agent;
+    if (this.#isOver || !account.isTimed) return;
     const deadlineAtMs = this.#isAlone ? account.deadlineAtMs() : account.ownDeadlineAtMs();
     const thresholdAtMs = this.#thresholdAtMs();
     const isThreshold = thresholdAtMs < (deadlineAtMs ?? Infinity);
@@ -142,27 +133,22 @@ export class AgentTime {
     this.#stopTimer = undefined;
     this.#armedForMs = dueAtMs;
     if (dueAtMs === null) return;
-    this.#stopTimer = clock.setTimer(Math.max(0, dueAtMs - clock.nowMs()), () => {
-      this.#tellTime();
+    this.#stopTimer = run.clock.setTimer(Math.max(0, dueAtMs - run.clock.nowMs()), () => {
+      account.emitThresholds(this.#spentMs);
+      this.#spentMs = account.timeSpent()?.spent ?? 0;
       if (isThreshold || deadlineAtMs === null) this.#arm();
-      else this.#heed(deadlineAtMs);
+      else this.#end(deadlineAtMs);
     });
   }
 
   /** When the next threshold of the agent's own limit in time is due, as things stand; never, while its clock stands still. */
   #thresholdAtMs(): number {
-    const { account, clock } = this.#options;
+    const { account, run } = this.#agent;
     const time = this.#stands ? undefined : account.timeSpent();
     if (time === undefined) return Infinity;
     const next = nextThreshold(time.maximum, Math.max(this.#spentMs, time.spent));
     if (next === undefined) return Infinity;
-    const dueAtMs = clock.nowMs() + next - time.spent;
+    const dueAtMs = run.clock.nowMs() + next - time.spent;
     return dueAtMs < (account.deadlineAtMs() ?? Infinity) ? dueAtMs : Infinity;
-  }
-
-  #tellTime(): void {
-    const { account } = this.#options;
-    account.emitThresholds(this.#spentMs);
-    this.#spentMs = account.timeSpent()?.spent ?? 0;
   }
 }

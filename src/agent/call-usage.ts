@@ -53,10 +53,11 @@ export function callUsage(model: Model, lease: Lease, end: CallEnd): Usage {
       return priced(model, lost(lease, { brokenAttempts, lostOutputTokens }), brokenAttempts);
     }
     case "replied": {
-      const { usage } = end.reply;
-      const reported = usage ?? estimate(lease.inputTokens, replyTokens(end.reply));
-      const estimates = end.brokenAttempts + (usage === undefined ? 1 : 0);
-      return priced(model, plus(reported, lost(lease, end)), estimates);
+      const { reply, brokenAttempts, lostOutputTokens } = end;
+      const tokens = reply.usage ?? estimate(lease.inputTokens, replyTokens(reply));
+      const estimates = brokenAttempts + (reply.usage === undefined ? 1 : 0);
+      const isWhole = brokenAttempts === 0 && lostOutputTokens === 0;
+      return priced(model, isWhole ? tokens : plus(tokens, lost(lease, end)), estimates);
     }
   }
 }

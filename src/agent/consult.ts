@@ -12,7 +12,7 @@ export async function consult<T>(
   at: EventPosition = {},
 ): Promise<Consulted<T>> {
   const { log } = agent;
-  const rest = agent.time.working();
+  agent.time.beginWork();
   try {
     const run = async (): Promise<Consulted<T>> => ({ type: "returned", value: await work() });
     const working = (): Promise<Consulted<T>> => agent.at(at, run);
@@ -22,6 +22,6 @@ export async function consult<T>(
       ? { type: "cancelled" }
       : { type: "failed", error: errorRecord(cause) };
   } finally {
-    rest();
+    agent.time.endWork();
   }
 }

@@ -121,7 +121,7 @@ export function elapsed(
   { telemetry: { startedAtMs } }: AgentState,
   nowMs: number,
 ): number {
-  return Math.max(0, nowMs - (startedAtMs ?? nowMs) - agent.time.stoodMs);
+  return Math.max(0, nowMs - (startedAtMs ?? nowMs) - agent.account.stoodMs);
 }
 
 /** Completes the open step, if there is one: calls that nothing has answered get their result here (L3), and the step its one record (L4). */

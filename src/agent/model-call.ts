@@ -18,9 +18,9 @@ export async function reserve(
 ): Promise<LeaseOutcome> {
   const { account, log, startSignal } = agent;
   const work = async (): Promise<LeaseOutcome> => {
-    const rest = agent.time.working();
+    agent.time.beginWork();
     const outcome = await account.reserve(ask, startSignal);
-    rest();
+    agent.time.endWork();
     return outcome;
   };
   return log === undefined ? await work() : await log.reserve(place, work);
@@ -39,10 +39,10 @@ export async function callModel(agent: AgentRuntime, paid: PaidCall): Promise<In
     const prefix = place.sideCall === undefined ? prefixFor(agent, paid) : undefined;
     const position = place.sideCall === undefined ? { stepId: place.stepId } : sidePosition(place);
     const call: InferCall = { place, position, lease, request, isEstimated, prefix };
-    const rest = agent.time.working();
+    agent.time.beginWork();
     const isHooked = agent.hooks.modelWraps.length > 0;
     const outcome = await (isHooked ? inferWrapped(agent, call) : inferOnce(agent, call));
-    rest();
+    agent.time.endWork();
     return outcome;
   };
   return agent.log === undefined ? await work() : await agent.log.infer(place, lease, work);

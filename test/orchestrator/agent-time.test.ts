@@ -31,12 +31,14 @@ class ClockScene {
     const parentId = above === "" ? null : AgentIdSchema.parse(above);
     const agentId = AgentIdSchema.parse(path);
     this.ledger.open({ agentId, path, limits: {}, ...times }, parentId);
+    const time = this.#clocks.get(above);
     const agent = new AgentTime({
-      agentId,
-      clock: this.clock,
+      run: { clock: this.clock },
       account: this.ledger.gate(agentId),
-      parent: this.#clocks.get(above),
-      onDeadline: (deadlineAtMs) => this.ended.push([path, this.clock.nowMs(), deadlineAtMs]),
+      parent: time === undefined ? undefined : { time },
+      deadlineReached: (deadlineAtMs) => {
+        this.ended.push([path, this.clock.nowMs(), deadlineAtMs]);
+      },
     });
     this.#clocks.set(path, agent);
     return agent;
@@ -48,6 +50,11 @@ class ClockScene {
     return refusal === undefined ? undefined : [refusal.accountPath, refusal.spent];
   }
 
+  /** For how long its clock has stood still. */
+  stoodMs(path: string): number {
+    return this.ledger.gate(AgentIdSchema.parse(path)).stoodMs;
+  }
+
   left(path: string): number | undefined {
     return this.ledger.gate(AgentIdSchema.parse(path)).remaining()["wallTimeMs"];
   }
@@ -56,32 +63,32 @@ class ClockScene {
 test("limit 10 s, an answer after 60 s: the agent has 10 s of its own all the same, not a millisecond more", () => {
   const scene = new ClockScene();
   const agent = scene.open("lead", { wallTimeMs: 10_000 });
-  const answered = agent.asking();
+  agent.beginQuestion();
   expect(scene.clock.pendingTimers).toBe(0);
   scene.clock.advance(60_000);
   expect([scene.ended, scene.refusal("lead"), scene.left("lead")]).toEqual([[], undefined, 10_000]);
-  answered();
-  const done = agent.working();
+  agent.endQuestion();
+  agent.beginWork();
   scene.clock.advance(9_999);
   expect([scene.ended, scene.left("lead"), scene.refusal("lead")]).toEqual([[], 1, undefined]);
   scene.clock.advance(1);
   expect(scene.ended).toEqual([["lead", 70_000, 70_000]]);
-  expect([scene.refusal("lead"), agent.stoodMs]).toEqual([["lead", 10_000], 60_000]);
-  done();
+  expect([scene.refusal("lead"), scene.stoodMs("lead")]).toEqual([["lead", 10_000], 60_000]);
+  agent.endWork();
 });
 
 test("time that was used before the question counts, and so does work while it waits", () => {
   const scene = new ClockScene();
   const agent = scene.open("lead", { wallTimeMs: 100 });
   scene.clock.advance(30);
-  const answered = agent.asking();
+  agent.beginQuestion();
   scene.clock.advance(1_000);
-  const done = agent.working();
+  agent.beginWork();
   scene.clock.advance(20);
-  done();
+  agent.endWork();
   scene.clock.advance(1_000);
-  expect([scene.left("lead"), agent.stoodMs]).toEqual([50, 2_000]);
-  answered();
+  expect([scene.left("lead"), scene.stoodMs("lead")]).toEqual([50, 2_000]);
+  agent.endQuestion();
   scene.clock.advance(49);
   expect(scene.ended).toEqual([]);
   scene.clock.advance(1);
@@ -91,8 +98,8 @@ test("time that was used before the question counts, and so does work while it w
 test("a limit is reached also while the agent works with a question open", () => {
   const scene = new ClockScene();
   const agent = scene.open("lead", { wallTimeMs: 100 });
-  agent.working();
-  agent.asking();
+  agent.beginWork();
+  agent.beginQuestion();
   scene.clock.advance(100);
   expect(scene.ended).toEqual([["lead", 100, 100]]);
 });
@@ -102,17 +109,17 @@ test("a sibling that works while the question waits uses the parent's time, not 
   scene.open("lead", { wallTimeMs: 100 });
   const asker = scene.open("lead/a", { wallTimeMs: 50 });
   const worker = scene.open("lead/b", { wallTimeMs: 90 });
-  const answered = asker.asking();
-  const done = worker.working();
+  asker.beginQuestion();
+  worker.beginWork();
   scene.clock.advance(60);
   expect(["lead", "lead/a", "lead/b"].map((path) => scene.left(path))).toEqual([40, 40, 30]);
-  expect(scene.ledger.gate(AgentIdSchema.parse("lead/a")).stoodMs).toBe(60);
-  done();
+  expect(scene.stoodMs("lead/a")).toBe(60);
+  worker.endWork();
   scene.clock.advance(1_000);
   // Now the parent stands still as well. The sibling was asked nothing: its own time goes on, and it ends.
   expect(scene.ended).toEqual([["lead/b", 90, 90]]);
   expect(scene.left("lead")).toBe(40);
-  answered();
+  asker.endQuestion();
   scene.clock.advance(40);
   expect(scene.ended.slice(1)).toEqual([["lead", 1_100, 1_100]]);
   expect(scene.left("lead/a")).toBe(0);
@@ -121,9 +128,10 @@ test("a sibling that works while the question waits uses the parent's time, not 
 test("a question two levels down makes the clocks of all above it stand still", () => {
   const scene = new ClockScene();
   for (const path of ["lead", "lead/a"]) scene.open(path, { wallTimeMs: 10 });
-  const answered = scene.open("lead/a/b").asking();
+  const asker = scene.open("lead/a/b");
+  asker.beginQuestion();
   scene.clock.advance(500);
-  answered();
+  asker.endQuestion();
   expect(scene.left("lead/a/b")).toBe(10);
   scene.clock.advance(10);
   expect(scene.ended.map(([path, atMs]) => [path, atMs])).toEqual([
@@ -135,12 +143,12 @@ test("a question two levels down makes the clocks of all above it stand still", 
 proves(["R58"], "a fixed deadline ends an agent also while its clock stands still", () => {
   const scene = new ClockScene();
   const agent = scene.open("lead", { wallTimeMs: 100, deadlineAtMs: 300 });
-  const answered = agent.asking();
+  agent.beginQuestion();
   scene.clock.advance(299);
   expect([scene.ended, scene.left("lead")]).toEqual([[], 1]);
   scene.clock.advance(1);
   expect([scene.ended, scene.refusal("lead")]).toEqual([[["lead", 300, 300]], ["lead", 300]]);
-  answered();
+  agent.endQuestion();
   scene.clock.advance(1_000);
   expect([scene.ended.length, scene.clock.pendingTimers]).toEqual([1, 0]);
 });
@@ -151,44 +159,48 @@ proves(
   () => {
     const scene = new ClockScene();
     const agent = scene.open("lead", { wallTimeMs: 100, deadlineAtMs: 150 });
-    const answered = agent.asking();
+    agent.beginQuestion();
     scene.clock.advance(60);
-    answered();
+    agent.endQuestion();
     scene.clock.advance(90);
     expect(scene.ended).toEqual([["lead", 150, 150]]);
   },
 );
 
-test("several questions: the clock goes on when the last is decided; each end counts once", () => {
+test("several questions: the clock goes on when the last is decided", () => {
   const scene = new ClockScene();
   const agent = scene.open("lead", { wallTimeMs: 10 });
-  const [first, second] = [agent.asking(), agent.asking()];
+  agent.beginQuestion();
+  agent.beginQuestion();
   scene.clock.advance(50);
-  first();
-  first();
+  agent.endQuestion();
   scene.clock.advance(50);
   expect(scene.left("lead")).toBe(10);
-  second();
-  second();
-  const [one, two] = [agent.working(), agent.working()];
-  agent.asking();
-  one();
-  one();
+  agent.endQuestion();
+  agent.beginWork();
+  agent.beginWork();
+  agent.beginQuestion();
+  agent.endWork();
   scene.clock.advance(4);
-  two();
+  agent.endWork();
   scene.clock.advance(50);
-  expect([scene.left("lead"), agent.stoodMs]).toEqual([6, 150]);
+  expect([scene.left("lead"), scene.stoodMs("lead")]).toEqual([6, 150]);
 });
 
 test("question and work that begin and end in one millisecond leave the time as it was", () => {
   const scene = new ClockScene();
   const agent = scene.open("lead", { wallTimeMs: 10 });
   scene.clock.advance(3);
-  for (const isReversed of [false, true]) {
-    const ends = [agent.asking(), agent.working(), agent.asking()];
-    for (const end of isReversed ? ends.toReversed() : ends) end();
+  for (const isWorkFirst of [false, true]) {
+    agent.beginQuestion();
+    agent.beginWork();
+    agent.beginQuestion();
+    if (isWorkFirst) agent.endWork();
+    agent.endQuestion();
+    if (!isWorkFirst) agent.endWork();
+    agent.endQuestion();
   }
-  expect([agent.stoodMs, scene.left("lead"), scene.clock.pendingTimers]).toEqual([0, 7, 1]);
+  expect([scene.stoodMs("lead"), scene.left("lead"), scene.clock.pendingTimers]).toEqual([0, 7, 1]);
   scene.clock.advance(7);
   expect(scene.ended).toEqual([["lead", 10, 10]]);
 });
@@ -207,15 +219,23 @@ test("work without a question touches no timer", () => {
   const agentId = AgentIdSchema.parse("lead");
   scene.ledger.open({ agentId, path: "lead", limits: {}, wallTimeMs: 10 }, null);
   const account = scene.ledger.gate(agentId);
-  const agent = new AgentTime({ agentId, clock, account, parent: undefined, onDeadline: () => 0 });
-  for (let call = 0; call < 100; call += 1) agent.working()();
+  const agent = new AgentTime({
+    run: { clock },
+    account,
+    parent: undefined,
+    deadlineReached: () => undefined,
+  });
+  for (let call = 0; call < 100; call += 1) {
+    agent.beginWork();
+    agent.endWork();
+  }
   expect(timers).toBe(1);
 });
 
 test("a question in the millisecond in which the time is over puts nothing off", () => {
   const scene = new ClockScene();
   let agent: AgentTime | undefined;
-  scene.clock.setTimer(10, () => agent?.asking());
+  scene.clock.setTimer(10, () => agent?.beginQuestion());
   agent = scene.open("lead", { wallTimeMs: 10 });
   scene.clock.advance(100);
   expect(scene.ended).toEqual([["lead", 10, 10]]);
@@ -226,9 +246,9 @@ test("a question that opens one millisecond before leaves one", () => {
   const scene = new ClockScene();
   const agent = scene.open("lead", { wallTimeMs: 10 });
   scene.clock.advance(9);
-  const answered = agent.asking();
+  agent.beginQuestion();
   scene.clock.advance(100);
-  answered();
+  agent.endQuestion();
   expect([scene.ended, scene.left("lead")]).toEqual([[], 1]);
   scene.clock.advance(1);
   expect(scene.ended).toEqual([["lead", 110, 110]]);
@@ -258,17 +278,21 @@ test("an agent that ends stops its timer, and what it left open counts no longer
   const scene = new ClockScene();
   const lead = scene.open("lead", { wallTimeMs: 100 });
   const child = scene.open("lead/a", { wallTimeMs: 100 });
-  const answered = child.asking();
+  child.beginQuestion();
   scene.clock.advance(30);
   child.close();
   child.close();
-  expect([child.stoodMs, lead.stoodMs, scene.clock.pendingTimers]).toEqual([30, 30, 1]);
+  expect([scene.stoodMs("lead/a"), scene.stoodMs("lead"), scene.clock.pendingTimers]).toEqual([
+    30, 30, 1,
+  ]);
   scene.clock.advance(20);
-  answered();
-  child.asking();
-  child.working();
+  child.endQuestion();
+  child.beginQuestion();
+  child.beginWork();
   scene.clock.advance(20);
-  expect([child.stoodMs, lead.stoodMs, scene.left("lead")]).toEqual([30, 30, 60]);
+  expect([scene.stoodMs("lead/a"), scene.stoodMs("lead"), scene.left("lead")]).toEqual([
+    30, 30, 60,
+  ]);
   lead.close();
   expect(scene.clock.pendingTimers).toBe(0);
 });
@@ -277,14 +301,14 @@ test("work that an agent left behind does not keep the clocks above going", () =
   const scene = new ClockScene();
   const lead = scene.open("lead", { wallTimeMs: 100 });
   const child = scene.open("lead/a");
-  const done = child.working();
-  lead.asking();
+  child.beginWork();
+  lead.beginQuestion();
   scene.clock.advance(10);
   child.close();
   scene.clock.advance(40);
-  done();
+  child.endWork();
   scene.clock.advance(40);
-  expect([lead.stoodMs, scene.left("lead")]).toEqual([80, 90]);
+  expect([scene.stoodMs("lead"), scene.left("lead")]).toEqual([80, 90]);
 });
 
 const ROLE = defineAgent({
@@ -333,13 +357,13 @@ test("a node's time stands still with its questions; at the deadline it is abort
   const scene = new ClockScene();
   const lead = node(scene, undefined, "lead");
   const child = node(scene, lead, "lead/a");
-  const done = child.time.working();
+  child.time.beginWork();
   scene.clock.advance(4);
-  done();
-  const answered = child.time.asking();
+  child.time.endWork();
+  child.time.beginQuestion();
   scene.clock.advance(50);
-  answered();
-  expect([lead.time.stoodMs, child.time.stoodMs]).toEqual([50, 50]);
+  child.time.endQuestion();
+  expect([lead.account.stoodMs, child.account.stoodMs]).toEqual([50, 50]);
   scene.clock.advance(5);
   expect([lead.signal.aborted, child.signal.aborted]).toEqual([false, false]);
   scene.clock.advance(1);

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import { budgetLine } from "../../src/policies/budget-line.ts";
-import { reachedThresholds } from "../../src/policies/budget-thresholds.ts";
+import { reachedThresholds } from "../../src/policies/budget.ts";
 import { proves } from "../harness/proves.ts";
 
 proves(

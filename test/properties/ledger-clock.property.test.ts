@@ -27,7 +27,6 @@ interface Period {
   readonly type: "working" | "asking";
   readonly agent: number;
   readonly fromMs: number;
-  readonly end: () => void;
   untilMs: number;
 }
 
@@ -77,11 +76,10 @@ class Player {
     const times = { wallTimeMs: one.limitMs, deadlineAtMs: one.lifeMs };
     this.#ledger.open({ agentId: id, path, limits: {}, ...times }, above?.id ?? null);
     const clock = new AgentTime({
-      agentId: id,
-      clock: this.#time,
+      run: { clock: this.#time },
       account: this.#ledger.gate(id),
-      parent: above?.clock,
-      onDeadline: () => {
+      parent: above === undefined ? undefined : { time: above.clock },
+      deadlineReached: () => {
         check(!this.#ended.has(index), `${path} is ended once`);
         this.#ended.set(index, this.#time.nowMs());
       },
@@ -105,16 +103,19 @@ class Player {
       agent.closedAtMs = Math.min(agent.closedAtMs, nowMs);
       return;
     }
-    const end = agent.clock[type]();
-    this.#log.push({ type, agent: index, fromMs: nowMs, untilMs: Infinity, end });
+    if (type === "working") agent.clock.beginWork();
+    else agent.clock.beginQuestion();
+    this.#log.push({ type, agent: index, fromMs: nowMs, untilMs: Infinity });
   }
 
-  /** Ends something, maybe for the second time. */
+  /** Ends something, unless it has ended. */
   #end(opened: number): void {
     const period = this.#log[opened % Math.max(1, this.#log.length)];
-    if (period === undefined) return;
-    period.end();
-    period.untilMs = Math.min(period.untilMs, this.#time.nowMs());
+    if (period === undefined || period.untilMs < Infinity) return;
+    const clock = this.#agents[period.agent]?.clock;
+    if (period.type === "working") clock?.endWork();
+    else clock?.endQuestion();
+    period.untilMs = this.#time.nowMs();
   }
 
   compare(): void {
@@ -133,7 +134,7 @@ class Player {
         if (isOver && atMs <= agent.closedAtMs) overAtMs ??= atMs;
         if (atMs < nowMs && this.#isStill(index, atMs)) stoodMs += 1;
       }
-      check(agent.clock.stoodMs === stoodMs, `${agent.id} stood ${stoodMs} ms`);
+      check(this.#ledger.gate(agent.id).stoodMs === stoodMs, `${agent.id} stood ${stoodMs} ms`);
       this.#checkEnd(index, overAtMs);
       const isOver = overAtMs !== undefined;
       if (this.#isWatched(index, { stoodMs, isOver })) timers += 1;
@@ -193,7 +194,7 @@ class Player {
     check(this.#time.pendingTimers === 0, "no timer is left");
     const before = JSON.stringify(this.#ledger.snapshot());
     this.#time.advance(50);
-    for (const { end } of this.#log) end();
+    for (const opened of this.#log.keys()) this.#end(opened);
     check(JSON.stringify(this.#ledger.snapshot()) === before, "no clock stands still for ever");
   }
 }

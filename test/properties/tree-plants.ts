@@ -66,8 +66,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "a charge does not reach the root",
     file: "orchestrator/budget/ledger-account.ts",
-    from: "at !== undefined; at = at.parent) at.#take(amounts, usage, excess);",
-    to: "at !== undefined; at = at.parent) at.#take(amounts, at.parent === undefined ? { ...usage, inputTokens: 0 } : usage, excess);",
+    from: "addUsed(at.total, usage);",
+    to: "addUsed(at.total, at !== this && at.parent === undefined ? { ...usage, inputTokens: 0 } : usage);",
     law: /B3|X18/,
     seed: 0,
   },

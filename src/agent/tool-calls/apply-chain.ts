@@ -23,7 +23,7 @@ export async function applyChain<P extends TransformPoint>(
   agent: AgentRuntime,
   { point, chain, input, place, at }: ChainCall<P>,
 ): Promise<{ readonly patch: PointPatch[P]; readonly by: string | undefined }> {
-  const rest = agent.time.working();
+  agent.time.beginWork();
   try {
     const { patch, changedBy } = await runChain(
       point,
@@ -34,6 +34,6 @@ export async function applyChain<P extends TransformPoint>(
     if (changedBy.length > 0) agent.emit({ type: "hook.applied", point, changedBy }, at);
     return { patch, by: changedBy.at(-1)?.hook };
   } finally {
-    rest();
+    agent.time.endWork();
   }
 }

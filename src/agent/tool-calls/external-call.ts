@@ -60,7 +60,7 @@ async function answerOf(call: OpenCall, bound: ExternalCall): Promise<ExternalEn
   call.emit({ type: "question.asked", question });
   if (call.agent.run.settings.approvals.unanswered === "deny")
     return endOf(call, question, undefined);
-  call.agent.time.asking();
+  call.agent.time.beginQuestion();
   return deferred(call, question);
 }
 

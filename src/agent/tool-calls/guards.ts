@@ -88,7 +88,7 @@ async function askGuards(
 ): Promise<Decision> {
   if (guards.length === 0 && others.length === 0) return ALLOW;
   const { agent } = call;
-  const rest = agent.time.working();
+  agent.time.beginWork();
   const guarded: GuardedCall = Object.freeze({
     toolName: bound.tool.name,
     callId: call.planned.call.callId,
@@ -101,7 +101,7 @@ async function askGuards(
       answer: await askGuard(call, named, guarded),
     })),
   );
-  rest();
+  agent.time.endWork();
   const answers = [...asked, ...others];
   const decision = decisionOf(bound, answers);
   call.emit({
@@ -235,10 +235,10 @@ export function plainReason(toolName: string): string {
 }
 
 async function inTime({ agent, signal }: OpenCall, given: PromiseLike<unknown>): Promise<unknown> {
-  const rest = agent.time.working();
+  agent.time.beginWork();
   try {
     return await valueInTime(given, { ...agent.bounds, signal });
   } finally {
-    rest();
+    agent.time.endWork();
   }
 }

@@ -81,12 +81,13 @@ export async function askedAbout(call: OpenCall, bound: OwnCall): Promise<Permis
 }
 
 async function ask(call: OpenCall, bound: OwnCall, question: Question): Promise<Permission> {
-  const settle = call.agent.time.asking();
+  const { time } = call.agent;
+  time.beginQuestion();
   const { approver, unanswered } = call.agent.run.settings.approvals;
   const said = approver === undefined ? {} : await askApprover(call, approver, { question, bound });
   if (call.signal.aborted) {
     recordAnswer(call, question, { answer: "denied", by: "end" });
-    settle();
+    time.endQuestion();
     return { type: "cancelled" };
   }
   const { answer, failure } = said;
@@ -96,7 +97,7 @@ async function ask(call: OpenCall, bound: OwnCall, question: Question): Promise<
     const reason = joinSentences([question.reason, ...(failure === undefined ? [] : [failure])]);
     return deferred(call, { ...question, reason });
   }
-  settle();
+  time.endQuestion();
   return decided(call, bound, { question, ...(isLate ? {} : said) });
 }
 

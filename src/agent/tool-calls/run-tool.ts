@@ -23,14 +23,14 @@ type FunctionCall = Extract<OwnCall, { readonly type: "function" }>;
 export async function runTool(call: OpenCall, bound: FunctionCall): Promise<CallEnd> {
   const { agent } = call;
   const askedAtMs = agent.run.clock.nowMs();
-  const rest = agent.time.working();
+  agent.time.beginWork();
   try {
     const end = await agent.run.limiter.tool(call.signal, () =>
       perform(call, () => run(call, bound), askedAtMs),
     );
     return end ?? rejectUnbegun(call, askedAtMs);
   } finally {
-    rest();
+    agent.time.endWork();
   }
 }
 

@@ -14,8 +14,13 @@ import type {
 import { invariant } from "../../kernel/assert.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { sameJson } from "../../kernel/json.ts";
-import { NO_AMOUNTS, type Amounts, type SpendAxis } from "../../policies/budget.ts";
-import { isEarly, reachedThresholds } from "../../policies/budget-thresholds.ts";
+import {
+  isEarly,
+  NO_AMOUNTS,
+  reachedThresholds,
+  type Amounts,
+  type SpendAxis,
+} from "../../policies/budget.ts";
 import type { Account } from "../../protocol/account.ts";
 import { LeaseIdSchema, type AgentId, type LeaseId } from "../../protocol/ids.ts";
 import {
@@ -27,14 +32,8 @@ import {
   type UsageReport,
 } from "../../protocol/usage.ts";
 import { joined, LedgerAccount, parted } from "./ledger-account.ts";
-import {
-  exhausted,
-  remaining,
-  REPLY_AXES,
-  reserve,
-  toolCallRefusal,
-  type SettledOutcome,
-} from "./ledger-arithmetic.ts";
+import * as arithmetic from "./ledger-arithmetic.ts";
+import type { SettledOutcome } from "./ledger-arithmetic.ts";
 import * as time from "./ledger-time.ts";
 import { LeaseQueue, type AccountAsk, type AskingAccount } from "./lease-queue.ts";
 import type { Booking, KeptHold, LedgerOperation } from "./ledger-operation.ts";
@@ -79,13 +78,11 @@ interface OpenLease {
   charged: Usage;
 }
 
-const NO_LEASES: readonly OpenLease[] = Object.freeze([]);
-const NEW_CHILD_AXES = ["steps", ...REPLY_AXES] as const;
 const ONE_TOOL_CALL: Usage = Object.freeze({ ...NO_USAGE, toolCalls: 1 });
 
 export class AgentAccount extends LedgerAccount implements BudgetGate, AskingAccount {
   readonly #ledger: LedgerParts;
-  #leases = NO_LEASES;
+  readonly #leases: OpenLease[] = [];
 
   constructor(ledger: LedgerParts, account: Account, parent: LedgerAccount | undefined) {
     super(account, parent);
@@ -94,8 +91,17 @@ export class AgentAccount extends LedgerAccount implements BudgetGate, AskingAcc
 
   // Model calls
 
-  reserve(ask: LeaseAsk, signal: AbortSignal): Promise<LeaseOutcome> {
-    return this.#ask({ account: this, ask, leaseId: undefined }, signal);
+  /** Answers at once what fits, or never can; else it waits in line. */
+  reserve(ask: AccountAsk, signal: AbortSignal): Promise<LeaseOutcome> {
+    if (signal.aborted) return Promise.resolve({ type: "cancelled", waitedMs: 0 });
+    const ledger = this.#ledger;
+    ledger.queue?.serve();
+    const outcome = arithmetic.reserve(this, ask, ledger.clock);
+    const isContested = outcome.type === "granted" && ledger.queue?.isContested(this) === true;
+    if (outcome.type !== "wait" && !isContested)
+      return Promise.resolve(this.answer(ask, outcome, 0));
+    ledger.queue ??= new LeaseQueue(ledger.clock);
+    return ledger.queue.wait(this, ask, signal);
   }
 
   extend(
@@ -104,47 +110,31 @@ export class AgentAccount extends LedgerAccount implements BudgetGate, AskingAcc
     signal: AbortSignal,
   ): Promise<LeaseOutcome> {
     this.#lease(leaseId);
-    const ask: LeaseAsk = { inputTokens, maxOutputTokens, minOutputTokens, price, steps: 0 };
-    return this.#ask({ account: this, ask, leaseId }, signal);
+    const sizes = { inputTokens, maxOutputTokens, minOutputTokens };
+    return this.reserve({ ...sizes, price, steps: 0, leaseId }, signal);
   }
 
-  /** Waits in line while calls in flight may make room; never rejects. */
-  #ask(asked: AccountAsk, signal: AbortSignal): Promise<LeaseOutcome> {
-    if (signal.aborted) return Promise.resolve({ type: "cancelled", waitedMs: 0 });
-    const ledger = this.#ledger;
-    ledger.queue?.serve();
-    const outcome = reserve(this, asked.ask, ledger.clock);
-    const waits =
-      outcome.type === "wait" ||
-      (outcome.type === "granted" && ledger.queue?.isContested(this) === true);
-    if (!waits) return Promise.resolve(this.answer(asked, outcome, 0));
-    ledger.queue ??= new LeaseQueue(ledger.clock);
-    return ledger.queue.wait(asked, signal);
-  }
-
-  /** Gives what was found to fit, or the refusal. */
-  answer({ leaseId }: AccountAsk, outcome: SettledOutcome, waitedMs: number): LeaseOutcome {
+  /** Takes what was found to fit, or hands the refusal on. */
+  answer(ask: AccountAsk, outcome: SettledOutcome, waitedMs: number): LeaseOutcome {
     if (outcome.type === "refused") return { type: "refused", refusal: outcome.refusal, waitedMs };
-    return leaseId === undefined
-      ? this.#openLease(outcome.hold, waitedMs)
-      : this.#extendLease(leaseId, outcome.hold, waitedMs);
-  }
-
-  /** Opens a lease with a hold that was found to fit. */
-  #openLease(hold: Amounts, waitedMs: number): LeaseOutcome {
-    const { agentId } = this;
+    const { hold } = outcome;
+    const sizes = { inputTokens: hold.inputTokens, maxOutputTokens: hold.outputTokens };
+    if (ask.leaseId !== undefined) {
+      const attempt = this.#holdMore(this.#lease(ask.leaseId), hold);
+      const lease = { leaseId: ask.leaseId, ...sizes, lastStep: undefined, attempt };
+      return { type: "granted", lease, waitedMs };
+    }
     const ledger = this.#ledger;
     ledger.leaseCount += 1;
     const leaseId = LeaseIdSchema.parse(`lease_${ledger.leaseCount}`);
     this.hold(hold);
     ledger.queue?.touch(this);
-    this.#leases = [...this.#leases, { leaseId, hold, parts: [hold], charged: NO_USAGE }];
-    const { inputTokens, outputTokens: maxOutputTokens } = hold;
+    this.#leases.push({ leaseId, hold, parts: [hold], charged: NO_USAGE });
     const last = this.axes.includes("steps") ? lastStep(this) : undefined;
-    const given = { leaseId, inputTokens, maxOutputTokens };
+    const given = { leaseId, ...sizes };
     ledger.watch.onOperation?.({
       operation: "lease",
-      agentId,
+      agentId: this.agentId,
       lease: last === undefined ? given : { ...given, lastStep: last },
       hold,
       waitedMs,
@@ -152,22 +142,15 @@ export class AgentAccount extends LedgerAccount implements BudgetGate, AskingAcc
     return { type: "granted", lease: { ...given, lastStep: last }, waitedMs };
   }
 
-  /** Gives a hold that was found to fit to one more attempt of an open lease. */
-  #extendLease(leaseId: LeaseId, hold: Amounts, waitedMs: number): LeaseOutcome {
-    const open = this.#lease(leaseId);
-    this.#holdMore(open, hold);
-    const { inputTokens, outputTokens: maxOutputTokens } = hold;
-    const lease = { leaseId, inputTokens, maxOutputTokens, lastStep: undefined };
-    return { type: "granted", lease: { ...lease, attempt: open.parts.length }, waitedMs };
-  }
-
-  #holdMore(lease: OpenLease, hold: Amounts): void {
+  /** Gives a hold that was found to fit to one more attempt of an open lease, and says which attempt it is. */
+  #holdMore(lease: OpenLease, hold: Amounts): number {
     const { leaseId } = lease;
     this.hold(hold);
     this.#ledger.queue?.touch(this);
     lease.hold = joined(lease.hold, hold);
     lease.parts.push(hold);
     this.#ledger.watch.onOperation?.({ operation: "extend", leaseId, hold });
+    return lease.parts.length;
   }
 
   charge({ leaseId, attempt = 1 }: Pick<Lease, "leaseId" | "attempt">, usage: Usage): void {
@@ -190,7 +173,7 @@ export class AgentAccount extends LedgerAccount implements BudgetGate, AskingAcc
     const rest = charged === NO_USAGE ? usage : notCharged(usage, charged);
     this.book(hold, rest);
     this.#ledger.queue?.touch(this);
-    this.#leases = without(this.#leases, lease);
+    this.#leases.splice(this.#leases.indexOf(lease), 1);
     this.#ledger.watch.onOperation?.({ operation: "settle", leaseId, usage });
     this.#emitReached(rest);
     this.#ledger.queue?.serve();
@@ -201,7 +184,7 @@ export class AgentAccount extends LedgerAccount implements BudgetGate, AskingAcc
     const lease = this.#lease(leaseId);
     this.giveBack(lease.hold);
     this.#ledger.queue?.touch(this);
-    this.#leases = without(this.#leases, lease);
+    this.#leases.splice(this.#leases.indexOf(lease), 1);
     this.#ledger.watch.onOperation?.({ operation: "release", leaseId });
     this.#ledger.queue?.serve();
   }
@@ -218,7 +201,7 @@ export class AgentAccount extends LedgerAccount implements BudgetGate, AskingAcc
 
   /** Takes over a lease that is open still: what it holds is in the figures. */
   adopt({ lease: { leaseId }, hold, charged = NO_USAGE }: KeptHold): void {
-    this.#leases = [...this.#leases, { leaseId, hold, parts: [hold], charged }];
+    this.#leases.push({ leaseId, hold, parts: [hold], charged });
   }
 
   /** Does once more what a journal tells of a call in flight: a replay does not make it. False: the lease is not its own. */
@@ -244,7 +227,7 @@ export class AgentAccount extends LedgerAccount implements BudgetGate, AskingAcc
 
   chargeToolCall(): BudgetRefusal | undefined {
     const { agentId } = this;
-    const refusal = toolCallRefusal(this, this.#ledger.clock);
+    const refusal = arithmetic.toolCallRefusal(this, this.#ledger.clock);
     if (refusal !== undefined) return refusal;
     this.bookToolCall();
     this.#ledger.queue?.touch(this);
@@ -268,28 +251,27 @@ export class AgentAccount extends LedgerAccount implements BudgetGate, AskingAcc
   // What is left, and what was used
 
   exhausted(): BudgetRefusal | undefined {
-    return exhausted(this, this.#ledger.clock);
+    return arithmetic.exhausted(this, this.#ledger.clock);
   }
 
   exhaustedForChild(): BudgetRefusal | undefined {
-    return exhausted(this, this.#ledger.clock, NEW_CHILD_AXES, null);
+    return arithmetic.exhausted(this, this.#ledger.clock, null);
   }
 
   remaining(): Remaining {
-    return remaining(this, this.#ledger.clock);
+    return arithmetic.remaining(this, this.#ledger.clock);
   }
 
   remainingWith({ leaseId }: Pick<Lease, "leaseId">): Remaining {
-    const { hold: returned } = this.#lease(leaseId);
-    return remaining(this, this.#ledger.clock, { returned });
+    return arithmetic.remaining(this, this.#ledger.clock, this, this.#lease(leaseId).hold);
   }
 
   remainingForChildren(): Remaining {
-    return remaining(this, this.#ledger.clock, { asker: null });
+    return arithmetic.remaining(this, this.#ledger.clock, null);
   }
 
   runRemaining(): Remaining {
-    return remaining(this.root, this.#ledger.clock);
+    return arithmetic.remaining(this.root, this.#ledger.clock);
   }
 
   usage(): UsageReport {
@@ -298,15 +280,11 @@ export class AgentAccount extends LedgerAccount implements BudgetGate, AskingAcc
     return { own, descendants: subtractUsage(total, own), total };
   }
 
-  /** The account as it is stored. */
-  snapshot(): Account {
-    return this.snapshotAt(this.#ledger.clock.nowMs());
-  }
-
   // Time
 
   get stoodMs(): number {
-    return this.stoodMsAt(this.standsStill ? this.#ledger.clock.nowMs() : 0);
+    const isStanding = this.standsSinceMs !== undefined;
+    return isStanding ? this.stoodMsAt(this.#ledger.clock.nowMs()) : this.stoodBeforeMs;
   }
 
   deadlineAtMs(): number | null {
@@ -314,11 +292,11 @@ export class AgentAccount extends LedgerAccount implements BudgetGate, AskingAcc
   }
 
   ownDeadlineAtMs(): number | null {
-    return this.isTimed ? time.ownDeadlineAtMs(this, this.#ledger.clock.nowMs()) : null;
+    return time.ownDeadlineAtMs(this, this.#ledger.clock.nowMs());
   }
 
   timeSpent(): { readonly maximum: number; readonly spent: number } | undefined {
-    return this.timeLimitMs === null ? undefined : time.timeSpent(this, this.#ledger.clock.nowMs());
+    return time.timeSpent(this, this.#ledger.clock.nowMs());
   }
 
   emitThresholds(before: number): void {
@@ -328,27 +306,27 @@ export class AgentAccount extends LedgerAccount implements BudgetGate, AskingAcc
   }
 
   stopTime(): void {
-    invariant(!this.standsStill, "a clock that goes can stand still");
+    invariant(this.standsSinceMs === undefined, "a clock that goes can stand still");
     const { agentId } = this;
     const atMs = this.#ledger.clock.nowMs();
-    this.standFrom(atMs);
+    this.standsSinceMs = atMs;
     this.#ledger.watch.onOperation?.({ operation: "stand", agentId, atMs });
   }
 
   resumeTime(): void {
-    invariant(this.standsStill, "a clock that stands still can go on");
-    this.#setStood(this.stoodMs);
+    invariant(this.standsSinceMs !== undefined, "a clock that stands still can go on");
+    this.#runAfter(this.stoodMs);
   }
 
   /** Books time that counts for no limit in time of its own: between pause and resume, or between two executions. */
   excludeTime(ms: number): void {
     invariant(Number.isFinite(ms) && ms >= 0, "a clock stands still for a time from 0 up");
-    this.#setStood(this.stoodMs + ms);
+    this.#runAfter(this.stoodMs + ms);
   }
 
-  #setStood(stoodMs: number): void {
+  #runAfter(stoodMs: number): void {
     const { agentId } = this;
-    this.stood(stoodMs);
+    this.runAfter(stoodMs);
     this.#ledger.watch.onOperation?.({ operation: "goOn", agentId, stoodMs });
   }
 }
@@ -373,8 +351,4 @@ function emitReached(
 function notCharged(usage: Usage, charged: Usage): Usage {
   invariant(isCountable(usage), "usage is in whole amounts from 0 up");
   return subtractUsage(usage, charged);
-}
-
-function without(leases: readonly OpenLease[], ended: OpenLease): readonly OpenLease[] {
-  return leases.length === 1 ? NO_LEASES : leases.filter((lease) => lease !== ended);
 }

@@ -22,19 +22,19 @@ import { leastHold, reserve, wantedHold, type SettledOutcome } from "./ledger-ar
 import { deadlineAtMs } from "./ledger-time.ts";
 import { MaxTree, type IsAbove, type Row } from "./max-tree.ts";
 
+/** What an account asks for. `leaseId`: of its open lease that is to cover one more attempt; left out: a new lease. */
+export interface AccountAsk extends LeaseAsk {
+  readonly leaseId?: LeaseId;
+}
+
 /** An account that takes what a waiter is given. */
 export interface AskingAccount extends LedgerAccount {
-  answer(asked: AccountAsk, outcome: SettledOutcome, waitedMs: number): LeaseOutcome;
+  answer(ask: AccountAsk, outcome: SettledOutcome, waitedMs: number): LeaseOutcome;
 }
 
-/** An ask for a lease; `leaseId`: the open lease that is to cover one more attempt. */
-export interface AccountAsk {
+interface Waiter {
   readonly account: AskingAccount;
-  readonly ask: LeaseAsk;
-  readonly leaseId: LeaseId | undefined;
-}
-
-interface Waiter extends AccountAsk {
+  readonly ask: AccountAsk;
   readonly askedAtMs: number;
   readonly resolve: (outcome: LeaseOutcome) => void;
 }
@@ -96,7 +96,7 @@ export class LeaseQueue {
   }
 
   /** Puts one at the end of the queue who cannot go now; never rejects. */
-  wait(asked: AccountAsk, signal: AbortSignal): Promise<LeaseOutcome> {
+  wait(account: AskingAccount, ask: AccountAsk, signal: AbortSignal): Promise<LeaseOutcome> {
     const { promise, resolve } = Promise.withResolvers<LeaseOutcome>();
     const askedAtMs = this.#clock.nowMs();
     const stopListening = onAbort(signal, () => {
@@ -108,7 +108,7 @@ export class LeaseQueue {
       stopListening();
       resolve(outcome);
     };
-    const place = this.#join({ ...asked, askedAtMs, resolve: served }, askedAtMs);
+    const place = this.#join({ account, ask, askedAtMs, resolve: served }, askedAtMs);
     return promise;
   }
 
@@ -167,11 +167,10 @@ export class LeaseQueue {
     const clock = { nowMs: () => nowMs };
     const served: { readonly place: Place; readonly outcome: LeaseOutcome }[] = [];
     const answer = (place: Place): void => {
-      const { waiter } = place;
-      const outcome = reserve(waiter.account, waiter.ask, clock);
+      const { account, ask, askedAtMs } = place.waiter;
+      const outcome = reserve(account, ask, clock);
       invariant(outcome.type !== "wait", "B5: who is served need not wait");
-      const waitedMs = nowMs - waiter.askedAtMs;
-      served.push({ place, outcome: waiter.account.answer(waiter, outcome, waitedMs) });
+      served.push({ place, outcome: account.answer(ask, outcome, nowMs - askedAtMs) });
     };
     for (const place of this.#takeRefused(nowMs)) answer(place);
     this.#beginTurns();

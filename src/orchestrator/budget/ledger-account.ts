@@ -1,4 +1,5 @@
-// LedgerAccount: the figures of one account, with the account above it. Owns them: only this moves them, in place, and only along the path.
+// LedgerAccount: the figures of one account, with the account above it. Moved in place, by the files of this folder alone, and only along
+// the path. A journal that is read has such accounts, too, without a ledger.
 //
 // B3. A charge reaches every ancestor: an account's total is its own plus its children's.
 
@@ -15,9 +16,6 @@ import {
 import type { Account, AccountGrant } from "../../protocol/account.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import { isCountable, NO_USAGE, type Usage } from "../../protocol/usage.ts";
-
-/** What a grant changes of an account. */
-export type RaisedLimits = Pick<Account, "limits" | "timeLimitMs" | "grants">;
 
 /** Who asks: the agent of an account, which need not leave its reserve; null: a new child of it, which must. */
 export type Asker = LedgerAccount | null;
@@ -47,13 +45,16 @@ export class LedgerAccount {
   readonly total: UsageSums;
   readonly reserved: Sums;
   readonly limits: Partial<Sums>;
-  #timeLimitMs: number | null;
-  #grants: readonly AccountGrant[];
+  /** Of its own. A grant raises it. */
+  timeLimitMs: number | null;
+  /** The oldest first. */
+  grants: readonly AccountGrant[];
   /** Seldom anything, so it is a value that is replaced. */
-  #excess: Amounts;
-  #stoodMs: number;
+  excess: Amounts;
+  /** For how long its clock had stood still when it ran last. */
+  stoodBeforeMs: number;
   /** Since when its clock stands still; undefined: it runs. */
-  #standsSinceMs: number | undefined;
+  standsSinceMs: number | undefined;
 
   constructor(account: Account, parent: LedgerAccount | undefined) {
     const { limits, timeLimitMs, fixedDeadlineAtMs } = account;
@@ -73,19 +74,10 @@ export class LedgerAccount {
     this.total = { ...account.total };
     this.reserved = { ...account.reserved };
     this.limits = { ...limits };
-    this.#timeLimitMs = timeLimitMs;
-    this.#grants = account.grants;
-    this.#excess = account.excess;
-    this.#stoodMs = account.stoodMs;
-  }
-
-  get timeLimitMs(): number | null {
-    return this.#timeLimitMs;
-  }
-
-  /** The oldest first. */
-  get grants(): readonly AccountGrant[] {
-    return this.#grants;
+    this.timeLimitMs = timeLimitMs;
+    this.grants = account.grants;
+    this.excess = account.excess;
+    this.stoodBeforeMs = account.stoodMs;
   }
 
   /** What it keeps of an axis from others than its own agent (X5). */
@@ -101,14 +93,29 @@ export class LedgerAccount {
     return asker === this ? room : room - (this.ownReserve[axis] ?? 0);
   }
 
-  /** For how long its clock has stood still by then. */
-  stoodMsAt(nowMs: number): number {
-    const sinceMs = this.#standsSinceMs;
-    return sinceMs === undefined ? this.#stoodMs : this.#stoodMs + Math.max(0, nowMs - sinceMs);
+  /** Where on the path the least is left of an axis; undefined: nothing limits it. */
+  tightest(asker: Asker, axis: SpendAxis): LedgerAccount | undefined {
+    let found: LedgerAccount | undefined;
+    let least = Infinity;
+    for (let at = this.limiting; at !== undefined; at = at.parent?.limiting) {
+      const room = at.roomFor(asker, axis);
+      if (room < least) [found, least] = [at, room];
+    }
+    return found;
   }
 
-  get standsStill(): boolean {
-    return this.#standsSinceMs !== undefined;
+  /** For how long its clock has stood still by then. */
+  stoodMsAt(nowMs: number): number {
+    const { stoodBeforeMs, standsSinceMs } = this;
+    return standsSinceMs === undefined
+      ? stoodBeforeMs
+      : stoodBeforeMs + Math.max(0, nowMs - standsSinceMs);
+  }
+
+  /** Its clock runs, having stood still for so long in all. */
+  runAfter(stoodMs: number): void {
+    this.standsSinceMs = undefined;
+    this.stoodBeforeMs = stoodMs;
   }
 
   /** The limits that are passed, by what replies used beyond their leases. */
@@ -124,53 +131,33 @@ export class LedgerAccount {
 
   /** Takes a hold that was found to fit. */
   hold(amounts: Amounts): void {
-    add(this.reserved, amounts, 1);
-    for (let at = this.parent; at !== undefined; at = at.parent) add(at.reserved, amounts, 1);
+    for (let at: LedgerAccount | undefined = this; at !== undefined; at = at.parent)
+      add(at.reserved, amounts, 1);
   }
 
   /** Gives a hold back unused. */
   giveBack(amounts: Amounts): void {
-    add(this.reserved, amounts, -1);
-    for (let at = this.parent; at !== undefined; at = at.parent) add(at.reserved, amounts, -1);
+    for (let at: LedgerAccount | undefined = this; at !== undefined; at = at.parent)
+      add(at.reserved, amounts, -1);
   }
 
   /** Books what was used and gives the rest of the hold back. */
-  book(amounts: Amounts, usage: Usage): void {
+  book(hold: Amounts, usage: Usage): void {
     invariant(isCountable(usage), "usage is in whole amounts from 0 up");
-    const excess = beyond(amounts, usage);
+    const excess = beyond(hold, usage);
     addUsed(this.own, usage);
-    this.#take(amounts, usage, excess);
-    for (let at = this.parent; at !== undefined; at = at.parent) at.#take(amounts, usage, excess);
-  }
-
-  #take(amounts: Amounts, usage: Usage, excess: Amounts | undefined): void {
-    addUsed(this.total, usage);
-    add(this.reserved, amounts, -1);
-    if (excess !== undefined) this.#excess = joined(this.#excess, excess);
+    for (let at: LedgerAccount | undefined = this; at !== undefined; at = at.parent) {
+      addUsed(at.total, usage);
+      add(at.reserved, hold, -1);
+      if (excess !== undefined) at.excess = joined(at.excess, excess);
+    }
   }
 
   /** Books one tool call that was found to fit. */
   bookToolCall(): void {
     this.own.toolCalls += 1;
-    this.total.toolCalls += 1;
-    for (let at = this.parent; at !== undefined; at = at.parent) at.total.toolCalls += 1;
-  }
-
-  /** Its clock stands still from then on. */
-  standFrom(atMs: number): void {
-    this.#standsSinceMs = atMs;
-  }
-
-  /** Its clock runs, having stood still for so long in all. */
-  stood(stoodMs: number): void {
-    this.#standsSinceMs = undefined;
-    this.#stoodMs = stoodMs;
-  }
-
-  raise({ limits, timeLimitMs, grants }: RaisedLimits): void {
-    Object.assign(this.limits, limits);
-    this.#timeLimitMs = timeLimitMs;
-    this.#grants = grants;
+    for (let at: LedgerAccount | undefined = this; at !== undefined; at = at.parent)
+      at.total.toolCalls += 1;
   }
 
   /** The account as it is stored, as it stands by then. */
@@ -181,15 +168,15 @@ export class LedgerAccount {
       path: this.path,
       limits: { ...this.limits },
       reserve: this.ownReserve,
-      grants: this.#grants,
+      grants: this.grants,
       fixedDeadlineAtMs: this.fixedDeadlineAtMs,
-      timeLimitMs: this.#timeLimitMs,
+      timeLimitMs: this.timeLimitMs,
       openedAtMs: this.openedAtMs,
       stoodMs: this.stoodMsAt(nowMs),
       own: { ...this.own },
       total: { ...this.total },
       reserved: { ...this.reserved },
-      excess: this.#excess,
+      excess: this.excess,
     });
   }
 }
@@ -240,6 +227,8 @@ export function openAccount(
   account: NewAccount,
   parent: Pick<Account, "agentId" | "fixedDeadlineAtMs"> | undefined,
 ): Account {
+  const { deadlineAtMs = Infinity } = account;
+  const fixedDeadlineAtMs = Math.min(deadlineAtMs, parent?.fixedDeadlineAtMs ?? Infinity);
   return {
     agentId: account.agentId,
     parentId: parent?.agentId ?? null,
@@ -247,7 +236,7 @@ export function openAccount(
     limits: account.limits,
     reserve: account.reserve ?? {},
     grants: [],
-    fixedDeadlineAtMs: tightestDeadline(account, parent),
+    fixedDeadlineAtMs: fixedDeadlineAtMs === Infinity ? null : fixedDeadlineAtMs,
     timeLimitMs: account.wallTimeMs ?? null,
     openedAtMs: account.nowMs,
     stoodMs: 0,
@@ -256,16 +245,6 @@ export function openAccount(
     reserved: NO_AMOUNTS,
     excess: NO_AMOUNTS,
   };
-}
-
-/** Null: none. */
-function tightestDeadline(
-  { deadlineAtMs }: NewAccount,
-  parent: Pick<Account, "fixedDeadlineAtMs"> | undefined,
-): number | null {
-  const above = parent?.fixedDeadlineAtMs ?? null;
-  if (deadlineAtMs === undefined || above === null) return deadlineAtMs ?? above;
-  return Math.min(deadlineAtMs, above);
 }
 
 /** What was used beyond the hold; undefined: nothing. */

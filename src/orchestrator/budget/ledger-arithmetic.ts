@@ -13,16 +13,9 @@ import { dearestCost } from "../../model/model-price.ts";
 import { NO_AMOUNTS, type Amounts, type SpendAxis } from "../../policies/budget.ts";
 import type { Asker, LedgerAccount } from "./ledger-account.ts";
 import { deadlineRefusal, timeLeft } from "./ledger-time.ts";
-import { clampOutput, unfit, usedUp } from "./tight-budget.ts";
+import { clampOutput, refusalOf, unfit } from "./tight-budget.ts";
 
 type Now = Pick<Clock, "nowMs">;
-
-export interface RemainingFor {
-  /** Default: the account's own agent. */
-  readonly asker?: Asker;
-  /** A hold that does not count. Default: none. */
-  readonly returned?: Amounts;
-}
 
 export type ReserveOutcome =
   | { readonly type: "granted"; readonly hold: Amounts }
@@ -79,35 +72,39 @@ export function toolCallRefusal(account: LedgerAccount, clock: Now): BudgetRefus
 }
 
 /** The axes on which a reply may exhaust a budget: once one is, nothing that the reply asks for may start (C5). */
-export const REPLY_AXES = [
+const REPLY_AXES: readonly SpendAxis[] = [
   "totalTokens",
   "inputTokens",
   "cachedInputTokens",
   "outputTokens",
   "costMicroUsd",
-] as const;
+];
+/** Those on which a new child needs something. */
+const CHILD_AXES: readonly SpendAxis[] = ["steps", ...REPLY_AXES];
 
-/** The first of the axes, or the deadline, that is reached for the one who asks. */
+/** The first axis, or the deadline, that is reached for the one who asks. */
 export function exhausted(
   account: LedgerAccount,
   clock: Now,
-  axes: readonly SpendAxis[] = REPLY_AXES,
   asker: Asker = account,
 ): BudgetRefusal | undefined {
-  for (const axis of axes) {
-    if (account.axes.includes(axis) && leastRoom(account, axis, asker) <= 0)
-      return usedUp(account, axis, asker);
+  for (const axis of account.axes) {
+    if (!(asker === null ? CHILD_AXES : REPLY_AXES).includes(axis)) continue;
+    const at = account.tightest(asker, axis);
+    if (at !== undefined && at.roomFor(asker, axis) <= 0)
+      return refusalOf(at, { axis, asked: 0, asker });
   }
   return account.isTimed ? deadlineRefusal(account, clock.nowMs()) : undefined;
 }
 
 const UNLIMITED: Remaining = Object.freeze({});
 
-/** On each limited axis the least room on the path, reservations taken off; never below zero. */
+/** On each limited axis the least room on the path, reservations but for `returned` taken off; never below zero. */
 export function remaining(
   account: LedgerAccount,
   clock: Now,
-  { asker = account, returned = NO_AMOUNTS }: RemainingFor = {},
+  asker: Asker = account,
+  returned = NO_AMOUNTS,
 ): Remaining {
   const { axes, isTimed } = account;
   if (axes.length === 0 && !isTimed) return UNLIMITED;
@@ -132,14 +129,6 @@ function holdFor(ask: LeaseAsk, outputTokens: number): Amounts {
     costMicroUsd: price === undefined ? 0 : dearestCost(price, inputTokens, outputTokens),
     toolCalls: 0,
   };
-}
-
-/** The least on the path of what is not spent. */
-function leastRoom(account: LedgerAccount, axis: SpendAxis, asker: Asker): number {
-  let least = Infinity;
-  for (let at = account.limiting; at !== undefined; at = at.parent?.limiting)
-    least = Math.min(least, at.roomFor(asker, axis));
-  return least;
 }
 
 /** The least on the path of what is neither spent nor held. */

@@ -8,7 +8,6 @@ import {
   type Budget,
   type BudgetAxis,
 } from "../../policies/budget.ts";
-import type { SpendAxis } from "../../policies/budget.ts";
 import type { AccountGrant } from "../../protocol/account.ts";
 import type { LedgerAccount } from "./ledger-account.ts";
 
@@ -57,19 +56,15 @@ export function grantTo(account: LedgerAccount, grant: Grant, field: string): Ac
 /** The same for a grant that was checked. */
 export function raise(account: LedgerAccount, { budget, by, atMs }: Grant): AccountGrant {
   const raises = spendLimitsOf(budget);
-  const limits: Partial<Record<SpendAxis, number>> = {};
+  const { limits, timeLimitMs, grants } = account;
   for (const axis of SPEND_AXES) {
-    const limit = account.limits[axis];
+    const limit = limits[axis];
     if (limit !== undefined) limits[axis] = raised(limit, raises[axis] ?? 0);
   }
-  const { timeLimitMs, grants } = account;
+  if (timeLimitMs !== null) account.timeLimitMs = raised(timeLimitMs, budget.wallTimeMs ?? 0);
   const given = Object.entries(budget).filter(([, amount]) => amount !== undefined && amount > 0);
   const grant: AccountGrant = { by, atMs, budget: Object.fromEntries(given) };
-  account.raise({
-    limits,
-    timeLimitMs: timeLimitMs === null ? null : raised(timeLimitMs, budget.wallTimeMs ?? 0),
-    grants: [...grants, grant],
-  });
+  account.grants = [...grants, grant];
   return grant;
 }
 

@@ -150,10 +150,10 @@ export class LedgerCopy {
         raise(this.#account(done.agentId), done.grant);
         return;
       case "stand":
-        this.#account(done.agentId).standFrom(done.atMs);
+        this.#account(done.agentId).standsSinceMs = done.atMs;
         return;
       case "goOn":
-        this.#account(done.agentId).stood(done.stoodMs);
+        this.#account(done.agentId).runAfter(done.stoodMs);
     }
   }
 

@@ -29,9 +29,9 @@ export function timeSpent(
  * the agent's clock stands still.
  */
 export function ownDeadlineAtMs(account: LedgerAccount, nowMs: number): number | null {
-  const { fixedDeadlineAtMs: fixed, parent, standsStill } = account;
+  const { fixedDeadlineAtMs: fixed, parent, standsSinceMs } = account;
   const moving = movingDeadlineAtMs(account, nowMs);
-  const comes = moving !== null && (!standsStill || moving <= nowMs);
+  const comes = moving !== null && (standsSinceMs === undefined || moving <= nowMs);
   if (comes && (fixed === null || moving < fixed)) return moving;
   return fixed === (parent?.fixedDeadlineAtMs ?? null) ? null : fixed;
 }

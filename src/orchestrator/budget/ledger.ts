@@ -80,7 +80,7 @@ export class BudgetLedger implements LedgerParts {
 
   /** The agent's account as it stands, as a plain value. */
   account(agentId: AgentId): Account {
-    return this.gate(agentId).snapshot();
+    return this.gate(agentId).snapshotAt(this.clock.nowMs());
   }
 
   /** All accounts, as plain values, in the order in which they were opened. */

@@ -53,36 +53,11 @@ function payable(
 export function unfit(account: LedgerAccount, hold: Amounts): BudgetRefusal | undefined {
   for (const axis of account.axes) {
     const asked = hold[axis];
-    const at = asked === 0 ? undefined : tightest(account, axis, account);
+    const at = asked === 0 ? undefined : account.tightest(account, axis);
     if (at !== undefined && asked > at.roomFor(account, axis))
       return refusalOf(at, { axis, asked, asker: account });
   }
   return undefined;
-}
-
-/** The limit of which nothing is left on the axis to the one who asks. */
-export function usedUp(
-  account: LedgerAccount,
-  axis: SpendAxis,
-  asker: Asker,
-): BudgetRefusal | undefined {
-  const at = tightest(account, axis, asker);
-  return at === undefined ? undefined : refusalOf(at, { axis, asked: 0, asker });
-}
-
-/** Where on the path the least is left of an axis; undefined: nothing limits it. */
-function tightest(
-  account: LedgerAccount,
-  axis: SpendAxis,
-  asker: Asker,
-): LedgerAccount | undefined {
-  let found: LedgerAccount | undefined;
-  let least = Infinity;
-  for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
-    const room = at.roomFor(asker, axis);
-    if (room < least) [found, least] = [at, room];
-  }
-  return found;
 }
 
 interface Shortage {
@@ -92,7 +67,7 @@ interface Shortage {
 }
 
 /** The refusal in the name of an account; what it keeps for its own agent is told apart from what is spent. */
-function refusalOf(at: LedgerAccount, { axis, asked, asker }: Shortage): BudgetRefusal {
+export function refusalOf(at: LedgerAccount, { axis, asked, asker }: Shortage): BudgetRefusal {
   const { path: accountPath, total, limits } = at;
   const [maximum, spent] = [limits[axis] ?? Infinity, total[axis]];
   const kept = Math.min(at.keptFrom(asker, axis), Math.max(0, maximum - spent));

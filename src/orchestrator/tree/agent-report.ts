@@ -88,7 +88,7 @@ export function restedAgent(node: AgentRuntime): RestedAgent | undefined {
     usage: node.account.usage(),
     metadata: node.metadata,
     removedTools: node.toolLimits.removed,
-    pausedMs: node.time.stoodMs,
+    pausedMs: node.account.stoodMs,
     rested,
   };
 }
