@@ -4,9 +4,8 @@ import { estimateTokens } from "../model/count-tokens.ts";
 import type { Model, ModelReply } from "../model/model.ts";
 import type { TokenUsage } from "../model/token-usage.ts";
 import { costMicroUsd } from "../model/model-price.ts";
-import { isCountable, NO_USAGE, type Usage } from "../protocol/usage.ts";
+import { NO_USAGE, type Usage } from "../protocol/usage.ts";
 import type { Lease } from "./budget-gate.ts";
-import type { InferOutcome } from "./effects.ts";
 
 /** How far the call came. */
 export type CallEnd =
@@ -23,19 +22,6 @@ interface BrokenAttempts {
   /** Attempts that broke after the provider had begun to answer. */
   readonly brokenAttempts: number;
   readonly lostOutputTokens: number;
-}
-
-/** What a call is charged. Early releases kept usages that cannot be booked: then it is our own count of what came. */
-export function chargedUsage(model: Model, lease: Lease, outcome: InferOutcome): Usage {
-  if (isCountable(outcome.usage)) return outcome.usage;
-  if (outcome.type !== "replied") return callUsage(model, lease, { type: "abandoned" });
-  const { usage: _reported, ...reply } = outcome.reply;
-  return callUsage(model, lease, {
-    type: "replied",
-    reply,
-    brokenAttempts: 0,
-    lostOutputTokens: 0,
-  });
 }
 
 /** The usage of the step that the call belongs to; a step counts even if its call came to nothing. */

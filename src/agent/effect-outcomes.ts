@@ -2,14 +2,16 @@
 
 import { z } from "zod";
 
-import { FinishReasonSchema } from "../model/model.ts";
+import { FinishReasonSchema, type Model } from "../model/model.ts";
 import { SPEND_AXES } from "../policies/budget.ts";
 import { AssistantMessageSchema } from "../protocol/message.ts";
 import { TimeSpanSchema } from "../protocol/step-timing.ts";
 import { ErrorRecordSchema } from "../protocol/stop.ts";
 import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
-import { UsageSchema } from "../protocol/usage.ts";
+import { isCountable, UsageSchema } from "../protocol/usage.ts";
 import { DeferralSchema } from "./agent-snapshot.ts";
+import type { Lease } from "./budget-gate.ts";
+import { callUsage } from "./call-usage.ts";
 import type { CallEnd, InferOutcome } from "./effects.ts";
 
 const count = z.int().nonnegative();
@@ -55,6 +57,17 @@ export const InferOutcomeSchema: z.ZodType<InferOutcome> = z.discriminatedUnion(
   z.strictObject({ type: z.literal("refused"), refusal: RefusalSchema, usage: UsageSchema, spans }),
   z.strictObject({ type: z.literal("cancelled"), usage: UsageSchema, spans }),
 ]);
+
+/** What a model call came to, as it was kept. Early releases kept usages that cannot be booked: then it is our own count of what came. */
+export function keptOutcome(model: Model, lease: Lease, kept: unknown): InferOutcome {
+  const outcome = InferOutcomeSchema.parse(kept);
+  if (isCountable(outcome.usage)) return outcome;
+  if (outcome.type !== "replied")
+    return { ...outcome, usage: callUsage(model, lease, { type: "abandoned" }) };
+  const { usage: _reported, ...reply } = outcome.reply;
+  const end = { type: "replied", reply, brokenAttempts: 0, lostOutputTokens: 0 } as const;
+  return { ...outcome, usage: callUsage(model, lease, end) };
+}
 
 export const CallEndSchema: z.ZodType<CallEnd> = z.discriminatedUnion("type", [
   z.strictObject({

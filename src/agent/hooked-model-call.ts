@@ -34,8 +34,7 @@ export async function inferWrapped(agent: AgentRuntime, call: InferCall): Promis
   const work = (): Promise<ModelReply> => wrapped(modelWraps, callFor, () => inner.next(), bounds);
   const bounded = await runBounded(() => agent.at(call.position, work), bounds);
   const usage = await inner.close();
-  const { spans } = inner;
-  return { ...outcomeOfHooks(agent, call, inner, { bounded, usage }), ...timed(spans) };
+  return timed(outcomeOfHooks(agent, call, inner, { bounded, usage }), inner.spans);
 }
 
 interface Settled {

@@ -3,7 +3,6 @@
 import type { ModelRequest } from "../model/model.ts";
 import type { RequestPrefix } from "../model/request-prefix.ts";
 import type { BrokenAttempt } from "../model/retry.ts";
-import type { TimeSpan } from "../protocol/step-timing.ts";
 import type { Usage } from "../protocol/usage.ts";
 import type { EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { Lease } from "./budget-gate.ts";
@@ -42,6 +41,4 @@ export interface Turn {
   readonly charged: Usage;
 }
 
-export type TurnEnd =
-  | InferOutcome
-  | (BrokenAttempt & { readonly type: "broken"; readonly spans?: readonly TimeSpan[] });
+export type TurnEnd = InferOutcome | (BrokenAttempt & { readonly type: "broken" });

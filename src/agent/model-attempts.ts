@@ -29,31 +29,30 @@ export async function inferOnce(agent: AgentRuntime, call: InferCall): Promise<I
     after: undefined,
     charged: NO_USAGE,
   };
-  let spans: readonly TimeSpan[] = [];
+  const spans: TimeSpan[] = [];
   for (;;) {
-    const end = await inSlot(agent, turn);
-    spans = end.spans === undefined ? spans : [...spans, ...end.spans];
+    const end = await inSlot(agent, turn, spans);
     if (end.type !== "broken") {
       if (call.isPart === true) chargeFor(agent, turn, end.usage);
-      return { ...end, ...timed(spans) };
+      return timed(end, spans);
     }
     const next = await paidTurn(agent, turn, end);
-    if ("type" in next) return { ...next, ...timed(spans) };
+    if ("type" in next) return timed(next, spans);
     turn = next;
   }
 }
 
-async function inSlot(agent: AgentRuntime, turn: Turn): Promise<TurnEnd> {
+async function inSlot(agent: AgentRuntime, turn: Turn, spans: TimeSpan[]): Promise<TurnEnd> {
   const { call, after } = turn;
   const { startSignal } = call.signals ?? agent;
-  const end = await agent.run.limiter.model(startSignal, () => askModel(agent, turn));
+  const end = await agent.run.limiter.model(startSignal, () => askModel(agent, turn, spans));
   if (end !== undefined) return end;
   if (after !== undefined) return cancelledBetween(agent, turn, after.log);
   return { type: "cancelled", usage: callUsage(agent.model, call.lease, { type: "unsent" }) };
 }
 
-/** The attempts of a turn, between the events that say so. */
-async function askModel(agent: AgentRuntime, turn: Turn): Promise<TurnEnd> {
+/** The attempts of a turn, between the events that say so. The time that they took is added to `spans`. */
+async function askModel(agent: AgentRuntime, turn: Turn, spans: TimeSpan[]): Promise<TurnEnd> {
   const { call, after } = turn;
   const { position, request, place } = call;
   const startedAtMs = agent.run.clock.nowMs();
@@ -93,7 +92,8 @@ async function askModel(agent: AgentRuntime, turn: Turn): Promise<TurnEnd> {
     settled?.type === "replied" && !signal.aborted
       ? replied(agent, call, settled, { attempts, queuedMs })
       : endWithoutReply(agent, turn, bounded, { attempts, queuedMs });
-  return { ...outcome, ...timed(spanOf("inference", startedAtMs, agent.run.clock.nowMs())) };
+  spans.push(...spanOf("inference", startedAtMs, agent.run.clock.nowMs()));
+  return outcome;
 }
 
 /** A listener that throws harms no run (E2). */

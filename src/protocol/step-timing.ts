@@ -63,9 +63,12 @@ export function spanOf(
 
 const NONE: readonly TimeSpan[] = Object.freeze([]);
 
-/** The time of an effect, as its result carries it; nothing, if it took none. */
-export function timed(spans: readonly TimeSpan[]): { readonly spans?: readonly TimeSpan[] } {
-  return spans.length === 0 ? {} : { spans };
+/** The result of an effect with the time that it took; as it is, if it took none. */
+export function timed<Result extends object>(
+  result: Result,
+  spans: readonly TimeSpan[],
+): Result & { readonly spans?: readonly TimeSpan[] } {
+  return spans.length === 0 ? result : { ...result, spans };
 }
 
 /** Where several were under way at once, the time is that of the first of these. */

@@ -6,7 +6,6 @@ import { timingOf } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { openStepOf, type AgentState, type StepReply, stepPosition } from "../agent-state.ts";
-import { chargedUsage } from "../call-usage.ts";
 import { failWith, addSignal } from "../stop-requests.ts";
 import { openStep, type PreparedCall } from "../life-cycle.ts";
 import { callModel } from "../model-call.ts";
@@ -28,8 +27,7 @@ export async function infer(
   const place = stepPosition(agent, state);
   const { stepId } = place;
   const outcome = await callModel(agent, { place, ...call });
-  const charge = chargedUsage(agent.model, call.lease, outcome);
-  const usage = place.isCounted === true ? { ...charge, steps: 0 } : charge;
+  const usage = place.isCounted === true ? { ...outcome.usage, steps: 0 } : outcome.usage;
   agent.settleLease(call.lease, usage);
   agent.record(
     {

@@ -7,7 +7,6 @@ import type { Usage } from "../../protocol/usage.ts";
 import type { EventPosition } from "../agent-identity.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { NO_PREFIX } from "../agent-state.ts";
-import { chargedUsage } from "../call-usage.ts";
 import type { InferOutcome } from "../effects.ts";
 import type { EffectPosition } from "../agent-identity.ts";
 import { callModel, reserve } from "../model-call.ts";
@@ -59,7 +58,7 @@ export async function makeSideCall(agent: AgentRuntime, call: SideCall): Promise
   const facts = { isEstimated, ephemeral: 0 };
   const capped = Object.freeze({ ...request, maxOutputTokens });
   const outcome = await callModel(agent, { place, lease, request: capped, facts });
-  const usage = { ...chargedUsage(role.model, lease, outcome), steps: 0 };
+  const usage = { ...outcome.usage, steps: 0 };
   const { account } = agent;
   agent.settleLease(lease, usage);
   const remaining = account.remaining();

@@ -42,10 +42,8 @@ export async function perform(
   } = conclusion instanceof Promise ? await conclusion : conclusion;
   agent.recordContent(call.position, () => ({ type: "result", text: outcome.text }));
   call.emit(ended(toolName, outcome, { durationMs: endedAtMs - startedAtMs, queuedMs }));
-  const end = {
-    ...executed(planned, { startedAtMs, endedAtMs }, { ...given, ...outcome }),
-    ...timed([...spans, ...after]),
-  };
+  const times = { startedAtMs, endedAtMs };
+  const end = timed(executed(planned, times, { ...given, ...outcome }), [...spans, ...after]);
   planned.onEnd(end);
   return end;
 }
@@ -62,11 +60,8 @@ function paused(call: OpenCall, worked: PausedChild, startedAtMs: number): CallE
   };
   const { callId } = position;
   const deferral = { type: "subagent", callId, childId, argumentsText, ...left } as const;
-  return {
-    type: "deferred",
-    deferral,
-    ...timed(spanOf("tool", startedAtMs, agent.run.clock.nowMs())),
-  };
+  const spans = spanOf("tool", startedAtMs, agent.run.clock.nowMs());
+  return timed({ type: "deferred", deferral }, spans);
 }
 
 export interface Concluded<Outcome extends CallOutcome> {

@@ -18,7 +18,7 @@ export async function reject(call: OpenCall, refused: FailedOutcome): Promise<Ca
   const startedAtMs = call.agent.run.clock.nowMs();
   const conclusion = concluded(call, refused, startedAtMs);
   const { outcome, spans } = conclusion instanceof Promise ? await conclusion : conclusion;
-  return { ...recordRejected(call, startedAtMs, outcome), ...timed(spans) };
+  return timed(recordRejected(call, startedAtMs, outcome), spans);
 }
 
 /** A call of which nothing has happened when its agent is told to end: hooks do not see it. */

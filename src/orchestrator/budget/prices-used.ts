@@ -1,7 +1,6 @@
 import { z } from "zod";
 
-import { copyPrice, type ModelPrice } from "../../model/model-price.ts";
-import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { ModelPrice } from "../../model/model-price.ts";
 
 /** What the calls of a model were charged at. */
 export interface PriceUsed {
@@ -27,16 +26,3 @@ export const PriceUsedSchema = z.strictObject({
     })
     .nullable(),
 }) satisfies z.ZodType<PriceUsed>;
-
-/** The prices of the models of all agents, in the order of their start, after those of the run before it was paused. */
-export function pricesUsed(
-  nodes: readonly AgentRuntime[],
-  before: readonly PriceUsed[],
-): readonly PriceUsed[] {
-  const prices = new Map(before.map((used) => [JSON.stringify(used), used]));
-  for (const { provider, id: model, price } of new Set(nodes.map(({ role }) => role.model))) {
-    const used = { provider, model, price: price === undefined ? null : copyPrice(price) };
-    prices.set(JSON.stringify(used), used);
-  }
-  return [...prices.values()];
-}

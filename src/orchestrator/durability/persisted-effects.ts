@@ -5,7 +5,7 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { LeaseOutcome, Lease } from "../../agent/budget-gate.ts";
 import type { EffectLog } from "../../agent/effect-log.ts";
 import { modelEffectName, toolEffectName } from "../../agent/effect-names.ts";
-import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
+import { CallEndSchema, keptOutcome } from "../../agent/effect-outcomes.ts";
 import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
 import type { CallId, LeaseId } from "../../protocol/ids.ts";
@@ -27,15 +27,15 @@ export class PersistedEffects implements EffectLog {
   /** A request goes out once its lease is kept: what a crash loses of it is known, and charged. */
   async infer(
     place: EffectPosition,
-    { leaseId }: Lease,
+    lease: Lease,
     work: () => Promise<InferOutcome>,
   ): Promise<InferOutcome> {
     const name = modelEffectName(place);
     const known = this.outcome(name);
-    if (known !== undefined) return InferOutcomeSchema.parse(known);
+    if (known !== undefined) return keptOutcome(this.#agent.model, lease, known);
     await this.kept();
     const outcome = await work();
-    await this.keep(name, outcome, leaseId);
+    await this.keep(name, outcome, lease.leaseId);
     return outcome;
   }
 

@@ -5,7 +5,6 @@ import { pausedChildrenOf } from "../../agent/agent-state.ts";
 import type { EventBody, EventScope } from "../../protocol/event.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { pricesUsed } from "../budget/prices-used.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import { resultRecord } from "./persisted-result.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
@@ -50,7 +49,7 @@ export function resultOf(
     session: run.session?.outcome,
     rested,
     detached,
-    prices: pricesUsed(nodes, tree.pricesBefore),
+    prices: tree.prices,
     failedIds,
     subagentsByDepth,
     refusalsByCode,

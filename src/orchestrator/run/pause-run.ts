@@ -17,7 +17,6 @@ import {
   type PausedAgent,
   type PausedRunRecord,
 } from "../durability/paused-run.ts";
-import { pricesUsed } from "../budget/prices-used.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
@@ -53,7 +52,7 @@ export function pausedRunOf(runtime: RunRuntime, facts: PauseFacts): PausedRunRe
     questions,
     agents: nodes.map(pausedAgent),
     definitions: definitions.toJSON(),
-    prices: pricesUsed(nodes, tree.pricesBefore).map((used) => structuredClone(used)),
+    prices: tree.prices.map((used) => structuredClone(used)),
     accounts: ledger.snapshot(),
     ...(runtime.session === undefined ? {} : { session: runtime.session.ref }),
   });

@@ -65,8 +65,10 @@ export function startRun(
     wallTimeMs: earlier(role.budget.wallTimeMs, budget.wallTimeMs),
     deadlineAtMs,
   });
-  const account = run.ledger.account(root.identity.agentId);
-  run.journal?.created(root, { account, isBackground: false });
+  run.journal?.created(root, {
+    account: run.ledger.account(root.identity.agentId),
+    isBackground: false,
+  });
   session?.begin(run.runId);
   return new LiveRun(supervisor, root, { ...NO_HISTORY, event: () => started(run, root) });
 }

@@ -10,6 +10,7 @@ import {
   checkTotal,
   type SubagentLimits,
 } from "../../policies/subagent-limits.ts";
+import { copyPrice } from "../../model/model-price.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { PriceUsed } from "../budget/prices-used.ts";
 
@@ -55,12 +56,12 @@ export class RunTree {
   /** Aborted once the tree was asked to pause. */
   readonly pauseSignal = this.#pause.signal;
   /** The prices of the models that had run before the run was paused. */
-  readonly pricesBefore: readonly PriceUsed[];
+  readonly #pricesBefore: readonly PriceUsed[];
 
   /** `before`: of a run that was paused. */
   constructor(limits: SubagentLimits, before: Before = NOTHING) {
     this.limits = limits;
-    this.pricesBefore = before.prices;
+    this.#pricesBefore = before.prices;
     for (const agentId of before.failedIds) this.#failed.add(agentId);
     for (const [code, count] of Object.entries(before.refusalsByCode))
       this.#refusals.set(code, count);
@@ -110,6 +111,17 @@ export class RunTree {
 
   find(agentId: AgentId): AgentRuntime | undefined {
     return this.#nodes.get(agentId);
+  }
+
+  /** The prices of the models of all agents, in the order of their start, after those of the run before it was paused. */
+  get prices(): readonly PriceUsed[] {
+    const prices = new Map(this.#pricesBefore.map((used) => [JSON.stringify(used), used]));
+    const models = new Set(Array.from(this.#nodes.values(), ({ role }) => role.model));
+    for (const { provider, id: model, price } of models) {
+      const used = { provider, model, price: price === undefined ? null : copyPrice(price) };
+      prices.set(JSON.stringify(used), used);
+    }
+    return [...prices.values()];
   }
 
   /** In how many steps other than this one a role was started with this task, anywhere in the run (X21). */

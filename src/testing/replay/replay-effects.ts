@@ -6,7 +6,7 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { Lease, LeaseOutcome } from "../../agent/budget-gate.ts";
 import type { EffectLog } from "../../agent/effect-log.ts";
 import { modelEffectName, toolEffectName } from "../../agent/effect-names.ts";
-import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
+import { CallEndSchema, keptOutcome } from "../../agent/effect-outcomes.ts";
 import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
 import { CANCELLED } from "../../agent/tool-calls/failed-outcome.ts";
@@ -33,12 +33,12 @@ export class ReplayEffects implements EffectLog {
     return this.#agent.inFlight?.takeLease(modelEffectName(place)) ?? (await work());
   }
 
-  async infer(place: EffectPosition, _lease: Lease): Promise<InferOutcome> {
+  async infer(place: EffectPosition, lease: Lease): Promise<InferOutcome> {
     const name = modelEffectName(place);
     const outcome = this.outcome(name) ?? (await this.#turn(name));
     return outcome === undefined
       ? { type: "cancelled", usage: NO_USAGE }
-      : InferOutcomeSchema.parse(outcome);
+      : keptOutcome(this.#agent.model, lease, outcome);
   }
 
   callTool(place: EffectPosition, call: PlannedCall, work: Work): Promise<CallEnd> {
