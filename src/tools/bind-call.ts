@@ -1,8 +1,7 @@
 // From a call as the model wrote it to a call that can run, or to a text with which the model can correct it.
 
 import { parseJson, unsoundness, type JsonValue } from "../kernel/json.ts";
-import type { ToolCall } from "../protocol/message.ts";
-import { invalidArguments, invalidJson, unknownTool, type RejectedCall } from "./rejected-call.ts";
+import { invalidArguments, invalidJson, type RejectedCall } from "./rejected-call.ts";
 import type {
   Bound,
   DelegationTool,
@@ -11,7 +10,6 @@ import type {
   FunctionTool,
   Tool,
 } from "./tool.ts";
-import type { ToolSet } from "./tool-set.ts";
 
 /** A call that may run, with the tool that serves it. */
 export type BoundCall =
@@ -34,17 +32,11 @@ interface BoundTo<Type extends string, T extends { bind(input: JsonValue): Bound
   readonly value: unknown;
 }
 
-/** Finds the tool, parses the arguments and checks them. `offered`: the tools that the model was shown, if not all. Pure. */
-export function bindCall(
-  tools: ToolSet,
-  call: ToolCall,
-  offered: readonly string[] = tools.names,
-): BoundCall {
-  const tool = tools.find(call.toolName);
-  if (tool === undefined) return unknownTool(offered, call.toolName);
+/** Parses the arguments that the model wrote for a tool, and checks them. Pure. */
+export function bindCall(tool: Tool, argumentsText: string): BoundCall {
   let input: JsonValue;
   try {
-    input = argumentsOf(call.argumentsText);
+    input = argumentsOf(argumentsText);
   } catch (cause) {
     return invalidJson(tool, cause);
   }

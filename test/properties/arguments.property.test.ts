@@ -8,13 +8,11 @@ import { z } from "zod";
 
 import { EspalierError } from "../../src/kernel/error.ts";
 import { deepFreeze, type JsonObject, type JsonValue } from "../../src/kernel/json.ts";
-import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { bindCall } from "../../src/tools/bind-call.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { problemsText } from "../../src/tools/arguments/argument-problems.ts";
 import { inputSchema } from "../../src/tools/arguments/input-schema.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
-import { toolSet } from "../../src/tools/tool-set.ts";
 import { proves } from "../harness/proves.ts";
 
 const RUNS = { numRuns: Number(process.env["FC_RUNS"] ?? 800) };
@@ -335,8 +333,7 @@ proves(["R103"], "no text of a model crashes the check or reaches a tool unvalid
         input: schema,
         execute: () => "done",
       });
-      const callId = CallIdSchema.parse("call_1");
-      const bound = bindCall(toolSet("t", [tool]), { callId, toolName: "work", argumentsText });
+      const bound = bindCall(tool, argumentsText);
       if (bound.type === "rejected") expect(bound.text).toMatch(/^The arguments of work /);
       else expect("input" in bound && schema.safeParse(bound.input).success).toBe(true);
     }),

@@ -5,12 +5,12 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 
 import { finishTool } from "../../src/agent/finish-tool.ts";
-import { bindCall } from "../../src/tools/bind-call.ts";
+import { bindCall, type BoundCall } from "../../src/tools/bind-call.ts";
 import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
+import { unknownTool } from "../../src/tools/rejected-call.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { toolSet } from "../../src/tools/tool-set.ts";
 import type { SpawnOutcome } from "../../src/protocol/subagent.ts";
-import { toolCall } from "../support/changes.ts";
 import { CallStage } from "../support/tool-calls.ts";
 
 const search = defineTool({
@@ -39,8 +39,10 @@ const delegate = defineDelegation({
 const finish = finishTool("lead.output", z.object({ answer: z.number() }));
 const tools = toolSet("lead", [search, ping, delegate, finish]);
 
-const bind = (toolName: string, argumentsText: string): ReturnType<typeof bindCall> =>
-  bindCall(tools, { ...toolCall("call_1", toolName), argumentsText });
+function bind(toolName: string, argumentsText: string): BoundCall {
+  const tool = tools.find(toolName);
+  return tool === undefined ? unknownTool(tools.names, toolName) : bindCall(tool, argumentsText);
+}
 
 function rejected(tool: Tool | undefined, code: string, ...lines: readonly string[]): unknown {
   return { type: "rejected", tool, code, text: lines.join("\n") };
@@ -92,8 +94,7 @@ test("names of object properties are no tools", () => {
 });
 
 test("who has no tools is told to answer in text", () => {
-  const none = bindCall(toolSet("lead", []), toolCall("call_1", "search"));
-  expect(none).toEqual(
+  expect(unknownTool([], "search")).toEqual(
     rejected(
       undefined,
       "unknown_tool",
@@ -142,11 +143,7 @@ test("every misfit is named with its place, and the model is asked to correct it
     }),
     execute: () => "",
   });
-  const call = {
-    ...toolCall("call_1", "nested"),
-    argumentsText: '{"filter":{"years":[1,"two"]},"mode":"slow"}',
-  };
-  expect(bindCall(toolSet("lead", [nested]), call)).toEqual(
+  expect(bindCall(nested, '{"filter":{"years":[1,"two"]},"mode":"slow"}')).toEqual(
     rejected(
       nested,
       "invalid_arguments",
@@ -173,11 +170,9 @@ test("arguments cannot reach the prototype of anything", () => {
     input: z.looseObject({}),
     execute: (input) => Object.keys(input),
   });
-  const call = {
-    ...toolCall("call_1", "keys"),
-    argumentsText: '{"__proto__":{"admin":true},"a":1}',
-  };
-  expect(bindCall(toolSet("lead", [keys]), call)).toMatchObject({ code: "invalid_json" });
+  expect(bindCall(keys, '{"__proto__":{"admin":true},"a":1}')).toMatchObject({
+    code: "invalid_json",
+  });
   expect(Object.hasOwn(Object.prototype, "admin")).toBe(false);
   expect(Reflect.get({}, "admin")).toBeUndefined();
 });
@@ -190,14 +185,13 @@ test("arguments that a schema's own code throws at are rejected like other misfi
     input: z.object({ url: z.string().transform((text) => new URL(text).href) }),
     execute: ({ url }) => url,
   });
-  const call = { ...toolCall("call_1", "fetch"), argumentsText: '{"url":"not a url"}' };
-  expect(bindCall(toolSet("lead", [fetchPage]), call)).toMatchObject({
+  expect(bindCall(fetchPage, '{"url":"not a url"}')).toMatchObject({
     type: "rejected",
     code: "invalid_arguments",
   });
 });
 
-async function ran(bound: ReturnType<typeof bindCall>): Promise<unknown> {
+async function ran(bound: BoundCall): Promise<unknown> {
   if (bound.type !== "function")
     throw new Error(`Expected a function call, got ${JSON.stringify(bound)}.`);
   const stage = new CallStage();

@@ -1,27 +1,33 @@
 // execute: rewrite, check, charge and run the calls of the reply, in parallel; a sequential tool runs alone. A call that waits for
 // somebody outside is put off.
 
-import type { ToolCall } from "../../protocol/message.ts";
-import { timingOf } from "../../protocol/step-timing.ts";
-import type { ErrorRecord } from "../../protocol/stop.ts";
-import { NO_USAGE } from "../../protocol/usage.ts";
-import type { ToolExecution } from "../../protocol/tool-outcome.ts";
+import { cancelReasonOf, onAbort } from "../../kernel/cancel.ts";
 import { countsAs, hasFailures } from "../../policies/failure-counts.ts";
 import { failureSignals } from "../../policies/failure-signals.ts";
+import type { AgentId, StepId } from "../../protocol/ids.ts";
+import type { ToolCall } from "../../protocol/message.ts";
+import { timingOf, type TimeSpan } from "../../protocol/step-timing.ts";
+import type { ErrorRecord } from "../../protocol/stop.ts";
+import type { ToolExecution } from "../../protocol/tool-outcome.ts";
+import { NO_USAGE } from "../../protocol/usage.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import { openStepOf, pendingCallsOf, type AgentState } from "../agent-state.ts";
-import { raiseFailures } from "./raise-failures.ts";
+import {
+  openStepOf,
+  pendingCallsOf,
+  type AgentState,
+  type Deferral,
+  type OpenStep,
+} from "../agent-state.ts";
 import { budgetSignal } from "../budget-signal.ts";
 import type { CallEnd } from "../effects.ts";
 import { failWith } from "../stop-requests.ts";
 import { callTool } from "../tool-calls/call-tool.ts";
-import { transition } from "../transition.ts";
-import { asWritten, planCalls, type Plan } from "./plan-calls.ts";
-import { rewriteCalls, type HookedCalls } from "./rewrite-calls.ts";
-import { summarizeResults } from "./summarize-results.ts";
-import { onAbort, cancelReasonOf } from "../../kernel/cancel.ts";
-import type { EffectPosition } from "../agent-identity.ts";
 import type { CallPosition } from "../tool-calls/open-call.ts";
+import { transition } from "../transition.ts";
+import { planCalls, type Plan } from "./plan-calls.ts";
+import { raiseFailures } from "./raise-failures.ts";
+import { rewriteCalls, type HookedCalls } from "./rewrite-calls.ts";
+import { summarizeResults, type Executed } from "./summarize-results.ts";
 
 /** One batch after the other; calls of a batch run at once. What a call waits for, those of later batches wait for, too (R125). */
 export async function executeTools(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
@@ -29,29 +35,26 @@ export async function executeTools(agent: AgentRuntime, state: AgentState): Prom
   let failures: readonly ErrorRecord[] = [];
   let skip: string | undefined;
   let isOver = false;
-  const { stepId, number: stepNumber } = openStepOf(state);
-  const replyCalls = new ReplyCalls(agent, { stepId, stepNumber });
+  const reply = new ReplyCalls(agent, openStepOf(state));
   for (const calls of batchesOf(agent, pendingCallsOf(state))) {
-    const batch = { calls, replyCalls, skipped: skip };
-    ({ state: next, failures, isOver, skip } = await runBatch(agent, next, batch));
+    ({ state: next, failures, isOver, skip } = await runBatch(agent, next, { calls, reply, skip }));
     // The agent fails or stops, or a call is put off: nothing further begins, and the loop hears why.
     const isStopping = agent.stopRequests.length > 0 && !agent.isCatchingUp;
     if (isOver || isStopping || openStepOf(next).deferrals.length > 0) break;
   }
-  replyCalls.release();
-  await dismissOrphans(agent);
+  reply.release();
+  if (agent.inFlight !== undefined) await dismissOrphans(agent, agent.inFlight.childIds);
   // What has its result is weighed in incorporate; with calls left that get none, there is nothing to incorporate.
   const isLeft = isOver && failures.length === 0 && pendingCallsOf(next).length > 0;
   if (isLeft) next = raiseFailures(agent, next, { before: next, ...openStepOf(next) });
-  return failures.reduce<AgentState>((failed, error) => failWith(agent, failed, error), next);
+  for (const failure of failures) next = failWith(agent, next, failure);
+  return next;
 }
 
 /** Subagents that a call had started before its process died, and that it did not start again: nobody waits for them (T2). */
-async function dismissOrphans(agent: AgentRuntime): Promise<void> {
+async function dismissOrphans(agent: AgentRuntime, childIds: readonly AgentId[]): Promise<void> {
   const { subagents } = agent.run;
-  const orphanIds = agent.inFlight?.childIds;
-  if (orphanIds === undefined) return;
-  await Promise.all(orphanIds.map((childId) => subagents.dismiss(agent, childId)));
+  await Promise.all(childIds.map((childId) => subagents.dismiss(agent, childId)));
 }
 
 /** The calls in order, cut at every sequential tool. */
@@ -59,24 +62,23 @@ function batchesOf(
   { tools }: AgentRuntime,
   calls: readonly ToolCall[],
 ): readonly (readonly ToolCall[])[] {
-  const isAlone = (call: ToolCall): boolean => tools.find(call.toolName)?.isSequential === true;
-  if (!calls.some(isAlone)) return [calls];
   const batches: ToolCall[][] = [];
+  let isOpen = false;
   for (const call of calls) {
+    const isAlone = tools.find(call.toolName)?.isSequential === true;
     const last = batches.at(-1);
-    const [before] = last ?? [];
-    const joins = before !== undefined && !isAlone(before) && !isAlone(call);
-    if (joins) last?.push(call);
+    if (isOpen && !isAlone) last?.push(call);
     else batches.push([call]);
+    isOpen = !isAlone;
   }
   return batches;
 }
 
 interface Batch {
   readonly calls: readonly ToolCall[];
-  readonly replyCalls: ReplyCalls;
+  readonly reply: ReplyCalls;
   /** Why the calls of the step are left out, if a batch before this one was. */
-  readonly skipped: string | undefined;
+  readonly skip: string | undefined;
 }
 
 interface Done {
@@ -89,58 +91,81 @@ interface Done {
 }
 
 /** Calls are charged in call order before any of them starts, so that parallel children cannot take an admitted call's place. */
-async function runBatch(
-  agent: AgentRuntime,
-  state: AgentState,
-  { calls, replyCalls, skipped }: Batch,
-): Promise<Done> {
+async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): Promise<Done> {
+  const { calls, reply } = batch;
   const step = openStepOf(state);
-  const hooked = agent.hooks.points.has("beforeTool")
-    ? await rewriteCalls(agent, step, calls)
-    : { rewritten: calls.map((call) => asWritten(step, call)), ...NO_HOOKS_ASKED };
+  const isHooked = agent.hooks.points.has("beforeTool");
+  const hooked = isHooked ? await rewriteCalls(agent, step, calls) : UNHOOKED;
   const isFailing = hooked.failures.length > 0;
-  const skip = skipped ?? agent.mailbox?.takeSkip();
-  const plan = planCalls(agent, state, hooked.rewritten, { isFailing, skip });
-  const known: CallEnd[] = [];
+  const skip = batch.skip ?? agent.mailbox?.takeSkip();
+  const known: Executed[] = [];
   const onEnd = (end: CallEnd): void => {
+    if (end.type !== "executed") return;
     known.push(end);
-    if (isAgainst(end) && isReplyOver(agent, state, plan, known)) replyCalls.end();
+    if (isAgainst(end) && isReplyOver(agent, state, plan, known)) reply.end();
   };
-  const ends = await Promise.all(
-    plan.calls.map((call) => callTool(agent, replyCalls.place, { ...call, onEnd })),
-  );
-  const deferrals = ends.flatMap((end) => (end.type === "deferred" ? [end.deferral] : []));
-  const usage = { ...NO_USAGE, toolCalls: plan.charged };
-  const timing = timingOf([...hooked.spans, ...ends.flatMap(({ spans }) => spans ?? [])]);
-  const charged = transition(state, { type: "addUsage", usage, timing });
-  const executed = ends.flatMap((end) => (end.type === "executed" ? [end] : []));
-  const isFailed = executed.some(({ failure }) => failure !== undefined);
-  const isLong = !isFailed && executed.some(({ isToSummarize }) => isToSummarize);
-  const { state: paid, executions } = isLong
-    ? await summarizeResults(agent, charged, executed)
-    : { state: charged, executions: executed.map(({ execution }) => execution) };
+  const plan = planCalls(agent, state, calls, { hooked: hooked.calls, isFailing, skip, onEnd });
+  const ends = await Promise.all(plan.calls.map((call) => callTool(agent, reply, call)));
+  const { executed, deferrals, failures, spans, isLong } = sorted(ends);
+  const charged = transition(state, {
+    type: "addUsage",
+    usage: { ...NO_USAGE, toolCalls: plan.charged },
+    timing: timingOf([...hooked.spans, ...spans]),
+  });
+  const { state: paid, executions } =
+    isLong && failures.length === 0
+      ? await summarizeResults(agent, charged, executed)
+      : { state: charged, executions: executed.map(({ execution }) => execution) };
   const limit = plan.refusal === undefined ? undefined : budgetSignal(plan.refusal);
   const recorded = transition(paid, { type: "recordExecutions", executions, deferrals, limit });
-  const next =
-    plan.output === undefined
-      ? recorded
-      : transition(recorded, { type: "recordOutput", output: plan.output });
   return {
-    state: next,
-    failures: [...hooked.failures, ...executed.flatMap(({ failure }) => failure ?? [])],
-    isOver: isFailing || isReplyOver(agent, state, plan, ends),
+    state:
+      plan.output === undefined
+        ? recorded
+        : transition(recorded, { type: "recordOutput", output: plan.output }),
+    failures: [...hooked.failures, ...failures],
+    isOver: isFailing || isReplyOver(agent, state, plan, executed),
     skip,
   };
 }
 
-const NO_HOOKS_ASKED = { spans: [], failures: [] } as const satisfies Partial<HookedCalls>;
+const UNHOOKED: HookedCalls = { calls: new Map(), spans: [], failures: [] };
+
+/** What the calls of a batch came to, in call order. */
+interface Sorted {
+  readonly executed: readonly Executed[];
+  readonly deferrals: readonly Deferral[];
+  /** Those with which the execution fails. */
+  readonly failures: readonly ErrorRecord[];
+  readonly spans: readonly TimeSpan[];
+  /** True if a result is to be summarised. */
+  readonly isLong: boolean;
+}
+
+function sorted(ends: readonly CallEnd[]): Sorted {
+  const executed: Executed[] = [];
+  const deferrals: Deferral[] = [];
+  const failures: ErrorRecord[] = [];
+  const spans: TimeSpan[] = [];
+  let isLong = false;
+  for (const end of ends) {
+    if (end.spans !== undefined) spans.push(...end.spans);
+    if (end.type === "deferred") {
+      deferrals.push(end.deferral);
+      continue;
+    }
+    executed.push(end);
+    if (end.failure !== undefined) failures.push(end.failure);
+    isLong ||= end.isToSummarize;
+  }
+  return { executed, deferrals, failures, spans, isLong };
+}
 
 /** True for a call that counts against the agent: however many calls a reply has, few of them make it worth looking at all. */
-function isAgainst(end: CallEnd): boolean {
-  if (end.type !== "executed") return false;
-  const { failure, execution } = end;
-  if (execution.type === "succeeded") return failure !== undefined;
-  return failure !== undefined || countsAs(execution) !== "nothing";
+function isAgainst({ failure, execution }: Executed): boolean {
+  return (
+    failure !== undefined || (execution.type !== "succeeded" && countsAs(execution) !== "nothing")
+  );
 }
 
 /**
@@ -151,14 +176,16 @@ function isReplyOver(
   { role: { errorBudget: budget, errorPolicy: policy } }: AgentRuntime,
   state: AgentState,
   { output }: Plan,
-  ends: readonly CallEnd[],
+  known: readonly Executed[],
 ): boolean {
-  const known = ends.flatMap((end) => (end.type === "executed" ? [end] : []));
-  if (known.some(({ failure }) => failure !== undefined)) return true;
-  if (output !== undefined || state.log.output !== undefined) return false;
   const { executions, reply } = openStepOf(state);
+  let isFailed = hasFailures(state.log.failures, executions);
+  for (const { failure, execution } of known) {
+    if (failure !== undefined) return true;
+    isFailed ||= execution.type !== "succeeded";
+  }
+  if (!isFailed || output !== undefined || state.log.output !== undefined) return false;
   const ended = [...executions, ...known.map(({ execution }) => execution)];
-  if (!hasFailures(state.log.failures, ended)) return false;
   const byId = new Map(ended.map((one) => [one.call.callId, one]));
   const calls = reply?.message.toolCalls ?? [];
   const soFar = calls.map((call) => byId.get(call.callId) ?? stillSucceeding(call));
@@ -170,27 +197,26 @@ function stillSucceeding(call: ToolCall): ToolExecution {
 }
 
 /**
- * The tool calls of one reply, which end together. Owns the signal that each of them is given: it is aborted when the agent must end, when it
- * is to stop, and when one of the calls leaves nothing to do for the others.
+ * The tool calls of one reply, which end together, and where they stand. Owns the signal that each of them is given: it is aborted when the
+ * agent must end, when it is to stop, and when one of the calls leaves nothing to do for the others.
  */
-class ReplyCalls {
-  /** Where each of them stands. */
-  readonly place: CallPosition;
+class ReplyCalls implements CallPosition {
+  readonly stepId: StepId;
+  readonly stepNumber: number;
+  readonly signal: AbortSignal;
   readonly #agent: AgentRuntime;
   readonly #controller = new AbortController();
   /** Listens to the agent no longer. */
   readonly release: () => void;
 
-  constructor(agent: AgentRuntime, place: EffectPosition) {
-    this.place = { ...place, signal: this.signal };
+  constructor(agent: AgentRuntime, { stepId, number }: OpenStep) {
+    this.stepId = stepId;
+    this.stepNumber = number;
+    this.signal = this.#controller.signal;
     this.#agent = agent;
     const isOver = agent.startSignal.aborted;
     this.release = isOver ? () => undefined : onAbort(agent.startSignal, () => this.end());
     if (isOver) this.end();
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
   }
 
   /**
@@ -204,6 +230,6 @@ class ReplyCalls {
     const cancelled = cancelReasonOf(startSignal);
     const message = `${agentPath} stops.`;
     this.#controller.abort(cancelled ?? { type: "stopped", message, agentId });
-    if (cancelled === undefined) run.subagents.cancelStartedBy(this.#agent, this.place.stepId);
+    if (cancelled === undefined) run.subagents.cancelStartedBy(this.#agent, this.stepId);
   }
 }

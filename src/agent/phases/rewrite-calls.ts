@@ -1,6 +1,7 @@
 // The hooks before tool calls: they may change the arguments of a call, or deny it, before anything looks at it (C44).
 
 import type { JsonValue } from "../../kernel/json.ts";
+import type { CallId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import { spanOf, type TimeSpan } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
@@ -8,11 +9,21 @@ import { argumentsOf } from "../../tools/bind-call.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { OpenStep } from "../agent-state.ts";
 import { heard, askHooks, type HookQuestion } from "../consult-hooks.ts";
-import { asWritten, type Rewritten } from "./plan-calls.ts";
 
-/** Calls as hooks left them, what that took of the time, and the hooks that broke. */
+/** What the hooks before a call made of it. */
+export interface HookedCall {
+  readonly argumentsText: string;
+  /** What they came to, besides other arguments. */
+  readonly change:
+    | { readonly type: "denied"; readonly reason: string; readonly by: string }
+    | { readonly type: "failed"; readonly error: ErrorRecord }
+    | { readonly type: "cancelled" }
+    | undefined;
+}
+
+/** What hooks made of the calls that they were asked about, what that took of the time, and the hooks that broke. */
 export interface HookedCalls {
-  readonly rewritten: readonly Rewritten[];
+  readonly calls: ReadonlyMap<CallId, HookedCall>;
   readonly spans: readonly TimeSpan[];
   readonly failures: readonly ErrorRecord[];
 }
@@ -24,40 +35,38 @@ export async function rewriteCalls(
   calls: readonly ToolCall[],
 ): Promise<HookedCalls> {
   const askedAtMs = agent.run.clock.nowMs();
-  const asked = calls.map((call) => ask(agent, step, call));
-  const isAsked = asked.some(({ answer }) => answer !== undefined);
-  const answers = isAsked ? await Promise.all(asked.map(async ({ answer }) => await answer)) : [];
-  const rewritten = asked.map((one, index) => {
+  const asked = calls.flatMap((call) => ask(agent, step, call) ?? []);
+  const answers = asked.length > 0 ? await Promise.all(asked.map(({ answer }) => answer)) : [];
+  const hooked = new Map<CallId, HookedCall>();
+  const failures: ErrorRecord[] = [];
+  for (const [index, { call, question }] of asked.entries()) {
     const answer = answers[index];
-    if (answer === undefined || one.question === undefined) return one.rewritten;
-    return applied(agent, one.rewritten, one.question, answer);
-  });
-  return {
-    rewritten,
-    spans: spanOf("hooks", askedAtMs, agent.run.clock.nowMs()),
-    failures: rewritten.flatMap(({ change }) => (change?.type === "failed" ? [change.error] : [])),
-  };
+    if (answer === undefined) continue;
+    const one = applied(agent, call, question, answer);
+    hooked.set(call.callId, one);
+    if (one.change?.type === "failed") failures.push(one.change.error);
+  }
+  return { calls: hooked, spans: spanOf("hooks", askedAtMs, agent.run.clock.nowMs()), failures };
 }
 
 type BeforeTool = HookQuestion<"beforeTool">;
 type Said = Parameters<typeof heard<"beforeTool">>[2];
 
 interface Asked {
-  readonly rewritten: Rewritten;
-  readonly question?: BeforeTool;
-  readonly answer?: ReturnType<typeof askHooks<"beforeTool">>;
+  readonly call: ToolCall;
+  readonly question: BeforeTool;
+  readonly answer: Promise<Said>;
 }
 
-function ask(agent: AgentRuntime, step: OpenStep, call: ToolCall): Asked {
-  const { callId, toolName } = call;
-  const rewritten = asWritten(step, call);
-  const { argumentsText } = rewritten;
+/** Asks the hooks of a call; undefined: there is nothing to ask about, or nobody. */
+function ask(agent: AgentRuntime, step: OpenStep, call: ToolCall): Asked | undefined {
+  const { callId, toolName, argumentsText } = call;
   const isHooked = agent.hooks.chain("beforeTool", toolName).length > 0;
   const isHidden = step.hiddenTools.some((hidden) => hidden.toolName === toolName);
   const isKnown = agent.tools.find(toolName) !== undefined && !isHidden;
-  const input = isHooked && isKnown ? parsed(argumentsText) : undefined;
   const isPutOff = step.deferrals.some((deferral) => deferral.callId === callId);
-  if (isPutOff || input === undefined) return { rewritten };
+  const input = isHooked && isKnown && !isPutOff ? parsed(argumentsText) : undefined;
+  if (input === undefined) return undefined;
   const question: BeforeTool = {
     point: "beforeTool",
     stepNumber: step.number,
@@ -65,24 +74,24 @@ function ask(agent: AgentRuntime, step: OpenStep, call: ToolCall): Asked {
     input: { toolName, callId, arguments: input },
     toolName,
   };
-  return { rewritten, question, answer: askHooks(agent, question) };
+  const answer = askHooks(agent, question);
+  return answer === undefined ? undefined : { call, question, answer };
 }
 
 function applied(
   agent: AgentRuntime,
-  rewritten: Rewritten,
+  { argumentsText }: ToolCall,
   question: BeforeTool,
   said: Said,
-): Rewritten {
+): HookedCall {
   const after = said.type === "returned" ? said.value.patch.arguments : undefined;
   const change = after === undefined ? {} : { before: question.input.arguments, after };
   const hooked = heard(agent, question, said, change);
-  if (hooked.type !== "patched") return { ...rewritten, change: hooked };
+  if (hooked.type !== "patched") return { argumentsText, change: hooked };
   const { deny } = hooked.patch;
   const by = hooked.changedBy.at(-1)?.hook ?? "";
   return {
-    ...rewritten,
-    ...(after === undefined ? {} : { argumentsText: JSON.stringify(after) }),
+    argumentsText: after === undefined ? argumentsText : JSON.stringify(after),
     change: deny === undefined ? undefined : { type: "denied", reason: deny, by },
   };
 }

@@ -12,7 +12,8 @@ import type { EffectPosition } from "../agent-identity.ts";
 import { transition } from "../transition.ts";
 import { makeSideCall, type SideCallReply } from "./side-call.ts";
 
-type Executed = Extract<CallEnd, { readonly type: "executed" }>;
+/** A call with its result. */
+export type Executed = Extract<CallEnd, { readonly type: "executed" }>;
 
 /** A result that is to be summarised. */
 interface LongResult {

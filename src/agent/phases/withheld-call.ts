@@ -11,28 +11,33 @@ import type { OpenStep } from "../agent-state.ts";
 import type { BudgetRefusal } from "../budget-gate.ts";
 import type { PlannedCall } from "../effects.ts";
 
-/** Why the call may not begin; undefined: nothing keeps it. */
-export function withheldCall(
+/** Whoever holds the run wants the call left out, and says why. */
+export function skippedCall(tool: Tool | undefined, skip: string): RejectedCall {
+  return rejected("skipped", `Not executed: ${skip}`, { tool });
+}
+
+/** A call of a tool that the agent does not have. */
+export function missingCall(agent: AgentRuntime, step: OpenStep, toolName: string): RejectedCall {
+  const removals = agent.toolLimits.removed.filter((removed) => removed.toolName === toolName);
+  if (removals.length > 0)
+    return removedTool(toolName, removals, offeredNames(agent, step.hiddenTools));
+  return (
+    hiddenCall(agent, step, toolName) ??
+    unknownTool(offeredNames(agent, step.hiddenTools), toolName)
+  );
+}
+
+/** A call of a tool that a filter hides in the step; undefined: none does. */
+export function hiddenCall(
   agent: AgentRuntime,
   { hiddenTools }: OpenStep,
-  { toolName }: ToolCall,
-  { isCancelled, skip }: { readonly isCancelled: boolean; readonly skip: string | undefined },
+  toolName: string,
 ): RejectedCall | undefined {
-  const tool = agent.tools.find(toolName);
-  if (isCancelled) return unbegunCall(tool);
-  if (skip !== undefined) return rejected("skipped", `Not executed: ${skip}`, { tool });
-  const offered = offeredNames(agent, hiddenTools);
   const filters = hiddenTools.filter((hidden) => hidden.toolName === toolName);
-  if (tool === undefined) {
-    const removals = agent.toolLimits.removed.filter((removed) => removed.toolName === toolName);
-    if (removals.length > 0) return removedTool(toolName, removals, offered);
-  }
-  if (filters.length > 0) {
-    const text = `Not executed: ${toolName} is not available in this step. ${choiceOf(offered)}`;
-    const by = filters.map(({ filter }) => filter).join(", ");
-    return rejected("tool_not_available", text, { tool, by });
-  }
-  return tool === undefined ? unknownTool(offered, toolName) : undefined;
+  if (filters.length === 0) return undefined;
+  const text = `Not executed: ${toolName} is not available in this step. ${choiceOf(offeredNames(agent, hiddenTools))}`;
+  const by = filters.map(({ filter }) => filter).join(", ");
+  return rejected("tool_not_available", text, { tool: agent.tools.find(toolName), by });
 }
 
 /** A rejected call with what the model would not know: the last call of a reply that its cap ended may be a part of one. */
