@@ -29,6 +29,15 @@ test("L1: stop signals from outside are read in one place, and only the loop ask
   ]);
 });
 
+test("a schema that is checked against an interface is compared with it, in both directions", () => {
+  const compared = readFileSync("test/types/schemas.test-d.ts", "utf8");
+  const checked = sources.flatMap(({ text }) =>
+    [...text.matchAll(/^export const (\w+Schema)\b[^;]*? satisfies z\./gm)].map(([, name]) => name),
+  );
+  expect(checked.length).toBeGreaterThan(40);
+  expect(checked.filter((name) => !compared.includes(`typeof ${name}>`))).toEqual([]);
+});
+
 test("a file with a class says first what the class owns", () => {
   const stateful = sources.filter(({ text }) => /^export class (?!\w*Error\b)/m.test(text));
   const silent = stateful.filter(

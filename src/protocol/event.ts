@@ -59,23 +59,17 @@ export type EventBody<T extends EventType = EventType> = {
   [K in T]: { readonly type: K } & EventBodies[K];
 }[T];
 
-/** When an event happened. */
-interface EventTime {
-  /** From 1, without gaps, per run. */
-  readonly seq: number;
-  /** Milliseconds since the epoch, with microseconds as fractions where the clock has them. */
-  readonly atMs: number;
-}
-
 /** One event of a run: what happened, when, where in the tree, and where in the trace. */
 export type EspalierEvent<T extends EventType = EventType> = EventBody<T> &
-  EventTime &
+  Pick<EventDraft, "seq" | "atMs"> &
   EventScope &
   TraceIds;
 
 /** An event that has no trace ids yet: what a trace needs to place it. */
 export interface EventDraft {
+  /** From 1, without gaps, per run. */
   readonly seq: number;
+  /** Milliseconds since the epoch, with microseconds as fractions where the clock has them. */
   readonly atMs: number;
   readonly scope: EventScope;
   readonly body: EventBody;
@@ -108,7 +102,7 @@ export const StampSchema = z.strictObject({
   atMs: z.number(),
   ...EventScopeSchema.shape,
   ...TraceIdsSchema.shape,
-}) satisfies z.ZodType<EventTime & EventScope & TraceIds>;
+}) satisfies z.ZodType<Pick<EventDraft, "seq" | "atMs"> & EventScope & TraceIds>;
 
 /** True for the name of an event. */
 export function isEventType(value: unknown): value is EventType {

@@ -11,6 +11,64 @@ export interface FailureClass {
   readonly counts: "error" | "retry" | "nothing";
 }
 
+/** Why a tool call did not succeed (R160). `docs/errors.md` shows all of them with what they mean and an example of each text. */
+export type ToolFailureCode =
+  /** The arguments are no JSON. */
+  | "invalid_json"
+  /** The arguments do not fit the schema. */
+  | "invalid_arguments"
+  /** The tool asked for a corrected call. */
+  | "tool_retry"
+  /** The model was asked for a corrected call as often as the tool allows. */
+  | "retry_limit"
+  | "unknown_tool"
+  /** A filter took the tool away in this step. */
+  | "tool_not_available"
+  /** The tool threw, its result is no JSON, or it was reported as failed from elsewhere. */
+  | "tool_error"
+  /** It did not end in its time. */
+  | "tool_timeout"
+  /** Its process died while it was under way, and it must not be made twice. */
+  | "interrupted"
+  | "subagent_failed"
+  /** A subagent was stopped before its answer; what it had is in the result. */
+  | "subagent_partial"
+  /** A subagent ended without a text and without a typed result. */
+  | "subagent_no_output"
+  | "subagent_cancelled"
+  /** A guard or a hook denied it. */
+  | "blocked"
+  /** The approver denied it. */
+  | "denied"
+  /** Whether it needs an approval could not be found out. */
+  | "approval_check_failed"
+  /** The caller had the calls of the step left out. */
+  | "skipped"
+  | "unknown_role"
+  /** The agent may not write roles of its own. */
+  | "forbidden_role"
+  /** A role that was written at spawn cannot be used. */
+  | "invalid_role"
+  /** What the subagent was to inherit could not be put together. */
+  | "invalid_context"
+  /** The agent has no subagent of that name. */
+  | "unknown_subagent"
+  | "subagent_running"
+  | "subagent_ended"
+  /** What others of the same reply came to leaves nothing to do for this one. */
+  | "group_decided"
+  | "depth_limit"
+  | "breadth_limit"
+  | "total_limit"
+  | "budget_exhausted"
+  | "setup_failed"
+  | "tool_calls_limit"
+  | "time_limit"
+  /** The agent had to end while the call ran. */
+  | "cancelled"
+  /** The agent stopped before the call. */
+  | "not_executed";
+
 const RETRY: FailureClass = { severity: "retryable", outcome: "retry", counts: "retry" };
 const FAILED: FailureClass = { severity: "recoverable", outcome: "failed", counts: "error" };
 const BLOCKED: FailureClass = { severity: "fatal", outcome: "refused", counts: "error" };
@@ -19,51 +77,31 @@ const LIMITED: FailureClass = { severity: "fatal", outcome: "refused", counts: "
 const UNFIT: FailureClass = { severity: "recoverable", outcome: "refused", counts: "nothing" };
 const ENDED: FailureClass = { severity: "abortive", outcome: "refused", counts: "nothing" };
 
-/** Every failure code of a tool call (R160). `docs/errors.md` shows the table with an example of each text. */
-export const TOOL_FAILURES = {
-  /** The arguments are no JSON. */
+export const TOOL_FAILURES: Readonly<Record<ToolFailureCode, FailureClass>> = {
   invalid_json: RETRY,
-  /** The arguments do not fit the schema. */
   invalid_arguments: RETRY,
-  /** The tool asked for a corrected call. */
   tool_retry: RETRY,
-  /** The model was asked for a corrected call as often as the tool allows. */
   retry_limit: { severity: "fatal", outcome: "failed", counts: "error" },
   unknown_tool: FAILED,
-  /** A filter took the tool away in this step. */
   tool_not_available: { severity: "recoverable", outcome: "refused", counts: "error" },
-  /** The tool threw, its result is no JSON, or it was reported as failed from elsewhere. */
   tool_error: FAILED,
-  /** It did not end in its time. */
   tool_timeout: FAILED,
-  /** Its process died while it was under way, and it must not be made twice. */
   interrupted: { severity: "recoverable", outcome: "failed", counts: "nothing" },
   subagent_failed: FAILED,
-  /** A subagent was stopped before its answer; what it had is in the result. */
   subagent_partial: { severity: "recoverable", outcome: "failed", counts: "nothing" },
-  /** A subagent ended without a text and without a typed result. */
   subagent_no_output: { severity: "recoverable", outcome: "failed", counts: "nothing" },
   subagent_cancelled: { severity: "recoverable", outcome: "cancelled", counts: "nothing" },
-  /** A guard or a hook denied it. */
   blocked: BLOCKED,
-  /** The approver denied it. */
   denied: BLOCKED,
-  /** Whether it needs an approval could not be found out. */
   approval_check_failed: BLOCKED,
-  /** The caller had the calls of the step left out. */
   skipped: { severity: "recoverable", outcome: "refused", counts: "nothing" },
   unknown_role: UNFIT,
-  /** The agent may not write roles of its own. */
   forbidden_role: UNFIT,
-  /** A role that was written at spawn cannot be used. */
   invalid_role: UNFIT,
-  /** What the subagent was to inherit could not be put together. */
   invalid_context: UNFIT,
-  /** The agent has no subagent of that name. */
   unknown_subagent: UNFIT,
   subagent_running: UNFIT,
   subagent_ended: UNFIT,
-  /** What others of the same reply came to leaves nothing to do for this one. */
   group_decided: UNFIT,
   depth_limit: LIMITED,
   breadth_limit: LIMITED,
@@ -72,14 +110,9 @@ export const TOOL_FAILURES = {
   setup_failed: LIMITED,
   tool_calls_limit: ENDED,
   time_limit: ENDED,
-  /** The agent had to end while the call ran. */
   cancelled: { severity: "abortive", outcome: "cancelled", counts: "nothing" },
-  /** The agent stopped before the call. */
   not_executed: { severity: "abortive", outcome: "not_executed", counts: "nothing" },
-} as const satisfies Readonly<Record<string, FailureClass>>;
-
-/** Why a tool call did not succeed. */
-export type ToolFailureCode = keyof typeof TOOL_FAILURES;
+};
 
 /** What a failure means. */
 export function failureClass(code: ToolFailureCode): FailureClass {

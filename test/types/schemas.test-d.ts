@@ -6,6 +6,7 @@ import { expectTypeOf, test } from "vitest";
 import { z } from "zod";
 
 import type { HistoryChange, HistoryChangeSchema } from "../../src/agent/history-change.ts";
+import type { JsonValue } from "../../src/kernel/json.ts";
 import type { FinishReason, FinishReasonSchema } from "../../src/model/model.ts";
 import type { PriceUsed, PriceUsedSchema } from "../../src/orchestrator/budget/prices-used.ts";
 import type {
@@ -78,6 +79,7 @@ import type {
   QuestionSchema,
 } from "../../src/protocol/question.ts";
 import type {
+  RequestParametersSchema,
   ShownPart,
   ShownPartSchema,
   StepContext,
@@ -138,8 +140,12 @@ import type {
 } from "../../src/protocol/usage.ts";
 
 type Primitive = string | number | boolean | null | undefined;
-/** `T` as nothing of it can be written: schemas do not say `readonly` of what is in an object. */
-type Frozen<T> = T extends Primitive ? T : { readonly [K in keyof T]: Frozen<T[K]> };
+/** `T` as nothing of it can be written: schemas do not say `readonly` of what is in an object. JSON nests without end: it stays as it is. */
+type Frozen<T> = [JsonValue] extends [T]
+  ? T
+  : T extends Primitive
+    ? T
+    : { readonly [K in keyof T]: Frozen<T[K]> };
 /** What a schema reads. */
 type Read<Schema> = Frozen<z.output<Schema>>;
 
@@ -189,6 +195,9 @@ test("the schema beside an interface reads what the interface says", () => {
   expectTypeOf<Read<typeof AnswerSchema>>().toEqualTypeOf<Frozen<Answer>>();
   expectTypeOf<Read<typeof AnswerTypeSchema>>().toEqualTypeOf<AnswerType>();
   expectTypeOf<Read<typeof ShownPartSchema>>().toEqualTypeOf<Frozen<ShownPart>>();
+  expectTypeOf<Read<typeof RequestParametersSchema>>().toEqualTypeOf<
+    Frozen<StepContext["parameters"]>
+  >();
   expectTypeOf<Read<typeof StepContextSchema>>().toEqualTypeOf<Frozen<StepContext>>();
   expectTypeOf<Read<typeof StepRecordSchema>>().toEqualTypeOf<Frozen<StepRecord>>();
   expectTypeOf<Read<typeof StepTimingSchema>>().toEqualTypeOf<Frozen<StepTiming>>();
