@@ -5,10 +5,10 @@ import type { ToolCall } from "../protocol/message.ts";
 import type { StopReason } from "../protocol/stop.ts";
 import { failureClass } from "../protocol/tool-failure.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
-import { descriptorOf } from "../tools/tool.ts";
 import { winningSignal } from "../policies/stop-signals.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { isAnswered, pendingCallsOf, type AgentState } from "./agent-state.ts";
+import { descriptorOf } from "./tool-calls/record.ts";
 import { transition } from "./transition.ts";
 
 /** When a step ends, and why its agent does, if it does. */

@@ -103,6 +103,14 @@ export interface Bounds {
 /** Runs foreign work that may ignore its signal. Always resolves, at the latest `graceMs` after the signal was aborted (X33). */
 export function runBounded<T>(
   work: () => T | PromiseLike<T>,
+  bounds: Bounds,
+): Promise<BoundedOutcome<T>> {
+  return withinBounds(invoke(work), bounds);
+}
+
+/** The same for work that has begun. */
+export function withinBounds<T>(
+  working: Promise<T>,
   { signal, clock, graceMs }: Bounds,
 ): Promise<BoundedOutcome<T>> {
   return new Promise((resolve) => {
@@ -113,7 +121,7 @@ export function runBounded<T>(
       : onAbort(signal, () => {
           release = startGrace();
         });
-    invoke(work).then(
+    working.then(
       (value) => {
         release();
         resolve({ type: "returned", value });

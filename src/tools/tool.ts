@@ -1,7 +1,6 @@
 // A tool is a typed function that a model may call. A delegation is the one kind that may start subagents.
 
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
-import type { EventBody } from "../protocol/event.ts";
 import type { ArgumentProblem } from "./arguments/argument-problems.ts";
 import type { DelegationContext, DelegationOutcome, ToolContext } from "./tool-context.ts";
 import type { ToolRuntime } from "./tool-runtime.ts";
@@ -61,13 +60,6 @@ export type Tool<Context = unknown> =
   | DelegationTool<Context>
   | ExternalTool
   | FinishTool;
-
-/** What events say of the tool of a call; undefined: there is no such tool. */
-export function descriptorOf(
-  tool: Tool | undefined,
-): Pick<EventBody<"tool.started">, "kind" | "description"> {
-  return { kind: tool?.kind ?? "function", description: tool?.description ?? "" };
-}
 
 /** Arguments that fit, with what they allow, and as JSON after coercion; or what is wrong with them. */
 export type Bound<Use> =

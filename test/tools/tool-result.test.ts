@@ -3,11 +3,18 @@
 
 import { describe, expect, test, vi } from "vitest";
 
+import { returnedOutcome } from "../../src/agent/tool-calls/run-tool.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { AttachmentSchema, bytesOf, type Attachment } from "../../src/protocol/attachment.ts";
 import { resultText } from "../../src/tools/result-text.ts";
-import { outcomeOf } from "../../src/tools/returned-result.ts";
 import { toolResult, type ToolResultOptions } from "../../src/tools/tool-result.ts";
+
+/** What becomes of a call whose tool gives this. */
+function outcomeOf(result: unknown): unknown {
+  const { type, text, structured, attachments = [] } = returnedOutcome(result);
+  expect(type).toBe("succeeded");
+  return { text, structured, attachments };
+}
 
 const CHART: Attachment = {
   type: "image",

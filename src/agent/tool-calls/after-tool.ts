@@ -13,7 +13,7 @@ export async function followUp<Outcome extends CallOutcome>(
   outcome: Outcome,
   chain: Chain<"afterTool">,
 ): Promise<Outcome> {
-  const { agent, place, planned, toolName, position } = call;
+  const { agent, place, toolName, position } = call;
   if (agent.signal.aborted) return outcome;
   const { type, text } = outcome;
   const { callId } = position;
@@ -21,7 +21,7 @@ export async function followUp<Outcome extends CallOutcome>(
     const { patch } = await applyChain(agent, {
       point: "afterTool",
       chain,
-      input: { toolName, callId, arguments: writtenArguments(planned), outcome: type, text },
+      input: { toolName, callId, arguments: writtenArguments(call), outcome: type, text },
       place,
       at: position,
     });

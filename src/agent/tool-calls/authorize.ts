@@ -1,26 +1,67 @@
-// May a call run? Most calls may at once: no guard is there for them, they need no approval, and they do not repeat themselves. All others
-// are decided upon in guards.ts, and asked about in questions.ts.
+// May a call run? Most calls may at once: no guard is there for them, no hook denied them, they need no approval, and they do not repeat
+// themselves (R74, X21). All others are decided upon in guards.ts, and asked about in questions.ts.
 
+import { isRecord } from "../../kernel/json.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
+import { guardsFor } from "../../tools/tool-guard.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import { refusedOutcome } from "./failed-outcome.ts";
-import { needsApproval, needsDecision } from "./needs-decision.ts";
+import type { Repetition } from "./guards.ts";
 import type { OpenCall } from "./open-call.ts";
 import { answered, askedAbout, type Permission } from "./questions.ts";
 
 /** Gives or asks for the permission; never rejects. At once where nothing has to be asked. */
 export function authorize(call: OpenCall, bound: OwnCall): Permission | Promise<Permission> {
-  const { agent, planned, delegated } = call;
-  const { deferral } = planned;
+  const { agent, planned } = call;
+  const { deferral, denial, settings } = planned;
   if (deferral?.type === "question") return answered(call, bound, deferral);
-  const isAsked = needsDecision(call, bound);
-  if (bound.tool.name === SPAWN_TOOL_NAME) {
+  const { name } = bound.tool;
+  const repeated = repetition(call, bound);
+  const isWatched =
+    denial !== undefined ||
+    repeated !== undefined ||
+    (agent.guards.length > 0 && guardsFor(agent.guards, name).length > 0);
+  if (name === SPAWN_TOOL_NAME) {
     // No approver is asked about a subagent that cannot be started as things stand (R137).
-    const spawn = agent.run.subagents.refuse(agent, bound.input, delegated, isAsked);
+    const spawn = agent.run.subagents.refuse(agent, bound.input, call.delegation(), isWatched);
     if (spawn !== undefined) return { type: "impossible", outcome: refusedOutcome(spawn) };
   }
   if (call.signal.aborted) return { type: "cancelled" };
-  return isAsked || needsApproval(call, bound)
-    ? askedAbout(call, bound)
+  const needsApproval =
+    bound.type === "function" && (bound.use.needsApproval ?? settings.needsApproval) !== false;
+  return isWatched || needsApproval
+    ? askedAbout(call, bound, repeated)
     : { type: "granted", bound };
+}
+
+/** Counts calls of function tools, one right after the other, and delegations of one task to one role, anywhere in the run. */
+function repetition(call: OpenCall, bound: OwnCall): Repetition | undefined {
+  const { toolName } = call;
+  if (bound.type === "delegation")
+    return toolName === SPAWN_TOOL_NAME ? repeatedDelegation(call, bound.input) : undefined;
+  const { identicalCalls, settings } = call.planned;
+  const { maxIdenticalCalls: most } = settings;
+  if (most === "unlimited" || identicalCalls < most) return undefined;
+  const reason =
+    identicalCalls === 0
+      ? `No call of ${toolName} may be made unasked.`
+      : `${toolName} was called with the same arguments ${identicalCalls + 1} times in a row.`;
+  return { guard: "identical-calls", reason };
+}
+
+/** Calls of one reply count once. */
+function repeatedDelegation({ agent, place }: OpenCall, input: unknown): Repetition | undefined {
+  const { maxIdenticalDelegations: most } = agent.role.delegation;
+  if (most === "unlimited" || !isRecord(input)) return undefined;
+  const { task, continue: childName } = input;
+  const isContinued = typeof childName === "string" && childName.trim() !== "";
+  const role = isContinued ? agent.subagent(childName)?.role.name : input["role"];
+  if (typeof role !== "string" || typeof task !== "string") return undefined;
+  const before = agent.run.subagents.delegationsBefore({ role, task }, place.stepId);
+  if (before < most) return undefined;
+  const reason =
+    before === 0
+      ? `No ${role} may be started unasked.`
+      : `${role} was started with the same task ${before} times in this run.`;
+  return { guard: "identical-delegations", reason };
 }

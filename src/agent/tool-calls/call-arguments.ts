@@ -3,7 +3,7 @@
 import { canonicalJson, deepFreeze, unsoundness, type JsonValue } from "../../kernel/json.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
 import { argumentsOf, MOST_LEVELS, rebindCall, type BoundCall } from "../../tools/bind-call.ts";
-import type { PlannedCall } from "../effects.ts";
+import type { OpenCall } from "./open-call.ts";
 
 type CheckedCall = Exclude<BoundCall, { readonly type: "rejected" }>;
 
@@ -33,7 +33,7 @@ export function askedArguments(bound: CheckedCall): JsonValue {
 }
 
 /** The arguments with which the call was made, as hooks and answers left them; the text itself, if it is no JSON. */
-export function writtenArguments({ bound, argumentsText }: PlannedCall): JsonValue {
+export function writtenArguments({ bound, planned: { argumentsText } }: OpenCall): JsonValue {
   if ("input" in bound) return bound.input;
   try {
     return argumentsOf(argumentsText);

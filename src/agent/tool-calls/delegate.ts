@@ -1,8 +1,9 @@
 // A delegation: it starts subagents and waits for them without a slot (S1). What it starts does not outlive it (T2).
 
-import { invoke, runBounded } from "../../kernel/cancel.ts";
+import { withinBounds, type BoundedOutcome } from "../../kernel/cancel.ts";
 import { shown } from "../../kernel/check.ts";
 import { isRecord } from "../../kernel/json.ts";
+import type { AgentId } from "../../protocol/ids.ts";
 import type { SpawnOutcome, SpawnRequest, SubagentOutcome } from "../../protocol/subagent.ts";
 import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
@@ -18,62 +19,95 @@ import { type CallOutcome, type PausedChild } from "./call-outcome.ts";
 import { serviceWithin } from "./delegation-service.ts";
 import { CANCELLED, failed, thrownOutcome } from "./failed-outcome.ts";
 import { type Delegator, taskAfterHooks } from "./hooked-task.ts";
-import { spawnRequest, startedIds, TOO_LATE, type OpenCall } from "./open-call.ts";
-import { perform } from "./record.ts";
+import { spawnRequest, TOO_LATE, type OpenCall } from "./open-call.ts";
+import { recordBegin, recordEnd } from "./record.ts";
+
+type Delegation = Extract<OwnCall, { readonly type: "delegation" }>;
 
 /** Runs a delegation from its beginning. */
-export async function delegate(
+export async function delegate(call: OpenCall, { tool, use }: Delegation): Promise<CallEnd> {
+  const begun = recordBegin(call);
+  const bounds = { ...call.agent.bounds, signal: call.signal };
+  const working = use(delegationContext(call));
+  let bounded = await withinBounds(working, bounds);
+  if (bounded.type === "abandoned" && call.hasSpawned) {
+    await call.children();
+    bounded = await withinBounds(working, bounds);
+  }
+  const subtasks = call.close();
+  const children = sorted(await call.children());
+  const ended = await concluded(call, outcomeOf(call, tool.name, { bounded, children }));
+  return await recordEnd(call, begun, { ...ended, subtasks, startedIds: children.startedIds });
+}
+
+/** Waits further for a subagent that was paused with the call. */
+export async function resumeDelegation(
   call: OpenCall,
-  { tool, use }: Extract<OwnCall, { readonly type: "delegation" }>,
-): Promise<CallOutcome | PausedChild> {
-  const ended = await concludeDelegation(call, () =>
-    outcomeOfWork(call, tool.name, () => use(delegationContext(call))),
-  );
-  return { ...ended, subtasks: call.close(), startedIds: startedIds(await call.children()) };
+  { childId, subtasks, startedIds }: Extract<PlannedCall["deferral"], { type: "subagent" }>,
+): Promise<CallEnd> {
+  const { agent, position } = call;
+  const begun = recordBegin(call);
+  const ended = await concluded(call, agent.run.subagents.resume(agent, childId, position));
+  return await recordEnd(call, begun, {
+    ...ended,
+    ...(subtasks === undefined ? {} : { subtasks }),
+    ...(startedIds === undefined ? {} : { startedIds }),
+  });
 }
 
 /** What becomes of a call whose delegation comes to this. */
-async function concludeDelegation(
+async function concluded(
   { toolName, signal }: OpenCall,
-  start: () => Promise<DelegationOutcome>,
+  outcome: Promise<DelegationOutcome>,
 ): Promise<CallOutcome | PausedChild> {
   try {
-    const outcome = await start();
-    return outcome.type === "paused" ? outcome : delegatedOutcome(outcome);
+    const ended = await outcome;
+    return ended.type === "paused" ? ended : delegatedOutcome(ended);
   } catch (cause) {
     return signal.aborted ? CANCELLED : thrownOutcome(toolName, cause);
   }
 }
 
-/** What a delegation comes to, once all its subagents have settled. Those that are paused and that it does not wait for are ended. */
-async function outcomeOfWork(
-  call: OpenCall,
-  toolName: string,
-  work: () => unknown,
-): Promise<DelegationOutcome> {
-  const { agent } = call;
-  const working = invoke(work);
-  const bounds = { ...agent.bounds, signal: call.signal };
-  let bounded = await runBounded(() => working, bounds);
-  if (bounded.type === "abandoned" && call.hasSpawned) {
-    await call.children();
-    bounded = await runBounded(() => working, bounds);
+/** The subagents that a call has started, by what became of them. */
+interface Children {
+  readonly pausedIds: readonly AgentId[];
+  /** In the background. */
+  readonly startedIds: readonly AgentId[];
+  readonly broken: PromiseRejectedResult | undefined;
+}
+
+function sorted(children: readonly PromiseSettledResult<SpawnOutcome>[]): Children {
+  const pausedIds: AgentId[] = [];
+  const startedIds: AgentId[] = [];
+  let broken: PromiseRejectedResult | undefined;
+  for (const child of children) {
+    if (child.status === "rejected") broken ??= child;
+    else if (child.value.type === "paused") pausedIds.push(child.value.childId);
+    else if (child.value.type === "started") startedIds.push(child.value.childId);
   }
-  call.close();
-  const children = await call.children();
-  const paused = children.flatMap((child) =>
-    child.status === "fulfilled" && child.value.type === "paused" ? [child.value.childId] : [],
-  );
-  const broken = children.find((child) => child.status === "rejected");
+  return { pausedIds, startedIds, broken };
+}
+
+interface Settled {
+  readonly bounded: BoundedOutcome<DelegationOutcome>;
+  readonly children: Children;
+}
+
+/** What a delegation comes to, once all its subagents have settled. Those that are paused and that it does not wait for are ended. */
+async function outcomeOf(
+  { agent }: OpenCall,
+  toolName: string,
+  { bounded, children: { pausedIds, broken } }: Settled,
+): Promise<DelegationOutcome> {
   const given = bounded.type === "returned" ? bounded.value : undefined;
   const outcome = isOutcome(given) ? given : undefined;
-  const isKept = broken === undefined && bounded.type === "returned";
-  const kept = isKept && outcome?.type === "paused" ? outcome.childId : undefined;
-  const forgotten = paused.filter((childId) => childId !== kept);
-  await Promise.all(forgotten.map((childId) => agent.run.subagents.dismiss(agent, childId)));
+  const awaited = broken === undefined && outcome?.type === "paused" ? outcome.childId : undefined;
+  const { subagents } = agent.run;
+  const forgotten = pausedIds.filter((childId) => childId !== awaited);
+  await Promise.all(forgotten.map((childId) => subagents.dismiss(agent, childId)));
   if (broken !== undefined) throw broken.reason;
   if (bounded.type === "threw") throw bounded.error;
-  if (outcome === undefined || (kept !== undefined && !paused.includes(kept)))
+  if (outcome === undefined || (awaited !== undefined && !pausedIds.includes(awaited)))
     throw new TypeError(
       `Expected the delegation ${toolName} to return what context.spawn or context.subagents gave, got ${shown(given)}. Return it as it is.`,
     );
@@ -93,7 +127,7 @@ function isOutcome(value: unknown): value is DelegationOutcome {
 }
 
 function delegationContext(call: OpenCall): DelegationContext {
-  const { agent, position, delegated } = call;
+  const { agent, signal, position } = call;
   let subagents: SubagentService | undefined;
   return Object.freeze({
     ...call.context,
@@ -101,8 +135,9 @@ function delegationContext(call: OpenCall): DelegationContext {
       const asked = spawnRequest("spawn", request);
       // A subagent that was running when its process died is adopted, to be ended.
       const isInFlight = agent.log?.hasChildOf(position.callId) === true;
-      if (call.signal.aborted && !isInFlight) return Promise.resolve(TOO_LATE);
-      return call.spawn((nth) => spawnWithHooks(call, asked, { ...delegated, nth }));
+      return call.isClosed || (signal.aborted && !isInFlight)
+        ? Promise.resolve(TOO_LATE)
+        : call.take(spawnWithHooks(call, asked, call.delegation()));
     },
     get subagents(): SubagentService {
       return (subagents ??= serviceWithin(call));
@@ -146,19 +181,4 @@ export async function spawnWithHooks(
   // Awaited in any case: all calls of a reply are looked at before the first of them creates a subagent.
   const task = await (isHooked ? taskAfterHooks(delegator, request, call) : request.task);
   return await agent.run.subagents.spawn(agent, { ...request, task }, call);
-}
-
-/** Waits further for a subagent that was paused with the call. */
-export function resumeDelegation(
-  call: OpenCall,
-  { childId, subtasks, startedIds }: Extract<PlannedCall["deferral"], { type: "subagent" }>,
-): Promise<CallEnd> {
-  const { agent } = call;
-  return perform(call, async () => ({
-    ...(await concludeDelegation(call, () =>
-      agent.run.subagents.resume(agent, childId, call.position),
-    )),
-    ...(subtasks === undefined ? {} : { subtasks }),
-    ...(startedIds === undefined ? {} : { startedIds }),
-  }));
 }

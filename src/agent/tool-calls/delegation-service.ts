@@ -9,8 +9,8 @@ import { TOO_LATE, type OpenCall } from "./open-call.ts";
 
 /** What a call may do with the agent's subagents, until it ends. */
 export function serviceWithin(call: OpenCall): SubagentService {
-  const { agent, delegated } = call;
-  const service = agent.run.subagents.serviceFor(agent, delegated);
+  const { agent } = call;
+  const service = agent.run.subagents.serviceFor(agent, call.delegation());
   return Object.freeze({
     ...service,
     wait: async (request?: WaitRequest) => (call.isClosed ? TOO_LATE : await service.wait(request)),
@@ -20,7 +20,9 @@ export function serviceWithin(call: OpenCall): SubagentService {
       call.isClosed ? TOO_LATE : await service.cancel(childName, reason),
     continue: (request: ContinueRequest) => {
       checkContinue(request);
-      return call.spawn((nth) => continueWithHooks(call, request, { ...delegated, nth }));
+      return call.isClosed
+        ? Promise.resolve(TOO_LATE)
+        : call.take(continueWithHooks(call, request, call.delegation()));
     },
   });
 }

@@ -9,7 +9,7 @@ import { failed, failedSaying, rejectedOutcome } from "./failed-outcome.ts";
 import { decide } from "./guards.ts";
 import type { OpenCall } from "./open-call.ts";
 import { deferred, isOverdue, questionAbout, recordAnswer, type Deferred } from "./questions.ts";
-import { perform } from "./record.ts";
+import { recordBegin, recordEnd } from "./record.ts";
 import { askedArguments } from "./call-arguments.ts";
 import { rejectUnbegun, reject } from "./reject.ts";
 
@@ -32,7 +32,7 @@ export async function callExternally(call: OpenCall, bound: ExternalCall): Promi
     case "refused":
       return await reject(call, end.outcome);
     case "answered":
-      return await perform(call, () => Promise.resolve(end.outcome));
+      return await recordEnd(call, recordBegin(call), end.outcome);
   }
 }
 
@@ -57,7 +57,7 @@ async function answerOf(call: OpenCall, bound: ExternalCall): Promise<ExternalEn
     reason,
     input: askedArguments(bound),
   });
-  call.emit({ type: "question.asked", question });
+  call.agent.emit({ type: "question.asked", question }, call.position);
   if (call.agent.run.settings.approvals.unanswered === "deny")
     return endOf(call, question, undefined);
   call.agent.time.beginQuestion();

@@ -18,9 +18,9 @@ import {
   type GuardedCall,
   type NamedGuard,
 } from "../../tools/tool-guard.ts";
+import type { BoundCall } from "../../tools/bind-call.ts";
 import type { PlannedCall } from "../effects.ts";
 import { OpenCall } from "./open-call.ts";
-import { needsApproval, repetition, type GuardableCall } from "./needs-decision.ts";
 import { usedArguments } from "./call-arguments.ts";
 
 /** What is to be done with a call. */
@@ -31,23 +31,30 @@ export type Decision =
 
 const ALLOW: Decision = Object.freeze({ type: "allow" });
 
+/** A call about which guards are asked. */
+export type GuardableCall = Exclude<BoundCall, { readonly type: "rejected" | "finish" }>;
+
+/** A call that repeats itself too often: who asks about it, and why. */
+export interface Repetition {
+  readonly guard: "identical-calls" | "identical-delegations";
+  readonly reason: string;
+}
+
 /** The decision on a call that is made for the first time. */
-export async function decide(call: OpenCall, bound: GuardableCall): Promise<Decision> {
-  const { agent, planned } = call;
-  const repeated = repetition(call, bound);
-  const guarded = await askGuards(call, bound, {
-    guards: guardsFor(agent.guards, bound.tool.name),
-    others: [
-      ...denialOf(planned.denial),
-      ...(repeated === undefined
-        ? []
-        : [{ guard: repeated.guard, answer: { type: "ask", reason: repeated.reason } } as const]),
-    ],
-  });
-  if (guarded.type === "deny" || !needsApproval(call, bound)) return guarded;
+export async function decide(
+  call: OpenCall,
+  bound: GuardableCall,
+  repeated?: Repetition,
+): Promise<Decision> {
+  const others = [...denialOf(call.planned.denial)];
+  if (repeated !== undefined)
+    others.push({ guard: repeated.guard, answer: { type: "ask", reason: repeated.reason } });
+  const guards = guardsFor(call.agent.guards, bound.tool.name);
+  const guarded = await askGuards(call, bound, { guards, others });
+  if (guarded.type === "deny") return guarded;
   const approval = await checkApproval(call, bound);
-  if (approval.type !== "ask") return approval.type === "deny" ? approval : guarded;
-  if (guarded.type !== "ask") return approval;
+  if (approval.type === "allow") return guarded;
+  if (approval.type === "deny" || guarded.type === "allow") return approval;
   return { type: "ask", reason: joinSentences([guarded.reason, approval.reason]) };
 }
 
@@ -104,12 +111,15 @@ async function askGuards(
   agent.time.endWork();
   const answers = [...asked, ...others];
   const decision = decisionOf(bound, answers);
-  call.emit({
-    type: "tool.guarded",
-    toolName: guarded.toolName,
-    decision: decision.type,
-    answers: answers.map(said),
-  });
+  agent.emit(
+    {
+      type: "tool.guarded",
+      toolName: guarded.toolName,
+      decision: decision.type,
+      answers: answers.map(said),
+    },
+    call.position,
+  );
   return decision;
 }
 
@@ -210,10 +220,11 @@ function decisionOf({ tool }: GuardableCall, answers: readonly NamedAnswer[]): D
 async function checkApproval(call: OpenCall, bound: GuardableCall): Promise<Decision> {
   if (bound.type !== "function") return ALLOW;
   const { tool, use } = bound;
+  const wanted = use.needsApproval ?? call.planned.settings.needsApproval;
+  if (wanted === false) return ALLOW;
   const asking = new OpenCall(call.agent, call.place, call.planned);
   asking.close(); // What it asks for on the side is dropped.
   try {
-    const wanted = use.needsApproval ?? call.planned.settings.needsApproval;
     const given: unknown = typeof wanted === "function" ? wanted(asking.context) : wanted;
     const answer: unknown = isPromiseLike(given) ? await inTime(call, given) : given;
     if (answer === false) return ALLOW;

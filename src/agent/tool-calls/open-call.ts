@@ -3,8 +3,6 @@
 
 import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
 import { deepFreeze } from "../../kernel/json.ts";
-import type { EventBody, EventDraft } from "../../protocol/event.ts";
-import type { AgentId } from "../../protocol/ids.ts";
 import {
   SpawnRequestSchema,
   type SpawnOutcome,
@@ -38,42 +36,32 @@ export class OpenCall {
   readonly agent: AgentRuntime;
   readonly place: CallPosition;
   readonly planned: PlannedCall;
+  readonly toolName: string;
+  readonly signal: AbortSignal;
   /** Of its events. */
   readonly position: Required<Pick<EventPosition, "stepId" | "callId">>;
+  /** What it is bound to: as the answer to a question about it changed that. */
+  bound: PlannedCall["bound"];
+  /** It has ended: what is asked for on its behalf goes nowhere. */
+  isClosed = false;
   #subtasks: readonly SpawnRequest[] = [];
   #spawned: readonly Promise<SpawnOutcome>[] = [];
   #reports = 0;
-  #isClosed = false;
 
   constructor(agent: AgentRuntime, place: CallPosition, planned: PlannedCall) {
     this.agent = agent;
     this.place = place;
     this.planned = planned;
+    this.toolName = planned.call.toolName;
+    this.signal = place.signal;
     this.position = { stepId: place.stepId, callId: planned.call.callId };
+    this.bound = planned.bound;
   }
 
-  get signal(): AbortSignal {
-    return this.place.signal;
-  }
-
-  get toolName(): string {
-    return this.planned.call.toolName;
-  }
-
-  /** The call as the tree sees it. */
-  get delegated(): DelegatedCall {
+  /** The next delegation of the call, as the tree sees it. */
+  delegation(): DelegatedCall {
     const { history, group } = this.planned;
-    return { ...this.position, history, group };
-  }
-
-  /** The same call with what it is bound to by now. */
-  boundTo(bound: PlannedCall["bound"]): OpenCall {
-    if (bound === this.planned.bound) return this;
-    return new OpenCall(this.agent, this.place, { ...this.planned, bound });
-  }
-
-  emit(body: EventBody, contents?: EventDraft["contents"]): void {
-    this.agent.emit(body, this.position, contents);
+    return { ...this.position, history, group, nth: this.#spawned.length };
   }
 
   /** Throws `invalid_option` for what is no request. */
@@ -83,7 +71,7 @@ export class OpenCall {
       const advice = "A subtask is worked off before the next model call.";
       throw mismatch("subtask.background", "left out", true, advice);
     }
-    if (!this.#isClosed) this.#subtasks = [...this.#subtasks, asked];
+    if (!this.isClosed) this.#subtasks = [...this.#subtasks, asked];
   }
 
   /** Throws `invalid_option` or `invalid_definition` for what says nothing. */
@@ -93,21 +81,22 @@ export class OpenCall {
     if (done !== undefined) checkAmount("progress.done", done);
     if (total !== undefined) checkAmount("progress.total", total);
     if (message !== undefined) checkText("progress.message", message);
-    if (this.#isClosed || this.#reports >= MOST_REPORTS) return;
+    if (this.isClosed || this.#reports >= MOST_REPORTS) return;
     this.#reports += 1;
-    this.emit({
-      type: "tool.progressed",
-      toolName: this.toolName,
-      ...(done === undefined ? {} : { done }),
-      ...(total === undefined ? {} : { total }),
-      ...(message === undefined ? {} : { message }),
-    });
+    this.agent.emit(
+      {
+        type: "tool.progressed",
+        toolName: this.toolName,
+        ...(done === undefined ? {} : { done }),
+        ...(total === undefined ? {} : { total }),
+        ...(message === undefined ? {} : { message }),
+      },
+      this.position,
+    );
   }
 
-  /** Starts a subagent for the call, unless the call has ended. `nth`: how many it has started before. */
-  spawn(start: (nth: number) => Promise<SpawnOutcome>): Promise<SpawnOutcome> {
-    if (this.#isClosed) return Promise.resolve(TOO_LATE);
-    const spawned = start(this.#spawned.length);
+  /** Takes in a subagent that is started for the call. */
+  take(spawned: Promise<SpawnOutcome>): Promise<SpawnOutcome> {
     spawned.catch(() => undefined); // A delegation may start it and look away.
     this.#spawned = [...this.#spawned, spawned];
     return spawned;
@@ -122,13 +111,9 @@ export class OpenCall {
     return Promise.allSettled(this.#spawned);
   }
 
-  get isClosed(): boolean {
-    return this.#isClosed;
-  }
-
   /** Gives the subtasks that were queued. */
   close(): readonly SpawnRequest[] {
-    this.#isClosed = true;
+    this.isClosed = true;
     return this.#subtasks;
   }
 
@@ -156,15 +141,6 @@ export class OpenCall {
       reportProgress: (progress: ToolProgress) => this.reportProgress(progress),
     });
   }
-}
-
-/** The subagents in the background among these. */
-export function startedIds(
-  children: readonly PromiseSettledResult<SpawnOutcome>[],
-): readonly AgentId[] {
-  return children.flatMap((child) =>
-    child.status === "fulfilled" && child.value.type === "started" ? [child.value.childId] : [],
-  );
 }
 
 /** Throws `invalid_option` for what is no request. */

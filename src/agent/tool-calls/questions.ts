@@ -26,7 +26,7 @@ import type { Approver } from "../approver.ts";
 import type { CallEnd, PlannedCall } from "../effects.ts";
 import { errorRecord } from "../error-record.ts";
 import { applyChain } from "./apply-chain.ts";
-import { decide, decideAgain, plainReason } from "./guards.ts";
+import { decide, decideAgain, plainReason, type Repetition } from "./guards.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { FailedOutcome } from "./call-outcome.ts";
 import type { OpenCall } from "./open-call.ts";
@@ -65,8 +65,12 @@ export function answered(
 }
 
 /** Lets guards decide, and asks the approver if one of them, or the tool, wants it. */
-export async function askedAbout(call: OpenCall, bound: OwnCall): Promise<Permission> {
-  const decision = await decide(call, bound);
+export async function askedAbout(
+  call: OpenCall,
+  bound: OwnCall,
+  repeated: Repetition | undefined,
+): Promise<Permission> {
+  const decision = await decide(call, bound, repeated);
   if (call.signal.aborted) return { type: "cancelled" };
   if (decision.type === "allow") return { type: "granted", bound };
   if (decision.type === "deny") return { type: "refused", rejected: decision.rejected };
@@ -76,7 +80,7 @@ export async function askedAbout(call: OpenCall, bound: OwnCall): Promise<Permis
     reason,
     input: askedArguments(bound),
   });
-  call.emit({ type: "question.asked", question });
+  call.agent.emit({ type: "question.asked", question }, call.position);
   return await ask(call, bound, question);
 }
 
@@ -311,7 +315,10 @@ export function recordAnswer(
 ): void {
   const { questionId, toolName, askedAtMs } = question;
   const waitedMs = call.agent.run.clock.nowMs() - askedAtMs;
-  call.emit({ type: "question.answered", questionId, toolName, ...said, waitedMs });
+  call.agent.emit(
+    { type: "question.answered", questionId, toolName, ...said, waitedMs },
+    call.position,
+  );
 }
 
 /** The call waits for the answer. */

@@ -1,11 +1,12 @@
 // How a call is recorded: that it began and how it ended. Hooks after it see its result, and the model reads the text that is left. Nothing of
 // it rejects.
 
+import type { JsonValue } from "../../kernel/json.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
 import { spanOf, timed, type TimeSpan } from "../../protocol/step-timing.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
-import { descriptorOf } from "../../tools/tool.ts";
+import type { Tool } from "../../tools/tool.ts";
 import type { CallEnd, PlannedCall } from "../effects.ts";
 import { followUp } from "./after-tool.ts";
 import type { CallOutcome, PausedChild } from "./call-outcome.ts";
@@ -14,46 +15,59 @@ import type { OpenCall } from "./open-call.ts";
 import { shortened, type Formatted } from "./shown-outcome.ts";
 import { usedArguments, writtenArguments } from "./call-arguments.ts";
 
-/** Runs `work` between the events of its beginning and its end. `askedAtMs`: since when it waited for a slot; default: it did not. */
-export async function perform(
-  call: OpenCall,
-  work: () => Promise<CallOutcome | PausedChild>,
-  askedAtMs?: number,
-): Promise<CallEnd> {
-  const { agent, planned, toolName } = call;
+/** A call that has begun. */
+export interface BegunCall {
+  readonly startedAtMs: number;
+  readonly queuedMs: number;
+  /** The arguments as the tool is given them; undefined: it is given none. */
+  readonly given: JsonValue | undefined;
+}
+
+/** Records that a call begins. `askedAtMs`: since when it waited for a slot; default: it did not. */
+export function recordBegin(call: OpenCall, askedAtMs?: number): BegunCall {
+  const { agent, planned, toolName, position, bound } = call;
   const startedAtMs = agent.run.clock.nowMs();
-  const queuedMs = startedAtMs - (askedAtMs ?? startedAtMs);
   const isResumed = planned.deferral?.type === "subagent";
   const type = isResumed ? "tool.resumed" : "tool.started";
-  call.emit({ type, toolName, ...descriptorOf(planned.bound.tool) });
-  agent.recordContent(call.position, () => argumentsContent(planned));
-  const { bound } = planned;
-  // Read before the tool runs: it may change what it was given.
-  const given = bound.type === "rejected" ? {} : { arguments: usedArguments(bound) };
-  const worked = await work();
+  agent.emit({ type, toolName, ...descriptorOf(bound.tool) }, position);
+  agent.recordContent(position, () => argumentsContent(call));
+  return {
+    startedAtMs,
+    queuedMs: startedAtMs - (askedAtMs ?? startedAtMs),
+    // Read before the tool runs: it may change what it was given.
+    given: bound.type === "rejected" ? undefined : usedArguments(bound),
+  };
+}
+
+/** Records what a call that had begun came to, once the hooks after it have seen that. */
+export async function recordEnd(
+  call: OpenCall,
+  { startedAtMs, queuedMs, given }: BegunCall,
+  worked: CallOutcome | PausedChild,
+): Promise<CallEnd> {
   if (worked.type === "paused") return paused(call, worked, startedAtMs);
+  const { agent, planned, toolName, position } = call;
   const workedAtMs = agent.run.clock.nowMs();
-  const spans = worked.spans ?? spanOf("tool", startedAtMs, workedAtMs);
   const conclusion = concluded(call, worked, workedAtMs);
-  const {
-    outcome,
-    spans: after,
-    endedAtMs,
-  } = conclusion instanceof Promise ? await conclusion : conclusion;
-  agent.recordContent(call.position, () => ({ type: "result", text: outcome.text }));
-  call.emit(ended(toolName, outcome, { durationMs: endedAtMs - startedAtMs, queuedMs }));
-  const times = { startedAtMs, endedAtMs };
-  const end = timed(executed(planned, times, { ...given, ...outcome }), [...spans, ...after]);
+  const { outcome, spans, endedAtMs } =
+    conclusion instanceof Promise ? await conclusion : conclusion;
+  agent.recordContent(position, () => ({ type: "result", text: outcome.text }));
+  const times = { durationMs: endedAtMs - startedAtMs, queuedMs };
+  agent.emit(ended(toolName, outcome, times), position);
+  const taken = given === undefined ? outcome : { arguments: given, ...outcome };
+  const before = worked.spans ?? spanOf("tool", startedAtMs, workedAtMs);
+  const execution = executed(planned, { startedAtMs, endedAtMs }, taken);
+  const end = timed(execution, [...before, ...spans]);
   planned.onEnd(end);
   return end;
 }
 
 /** A delegation that waits for a paused subagent. */
 function paused(call: OpenCall, worked: PausedChild, startedAtMs: number): CallEnd {
-  const { agent, planned, toolName, position } = call;
-  call.emit({ type: "tool.paused", toolName });
+  const { agent, toolName, position } = call;
+  agent.emit({ type: "tool.paused", toolName }, position);
   const { childId, subtasks = [], startedIds = [] } = worked;
-  const argumentsText = JSON.stringify(writtenArguments(planned));
+  const argumentsText = JSON.stringify(writtenArguments(call));
   const left = {
     ...(subtasks.length === 0 ? {} : { subtasks }),
     ...(startedIds.length === 0 ? {} : { startedIds }),
@@ -64,13 +78,18 @@ function paused(call: OpenCall, worked: PausedChild, startedAtMs: number): CallE
   return timed({ type: "deferred", deferral }, spans);
 }
 
-export interface Concluded<Outcome extends CallOutcome> {
+/** What a call came to as the model will read it. */
+interface Concluded<Outcome extends CallOutcome> {
   readonly outcome: Formatted<Outcome>;
+  /** What the time since its work went into. */
   readonly spans: readonly TimeSpan[];
   readonly endedAtMs: number;
 }
 
-/** What a call came to as the model will read it, once the hooks after it have seen it; at once if there are none. */
+/**
+ * What a call came to as the model will read it, once the hooks after it have seen it; at once if there are none: what forbids
+ * one call of a reply is recorded before the next ones begin.
+ */
 export function concluded<Outcome extends CallOutcome>(
   call: OpenCall,
   worked: Outcome,
@@ -114,8 +133,15 @@ function shown<Outcome extends CallOutcome>(
   return { outcome, spans: spanOf("formatting", workedAtMs, endedAtMs), endedAtMs };
 }
 
-export function argumentsContent(planned: PlannedCall): SpanContent {
-  return { type: "arguments", value: writtenArguments(planned) };
+export function argumentsContent(call: OpenCall): SpanContent {
+  return { type: "arguments", value: writtenArguments(call) };
+}
+
+/** What events say of the tool of a call; undefined: there is no such tool. */
+export function descriptorOf(
+  tool: Tool | undefined,
+): Pick<EventBody<"tool.started">, "kind" | "description"> {
+  return { kind: tool?.kind ?? "function", description: tool?.description ?? "" };
 }
 
 /** The event that says how a call ended. */

@@ -3,14 +3,13 @@
 import type { EventBody } from "../../protocol/event.ts";
 import { timed } from "../../protocol/step-timing.ts";
 import type { RejectedCall } from "../../tools/rejected-call.ts";
-import { descriptorOf } from "../../tools/tool.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
-import type { CallEnd, PlannedCall } from "../effects.ts";
+import type { CallEnd } from "../effects.ts";
 import { writtenArguments } from "./call-arguments.ts";
 import type { FailedOutcome } from "./call-outcome.ts";
 import { NOT_BEGUN, rejectedOutcome } from "./failed-outcome.ts";
 import type { OpenCall } from "./open-call.ts";
-import { argumentsContent, concluded, executed } from "./record.ts";
+import { argumentsContent, concluded, descriptorOf, executed } from "./record.ts";
 import type { Formatted } from "./shown-outcome.ts";
 
 /** Records that a call does not run, once the hooks after it have seen why. */
@@ -32,8 +31,8 @@ function recordRejected(
   outcome: Formatted<FailedOutcome>,
 ): CallEnd {
   const { agent, planned } = call;
-  call.emit(rejected(planned, outcome), () => [
-    argumentsContent(planned),
+  agent.emit(rejected(call, outcome), call.position, () => [
+    argumentsContent(call),
     { type: "result", text: outcome.text },
   ]);
   const end = executed(planned, { startedAtMs, endedAtMs: agent.run.clock.nowMs() }, outcome);
@@ -43,27 +42,27 @@ function recordRejected(
 
 /** The outcome of a call that does not run. One that would have started a subagent, and that a guard or a rule forbids, is a refused spawn (X14). */
 export function forbiddenOutcome(call: OpenCall, rejected: RejectedCall): FailedOutcome {
-  const { agent, planned } = call;
+  const { agent } = call;
   const outcome = rejectedOutcome(rejected);
   const { code, text: message } = rejected;
   const isForbidden = code === "blocked" || code === "tool_not_available";
   if (call.toolName !== SPAWN_TOOL_NAME || !isForbidden) return outcome;
   const refusal = { code, message };
-  const input = writtenArguments(planned);
-  const spawn = agent.run.subagents.forbid(agent, input, refusal, call.delegated);
+  const input = writtenArguments(call);
+  const spawn = agent.run.subagents.forbid(agent, input, refusal, call.delegation());
   return spawn === undefined ? outcome : { ...outcome, spawn };
 }
 
 /** The event that says that a call does not run. */
 function rejected(
-  { call, bound }: PlannedCall,
+  { toolName, bound }: OpenCall,
   outcome: Formatted<FailedOutcome>,
 ): EventBody<"tool.rejected"> {
   const { type, text, fullText, shownCharacters, errorCode, severity } = outcome;
   const { blockedBy, reason, spawn } = outcome;
   return {
     type: "tool.rejected",
-    toolName: call.toolName,
+    toolName,
     ...descriptorOf(bound.tool),
     outcome: type,
     errorCode,

@@ -1,11 +1,14 @@
 // The body of a function tool, in its slot, with the hooks around it.
 
-import { runBounded, type BoundedOutcome } from "../../kernel/cancel.ts";
+import { withinBounds, type BoundedOutcome } from "../../kernel/cancel.ts";
+import type { WrappedToolCall } from "../../hooks/hook.ts";
+import type { HookSet } from "../../hooks/hook-set.ts";
 import { wrapped } from "../../hooks/run-chain.ts";
 import { spanOf, type TimeSpan } from "../../protocol/step-timing.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
 import type { ToolRetryNote, ToolRuntime } from "../../tools/tool-runtime.ts";
-import { outcomeOf as textOutcomeOf } from "../../tools/returned-result.ts";
+import { resultText } from "../../tools/result-text.ts";
+import { asToolResult } from "../../tools/tool-result.ts";
 import { runInTime } from "../../tools/wrappers/with-timeout.ts";
 import { toolEffectName } from "../effect-names.ts";
 import type { CallEnd } from "../effects.ts";
@@ -15,56 +18,75 @@ import type { CallOutcome } from "./call-outcome.ts";
 import { CANCELLED, thrownOutcome, toolErrorRecord } from "./failed-outcome.ts";
 import { isRepeatable } from "./kept-permit.ts";
 import type { OpenCall } from "./open-call.ts";
-import { perform } from "./record.ts";
+import { recordBegin, recordEnd } from "./record.ts";
 import { rejectUnbegun } from "./reject.ts";
 
 type FunctionCall = Extract<OwnCall, { readonly type: "function" }>;
 
+/** Waits for a slot; gives it back once the end of the call is recorded. */
 export async function runTool(call: OpenCall, bound: FunctionCall): Promise<CallEnd> {
   const { agent } = call;
   const askedAtMs = agent.run.clock.nowMs();
   agent.time.beginWork();
   try {
-    const end = await agent.run.limiter.tool(call.signal, () =>
-      perform(call, () => run(call, bound), askedAtMs),
-    );
+    const end = await agent.run.limiter.tool(call.signal, () => runInSlot(call, bound, askedAtMs));
     return end ?? rejectUnbegun(call, askedAtMs);
   } finally {
     agent.time.endWork();
   }
 }
 
-async function run(call: OpenCall, bound: FunctionCall): Promise<CallOutcome> {
-  const { agent, place, planned, toolName } = call;
+async function runInSlot(call: OpenCall, bound: FunctionCall, askedAtMs: number): Promise<CallEnd> {
+  const { agent, place, planned } = call;
+  const begun = recordBegin(call, askedAtMs);
   if (agent.log !== undefined && !isRepeatable(bound.tool))
     await agent.log.begin(toolEffectName(place, planned));
-  const wraps = agent.hooks.toolWraps(toolName);
-  const timed = wraps.length === 0 ? undefined : new WrappedTime(agent.run.clock);
-  const body = (): Promise<unknown> => runBody(call, bound);
-  const work =
-    timed === undefined
-      ? body
-      : (): Promise<unknown> => {
-          const callFor = (hookName: string) => ({
-            toolName,
-            callId: call.position.callId,
-            arguments: bound.input,
-            context: hookContext(agent, place.stepNumber, hookName),
-          });
-          return wrapped(wraps, callFor, () => timed.during(body), agent.bounds);
-        };
-  const startedAtMs = agent.run.clock.nowMs();
-  const bounds = { ...agent.bounds, signal: call.signal };
-  const bounded = await runBounded(() => agent.within(call.position, work), bounds);
+  const wraps = agent.hooks.hasToolWraps ? agent.hooks.toolWraps(call.toolName) : [];
+  const worked =
+    wraps.length === 0
+      ? await run(call, () => runBody(call, bound))
+      : await runWrapped(call, bound, wraps);
+  return await recordEnd(call, begun, worked);
+}
+
+/** Runs the body with the hooks around it, whose time is told from its own. */
+async function runWrapped(
+  call: OpenCall,
+  bound: FunctionCall,
+  wraps: ReturnType<HookSet["toolWraps"]>,
+): Promise<CallOutcome> {
+  const { agent, place, toolName, position } = call;
+  const timed = new WrappedTime(agent.run.clock);
+  const callFor = (hookName: string): WrappedToolCall => ({
+    toolName,
+    callId: position.callId,
+    arguments: bound.input,
+    context: hookContext(agent, place.stepNumber, hookName),
+  });
+  const body = (): Promise<unknown> => timed.during(() => runBody(call, bound));
+  return await run(call, () => wrapped(wraps, callFor, body, agent.bounds), timed);
+}
+
+/** What came of the work of a call, within its bounds. `timed`: what its time went into, if that was not the tool alone. */
+async function run(
+  call: OpenCall,
+  work: () => Promise<unknown>,
+  timed?: WrappedTime,
+): Promise<CallOutcome> {
+  const { agent, signal, position } = call;
+  const { clock } = agent.run;
+  const startedAtMs = clock.nowMs();
+  const working = agent.within(position, work);
+  const bounded = await withinBounds(working, { ...agent.bounds, signal });
   const subtasks = call.close();
-  const workedAtMs = agent.run.clock.nowMs();
+  const workedAtMs = clock.nowMs();
   const spans: readonly TimeSpan[] =
     timed === undefined ? spanOf("tool", startedAtMs, workedAtMs) : [...timed.hooks, ...timed.tool];
   // What an agent that only stops was given in time is a result; what the abort made the tool throw is none.
   const hasResult = bounded.type === "returned" && !agent.signal.aborted;
-  if (call.signal.aborted && !hasResult) return { ...CANCELLED, spans };
-  const outcome = outcomeOf(toolName, bounded);
-  const formatting = spanOf("formatting", workedAtMs, agent.run.clock.nowMs());
+  if (signal.aborted && !hasResult) return { ...CANCELLED, spans };
+  const outcome = outcomeOf(call.toolName, bounded);
+  const formatting = spanOf("formatting", workedAtMs, clock.nowMs());
   return { ...outcome, subtasks, spans: [...spans, ...formatting] };
 }
 
@@ -87,14 +109,9 @@ function toolRuntime(call: OpenCall): ToolRuntime {
     startSignal: call.signal,
     run,
     noteRetry: ({ attempt, error, delayMs }: ToolRetryNote) => {
-      if (!call.isClosed)
-        call.emit({
-          type: "tool.retried",
-          toolName,
-          attempt,
-          error: toolErrorRecord(error),
-          delayMs,
-        });
+      if (call.isClosed) return;
+      const retried = { attempt, error: toolErrorRecord(error), delayMs };
+      agent.emit({ type: "tool.retried", toolName, ...retried }, call.position);
     },
   });
 }
@@ -111,8 +128,11 @@ function outcomeOf(toolName: string, bounded: BoundedOutcome<unknown>): CallOutc
 }
 
 /** The outcome of a call whose tool gave this. Throws what the result throws when it is looked at, and a `TypeError` for what is no JSON. */
-function returnedOutcome(result: unknown): CallOutcome {
-  const { text, structured, attachments } = textOutcomeOf(result);
+export function returnedOutcome(result: unknown): CallOutcome {
+  if (typeof result === "string") return { type: "succeeded", text: result };
+  const known = asToolResult(result);
+  if (known === undefined) return { type: "succeeded", text: resultText(result) };
+  const { text, structured, attachments } = known;
   return {
     type: "succeeded",
     text,
