@@ -16,8 +16,8 @@ import {
   type OrchestratorOptions,
   type RunId,
   type StartOptions,
-  type Store,
 } from "espalier";
+import type { Store } from "espalier/extend";
 import { openTelemetry } from "espalier/otel";
 import { setUpNodeTracing } from "espalier/otel/node";
 import { sqliteStore } from "espalier/store/sqlite";

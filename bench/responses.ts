@@ -7,7 +7,8 @@ import type {
   ResponseStreamEvent,
 } from "openai/resources/responses/responses";
 
-import type { Message, ModelRequest } from "espalier";
+import type { Message } from "espalier";
+import type { ModelRequest } from "espalier/extend";
 
 import {
   BARE_LOOP,
@@ -104,12 +105,13 @@ async function bareCall(serverUrl: string): Promise<Call> {
 }
 
 async function ownCall(serverUrl: string): Promise<Call> {
-  const { CallIdSchema, openai, replyMessage } = await import("espalier");
+  const { openai } = await import("espalier");
+  const { replyMessage, toCallId } = await import("espalier/extend");
   const model = openai(MODEL, { apiKey: "none", baseUrl: `${serverUrl}/v1`, api: "responses" });
   const writtenBy = model.replayKey ?? "";
   const tools = names.map((name) => ({ name, description, inputSchema: schema }));
   const stepMessages = (step: number): readonly Message[] => {
-    const callId = CallIdSchema.parse(`call_${step}`);
+    const callId = toCallId(`call_${step}`);
     const toolName = "read_0";
     const reply = replyMessage([
       { type: "reasoning", text: SUMMARY, data: { openai: { encrypted_content: seal(step) } } },

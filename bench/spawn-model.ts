@@ -3,7 +3,7 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 
-import { CallIdSchema, type Model, type ModelReply } from "espalier";
+import { toCallId, type Model, type ModelReply } from "espalier/extend";
 
 const usage = { inputTokens: 100, cachedInputTokens: 0, outputTokens: 20, reasoningTokens: 0 };
 const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
@@ -31,7 +31,7 @@ export function leadModel(role: string, total: number, perReply: number): Model 
       role: "assistant",
       text: "",
       toolCalls: Array.from({ length: count }, (_value, index) => ({
-        callId: CallIdSchema.parse(`call_${from + index}`),
+        callId: toCallId(`call_${from + index}`),
         toolName: "SpawnSubagent",
         argumentsText: JSON.stringify({ role, task: newTask() }),
       })),

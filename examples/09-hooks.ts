@@ -4,15 +4,8 @@ import assert from "node:assert/strict";
 
 import { z } from "zod";
 
-import {
-  defineAgent,
-  defineTool,
-  observe,
-  Orchestrator,
-  processStep,
-  transform,
-  wrapToolCall,
-} from "espalier";
+import { defineAgent, defineTool, Orchestrator } from "espalier";
+import { observe, processStep, transform, wrapToolCall } from "espalier/hooks";
 import { asks, says, ScriptedModel } from "espalier/testing";
 
 const log: string[] = [];

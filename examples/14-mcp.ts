@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 
-import { defineAgent, observe, Orchestrator } from "espalier";
+import { defineAgent, Orchestrator } from "espalier";
+import { observe } from "espalier/hooks";
 import { connectMcp } from "espalier/mcp";
 import { asks, says, ScriptedModel } from "espalier/testing";
 

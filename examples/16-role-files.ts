@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 
 import { z } from "zod";
 
-import { defineTool, EspalierError, observe, Orchestrator } from "espalier";
+import { defineTool, EspalierError, Orchestrator } from "espalier";
+import { observe } from "espalier/hooks";
 import { parseRole, readRoles } from "espalier/roles";
 import { asks, says, ScriptedModel } from "espalier/testing";
 

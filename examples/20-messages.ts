@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 
 import { z } from "zod";
 
-import { defineAgent, defineTool, openai, Orchestrator, transform } from "espalier";
+import { defineAgent, defineTool, openai, Orchestrator } from "espalier";
+import { transform } from "espalier/hooks";
 import { asks, says, ScriptedModel } from "espalier/testing";
 import { gptTokenCounter } from "espalier/tokens";
 

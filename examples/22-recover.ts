@@ -9,7 +9,8 @@ import { join } from "node:path";
 
 import { z } from "zod";
 
-import { CallIdSchema, defineAgent, defineTool, Orchestrator, type Model } from "espalier";
+import { defineAgent, defineTool, Orchestrator } from "espalier";
+import { toCallId, type Model } from "espalier/extend";
 import { sqliteStore } from "espalier/store/sqlite";
 
 const folder = process.argv[2] ?? mkdtempSync(join(tmpdir(), "recover-"));
@@ -45,7 +46,7 @@ const model: Model = {
   generate: async ({ messages }) => {
     const results = messages.flatMap((one) => (one.role === "tool" ? [one.text] : []));
     const call = (toolName: string, input: object) => ({
-      callId: CallIdSchema.parse(`call_${results.length + 1}`),
+      callId: toCallId(`call_${results.length + 1}`),
       toolName,
       argumentsText: JSON.stringify(input),
     });

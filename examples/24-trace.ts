@@ -13,8 +13,8 @@ import {
   Orchestrator,
   withRetries,
   type EspalierEvent,
-  type ModelRequest,
 } from "espalier";
+import type { ModelRequest } from "espalier/extend";
 import { goldenTree, says, ScriptedModel, type ScriptedReply } from "espalier/testing";
 import { jaegerLinks, runReport } from "espalier/terminal";
 

@@ -5,13 +5,8 @@ import assert from "node:assert/strict";
 import { InMemorySpanExporter } from "@opentelemetry/sdk-trace-node";
 import { z } from "zod";
 
-import {
-  defineAgent,
-  defineTool,
-  Orchestrator,
-  type AssistantMessage,
-  type Message,
-} from "espalier";
+import { defineAgent, defineTool, Orchestrator, type Message } from "espalier";
+import type { AssistantMessage } from "espalier/extend";
 import type { RedactContent } from "espalier/otel";
 import { setUpNodeTracing } from "espalier/otel/node";
 import { asks, ScriptedModel } from "espalier/testing";

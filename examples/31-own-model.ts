@@ -4,16 +4,8 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 
-import {
-  CallIdSchema,
-  defineAgent,
-  defineTool,
-  ModelError,
-  Orchestrator,
-  replyMessage,
-  replyPieces,
-  type Model,
-} from "espalier";
+import { defineAgent, defineTool, Orchestrator } from "espalier";
+import { toCallId, ModelError, replyMessage, replyPieces, type Model } from "espalier/extend";
 import { z } from "zod";
 
 // The server: it thinks, calls a tool, and wants its thought back with the result.
@@ -66,7 +58,7 @@ const oracle: Model = {
         : [
             {
               type: "call" as const,
-              callId: CallIdSchema.parse(call.id),
+              callId: toCallId(call.id),
               toolName: call.tool,
               argumentsText: call.input,
             },

@@ -9,7 +9,7 @@ import { Session, type Profiler } from "node:inspector/promises";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
-import type { GenerateOptions, ModelReply, ModelRequest } from "espalier";
+import type { GenerateOptions, ModelReply, ModelRequest } from "espalier/extend";
 
 type Scripts = readonly Profiler.ScriptCoverage[];
 

@@ -693,6 +693,9 @@ const requirements = {
   H15: {
     text: "Instructions may be a function of the context: asked once per execution of an agent, their text is kept with it, over pauses and crashes; an execution that goes on has the same, a further one asks anew; what throws or gives no text is a coded error before anything has happened",
   },
+  H20: {
+    text: "The root entry has at most 150 names; every name is exported from one entry; what can be reached from an entry is exported, so that no internal declaration is part of the public face; the report of the root has at most 2,500 lines",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

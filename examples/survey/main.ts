@@ -1,14 +1,8 @@
 // The demo: a lead surveys a folder with a tree of surveyors, under one budget and in one trace.
 // `npm run demo -- --help` says how to use it.
 
-import {
-  EspalierError,
-  Orchestrator,
-  type Budget,
-  type Model,
-  type Run,
-  type RunResult,
-} from "espalier";
+import { EspalierError, Orchestrator, type Budget, type Run, type RunResult } from "espalier";
+import type { Model } from "espalier/extend";
 import { plainText, runReport, terminalView, type TerminalView } from "espalier/terminal";
 import type { FlushReport, NodeTracing } from "espalier/otel/node";
 

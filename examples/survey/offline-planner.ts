@@ -4,12 +4,12 @@
 // from one request to the next.
 
 import {
-  CallIdSchema,
+  toCallId,
   type AssistantMessage,
   type Model,
   type ModelReply,
   type ModelRequest,
-} from "espalier";
+} from "espalier/extend";
 import { z } from "zod";
 
 import { FINISH, knowledgeOf, SPAWN } from "./survey-knowledge.ts";
@@ -74,7 +74,7 @@ function asking(
   calls: readonly PlannedCall[],
 ): AssistantMessage {
   const toolCalls = calls.map(({ toolName, input }, index) => ({
-    callId: CallIdSchema.parse(`call_${request.messages.length}_${index + 1}`),
+    callId: toCallId(`call_${request.messages.length}_${index + 1}`),
     toolName,
     argumentsText: JSON.stringify(input),
   }));

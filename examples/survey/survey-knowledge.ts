@@ -1,7 +1,8 @@
 // What an agent knows so far, read from the conversation that its model was sent: the calls it
 // made, and the answers as text.
 
-import type { Message, ToolCall } from "espalier";
+import type { Message } from "espalier";
+import type { ToolCall } from "espalier/extend";
 import { z } from "zod";
 
 import { partOf, type SurveyPart } from "./survey-part.ts";

@@ -1,7 +1,8 @@
 // The model that ESPALIER_MODEL names: `ai-sdk:<provider>/<id>` over a package of the AI SDK, anything else at the server of OpenAI or of
 // OPENAI_BASE_URL, under just this id.
 
-import { EspalierError, openai, type Model } from "espalier";
+import { EspalierError, openai } from "espalier";
+import type { Model } from "espalier/extend";
 import { aiSdkModel } from "espalier/ai-sdk";
 
 const PREFIX = "ai-sdk:";

@@ -29,15 +29,17 @@ export type OutputOf<Role extends AgentRole<unknown, never>> =
 
 /** What a role or a tool asks of the context of a run; of several: all that any of them asks. */
 export type ContextOf<Part extends AgentRole<unknown, never> | ToolsetTool<never>> =
-  AskedBy<Part> extends (context: infer Context) => void ? Context : never;
-
-/** As the parameter of a function, where what several ask comes together. */
-type AskedBy<Part> = Part extends
-  | AgentRole<unknown, infer Context>
-  | FunctionTool<infer Context>
-  | DelegationTool<infer Context>
-  ? (context: Context) => void
-  : (context: unknown) => void;
+  // As the parameter of a function, where what several ask comes together.
+  (
+    Part extends
+      | AgentRole<unknown, infer Context>
+      | FunctionTool<infer Context>
+      | DelegationTool<infer Context>
+      ? (context: Context) => void
+      : (context: unknown) => void
+  ) extends (context: infer Context) => void
+    ? Context
+    : never;
 
 /**
  * An agent's definition, checked and frozen. Made by `defineAgent`. `Output`: the typed result of its agents; undefined: they give none.

@@ -4,7 +4,7 @@
 import { z } from "zod";
 
 import { deepFreeze } from "../kernel/json.ts";
-import { FinishReasonSchema } from "../model/model.ts";
+import { FinishReasonSchema } from "../protocol/finish-reason.ts";
 import { AgentIdSchema, CallIdSchema, ExecutionIdSchema, StepIdSchema } from "../protocol/ids.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
 import { AssistantMessageSchema, MessageSchema, MessageTagSchema } from "../protocol/message.ts";

@@ -6,7 +6,7 @@ import type { LastStep } from "./budget-gate.ts";
 import { deepFreeze, type JsonValue } from "../kernel/json.ts";
 import { shared } from "../kernel/shared.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
-import type { FinishReason } from "../model/model.ts";
+import type { FinishReason } from "../protocol/finish-reason.ts";
 import type { TaggedHistory } from "./message-tags.ts";
 import { NO_FAILURES, type FailureCounts } from "../policies/failure-counts.ts";
 import {

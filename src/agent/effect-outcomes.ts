@@ -2,7 +2,8 @@
 
 import { z } from "zod";
 
-import { FinishReasonSchema, type Model } from "../model/model.ts";
+import type { Model } from "../model/model.ts";
+import { FinishReasonSchema } from "../protocol/finish-reason.ts";
 import { SPEND_AXES } from "../policies/budget.ts";
 import { AssistantMessageSchema } from "../protocol/message.ts";
 import { TimeSpanSchema } from "../protocol/step-timing.ts";

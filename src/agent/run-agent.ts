@@ -14,7 +14,7 @@ import {
 import { fail, handleRequests, handleStopRequests } from "./stop-requests.ts";
 import { pauseIfWaiting } from "./pausing.ts";
 import { begin, settle, type PreparedCall } from "./life-cycle.ts";
-import type { Phase } from "./run-ports.ts";
+import type { Phase } from "./phase-report.ts";
 import { decide } from "./phases/decide.ts";
 import { evaluate } from "./phases/evaluate.ts";
 import { executeTools } from "./phases/execute-tools.ts";

@@ -15,12 +15,12 @@ import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../protocol/subag
 import type { ContinueRequest, SubagentService } from "../tools/tool-context.ts";
 import type { NamedGuard } from "../tools/tool-guard.ts";
 import type { ToolSet } from "../tools/tool-set.ts";
-import type { AgentIdentity, EventPosition } from "./agent-identity.ts";
+import type { EventPosition } from "./agent-identity.ts";
 import type { AgentRole } from "./agent-role.ts";
-import type { AgentState } from "./agent-state.ts";
 import type { ApprovalHandler } from "./approver.ts";
 import type { DefinitionTable } from "./definition-table.ts";
 import type { History } from "./effects.ts";
+import type { PhaseReport } from "./phase-report.ts";
 
 /** What holds for all agents of a run. */
 export interface AgentSettings {
@@ -152,23 +152,6 @@ export interface Subagents<Agent> {
   listText(parent: Agent): string | undefined;
 }
 
-/** The phases of a step, and the ways to leave the loop. */
-export type Phase =
-  | "prepare"
-  | "infer"
-  | "evaluate"
-  | "execute"
-  | "incorporate"
-  | "decide"
-  | "paused"
-  | "ended";
-
-/** A phase that has just ended, with the state it left: frozen, and not the one the loop works on next. */
-export interface PhaseReport {
-  readonly phase: Phase;
-  readonly state: AgentState;
-}
-
 /** Holds the loop between two phases until the next one is asked for. */
 export interface PhaseStepper {
   step(report: PhaseReport): Promise<void>;
@@ -176,7 +159,7 @@ export interface PhaseStepper {
 
 /** A piece of a model's text, as it arrives. Live only: no event, not kept. */
 export interface TextPiece {
-  readonly agentId: AgentIdentity["agentId"];
+  readonly agentId: AgentId;
   readonly agentPath: string;
   readonly text: string;
 }

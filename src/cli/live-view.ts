@@ -6,7 +6,8 @@
 //    paused is not running: when it is resumed, its tree grows anew.
 // 3. A stream that breaks silences the view and harms nothing else.
 
-import type { Clock, EspalierEvent, EventSink, RunId } from "../index.ts";
+import type { EspalierEvent, EventSink, RunId } from "../index.ts";
+import type { Clock } from "../extend.ts";
 import { LiveArea, type TerminalStream } from "./live-area.ts";
 import { renderRun } from "./render-tree.ts";
 import { nextRunView, type RunView } from "./run-view.ts";

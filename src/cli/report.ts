@@ -12,6 +12,7 @@ import { treeOf } from "./result-tree.ts";
 import { table, type Column } from "./table.ts";
 import { fit, oneLine, painter, type Paint } from "./terminal-text.ts";
 
+/** How a report is written. */
 export interface ReportOptions {
   /** Cells per line; no line is wider. Default 100. */
   readonly width?: number;

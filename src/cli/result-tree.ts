@@ -1,6 +1,7 @@
 // The tree of agents of a result, as the views draw it. Pure.
 
-import type { AgentId, RunResult, SpawnRefusalCode } from "../index.ts";
+import type { AgentId, RunResult } from "../index.ts";
+import type { SpawnRefusalCode } from "../extend.ts";
 import type { Activity, AgentView } from "./agent-view.ts";
 
 /** The tree of a run that is over, as its events would have left it. */

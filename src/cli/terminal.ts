@@ -1,6 +1,7 @@
 // Entry `espalier/terminal`: runs as a person at a terminal sees them.
 
-import type { Clock, EventSink } from "../index.ts";
+import type { EventSink } from "../index.ts";
+import type { Clock } from "../extend.ts";
 import type { TerminalStream } from "./live-area.ts";
 import { LiveView } from "./live-view.ts";
 import { PlainView } from "./plain-view.ts";
@@ -10,6 +11,7 @@ export { jaegerLinks, type JaegerLinks, type JaegerSearch } from "./jaeger-links
 export { plainText } from "./terminal-text.ts";
 export type { TerminalStream } from "./live-area.ts";
 
+/** Where a view draws, and how. */
 export interface TerminalViewOptions {
   /** Where to draw. Default: `process.stdout`. */
   readonly stream?: TerminalStream;

@@ -18,16 +18,13 @@ export interface WrapToolOptions extends HookOptions {
   readonly tools?: readonly string[];
 }
 
-/** What goes with a transformer. */
-export interface PlainTransformOptions extends HookOptions {
+/** What goes with a transformer at `P`: at points that concern a tool, also which tools. */
+export type TransformOptions<P extends TransformPoint> = (P extends ToolPoint
+  ? WrapToolOptions
+  : HookOptions) & {
   /** What a field that the point does not allow is: an error (default), or dropped with one warning. */
   readonly isStrict?: boolean;
-}
-
-/** What goes with a transformer at `P`: at points that concern a tool, also which tools. */
-export type TransformOptions<P extends TransformPoint> = P extends ToolPoint
-  ? PlainTransformOptions & WrapToolOptions
-  : PlainTransformOptions;
+};
 
 /** What all hooks have in common. */
 export interface HookBasics {

@@ -192,11 +192,10 @@ export interface PointContext<out Context = unknown> {
   readonly subagentStop: HookContext<Context>;
 }
 
-type FieldOf<Patch> = Patch extends unknown ? keyof Patch : never;
 /** Every field that a patch has at any point. */
-type AnyField = FieldOf<PointPatch[TransformPoint]>;
+export type PatchField = { readonly [P in TransformPoint]: keyof PointPatch[P] }[TransformPoint];
 
 /** A patch of one point, in which the fields of the others are a compile error (R80). */
 export type AllowedPatch<P extends TransformPoint> = PointPatch[P] & {
-  readonly [F in Exclude<AnyField, keyof PointPatch[P]>]?: never;
+  readonly [F in Exclude<PatchField, keyof PointPatch[P]>]?: never;
 };

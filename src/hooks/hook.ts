@@ -62,28 +62,27 @@ export type TransformHandler<
 > = TransformHandlers<Context>[P];
 
 /** The handlers by point: looked up, not computed, so that what a handler gives is checked against its point while it is written. */
-type TransformHandlers<Context> = {
+export type TransformHandlers<Context> = {
   readonly [P in TransformPoint]: (
     input: PointInput[P],
     context: PointContext<Context>[P],
   ) => TransformReturn<AllowedPatch<P>>;
 };
 
+/** What a handler gives: the fields that it changes, or nothing. */
 // oxlint-disable-next-line typescript/no-invalid-void-type -- a handler without a return statement is fine
-type TransformReturn<Patch> = Patch | undefined | void | Promise<Patch | undefined | void>;
-
-interface Kind<Name extends string> extends HookBasics {
-  readonly kind: Name;
-}
+export type TransformReturn<Patch> = Patch | undefined | void | Promise<Patch | undefined | void>;
 
 /** Made by {@link observe}. */
-export interface ObserverHook<in Context = unknown> extends Kind<"observe"> {
+export interface ObserverHook<in Context = unknown> extends HookBasics {
+  readonly kind: "observe";
   readonly types: readonly EventType[];
   readonly listen: (event: EspalierEvent, context: ObserverContext<Context>) => unknown;
 }
 
 /** Made by {@link transform}. */
-export interface TransformHook<P extends TransformPoint> extends Kind<"transform"> {
+export interface TransformHook<P extends TransformPoint> extends HookBasics {
+  readonly kind: "transform";
   readonly point: P;
   handle(input: PointInput[P], context: PointContext[P]): unknown;
   readonly isStrict: boolean;
@@ -91,18 +90,21 @@ export interface TransformHook<P extends TransformPoint> extends Kind<"transform
 }
 
 /** Made by {@link wrapModelCall}. */
-export interface ModelWrapHook<in Context = unknown> extends Kind<"wrapModelCall"> {
+export interface ModelWrapHook<in Context = unknown> extends HookBasics {
+  readonly kind: "wrapModelCall";
   readonly wrap: (call: ModelCall<Context>, next: () => Promise<ModelReply>) => Promise<ModelReply>;
 }
 
 /** Made by {@link wrapToolCall}. */
-export interface ToolWrapHook<in Context = unknown> extends Kind<"wrapToolCall"> {
+export interface ToolWrapHook<in Context = unknown> extends HookBasics {
+  readonly kind: "wrapToolCall";
   readonly wrap: (call: WrappedToolCall<Context>, next: () => Promise<unknown>) => unknown;
   readonly tools: readonly string[] | undefined;
 }
 
 /** Made by {@link processStep}. */
-export interface ProcessorHook<in Context = unknown> extends Kind<"processStep"> {
+export interface ProcessorHook<in Context = unknown> extends HookBasics {
+  readonly kind: "processStep";
   readonly process: (step: StepRecord, context: HookContext<Context>) => unknown;
 }
 

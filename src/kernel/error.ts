@@ -77,6 +77,7 @@ export type ModelErrorCode =
   | "model_context_overflow"
   | "model_misbehaved";
 
+/** What an error says. */
 export interface EspalierErrorOptions {
   readonly code: ErrorCode;
   /** What was expected, what came, what to do. */
@@ -93,12 +94,15 @@ export class EspalierError extends Error {
   override readonly name = "EspalierError";
   readonly code: ErrorCode;
   readonly data: JsonObject;
-  readonly [MARK] = true;
 
   constructor(options: EspalierErrorOptions) {
     super(options.message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = options.code;
     this.data = options.data ?? {};
+  }
+
+  static {
+    Object.defineProperty(this.prototype, MARK, { value: true });
   }
 
   /** True if `value` is an error of espalier, also of another copy of the package. */

@@ -1,8 +1,7 @@
 // The port to language models. What is in here is all that the loop knows of any provider.
 
-import { z } from "zod";
-
 import type { JsonObject } from "../kernel/json.ts";
+import type { FinishReason } from "../protocol/finish-reason.ts";
 import type { AssistantMessage, Message } from "../protocol/message.ts";
 import type { ModelSettings, ToolChoice } from "../protocol/model-settings.ts";
 import type { ModelPrice } from "./model-price.ts";
@@ -84,26 +83,6 @@ export interface ToolSpec {
   /** The provider is asked to hold the model to the schema, which has a strict form (`strictSchema`). */
   readonly strictSchema?: boolean;
 }
-
-/** Why the model stopped writing, in one vocabulary for all providers. */
-export type FinishReason =
-  | "stop"
-  | "tool_calls"
-  | "length"
-  | "content_filter"
-  | "error"
-  | "other"
-  | "unknown";
-
-export const FinishReasonSchema = z.enum([
-  "stop",
-  "tool_calls",
-  "length",
-  "content_filter",
-  "error",
-  "other",
-  "unknown",
-]) satisfies z.ZodType<FinishReason>;
 
 /** What a model answered. */
 export interface ModelReply {

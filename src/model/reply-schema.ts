@@ -3,7 +3,7 @@
 import { z } from "zod";
 
 import { AssistantMessageSchema } from "../protocol/message.ts";
-import { FinishReasonSchema } from "./model.ts";
+import { FinishReasonSchema } from "../protocol/finish-reason.ts";
 
 /** Who wrote the message is for the loop to say; the usage is checked apart. */
 export const PlainReplySchema = z.object({

@@ -20,6 +20,7 @@ export interface ErrorPolicy {
   readonly onRetryLimit: "stop" | "continue";
 }
 
+/** The error budget of a role, where its definition gives none. */
 export const DEFAULT_ERROR_BUDGET: ErrorBudget = Object.freeze({
   maxToolErrors: 5,
   maxConsecutiveErrors: 3,

@@ -17,6 +17,7 @@ export interface MessageRetentionPolicy {
   readonly summarizeOld: boolean;
 }
 
+/** What a session keeps, where its options do not say. */
 export const DEFAULT_MESSAGE_RETENTION: MessageRetentionPolicy = Object.freeze({
   maxMessages: 100,
   maxExecutions: 5,

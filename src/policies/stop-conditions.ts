@@ -3,6 +3,7 @@
 import { isPromiseLike } from "../kernel/cancel.ts";
 import { checkName, misdefinition } from "../kernel/check.ts";
 import { deepFreeze } from "../kernel/json.ts";
+import { FinishReasonSchema, type FinishReason } from "../protocol/finish-reason.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import { StopReasonSchema, type StopReason } from "../protocol/stop.ts";
 import type { Usage } from "../protocol/usage.ts";
@@ -31,16 +32,6 @@ export type StopCondition<Context = unknown> = (
   facts: StopFacts<Context>,
 ) => StopConditionAnswer | Promise<StopConditionAnswer>;
 
-const FINISH_REASONS = [
-  "stop",
-  "tool_calls",
-  "length",
-  "content_filter",
-  "error",
-  "other",
-  "unknown",
-] as const;
-
 /** Stops after a step in which the tool of this name was called; earlier steps do not count (R54). */
 export function toolWasCalled(toolName: string): (facts: StopFacts) => StopReason | undefined {
   checkName("toolWasCalled(toolName)", toolName, /./, "the name of a tool");
@@ -58,7 +49,7 @@ export function toolWasCalled(toolName: string): (facts: StopFacts) => StopReaso
 
 /** Stops after a step whose reply ended for one of these reasons, also when it asked for tools; earlier steps do not count (R55). */
 export function finishReasonWas(
-  ...finishReasons: readonly (typeof FINISH_REASONS)[number][]
+  ...finishReasons: readonly FinishReason[]
 ): (facts: StopFacts) => StopReason | undefined {
   checkFinishReasons(finishReasons);
   const reasons: ReadonlySet<string> = new Set(finishReasons);
@@ -234,7 +225,7 @@ function checkPart(field: string, condition: unknown): void {
 }
 
 function checkFinishReasons(finishReasons: readonly string[]): void {
-  const known: readonly string[] = FINISH_REASONS;
+  const known: readonly string[] = FinishReasonSchema.options;
   const expected = `one of ${known.join(", ")}`;
   const field = "finishReasonWas(finishReasons)";
   if (finishReasons.length === 0)

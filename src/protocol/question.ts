@@ -94,29 +94,35 @@ export function kindAnsweredBy(type: AnswerType): QuestionKind {
   return type === "approved" || type === "denied" ? "approval" : "external";
 }
 
+/** What an answer says of its question. */
+export type QuestionRef = Pick<Question, "questionId" | "argumentsHash">;
+
 /**
  * Lets the call run; with `arguments`, run with these instead of its own. They must fit the tool's schema.
  *
  * @throws EspalierError `invalid_option` for anything else in `change`.
  */
-export function approve(question: About, change: { readonly arguments?: JsonObject } = {}): Answer {
+export function approve(
+  question: QuestionRef,
+  change: { readonly arguments?: JsonObject } = {},
+): Answer {
   checkKeys("approve change", change, ["arguments"]);
-  return { type: "approved", ...aboutOf(question), ...change };
+  return { type: "approved", ...refOf(question), ...change };
 }
 
 /** Forbids the call. The model reads the reason and continues. */
-export function deny(question: About, reason = "The call was not approved."): Answer {
-  return { type: "denied", ...aboutOf(question), reason };
+export function deny(question: QuestionRef, reason = "The call was not approved."): Answer {
+  return { type: "denied", ...refOf(question), reason };
 }
 
 /** Gives what came of a call that was executed elsewhere. */
-export function giveResult(question: About, result: JsonValue): Answer {
-  return { type: "result", ...aboutOf(question), result };
+export function giveResult(question: QuestionRef, result: JsonValue): Answer {
+  return { type: "result", ...refOf(question), result };
 }
 
 /** Reports that a call that was to be executed elsewhere failed. The model reads the message. */
-export function reportFailure(question: About, message: string): Answer {
-  return { type: "failure", ...aboutOf(question), message };
+export function reportFailure(question: QuestionRef, message: string): Answer {
+  return { type: "failure", ...refOf(question), message };
 }
 
 /** The fingerprint of a call: equal for equal tools and arguments, whatever the order of their keys. */
@@ -134,6 +140,6 @@ export function callHashOf({
   return argumentsHashOf(toolName, argumentsText);
 }
 
-function aboutOf({ questionId, argumentsHash }: About): About {
+function refOf({ questionId, argumentsHash }: QuestionRef): QuestionRef {
   return { questionId, argumentsHash };
 }

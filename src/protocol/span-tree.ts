@@ -17,25 +17,40 @@ import { assertNever } from "../kernel/assert.ts";
 import type { EventScope, EventBody, EventDraft, EventType } from "./event.ts";
 import { callKey, type AgentId, type RunId } from "./ids.ts";
 
-/** Events with which a span begins. */
-export type Opening = RunOpening | AgentOpening | CallOpening;
-type RunOpening = EventBody<"run.started" | "run.resumed">;
-type AgentOpening = EventBody<"agent.started" | "agent.resumed">;
-type CallOpening = EventBody<"model.requested" | "tool.started" | "tool.resumed"> | Rejection;
+/** Events with which a span begins. That of a call that is not run begins and ends with `tool.rejected`. */
+export type SpanOpening = EventBody<
+  | "run.started"
+  | "run.resumed"
+  | "agent.started"
+  | "agent.resumed"
+  | "model.requested"
+  | "tool.started"
+  | "tool.resumed"
+  | "tool.rejected"
+>;
 
 /** Events with which a span ends. */
-export type Closing = RunClosing | AgentClosing | CallClosing;
+export type SpanClosing = EventBody<
+  | "run.ended"
+  | "run.paused"
+  | "agent.ended"
+  | "agent.paused"
+  | "model.replied"
+  | "model.failed"
+  | "tool.ended"
+  | "tool.paused"
+  | "tool.rejected"
+>;
+
+type RunOpening = EventBody<"run.started" | "run.resumed">;
+type AgentOpening = EventBody<"agent.started" | "agent.resumed">;
+type CallOpening = Exclude<SpanOpening, RunOpening | AgentOpening>;
 type RunClosing = EventBody<"run.ended" | "run.paused">;
 type AgentClosing = EventBody<"agent.ended" | "agent.paused">;
-type CallClosing =
-  | EventBody<"model.replied" | "model.failed" | "tool.ended" | "tool.paused">
-  | Rejection;
-
-/** The span of a call that is not run begins and ends with one event. */
-type Rejection = EventBody<"tool.rejected">;
+type CallClosing = Exclude<SpanClosing, RunClosing | AgentClosing>;
 
 /** Events within a span. */
-export type Note = EventBody<Exclude<EventType, Opening["type"] | Closing["type"]>>;
+export type SpanNote = EventBody<Exclude<EventType, SpanOpening["type"] | SpanClosing["type"]>>;
 
 /**
  * Why a span ends without an end of its own: what is around it had to end, was paused, or has
@@ -47,7 +62,7 @@ export type Abandonment = "cancelled" | "suspended" | "abandoned" | "left";
 export type EventMoment = Omit<EventDraft, "body">;
 
 /** The same on the time line of spans. */
-export interface Moment extends EventMoment {
+export interface SpanMoment extends EventMoment {
   /** Microseconds since the epoch: those of `atMs`, but later than all that happened before in the run. */
   readonly atUs: number;
 }
@@ -57,15 +72,15 @@ export interface Moment extends EventMoment {
  */
 export interface SpanListener<Span> {
   /** A span begins. `parent` is the span around it; a run has none. */
-  open(body: Opening, moment: Moment, parent: Span | undefined): Span;
+  open(body: SpanOpening, moment: SpanMoment, parent: Span | undefined): Span;
   /** Something happened within a span. */
-  note(span: Span, body: Note, moment: Moment): void;
+  note(span: Span, body: SpanNote, moment: SpanMoment): void;
   /** A span ends. */
-  close(span: Span, body: Closing, moment: Moment): void;
+  close(span: Span, body: SpanClosing, moment: SpanMoment): void;
   /** The span around this one ended, and its own end never came. */
-  abandon(span: Span, moment: Moment, why: Abandonment): void;
+  abandon(span: Span, moment: SpanMoment, why: Abandonment): void;
   /** It was closed or abandoned, and nothing within it is open: the last call for it. Not if it was `left`. */
-  end(span: Span, moment: Moment): void;
+  end(span: Span, moment: SpanMoment): void;
 }
 
 /** A span until it ends. */
@@ -214,7 +229,7 @@ export class SpanTree<Span> {
     return size;
   }
 
-  #momentOf({ seq, atMs, scope, contents }: EventMoment): Moment {
+  #momentOf({ seq, atMs, scope, contents }: EventMoment): SpanMoment {
     const run = this.#runs.get(scope.runId);
     const atUs = Math.max(Math.round(atMs * 1_000), (run?.lastUs ?? -Infinity) + 1);
     if (run !== undefined) run.lastUs = atUs;
@@ -222,24 +237,24 @@ export class SpanTree<Span> {
     return { seq, atMs, scope, atUs, ...content };
   }
 
-  #open(body: Opening, moment: Moment, around: Held<Span> | undefined): Held<Span> {
+  #open(body: SpanOpening, moment: SpanMoment, around: Held<Span> | undefined): Held<Span> {
     const span = this.#listener.open(body, moment, around?.span);
     if (around !== undefined) around.within += 1;
     return { span, around, within: 0, isClosed: false };
   }
 
-  #close(held: Held<Span>, body: Closing, moment: Moment): void {
+  #close(held: Held<Span>, body: SpanClosing, moment: SpanMoment): void {
     this.#listener.close(held.span, body, moment);
     this.#closed(held, moment);
   }
 
-  #abandon(held: Held<Span>, moment: Moment, why: Abandonment): void {
+  #abandon(held: Held<Span>, moment: SpanMoment, why: Abandonment): void {
     this.#listener.abandon(held.span, moment, why);
     this.#closed(held, moment);
   }
 
   /** Ends it, and what is around it and was only kept by it. */
-  #closed(held: Held<Span>, moment: Moment): void {
+  #closed(held: Held<Span>, moment: SpanMoment): void {
     held.isClosed = true;
     let ending: Held<Span> | undefined = held;
     while (ending?.isClosed === true && ending.within === 0) {
@@ -249,7 +264,7 @@ export class SpanTree<Span> {
     }
   }
 
-  #openRun(body: RunOpening, moment: Moment): Span {
+  #openRun(body: RunOpening, moment: SpanMoment): Span {
     const { runId } = moment.scope;
     this.#abandonRun(runId, moment);
     const held = this.#open(body, moment, undefined);
@@ -257,7 +272,7 @@ export class SpanTree<Span> {
     return held.span;
   }
 
-  #openAgent(body: AgentOpening, moment: Moment): Span | undefined {
+  #openAgent(body: AgentOpening, moment: SpanMoment): Span | undefined {
     const { runId, agentId, parentAgentId, executionId } = moment.scope;
     const run = this.#runs.get(runId);
     if (run === undefined) return undefined;
@@ -275,7 +290,7 @@ export class SpanTree<Span> {
     return held.span;
   }
 
-  #openCall(body: CallOpening, moment: Moment): Span | undefined {
+  #openCall(body: CallOpening, moment: SpanMoment): Span | undefined {
     const run = this.#runs.get(moment.scope.runId);
     const agent = agentAt(run, moment.scope);
     if (agent === undefined) return spanAbove(run, moment.scope);
@@ -287,7 +302,7 @@ export class SpanTree<Span> {
     return held.span;
   }
 
-  #note(body: Note, moment: Moment): Span | undefined {
+  #note(body: SpanNote, moment: SpanMoment): Span | undefined {
     const run = this.#runs.get(moment.scope.runId);
     const agent = agentAt(run, moment.scope);
     const call = agent?.calls.get(callKey(body.type, moment.scope));
@@ -296,7 +311,7 @@ export class SpanTree<Span> {
     return span;
   }
 
-  #closeCall(body: CallClosing, moment: Moment): Span | undefined {
+  #closeCall(body: CallClosing, moment: SpanMoment): Span | undefined {
     const run = this.#runs.get(moment.scope.runId);
     const agent = agentAt(run, moment.scope);
     if (run === undefined || agent === undefined) return spanAbove(run, moment.scope);
@@ -309,7 +324,7 @@ export class SpanTree<Span> {
     return held.span;
   }
 
-  #closeAgent(body: AgentClosing, moment: Moment): Span | undefined {
+  #closeAgent(body: AgentClosing, moment: SpanMoment): Span | undefined {
     const run = this.#runs.get(moment.scope.runId);
     const agent = agentAt(run, moment.scope);
     if (run === undefined || agent === undefined) return spanAbove(run, moment.scope);
@@ -320,7 +335,7 @@ export class SpanTree<Span> {
     return agent.held.span;
   }
 
-  #closeRun(body: RunClosing, moment: Moment): Span | undefined {
+  #closeRun(body: RunClosing, moment: SpanMoment): Span | undefined {
     const { runId } = moment.scope;
     const run = this.#runs.get(runId);
     if (run === undefined) return undefined;
@@ -330,7 +345,7 @@ export class SpanTree<Span> {
     return run.held.span;
   }
 
-  #abandonRun(runId: RunId, moment: Moment): void {
+  #abandonRun(runId: RunId, moment: SpanMoment): void {
     const run = this.#runs.get(runId);
     if (run === undefined) return;
     this.#abandonAgents(run, moment, "abandoned");
@@ -339,7 +354,7 @@ export class SpanTree<Span> {
   }
 
   // The youngest first: a child begins after its parent, so no span ends before one within it.
-  #abandonAgents(run: OpenRun<Span>, moment: Moment, why: Abandonment): void {
+  #abandonAgents(run: OpenRun<Span>, moment: SpanMoment, why: Abandonment): void {
     for (const agentId of [...run.agents.keys()].toReversed()) {
       this.#abandonAgent(run, agentId, moment, why);
     }
@@ -349,7 +364,7 @@ export class SpanTree<Span> {
   #suspendChildren(
     run: OpenRun<Span>,
     parent: OpenAgent<Span>,
-    moment: Moment,
+    moment: SpanMoment,
     spawnKey?: string,
   ): void {
     const keys = spawnKey === undefined ? [...parent.children.keys()].toReversed() : [spawnKey];
@@ -362,14 +377,14 @@ export class SpanTree<Span> {
     }
   }
 
-  #abandonAgent(run: OpenRun<Span>, agentId: AgentId, moment: Moment, why: Abandonment): void {
+  #abandonAgent(run: OpenRun<Span>, agentId: AgentId, moment: SpanMoment, why: Abandonment): void {
     const agent = forget(run, agentId);
     if (agent === undefined) return;
     this.#abandonCalls(agent, moment, why);
     this.#abandon(agent.held, moment, why);
   }
 
-  #abandonCalls(agent: OpenAgent<Span>, moment: Moment, why: Abandonment): void {
+  #abandonCalls(agent: OpenAgent<Span>, moment: SpanMoment, why: Abandonment): void {
     for (const held of agent.calls.values()) this.#abandon(held, moment, why);
     agent.calls.clear();
   }

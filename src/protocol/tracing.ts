@@ -2,7 +2,7 @@
 
 import type { EventBody, EventDraft, EventScope, TraceIds } from "./event.ts";
 import type { SpanContent } from "./span-content.ts";
-import type { Closing, EventMoment, Moment, Note, Opening } from "./span-tree.ts";
+import type { SpanClosing, EventMoment, SpanMoment, SpanNote, SpanOpening } from "./span-tree.ts";
 
 /**
  * Places events in a trace and runs user code inside the span it belongs to. The only way in which telemetry touches a run.
@@ -35,24 +35,24 @@ export interface Tracing {
 }
 
 /** A span that had not ended when its process died, as it follows from the events of its run. */
-export interface LostSpan extends Moment {
+export interface LostSpan extends SpanMoment {
   /** The event with which it began. */
-  readonly body: Opening;
+  readonly body: SpanOpening;
   readonly ids: TraceIds;
   /** The span around it, which may have ended; undefined for that of the run. */
   readonly parent: TraceIds | undefined;
   /** The session of its run. */
   readonly conversationId: string | undefined;
   /** What happened within it, the latest of it. */
-  readonly notes: readonly (Moment & { readonly body: Note })[];
+  readonly notes: readonly (SpanMoment & { readonly body: SpanNote })[];
   /** Further traces in which the run, or the agent, continued, and when. */
-  readonly elsewhere: readonly Elsewhere[];
+  readonly elsewhere: readonly FurtherTrace[];
   /** What it shows was over, but not all that is within it. */
-  readonly closing?: (Moment & { readonly body: Closing }) | undefined;
+  readonly closing?: (SpanMoment & { readonly body: SpanClosing }) | undefined;
 }
 
 /** A further trace, and when the first of it began, in microseconds since the epoch. */
-export interface Elsewhere {
+export interface FurtherTrace {
   readonly traceId: string;
   readonly sinceUs: number;
 }

@@ -43,6 +43,7 @@ import {
 } from "./store-errors.ts";
 import type { Store } from "./store.ts";
 
+/** What a store in memory works with. */
 export interface MemoryStoreOptions {
   /** Default: the clock of the machine. */
   readonly clock?: Clock;

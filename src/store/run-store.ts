@@ -43,6 +43,7 @@ export interface StoredRun {
   readonly heartbeatAtMs: number | null;
 }
 
+/** Who claims a run, and from whom it may be taken. */
 export interface ClaimOptions {
   readonly owner: RunOwner;
   /** An owner that has not shown a sign of life for so long is gone. */
@@ -59,6 +60,7 @@ export interface JournalBatch {
   readonly records: readonly string[];
 }
 
+/** Where runs are kept: the journal of each, and which process leads it. */
 export interface RunStore {
   /**
    * Makes an empty journal, owned by `owner`. Epoch 1.

@@ -2,6 +2,7 @@
 
 import type { SessionId } from "../protocol/ids.ts";
 
+/** A session as a store has it. */
 export interface StoredSession {
   /** From 1; one more with each write. */
   readonly version: number;
@@ -9,6 +10,7 @@ export interface StoredSession {
   readonly body: string;
 }
 
+/** Where sessions are kept. */
 export interface SessionStore {
   /** Undefined: there is none. Rejects with `store_failed`. */
   readSession(sessionId: SessionId): Promise<StoredSession | undefined>;

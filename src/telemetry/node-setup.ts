@@ -68,6 +68,7 @@ export interface NodeTracingOptions extends Omit<OpenTelemetryOptions, "tracer">
   readonly clock?: Clock;
 }
 
+/** How long a flush may take. */
 export interface FlushOptions {
   /** At most so long; 3,000 if left out, and for what is no number from 0 up: that is a process warning. */
   readonly timeoutMs?: number;
@@ -79,6 +80,7 @@ export interface FlushReport extends DeliveryCounts {
   readonly sdkReports?: number;
 }
 
+/** The tracing of this process, with what sends its spans. */
 export interface NodeTracing {
   /** Hand it to the orchestrator. */
   readonly tracing: Tracing;

@@ -13,7 +13,7 @@ import { RunMetrics } from "./metrics/run-metrics.ts";
 import { SpanProjector } from "./spans/span-projector.ts";
 
 export type { ContentOptions, RedactContent } from "./content/content-options.ts";
-export type { OfferedTool, SpanContent } from "../protocol/span-content.ts";
+export type { MetricsOptions } from "./metrics/metrics-options.ts";
 export type {
   EndingSpan,
   AnySpanExporter,
@@ -31,6 +31,7 @@ export {
 } from "./delivery/export-queues.ts";
 export { runIdGenerator, type SpanIdGenerator } from "./spans/derived-ids.ts";
 
+/** How runs are shown as traces and as metrics. */
 export interface OpenTelemetryOptions extends MetricsOptions {
   /**
    * Makes the spans. Left out: the tracer `espalier` of the provider that is registered globally.

@@ -2,16 +2,11 @@
 // does not expect, or a request that no provider would take, is an error of the test.
 
 import { EspalierError } from "../kernel/error.ts";
-import type {
-  FinishReason,
-  GenerateOptions,
-  Model,
-  ModelReply,
-  ModelRequest,
-} from "../model/model.ts";
+import type { GenerateOptions, Model, ModelReply, ModelRequest } from "../model/model.ts";
 import { replyMessage, type ReplyPiece } from "../model/reply-message.ts";
 import type { TokenUsage } from "../model/token-usage.ts";
 import type { ModelPrice } from "../model/model-price.ts";
+import type { FinishReason } from "../protocol/finish-reason.ts";
 import { CallIdSchema } from "../protocol/ids.ts";
 import { checkMessages } from "./check-messages.ts";
 

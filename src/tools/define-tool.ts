@@ -18,7 +18,8 @@ import type {
   ToolReturn,
 } from "./tool.ts";
 
-interface ToolBasics<Input extends ToolInput> {
+/** What all kinds of tools are defined by. */
+export interface ToolBasics<Input extends ToolInput> {
   /** What the model calls it by: letters, digits, `_` and `-`, at most 64. */
   readonly name: string;
   /** What the model reads about it. */

@@ -5,7 +5,7 @@ import { EspalierError, messageOf } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { Usage } from "../protocol/usage.ts";
-import { checkMade, watchOptions, type Watch, type WatchOptions } from "./watch-options.ts";
+import { checkMade, toolScope, type ToolScope, type ToolScopeOptions } from "./tool-scope.ts";
 
 /** What a filter may look at. Read-only. `Context`: what the filter asks of the run's context; default: nothing. */
 export interface FilterFacts<out Context = unknown> {
@@ -34,11 +34,8 @@ export type FilterCheck<Context = unknown> = (
   facts: FilterFacts<Context>,
 ) => boolean;
 
-/** What goes with a filter: its name, and the tools that it is for. Without a name of its own it gets one by place: `filter#2`. */
-export type FilterOptions = WatchOptions;
-
 /** Made by {@link toolFilter}. `Context`: what it asks of the context of a run. */
-export interface ToolFilter<in Context = unknown> extends Watch {
+export interface ToolFilter<in Context = unknown> extends ToolScope {
   readonly isOffered: FilterCheck<Context>;
 }
 
@@ -52,9 +49,9 @@ const made = new WeakSet<object>();
  */
 export function toolFilter<Context = unknown>(
   isOffered: FilterCheck<Context>,
-  options: FilterOptions = {},
+  options: ToolScopeOptions = {},
 ): ToolFilter<Context> {
-  const watch = watchOptions("toolFilter", isOffered, options);
+  const watch = toolScope("toolFilter", isOffered, options);
   const filter: ToolFilter<Context> = Object.freeze({ ...watch, isOffered });
   made.add(filter);
   return filter;

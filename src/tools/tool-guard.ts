@@ -3,7 +3,7 @@
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
-import { checkMade, watchOptions, type Watch, type WatchOptions } from "./watch-options.ts";
+import { checkMade, toolScope, type ToolScope, type ToolScopeOptions } from "./tool-scope.ts";
 
 /** What a guard answers about a call: it may run, it must not, or an approval is to be asked for (R65). */
 export type GuardAnswer =
@@ -59,11 +59,8 @@ export type GuardCheck<Context = unknown> = (
   context: GuardContext<Context>,
 ) => GuardAnswer | Promise<GuardAnswer>;
 
-/** What goes with a guard: its name, and the tools that it is for. Without a name of its own it gets one by place: `researcher.guard#2`. */
-export type GuardOptions = WatchOptions;
-
 /** Made by {@link toolGuard}. `Context`: what it asks of the context of a run. */
-export interface ToolGuard<in Context = unknown> extends Watch {
+export interface ToolGuard<in Context = unknown> extends ToolScope {
   readonly check: GuardCheck<Context>;
 }
 
@@ -76,10 +73,10 @@ const made = new WeakSet<object>();
  */
 export function toolGuard<Context = unknown>(
   check: GuardCheck<Context>,
-  options: GuardOptions = {},
+  options: ToolScopeOptions = {},
 ): ToolGuard<Context> {
   const guard: ToolGuard<Context> = Object.freeze({
-    ...watchOptions("toolGuard", check, options),
+    ...toolScope("toolGuard", check, options),
     check,
   });
   made.add(guard);

@@ -28,7 +28,6 @@ export class ToolResult {
   /** The result as plain data, if there is any. */
   readonly structured: JsonValue | undefined;
   readonly attachments: readonly Attachment[];
-  readonly [MARK] = true;
 
   constructor(options: ToolResultOptions) {
     checkKeys("toolResult", options, ["text", "structured", "attachments"]);
@@ -38,6 +37,8 @@ export class ToolResult {
     this.structured = structuredOf(structured);
     this.attachments = attachmentsOf(attachments);
     this.text = text ?? defaultText(this.structured, this.attachments);
+    // Its own, so that a copy with other fields has it, too.
+    Object.defineProperty(this, MARK, { value: true, enumerable: true });
     Object.freeze(this);
   }
 

@@ -7,7 +7,9 @@ const HINT =
   "What it began may have had its effect all the same: check that first. Then ask it for less at once, or do without it.";
 
 class ToolTimeoutError extends ToolError {
-  readonly [MARK] = true;
+  static {
+    Object.defineProperty(this.prototype, MARK, { value: true });
+  }
 }
 
 /** The failure of a call that took too long; `toolName` is the name that the model knows. The message says what to do (R163). */

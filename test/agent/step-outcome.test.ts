@@ -7,7 +7,7 @@ import { openStepOf, pendingState, type RunLog } from "../../src/agent/agent-sta
 import { FINISH_TOOL_NAME } from "../../src/agent/finish-tool.ts";
 import { stepOutcome, type StepFacts, type StepOutcome } from "../../src/agent/step-outcome.ts";
 import { assertNever } from "../../src/kernel/assert.ts";
-import { FinishReasonSchema, type FinishReason } from "../../src/model/model.ts";
+import { FinishReasonSchema, type FinishReason } from "../../src/protocol/finish-reason.ts";
 import { stepIdOf } from "../../src/protocol/ids.ts";
 import type { ToolCall } from "../../src/protocol/message.ts";
 import type { StepRecord } from "../../src/protocol/step-record.ts";

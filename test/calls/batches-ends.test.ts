@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import type { Phase } from "../../src/agent/run-ports.ts";
+import type { Phase } from "../../src/agent/phase-report.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { says } from "../../src/testing/scripted-model.ts";

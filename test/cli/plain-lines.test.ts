@@ -4,7 +4,8 @@
 import { expect, test } from "vitest";
 
 import { plainLine } from "../../src/cli/plain-lines.ts";
-import type { EspalierEvent, EventBody } from "../../src/index.ts";
+import type { EspalierEvent } from "../../src/index.ts";
+import type { EventBody } from "../../src/extend.ts";
 import { AgentIdSchema, QuestionIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
 
 const HOOK = { point: "beforeTool", changedBy: [{ hook: "redact", fields: ["arguments"] }] };

@@ -2,7 +2,8 @@
 // refused. Each researcher waits at a gate, so that tests can look at the tree in the middle of its
 // life.
 
-import { defineAgent, defineTool, type AgentRole, type ModelRequest } from "espalier";
+import { defineAgent, defineTool, type AgentRole } from "espalier";
+import type { ModelRequest } from "espalier/extend";
 import { asks, says, ScriptedModel, type ScriptedReply } from "espalier/testing";
 import { z } from "zod";
 

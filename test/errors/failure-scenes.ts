@@ -3,7 +3,7 @@
 import { z } from "zod";
 
 import { transform } from "../../src/hooks/hook.ts";
-import type { Phase } from "../../src/agent/run-ports.ts";
+import type { Phase } from "../../src/agent/phase-report.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
 import type { StartOptions } from "../../src/orchestrator/run/start-options.ts";

@@ -10,13 +10,8 @@ import { expect, test } from "vitest";
 import { offlinePlanner } from "../../examples/survey/offline-planner.ts";
 import { surveyRoles, surveySchema } from "../../examples/survey/roles.ts";
 import { surveyTools } from "../../examples/survey/survey-tools.ts";
-import {
-  ModelError,
-  type Model,
-  type RunResult,
-  type StartOptions,
-  type SubagentLimits,
-} from "../../src/index.ts";
+import type { RunResult, StartOptions, SubagentLimits } from "../../src/index.ts";
+import { ModelError, type Model } from "../../src/extend.ts";
 import { checkMessages, goldenTree } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
 import { scene, type Scene } from "../harness/run-scripted.ts";

@@ -4,7 +4,8 @@
 import { z } from "zod";
 
 import { offlinePlanner } from "../../examples/survey/offline-planner.ts";
-import type { Message, ModelRequest } from "../../src/index.ts";
+import type { Message } from "../../src/index.ts";
+import type { ModelRequest } from "../../src/extend.ts";
 import { JsonObjectSchema } from "../../src/protocol/json-value.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { textHash } from "../../src/protocol/definition.ts";

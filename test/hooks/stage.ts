@@ -4,7 +4,7 @@ import { z } from "zod";
 
 import type { HookBounds } from "../../src/hooks/call-hook.ts";
 import { transform, type Hook } from "../../src/hooks/hook.ts";
-import type { PlainTransformOptions } from "../../src/hooks/hook-options.ts";
+import type { TransformOptions } from "../../src/hooks/hook-options.ts";
 import type {
   HookContext,
   PointInput,
@@ -129,7 +129,7 @@ const untyped = z.custom<undefined>();
 export function gives(
   point: TransformPoint,
   patch: unknown,
-  options: PlainTransformOptions = {},
+  options: TransformOptions<TransformPoint> = {},
 ): Hook {
   return transform(point, () => untyped.parse(patch), { name: "odd", ...options });
 }

@@ -5,7 +5,8 @@ import { appendFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { Orchestrator } from "espalier";
-import { sqliteStore, type Store } from "espalier/store/sqlite";
+import type { Store } from "espalier/extend";
+import { sqliteStore } from "espalier/store/sqlite";
 
 import { world } from "./crash-world.ts";
 import { forwarding } from "./forwarding-store.ts";

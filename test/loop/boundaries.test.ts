@@ -16,6 +16,7 @@ import { scene, type Scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn, use } from "../tree/cast.ts";
+import { agentStateOf } from "../support/agent-state-of.ts";
 
 const PRICE = { inputUsdPerMillion: 1_000, outputUsdPerMillion: 1_000 };
 
@@ -300,7 +301,7 @@ for (const [what, [order, script, more]] of Object.entries(BOTH)) {
     const { role } = soloist(script, { tools: [spyTool("work")], ...more });
     const run = stage.start(role, "Do it.", { budget: { steps: 1 } });
     const states: AgentState[] = [];
-    for await (const { state } of run.iterate()) states.push(state);
+    for await (const { state } of run.iterate()) states.push(agentStateOf(state));
     const result = await stage.outcome(run);
     const last = states.at(-1) ?? expect.fail("no state");
     expect(last.log.signals.map(({ reason }) => reason.code)).toEqual(order);

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { FinishReasonSchema, type FinishReason } from "../../src/model/model.ts";
+import { FinishReasonSchema, type FinishReason } from "../../src/protocol/finish-reason.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";

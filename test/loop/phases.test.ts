@@ -6,7 +6,7 @@ import { globSync, readFileSync } from "node:fs";
 import { expect } from "vitest";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
-import type { PhaseReport } from "../../src/agent/run-ports.ts";
+import type { PhaseReport } from "../../src/agent/phase-report.ts";
 import type { Model } from "../../src/model/model.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";

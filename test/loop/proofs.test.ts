@@ -23,6 +23,7 @@ import { after, changes, opening, states } from "../support/changes.ts";
 import { POINTS } from "../support/hook-sites.ts";
 import { approveAll } from "../support/pause-scenes.ts";
 import { calls, part, spawn, use } from "../tree/cast.ts";
+import { agentStateOf } from "../support/agent-state-of.ts";
 
 const REPORTS =
   "prepare infer evaluate execute incorporate decide prepare infer evaluate execute incorporate decide prepare infer evaluate decide ended";
@@ -86,7 +87,7 @@ for (const [index, [phase, end, text, requests, runs, results]] of STOPS.entries
     let last: AgentState | undefined;
     for await (const report of run.iterate()) {
       if (phases.push(report.phase) === index + 1) run.requestStop("Enough.");
-      last = report.state;
+      last = agentStateOf(report.state);
     }
     const result = await stage.outcome(run);
     expect([`${result.status} ${result.reason.code}`, result.text]).toEqual([end, text]);

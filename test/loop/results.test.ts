@@ -18,6 +18,7 @@ import { scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import type { ToolContext } from "../../src/tools/tool-context.ts";
+import { agentStateOf } from "../support/agent-state-of.ts";
 
 const SCRIPT: readonly ScriptedReply[] = [asks("work", {}), says("the answer")];
 
@@ -144,7 +145,7 @@ proves(["R40"], "two concurrent runs of one role share nothing that could change
   for (let isOver = false; !isOver;) {
     const next = await Promise.all(phases.map((one) => one.next()));
     for (const [index, { value }] of next.entries())
-      if (value !== undefined) seenStates[index]?.push(value.state);
+      if (value !== undefined) seenStates[index]?.push(agentStateOf(value.state));
     isOver = next.every(({ done }) => done);
   }
   const results = await Promise.all(runs.map((run) => stage.outcome(run)));

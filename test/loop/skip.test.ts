@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import type { Phase } from "../../src/agent/run-ports.ts";
+import type { Phase } from "../../src/agent/phase-report.ts";
 import { processStep, transform, type Hook } from "../../src/hooks/hook.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { approve } from "../../src/protocol/question.ts";

@@ -16,6 +16,7 @@ import { placesOf, said, sessionScene } from "../sessions/session-scene.ts";
 import { calls as wireCalls, OpenAiServer, says as wireSays } from "../support/openai-server.ts";
 import { calls, part, spawn, use } from "../tree/cast.ts";
 import { parsePausedRun } from "../../src/orchestrator/durability/paused-run.ts";
+import { agentStateOf } from "../support/agent-state-of.ts";
 
 const TWO_STEPS = [calls(use("search")), says("One."), calls(use("search")), says("Two.")];
 
@@ -103,7 +104,7 @@ test("a message that is in a history stays the same object, and so does its tag"
   const { role } = soloist(TWO_STEPS.slice(0, 2), { tools: [spyTool("search")] });
   const run = s.start(role);
   const states: AgentState[] = [];
-  for await (const { state } of run.iterate()) states.push(state);
+  for await (const { state } of run.iterate()) states.push(agentStateOf(state));
   await s.outcome(run);
   for (const [index, { conversation }] of states.slice(1).entries()) {
     const before = states[index]?.conversation;

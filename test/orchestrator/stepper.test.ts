@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import { pendingState } from "../../src/agent/agent-state.ts";
-import type { Phase, PhaseReport } from "../../src/agent/run-ports.ts";
+import type { Phase, PhaseReport } from "../../src/agent/phase-report.ts";
 import { Stepper } from "../../src/orchestrator/run/stepper.ts";
 import { answered } from "../support/ledger-scene.ts";
 

@@ -5,7 +5,7 @@ import { runInNewContext } from "node:vm";
 
 import { expect, test } from "vitest";
 
-import { FinishReasonSchema } from "../../src/model/model.ts";
+import { FinishReasonSchema } from "../../src/protocol/finish-reason.ts";
 import {
   allOf,
   anyOf,

@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 
-import type { PhaseReport } from "../../src/agent/run-ports.ts";
+import type { PhaseReport } from "../../src/agent/phase-report.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
 import type { StartOptions } from "../../src/orchestrator/run/start-options.ts";

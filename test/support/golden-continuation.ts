@@ -4,7 +4,7 @@ import { expect } from "vitest";
 
 import { pendingState, NO_PREFIX, type RunLog } from "../../src/agent/agent-state.ts";
 import type { StepFacts, stepOutcome } from "../../src/agent/step-outcome.ts";
-import type { FinishReason } from "../../src/model/model.ts";
+import type { FinishReason } from "../../src/protocol/finish-reason.ts";
 import { ExecutionIdSchema, stepIdOf } from "../../src/protocol/ids.ts";
 import type { StepRecord } from "../../src/protocol/step-record.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";

@@ -9,6 +9,7 @@ import { scene, settled, type Scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, listens, part, spawn, tool, until, use } from "../tree/cast.ts";
+import { agentStateOf } from "./agent-state-of.ts";
 
 export interface Played {
   readonly stage: Scene;
@@ -125,7 +126,8 @@ async function compaction(): Promise<Played> {
   );
   const run = stage.start(role);
   for await (const { phase, state } of run.iterate())
-    if (phase === "infer" && lastTextOf(state) === "First.") void run.steer("And this?");
+    if (phase === "infer" && lastTextOf(agentStateOf(state)) === "First.")
+      void run.steer("And this?");
   await settled();
   return { stage, result: await stage.outcome(run) };
 }

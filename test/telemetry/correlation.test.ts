@@ -9,17 +9,13 @@ import {
   correlation,
   defineAgent,
   defineTool,
-  observe,
   Orchestrator,
-  processStep,
   toolGuard,
-  transform,
   withRetries,
-  wrapModelCall,
-  wrapToolCall,
   type EspalierEvent,
-  type Model,
 } from "../../src/index.ts";
+import type { Model } from "../../src/extend.ts";
+import { observe, processStep, transform, wrapModelCall, wrapToolCall } from "../../src/hooks.ts";
 import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";

@@ -6,7 +6,7 @@
 import { expect, test } from "vitest";
 
 import type { EventScope } from "../../src/protocol/event.ts";
-import { SpanTree, type Opening } from "../../src/protocol/span-tree.ts";
+import { SpanTree, type SpanOpening } from "../../src/protocol/span-tree.ts";
 import { proves } from "../harness/proves.ts";
 import { pausedRun } from "./paused-run.ts";
 import { RunScript } from "./run-script.ts";
@@ -274,7 +274,7 @@ function placed({ drafts }: RunScript) {
 
 const QUIET = /^(budget|step|continuation)\./;
 
-function nameOf({ type }: Opening, { agentPath, callId }: EventScope): string {
+function nameOf({ type }: SpanOpening, { agentPath, callId }: EventScope): string {
   if (type.startsWith("run.")) return "run";
   if (type.startsWith("agent.")) return agentPath;
   return `${agentPath} ${callId ?? "model"}`;

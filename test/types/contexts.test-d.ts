@@ -11,20 +11,15 @@ import {
   defineAgent,
   defineDelegation,
   defineTool,
-  observe,
   Orchestrator,
   prefixTools,
-  processStep,
   toolFilter,
   toolGuard,
   toolWasCalled,
-  transform,
   withApproval,
   withRateLimit,
   withRetries,
   withTimeout,
-  wrapModelCall,
-  wrapToolCall,
   type AgentRole,
   type ContextOf,
   type DelegationContext,
@@ -32,11 +27,6 @@ import {
   type FilterFacts,
   type FunctionTool,
   type GuardContext,
-  type Hook,
-  type HookContext,
-  type Model,
-  type ModelCall,
-  type ObserverContext,
   type OptionsWith,
   type PausedRun,
   type RecoveredRuns,
@@ -49,8 +39,20 @@ import {
   type ToolContext,
   type ToolFilter,
   type ToolGuard,
-  type WrappedToolCall,
 } from "../../src/index.ts";
+import type { Model } from "../../src/extend.ts";
+import {
+  observe,
+  processStep,
+  transform,
+  wrapModelCall,
+  wrapToolCall,
+  type Hook,
+  type HookContext,
+  type ModelCall,
+  type ObserverContext,
+  type WrappedToolCall,
+} from "../../src/hooks.ts";
 import { parseRole, readRoles } from "../../src/roles/read-roles.ts";
 
 declare const model: Model;
@@ -370,6 +372,10 @@ test("a run goes on with the context that is asked for by its role, or else by t
   void (() => one.recoverAll({ contextOf: () => ({ userId: 7 }) }));
   // @ts-expect-error -- another one is given
   void (() => one.resume(paused, [], { context: { userId: 7 } }));
+  // @ts-expect-error -- another one is given
+  void (() => one.fork(paused, { context: { userId: 7 } }));
+  // @ts-expect-error -- another one is given
+  void (() => one.recover("run", { context: { userId: 7 } }));
 
   const bare = new Orchestrator();
   bare.resume(paused);
@@ -386,12 +392,35 @@ test("a run goes on with the context that is asked for by its role, or else by t
   void (() => bare.recover("run", { role: asking }));
   // @ts-expect-error -- the role asks for another one
   void (() => bare.fork(paused, { role: asking, context: { userId: 7 } }));
+  // @ts-expect-error -- the role asks for another one
+  void (() => bare.resume(paused, [], { role: asking, context: { userId: 7 } }));
+  // @ts-expect-error -- the role asks for another one
+  void (() => bare.recover("run", { role: asking, context: { userId: 7 } }));
 
   const mixed = new Orchestrator({ roles: [asking, free] });
   mixed.resume(paused, [], { role: free });
   mixed.resume(paused, [], { context: user });
   // @ts-expect-error -- it may be the run of the role that asks
   void (() => mixed.resume(paused));
+});
+
+test("an execution of a session is given the context that its role asks for, whether it starts or goes on", async () => {
+  const orchestrator = new Orchestrator();
+  const session = await orchestrator.session("s");
+  expectTypeOf(
+    orchestrator.start(asking, "Work.", { session, context: user }).iterate(),
+  ).toEqualTypeOf<ReturnType<Run["iterate"]>>();
+  orchestrator.start(free, "Work.", { session });
+  orchestrator.resume(paused, [], { session, role: asking, context: user });
+  void (() => orchestrator.recover("run", { session, role: asking, context: user }));
+  // @ts-expect-error -- none is given
+  void (() => orchestrator.start(asking, "Work.", { session }));
+  // @ts-expect-error -- another one is given
+  void (() => orchestrator.start(asking, "Work.", { session, context: { userId: 7 } }));
+  // @ts-expect-error -- none is given
+  void (() => orchestrator.resume(paused, [], { session, role: asking }));
+  // @ts-expect-error -- none is given
+  void (() => orchestrator.recover("run", { session, role: asking }));
 });
 
 test("code of one's own hands a context on", () => {

@@ -11,12 +11,13 @@ import {
   type AgentRole,
   type JsonObject,
   type JsonValue,
-  type Model,
   type OutputOf,
   type PausedRun,
   type Run,
   type RunResult,
+  type Session,
 } from "../../src/index.ts";
+import type { Model } from "../../src/extend.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 
 declare const model: Model;
@@ -85,9 +86,9 @@ test("a run that is started has the output of its role in all that gives a resul
   void output.verdict;
   // @ts-expect-error -- no such field
   void output?.verdikt;
-  const session = await orchestrator.session("s");
-  const chat = orchestrator.start(imported, "Review it.", { session });
-  expectTypeOf(chat).toEqualTypeOf<Run<Review>>();
+  // @ts-expect-error -- the run of another role
+  const wrong: Run<{ count: number }> = run;
+  void wrong;
   expectTypeOf(
     (await orchestrator.start(writer, "Write.").result).output,
   ).toEqualTypeOf<undefined>();
@@ -123,6 +124,52 @@ test("a run that goes on has the output of the role that is handed in, or of tho
   // @ts-expect-error -- what it gives follows from roles alone
   const guessed: Run<Review> = bare.resume(paused);
   void guessed;
+});
+
+test("a run that is recovered with all others has the output of the roles of the orchestrator", async () => {
+  const { runs } = await new Orchestrator({ roles: [reviewer] }).recoverAll();
+  for (const { result } of runs)
+    expectTypeOf((await result).output).toEqualTypeOf<Scored | undefined>();
+  // @ts-expect-error -- the runs of another role
+  const wrong: readonly Run<{ count: number }>[] = runs;
+  void wrong;
+});
+
+test("a run that is recovered or forked by a role has no other output", async () => {
+  const orchestrator = new Orchestrator();
+  // @ts-expect-error -- the run of another role
+  const recovered: Run<Review> = await orchestrator.recover("run", { role: counter });
+  // @ts-expect-error -- the run of another role
+  const forked: Run<Review> = orchestrator.fork(paused, { role: counter });
+  void [recovered, forked];
+});
+
+test("an execution of a session has the output of its role, whether it starts or goes on", async () => {
+  const orchestrator = new Orchestrator();
+  const session = await orchestrator.session("s");
+  expectTypeOf(session).toEqualTypeOf<Session>();
+  const chat = orchestrator.start(imported, "Review it.", { session });
+  expectTypeOf(chat).toEqualTypeOf<Run<Review>>();
+  const branch = await session.fork();
+  expectTypeOf(orchestrator.start(counter, "Count.", { session: branch })).toEqualTypeOf<
+    Run<{ count: number }>
+  >();
+  expectTypeOf(orchestrator.resume(paused, [], { session, role: imported })).toEqualTypeOf<
+    Run<Review>
+  >();
+  expectTypeOf(await orchestrator.recover("run", { session, role: imported })).toEqualTypeOf<
+    Run<Review>
+  >();
+  // @ts-expect-error -- the output of another role
+  const wrong: Run<{ count: number }> = orchestrator.start(imported, "Review it.", { session });
+  void wrong;
+});
+
+test("who iterates has the typed result at the end, and JSON until then", async () => {
+  const run = new Orchestrator().start(reviewer, "Review it.");
+  for await (const { state } of run.iterate())
+    expectTypeOf(state.log.output).toEqualTypeOf<JsonValue | undefined>();
+  expectTypeOf((await run.result).output).toEqualTypeOf<Scored | undefined>();
 });
 
 test("of a run that is only known by its id, a result is JSON", async () => {

@@ -10,13 +10,12 @@ import {
   type AgentDefinition,
   type DelegationContext,
   type DelegationTool,
-  type ExternalTool,
   type FunctionTool,
   type SpawnOutcome,
   type ToolContext,
   type ToolDefaults,
-  type ToolSettings,
 } from "../../src/index.ts";
+import type { ExternalTool, ToolSettings } from "../../src/extend.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 
 function write(context: ToolContext & DelegationContext, other: ToolContext): void {

@@ -9,7 +9,7 @@ import type {
   PendingState,
   RunningState,
 } from "../../src/agent/agent-state.ts";
-import type { PhaseReport } from "../../src/agent/run-ports.ts";
+import type { PhaseReport } from "../../src/agent/phase-report.ts";
 import type { HookContext, PointContext, PointInput } from "../../src/hooks/hook-points.ts";
 import type { ModelCall, ObserverContext, WrappedToolCall } from "../../src/hooks/hook.ts";
 import type { AgentRuntime } from "../../src/agent/agent-runtime.ts";
@@ -54,7 +54,6 @@ test("what is alive is found, wherever it is", () => {
   expectTypeOf<Holds<RunningState>>().toEqualTypeOf<true>();
   expectTypeOf<Holds<PausedState>>().toEqualTypeOf<true>();
   expectTypeOf<Holds<AgentRuntime>>().toEqualTypeOf<true>();
-  expectTypeOf<Holds<PhaseReport>>().toEqualTypeOf<true>();
   expectTypeOf<Holds<{ a?: { b: readonly { c: PausedState | null }[] } }>>().toEqualTypeOf<true>();
   expectTypeOf<Holds<RunResult & { readonly node: AgentRuntime }>>().toEqualTypeOf<true>();
   expectTypeOf<Holds<ToolContext & { look(): Promise<RunningState> }>>().toEqualTypeOf<true>();
@@ -65,6 +64,7 @@ test("what is alive is found, wherever it is", () => {
 test("no result and no report holds anything alive", () => {
   expectTypeOf<Holds<RunResult>>().toEqualTypeOf<false>();
   expectTypeOf<Holds<AgentReport>>().toEqualTypeOf<false>();
+  expectTypeOf<Holds<PhaseReport>>().toEqualTypeOf<false>();
   expectTypeOf<Holds<SubagentResult>>().toEqualTypeOf<false>();
 });
 

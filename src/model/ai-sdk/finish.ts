@@ -7,7 +7,7 @@ import type {
   SharedV4Warning,
 } from "@ai-sdk/provider";
 
-import type { FinishReason } from "../model.ts";
+import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { TokenUsage } from "../token-usage.ts";
 import { firstWordOf } from "./provider-name.ts";
 

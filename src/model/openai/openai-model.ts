@@ -23,6 +23,7 @@ import { checkProxy, proxyTo, type Proxy } from "./proxy.ts";
 import type { MaxTokensField } from "./to-openai.ts";
 import type { OpenAiApi } from "./wire-api.ts";
 
+/** How the server is reached, and how its models are asked. */
 export interface OpenAiOptions extends OpenAiAnswerOptions {
   /** Default: the environment variable `OPENAI_API_KEY`. May be missing if there is a base URL: local servers need none. */
   readonly apiKey?: string;

@@ -14,22 +14,22 @@ import {
 import type { LostSpan } from "../../protocol/tracing.ts";
 import {
   SpanTree,
-  type Closing,
-  type Moment,
-  type Note,
-  type Opening,
+  type SpanClosing,
+  type SpanMoment,
+  type SpanNote,
+  type SpanOpening,
 } from "../../protocol/span-tree.ts";
 
 /** A span shows no more of them anyway. */
 const MOST_NOTES = 128;
 
-type Told<Body> = Moment & { readonly body: Body };
+type Told<Body> = SpanMoment & { readonly body: Body };
 
 interface Scope {
-  readonly opening: Told<Opening>;
+  readonly opening: Told<SpanOpening>;
   readonly parent: Scope | undefined;
-  readonly notes: Told<Note>[];
-  closing: Told<Closing> | undefined;
+  readonly notes: Told<SpanNote>[];
+  closing: Told<SpanClosing> | undefined;
   /** When it continued in further traces, by their ids. */
   readonly elsewhere: Map<string, number>;
   ids: TraceIds;

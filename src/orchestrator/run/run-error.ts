@@ -5,9 +5,7 @@ import { joinSentences } from "../../kernel/sentence.ts";
 import type { RestStatus } from "../../protocol/stop.ts";
 import type { RunResult } from "./run-result.ts";
 
-type InFlightWork = Exclude<RestStatus, "completed">;
-
-const ADVICE: Readonly<Record<InFlightWork, string>> = {
+const ADVICE: Readonly<Record<Exclude<RestStatus, "completed">, string>> = {
   failed: "What it came to until then is in error.result.",
   stopped: "What it came to until then is in error.result.",
   cancelled: "What it came to until then is in error.result.",
@@ -20,7 +18,7 @@ export class RunError extends EspalierError {
   readonly #result: RunResult;
 
   /** @internal Use `run.orThrow()`. */
-  constructor(result: RunResult, status: InFlightWork) {
+  constructor(result: RunResult, status: Exclude<RestStatus, "completed">) {
     const { runId, reason } = result;
     const code = `run_${status}` as const;
     const why = joinSentences([reason.message, ...firstCause(result), ADVICE[status]]);

@@ -5,7 +5,7 @@ import { checkCount, checkKeys, checkText } from "../../kernel/check.ts";
 import { onAbort } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { asSentence } from "../../kernel/sentence.ts";
-import type { PhaseReport } from "../../agent/run-ports.ts";
+import type { PhaseReport } from "../../agent/phase-report.ts";
 import type { EspalierEvent, EventBody, TraceIds } from "../../protocol/event.ts";
 import type { AgentId, QuestionId, RunId } from "../../protocol/ids.ts";
 import type { Delivery } from "../../agent/mailbox.ts";

@@ -2,7 +2,8 @@
 // runs freely. Owns the demands that are not met yet and the phases that were not asked for yet, each in order: the caller gets every phase
 // from then on, also those that the loop runs after it was let go.
 
-import type { PhaseReport, PhaseStepper } from "../../agent/run-ports.ts";
+import type { PhaseReport } from "../../agent/phase-report.ts";
+import type { PhaseStepper } from "../../agent/run-ports.ts";
 
 type Demand = {
   readonly resolve: (result: IteratorResult<PhaseReport, undefined>) => void;

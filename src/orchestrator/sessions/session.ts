@@ -15,58 +15,26 @@ import { checkedSessionId, checkForkOptions, type SessionForkOptions } from "./s
 import { SessionResultSchema, type SessionResult } from "./session-outcome.ts";
 import type { SessionExecution, SessionFork } from "./session-record.ts";
 
-const keepers = new WeakMap<object, SessionKeeper>();
-
 /**
  * Root executions, one after the other, that share a history. Made by `orchestrator.session`, and handed to `orchestrator.start`. It shows
  * the session as it was last read or written by this handle.
  */
-export class Session {
+export interface Session {
   readonly id: SessionId;
-  readonly #keeper: SessionKeeper;
-
-  /** @internal Use `Orchestrator.session`. */
-  constructor(keeper: SessionKeeper) {
-    this.id = keeper.parts.sessionId;
-    this.#keeper = keeper;
-    keepers.set(this, keeper);
-  }
-
   /** One more with each write; 0: it is not in its store yet. */
-  get version(): number {
-    return this.#keeper.version;
-  }
-
+  readonly version: number;
   /** The history, without instructions: what the next execution begins with, as far as the retention lets it. */
-  get messages(): readonly StoredMessage[] {
-    return this.#keeper.record.messages;
-  }
-
+  readonly messages: readonly StoredMessage[];
   /** The records of its executions, oldest first; those whose messages are gone may be missing. */
-  get executions(): readonly SessionExecution[] {
-    return this.#keeper.record.executions;
-  }
-
+  readonly executions: readonly SessionExecution[];
   /** The borders between executions in the history: where one ended and another one begins (R152). */
-  get boundaries(): readonly ExecutionBoundary[] {
-    return boundariesOf(this.#keeper.record).slice(0, -1);
-  }
-
+  readonly boundaries: readonly ExecutionBoundary[];
   /** Executions that it ever had. */
-  get executionCount(): number {
-    return this.#keeper.record.executionCount;
-  }
-
+  readonly executionCount: number;
   /** What its executions consumed, with all their subagents. A fork begins with nothing. */
-  get usage(): Usage {
-    return this.#keeper.record.usage;
-  }
-
+  readonly usage: Usage;
   /** Where it was forked from; undefined: nowhere. */
-  get forkedFrom(): SessionFork | undefined {
-    return this.#keeper.record.forkedFrom;
-  }
-
+  readonly forkedFrom: SessionFork | undefined;
   /**
    * Another session that begins with the history of this one up to a step, under ids of its own; nothing is spent in it, and this one stays
    * as it was (R156, R157). It is written at once, and used with the same options.
@@ -74,6 +42,76 @@ export class Session {
    * @throws EspalierError `invalid_option` for an execution or a step that there is not, or whose history is not there any more;
    * `session_conflict` if there is a session of that id; `store_failed`.
    */
+  fork(options?: SessionForkOptions): Promise<Session>;
+  /**
+   * Takes over what its store has: after a `session_conflict`, or to see what others have added.
+   *
+   * @throws EspalierError `invalid_state` while something else uses it; what `orchestrator.session` throws.
+   */
+  reload(): Promise<void>;
+  /**
+   * Adds what a run has added that could not be saved, after whatever is in the store by now. If it is there already, nothing happens.
+   *
+   * @throws EspalierError `invalid_option` for a result that has nothing for this session; `invalid_state` while something else uses it;
+   * `session_conflict` if others do not stop writing; what `orchestrator.session` throws.
+   */
+  merge(result: SessionResult): Promise<void>;
+  /**
+   * Takes out the messages of one execution, such as one that failed (R99). Its record stays.
+   *
+   * @throws EspalierError `invalid_option` for an execution that it does not have; `invalid_state` while something else uses it;
+   * `session_conflict` if somebody else has written it; `store_failed`.
+   */
+  remove(executionId: string): Promise<void>;
+  /**
+   * Takes out all messages. What it consumed stays on record.
+   *
+   * @throws EspalierError like `remove`.
+   */
+  clear(): Promise<void>;
+}
+
+const keepers = new WeakMap<object, SessionKeeper>();
+
+/** The handle that an orchestrator gives. */
+export class LiveSession implements Session {
+  readonly id: SessionId;
+  readonly #keeper: SessionKeeper;
+
+  constructor(keeper: SessionKeeper) {
+    this.id = keeper.parts.sessionId;
+    this.#keeper = keeper;
+    keepers.set(this, keeper);
+  }
+
+  get version(): number {
+    return this.#keeper.version;
+  }
+
+  get messages(): readonly StoredMessage[] {
+    return this.#keeper.record.messages;
+  }
+
+  get executions(): readonly SessionExecution[] {
+    return this.#keeper.record.executions;
+  }
+
+  get boundaries(): readonly ExecutionBoundary[] {
+    return boundariesOf(this.#keeper.record).slice(0, -1);
+  }
+
+  get executionCount(): number {
+    return this.#keeper.record.executionCount;
+  }
+
+  get usage(): Usage {
+    return this.#keeper.record.usage;
+  }
+
+  get forkedFrom(): SessionFork | undefined {
+    return this.#keeper.record.forkedFrom;
+  }
+
   async fork(options: SessionForkOptions = {}): Promise<Session> {
     checkForkOptions(options);
     const { executionId, atStep } = options;
@@ -82,24 +120,13 @@ export class Session {
       options.sessionId === undefined
         ? SessionIdSchema.parse(ids.next("session"))
         : checkedSessionId("fork options.sessionId", options.sessionId);
-    return new Session(await this.#keeper.fork({ sessionId, executionId, atStep }));
+    return new LiveSession(await this.#keeper.fork({ sessionId, executionId, atStep }));
   }
 
-  /**
-   * Takes over what its store has: after a `session_conflict`, or to see what others have added.
-   *
-   * @throws EspalierError `invalid_state` while something else uses it; what `orchestrator.session` throws.
-   */
   async reload(): Promise<void> {
     await this.#keeper.reload();
   }
 
-  /**
-   * Adds what a run has added that could not be saved, after whatever is in the store by now. If it is there already, nothing happens.
-   *
-   * @throws EspalierError `invalid_option` for a result that has nothing for this session; `invalid_state` while something else uses it;
-   * `session_conflict` if others do not stop writing; what `orchestrator.session` throws.
-   */
   async merge(result: SessionResult): Promise<void> {
     const parsed = SessionResultSchema.safeParse(result);
     if (!parsed.success || parsed.data.session.sessionId !== this.id)
@@ -113,21 +140,10 @@ export class Session {
     await this.#keeper.merge(session.execution, newMessages);
   }
 
-  /**
-   * Takes out the messages of one execution, such as one that failed (R99). Its record stays.
-   *
-   * @throws EspalierError `invalid_option` for an execution that it does not have; `invalid_state` while something else uses it;
-   * `session_conflict` if somebody else has written it; `store_failed`.
-   */
   async remove(executionId: string): Promise<void> {
     await this.#keeper.change("a removal", (record) => withoutExecution(record, executionId));
   }
 
-  /**
-   * Takes out all messages. What it consumed stays on record.
-   *
-   * @throws EspalierError like `remove`.
-   */
   async clear(): Promise<void> {
     await this.#keeper.change("a clearing", cleared);
   }

@@ -7,7 +7,7 @@ import type { ExecutionId, RunId } from "../../protocol/ids.ts";
 import type { SessionStore } from "../../store/session-store.ts";
 import type { SessionRef } from "./session-ref.ts";
 import { RunSession, sessionConflict } from "./run-session.ts";
-import { keeperOf, Session } from "./session.ts";
+import { keeperOf, LiveSession, type Session } from "./session.ts";
 import { hasExecution } from "./session-changes.ts";
 import { openSession } from "./session-writer.ts";
 import { checkedSessionId, sessionSettings, type SessionOptions } from "./session-options.ts";
@@ -31,7 +31,7 @@ export async function sessionHandle(
   if (store === undefined)
     throw mismatch("options.store", "set, to keep sessions in", store, "Or session options.store.");
   checkMethods("options.store", store, ["readSession", "writeSession"]);
-  return new Session(await openSession({ sessionId, store, settings, clock, ids }));
+  return new LiveSession(await openSession({ sessionId, store, settings, clock, ids }));
 }
 
 /** For a run that begins. Throws `invalid_option`, `invalid_state` or `session_conflict`. */

@@ -16,10 +16,10 @@ import type {
   EventDraft,
   TraceIds,
 } from "../../protocol/event.ts";
-import type { Closing, Opening } from "../../protocol/span-tree.ts";
+import type { SpanClosing, SpanOpening } from "../../protocol/span-tree.ts";
 
 /** Events with which a span begins or ends. */
-const BOUNDS: Readonly<Record<(Opening | Closing)["type"], true>> = {
+const BOUNDS: Readonly<Record<(SpanOpening | SpanClosing)["type"], true>> = {
   "run.started": true,
   "run.resumed": true,
   "run.paused": true,

@@ -54,7 +54,7 @@ export class RunTree {
   readonly #failed = new Set<AgentId>();
   readonly #pause = new AbortController();
   /** Aborted once the tree was asked to pause. */
-  readonly pauseSignal = this.#pause.signal;
+  readonly pauseSignal: AbortSignal = this.#pause.signal;
   /** The prices of the models that had run before the run was paused. */
   readonly #pricesBefore: readonly PriceUsed[];
 

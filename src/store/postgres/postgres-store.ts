@@ -12,9 +12,9 @@ import type { Store } from "../store.ts";
 import { DatabaseStore } from "./database-store.ts";
 import { openPool, type OwnPool, type PostgresPool } from "./postgres-pool.ts";
 
-export type { Store } from "../store.ts";
 export type { PostgresClient, PostgresPool } from "./postgres-pool.ts";
 
+/** Where the database is, and how runs are kept in it. */
 export interface PostgresStoreOptions {
   /** Where the database is, as `postgres://user:password@host:5432/database`. Either this or `pool`. */
   readonly connectionString?: string;

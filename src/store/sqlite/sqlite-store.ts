@@ -7,9 +7,9 @@ import type { Store } from "../store.ts";
 import { FileStore } from "./file-store.ts";
 import { openerOf, type SqliteDriver } from "./sqlite-driver.ts";
 
-export type { Store } from "../store.ts";
 export type { SqliteDriver } from "./sqlite-driver.ts";
 
+/** How the file is opened, and what is kept for certain. */
 export interface SqliteStoreOptions {
   /**
    * `node` (default): the driver that Node brings; before Node 24 it prints a warning. `better-sqlite3`: the package of that name, which

@@ -15,6 +15,7 @@ import { maxAttributeLength, type Environment } from "../delivery/otel-variables
  */
 export type RedactContent = (content: SpanContent, scope: EventScope) => SpanContent | undefined;
 
+/** How content leaves the process. */
 export interface ContentOptions {
   /** Left out: content goes out as it is. */
   readonly redact?: RedactContent;

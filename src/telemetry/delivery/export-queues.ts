@@ -33,6 +33,7 @@ export interface QueueSizes {
   readonly leaves?: number;
 }
 
+/** What sends the spans of the queues, and how many may wait. */
 export interface ExportQueuesOptions {
   /** Takes the spans of both queues, at most 8 batches at once. Is shut down with the queues. */
   readonly exporter: AnySpanExporter;

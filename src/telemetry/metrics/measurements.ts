@@ -3,7 +3,7 @@
 
 import { assertNever } from "../../kernel/assert.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import type { Abandonment, Closing } from "../../protocol/span-tree.ts";
+import type { Abandonment, SpanClosing } from "../../protocol/span-tree.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import { ERROR_TYPE, ESPALIER, GEN_AI, OPERATION, OUTCOME } from "../gen-ai-attributes.ts";
 import type { Dimensions, Instruments } from "./instruments.ts";
@@ -11,7 +11,7 @@ import { TOKEN_TYPE, UNKNOWN_MODALITY } from "./metric-names.ts";
 import { failureOf, knownToolName } from "../spans/span-attributes.ts";
 
 /** How a span ended: with an event of its own, or with the span around it. */
-export type SpanEnd = Closing | Exclude<Abandonment, "left">;
+export type SpanEnd = SpanClosing | Exclude<Abandonment, "left">;
 
 /** Whose model was called. */
 export interface Caller {
@@ -26,7 +26,7 @@ export function endDimensions(end: SpanEnd): Dimensions {
   return { [ESPALIER.outcome]: outcomeOf(end), [ERROR_TYPE]: failureOf(end) };
 }
 
-function outcomeOf(body: Closing): string | undefined {
+function outcomeOf(body: SpanClosing): string | undefined {
   switch (body.type) {
     case "run.ended":
     case "agent.ended":

@@ -15,7 +15,13 @@ import { messageOf } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, RunId } from "../../protocol/ids.ts";
-import type { Abandonment, Closing, Moment, Note, Opening } from "../../protocol/span-tree.ts";
+import type {
+  Abandonment,
+  SpanClosing,
+  SpanMoment,
+  SpanNote,
+  SpanOpening,
+} from "../../protocol/span-tree.ts";
 import { addUsage, type Usage } from "../../protocol/usage.ts";
 import { AgentTally } from "./agent-tally.ts";
 import { GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
@@ -33,7 +39,7 @@ import { checkMetricsOptions, type MetricsOptions } from "./metrics-options.ts";
 
 /** What becomes a span: the same object from its beginning to its end. */
 export interface MeasuredSpan {
-  readonly opening: Opening;
+  readonly opening: SpanOpening;
   readonly startedAtMs: number;
   /** Of the agent that does it. */
   readonly role: string;
@@ -67,24 +73,24 @@ export class RunMetrics {
   }
 
   /** A span begins. */
-  opened(span: MeasuredSpan, moment: Moment): void {
+  opened(span: MeasuredSpan, moment: SpanMoment): void {
     this.#attempt(() => this.#open(span, moment));
   }
 
   /** Something happened within a span. */
-  noted(span: MeasuredSpan, body: Note, moment: Moment): void {
+  noted(span: MeasuredSpan, body: SpanNote, moment: SpanMoment): void {
     const place = this.#places.get(span);
     if (place !== undefined) this.#attempt(() => note(place, span, body, moment));
   }
 
   /** A span ends. */
-  closed(span: MeasuredSpan, body: Closing, moment: Moment): void {
+  closed(span: MeasuredSpan, body: SpanClosing, moment: SpanMoment): void {
     const place = this.#places.get(span);
     if (place !== undefined) this.#attempt(() => this.#close(place, span, moment, body));
   }
 
   /** The span around this one ended, and its own end never came. */
-  abandoned(span: MeasuredSpan, moment: Moment, why: Abandonment): void {
+  abandoned(span: MeasuredSpan, moment: SpanMoment, why: Abandonment): void {
     const place = this.#places.get(span);
     if (place === undefined) return;
     this.#attempt(() =>
@@ -97,7 +103,7 @@ export class RunMetrics {
     return this.#runs.size;
   }
 
-  #open(span: MeasuredSpan, { scope }: Moment): void {
+  #open(span: MeasuredSpan, { scope }: SpanMoment): void {
     const { opening } = span;
     const { runId, agentId, parentAgentId } = scope;
     if (opening.type === "run.started" || opening.type === "run.resumed") {
@@ -129,7 +135,7 @@ export class RunMetrics {
     this.#places.set(span, { run, agent: undefined });
   }
 
-  #close({ run, agent }: Place, span: MeasuredSpan, { atMs }: Moment, end: SpanEnd): void {
+  #close({ run, agent }: Place, span: MeasuredSpan, { atMs }: SpanMoment, end: SpanEnd): void {
     const { opening, role, startedAtMs } = span;
     const seconds = Math.max(0, Math.round((atMs - startedAtMs) * 1_000)) / 1_000_000;
     this.#places.delete(span);
@@ -182,7 +188,7 @@ export class RunMetrics {
   }
 }
 
-function note({ run }: Place, { role }: MeasuredSpan, body: Note, moment: Moment): void {
+function note({ run }: Place, { role }: MeasuredSpan, body: SpanNote, moment: SpanMoment): void {
   const { agentId } = moment.scope;
   const agent = run.agents.get(agentId);
   switch (body.type) {

@@ -4,7 +4,7 @@ import type { Context, Span, SpanContext } from "@opentelemetry/api";
 
 import type { TraceIds } from "../../protocol/event.ts";
 import type { AgentId } from "../../protocol/ids.ts";
-import type { Moment, Opening } from "../../protocol/span-tree.ts";
+import type { SpanMoment, SpanOpening } from "../../protocol/span-tree.ts";
 
 /** What the spans of one run have in common. */
 export interface RunFacts {
@@ -42,8 +42,8 @@ export interface Onward {
 export interface OpenSpan {
   readonly span: Span;
   /** The event with which it began, and when that was. */
-  readonly opening: Opening;
-  readonly moment: Moment;
+  readonly opening: SpanOpening;
+  readonly moment: SpanMoment;
   readonly startedAtMs: number;
   readonly startedAtUs: number;
   /** When the span began below which it stands; its own beginning, if that is not known. */

@@ -4,7 +4,7 @@
 import type { Attributes, Link, SpanContext } from "@opentelemetry/api";
 
 import type { EventBody } from "../../protocol/event.ts";
-import type { Closing, Moment, Note, Opening } from "../../protocol/span-tree.ts";
+import type { SpanClosing, SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
 import { ESPALIER, GEN_AI, LINK, OPERATION, OUTCOME, spanName } from "../gen-ai-attributes.ts";
 import { knownToolName, usageAttributes } from "./span-attributes.ts";
 import { decisionAttributes, requestAttributes } from "./span-events.ts";
@@ -34,7 +34,11 @@ const QUEUE_WAIT = "queue_wait";
 const STATE = { requested: "requested", decided: "decided" } as const;
 
 /** The span for something that happened within the span that began at `sinceUs`. */
-export function sideSpanOf(body: Note, moment: Moment, sinceUs: number): SideSpan | undefined {
+export function sideSpanOf(
+  body: SpanNote,
+  moment: SpanMoment,
+  sinceUs: number,
+): SideSpan | undefined {
   switch (body.type) {
     case "question.asked":
       return asked(body, moment);
@@ -60,8 +64,8 @@ interface WaitBounds {
 
 /** The span for the time that a call waited for its turn before it began. `opening`: how it began. */
 export function waitBefore(
-  opening: Opening,
-  body: Closing,
+  opening: SpanOpening,
+  body: SpanClosing,
   bounds: WaitBounds,
 ): SideSpan | undefined {
   if (opening.type === "tool.started" && body.type === "tool.ended")
@@ -71,7 +75,7 @@ export function waitBefore(
   return waited({ queue: "model", target: opening.model }, body.queuedMs, bounds);
 }
 
-function asked(body: EventBody<"question.asked">, moment: Moment): SideSpan {
+function asked(body: EventBody<"question.asked">, moment: SpanMoment): SideSpan {
   return {
     kind: APPROVAL,
     name: spanName(APPROVAL, body.question.toolName),
@@ -81,7 +85,11 @@ function asked(body: EventBody<"question.asked">, moment: Moment): SideSpan {
 }
 
 /** From the question on, as far as it was asked within the same span: a pause is no part of its trace. */
-function answered(body: EventBody<"question.answered">, moment: Moment, sinceUs: number): SideSpan {
+function answered(
+  body: EventBody<"question.answered">,
+  moment: SpanMoment,
+  sinceUs: number,
+): SideSpan {
   return {
     kind: APPROVAL,
     name: spanName(APPROVAL, body.toolName),
@@ -96,8 +104,8 @@ function answered(body: EventBody<"question.answered">, moment: Moment, sinceUs:
  * is found by its length and makes no other bar a pixel wide.
  */
 export function waitAcrossPause(
-  body: Note,
-  moment: Moment,
+  body: SpanNote,
+  moment: SpanMoment,
   { sinceUs, span }: { readonly sinceUs: number; readonly span: SpanContext },
 ): SideSpan | undefined {
   if (body.type !== "question.answered") return undefined;
@@ -112,7 +120,7 @@ export function waitAcrossPause(
 function lost(
   { usage }: EventBody<"budget.settled">,
   { provider, model }: NonNullable<EventBody<"budget.settled">["lostCall"]>,
-  moment: Moment,
+  moment: SpanMoment,
 ): SideSpan {
   return {
     kind: "lost_call",
@@ -155,7 +163,7 @@ function waited(
 }
 
 /** A viewer takes a span without length for an error: the shortest lasts a microsecond. */
-function momentary({ atUs }: Moment): Pick<SideSpan, "startUs" | "endUs"> {
+function momentary({ atUs }: SpanMoment): Pick<SideSpan, "startUs" | "endUs"> {
   return { startUs: atUs, endUs: atUs + 1 };
 }
 

@@ -7,7 +7,7 @@ import type { Attributes } from "@opentelemetry/api";
 import { assertNever } from "../../kernel/assert.ts";
 import type { ContextManifest } from "../../protocol/context-manifest.ts";
 import type { EventScope, EventBody } from "../../protocol/event.ts";
-import type { Closing, Moment, Note, Opening } from "../../protocol/span-tree.ts";
+import type { SpanClosing, SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import {
@@ -28,7 +28,7 @@ import {
 const MICRO_USD_PER_USD = 1_000_000;
 
 /** Its name when a span begins. */
-export function openingName(body: Opening, { agentPath }: EventScope): string {
+export function openingName(body: SpanOpening, { agentPath }: EventScope): string {
   switch (body.type) {
     case "run.started":
     case "run.resumed":
@@ -68,7 +68,7 @@ export function knownToolName({
 }
 
 /** What a sampler may decide by: the few attributes that must be there when a span begins. */
-export function samplingAttributes(body: Opening): Attributes {
+export function samplingAttributes(body: SpanOpening): Attributes {
   switch (body.type) {
     case "run.started":
     case "run.resumed":
@@ -99,7 +99,7 @@ export function samplingAttributes(body: Opening): Attributes {
 
 /** Where a span is in the tree and in the event log: on every span. `conversationId`: the session of the run. */
 export function placeAttributes(
-  { seq, scope: place }: Moment,
+  { seq, scope: place }: SpanMoment,
   conversationId: string | undefined,
 ): Attributes {
   return {
@@ -134,7 +134,7 @@ function forkAttributes({ forkedFrom }: EventBody<"run.started">): Attributes {
 }
 
 /** What is known besides when a span begins. `role` is that of the agent that does it. */
-export function openingAttributes(body: Opening, role: string): Attributes {
+export function openingAttributes(body: SpanOpening, role: string): Attributes {
   switch (body.type) {
     case "run.started":
       return { ...limitsAttributes(body), ...forkAttributes(body) };
@@ -182,7 +182,7 @@ export function openingAttributes(body: Opening, role: string): Attributes {
 }
 
 /** What is known when a span ends. */
-export function closingAttributes(body: Closing): Attributes {
+export function closingAttributes(body: SpanClosing): Attributes {
   switch (body.type) {
     case "run.ended":
       return {
@@ -244,7 +244,7 @@ export function closingAttributes(body: Closing): Attributes {
  * The failure that an end reports, as a value of few kinds; undefined for a stop, a pause, a refusal
  * or a cancellation.
  */
-export function failureOf(body: Closing): string | undefined {
+export function failureOf(body: SpanClosing): string | undefined {
   switch (body.type) {
     case "run.ended":
     case "agent.ended":
@@ -267,7 +267,7 @@ export function failureOf(body: Closing): string | undefined {
 }
 
 /** What becomes of a delegation, for the span of its call. */
-export function delegationAttributes(body: Note): Attributes {
+export function delegationAttributes(body: SpanNote): Attributes {
   if (body.type === "subagent.spawned") {
     return {
       ...childAttributes(body),
@@ -321,14 +321,14 @@ function listed(values: readonly string[]): string[] | undefined {
 /** Which subagent continues below a resumed delegation, for the span of its call. */
 export function resumedChildAttributes(
   { role }: EventBody<"agent.resumed">,
-  { scope }: Moment,
+  { scope }: SpanMoment,
 ): Attributes {
   const { agentId: childId, agentPath: childPath } = scope;
   return childAttributes({ role, childId, childPath });
 }
 
 /** The role that a delegation turned out to name; undefined if the model may have invented it. */
-export function spawnedRole(body: Note): string | undefined {
+export function spawnedRole(body: SpanNote): string | undefined {
   if (body.type === "subagent.spawned" || body.type === "subagent.continued") return body.role;
   return body.type === "subagent.refused" ? knownRole(body) : undefined;
 }

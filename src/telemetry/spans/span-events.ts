@@ -5,7 +5,7 @@ import type { Attributes } from "@opentelemetry/api";
 
 import type { EventBody } from "../../protocol/event.ts";
 import { kindAnsweredBy } from "../../protocol/question.ts";
-import type { Moment, Note } from "../../protocol/span-tree.ts";
+import type { SpanMoment, SpanNote } from "../../protocol/span-tree.ts";
 import { ERROR_TYPE, ESPALIER, GEN_AI, OUTCOME, SPAN_EVENT } from "../gen-ai-attributes.ts";
 import { refusalAttributes } from "./span-attributes.ts";
 
@@ -19,7 +19,7 @@ export interface SpanEvent {
  * The span event for something that happened within a span; undefined for what the event log alone
  * keeps.
  */
-export function spanEventOf(body: Note, moment: Moment): SpanEvent | undefined {
+export function spanEventOf(body: SpanNote, moment: SpanMoment): SpanEvent | undefined {
   switch (body.type) {
     case "model.retried":
     case "tool.retried":
@@ -48,7 +48,7 @@ export function spanEventOf(body: Note, moment: Moment): SpanEvent | undefined {
 }
 
 /** A subtask that was refused has no call and no span for it. */
-export function subtaskEventOf(body: Note): SpanEvent | undefined {
+export function subtaskEventOf(body: SpanNote): SpanEvent | undefined {
   if (body.type !== "subagent.refused") return undefined;
   return { name: SPAN_EVENT.spawnRefused, attributes: refusalAttributes(body) };
 }
@@ -103,7 +103,7 @@ export function requestAttributes({ question }: EventBody<"question.asked">): At
 /** A decision without its words: for an event, and for a span of its own. */
 export function decisionAttributes(
   body: EventBody<"question.answered">,
-  { scope }: Moment,
+  { scope }: SpanMoment,
 ): Attributes {
   return {
     [ESPALIER.approvalId]: body.questionId,

@@ -3,11 +3,11 @@
 
 import { TraceFlags, type Attributes, type Link, type SpanContext } from "@opentelemetry/api";
 
-import type { Opening } from "../../protocol/span-tree.ts";
+import type { SpanOpening } from "../../protocol/span-tree.ts";
 import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
 
 /** The earlier run, or the earlier part of this run, from which a run continues. None, if a sampler had left that out. */
-export function originOf(body: Opening): readonly Link[] {
+export function originOf(body: SpanOpening): readonly Link[] {
   if (body.type === "run.resumed") {
     const { previousTraceId: traceId, previousSpanId: spanId, wasSampled } = body;
     return linksTo(LINK.resumes, { traceId, spanId, isSampled: wasSampled });

@@ -13,7 +13,7 @@ import {
   type Tracer,
 } from "@opentelemetry/api";
 
-import type { Moment, Opening } from "../../protocol/span-tree.ts";
+import type { SpanMoment, SpanOpening } from "../../protocol/span-tree.ts";
 import {
   boundedAttributes,
   boundedName,
@@ -60,7 +60,7 @@ export class SpanMaker {
   }
 
   /** Begins a span. */
-  begin(body: Opening, moment: Moment, plan: SpanPlan): BegunSpan {
+  begin(body: SpanOpening, moment: SpanMoment, plan: SpanPlan): BegunSpan {
     const { around, run } = plan;
     const name = boundedName(openingName(body, moment.scope));
     const role = "role" in body ? body.role : plan.role;
@@ -148,16 +148,16 @@ export class SpanMaker {
   }
 
   /** A span that is over when it is recorded, below `around`. */
-  beside(open: OpenSpan, around: Context, side: SideSpan, moment: Moment): void {
+  beside(open: OpenSpan, around: Context, side: SideSpan, moment: SpanMoment): void {
     if (this.#record(open, around, side, moment)) open.trace.spans += 1;
   }
 
   /** The same in a trace of its own, with a link to where it belongs: it lasted longer than the trace there. */
-  apart(open: OpenSpan, side: SideSpan, moment: Moment): void {
+  apart(open: OpenSpan, side: SideSpan, moment: SpanMoment): void {
     this.#record(open, rootOf(open.around), side, moment);
   }
 
-  #record(open: OpenSpan, around: Context, side: SideSpan, moment: Moment): boolean {
+  #record(open: OpenSpan, around: Context, side: SideSpan, moment: SpanMoment): boolean {
     const { name, startUs, endUs, outcome, links = [] } = side;
     const seed = [...seedOf(moment), side.kind];
     const { traceId } = open.ids;
@@ -180,12 +180,12 @@ export function partIdIn(traceId: string): string {
 }
 
 /** The id of the span in which an agent continues in a further trace. */
-function onwardIdIn(traceId: string, { seq, scope }: Moment): string {
+function onwardIdIn(traceId: string, { seq, scope }: SpanMoment): string {
   return spanIdFrom(["onward", traceId, scope.runId, seq]);
 }
 
 /** What the ids of the span that begins with an event follow from. */
-export function seedOf({ seq, atMs, scope }: Moment): readonly (string | number)[] {
+export function seedOf({ seq, atMs, scope }: SpanMoment): readonly (string | number)[] {
   return [scope.runId, seq, atMs];
 }
 

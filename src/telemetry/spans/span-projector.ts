@@ -26,11 +26,11 @@ import type { LostSpan, Tracing } from "../../protocol/tracing.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
 import {
   SpanTree,
-  type Closing,
+  type SpanClosing,
   type EventMoment,
-  type Moment,
-  type Note,
-  type Opening,
+  type SpanMoment,
+  type SpanNote,
+  type SpanOpening,
 } from "../../protocol/span-tree.ts";
 import { mintTraceIds, type MintHex } from "../../kernel/trace-ids.ts";
 import { warnOfUnseenProvider } from "./api-versions.ts";
@@ -55,7 +55,7 @@ import {
 import { countCall, expectedOf, expectIn, expectNoMore, hasRoom, isFull } from "./trace-size.ts";
 
 /** What happens within spans and is in the event log alone. */
-const SILENT: ReadonlySet<Note["type"]> = new Set<Note["type"]>([
+const SILENT: ReadonlySet<SpanNote["type"]> = new Set<SpanNote["type"]>([
   "step.started",
   "step.completed",
   "model.warned",
@@ -159,7 +159,7 @@ export class SpanProjector implements Tracing {
     return this.#spans.size;
   }
 
-  #open(body: Opening, moment: Moment, parent: OpenSpan | undefined): OpenSpan {
+  #open(body: SpanOpening, moment: SpanMoment, parent: OpenSpan | undefined): OpenSpan {
     const open =
       parent === undefined
         ? this.#openRun(body, moment)
@@ -173,7 +173,7 @@ export class SpanProjector implements Tracing {
   }
 
   /** Below the caller's span; else in a trace of its own, if that is sampled as the one before was: otherwise below that. */
-  #openRun(body: Opening, moment: Moment): OpenSpan {
+  #openRun(body: SpanOpening, moment: SpanMoment): OpenSpan {
     const plan = { role: "", run: runFacts(body), trace: { spans: 0, expected: 0 } };
     const around = unmarked(context.active());
     const before = callerOf(around) === undefined ? earlierSpan(body) : undefined;
@@ -202,7 +202,7 @@ export class SpanProjector implements Tracing {
       warnOfUnseenProvider({ isTracerMissed, isMeterAsked: hasMeter });
   }
 
-  #openBelow(body: Opening, moment: Moment, parent: OpenSpan): OpenSpan {
+  #openBelow(body: SpanOpening, moment: SpanMoment, parent: OpenSpan): OpenSpan {
     const { role, run } = parent;
     if (isAgent(body)) {
       const { context: around, trace: size, startedAtUs: aroundSinceUs } = parent;
@@ -221,7 +221,7 @@ export class SpanProjector implements Tracing {
   }
 
   /** An agent whose trace is full continues in another one. */
-  #continueInNextTrace(agent: OpenSpan, moment: Moment): void {
+  #continueInNextTrace(agent: OpenSpan, moment: SpanMoment): void {
     const place = agent.onward.at(-1) ?? agent;
     if (!isFull(place.trace, this.#maxSpansPerTrace)) return;
     const more = expectedOf(agent.calls, this.#maxSpansPerTrace);
@@ -233,7 +233,7 @@ export class SpanProjector implements Tracing {
   }
 
   /** The further trace of a run with room for so many spans; undefined: a sampler would leave that out. */
-  #partFor({ run }: OpenSpan, moment: Moment, more: number): Onward | undefined {
+  #partFor({ run }: OpenSpan, moment: SpanMoment, more: number): Onward | undefined {
     const last = run.parts.at(-1);
     if (last !== undefined && hasRoom(last.trace, more, this.#maxSpansPerTrace)) return last;
     const { root } = run;
@@ -248,7 +248,7 @@ export class SpanProjector implements Tracing {
   }
 
   /** In another trace, if the one around it is large enough; undefined: it is not, or a sampler would leave the other out. */
-  #openElsewhere(body: Opening, moment: Moment, parent: OpenSpan): OpenSpan | undefined {
+  #openElsewhere(body: SpanOpening, moment: SpanMoment, parent: OpenSpan): OpenSpan | undefined {
     if (!isAgent(body) || this.#takesAgent(parent)) return undefined;
     const { role, run } = parent;
     const more = expectedOf(0, this.#maxSpansPerTrace);
@@ -271,7 +271,12 @@ export class SpanProjector implements Tracing {
     return isFurther(run, size) ? hasRoom(size, expectedOf(0, max), max) : !isFull(size, max);
   }
 
-  #begin(body: Opening, moment: Moment, plan: Omit<SpanPlan, "ids">, parent?: OpenSpan): OpenSpan {
+  #begin(
+    body: SpanOpening,
+    moment: SpanMoment,
+    plan: Omit<SpanPlan, "ids">,
+    parent?: OpenSpan,
+  ): OpenSpan {
     const ids = chosenIds(body, moment, parent);
     const begun = this.#maker.begin(body, moment, { ...plan, ids });
     const open = { ...begun, ids: this.#idsOf(begun.span, plan.around, parent) };
@@ -286,7 +291,7 @@ export class SpanProjector implements Tracing {
     if (open !== undefined) writeContent(settings, { ...open, scope }, content);
   }
 
-  #note(open: OpenSpan, body: Note, moment: Moment): void {
+  #note(open: OpenSpan, body: SpanNote, moment: SpanMoment): void {
     if (SILENT.has(body.type) || !open.span.isRecording()) return;
     recordNote(open, body, moment);
     if (body.type === "message.delivered") this.#linkToWriter(open, body, moment);
@@ -298,7 +303,7 @@ export class SpanProjector implements Tracing {
     if (wait !== undefined) this.#maker.apart(open, wait, moment);
   }
 
-  #close(open: OpenSpan, body: Closing, moment: Moment): void {
+  #close(open: OpenSpan, body: SpanClosing, moment: SpanMoment): void {
     const bounds = { sinceUs: open.aroundSinceUs, untilUs: open.startedAtUs };
     const wait = open.span.isRecording() ? waitBefore(open.opening, body, bounds) : undefined;
     if (wait !== undefined) this.#maker.beside(open, open.around, wait, moment);
@@ -309,7 +314,7 @@ export class SpanProjector implements Tracing {
   #linkToWriter(
     { span }: OpenSpan,
     { origin, fromAgentId }: EventBody<"message.delivered">,
-    { scope }: Moment,
+    { scope }: SpanMoment,
   ): void {
     if (origin !== "steering" || fromAgentId === undefined) return;
     const place = { executionId: null, stepId: null, callId: null, parentAgentId: null };
@@ -345,7 +350,7 @@ function isTaken({ traceFlags }: SpanContext): boolean {
 }
 
 /** The span of the run before it was paused or its process died, as far as it was sampled. */
-function earlierSpan(body: Opening): SpanContext | undefined {
+function earlierSpan(body: SpanOpening): SpanContext | undefined {
   if (body.type !== "run.resumed" || body.wasSampled === undefined) return undefined;
   const { previousTraceId: traceId, previousSpanId: spanId = "" } = body;
   const flags = body.wasSampled ? TraceFlags.SAMPLED : TraceFlags.NONE;
@@ -359,11 +364,11 @@ function callerOf(around: Context): SpanContext | undefined {
   return caller !== undefined && isSpanContextValid(caller) ? caller : undefined;
 }
 
-function isAgent(body: Opening): boolean {
+function isAgent(body: SpanOpening): boolean {
   return body.type === "agent.started" || body.type === "agent.resumed";
 }
 
-function runFacts(body: Opening): RunFacts {
+function runFacts(body: SpanOpening): RunFacts {
   const conversationId = "sessionId" in body ? body.sessionId : undefined;
   return {
     conversationId,
@@ -386,7 +391,7 @@ function isFurther({ parts }: RunFacts, size: TraceSize): boolean {
   return parts.some(({ trace: further }) => further === size);
 }
 
-function chosenIds(body: Opening, moment: Moment, parent: OpenSpan | undefined): ChosenIds {
+function chosenIds(body: SpanOpening, moment: SpanMoment, parent: OpenSpan | undefined): ChosenIds {
   const seed = seedOf(moment);
   const before = body.type === "run.resumed" ? body.previousTraceId : parent?.ids.traceId;
   return {

@@ -2,7 +2,7 @@
 // A span is an error only if what it shows failed: a spawn fails with its subagent, a parent does not. A pause is no error.
 
 import type { EventBody } from "../../protocol/event.ts";
-import type { Abandonment, Closing, Moment, Note } from "../../protocol/span-tree.ts";
+import type { Abandonment, SpanClosing, SpanMoment, SpanNote } from "../../protocol/span-tree.ts";
 import { boundedName, eventAttributes, setAttributes } from "../bounded/bounded-attributes.ts";
 import { ERROR_TYPE, ESPALIER, LINK, OUTCOME, SPAN_EVENT, SPAWN } from "../gen-ai-attributes.ts";
 import type { OpenSpan } from "./open-span.ts";
@@ -23,7 +23,7 @@ import { hrTimeOf } from "./span-maker.ts";
 const MOST_AWAITED = 100;
 
 /** Something happened within a span that records. */
-export function recordNote(open: OpenSpan, body: Note, moment: Moment): void {
+export function recordNote(open: OpenSpan, body: SpanNote, moment: SpanMoment): void {
   const { span, isToolCall } = open;
   if (isToolCall) describeDelegation(open, body);
   const isCall = moment.scope.callId !== null;
@@ -35,7 +35,7 @@ export function recordNote(open: OpenSpan, body: Note, moment: Moment): void {
 }
 
 function isStartInBackground(
-  body: Note,
+  body: SpanNote,
 ): body is EventBody<"subagent.spawned" | "subagent.continued"> {
   return (
     (body.type === "subagent.spawned" || body.type === "subagent.continued") && body.isBackground
@@ -53,7 +53,7 @@ function linkToAwaited({ span, run }: OpenSpan, { childId }: EventBody<"subagent
 }
 
 /** What becomes of a delegation is on the span of its call. A subtask has no call, only its own span. */
-function describeDelegation(open: OpenSpan, body: Note): void {
+function describeDelegation(open: OpenSpan, body: SpanNote): void {
   setAttributes(open.span, delegationAttributes(body));
   if (body.type === "subagent.refused") rename(open, spawnedRole(body));
   if (body.type === "subagent.spawned" || body.type === "subagent.continued")
@@ -64,7 +64,7 @@ function describeDelegation(open: OpenSpan, body: Note): void {
 export function recordResumedChild(
   open: OpenSpan,
   body: EventBody<"agent.resumed">,
-  moment: Moment,
+  moment: SpanMoment,
 ): void {
   if (!open.span.isRecording()) return;
   setAttributes(open.span, resumedChildAttributes(body, moment));
@@ -81,7 +81,11 @@ function rename(open: OpenSpan, target: string | undefined): void {
 }
 
 /** What a span shows is over. */
-export function recordClosing(open: OpenSpan, body: Closing, { atUs }: Pick<Moment, "atUs">): void {
+export function recordClosing(
+  open: OpenSpan,
+  body: SpanClosing,
+  { atUs }: Pick<SpanMoment, "atUs">,
+): void {
   const { span } = open;
   open.closedAtUs = atUs;
   if (!span.isRecording()) return;
@@ -99,7 +103,7 @@ export function recordClosing(open: OpenSpan, body: Closing, { atUs }: Pick<Mome
  */
 export function recordAbandonment(
   open: OpenSpan,
-  { atUs }: Pick<Moment, "atUs">,
+  { atUs }: Pick<SpanMoment, "atUs">,
   why: Abandonment | "crashed",
 ): void {
   const { span } = open;
@@ -119,7 +123,7 @@ function showEnd({ span, shownName, onward }: OpenSpan, outcome: string): void {
 }
 
 /** A span ends with the last one within it. If what it shows was over before, an event on it has the time. */
-export function endSpan(open: OpenSpan, { atUs }: Pick<Moment, "atUs">): void {
+export function endSpan(open: OpenSpan, { atUs }: Pick<SpanMoment, "atUs">): void {
   const { span, closedAtUs, onward } = open;
   for (const further of onward) further.span.end(hrTimeOf(atUs));
   if (closedAtUs !== undefined && closedAtUs < atUs && span.isRecording())

@@ -1,27 +1,27 @@
-// What goes with a function of the user's that looks at tools: under which name it is known, and which tools it is for.
+// The scope of a guard or a filter: under which name it is known, and which tools it is for.
 
 import { checkKeys, checkList, checkText, misdefinition } from "../kernel/check.ts";
 
 /** What goes with a guard or a filter. */
-export interface WatchOptions {
-  /** Appears in events, questions, results and errors. Default: the name of the function, or one by place. */
+export interface ToolScopeOptions {
+  /** Appears in events, questions, results and errors. Default: the name of the function, or one by place: `researcher.guard#2`. */
   readonly name?: string;
   /** Only these tools, named as the model calls them. Default: all. */
   readonly tools?: readonly string[];
 }
 
 /** The checked options. Undefined name: by place. */
-export interface Watch {
+export interface ToolScope {
   readonly name: string | undefined;
   readonly tools: readonly string[] | undefined;
 }
 
 /** Checks the function and its options. Throws `invalid_definition` or `invalid_option`. */
-export function watchOptions(
+export function toolScope(
   owner: string,
   work: { readonly name: unknown },
-  options: WatchOptions,
-): Watch {
+  options: ToolScopeOptions,
+): ToolScope {
   if (typeof work !== "function")
     throw misdefinition(`${owner}.check`, "a function", work, "It says what may be.");
   checkKeys(`${owner}.options`, options, ["name", "tools"]);

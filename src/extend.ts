@@ -1,0 +1,157 @@
+// Entry `espalier/extend`: the ports, for those who write a model, a store, a tracing, a sink, a clock or a wrapper of tools, with what helps
+// them; and the parts of what `espalier` exports that are seldom written down.
+
+// Models
+export type {
+  CacheKey,
+  GenerateOptions,
+  Model,
+  ModelReply,
+  ModelRequest,
+  ModelServer,
+  ToolSpec,
+} from "./model/model.ts";
+export type { FinishReason } from "./protocol/finish-reason.ts";
+export type { TokenUsage } from "./model/token-usage.ts";
+export { replyMessage, type ReplyPiece } from "./model/reply-message.ts";
+export { replyPieces } from "./model/reply-pieces.ts";
+export { strictSchema, withoutAddedNulls, type StrictSchema } from "./model/strict-schema.ts";
+export { textOnly } from "./model/written-by.ts";
+export { toCallId } from "./model/call-id.ts";
+export { ModelError, type ModelErrorOptions } from "./model/model-error.ts";
+export type { KnownPrice } from "./model/known-price.ts";
+export type { OpenAiAnswerOptions } from "./model/openai/answer-options.ts";
+export type { OpenAiApi } from "./model/openai/wire-api.ts";
+export type { ReasoningField } from "./model/openai/chat-reasoning.ts";
+export type { MaxTokensField } from "./model/openai/to-openai.ts";
+export type {
+  AssistantMessage,
+  MessageNote,
+  MessageOrigin,
+  MessageTag,
+  ProviderData,
+  ReplyPart,
+  SystemMessage,
+  ToolCall,
+  ToolMessage,
+  UserMessage,
+} from "./protocol/message.ts";
+
+// Stores
+export type { Store } from "./store/store.ts";
+export type {
+  ClaimOptions,
+  JournalBatch,
+  Ownership,
+  RunOwner,
+  RunStore,
+  StoredRun,
+  StoredStatus,
+} from "./store/run-store.ts";
+export type { SessionStore, StoredSession } from "./store/session-store.ts";
+export type { StoreFailure } from "./store/store-errors.ts";
+export type { MemoryStoreOptions } from "./store/memory-store.ts";
+
+// Tracing, sinks, clocks and ids
+export type { FurtherTrace, LostSpan, Tracing } from "./protocol/tracing.ts";
+export type {
+  EventMoment,
+  SpanClosing,
+  SpanMoment,
+  SpanNote,
+  SpanOpening,
+} from "./protocol/span-tree.ts";
+export type { OfferedTool, SpanContent } from "./protocol/span-content.ts";
+export type { EventBody, EventDraft, EventScope, TraceIds } from "./protocol/event.ts";
+export type { Clock } from "./kernel/clock.ts";
+export type { IdSource } from "./kernel/id-source.ts";
+export type {
+  CallId,
+  ExecutionId,
+  LeaseId,
+  MessageId,
+  QuestionId,
+  SessionId,
+  StepId,
+} from "./protocol/ids.ts";
+export type { WorkType } from "./protocol/event-bodies.ts";
+
+// Tools: what wraps them, and what they get
+export type { ToolBasics } from "./tools/define-tool.ts";
+export type {
+  Bound,
+  ExternalTool,
+  FinishTool,
+  FunctionUse,
+  ToolDescriptor,
+  ToolReturn,
+} from "./tools/tool.ts";
+export type { ToolsetTool } from "./tools/toolsets.ts";
+export type { ArgumentProblem } from "./tools/arguments/argument-problems.ts";
+export type { ToolRetryNote, ToolRuntime } from "./tools/tool-runtime.ts";
+export type {
+  ContinueRequest,
+  DelegationAnswer,
+  SubagentInfo,
+  SubagentService,
+  ToolProgress,
+  WaitRequest,
+} from "./tools/tool-context.ts";
+export type { LongResults, ToolSettings } from "./tools/tool-settings.ts";
+export type { ToolErrorOptions } from "./tools/tool-error.ts";
+export type { ToolResultOptions } from "./tools/tool-result.ts";
+export type { ApprovalOptions } from "./tools/wrappers/with-approval.ts";
+export type { RateLimitOptions } from "./tools/wrappers/rate-limit.ts";
+export type { RetriesOptions } from "./tools/wrappers/with-retries.ts";
+export type { TimeoutOptions } from "./tools/wrappers/with-timeout.ts";
+export type { ToolScope, ToolScopeOptions } from "./tools/tool-scope.ts";
+export type { GuardCheck } from "./tools/tool-guard.ts";
+export type { FilterCheck } from "./tools/tool-filter.ts";
+
+// Parts of records and options
+export type { Account, AccountGrant } from "./protocol/account.ts";
+export type { AgentError, RunUsage } from "./orchestrator/run/run-result.ts";
+export type { AnswerType, QuestionKind, QuestionRef } from "./protocol/question.ts";
+export type { AtEnd, OnFailure } from "./policies/delegation-policy.ts";
+export type { BudgetAxis } from "./policies/budget.ts";
+export type { CompactionStrategy } from "./agent/compaction.ts";
+export type { Concurrency } from "./orchestrator/tree/limiter.ts";
+export type { ContextManifest, Tightening } from "./protocol/context-manifest.ts";
+export { textHash, type Definitions } from "./protocol/definition.ts";
+export type { Delivery } from "./agent/mailbox.ts";
+export type { EspalierErrorOptions, ModelErrorCode } from "./kernel/error.ts";
+export type { EventsOptions, GrantOptions } from "./orchestrator/run/run.ts";
+export type { ExecutionBoundary } from "./orchestrator/sessions/session-changes.ts";
+export type { FailedRecovery } from "./orchestrator/run/recover.ts";
+export type { InputOf, ToolInput } from "./tools/arguments/input-schema.ts";
+export type { LeftOut, TaggedHistory } from "./agent/message-tags.ts";
+export type { MessageSelection } from "./policies/inherited-messages.ts";
+export type {
+  OnFailedExecution,
+  SessionForkOptions,
+} from "./orchestrator/sessions/session-options.ts";
+export type { OpenStepReport } from "./agent/phase-report.ts";
+export type { PlacedSection, SectionLifeCycle, SectionText } from "./agent/request-sections.ts";
+export type { PriceUsed } from "./orchestrator/budget/prices-used.ts";
+export type { RebuildOptions } from "./orchestrator/run/rebuild-request.ts";
+export type { RebuiltRequest } from "./agent/kept-request.ts";
+export type { RemovedTool, ToolRule } from "./protocol/tool-rule.ts";
+export type { ResumeGrant } from "./orchestrator/run/run-options.ts";
+export type { RetainedMessages } from "./policies/retention-policy.ts";
+export type {
+  DynamicRole,
+  SpawnRefusal,
+  SpawnRefusalCode,
+  SubagentOutcome,
+  SubagentReceipt,
+} from "./protocol/subagent.ts";
+export type { SessionExecution, SessionFork } from "./orchestrator/sessions/session-record.ts";
+export type { SessionOutcome, SessionResult } from "./orchestrator/sessions/session-outcome.ts";
+export type { ShownPart, StepContext } from "./protocol/step-context.ts";
+export type { StepTiming } from "./protocol/step-timing.ts";
+export type { StopConditionAnswer } from "./policies/stop-conditions.ts";
+export type { ToolErrorRecord, ToolErrorSeverity } from "./protocol/tool-error-record.ts";
+export type { ToolExecution, ToolOutcomeType } from "./protocol/tool-outcome.ts";
+export type { ToolFailureCode } from "./protocol/tool-failure.ts";
+export type { Unanswered } from "./agent/approver.ts";
+export type { UsageReport } from "./protocol/usage.ts";

@@ -1,0 +1,92 @@
+// Goal: what a user can import is small, has one place for each name, and shows nothing from inside (H20).
+// Method: the reports in etc/, which `npm run check:api` holds against the declarations that are built.
+
+import { readdirSync, readFileSync } from "node:fs";
+
+import { expect } from "vitest";
+import { z } from "zod";
+
+import { proves } from "./harness/proves.ts";
+
+interface Declaration {
+  readonly name: string;
+  readonly isExported: boolean;
+  readonly lines: number;
+}
+
+/** Schemas from which types are still inferred; scripts/api-report.ts passes them by, too. */
+const INFERRED_FROM = /Schema$|^bodies$|^Bodies$/;
+
+const DECLARATION =
+  /^(export )?(?:declare |abstract )*(?:interface|type|const|class|function|namespace) ([\w$]+)/m;
+
+function declarationsIn(report: string): readonly Declaration[] {
+  return report.split(/\n\n(?=\/\/ @)/).flatMap((block) => {
+    const [, exported, name] = DECLARATION.exec(block) ?? [];
+    const lines = block.trimEnd().split("\n").length + 1;
+    return name === undefined ? [] : [{ name, isExported: exported !== undefined, lines }];
+  });
+}
+
+const reports = new Map(
+  readdirSync("etc").map((file) => {
+    const report = readFileSync(`etc/${file}`, "utf8");
+    return [file.replace(".api.md", ""), { report, declarations: declarationsIn(report) }];
+  }),
+);
+const root = reports.get("espalier");
+
+function namesOf(entry: string): ReadonlySet<string> {
+  const exported = reports.get(entry)?.declarations.filter(({ isExported }) => isExported) ?? [];
+  return new Set(exported.map(({ name }) => name));
+}
+
+proves(["H20"], "every entry of the package has a report", () => {
+  const manifest: unknown = JSON.parse(readFileSync("package.json", "utf8"));
+  const { exports } = z.object({ exports: z.record(z.string(), z.unknown()) }).parse(manifest);
+  const entries = Object.keys(exports).filter((entry) => entry !== "./package.json");
+  expect(new Set(reports.keys())).toEqual(
+    new Set(entries.map((entry) => `espalier${entry.slice(1).replaceAll("/", "-")}`)),
+  );
+});
+
+proves(
+  ["H20"],
+  "the root exports at most 150 names, and its report has at most 2,500 lines",
+  () => {
+    expect(namesOf("espalier").size).toBeGreaterThan(100);
+    expect(namesOf("espalier").size).toBeLessThanOrEqual(150);
+    const pending = root?.declarations.filter(({ name }) => INFERRED_FROM.test(name)) ?? [];
+    const pendingLines = pending.reduce((sum, { lines }) => sum + lines, 0);
+    expect((root?.report.split("\n").length ?? 0) - pendingLines).toBeLessThanOrEqual(2_500);
+  },
+);
+
+proves(["H20"], "every name is exported from one entry", () => {
+  const all = [...reports.keys()].flatMap((entry) => [...namesOf(entry)]);
+  expect(all.filter((name, index) => all.indexOf(name) !== index)).toEqual([]);
+});
+
+proves(["H20"], "nothing can be reached from an entry that no entry exports", () => {
+  const forgotten = [...reports].flatMap(([entry, { declarations }]) =>
+    declarations.flatMap(({ name, isExported }) =>
+      isExported || INFERRED_FROM.test(name) ? [] : `${entry}: ${name}`,
+    ),
+  );
+  expect(forgotten).toEqual([]);
+});
+
+proves(["H20"], "what the entries load is what their reports have", async () => {
+  const loaded = {
+    espalier: await import("espalier"),
+    "espalier-extend": await import("espalier/extend"),
+    "espalier-hooks": await import("espalier/hooks"),
+  };
+  for (const [entry, values] of Object.entries(loaded)) {
+    const names = namesOf(entry);
+    expect(
+      Object.keys(values).filter((name) => !names.has(name)),
+      entry,
+    ).toEqual([]);
+  }
+});
