@@ -1,7 +1,6 @@
 import { z } from "zod";
 
 import { JsonValueSchema } from "../protocol/json-value.ts";
-import { bindWith } from "../tools/make-tool.ts";
 import type { InputSchema } from "../tools/arguments/argument-problems.ts";
 import { inputSchema, type ToolInput } from "../tools/arguments/input-schema.ts";
 import { zodInput } from "../tools/arguments/zod-input.ts";
@@ -27,13 +26,16 @@ export function finishTool(field: string, output: ToolInput): FinishTool {
 /** What the schema makes of the arguments, which has to be JSON. */
 function zodResult(field: string, output: z.ZodType): FinishTool["bind"] {
   const schema = zodInput(field, output.pipe(JsonValueSchema), false);
-  return (input) => bindWith(schema, input, (result) => result);
+  return (input) => {
+    const checked = schema.check(input);
+    return checked.type === "invalid" ? checked : { ...checked, use: checked.value };
+  };
 }
 
 function jsonResult(schema: InputSchema<unknown>): FinishTool["bind"] {
   return (input) => {
-    const bound = bindWith(schema, input, () => undefined);
-    return bound.type === "valid" ? { ...bound, use: bound.input } : bound;
+    const checked = schema.check(input);
+    return checked.type === "invalid" ? checked : { ...checked, use: checked.input };
   };
 }
 

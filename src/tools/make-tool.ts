@@ -8,6 +8,7 @@ import type {
   DelegationTool,
   ExternalTool,
   FunctionTool,
+  FunctionUse,
   ToolDescriptor,
   ToolReturn,
 } from "./tool.ts";
@@ -30,14 +31,19 @@ export function functionTool<Value>(
     isSequential,
     isRepeatable,
     kind: "function",
-    bind: (input: JsonValue) =>
-      bindWith(schema, input, (value) => ({
-        run: (context: ToolContext) => execute(value, context),
+    bind: (input: JsonValue): Bound<FunctionUse> => {
+      const checked = schema.check(input);
+      if (checked.type === "invalid") return checked;
+      const { value } = checked;
+      const use: FunctionUse = {
+        run: (context) => execute(value, context),
         needsApproval:
           typeof needsApproval === "function"
-            ? (context: ToolContext) => needsApproval(value, context)
+            ? (context) => needsApproval(value, context)
             : needsApproval,
-      })),
+      };
+      return { ...checked, use };
+    },
   });
 }
 
@@ -52,12 +58,11 @@ export function delegationTool<Value>(
   return Object.freeze({
     ...descriptor,
     kind: "delegation",
-    bind: (input: JsonValue) =>
-      bindWith(
-        schema,
-        input,
-        (value) => async (context: DelegationContext) => await execute(value, context),
-      ),
+    bind: (input: JsonValue): ReturnType<DelegationTool["bind"]> => {
+      const checked = schema.check(input);
+      if (checked.type === "invalid") return checked;
+      return { ...checked, use: async (context) => await execute(checked.value, context) };
+    },
   });
 }
 
@@ -68,18 +73,9 @@ export function externalTool(
   return Object.freeze({
     ...descriptor,
     kind: "external",
-    bind: (input: JsonValue) => bindWith(schema, input, () => undefined),
+    bind: (input: JsonValue) => {
+      const checked = schema.check(input);
+      return checked.type === "invalid" ? checked : { ...checked, use: undefined };
+    },
   });
-}
-
-/** Checks `input` and hands what fits to `use`. */
-export function bindWith<Value, Use>(
-  schema: InputSchema<Value>,
-  input: JsonValue,
-  use: (value: Value) => Use,
-): Bound<Use> {
-  const checked = schema.check(input);
-  if (checked.type === "invalid") return checked;
-  const { value, input: coerced } = checked;
-  return { type: "valid", use: use(value), input: coerced, value };
 }

@@ -20,14 +20,13 @@ export interface ToolSet {
   settingsOf(name: string): EffectiveSettings;
 }
 
-/** The tools by name. Throws `duplicate_tool` if two have one name. */
-export function checkNames(owner: string, tools: readonly Tool[]): ReadonlyMap<string, Tool> {
-  const byName = new Map<string, Tool>();
-  for (const tool of tools) {
-    if (byName.has(tool.name)) throw duplicate(owner, tool.name);
-    byName.set(tool.name, tool);
+/** Throws `duplicate_tool` if two tools have one name. */
+export function checkNames(owner: string, tools: readonly Tool[]): void {
+  const names = new Set<string>();
+  for (const { name } of tools) {
+    if (names.has(name)) throw duplicate(owner, name);
+    names.add(name);
   }
-  return byName;
 }
 
 /** Builds a set. `defaults`: what the role has set for all its tools. Throws `duplicate_tool` if two tools have one name. */
@@ -36,23 +35,30 @@ export function toolSet(
   tools: readonly Tool[],
   defaults: ToolDefaults = {},
 ): ToolSet {
-  const byName = checkNames(owner, tools);
-  const specs = tools.map(({ name, description, inputSchema, strictSchema }) => ({
-    name,
-    description,
-    inputSchema: Object.isFrozen(inputSchema) ? inputSchema : structuredClone(inputSchema),
-    ...(strictSchema === undefined ? {} : { strictSchema }),
-  }));
-  const settings = new Map(
-    tools.map((tool) => [tool.name, effectiveSettings(tool.settings, defaults)]),
-  );
-  const others = effectiveSettings({}, defaults);
+  const known = new Map<string, KnownTool>();
+  const specs: ToolSpec[] = [];
+  for (const tool of tools) {
+    const { name, description, inputSchema, strictSchema } = tool;
+    if (known.has(name)) throw duplicate(owner, name);
+    known.set(name, { tool, settings: effectiveSettings(tool.settings, defaults) });
+    specs.push({
+      name,
+      description,
+      inputSchema: Object.isFrozen(inputSchema) ? inputSchema : structuredClone(inputSchema),
+      ...(strictSchema === undefined ? {} : { strictSchema }),
+    });
+  }
   return Object.freeze({
     specs: deepFreeze(specs),
-    names: deepFreeze(specs.map((spec) => spec.name)),
-    find: (name: string) => byName.get(name),
-    settingsOf: (name: string) => settings.get(name) ?? others,
+    names: Object.freeze([...known.keys()]),
+    find: (name: string) => known.get(name)?.tool,
+    settingsOf: (name: string) => known.get(name)?.settings ?? effectiveSettings({}, defaults),
   });
+}
+
+interface KnownTool {
+  readonly tool: Tool;
+  readonly settings: EffectiveSettings;
 }
 
 /** What holds for a tool's calls in a role with these defaults. */

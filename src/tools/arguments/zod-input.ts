@@ -4,6 +4,7 @@ import { z } from "zod";
 
 import { misdefinition } from "../../kernel/check.ts";
 import {
+  copyJson,
   deepFreeze,
   isRecord,
   parseJson,
@@ -12,9 +13,10 @@ import {
 } from "../../kernel/json.ts";
 import type { InputSchema } from "./argument-problems.ts";
 import { checkedInput } from "./check-input.ts";
-import { zodReader } from "./read-zod.ts";
-import { lookUp } from "./schema-words.ts";
+import { lookUp, thrownWords } from "./schema-words.ts";
 import { UnusablePart, unusableSchema, type Place } from "./unusable-schema.ts";
+import { partIssue, type Reading, type ValidationIssue } from "./validation-issue.ts";
+import { issuesOf } from "./zod-issues.ts";
 
 /** The input, ready to check calls. `isStrict`: nothing is coerced. Throws `invalid_definition` if no model could fill it in. */
 export function zodInput<Schema extends z.ZodType>(
@@ -23,7 +25,8 @@ export function zodInput<Schema extends z.ZodType>(
   isStrict: boolean,
 ): InputSchema<z.output<Schema>>;
 export function zodInput(field: string, input: z.ZodType, isStrict: boolean): InputSchema<unknown> {
-  return checkedInput(zodJsonSchema(field, input), zodReader(input), isStrict);
+  const read = (value: JsonValue): Reading => readWithZod(input, value);
+  return checkedInput(zodJsonSchema(field, input), read, isStrict);
 }
 
 /** The JSON Schema of an object, as a model is to fill it in. Throws `invalid_definition` if there is none. */
@@ -85,4 +88,25 @@ function withoutReference(schema: JsonValue): JsonObject {
 
 function isJsonObject(value: JsonValue): value is JsonObject {
   return isRecord(value);
+}
+
+/** Parses a copy of `input`, so that nothing that a tool does to what it gets shows in what is logged. Never throws. */
+function readWithZod(schema: z.core.$ZodType, input: JsonValue): Reading {
+  try {
+    // Not `safeParse`: it loses hold of what an asynchronous check returns, and a rejection of that would end the process.
+    const parsed = schema._zod.run({ value: copyJson(input), issues: [] }, { async: true });
+    if (parsed instanceof Promise) {
+      parsed.catch(() => undefined);
+      return unfit([partIssue([], () => "arguments that need no asynchronous check")]);
+    }
+    if (parsed.issues.length === 0) return { type: "fits", value: parsed.value };
+    return unfit(parsed.issues.flatMap((issue) => issuesOf(issue, input, readWithZod)));
+  } catch (cause) {
+    // A check of the user's that throws has not accepted the input either.
+    return unfit([partIssue([], () => thrownWords("a value", cause))]);
+  }
+}
+
+function unfit(issues: readonly ValidationIssue[]): Reading {
+  return { type: "issues", issues };
 }
