@@ -32,7 +32,7 @@ export interface Measured {
 export interface Row {
   readonly figure: string;
   readonly unit: Unit;
-  /** What the next stages must reach: of the ratio if there is one, else of the figure itself. */
+  /** What the next fixtures must reach: of the ratio if there is one, else of the figure itself. */
   readonly limit?: string;
   /** Its cells by the figures of one round. */
   cells(round: Round): Cells;

@@ -1,4 +1,4 @@
-// W1 to W7: the same work by hand and with espalier, over one server. What is measured, and the limits that the next stages have to keep.
+// W1 to W7: the same work by hand and with espalier, over one server. What is measured, and the limits that the next fixtures have to keep.
 
 import { performance } from "node:perf_hooks";
 import { setTimeout as pause } from "node:timers/promises";

@@ -134,7 +134,7 @@ export type { OpenStepReport } from "./agent/phase-report.ts";
 export type { PlacedSection, SectionLifeCycle, SectionText } from "./agent/request-sections.ts";
 export type { PriceUsed } from "./orchestrator/budget/prices-used.ts";
 export type { RebuildOptions } from "./orchestrator/run/rebuild-request.ts";
-export type { RebuiltRequest } from "./agent/kept-request.ts";
+export type { RebuiltRequest } from "./agent/persisted-request.ts";
 export type { RemovedTool, ToolRule } from "./protocol/tool-rule.ts";
 export type { ResumeGrant } from "./orchestrator/run/run-options.ts";
 export type { RetainedMessages } from "./policies/retention-policy.ts";

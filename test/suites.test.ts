@@ -23,8 +23,8 @@ const folder = mkdtempSync(join(tmpdir(), "golden-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 async function trace(): Promise<readonly EspalierEvent[]> {
-  const { stage } = (await GOLDEN_SCRIPTS["pause"]?.()) ?? expect.fail("no script");
-  return stage.sink.events;
+  const { fixture } = (await GOLDEN_SCRIPTS["pause"]?.()) ?? expect.fail("no script");
+  return fixture.sink.events;
 }
 
 type Breakage = (events: readonly EspalierEvent[]) => readonly EspalierEvent[];

@@ -28,11 +28,11 @@ import {
   type AgentState,
   type PausedState,
   type PendingState,
-  type RestingState,
+  type SettledState,
 } from "./agent-state.ts";
 import { AgentTime } from "./agent-time.ts";
 import { BackgroundChildren } from "./background-children.ts";
-import type { BudgetGate, BudgetRefusal, Lease } from "./budget-gate.ts";
+import type { AccountView, BudgetRefusal, Lease } from "./account-view.ts";
 import type { EffectLog } from "./effect-log.ts";
 import type { InFlightWork } from "./in-flight.ts";
 import { Mailbox } from "./mailbox.ts";
@@ -71,8 +71,8 @@ export interface NewAgent {
   /** The step of its parent in which it was started. */
   readonly spawnStepId: StepId | undefined;
   /** The state from which it begins: its first, or that of a paused run. */
-  readonly state: PendingState | RestingState;
-  readonly account: BudgetGate;
+  readonly state: PendingState | SettledState;
+  readonly account: AccountView;
   /** Of an agent that ran before the run was paused. */
   readonly before?: AgentHistory;
   /** What its parent's model wrote, where its role was made at spawn (X27). */
@@ -118,7 +118,7 @@ export class AgentRuntime {
   readonly limits: TreeShape;
   /** What it may not use, and nothing below it (T4). */
   readonly toolLimits: ToolLimits;
-  readonly account: BudgetGate;
+  readonly account: AccountView;
   readonly tools: ToolSet;
   readonly hooks: HookSet;
   readonly time: AgentTime;
@@ -141,9 +141,9 @@ export class AgentRuntime {
   /** Subagents that were started below it, at any depth. */
   subagentsBelow: number;
   /** The state in which it has settled; undefined while it has not begun, or runs. */
-  rested: RestingState | undefined;
+  rested: SettledState | undefined;
   /** The state from which it begins next, or in which it has settled. */
-  standingState: PendingState | RestingState;
+  standingState: PendingState | SettledState;
   /** Stop requests that the loop has not handled yet; the abort of the agent is the last of them, whenever it came. */
   stopRequests: readonly StopSignal[] = NO_REQUESTS;
   /** What was written to it while it runs; undefined: nothing ever was. */
@@ -324,7 +324,7 @@ export class AgentRuntime {
   }
 
   /** Notes the state in which it settles. One that has ended releases its timers and its parent; a paused one still follows it. */
-  settle(state: RestingState): void {
+  settle(state: SettledState): void {
     this.#isActive = false;
     this.standingState = state;
     this.rested = state;

@@ -22,7 +22,7 @@ import {
 import { SpawnRequestSchema } from "../protocol/subagent.ts";
 import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
 import { UsageSchema } from "../protocol/usage.ts";
-import type { OpenStep, PendingState, RestingState } from "./agent-state.ts";
+import type { OpenStep, PendingState, SettledState } from "./agent-state.ts";
 import { HistoryChangeSchema } from "./history-change.ts";
 
 const count = z.int().nonnegative();
@@ -129,7 +129,7 @@ export const AgentSnapshotSchema = z.discriminatedUnion("status", [
 export type AgentSnapshot = z.infer<typeof AgentSnapshotSchema>;
 
 /** The state as plain JSON, frozen: no key that is undefined, nothing transient. */
-export function snapshotOf(state: RestingState): AgentSnapshot {
+export function snapshotOf(state: SettledState): AgentSnapshot {
   const { conversation, executionId, reason, log, telemetry } = state;
   const shared = {
     executionId,
@@ -154,7 +154,7 @@ function stepSnapshot({ input: _transient, error: _none, ...step }: OpenStep): o
 }
 
 /** The state behind a snapshot, frozen. */
-export function stateOf(stored: AgentSnapshot): RestingState {
+export function stateOf(stored: AgentSnapshot): SettledState {
   const snapshot = frozenCopy(stored);
   const { executionId, reason } = snapshot;
   const shared = { executionId, reason, ...partsOf(snapshot) };

@@ -2,7 +2,7 @@
 
 import { EspalierError } from "../kernel/error.ts";
 import type { AgentIdentity, EffectPosition, EventPosition } from "./agent-identity.ts";
-import type { LastStep } from "./budget-gate.ts";
+import type { LastStep } from "./account-view.ts";
 import { deepFreeze, type JsonValue } from "../kernel/json.ts";
 import { shared } from "../kernel/shared.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
@@ -180,7 +180,7 @@ export interface EndedState extends Parts {
 }
 export type AgentState = PendingState | RunningState | PausedState | EndedState;
 /** A state in which the loop leaves an execution. */
-export type RestingState = PausedState | EndedState;
+export type SettledState = PausedState | EndedState;
 
 /** Nothing of a history is measured yet. */
 export const NO_PREFIX: MeasuredPrefix = Object.freeze({ messageCount: 0, tokens: 0 });

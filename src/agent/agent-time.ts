@@ -7,7 +7,7 @@
 
 import type { Clock } from "../kernel/clock.ts";
 import { nextThreshold } from "../policies/budget.ts";
-import type { TimeAccount } from "./budget-gate.ts";
+import type { TimeAccount } from "./account-view.ts";
 
 /** The agent whose time it is, as far as it matters here. */
 export interface TimedAgent {

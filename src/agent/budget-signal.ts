@@ -2,7 +2,7 @@
 
 import { stopCodeOf } from "../policies/budget.ts";
 import type { StopSignal } from "../protocol/stop.ts";
-import type { BudgetRefusal, Overshoot } from "./budget-gate.ts";
+import type { BudgetRefusal, Overshoot } from "./account-view.ts";
 
 /** The signal that a limit raises when it refuses something. */
 export function budgetSignal(refusal: BudgetRefusal): StopSignal {

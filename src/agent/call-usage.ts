@@ -5,7 +5,7 @@ import type { Model, ModelReply } from "../model/model.ts";
 import type { TokenUsage } from "../model/token-usage.ts";
 import { costMicroUsd } from "../model/model-price.ts";
 import { NO_USAGE, type Usage } from "../protocol/usage.ts";
-import type { Lease } from "./budget-gate.ts";
+import type { Lease } from "./account-view.ts";
 
 /** How far the call came. */
 export type CallEnd =

@@ -2,7 +2,7 @@
 // recording that is replayed.
 
 import type { CallId } from "../protocol/ids.ts";
-import type { Lease, LeaseOutcome } from "./budget-gate.ts";
+import type { Lease, LeaseOutcome } from "./account-view.ts";
 import type { CallEnd, InferOutcome, PlannedCall } from "./effects.ts";
 import type { EffectPosition } from "./agent-identity.ts";
 

@@ -11,7 +11,7 @@ import { ErrorRecordSchema } from "../protocol/stop.ts";
 import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
 import { isCountable, UsageSchema } from "../protocol/usage.ts";
 import { DeferralSchema } from "./agent-snapshot.ts";
-import type { Lease } from "./budget-gate.ts";
+import type { Lease } from "./account-view.ts";
 import { callUsage } from "./call-usage.ts";
 import type { CallEnd, InferOutcome } from "./effects.ts";
 

@@ -12,7 +12,7 @@ import type { Usage } from "../protocol/usage.ts";
 import type { BoundCall } from "../tools/bind-call.ts";
 import type { EffectiveSettings } from "../tools/tool-settings.ts";
 import type { Deferral } from "./agent-state.ts";
-import type { BudgetRefusal } from "./budget-gate.ts";
+import type { BudgetRefusal } from "./account-view.ts";
 /** What is known of a request besides what is in it. */
 export interface RequestFacts {
   /** True if its length in tokens is an estimate, in part at least. */

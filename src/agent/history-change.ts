@@ -37,12 +37,12 @@ export const HistoryChangeSchema = z.strictObject({
 }) satisfies z.ZodType<HistoryChange>;
 
 /** A history with what compactions left out of it. */
-export type KeptHistory = Pick<TaggedHistory, "messages" | "leftOut">;
+export type PersistedHistory = Pick<TaggedHistory, "messages" | "leftOut">;
 
 /** What has to be kept when a history becomes another one; undefined: nothing, since the new one begins with the old one. */
 export function historyChange(
-  { messages: before }: KeptHistory,
-  after: KeptHistory,
+  { messages: before }: PersistedHistory,
+  after: PersistedHistory,
   afterStep: number,
 ): HistoryChange | undefined {
   if (before.every((message, index) => message === after.messages[index])) return undefined;
@@ -81,7 +81,7 @@ function addDropped(parts: Growing[], message: Message): void {
 
 /** A list that begins with the history as it was when the step began. */
 export function historyAtStep(
-  { messages, leftOut }: KeptHistory,
+  { messages, leftOut }: PersistedHistory,
   changes: readonly HistoryChange[],
   stepNumber: number,
 ): readonly Message[] {

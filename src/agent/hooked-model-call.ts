@@ -13,7 +13,7 @@ import type { ModelReply } from "../model/model.ts";
 import { timed, type TimeSpan } from "../protocol/step-timing.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
-import type { BudgetRefusal, Lease } from "./budget-gate.ts";
+import type { BudgetRefusal, Lease } from "./account-view.ts";
 import { callUsage } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";

@@ -2,7 +2,7 @@
 // D2. What has come to an end is taken from here instead of being done again; a phase that is done once more finds it by its name.
 
 import { canonicalJson } from "../kernel/json.ts";
-import type { LeaseOutcome } from "./budget-gate.ts";
+import type { LeaseOutcome } from "./account-view.ts";
 import type { EventBody } from "../protocol/event.ts";
 import type { AgentId, CallId, LeaseId, StepId } from "../protocol/ids.ts";
 import type { StopSignal } from "../protocol/stop.ts";
@@ -17,7 +17,7 @@ export interface InFlightChild {
 }
 
 /** The lease of a model call that has ended. `isSettled`: what the call used is booked. */
-export interface KeptGrant {
+export interface PersistedGrant {
   readonly grant: Extract<LeaseOutcome, { readonly type: "granted" }>;
   readonly isSettled: boolean;
 }
@@ -51,7 +51,7 @@ export interface InFlightFacts {
   /** Tool calls that have ended. */
   readonly over: ReadonlySet<CallId>;
   /** The leases of model calls that have ended, by the names of their effects. */
-  readonly leases: ReadonlyMap<string, KeptGrant>;
+  readonly leases: ReadonlyMap<string, PersistedGrant>;
   /** What calls that have not ended have done to subagents. */
   readonly operations: readonly ChildOperation[];
   /** Wishes to stop that are not in its log. */
@@ -68,7 +68,7 @@ export class InFlightWork {
   #chargedCalls: number;
   #operations: readonly ChildOperation[];
   readonly #begun: Set<string>;
-  readonly #leases: Map<string, KeptGrant>;
+  readonly #leases: Map<string, PersistedGrant>;
 
   constructor(facts: InFlightFacts) {
     this.facts = facts;
@@ -111,7 +111,7 @@ export class InFlightWork {
   }
 
   /** The lease of the model call of this name, if that has ended. */
-  takeLease(name: string): KeptGrant["grant"] | undefined {
+  takeLease(name: string): PersistedGrant["grant"] | undefined {
     const known = this.#leases.get(name);
     this.#leases.delete(name);
     return known?.grant;

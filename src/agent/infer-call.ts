@@ -5,7 +5,7 @@ import type { RequestPrefix } from "../model/request-prefix.ts";
 import type { BrokenAttempt } from "../model/retry.ts";
 import type { Usage } from "../protocol/usage.ts";
 import type { EffectPosition, EventPosition } from "./agent-identity.ts";
-import type { Lease } from "./budget-gate.ts";
+import type { Lease } from "./account-view.ts";
 import type { InferOutcome } from "./effects.ts";
 
 /** A model call that is paid for. */

@@ -16,10 +16,10 @@ import {
   type EndedState,
   type PausedState,
   type PendingState,
-  type RestingState,
+  type SettledState,
 } from "./agent-state.ts";
 import { answerRest } from "./answer-rest.ts";
-import type { Lease, LastStep } from "./budget-gate.ts";
+import type { Lease, LastStep } from "./account-view.ts";
 import { clearSections } from "./clear-sections.ts";
 import type { RequestFacts } from "./effects.ts";
 import { leaveSubagents } from "./leave-subagents.ts";
@@ -154,7 +154,7 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
  * Leaves the loop: paused, or with a terminal status. No subagent is left behind: a paused agent settles after those in the background have,
  * and one that ends does so after all of them have ended (T2).
  */
-export async function settle(agent: AgentRuntime, state: AgentState): Promise<RestingState> {
+export async function settle(agent: AgentRuntime, state: AgentState): Promise<SettledState> {
   if (state.status === "paused") return await settlePaused(agent, state);
   const { step, log } = state;
   const hasLeft =

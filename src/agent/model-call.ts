@@ -4,7 +4,7 @@
 import { prefixOf, type RequestPrefix } from "../model/request-prefix.ts";
 import type { EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
-import type { LeaseAsk, LeaseOutcome } from "./budget-gate.ts";
+import type { LeaseAsk, LeaseOutcome } from "./account-view.ts";
 import type { InferOutcome, RequestFacts } from "./effects.ts";
 import { inferWrapped } from "./hooked-model-call.ts";
 import type { InferCall } from "./infer-call.ts";

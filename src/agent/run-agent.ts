@@ -9,7 +9,7 @@ import {
   isWaiting,
   pendingCallsOf,
   type AgentState,
-  type RestingState,
+  type SettledState,
 } from "./agent-state.ts";
 import { fail, handleRequests, handleStopRequests } from "./stop-requests.ts";
 import { pauseIfWaiting } from "./pausing.ts";
@@ -23,7 +23,7 @@ import { infer } from "./phases/infer.ts";
 import { prepare } from "./phases/prepare.ts";
 
 /** Runs an execution to its end, or to a pause, from its beginning or from a pause. */
-export async function runAgent(agent: AgentRuntime): Promise<RestingState> {
+export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
   const from = agent.activate();
   let state: AgentState = from;
   try {

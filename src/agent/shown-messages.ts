@@ -9,7 +9,7 @@ import { MessageSchema, type Message } from "../protocol/message.ts";
 import type { ShownPart, StepContext } from "../protocol/step-context.ts";
 import type { AgentState } from "./agent-state.ts";
 import type { DefinitionTable } from "./definition-table.ts";
-import { historyAtStep, type KeptHistory } from "./history-change.ts";
+import { historyAtStep, type PersistedHistory } from "./history-change.ts";
 
 /** What was shown in the last step of an agent, where it takes work to tell; by the context of that step. */
 const recent = new WeakMap<StepContext, readonly Message[]>();
@@ -52,23 +52,23 @@ function shownBefore(definitions: DefinitionTable, state: AgentState): readonly 
 }
 
 /** What is kept of an agent: of its history, and of its steps. */
-export interface KeptSteps {
-  readonly conversation: KeptHistory;
+export interface PersistedSteps {
+  readonly conversation: PersistedHistory;
   readonly log: Pick<AgentState["log"], "compactions"> & {
-    readonly steps: readonly KeptStep[];
+    readonly steps: readonly PersistedStep[];
   };
   /** The step that is open. */
   readonly step?: { readonly context: StepContext; readonly messageCount: number } | undefined;
 }
 
-interface KeptStep {
+interface PersistedStep {
   readonly context: StepContext;
   readonly io: { readonly messageCount: number };
 }
 
 /** What the model was shown in a step; undefined: there is no such step, or something of it is missing. */
 export function shownInStep(
-  kept: KeptSteps,
+  kept: PersistedSteps,
   stepNumber: number,
   textOf: DefinitionTable["textOf"],
 ): readonly Message[] | undefined {
@@ -91,7 +91,7 @@ export function shownInStep(
 function contextsOf({
   log,
   step,
-}: KeptSteps): readonly { readonly context: StepContext; readonly messageCount: number }[] {
+}: PersistedSteps): readonly { readonly context: StepContext; readonly messageCount: number }[] {
   const completed = log.steps.map(({ context, io }) => ({
     context,
     messageCount: io.messageCount,

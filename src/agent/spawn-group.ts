@@ -3,7 +3,7 @@
 // X11. `fail_fast`: the first that does not complete decides. `quorum`: n that completed decide, or that n cannot be reached any more.
 //      Once decided, the living are cancelled, and whoever comes late is not started. Who was cancelled so is no further failure.
 
-import type { Remaining } from "./budget-gate.ts";
+import type { Remaining } from "./account-view.ts";
 import type { CallId } from "../protocol/ids.ts";
 import type { OnFailure } from "../policies/delegation-policy.ts";
 

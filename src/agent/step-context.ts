@@ -6,7 +6,7 @@ import type { Message } from "../protocol/message.ts";
 import type { StepContext } from "../protocol/step-context.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { isAskedAnew, type AgentState } from "./agent-state.ts";
-import type { Lease, Remaining } from "./budget-gate.ts";
+import type { Lease, Remaining } from "./account-view.ts";
 import { noteShown, shownParts } from "./shown-messages.ts";
 
 /** The context of the step that opens with this call. What it speaks of is kept in the table of the run. */

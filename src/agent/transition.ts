@@ -20,7 +20,7 @@ import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import { countFailures } from "../policies/failure-counts.ts";
 import type { HiddenTool } from "../tools/tool-filter.ts";
-import type { LastStep } from "./budget-gate.ts";
+import type { LastStep } from "./account-view.ts";
 import { historyChange } from "./history-change.ts";
 import { replaced, tagRest, withAdded, type TagPlace } from "./message-tags.ts";
 import { stepRecord } from "./step-record.ts";

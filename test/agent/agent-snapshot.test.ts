@@ -12,7 +12,7 @@ import {
   questionsOf,
   type AgentState,
   type Deferral,
-  type RestingState,
+  type SettledState,
 } from "../../src/agent/agent-state.ts";
 import { transition, type Change } from "../../src/agent/transition.ts";
 import { type JsonObject, parseJson } from "../../src/kernel/json.ts";
@@ -30,7 +30,7 @@ import {
   executionOf,
   questionAbout,
   replyOf,
-  resting,
+  settledState,
   states,
   subagentOn,
   toolCall,
@@ -38,7 +38,7 @@ import {
 } from "../support/changes.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { keysIn, keysOfSchema, listed } from "../support/json-keys.ts";
-import { callUsage } from "../support/ledger-scene.ts";
+import { callUsage } from "../support/ledger-fixture.ts";
 import { ENDED_KEYS, SHARED_KEYS, STEP_KEYS, words } from "../support/snapshot-keys.ts";
 import { COMPACTION, partsOf } from "../support/step-context.ts";
 
@@ -47,12 +47,12 @@ const FIXED = { seed: 20_261_121, numRuns: 300 };
 const [FIRST, SECOND] = twoCalls();
 
 /** What comes back: what was open, without what is transient. */
-function lasting(state: RestingState): RestingState {
+function lasting(state: SettledState): SettledState {
   if (state.status !== "paused" || state.step === undefined) return state;
   return { ...state, step: { ...state.step, input: [], error: undefined } };
 }
 
-function thereAndBack(state: RestingState): RestingState {
+function thereAndBack(state: SettledState): SettledState {
   return stateOf(AgentSnapshotSchema.parse(JSON.parse(JSON.stringify(snapshotOf(state)))));
 }
 
@@ -169,16 +169,16 @@ const anyChanges = fc
   )
   .map((lists) => lists.flat());
 
-const anyRestingState: fc.Arbitrary<RestingState> = fc
+const anyRestingState: fc.Arbitrary<SettledState> = fc
   .record({ list: anyChanges, isPaused: fc.boolean(), reason })
   .map(({ list, isPaused, reason }) => {
     const state = list.reduce(movedIfAllowed, after(states().pending, changes().markStarted));
     if (state.status === "pending")
-      return resting(after(state, changes().markStarted, { type: "pause", reason }));
-    if (state.status !== "running") return resting(state);
+      return settledState(after(state, changes().markStarted, { type: "pause", reason }));
+    if (state.status !== "running") return settledState(state);
     const open = state.step !== undefined;
-    if (isPaused || open) return resting(transition(state, { type: "pause", reason }));
-    return resting(transition(state, { ...changes().end, reason }));
+    if (isPaused || open) return settledState(transition(state, { type: "pause", reason }));
+    return settledState(transition(state, { ...changes().end, reason }));
   });
 
 function movedIfAllowed(state: AgentState, change: Change): AgentState {
@@ -219,12 +219,12 @@ test("a snapshot is plain JSON: its text says all of it", () => {
 test("a snapshot is frozen, and shares nothing with the state that a change could reach", () => {
   const { waiting, completed } = states();
   for (const state of [waiting, completed])
-    expect(unfrozenParts(snapshotOf(resting(state)))).toEqual([]);
+    expect(unfrozenParts(snapshotOf(settledState(state)))).toEqual([]);
 });
 
 // What a caller hands in is its own: it may go on changing it.
 test("the state behind a snapshot is a copy of it", () => {
-  const snapshot: unknown = JSON.parse(JSON.stringify(snapshotOf(resting(states().waiting))));
+  const snapshot: unknown = JSON.parse(JSON.stringify(snapshotOf(settledState(states().waiting))));
   const parsed = AgentSnapshotSchema.parse(snapshot);
   const before = structuredClone(parsed);
   const state = stateOf(parsed);
@@ -245,7 +245,7 @@ const REQUEST: SpawnRequest = {
 };
 
 /** A paused state in which every key has a value: optional ones, too. */
-function fullState(): RestingState {
+function fullState(): SettledState {
   const all = changes();
   const { openStep, addUsage, recordOutput, recordSubtasks, pause } = all;
   const stepId = stepIdOf(EXECUTION_ID, 2);
@@ -277,7 +277,7 @@ function fullState(): RestingState {
   const written = { parts, writtenBy: "scripted/eu" };
   const reply = { message: { ...message, refusal: "Never.", ...written }, finishReason };
   const [first, second] = twoCalls();
-  return resting(
+  return settledState(
     after(
       states().running,
       all.brief,
@@ -355,7 +355,7 @@ proves(
       after(open, pause),
       after(open, { ...recordOverflow, error: { ...error, message: secret.text } }, pause),
     ]) {
-      const snapshot = snapshotOf(resting(state));
+      const snapshot = snapshotOf(settledState(state));
       expect(JSON.stringify(snapshot)).not.toContain(secret.text);
       expect(Object.keys("step" in snapshot ? (snapshot.step ?? {}) : {}).toSorted()).toEqual(
         words(
@@ -366,7 +366,7 @@ proves(
       expect([back?.input, back?.error, back?.messageCount]).toEqual([[], undefined, 1]);
     }
     // An error that ends the run is no part of the holder alone: the log has it.
-    const failed = snapshotOf(resting(after(open, addMessages, failWith, pause)));
+    const failed = snapshotOf(settledState(after(open, addMessages, failWith, pause)));
     expect(failed.log.errors).toEqual([failWith.error]);
   },
 );
@@ -375,7 +375,7 @@ test("a state that waits for an answer and for a subagent waits for the same whe
   const { running, replied } = states();
   const { recordSubtasks, recordExecutions, incorporate, pause, resume } = changes();
   const deferrals: readonly Deferral[] = [questionAbout(FIRST), subagentOn(SECOND)];
-  const both = resting(
+  const both = settledState(
     after(replied, recordSubtasks, { type: "recordExecutions", executions: [], deferrals }, pause),
   );
   const back = thereAndBack(both);
@@ -388,7 +388,7 @@ test("a state that waits for an answer and for a subagent waits for the same whe
     after(state, resume, recordExecutions, incorporate),
   );
   expect(gone?.conversation).toEqual(stayed?.conversation);
-  const between = resting(after(running, recordSubtasks, pause));
+  const between = settledState(after(running, recordSubtasks, pause));
   expect(pausedChildrenOf(thereAndBack(between))).toEqual(["agent_2"]);
 });
 
@@ -396,11 +396,11 @@ proves(["R45"], "once its step is recorded, no later snapshot has anything of wh
   const { incorporated, open } = states();
   const { recordStep, failWith, openStep, pause } = changes();
   for (const state of [after(incorporated, recordStep), after(open, failWith, recordStep)]) {
-    const between = snapshotOf(resting(transition(state, pause)));
+    const between = snapshotOf(settledState(transition(state, pause)));
     expect(between).not.toHaveProperty("step");
     const bare = { hiddenTools: [], lastStep: undefined };
     const next = { ...openStep, ...bare, stepId: stepIdOf(EXECUTION_ID, 2), number: 2 };
-    const snapshot = snapshotOf(resting(after(state, next, pause)));
+    const snapshot = snapshotOf(settledState(after(state, next, pause)));
     expect(snapshot).toHaveProperty("step", {
       stepId: "execution_1.2",
       number: 2,
@@ -424,7 +424,7 @@ for (const [what, patch] of [
   ["no log", { log: undefined }],
 ] as const) {
   test(`${what} is no snapshot`, () => {
-    const snapshot = { ...snapshotOf(resting(states().waiting)), ...patch };
+    const snapshot = { ...snapshotOf(settledState(states().waiting)), ...patch };
     expect(AgentSnapshotSchema.safeParse(snapshot).success).toBe(false);
   });
 }

@@ -22,7 +22,7 @@ import {
   subagentOn,
   twoCalls,
 } from "../support/changes.ts";
-import { callUsage } from "../support/ledger-scene.ts";
+import { callUsage } from "../support/ledger-fixture.ts";
 import { TIMING } from "../support/step-context.ts";
 
 proves(["R42"], "markStarted names the execution and the time, and changes nothing else", () => {

@@ -17,7 +17,7 @@ import {
   streaming,
   type Body,
   type ProviderName,
-} from "./provider-stage.ts";
+} from "./provider-fixture.ts";
 
 const LEVELS = [
   undefined,

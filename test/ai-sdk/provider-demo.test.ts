@@ -10,7 +10,7 @@ import { z } from "zod";
 
 import { demo } from "../examples/demo-program.ts";
 import { proves } from "../harness/proves.ts";
-import { ANTHROPIC_OK } from "./provider-stage.ts";
+import { ANTHROPIC_OK } from "./provider-fixture.ts";
 
 const BodySchema = z.looseObject({ model: z.string(), max_tokens: z.number() });
 

@@ -23,7 +23,7 @@ import {
   type Way,
 } from "../support/recorded-replies.ts";
 import { after, ask } from "./fake-model.ts";
-import { failing, FakeNetwork, PROVIDERS, streaming } from "./provider-stage.ts";
+import { failing, FakeNetwork, PROVIDERS, streaming } from "./provider-fixture.ts";
 
 const RECORDINGS = [...recordings("anthropic"), ...recordings("gemini")];
 const CREATED = { anthropic: PROVIDERS.anthropic, gemini: PROVIDERS.google };

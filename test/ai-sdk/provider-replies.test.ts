@@ -15,18 +15,24 @@ import { proves } from "../harness/proves.ts";
 import { settled } from "../harness/run-scripted.ts";
 import { rejection } from "../support/openai-calls.ts";
 import { after, ask } from "./fake-model.ts";
-import { failing, FakeNetwork, PROVIDERS, streaming, type ProviderName } from "./provider-stage.ts";
+import {
+  failing,
+  FakeNetwork,
+  PROVIDERS,
+  streaming,
+  type ProviderName,
+} from "./provider-fixture.ts";
 
 function fixture(file: string): Uint8Array {
   return readFileSync(new URL(`../fixtures/streams/${file}`, import.meta.url));
 }
 
-interface Stage {
+interface Fixture {
   readonly network: FakeNetwork;
   readonly model: Model;
 }
 
-function stageOf({ file, provider }: Pick<SdkStream, "file" | "provider">): Stage {
+function fixtureOf({ file, provider }: Pick<SdkStream, "file" | "provider">): Fixture {
   const network = new FakeNetwork(streaming(fixture(file)));
   return { network, model: aiSdkModel(PROVIDERS[provider](network.fetch)) };
 }
@@ -35,12 +41,12 @@ describe.each(SDK_STREAMS)("$file", (stream) => {
   const { sentBack, reply: expected, hasChanceIds } = stream;
 
   proves(["M30"], "comes to its reply", async () => {
-    const reply = await ask(stageOf(stream).model);
+    const reply = await ask(fixtureOf(stream).model);
     expect(hasChanceIds === true ? withoutIds(reply) : reply).toEqual(expected);
   });
 
   proves(["M31"], "goes back byte for byte to its writer alone, also after others", async () => {
-    const { network, model } = stageOf(stream);
+    const { network, model } = fixtureOf(stream);
     const request = after(model, await ask(model));
     await ask(model, request);
     for (const text of sentBack) expect(network.lastText).toContain(text);
@@ -92,7 +98,7 @@ proves(
   ["M33"],
   "a provider that breaks in the middle of its reply is told as what it says, and paid for",
   async () => {
-    const { model } = stageOf({ ...anthropic, file: "sdk-error-midway.sse" });
+    const { model } = fixtureOf({ ...anthropic, file: "sdk-error-midway.sse" });
     const thrown = await rejection(ask(model));
     expect(thrown).toBeInstanceOf(ModelError);
     expect(thrown).toMatchObject({

@@ -11,19 +11,19 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import { aiSdkModel } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import { SDK_STREAMS } from "../fixtures/streams/ai-sdk.ts";
 import { approve } from "../../src/protocol/question.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { proves } from "../harness/proves.ts";
 import { spyTool } from "../harness/tools.ts";
-import { ANTHROPIC_OK, FakeNetwork, PROVIDERS, streaming } from "./provider-stage.ts";
+import { ANTHROPIC_OK, FakeNetwork, PROVIDERS, streaming } from "./provider-fixture.ts";
 
-const fixture = (file: string): string =>
+const streamText = (file: string): string =>
   readFileSync(new URL(`../fixtures/streams/${file}`, import.meta.url), "utf8");
 
 /** How each provider would say "ok". */
 const OK: Readonly<Record<(typeof SDK_STREAMS)[number]["provider"], string>> = {
   anthropic: ANTHROPIC_OK,
-  google: fixture("gemini-signature-on-text.sse").replace("It is ", "o").replace("sunny.", "k"),
-  openai: fixture("sdk-openai-reasoning-call.sse")
+  google: streamText("gemini-signature-on-text.sse").replace("It is ", "o").replace("sunny.", "k"),
+  openai: streamText("sdk-openai-reasoning-call.sse")
     .split("\n\n")
     .filter((event) => !event.includes("fc_1"))
     .join("\n\n")
@@ -58,7 +58,7 @@ for (const { file, provider, reply: first, sentBack } of called)
     ["M35", "M31"],
     `a run over ${provider} that begins with ${file} goes on to its end`,
     async () => {
-      const network = new FakeNetwork(streaming(fixture(file)), streaming(OK[provider]));
+      const network = new FakeNetwork(streaming(streamText(file)), streaming(OK[provider]));
       const weather = spyTool("weather", () => "It is sunny.");
       const role = defineAgent({
         name: "solo",
@@ -67,8 +67,8 @@ for (const { file, provider, reply: first, sentBack } of called)
         tools: [weather],
         maxOutputTokens: 3_000,
       });
-      const stage = scene();
-      const result = await stage.run(role, { budget: { totalTokens: 50_000 } });
+      const fixture = newFixture();
+      const result = await fixture.run(role, { budget: { totalTokens: 50_000 } });
 
       expect([result.status, result.text]).toEqual(["completed", "ok"]);
       const { toolCalls } = first.message;
@@ -76,7 +76,7 @@ for (const { file, provider, reply: first, sentBack } of called)
       expect(network.bodies).toHaveLength(2);
       for (const text of sentBack) expect(network.lastText).toContain(text);
       expect(network.lastText.split("It is sunny.")).toHaveLength(toolCalls.length + 1);
-      const [replied] = stage.sink.events.flatMap((event) =>
+      const [replied] = fixture.sink.events.flatMap((event) =>
         event.type === "model.replied" ? [event] : [],
       );
       const { cacheWriteInputTokens: _written, ...usage } = first.usage ?? {};
@@ -94,26 +94,26 @@ proves(
   "over a pause the data goes back to its writer; to another model none of it; to the first one again, all of it",
   async () => {
     const claude = new FakeNetwork(
-      streaming(fixture("anthropic-thinking-redacted.sse")),
+      streaming(streamText("anthropic-thinking-redacted.sse")),
       streaming(ANTHROPIC_OK),
     );
     const gemini = new FakeNetwork(streaming(OK.google));
     const first = weatherRole(aiSdkModel(PROVIDERS.anthropic(claude.fetch)));
     const second = weatherRole(aiSdkModel(PROVIDERS.google(gemini.fetch)));
     const sentBack = SDK_STREAMS[0]?.sentBack ?? [];
-    const stage = scene();
+    const fixture = newFixture();
 
-    const paused = await stage.outcome(stage.start(first));
+    const paused = await fixture.outcome(fixture.start(first));
     expect([paused.status, paused.reason.code]).toEqual(["paused", "answers_needed"]);
     const answers = paused.questions.map((question) => approve(question));
-    const resumed = stage.resume(second, paused.pausedRun, answers);
-    expect((await stage.outcome(resumed)).text).toBe("ok");
+    const resumed = fixture.resume(second, paused.pausedRun, answers);
+    expect((await fixture.outcome(resumed)).text).toBe("ok");
     for (const secret of ["EqEECkYICxgC", "EqkECkYIBxgC", "The place is known"])
       expect(gemini.lastText).not.toContain(secret);
     expect(gemini.lastText).toContain("Let me look.");
 
-    const forked = stage.fork(first, resumed.snapshot(), { message: "Are you sure?" });
-    expect((await stage.outcome(forked)).text).toBe("ok");
+    const forked = fixture.fork(first, resumed.snapshot(), { message: "Are you sure?" });
+    expect((await fixture.outcome(forked)).text).toBe("ok");
     for (const text of sentBack) expect(claude.lastText).toContain(text);
     expect(claude.lastText).not.toContain("Es8FCswFAXLI");
   },

@@ -9,12 +9,12 @@ import { says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { toolResult } from "../../src/tools/tool-result.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { ending } from "../support/pause-scenes.ts";
+import { ending } from "../support/pause-stories.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { calls, part, quiet, spawn, told, use } from "../tree/cast.ts";
+import { calls, part, quiet, spawn, receivedTexts, use } from "../tree/scripted-agents.ts";
 import { mentions, outcomes, pass } from "./reading.ts";
 
 function cycle(): unknown {
@@ -75,8 +75,8 @@ for (const [what, execute, type, text] of odd) {
     const { role, model } = soloist([calls(use("odd"), use("fine")), says("ok")], {
       tools: [spyTool("odd", execute), spyTool("fine")],
     });
-    const stage = scene();
-    const result = await stage.run(role);
+    const fixture = newFixture();
+    const result = await fixture.run(role);
     expect([ending(result), outcomes(result).map(([name, kind]) => [name, kind])]).toEqual([
       ["completed", "completed"],
       [
@@ -84,7 +84,7 @@ for (const [what, execute, type, text] of odd) {
         ["fine", "succeeded"],
       ],
     ]);
-    expect(told(model.requests[1])[0]).toMatch(text);
+    expect(receivedTexts(model.requests[1])[0]).toMatch(text);
     expect(JSON.parse(JSON.stringify(result.steps))).toEqual(result.steps);
   });
 }
@@ -94,20 +94,20 @@ test("a result of 20 million characters is cut, kept whole, and measured", async
   const { role, model } = soloist([calls(use("dump")), says("ok")], {
     tools: [spyTool("dump", () => "x".repeat(size))],
   });
-  const stage = scene();
-  const result = await stage.run(role);
+  const fixture = newFixture();
+  const result = await fixture.run(role);
   expect([
-    told(model.requests[1])[0]?.slice(50_000),
+    receivedTexts(model.requests[1])[0]?.slice(50_000),
     result.steps[0]?.tools.executions[0]?.fullText?.length,
-    stage.sink.of("tool.ended")[0]?.resultCharacters,
+    fixture.sink.of("tool.ended")[0]?.resultCharacters,
   ]).toEqual([
     `\n[Shortened: 50000 of ${size} characters are shown. Ask for a smaller part.]`,
     size,
     size,
   ]);
-  expect(Math.max(...stage.sink.events.map((event) => JSON.stringify(event).length))).toBeLessThan(
-    5_000,
-  );
+  expect(
+    Math.max(...fixture.sink.events.map((event) => JSON.stringify(event).length)),
+  ).toBeLessThan(5_000);
 });
 
 test("a result of a million parts and one more is refused, not read for ever", async () => {
@@ -117,7 +117,7 @@ test("a result of a million parts and one more is refused, not read for ever", a
       spyTool("endless", () => new Set(Array.from({ length: 1_000_001 }, (_, index) => index))),
     ],
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect(outcomes(result).map(([, type, code]) => [type, code])).toEqual([
     ["failed", "tool_error"],
     ["failed", "tool_error"],
@@ -125,13 +125,13 @@ test("a result of a million parts and one more is refused, not read for ever", a
 });
 
 test("a tool that keeps the thread busy for a moment holds up its time limit, and nothing breaks", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const busy = spyTool(
     "busy",
     () => {
       let sum = 0;
       for (let count = 0; count < 5_000_000; count += 1) sum += count % 7;
-      stage.clock.advance(1_000);
+      fixture.clock.advance(1_000);
       return `sum ${sum > 0}`;
     },
     { timeoutMs: 500 },
@@ -139,7 +139,7 @@ test("a tool that keeps the thread busy for a moment holds up its time limit, an
   const { role } = soloist([calls(use("busy"), use("fine")), says("ok")], {
     tools: [busy, spyTool("fine")],
   });
-  const result = await stage.run(role);
+  const result = await fixture.run(role);
   expect([ending(result), outcomes(result).map(([name, , code]) => [name, code])]).toEqual([
     ["completed", "completed"],
     [
@@ -147,11 +147,11 @@ test("a tool that keeps the thread busy for a moment holds up its time limit, an
       ["fine", ""],
     ],
   ]);
-  expect(mentions([result, stage.sink.events], "sum true")).toBe(false);
+  expect(mentions([result, fixture.sink.events], "sum true")).toBe(false);
 });
 
 test("results that come after a time limit, a cancel or the end of the run are nowhere", async () => {
-  const held = gate();
+  const held = latch();
   const late = (name: string, isFailing: boolean, timeoutMs?: number) =>
     spyTool(
       name,
@@ -173,15 +173,15 @@ test("results that come after a time limit, a cancel or the end of the run are n
     tools,
     subagents: [child.role],
   });
-  const stage = scene({ graceMs: 50 });
-  const run = stage.start(root.role);
-  await pass(stage, 100);
+  const fixture = newFixture({ graceMs: 50 });
+  const run = fixture.start(root.role);
+  await pass(fixture, 100);
   void run.cancel();
-  await pass(stage, 50);
-  const result = await stage.outcome(run);
+  await pass(fixture, 50);
+  const result = await fixture.outcome(run);
   held.open();
   await quiet();
-  expect(mentions([result, stage.sink.events, root.model.requests], "LATE")).toBe(false);
+  expect(mentions([result, fixture.sink.events, root.model.requests], "LATE")).toBe(false);
   expect(outcomes(result).map(([name, type, code]) => [name, type, code])).toEqual([
     ["gives", "failed", "tool_timeout"],
     ["fails", "failed", "tool_timeout"],
@@ -191,7 +191,7 @@ test("results that come after a time limit, a cancel or the end of the run are n
 });
 
 test("a late result is nowhere in the requests of a run that goes on either", async () => {
-  const held = gate();
+  const held = latch();
   const slow = spyTool("slow", () => held.opened.then(() => "LATE"), { timeoutMs: 100 });
   const fine = spyTool("fine", async () => {
     held.open();
@@ -204,14 +204,13 @@ test("a late result is nowhere in the requests of a run that goes on either", as
       tools: [slow, fine],
     },
   );
-  const stage = scene();
-  const run = stage.start(role);
-  await pass(stage, 100);
-  const result = await stage.outcome(run);
-  expect([ending(result), mentions([result, model.requests, stage.sink.events], "LATE")]).toEqual([
-    ["completed", "completed"],
-    false,
-  ]);
+  const fixture = newFixture();
+  const run = fixture.start(role);
+  await pass(fixture, 100);
+  const result = await fixture.outcome(run);
+  expect([ending(result), mentions([result, model.requests, fixture.sink.events], "LATE")]).toEqual(
+    [["completed", "completed"], false],
+  );
 });
 
 test("a schema that JSON Schema cannot express is refused at definition, with the name of the field", () => {
@@ -255,7 +254,7 @@ test("a check of the schema that throws is told to the model; the tool does not 
   const { role } = soloist([calls({ name: "work", arguments: { a: "x" } }), says("ok")], {
     tools: [tool],
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([ran, ["completed", "failed"].includes(result.status), outcomes(result).length]).toEqual([
     [],
     true,

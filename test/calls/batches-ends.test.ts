@@ -10,11 +10,11 @@ import type { Run } from "../../src/orchestrator/run/run.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { ending } from "../support/pause-scenes.ts";
-import { calls, part, quiet, spawn, use } from "../tree/cast.ts";
+import { ending } from "../support/pause-stories.ts";
+import { calls, part, quiet, spawn, use } from "../tree/scripted-agents.ts";
 import { outcomes } from "./reading.ts";
 
 test("a batch that fails its agent lets none after it begin", async () => {
@@ -26,7 +26,7 @@ test("a batch that fails its agent lets none after it begin", async () => {
   const { role } = soloist([calls(use("broken"), use("alone"), use("free"))], {
     tools: [broken, alone, free],
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([ending(result), alone.calls.length, free.calls.length]).toEqual([
     ["failed", "error"],
     0,
@@ -54,7 +54,7 @@ test("calls of a batch that can not begin any more are not shown to hooks", asyn
       }),
     ],
   });
-  await scene().run(role);
+  await newFixture().run(role);
   expect(hooked).toEqual(["broken"]);
 });
 
@@ -66,7 +66,7 @@ test("failures of every batch are kept, and a failure that the model is told of 
   const { role } = soloist([calls(use("broken"), use("alone"), use("broken")), says("ok")], {
     tools: [broken, alone],
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([ending(result), outcomes(result).map(([name, type]) => [name, type])]).toEqual([
     ["completed", "completed"],
     [
@@ -92,10 +92,10 @@ test("leaving calls out holds for all batches of the step", async () => {
   const { role } = soloist([calls(use("free"), use("alone"), use("free")), says("ok")], {
     tools: [free, alone],
   });
-  const stage = scene();
-  const run = stage.start(role);
+  const fixture = newFixture();
+  const run = fixture.start(role);
   await at(run, "evaluate", () => run.skipToolCalls("Not today."));
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([free.calls.length, alone.calls.length]).toEqual([0, 0]);
   expect(outcomes(result).map(([, type, code]) => [type, code])).toEqual(
     [0, 1, 2].map(() => ["refused", "skipped"]),
@@ -103,19 +103,19 @@ test("leaving calls out holds for all batches of the step", async () => {
 });
 
 test("leaving calls out while a batch runs holds for all that have not begun, and for no later step", async () => {
-  const held = gate();
+  const held = latch();
   const free = spyTool("free");
   const slow = spyTool("slow", () => held.opened, { isSequential: true });
   const { role } = soloist(
     [calls(use("slow"), use("free"), use("slow"), use("free")), calls(use("free")), says("ok")],
     { tools: [free, slow] },
   );
-  const stage = scene();
-  const run = stage.start(role);
+  const fixture = newFixture();
+  const run = fixture.start(role);
   await quiet();
   run.skipToolCalls("Not today.");
   held.open();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect(outcomes(result).map(([name, , code]) => [name, code])).toEqual([
     ["slow", ""],
     ["free", "skipped"],
@@ -128,7 +128,7 @@ test("leaving calls out while a batch runs holds for all that have not begun, an
 for (const ends of ["stop", "cancel"] as const) {
   test(`a ${ends} while a batch runs: nothing of the later ones begins, is asked about or is charged`, async () => {
     const log: string[] = [];
-    const held = gate();
+    const held = latch();
     const slow = spyTool("slow", () => held.opened.then(() => "slow done"));
     const alone = spyTool("alone", () => void log.push("alone"), { isSequential: true });
     const free = spyTool("free", () => void log.push("free"));
@@ -148,13 +148,13 @@ for (const ends of ["stop", "cancel"] as const) {
         }),
       ],
     });
-    const stage = scene();
-    const run = stage.start(root.role);
+    const fixture = newFixture();
+    const run = fixture.start(root.role);
     await quiet();
     if (ends === "stop") run.requestStop();
     else void run.cancel();
     held.open();
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect(outcomes(result).map(([, type]) => type)).toEqual([
       ends === "stop" ? "succeeded" : "cancelled",
       "not_executed",
@@ -174,7 +174,7 @@ test("a typed result beside a barrier is taken, and what stands after it still r
     [calls(use("alone"), { name: "Finish", arguments: { answer: "42" } }, use("alone"))],
     { tools: [alone], output: z.object({ answer: z.string() }) },
   );
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([ending(result), result.output, alone.calls.length]).toEqual([
     ["completed", "completed"],
     { answer: "42" },
@@ -187,6 +187,6 @@ test("identical calls are counted over batches", async () => {
   const { role } = soloist([calls(use("alone"), use("alone"), use("alone")), says("ok")], {
     tools: [alone],
   });
-  const result = await scene({ unanswered: "deny" }).run(role);
+  const result = await newFixture({ unanswered: "deny" }).run(role);
   expect(outcomes(result).map(([, type]) => type)).toEqual(["succeeded", "succeeded", "refused"]);
 });

@@ -9,11 +9,11 @@ import { approve, deny } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import type { FunctionTool } from "../../src/tools/tool.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll, asked, ending, externalTool, questionOf } from "../support/pause-scenes.ts";
-import { calls, part, quiet, spawn, told, use } from "../tree/cast.ts";
+import { approveAll, asked, ending, externalTool, questionOf } from "../support/pause-stories.ts";
+import { calls, part, quiet, spawn, receivedTexts, use } from "../tree/scripted-agents.ts";
 import { outcomes } from "./reading.ts";
 
 interface Flags {
@@ -48,19 +48,19 @@ proves(
       tool("b"),
     ];
     const first = soloist([calls(use("a"), use("alone"), use("b"))], { tools });
-    const stage = scene();
-    const paused = await stage.run(first.role);
+    const fixture = newFixture();
+    const paused = await fixture.run(first.role);
     expect([log, asked(paused), spent(paused)]).toEqual([["a"], [["solo", "alone"]], 2]);
     const second = soloist([says("ok")], { tools });
-    const result = await stage.outcome(
-      stage.resume(second.role, paused.pausedRun, approveAll(paused)),
+    const result = await fixture.outcome(
+      fixture.resume(second.role, paused.pausedRun, approveAll(paused)),
     );
     expect([ending(result), log, spent(result)]).toEqual([
       ["completed", "completed"],
       ["a", "alone", "b"],
       3,
     ]);
-    expect(told(second.model.requests[0])).toEqual(["a done", "alone done", "b done"]);
+    expect(receivedTexts(second.model.requests[0])).toEqual(["a done", "alone done", "b done"]);
   },
 );
 
@@ -75,15 +75,15 @@ test("a question before a barrier holds it up; the other calls of its batch run 
   ];
   const names = ["a", "pay", "b", "alone", "b"];
   const first = soloist([calls(...names.map(use))], { tools });
-  const stage = scene();
-  const paused = await stage.run(first.role);
+  const fixture = newFixture();
+  const paused = await fixture.run(first.role);
   expect([log, spent(paused)]).toEqual([["a", "b"], 3]);
   const second = soloist([says("ok")], { tools });
-  const result = await stage.outcome(
-    stage.resume(second.role, paused.pausedRun, approveAll(paused)),
+  const result = await fixture.outcome(
+    fixture.resume(second.role, paused.pausedRun, approveAll(paused)),
   );
   expect([log, spent(result)]).toEqual([["a", "b", "pay", "alone", "b"], 5]);
-  expect(told(second.model.requests[0])).toEqual(names.map((name) => `${name} done`));
+  expect(receivedTexts(second.model.requests[0])).toEqual(names.map((name) => `${name} done`));
 });
 
 test("a question after a barrier is asked when the barrier has run; each batch has its own pause", async () => {
@@ -91,15 +91,17 @@ test("a question after a barrier is asked when the barrier has run; each batch h
   const tool = loggers(log);
   const tools = [tool("pay", { needsApproval: true }), tool("alone", { isSequential: true })];
   const names = ["pay", "alone", "pay"];
-  const stage = scene();
-  const first = await stage.run(soloist([calls(...names.map(use))], { tools }).role);
+  const fixture = newFixture();
+  const first = await fixture.run(soloist([calls(...names.map(use))], { tools }).role);
   expect([log, questionOf(first).questionId, first.questions.length]).toEqual([
     [],
     "execution_1.1.0",
     1,
   ]);
   const idle = soloist([], { tools });
-  const second = await stage.outcome(stage.resume(idle.role, first.pausedRun, approveAll(first)));
+  const second = await fixture.outcome(
+    fixture.resume(idle.role, first.pausedRun, approveAll(first)),
+  );
   expect([log, questionOf(second).questionId, second.questions.length, spent(second)]).toEqual([
     ["pay", "alone"],
     "execution_1.1.2",
@@ -107,7 +109,9 @@ test("a question after a barrier is asked when the barrier has run; each batch h
     3,
   ]);
   const last = soloist([says("ok")], { tools });
-  const result = await stage.outcome(stage.resume(last.role, second.pausedRun, approveAll(second)));
+  const result = await fixture.outcome(
+    fixture.resume(last.role, second.pausedRun, approveAll(second)),
+  );
   expect([ending(result), log, spent(result)]).toEqual([
     ["completed", "completed"],
     ["pay", "alone", "pay"],
@@ -119,11 +123,11 @@ test("a denial lets the later batches begin", async () => {
   const log: string[] = [];
   const tool = loggers(log);
   const tools = [tool("alone", { isSequential: true, needsApproval: true }), tool("b")];
-  const stage = scene();
-  const paused = await stage.run(soloist([calls(use("alone"), use("b"))], { tools }).role);
+  const fixture = newFixture();
+  const paused = await fixture.run(soloist([calls(use("alone"), use("b"))], { tools }).role);
   const { role } = soloist([says("ok")], { tools });
   const answers = [deny(questionOf(paused), "No.")];
-  const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
+  const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
   expect([log, outcomes(result).map(([name, type]) => [name, type])]).toEqual([
     ["b"],
     [
@@ -141,7 +145,7 @@ test("an approver that answers at once makes no pause, and the barrier waits for
     tool("alone", { isSequential: true, needsApproval: true }),
     tool("b"),
   ];
-  const stage = scene({
+  const fixture = newFixture({
     approver: (question) => {
       log.push(`asked about ${question.toolName}`);
       return approve(question);
@@ -150,7 +154,7 @@ test("an approver that answers at once makes no pause, and the barrier waits for
   const { role } = soloist([calls(use("b"), use("pay"), use("alone"), use("b")), says("ok")], {
     tools,
   });
-  await stage.run(role);
+  await fixture.run(role);
   expect(log).toEqual(["b", "asked about pay", "pay", "asked about alone", "alone", "b"]);
 });
 
@@ -158,8 +162,8 @@ test("an external call holds up a barrier, too", async () => {
   const log: string[] = [];
   const tool = loggers(log);
   const tools = [externalTool("mail"), tool("alone", { isSequential: true })];
-  const stage = scene();
-  const paused = await stage.run(soloist([calls(use("mail"), use("alone"))], { tools }).role);
+  const fixture = newFixture();
+  const paused = await fixture.run(soloist([calls(use("mail"), use("alone"))], { tools }).role);
   expect([log, asked(paused)]).toEqual([[], [["solo", "mail"]]]);
 });
 
@@ -176,14 +180,14 @@ test("a subagent that is paused holds up the barrier behind it", async () => {
       tools: [tool("alone", { isSequential: true }), tool("b")],
     });
   };
-  const stage = scene();
-  const paused = await stage.run(
+  const fixture = newFixture();
+  const paused = await fixture.run(
     build([calls(use("b"), spawn("child"), use("alone"), use("b"))], [calls(use("pay"))]).role,
   );
   expect([log, asked(paused), spent(paused)]).toEqual([["b"], [["root/child#1", "pay"]], 3]);
   const again = build([says("ok")], [says("paid")]);
-  const result = await stage.outcome(
-    stage.resume(again.role, paused.pausedRun, approveAll(paused)),
+  const result = await fixture.outcome(
+    fixture.resume(again.role, paused.pausedRun, approveAll(paused)),
   );
   expect([ending(result), log, spent(result)]).toEqual([
     ["completed", "completed"],
@@ -206,13 +210,13 @@ test("hooks before calls see each call once, also over a pause between batches",
       seen.push(toolName);
     }),
   ];
-  const stage = scene({ hooks });
-  const paused = await stage.run(
+  const fixture = newFixture({ hooks });
+  const paused = await fixture.run(
     soloist([calls(use("pay"), use("alone"), use("b"))], { tools }).role,
   );
   expect(seen).toEqual(["pay"]);
   const { role } = soloist([says("ok")], { tools });
-  await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+  await fixture.outcome(fixture.resume(role, paused.pausedRun, approveAll(paused)));
   expect(seen).toEqual(["pay", "alone", "b"]);
 });
 
@@ -220,14 +224,14 @@ test("a run that is cancelled while it is paused between batches gives every cal
   const log: string[] = [];
   const tool = loggers(log);
   const tools = [tool("a"), tool("alone", { isSequential: true, needsApproval: true }), tool("b")];
-  const stage = scene();
-  const paused = await stage.run(
+  const fixture = newFixture();
+  const paused = await fixture.run(
     soloist([calls(use("a"), use("alone"), use("b"))], { tools }).role,
   );
   const { role } = soloist([], { tools });
-  const run = stage.resume(role, paused.pausedRun, approveAll(paused));
+  const run = fixture.resume(role, paused.pausedRun, approveAll(paused));
   void run.cancel();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([ending(result), log, outcomes(result).map(([, type]) => type)]).toEqual([
     ["cancelled", "cancelled"],
     ["a"],
@@ -237,22 +241,22 @@ test("a run that is cancelled while it is paused between batches gives every cal
 
 test("a pause that is asked for while a batch runs loses nothing: everything runs once", async () => {
   const log: string[] = [];
-  const held = gate();
+  const held = latch();
   const tool = loggers(log);
   const tools = [
     spyTool("slow", () => held.opened.then(() => void log.push("slow"))),
     tool("alone", { isSequential: true }),
     tool("b"),
   ];
-  const stage = scene();
-  const run = stage.start(soloist([calls(use("slow"), use("alone"), use("b"))], { tools }).role);
+  const fixture = newFixture();
+  const run = fixture.start(soloist([calls(use("slow"), use("alone"), use("b"))], { tools }).role);
   await quiet();
   run.requestPause();
   held.open();
-  const paused = await stage.outcome(run);
+  const paused = await fixture.outcome(run);
   expect(ending(paused)).toEqual(["paused", "pause_requested"]);
   const { role, model } = soloist([says("ok")], { tools });
-  const result = await stage.outcome(stage.resume(role, paused.pausedRun));
+  const result = await fixture.outcome(fixture.resume(role, paused.pausedRun));
   expect([ending(result), log, spent(result), model.requests.length]).toEqual([
     ["completed", "completed"],
     ["slow", "alone", "b"],
@@ -270,10 +274,10 @@ test("a budget of tool calls that runs out behind a pause refuses the rest", asy
     tool("b"),
   ];
   const more = { tools, budget: { toolCalls: 2 } };
-  const stage = scene();
-  const paused = await stage.run(soloist([calls(use("pay"), use("alone"), use("b"))], more).role);
+  const fixture = newFixture();
+  const paused = await fixture.run(soloist([calls(use("pay"), use("alone"), use("b"))], more).role);
   const { role } = soloist([], more);
-  const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+  const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, approveAll(paused)));
   expect([ending(result), log, spent(result)]).toEqual([
     ["stopped", "tool_calls_limit"],
     ["pay", "alone"],

@@ -8,11 +8,11 @@ import { says } from "../../src/testing/scripted-model.ts";
 import type { FunctionTool } from "../../src/tools/tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { scene, settled } from "../harness/run-scripted.ts";
+import { newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { ending } from "../support/pause-scenes.ts";
-import { calls, part, spawn, told, use, type Part } from "../tree/cast.ts";
+import { ending } from "../support/pause-stories.ts";
+import { calls, part, spawn, receivedTexts, use, type Part } from "../tree/scripted-agents.ts";
 import { outcomes } from "./reading.ts";
 
 /** Tools that note who is active when each of them begins, and work for some ticks. */
@@ -46,7 +46,7 @@ proves(
     const { role, model } = soloist([calls(use("slow"), use("middle"), use("quick")), says("ok")], {
       tools,
     });
-    const result = await scene({ concurrency: { toolCalls: 2, modelCalls: 2 } }).run(role);
+    const result = await newFixture({ concurrency: { toolCalls: 2, modelCalls: 2 } }).run(role);
     expect([shop.most(), shop.log]).toEqual([
       2,
       [
@@ -58,7 +58,7 @@ proves(
         "slow ended",
       ],
     ]);
-    expect(told(model.requests[1])).toEqual(["slow done", "middle done", "quick done"]);
+    expect(receivedTexts(model.requests[1])).toEqual(["slow done", "middle done", "quick done"]);
     expect(outcomes(result).map(([name]) => name)).toEqual(["slow", "middle", "quick"]);
   },
 );
@@ -79,7 +79,7 @@ proves(
       [calls(...["a", "b", "alone", "c", "d"].map(use)), says("ok")],
       { tools },
     );
-    await scene().run(role);
+    await newFixture().run(role);
     expect(shop.log).toEqual([
       "a with []",
       "b with [a]",
@@ -92,7 +92,7 @@ proves(
       "d ended",
       "c ended",
     ]);
-    expect(told(model.requests[1])).toEqual(
+    expect(receivedTexts(model.requests[1])).toEqual(
       ["a", "b", "alone", "c", "d"].map((name) => `${name} done`),
     );
   },
@@ -102,7 +102,7 @@ test("two sequential calls, one after the other, do not overlap either, nor do c
   const shop = workshop();
   const tools = [shop.tool("x", 3, true), shop.tool("y", 1, true)];
   const { role } = soloist([calls(use("x"), use("y"), use("y"), use("x")), says("ok")], { tools });
-  await scene().run(role);
+  await newFixture().run(role);
   expect(shop.log).toEqual(
     ["x", "y", "y", "x"].flatMap((name) => [`${name} with []`, `${name} ended`]),
   );
@@ -119,7 +119,7 @@ test("a barrier holds within one agent: siblings go on", async () => {
   const root = part("root", [calls(spawn("one"), spawn("two")), says("ok")], {
     subagents: [one.role, two.role],
   });
-  await scene().run(root.role);
+  await newFixture().run(root.role);
   expect(shop.log).toEqual(["alone with []", "free with [alone]", "free ended", "alone ended"]);
 });
 
@@ -141,7 +141,7 @@ test("what is known before it runs waits for nothing else: unknown, ill-formed a
       guards: [toolGuard(() => ({ type: "deny", reason: "No." }), { tools: ["denied"] })],
     },
   );
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect(outcomes(result).map(([name, type, code]) => [name, type, code])).toEqual([
     ["nowhere", "failed", "unknown_tool"],
     ["alone", "succeeded", ""],
@@ -172,7 +172,7 @@ proves(
         }),
       ],
     });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect(log).toEqual(
       ["free", "alone", "free"].flatMap((name) => [
         `${name} hook`,
@@ -195,7 +195,7 @@ test("a budget of tool calls that runs out between two batches refuses the rest,
     const alone = spyTool("alone", () => "alone done", { isSequential: true });
     const script = [calls(use("free"), use("alone"), use("alone"), use("free")), says("ok")];
     const { role, model } = soloist(script, { tools: [free, alone], budget: { toolCalls } });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([
       ending(result),
       free.calls.length + alone.calls.length,
@@ -220,7 +220,7 @@ test("children that a batch starts use up what a later batch of their parent wou
     tools: [alone],
     budget: { toolCalls: 2 },
   });
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect([ending(result), childTool.calls.length, alone.calls.length]).toEqual([
     ["stopped", "tool_calls_limit"],
     1,
@@ -243,7 +243,7 @@ test("a delegation and a barrier wait for each other", async () => {
     subagents: [child.role],
     tools: [alone],
   });
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect([ending(result), log]).toEqual([
     ["completed", "completed"],
     ["child works", "alone", "child works"],

@@ -12,12 +12,12 @@ import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
 import { withRateLimit } from "../../src/tools/wrappers/with-rate-limit.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { unfrozenParts, vandalised } from "../support/frozen.ts";
-import { calls, part, quiet, spawn, use } from "../tree/cast.ts";
-import { ending } from "../support/pause-scenes.ts";
+import { calls, part, quiet, spawn, use } from "../tree/scripted-agents.ts";
+import { ending } from "../support/pause-stories.ts";
 import { outcomes } from "./reading.ts";
 
 proves(
@@ -50,9 +50,9 @@ proves(
     const { role, model } = soloist([calls(use("work")), calls(use("work")), says("ok")], {
       tools: [tool],
     });
-    const stage = scene();
-    const run = stage.start(role, "Do it.", { metadata: { user: { id: 7 } } });
-    const result = await stage.outcome(run);
+    const fixture = newFixture();
+    const run = fixture.start(role, "Do it.", { metadata: { user: { id: 7 } } });
+    const result = await fixture.outcome(run);
     expect(writes).toEqual([]);
     expect(
       contexts.map((context) => [
@@ -133,7 +133,7 @@ proves(
       withRateLimit(withRetries(withTimeout(tool, { timeoutMs: 10 })), { maxCalls: 9, perMs: 9 }),
     );
     const { role } = soloist([calls(use("work")), says("ok")], { tools: [wrapped] });
-    await scene({ approver: (question) => approve(question) }).run(role);
+    await newFixture({ approver: (question) => approve(question) }).run(role);
     const expected = [true, "agent_1", 1, "call_1", 0, 2, {}, 3];
     expect(seen).toEqual([expected, expected]);
   },
@@ -146,9 +146,9 @@ test("a child's context is its own: path, depth, metadata that it inherits, its 
     subagents: [child.role],
     context: { inheritMetadata: true, metadataKeys: ["a"] },
   });
-  const stage = scene();
-  const run = stage.start(root.role, "Do it.", { metadata: { a: 1, b: 2 } });
-  await stage.outcome(run);
+  const fixture = newFixture();
+  const run = fixture.start(root.role, "Do it.", { metadata: { a: 1, b: 2 } });
+  await fixture.outcome(run);
   expect(
     work.calls.map(({ agentId, agentPath, depth, executionId, stepNumber, metadata, messages }) => [
       agentId,
@@ -168,7 +168,7 @@ proves(
   ["R170"],
   "two parallel calls of one tool see their own call and count, before and after an await",
   async () => {
-    const bothBegan = [gate(), gate()];
+    const bothBegan = [latch(), latch()];
     const seen: (readonly unknown[])[] = [];
     const tool = spyTool("work", async (context) => {
       const before = [context.callId, context.retryCount, context.stepNumber];
@@ -181,13 +181,13 @@ proves(
       [calls(use("work"), use("work")), calls(use("work"), use("work")), says("ok")],
       { tools: [tool] },
     );
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     for (const step of bothBegan) {
       await quiet();
       step.open();
     }
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect(tool.calls.map(({ callId }) => callId)).toEqual([
       "call_1",
       "call_2",
@@ -212,7 +212,7 @@ proves(
 );
 
 proves(["R170"], "what one of two parallel calls queues and reports is its own", async () => {
-  const held = gate();
+  const held = latch();
   const tool = spyTool("plan", async ({ callId, queueSubtask, reportProgress }) => {
     await held.opened;
     queueSubtask({ role: "nobody", task: `of ${callId}` });
@@ -220,16 +220,18 @@ proves(["R170"], "what one of two parallel calls queues and reports is its own",
     return callId;
   });
   const { role } = soloist([calls(use("plan"), use("plan")), says("ok")], { tools: [tool] });
-  const stage = scene();
-  const run = stage.start(role);
+  const fixture = newFixture();
+  const run = fixture.start(role);
   await quiet();
   held.open();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect(result.steps[0]?.tools.executions.map(({ subtasks }) => subtasks)).toEqual([
     [{ role: "nobody", task: "of call_1" }],
     [{ role: "nobody", task: "of call_2" }],
   ]);
-  expect(stage.sink.of("tool.progressed").map(({ callId, message }) => [callId, message])).toEqual([
+  expect(
+    fixture.sink.of("tool.progressed").map(({ callId, message }) => [callId, message]),
+  ).toEqual([
     ["call_1", "of call_1"],
     ["call_2", "of call_2"],
   ]);
@@ -246,12 +248,12 @@ test("a context that a tool keeps does nothing after its call: no subtask, no pr
     return "done";
   });
   const { role } = soloist([calls(use("work")), calls(use("work")), says("ok")], { tools: [tool] });
-  const stage = scene();
-  const result = await stage.run(role);
+  const fixture = newFixture();
+  const result = await fixture.run(role);
   kept[1]?.queueSubtask({ role: "nobody", task: "LATE" });
   kept[1]?.reportProgress({ message: "LATE" });
   await quiet();
-  expect(JSON.stringify([result, stage.sink.events])).not.toContain("LATE");
+  expect(JSON.stringify([result, fixture.sink.events])).not.toContain("LATE");
 });
 
 test("the check of an approval can neither queue nor report", async () => {
@@ -263,7 +265,7 @@ test("the check of an approval can neither queue nor report", async () => {
     },
   });
   const { role } = soloist([calls(use("work")), says("ok")], { tools: [tool] });
-  const stage = scene();
-  const result = await stage.run(role);
-  expect(JSON.stringify([result, stage.sink.events])).not.toContain("EARLY");
+  const fixture = newFixture();
+  const result = await fixture.run(role);
+  expect(JSON.stringify([result, fixture.sink.events])).not.toContain("EARLY");
 });

@@ -11,10 +11,10 @@ import {
   type SpawnRequest,
 } from "../../src/index.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll, ending } from "../support/pause-scenes.ts";
-import { calls, ends, part, quiet, use } from "../tree/cast.ts";
+import { approveAll, ending } from "../support/pause-stories.ts";
+import { calls, ends, part, quiet, use } from "../tree/scripted-agents.ts";
 import { delegation } from "./delegations.ts";
 import { outcomes } from "./reading.ts";
 
@@ -29,7 +29,7 @@ test("a delegation that throws is a failed call; one that gives no outcome, too"
   const root = part("root", [calls(use("delegate"), use("wrong")), says("ok")], {
     tools: [throwing, wrong],
   });
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect([ending(result), outcomes(result).map(([, type, code]) => [type, code])]).toEqual([
     ["completed", "completed"],
     [
@@ -44,7 +44,7 @@ test("an outcome that was made up has no power: a subagent that is not there is 
   const root = part("root", [calls(use("delegate")), says("ok")], {
     tools: [delegation(() => Promise.resolve(forged))],
   });
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect([ending(result), outcomes(result).map(([, type, code]) => [type, code])]).toEqual([
     ["completed", "completed"],
     [["failed", "tool_error"]],
@@ -61,16 +61,16 @@ test("two children in turn: the call gives the second's result, both are settled
     tools: [twice],
     subagents: [child.role],
   });
-  const stage = scene();
-  const result = await stage.run(root.role);
-  expect([ends(result), stage.sink.of("subagent.ended").length]).toEqual([
+  const fixture = newFixture();
+  const result = await fixture.run(root.role);
+  expect([ends(result), fixture.sink.of("subagent.ended").length]).toEqual([
     ["completed", "completed", "completed"],
     2,
   ]);
 });
 
 test("a child that its delegation does not wait for has ended before its parent goes on", async () => {
-  const held = gate();
+  const held = latch();
   const slow = part("slow", [says("Slow.", { after: held.opened })]);
   const quick = part("quick", [says("Quick.")]);
   const careless = delegation(({ spawn }) => {
@@ -81,18 +81,18 @@ test("a child that its delegation does not wait for has ended before its parent 
     tools: [careless],
     subagents: [slow.role, quick.role],
   });
-  const stage = scene();
-  const run = stage.start(root.role);
+  const fixture = newFixture();
+  const run = fixture.start(root.role);
   void run.result.catch(() => undefined); // What it rejects with is told below.
   await quiet();
   expect(root.model.requests, "T2: the parent waits for its child").toHaveLength(1);
   held.open();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect(new Set(ends(result))).toEqual(new Set(["completed"]));
 });
 
 test("a child that its delegation forgets when it fails has ended before its parent goes on", async () => {
-  const held = gate();
+  const held = latch();
   const child = part("child", [says("Child.", { after: held.opened })]);
   const careless = delegation(({ spawn }) => {
     void spawn({ role: "child", task: "Take your time." });
@@ -102,13 +102,13 @@ test("a child that its delegation forgets when it fails has ended before its par
     tools: [careless],
     subagents: [child.role],
   });
-  const stage = scene();
-  const run = stage.start(root.role);
+  const fixture = newFixture();
+  const run = fixture.start(root.role);
   void run.result.catch(() => undefined);
   await quiet();
   expect(root.model.requests, "T2: the parent waits for its child").toHaveLength(1);
   held.open();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([ends(result), outcomes(result).map(([, type]) => type)]).toEqual([
     ["completed", "completed"],
     ["failed"],
@@ -126,7 +126,7 @@ test("a child that is paused when its delegation gives something else is ended: 
     tools: [forging],
     subagents: [child.role],
   });
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect([ending(result), ends(result), outcomes(result).map(([, type]) => type)]).toEqual([
     ["completed", "completed"],
     ["completed", "cancelled"],
@@ -142,16 +142,16 @@ for (const end of ["cancel", "time limit"] as const) {
       tools: [stuck],
       budget: { wallTimeMs: 60_000 },
     });
-    const stage = scene({ graceMs: 100 });
-    const run = stage.start(root.role);
+    const fixture = newFixture({ graceMs: 100 });
+    const run = fixture.start(root.role);
     await quiet();
     if (end === "cancel") void run.cancel();
-    else stage.clock.advance(60_000);
+    else fixture.clock.advance(60_000);
     await quiet();
-    stage.clock.advance(100);
+    fixture.clock.advance(100);
     await quiet();
-    expect(stage.sink.of("run.ended").length, "it ended").toBe(1);
-    const result = await stage.outcome(run);
+    expect(fixture.sink.of("run.ended").length, "it ended").toBe(1);
+    const result = await fixture.outcome(run);
     expect([result.status, outcomes(result).map(([, type]) => type)]).toEqual([
       end === "cancel" ? "cancelled" : "stopped",
       ["cancelled"],
@@ -173,15 +173,15 @@ test("of two children that are both paused the one that is given goes on with th
       tools: [both],
       subagents: [part("child", child, { tools: [pay] }).role],
     });
-  const stage = scene();
-  const paused = await stage.run(
+  const fixture = newFixture();
+  const paused = await fixture.run(
     build([calls(use("delegate"))], [calls(use("pay")), calls(use("pay"))]).role,
   );
   expect(ending(paused)).toEqual(["paused", "answers_needed"]);
   const again = build([says("ok")], [says("Paid."), says("Paid.")]);
-  const run = stage.resume(again.role, paused.pausedRun, approveAll(paused));
+  const run = fixture.resume(again.role, paused.pausedRun, approveAll(paused));
   void run.result.catch(() => undefined);
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   // The call waits for the one that it gave; the other is ended before the run pauses.
   expect([ending(result), ends(result), pay.calls.length]).toEqual([
     ["completed", "completed"],
@@ -210,7 +210,7 @@ test("spawn that is kept and used after its call is refused: nothing begins", as
     tools: [keeper, thief],
     subagents: [child.role],
   });
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect([outcomes(result)[1]?.[3], result.agents.length]).toEqual(["refused", 2]);
 });
 
@@ -225,12 +225,12 @@ test("spawn that is kept and used after the end of the run starts nothing and sa
     tools: [keeper],
     subagents: [child.role],
   });
-  const stage = scene();
-  await stage.run(root.role);
-  const events = stage.sink.events.length;
+  const fixture = newFixture();
+  await fixture.run(root.role);
+  const events = fixture.sink.events.length;
   const outcome = await kept[0]?.spawn({ role: "child", task: "Stolen." });
   await quiet();
-  expect([outcome?.type, child.model.requests.length, stage.sink.events.length]).toEqual([
+  expect([outcome?.type, child.model.requests.length, fixture.sink.events.length]).toEqual([
     "refused",
     1,
     events,
@@ -249,7 +249,7 @@ test("a request that is none is refused or fails the call, and starts nothing", 
       tools: [delegation(({ spawn }) => spawn(spawnRequest.parse(JSON.parse(request))))],
       subagents: [child.role],
     });
-    const result = await scene().run(root.role);
+    const result = await newFixture().run(root.role);
     expect([ending(result), result.agents.length, outcomes(result)[0]?.[1]], request).toEqual([
       ["completed", "completed"],
       1,

@@ -6,10 +6,10 @@ import { expect, test } from "vitest";
 import type { DelegationContext } from "../../src/index.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll, asked, ending } from "../support/pause-scenes.ts";
-import { calls, ends, part, told, use } from "../tree/cast.ts";
+import { approveAll, asked, ending } from "../support/pause-stories.ts";
+import { calls, ends, part, receivedTexts, use } from "../tree/scripted-agents.ts";
 import { delegation, plain } from "./delegations.ts";
 import { outcomes } from "./reading.ts";
 
@@ -22,8 +22,8 @@ proves(
       tools: [plain],
       subagents: [child.role],
     });
-    const stage = scene();
-    const result = await stage.run(root.role);
+    const fixture = newFixture();
+    const result = await fixture.run(root.role);
     expect([
       ending(result),
       ends(result),
@@ -37,12 +37,14 @@ proves(
       "You are child.",
       "Help root.",
     ]);
-    expect(JSON.parse(told(root.model.requests[1])[0] ?? "")).toMatchObject({
+    expect(JSON.parse(receivedTexts(root.model.requests[1])[0] ?? "")).toMatchObject({
       outcome: "completed",
       text: "Child.",
     });
     expect(
-      stage.sink.of("agent.started").map(({ agentPath, spawnCallId }) => [agentPath, spawnCallId]),
+      fixture.sink
+        .of("agent.started")
+        .map(({ agentPath, spawnCallId }) => [agentPath, spawnCallId]),
     ).toEqual([
       ["root", null],
       ["root/child#1", "call_1"],
@@ -68,7 +70,7 @@ proves(
       tools: [keeper],
       subagents: [child.role],
     });
-    await scene().run(root.role);
+    await newFixture().run(root.role);
     expect(
       contexts.map((context) => [Object.isFrozen(context), Object.keys(context).toSorted()]),
     ).toEqual([
@@ -117,20 +119,20 @@ proves(
       ],
       { tools: [plain], subagents: [child.role] },
     );
-    const stage = scene();
-    const result = await stage.run(root.role);
+    const fixture = newFixture();
+    const result = await fixture.run(root.role);
     expect(outcomes(result).map(([, type, code]) => [type, code])).toEqual(
       [1, 2, 3].map(() => ["refused", "unknown_role"]),
     );
     expect([result.agents.length, other.model.requests.length]).toEqual([1, 0]);
     expect(result.refusalsByCode).toEqual({ unknown_role: 3 });
-    expect(stage.sink.of("subagent.spawned")).toEqual([]);
+    expect(fixture.sink.of("subagent.spawned")).toEqual([]);
   },
 );
 
 test("an agent without subagents may start none, whatever its tools are", async () => {
   const root = part("root", [calls(use("delegate")), says("ok")], { tools: [plain] });
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect([ending(result), outcomes(result).map(([, type, code]) => [type, code])]).toEqual([
     ["completed", "completed"],
     [["refused", "unknown_role"]],
@@ -147,7 +149,7 @@ test("the limits of the tree hold for it", async () => {
       subagents: [child.role],
     },
   );
-  const result = await scene({ limits: { maxBreadthPerParent: 2 } }).run(root.role);
+  const result = await newFixture({ limits: { maxBreadthPerParent: 2 } }).run(root.role);
   expect(outcomes(result).map(([, type, code]) => [type, code])).toEqual([
     ["succeeded", ""],
     ["succeeded", ""],
@@ -165,22 +167,24 @@ proves(
         tools: [plain],
         subagents: [part("child", child, { tools: [pay] }).role],
       });
-    const stage = scene();
-    const paused = await stage.run(build([calls(use("delegate"))], [calls(use("pay"))]).role);
+    const fixture = newFixture();
+    const paused = await fixture.run(build([calls(use("delegate"))], [calls(use("pay"))]).role);
     expect([ending(paused), asked(paused)]).toEqual([
       ["paused", "answers_needed"],
       [["root/child#1", "pay"]],
     ]);
     const again = build([says("ok")], [says("Paid it.")]);
-    const result = await stage.outcome(
-      stage.resume(again.role, paused.pausedRun, approveAll(paused)),
+    const result = await fixture.outcome(
+      fixture.resume(again.role, paused.pausedRun, approveAll(paused)),
     );
     expect([ending(result), pay.calls.length, ends(result)]).toEqual([
       ["completed", "completed"],
       1,
       ["completed", "completed"],
     ]);
-    expect(JSON.parse(told(again.model.requests[0])[0] ?? "")).toMatchObject({ text: "Paid it." });
-    expect(stage.sink.of("tool.resumed").map(({ toolName }) => toolName)).toEqual(["delegate"]);
+    expect(JSON.parse(receivedTexts(again.model.requests[0])[0] ?? "")).toMatchObject({
+      text: "Paid it.",
+    });
+    expect(fixture.sink.of("tool.resumed").map(({ toolName }) => toolName)).toEqual(["delegate"]);
   },
 );

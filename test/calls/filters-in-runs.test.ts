@@ -10,12 +10,12 @@ import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { toolFilter, type FilterFacts } from "../../src/tools/tool-filter.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll, ending } from "../support/pause-scenes.ts";
+import { approveAll, ending } from "../support/pause-stories.ts";
 import { unfrozenParts } from "../support/frozen.ts";
-import { calls, part, spawn, told, use } from "../tree/cast.ts";
+import { calls, part, spawn, receivedTexts, use } from "../tree/scripted-agents.ts";
 import type { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { outcomes } from "./reading.ts";
 
@@ -40,18 +40,18 @@ proves(
       toolFilters: [isAffordable],
       budget: { totalTokens: 100 },
     });
-    const stage = scene();
-    await stage.run(role);
+    const fixture = newFixture();
+    await fixture.run(role);
     expect(offered(model)).toEqual([
       ["look", "crawl"],
       ["look", "crawl"],
       ["look", "crawl"],
       ["look"],
     ]);
-    expect(stage.sink.of("tools.filtered").map(({ stepId, removed }) => [stepId, removed])).toEqual(
-      [["execution_1.4", [{ toolName: "crawl", filter: "affordable" }]]],
-    );
-    expect(stage.sink.of("model.requested").map(({ toolNames }) => toolNames)).toEqual(
+    expect(
+      fixture.sink.of("tools.filtered").map(({ stepId, removed }) => [stepId, removed]),
+    ).toEqual([["execution_1.4", [{ toolName: "crawl", filter: "affordable" }]]]);
+    expect(fixture.sink.of("model.requested").map(({ toolNames }) => toolNames)).toEqual(
       offered(model),
     );
   },
@@ -72,7 +72,7 @@ proves(["R123"], "a tool that writes is offered only after a confirmation", asyn
       toolFilters: [toolFilter((_tool, facts) => isConfirmed(facts), { tools: ["write"] })],
     },
   );
-  const result = await scene({ approver: (question) => approve(question) }).run(role);
+  const result = await newFixture({ approver: (question) => approve(question) }).run(role);
   expect(offered(model)).toEqual([
     ["confirm"],
     ["confirm"],
@@ -110,8 +110,8 @@ proves(
         }),
       ],
     });
-    const stage = scene();
-    const result = await stage.run(role);
+    const fixture = newFixture();
+    const result = await fixture.run(role);
     expect([ending(result), drop.calls.length, seen]).toEqual([
       ["completed", "completed"],
       0,
@@ -126,16 +126,18 @@ proves(
       ],
       ["look", "succeeded", "", "look done"],
     ]);
-    expect(told(model.requests[1])[0]).toMatch(/not available/);
+    expect(receivedTexts(model.requests[1])[0]).toMatch(/not available/);
     const [execution] = result.steps[0]?.tools.executions ?? [];
     expect([execution?.blockedBy, execution?.severity]).toEqual(["no drops", "recoverable"]);
     expect(
-      stage.sink
+      fixture.sink
         .of("tool.rejected")
         .map(({ toolName, errorCode, blockedBy }) => [toolName, errorCode, blockedBy]),
     ).toEqual([["drop", "tool_not_available", "no drops"]]);
-    expect(stage.sink.of("tool.started").map(({ toolName }) => toolName)).toEqual(["look"]);
-    expect([stage.sink.of("tools.filtered").length, result.usage.total.toolCalls]).toEqual([2, 1]);
+    expect(fixture.sink.of("tool.started").map(({ toolName }) => toolName)).toEqual(["look"]);
+    expect([fixture.sink.of("tools.filtered").length, result.usage.total.toolCalls]).toEqual([
+      2, 1,
+    ]);
     expect(result.agents[0]?.toolErrors.map(({ code }) => code)).toEqual(["tool_not_available"]);
   },
 );
@@ -148,10 +150,10 @@ test("filters intersect, and each that takes a tool away is named; with no tool 
       toolFilter(() => false, { name: "two" }),
     ],
   });
-  const stage = scene();
-  const result = await stage.run(role);
+  const fixture = newFixture();
+  const result = await fixture.run(role);
   expect(offered(model)).toEqual([[], []]);
-  expect(stage.sink.of("tools.filtered")[0]?.removed).toEqual([
+  expect(fixture.sink.of("tools.filtered")[0]?.removed).toEqual([
     { toolName: "a", filter: "one" },
     { toolName: "a", filter: "two" },
     { toolName: "b", filter: "two" },
@@ -173,7 +175,7 @@ test("a tool that was offered when the model was asked runs, whatever a filter s
     [calls(use("close"), use("work")), calls(use("work")), says("ok")],
     { tools: [work, close], toolFilters: [toolFilter(() => isOpen, { tools: ["work"] })] },
   );
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([work.calls.length, offered(model), outcomes(result).map(([, , code]) => code)]).toEqual([
     1,
     [["work", "close"], ["close"], ["close"]],
@@ -199,7 +201,7 @@ test("SpawnSubagent can be filtered, Finish cannot; a filter holds for its role 
       ],
     },
   );
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect([ending(result), result.agents.length, offered(root.model)]).toEqual([
     ["completed", "completed"],
     2,
@@ -221,8 +223,8 @@ test("the facts are frozen, and say where the agent stands", async () => {
       }),
     ],
   });
-  const stage = scene();
-  await stage.outcome(stage.start(role, "Do it.", { metadata: { user: { id: 7 } } }));
+  const fixture = newFixture();
+  await fixture.outcome(fixture.start(role, "Do it.", { metadata: { user: { id: 7 } } }));
   expect(facts.flatMap((given) => unfrozenParts(given))).toEqual([]);
   expect(
     facts.map(({ agentPath, depth, stepNumber, steps, usage, remaining, metadata }) => [
@@ -256,7 +258,7 @@ for (const [what, check] of broken) {
       tools: [spyTool("work")],
       toolFilters: [toolFilter(check, { name: "odd" })],
     });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([ending(result), model.requests.length]).toEqual([["failed", "error"], 0]);
     expect(result.agents[0]?.errors.map(({ code, data }) => [code, data])).toEqual([
       ["filter_failed", { filter: "odd" }],
@@ -274,7 +276,7 @@ test("a filter that breaks in a child is the child's failure", async () => {
     ],
   });
   const root = part("root", [calls(spawn("child")), says("ok")], { subagents: [child.role] });
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect(result.agents.map(({ status }) => status)).toEqual(["completed", "failed"]);
 });
 
@@ -288,13 +290,13 @@ test("what was hidden stays hidden over a pause, for the calls of that step", as
       tools: [drop, pay, alone],
       toolFilters: [toolFilter(() => isOffered, { tools: ["drop"], name: "shut" })],
     });
-  const stage = scene();
-  const paused = await stage.run(build([calls(use("pay"), use("alone"), use("drop"))]).role);
+  const fixture = newFixture();
+  const paused = await fixture.run(build([calls(use("pay"), use("alone"), use("drop"))]).role);
   expect(ending(paused)).toEqual(["paused", "answers_needed"]);
   isOffered = true;
   const again = build([says("ok")]);
-  const result = await stage.outcome(
-    stage.resume(again.role, paused.pausedRun, approveAll(paused)),
+  const result = await fixture.outcome(
+    fixture.resume(again.role, paused.pausedRun, approveAll(paused)),
   );
   expect([drop.calls.length, outcomes(result).map(([name, , code]) => [name, code])]).toEqual([
     0,
@@ -314,6 +316,6 @@ test("with the notice of a last step only Finish is left, filters or not", async
     budget: { steps: 1 },
     wrapUp: true,
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([offered(model), result.text]).toEqual([[[]], "ok"]);
 });

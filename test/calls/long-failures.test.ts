@@ -9,11 +9,11 @@ import { reportFailure } from "../../src/protocol/question.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { externalTool, questionOf } from "../support/pause-scenes.ts";
-import { calls, part, spawn, told, use } from "../tree/cast.ts";
+import { externalTool, questionOf } from "../support/pause-stories.ts";
+import { calls, part, spawn, receivedTexts, use } from "../tree/scripted-agents.ts";
 import { plain } from "./delegations.ts";
 import { outcomes } from "./reading.ts";
 
@@ -69,14 +69,14 @@ for (const [what, thrown, shown, whole] of FAILURES) {
       const { role, model } = soloist([calls(use("look")), says("ok")], {
         tools: [failing(thrown)],
       });
-      const stage = scene();
-      const result = await stage.run(role);
-      expect(told(model.requests[1])).toEqual([shown]);
+      const fixture = newFixture();
+      const result = await fixture.run(role);
+      expect(receivedTexts(model.requests[1])).toEqual([shown]);
       expect(result.steps[0]?.tools.executions[0]).toMatchObject({ text: shown, fullText: whole });
       expect(result.agents[0]?.toolErrors.map(({ message }) => message)).toEqual([shown]);
       const notice = /\n\[Shortened: [^\]]*\]/.exec(shown)?.[0].length ?? 0;
       expect(
-        stage.sink
+        fixture.sink
           .of("tool.ended")
           .map(({ resultCharacters, shownCharacters }) => [resultCharacters, shownCharacters]),
       ).toEqual([[whole.length, shown.length - notice]]);
@@ -88,7 +88,7 @@ proves(["S7.23"], "an error that is as long as the bound is left alone", async (
   const { role } = soloist([calls(use("look")), says("ok")], {
     tools: [failing(new Error("abcdefghij"))],
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect(result.steps[0]?.tools.executions[0]).toMatchObject({ text: "look failed: abcdefghij" });
   expect(result.steps[0]?.tools.executions[0]).not.toHaveProperty("fullText");
 });
@@ -101,8 +101,8 @@ proves(
       tools: [failing(new ToolRetryError(LONG), { maxRetries: 0 })],
       errorPolicy: { onRetryLimit: "continue" },
     });
-    await scene().run(role);
-    expect(told(model.requests[1])).toEqual([
+    await newFixture().run(role);
+    expect(receivedTexts(model.requests[1])).toEqual([
       `look asks for a corrected call: ${CUT}\nDo not call look again: do without it, or answer with what you have.`,
     ]);
   },
@@ -117,8 +117,8 @@ proves(
       tools: [failing(thrown, { maxRetries: 0 })],
       errorPolicy: { onRetryLimit: "continue" },
     });
-    await scene().run(role);
-    expect(told(model.requests[1])).toEqual([
+    await newFixture().run(role);
+    expect(receivedTexts(model.requests[1])).toEqual([
       `look asks for a corrected call: ${CUT}\nDo not call look again: do without it, or answer with what you have.`,
     ]);
   },
@@ -129,11 +129,11 @@ proves(["S7.23"], "the failure of a call that was made elsewhere is cut alike", 
     tools: [externalTool("look")],
     toolDefaults: BOUND,
   });
-  const stage = scene();
-  const paused = await stage.run(role);
+  const fixture = newFixture();
+  const paused = await fixture.run(role);
   const answers = [reportFailure(questionOf(paused), LONG)];
-  await stage.outcome(stage.resume(role, paused.pausedRun, answers));
-  expect(told(model.requests[1])).toEqual([`look failed: ${CUT}`]);
+  await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
+  expect(receivedTexts(model.requests[1])).toEqual([`look failed: ${CUT}`]);
 });
 
 proves(
@@ -143,15 +143,17 @@ proves(
     const { role, model } = soloist([calls(use("look")), says("ok")], {
       tools: [failing(new Error('"\u{1F600}'.repeat(3_500_000)), { maxResultCharacters: 1_000 })],
     });
-    const stage = scene();
-    const result = await stage.run(role);
+    const fixture = newFixture();
+    const result = await fixture.run(role);
     const sizes = [
       JSON.stringify(model.requests[1]?.messages).length,
       JSON.stringify(result.agents[0]?.toolErrors).length,
-      JSON.stringify(stage.sink.events).length,
+      JSON.stringify(fixture.sink.events).length,
     ];
     for (const size of sizes) expect(size).toBeLessThan(20_000);
-    expect(told(model.requests[1])[0]).toMatch(/\[Shortened: \d+ of 10500000 characters are shown/);
+    expect(receivedTexts(model.requests[1])[0]).toMatch(
+      /\[Shortened: \d+ of 10500000 characters are shown/,
+    );
   },
 );
 
@@ -168,9 +170,11 @@ proves(
         tools: [failing(new Error(LONG))],
         hooks: [hook],
       });
-      await scene().run(role);
+      await newFixture().run(role);
       const notice = `\n[Shortened: 2000 of ${length} characters are shown. Ask for a smaller part.]`;
-      expect(told(model.requests[1])).toEqual([`${"h".repeat(2_000)}${isCut ? notice : ""}`]);
+      expect(receivedTexts(model.requests[1])).toEqual([
+        `${"h".repeat(2_000)}${isCut ? notice : ""}`,
+      ]);
     }
   },
 );
@@ -211,8 +215,8 @@ for (const [what, script, codes] of ENDS) {
             subagents: [child.role],
             toolDefaults: { maxResultCharacters },
           });
-          const result = await scene().run(root.role);
-          const [text = ""] = told(root.model.requests[1]);
+          const result = await newFixture().run(root.role);
+          const [text = ""] = receivedTexts(root.model.requests[1]);
           const read: unknown = JSON.parse(text);
           const known = maxResultCharacters < 200 ? { outcome: what } : codes;
           expect(read, `at ${maxResultCharacters}`).toMatchObject({
@@ -234,7 +238,7 @@ test("an instruction to a delegation that is refused stays whole", async () => {
     subagents: [child.role],
     toolDefaults: BOUND,
   });
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect(outcomes(result).map(([, type, , text]) => [type, text])).toEqual([
     [
       "refused",
@@ -257,7 +261,7 @@ test("what a hook made of a delegation's result is cut as a text, or as JSON if 
       toolDefaults: BOUND,
       hooks: [transform("afterTool", () => ({ text: made }))],
     });
-    await scene().run(root.role);
-    expect(told(root.model.requests[1])).toEqual([expected]);
+    await newFixture().run(root.role);
+    expect(receivedTexts(root.model.requests[1])).toEqual([expected]);
   }
 });

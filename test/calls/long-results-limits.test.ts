@@ -7,11 +7,11 @@ import { ModelError } from "../../src/model/model-error.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll, ending, payTool } from "../support/pause-scenes.ts";
-import { calls, part, quiet, spawn, told, use } from "../tree/cast.ts";
+import { approveAll, ending, payTool } from "../support/pause-stories.ts";
+import { calls, part, quiet, spawn, receivedTexts, use } from "../tree/scripted-agents.ts";
 import { outcomes } from "./reading.ts";
 
 const LONG = "abcdefghijklmnopqrstuvwxy";
@@ -27,13 +27,13 @@ proves(
   async () => {
     // The first step takes 15 of 24 tokens: 9 are left, fewer than a summary's 10 of input.
     const { role, model } = soloist([calls(use("read"))], { tools: [longTool()] });
-    const stage = scene();
-    const run = stage.start(role, "Do it.", { budget: { totalTokens: 24 } });
-    const result = await stage.outcome(run);
+    const fixture = newFixture();
+    const run = fixture.start(role, "Do it.", { budget: { totalTokens: 24 } });
+    const result = await fixture.outcome(run);
     expect([ending(result), model.requests.length]).toEqual([["stopped", "token_limit"], 1]);
     expect(outcomes(result)).toEqual([["read", "succeeded", "", CUT]]);
     expect(
-      stage.sink
+      fixture.sink
         .of("budget.denied")
         .map(({ axis, callId, maximum, spent }) => [axis, callId, maximum, spent]),
     ).toEqual([
@@ -55,13 +55,13 @@ proves(
     });
     // 15 for the first step, 10 and 20 for the attempt that breaks: 5 are left, fewer than 10 of input.
     const { role, model } = soloist([calls(use("read")), { error }], { tools: [longTool()] });
-    const stage = scene({ retry: { maxAttempts: 5 } });
-    const run = stage.start(role, "Do it.", { budget: { totalTokens: 50 } });
-    const result = await stage.outcome(run);
+    const fixture = newFixture({ retry: { maxAttempts: 5 } });
+    const run = fixture.start(role, "Do it.", { budget: { totalTokens: 50 } });
+    const result = await fixture.outcome(run);
     expect([ending(result), model.requests.length]).toEqual([["stopped", "token_limit"], 2]);
     expect(outcomes(result)).toEqual([["read", "succeeded", "", CUT]]);
     expect(
-      stage.sink
+      fixture.sink
         .of("budget.denied")
         .map(({ axis, accountPath, callId, spent }) => [axis, accountPath, callId, spent]),
     ).toEqual([
@@ -74,9 +74,9 @@ proves(
 
 test("a budget of steps has nothing to say about summaries", async () => {
   const { role } = soloist([calls(use("read")), says("letters")], { tools: [longTool()] });
-  const stage = scene();
-  const run = stage.start(role, "Do it.", { budget: { steps: 1 } });
-  const result = await stage.outcome(run);
+  const fixture = newFixture();
+  const run = fixture.start(role, "Do it.", { budget: { steps: 1 } });
+  const result = await fixture.outcome(run);
   expect([ending(result), outcomes(result).map(([, , , text]) => text)]).toEqual([
     ["stopped", "steps_limit"],
     [SUMMARY],
@@ -90,11 +90,11 @@ test("two summaries for which the budget has room only one after the other do no
     [calls(use("a"), use("b")), says("letters"), says("letters"), says("ok")],
     { tools: [longTool("a"), longTool("b")] },
   );
-  const stage = scene();
-  const run = stage.start(role, "Do it.", { budget: { totalTokens: 80 } });
+  const fixture = newFixture();
+  const run = fixture.start(role, "Do it.", { budget: { totalTokens: 80 } });
   await quiet();
-  expect([model.requests.length, stage.sink.of("run.ended").length]).toEqual([4, 1]);
-  const result = await stage.outcome(run);
+  expect([model.requests.length, fixture.sink.of("run.ended").length]).toEqual([4, 1]);
+  const result = await fixture.outcome(run);
   expect(outcomes(result).map(([, , , text]) => text)).toEqual([SUMMARY, SUMMARY]);
 });
 
@@ -114,14 +114,15 @@ test("the budget of the tree is never exceeded by summaries, however tight it is
     const root = part("root", frugal(calls(spawn("child"), spawn("child"))), {
       subagents: [child.role],
     });
-    const stage = scene();
-    const run = stage.start(root.role, "Do it.", { budget: { totalTokens } });
+    const fixture = newFixture();
+    const run = fixture.start(root.role, "Do it.", { budget: { totalTokens } });
     await quiet();
-    expect(stage.sink.of("run.ended"), `ended with ${totalTokens}`).toHaveLength(1);
-    const result = await stage.outcome(run);
+    expect(fixture.sink.of("run.ended"), `ended with ${totalTokens}`).toHaveLength(1);
+    const result = await fixture.outcome(run);
     expect(result.usage.total.totalTokens, `of ${totalTokens}`).toBeLessThanOrEqual(totalTokens);
-    const reserved = stage.sink.of("budget.reserved").length;
-    const back = stage.sink.of("budget.settled").length + stage.sink.of("budget.released").length;
+    const reserved = fixture.sink.of("budget.reserved").length;
+    const back =
+      fixture.sink.of("budget.settled").length + fixture.sink.of("budget.released").length;
     expect(back, "every lease comes back once").toBe(reserved);
   }
 });
@@ -130,16 +131,16 @@ proves(
   ["R112"],
   "a run that is cancelled while a summary is made ends at once, with the cut result and what the call cost",
   async () => {
-    const held = gate();
+    const held = latch();
     const { role, model } = soloist([calls(use("read")), says("LATE", { after: held.opened })], {
       tools: [longTool()],
     });
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     await quiet();
     expect(model.requests).toHaveLength(2);
     void run.cancel("Enough.");
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     held.open();
     await quiet();
     expect([ending(result), outcomes(result)]).toEqual([
@@ -147,47 +148,47 @@ proves(
       [["read", "succeeded", "", CUT]],
     ]);
     expect([result.usage.total.modelCalls, result.usage.total.estimatedCalls]).toEqual([2, 1]);
-    expect(JSON.stringify([result, stage.sink.events])).not.toContain("LATE");
+    expect(JSON.stringify([result, fixture.sink.events])).not.toContain("LATE");
   },
 );
 
 test("a model that ignores the signal is left behind while it summarises", async () => {
-  const held = gate();
+  const held = latch();
   const { role } = soloist(
     [calls(use("read")), says("LATE", { after: held.opened, ignoresSignal: true })],
     { tools: [longTool()] },
   );
-  const stage = scene();
-  const run = stage.start(role);
+  const fixture = newFixture();
+  const run = fixture.start(role);
   await quiet();
   void run.cancel();
   await quiet();
-  stage.clock.advance(60_000);
-  const result = await stage.outcome(run);
+  fixture.clock.advance(60_000);
+  const result = await fixture.outcome(run);
   held.open();
   await quiet();
   expect(outcomes(result)).toEqual([["read", "succeeded", "", CUT]]);
-  expect(JSON.stringify([result, stage.sink.events])).not.toContain("LATE");
+  expect(JSON.stringify([result, fixture.sink.events])).not.toContain("LATE");
 });
 
 test("a stop while a summary is made lets it end; one before it leaves it out", async () => {
-  const held = gate();
+  const held = latch();
   const { role } = soloist([calls(use("read")), says("letters", { after: held.opened })], {
     tools: [longTool()],
   });
-  const stage = scene();
-  const run = stage.start(role);
+  const fixture = newFixture();
+  const run = fixture.start(role);
   await quiet();
   run.requestStop();
   await quiet();
   held.open();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([ending(result), outcomes(result)]).toEqual([
     ["stopped", "stop_requested"],
     [["read", "succeeded", "", SUMMARY]],
   ]);
 
-  const working = gate();
+  const working = latch();
   const slow = spyTool(
     "read",
     async () => {
@@ -197,7 +198,7 @@ test("a stop while a summary is made lets it end; one before it leaves it out", 
     { maxResultCharacters: 10, longResults: "summarize" },
   );
   const other = soloist([calls(use("read"))], { tools: [slow] });
-  const again = scene();
+  const again = newFixture();
   const stopping = again.start(other.role);
   await quiet();
   stopping.requestStop();
@@ -217,23 +218,23 @@ test("a long result beside a question is summarised once, before the pause", asy
     [calls(use("read"), { name: "pay", arguments: { amount: 3 } }), says("letters")],
     { tools },
   );
-  const stage = scene();
-  const paused = await stage.run(first.role);
+  const fixture = newFixture();
+  const paused = await fixture.run(first.role);
   expect([ending(paused), first.model.requests.length, paused.usage.total.modelCalls]).toEqual([
     ["paused", "answers_needed"],
     2,
     2,
   ]);
   const second = soloist([says("ok")], { tools });
-  const result = await stage.outcome(
-    stage.resume(second.role, paused.pausedRun, approveAll(paused)),
+  const result = await fixture.outcome(
+    fixture.resume(second.role, paused.pausedRun, approveAll(paused)),
   );
-  expect([ending(result), told(second.model.requests[0])]).toEqual([
+  expect([ending(result), receivedTexts(second.model.requests[0])]).toEqual([
     ["completed", "completed"],
     [SUMMARY, "paid 3"],
   ]);
   expect([result.usage.total.modelCalls, pay.paid]).toEqual([3, [3]]);
-  expect(stage.sink.of("result.summarized")).toHaveLength(1);
+  expect(fixture.sink.of("result.summarized")).toHaveLength(1);
 });
 
 test("an approved call whose result is long is summarised after the pause", async () => {
@@ -243,13 +244,13 @@ test("an approved call whose result is long is summarised after the pause", asyn
     needsApproval: true,
   });
   const first = soloist([calls(use("read"))], { tools: [tool] });
-  const stage = scene();
-  const paused = await stage.run(first.role);
+  const fixture = newFixture();
+  const paused = await fixture.run(first.role);
   const second = soloist([says("letters"), says("ok")], { tools: [tool] });
-  const result = await stage.outcome(
-    stage.resume(second.role, paused.pausedRun, approveAll(paused)),
+  const result = await fixture.outcome(
+    fixture.resume(second.role, paused.pausedRun, approveAll(paused)),
   );
-  expect([ending(result), told(second.model.requests[1])]).toEqual([
+  expect([ending(result), receivedTexts(second.model.requests[1])]).toEqual([
     ["completed", "completed"],
     [SUMMARY],
   ]);
@@ -257,25 +258,25 @@ test("an approved call whose result is long is summarised after the pause", asyn
 });
 
 test("a pause that is asked for while a summary is made comes after it, and loses nothing", async () => {
-  const held = gate();
+  const held = latch();
   const tools = [longTool()];
   const first = soloist([calls(use("read")), says("letters", { after: held.opened })], { tools });
-  const stage = scene();
-  const run = stage.start(first.role);
+  const fixture = newFixture();
+  const run = fixture.start(first.role);
   await quiet();
   run.requestPause();
   await quiet();
   held.open();
-  const paused = await stage.outcome(run);
+  const paused = await fixture.outcome(run);
   expect([ending(paused), outcomes(paused)]).toEqual([
     ["paused", "pause_requested"],
     [["read", "succeeded", "", SUMMARY]],
   ]);
   const second = soloist([says("ok")], { tools });
-  const result = await stage.outcome(stage.resume(second.role, paused.pausedRun));
-  expect([ending(result), told(second.model.requests[0]), result.usage.total.modelCalls]).toEqual([
-    ["completed", "completed"],
-    [SUMMARY],
-    3,
-  ]);
+  const result = await fixture.outcome(fixture.resume(second.role, paused.pausedRun));
+  expect([
+    ending(result),
+    receivedTexts(second.model.requests[0]),
+    result.usage.total.modelCalls,
+  ]).toEqual([["completed", "completed"], [SUMMARY], 3]);
 });

@@ -7,11 +7,11 @@ import { ModelError } from "../../src/model/model-error.ts";
 import { usageOf } from "../../src/protocol/usage-of-events.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { ending } from "../support/pause-scenes.ts";
-import { calls, part, spawn, told, use } from "../tree/cast.ts";
+import { ending } from "../support/pause-stories.ts";
+import { calls, part, spawn, receivedTexts, use } from "../tree/scripted-agents.ts";
 import { outcomes } from "./reading.ts";
 
 const LONG = "abcdefghijklmnopqrstuvwxy";
@@ -32,10 +32,10 @@ proves(
         teller("emoji", "abcdefghi\u{1F600}tail"),
       ],
     });
-    const stage = scene();
-    const result = await stage.run(role);
+    const fixture = newFixture();
+    const result = await fixture.run(role);
     const emoji = "abcdefghi\n[Shortened: 9 of 15 characters are shown. Ask for a smaller part.]";
-    expect(told(model.requests[1])).toEqual([CUT, "abcdefghij", emoji]);
+    expect(receivedTexts(model.requests[1])).toEqual([CUT, "abcdefghij", emoji]);
     expect(
       result.steps[0]?.tools.executions.map(({ text, fullText }) => ({ text, fullText })),
     ).toEqual([
@@ -44,7 +44,7 @@ proves(
       { text: emoji, fullText: "abcdefghi\u{1F600}tail" },
     ]);
     expect(
-      stage.sink
+      fixture.sink
         .of("tool.ended")
         .map(({ resultCharacters, shownCharacters }) => [resultCharacters, shownCharacters]),
     ).toEqual([
@@ -71,7 +71,7 @@ test("structured values, failures and results of subagents are cut like any othe
       toolDefaults: { maxResultCharacters: 5 },
     },
   );
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect(
     result.steps[0]?.tools.executions.map(({ text, fullText }) => [
       text.split("\n")[0]?.slice(0, 20),
@@ -88,8 +88,8 @@ test("structured values, failures and results of subagents are cut like any othe
 test("with a limit of 0 only the notice is left", async () => {
   const tool = teller("read", LONG, { maxResultCharacters: 0 });
   const { role, model } = soloist([calls(use("read")), says("ok")], { tools: [tool] });
-  await scene().run(role);
-  expect(told(model.requests[1])).toEqual([
+  await newFixture().run(role);
+  expect(receivedTexts(model.requests[1])).toEqual([
     "[Shortened: 0 of 25 characters are shown. Ask for a smaller part.]",
   ]);
 });
@@ -101,11 +101,11 @@ proves(
     const { role } = soloist([calls(use("read")), says("letters"), says("ok")], {
       tools: [longTool()],
     });
-    const stage = scene();
-    const result = await stage.run(role);
-    expect(stage.sink.of("result.summarized").map(({ usage }) => usage.modelCalls)).toEqual([1]);
+    const fixture = newFixture();
+    const result = await fixture.run(role);
+    expect(fixture.sink.of("result.summarized").map(({ usage }) => usage.modelCalls)).toEqual([1]);
     expect(result.usage.total.modelCalls).toBe(3);
-    expect(usageOf(stage.sink.events)).toEqual(result.usage.total);
+    expect(usageOf(fixture.sink.events)).toEqual(result.usage.total);
   },
 );
 
@@ -118,10 +118,10 @@ proves(
     const { role, model } = soloist([calls(use("read")), says("letters"), says("ok")], {
       tools: [longTool()],
     });
-    const stage = scene();
-    const result = await stage.run(role);
+    const fixture = newFixture();
+    const result = await fixture.run(role);
     expect([ending(result), result.steps.length]).toEqual([["completed", "completed"], 2]);
-    expect(told(model.requests[2])).toEqual([SUMMARY]);
+    expect(receivedTexts(model.requests[2])).toEqual([SUMMARY]);
     const [execution] = result.steps[0]?.tools.executions ?? [];
     expect([execution?.text, execution?.fullText]).toEqual([SUMMARY, LONG]);
     const { modelCalls, steps, totalTokens, toolCalls } = result.usage.total;
@@ -138,7 +138,7 @@ proves(
     expect(summary?.messages[1]?.text).toBe(
       `Shorten the result of read, called with {}, to at most 10 characters.\n\n${LONG}`,
     );
-    const about = stage.sink.events.filter(
+    const about = fixture.sink.events.filter(
       ({ type, callId }) => callId !== null && /^(budget|model|result)/.test(type),
     );
     expect(about.map(({ type, stepId, callId }) => [type, stepId, callId])).toEqual(
@@ -151,7 +151,7 @@ proves(
       ].map((type) => [type, "execution_1.1", "call_1"]),
     );
     expect(
-      stage.sink
+      fixture.sink
         .of("result.summarized")
         .map(({ toolName, resultCharacters, shownCharacters, usage }) => [
           toolName,
@@ -178,9 +178,9 @@ for (const [what, reply, totalTokens] of useless) {
   proves(["R112"], `a summary that comes to ${what} leaves the cut result`, async () => {
     const tool = longTool();
     const { role, model } = soloist([calls(use("read")), reply, says("ok")], { tools: [tool] });
-    const stage = scene();
-    const result = await stage.run(role);
-    expect([ending(result), told(model.requests[2]), tool.calls.length]).toEqual([
+    const fixture = newFixture();
+    const result = await fixture.run(role);
+    expect([ending(result), receivedTexts(model.requests[2]), tool.calls.length]).toEqual([
       ["completed", "completed"],
       [CUT],
       1,
@@ -189,7 +189,7 @@ for (const [what, reply, totalTokens] of useless) {
       totalTokens,
       3,
     ]);
-    expect(stage.sink.of("result.summarized")).toEqual([]);
+    expect(fixture.sink.of("result.summarized")).toEqual([]);
     expect(result.steps[0]?.tools.executions[0]?.fullText).toBe(LONG);
     expect(result.steps.map(({ error }) => error)).toEqual([undefined, undefined]);
   });
@@ -201,26 +201,26 @@ test("a summary that is too long itself is cut, and one that fails is tried agai
     [calls(use("read")), { error: busy }, says("0123456789+"), says("ok")],
     { tools: [longTool()] },
   );
-  const stage = scene();
-  const run = stage.start(role);
-  while (stage.sink.of("run.ended").length === 0) {
-    stage.clock.advance(60_000);
+  const fixture = newFixture();
+  const run = fixture.start(role);
+  while (fixture.sink.of("run.ended").length === 0) {
+    fixture.clock.advance(60_000);
     await new Promise((resolve) => setImmediate(resolve));
   }
-  const result = await stage.outcome(run);
-  expect(told(model.requests[3])).toEqual([
+  const result = await fixture.outcome(run);
+  expect(receivedTexts(model.requests[3])).toEqual([
     "[Summary of a result of 25 characters]\n0123456789\n[Shortened: 10 of 11 characters are shown. Ask for a smaller part.]",
   ]);
-  expect([stage.sink.of("model.retried").length, result.usage.total.steps]).toEqual([1, 2]);
+  expect([fixture.sink.of("model.retried").length, result.usage.total.steps]).toEqual([1, 2]);
 });
 
 test("several long results of a reply are summarised each, and stand in call order", async () => {
   const tools = [longTool("a", `${LONG}!`), spyTool("short"), longTool("b")];
   const script = [calls(use("a"), use("short"), use("b")), says("A"), says("B"), says("ok")];
   const { role, model } = soloist(script, { tools });
-  const stage = scene();
-  const result = await stage.run(role);
-  expect(told(model.requests[3])).toEqual([
+  const fixture = newFixture();
+  const result = await fixture.run(role);
+  expect(receivedTexts(model.requests[3])).toEqual([
     "[Summary of a result of 26 characters]\nA",
     "short done",
     "[Summary of a result of 25 characters]\nB",
@@ -228,7 +228,7 @@ test("several long results of a reply are summarised each, and stand in call ord
   expect([result.usage.total.modelCalls, result.steps[0]?.telemetry.usage.modelCalls]).toEqual([
     4, 3,
   ]);
-  expect(stage.sink.of("result.summarized").map(({ callId }) => callId)).toEqual([
+  expect(fixture.sink.of("result.summarized").map(({ callId }) => callId)).toEqual([
     "call_1",
     "call_3",
   ]);
@@ -238,8 +238,11 @@ test("one summary of two may fail", async () => {
   const tools = [longTool("a"), longTool("b")];
   const script = [calls(use("a"), use("b")), says(""), says("B"), says("ok")];
   const { role, model } = soloist(script, { tools });
-  await scene().run(role);
-  expect(told(model.requests[3])).toEqual([CUT, "[Summary of a result of 25 characters]\nB"]);
+  await newFixture().run(role);
+  expect(receivedTexts(model.requests[3])).toEqual([
+    CUT,
+    "[Summary of a result of 25 characters]\nB",
+  ]);
 });
 
 test("what is summarised is not read out: onText hears the answers alone", async () => {
@@ -247,10 +250,12 @@ test("what is summarised is not read out: onText hears the answers alone", async
   const { role } = soloist([calls(use("read")), says("letters"), says("the answer")], {
     tools: [longTool()],
   });
-  const stage = scene();
-  await stage.outcome(stage.start(role, "Do it.", { onText: ({ text }) => void heard.push(text) }));
+  const fixture = newFixture();
+  await fixture.outcome(
+    fixture.start(role, "Do it.", { onText: ({ text }) => void heard.push(text) }),
+  );
   expect(heard.join("")).toBe("the answer");
-  expect(stage.sink.of("model.requested").map(({ streaming }) => streaming)).toEqual([
+  expect(fixture.sink.of("model.requested").map(({ streaming }) => streaming)).toEqual([
     true,
     false,
     true,
@@ -266,7 +271,7 @@ test("a failure that is too long is summarised, too, and stays a failure", async
     { maxResultCharacters: 10, longResults: "summarize" },
   );
   const { role } = soloist([calls(use("read")), says("broken"), says("ok")], { tools: [tool] });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect(outcomes(result)).toEqual([
     ["read", "failed", "tool_error", "[Summary of a result of 2513 characters]\nbroken"],
   ]);
@@ -278,7 +283,7 @@ test("a subagent's result is summarised by its parent's model, at its parent's c
     subagents: [child.role],
     toolDefaults: { maxResultCharacters: 10, longResults: "summarize" },
   });
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect(result.agents.map(({ usage }) => usage.own.modelCalls)).toEqual([3, 1]);
   expect(outcomes(result).map(([, type, , text]) => [type, text.split("\n")[1]])).toEqual([
     ["succeeded", "forty c"],

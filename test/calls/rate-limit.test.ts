@@ -11,18 +11,18 @@ import { rateLimit, type RateLimitOptions } from "../../src/tools/wrappers/rate-
 import { withRateLimit } from "../../src/tools/wrappers/with-rate-limit.ts";
 import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
 import { proves } from "../harness/proves.ts";
-import { scene, type Scene } from "../harness/run-scripted.ts";
+import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll, ending } from "../support/pause-scenes.ts";
-import { calls, part, quiet, spawn, told, use } from "../tree/cast.ts";
+import { approveAll, ending } from "../support/pause-stories.ts";
+import { calls, part, quiet, spawn, receivedTexts, use } from "../tree/scripted-agents.ts";
 import { outcomes, pass } from "./reading.ts";
 
 /** A tool that notes who begins when. */
-function noting(stage: Scene, limit: RateLimitOptions | ReturnType<typeof rateLimit>) {
+function noting(fixture: Fixture, limit: RateLimitOptions | ReturnType<typeof rateLimit>) {
   const starts: (readonly [string, number])[] = [];
   const tool: FunctionTool = spyTool("send", ({ agentPath }) => {
-    starts.push([agentPath, stage.clock.nowMs()]);
+    starts.push([agentPath, fixture.clock.nowMs()]);
     return "sent";
   });
   return { starts, tool: withRateLimit(tool, limit) };
@@ -34,7 +34,7 @@ proves(
   ["R117"],
   "2 per second, 3 parallel calls: the third waits for its turn, or is refused, as configured",
   async () => {
-    const waiting = scene();
+    const waiting = newFixture();
     const slow = noting(waiting, { maxCalls: 2, perMs: 1_000 });
     const { role } = soloist([calls(send, send, send), says("ok")], { tools: [slow.tool] });
     const run = waiting.start(role);
@@ -49,19 +49,21 @@ proves(
       "succeeded",
     ]);
 
-    const refusing = scene();
+    const refusing = newFixture();
     const strict = noting(refusing, { maxCalls: 2, perMs: 1_000, whenExceeded: "refuse" });
     const other = soloist([calls(send, send, send), says("ok")], { tools: [strict.tool] });
     const refused = await refusing.run(other.role);
     expect(strict.starts.map(([, atMs]) => atMs)).toEqual([0, 0]);
     expect(outcomes(refused).map(([, type]) => type)).toEqual(["succeeded", "succeeded", "failed"]);
-    expect(told(other.model.requests[1])[2]).toMatch(/send may be called 2 times within 1 s/);
+    expect(receivedTexts(other.model.requests[1])[2]).toMatch(
+      /send may be called 2 times within 1 s/,
+    );
   },
 );
 
 proves(["R117"], "a parent, its children and theirs share one window", async () => {
-  const stage = scene();
-  const { starts, tool } = noting(stage, { maxCalls: 2, perMs: 1_000 });
+  const fixture = newFixture();
+  const { starts, tool } = noting(fixture, { maxCalls: 2, perMs: 1_000 });
   const leaf = part("leaf", [calls(send), says("ok")], { tools: [tool] });
   const child = part("child", [calls(send, spawn("leaf")), says("ok")], {
     tools: [tool],
@@ -71,14 +73,14 @@ proves(["R117"], "a parent, its children and theirs share one window", async () 
     tools: [tool],
     subagents: [child.role],
   });
-  const run = stage.start(root.role);
+  const run = fixture.start(root.role);
   await quiet();
   expect(starts).toEqual([
     ["root", 0],
     ["root/child#1", 0],
   ]);
-  await pass(stage, 1_000);
-  const result = await stage.outcome(run);
+  await pass(fixture, 1_000);
+  const result = await fixture.outcome(run);
   expect([ending(result), starts]).toEqual([
     ["completed", "completed"],
     [
@@ -90,8 +92,8 @@ proves(["R117"], "a parent, its children and theirs share one window", async () 
 });
 
 proves(["R117"], "siblings share it, in the order in which they came", async () => {
-  const stage = scene();
-  const { starts, tool } = noting(stage, { maxCalls: 1, perMs: 1_000 });
+  const fixture = newFixture();
+  const { starts, tool } = noting(fixture, { maxCalls: 1, perMs: 1_000 });
   const child = part(
     "child",
     (request) => (request.messages.some(({ role }) => role === "tool") ? says("ok") : calls(send)),
@@ -100,9 +102,9 @@ proves(["R117"], "siblings share it, in the order in which they came", async () 
   const root = part("root", [calls(spawn("child"), spawn("child"), spawn("child")), says("ok")], {
     subagents: [child.role],
   });
-  const run = stage.start(root.role);
-  for (let round = 0; round < 3; round += 1) await pass(stage, 1_000);
-  await stage.outcome(run);
+  const run = fixture.start(root.role);
+  for (let round = 0; round < 3; round += 1) await pass(fixture, 1_000);
+  await fixture.outcome(run);
   expect(starts).toEqual([
     ["root/child#1", 0],
     ["root/child#2", 1_000],
@@ -114,12 +116,12 @@ proves(
   ["R117"],
   "two runs of one orchestrator do not share it, though they share the tool",
   async () => {
-    const stage = scene();
-    const { starts, tool } = noting(stage, { maxCalls: 1, perMs: 1_000, whenExceeded: "refuse" });
+    const fixture = newFixture();
+    const { starts, tool } = noting(fixture, { maxCalls: 1, perMs: 1_000, whenExceeded: "refuse" });
     const first = soloist([calls(send), says("ok")], { tools: [tool] });
     const second = soloist([calls(send), says("ok")], { tools: [tool] });
-    const runs = [stage.start(first.role), stage.start(second.role)];
-    for (const run of runs) await stage.outcome(run);
+    const runs = [fixture.start(first.role), fixture.start(second.role)];
+    for (const run of runs) await fixture.outcome(run);
     expect(starts).toEqual([
       ["solo", 0],
       ["solo", 0],
@@ -128,7 +130,7 @@ proves(
 );
 
 test("one limit for two tools of two roles counts both", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const limit = rateLimit({ maxCalls: 1, perMs: 1_000, whenExceeded: "refuse" });
   const read = withRateLimit(spyTool("read"), limit);
   const write = withRateLimit(spyTool("write"), limit);
@@ -137,7 +139,7 @@ test("one limit for two tools of two roles counts both", async () => {
     tools: [read],
     subagents: [child.role],
   });
-  const result = await stage.run(root.role);
+  const result = await fixture.run(root.role);
   expect(result.agents.map(({ toolErrors }) => toolErrors.map(({ code }) => code))).toEqual([
     [],
     ["tool_error"],
@@ -145,8 +147,8 @@ test("one limit for two tools of two roles counts both", async () => {
 });
 
 test("a call that is cancelled while it waits takes no place; those behind it move up", async () => {
-  const stage = scene();
-  const { starts, tool } = noting(stage, { maxCalls: 1, perMs: 1_000 });
+  const fixture = newFixture();
+  const { starts, tool } = noting(fixture, { maxCalls: 1, perMs: 1_000 });
   const child = part(
     "child",
     (request) => (request.messages.some(({ role }) => role === "tool") ? says("ok") : calls(send)),
@@ -155,14 +157,14 @@ test("a call that is cancelled while it waits takes no place; those behind it mo
   const root = part("root", [calls(spawn("child"), spawn("child"), spawn("child")), says("ok")], {
     subagents: [child.role],
   });
-  const run = stage.start(root.role);
+  const run = fixture.start(root.role);
   await quiet();
-  const second = stage.sink
+  const second = fixture.sink
     .of("agent.started")
     .find(({ agentPath }) => agentPath === "root/child#2");
   run.cancelAgent(second?.agentId ?? expect.fail("no second child"));
-  await pass(stage, 1_000);
-  const result = await stage.outcome(run);
+  await pass(fixture, 1_000);
+  const result = await fixture.outcome(run);
   expect([starts, result.agents.map(({ status }) => status)]).toEqual([
     [
       ["root/child#1", 0],
@@ -173,14 +175,14 @@ test("a call that is cancelled while it waits takes no place; those behind it mo
 });
 
 test("a run that is cancelled while calls wait ends at once and leaves no timer", async () => {
-  const stage = scene();
-  const { starts, tool } = noting(stage, { maxCalls: 1, perMs: 1_000 });
+  const fixture = newFixture();
+  const { starts, tool } = noting(fixture, { maxCalls: 1, perMs: 1_000 });
   const { role } = soloist([calls(send, send, send)], { tools: [tool] });
-  const run = stage.start(role);
+  const run = fixture.start(role);
   await quiet();
   void run.cancel();
-  const result = await stage.outcome(run);
-  expect([ending(result), starts.length, stage.clock.nowMs()]).toEqual([
+  const result = await fixture.outcome(run);
+  expect([ending(result), starts.length, fixture.clock.nowMs()]).toEqual([
     ["cancelled", "cancelled"],
     1,
     0,
@@ -190,14 +192,14 @@ test("a run that is cancelled while calls wait ends at once and leaves no timer"
 });
 
 test("a stop ends the wait of calls whose turn has not come: nothing further starts", async () => {
-  const stage = scene();
-  const { starts, tool } = noting(stage, { maxCalls: 1, perMs: 1_000 });
+  const fixture = newFixture();
+  const { starts, tool } = noting(fixture, { maxCalls: 1, perMs: 1_000 });
   const { role } = soloist([calls(send, send)], { tools: [tool] });
-  const run = stage.start(role);
+  const run = fixture.start(role);
   await quiet();
   run.requestStop();
-  const result = await stage.outcome(run);
-  expect([ending(result), starts.map(([, atMs]) => atMs), stage.clock.nowMs()]).toEqual([
+  const result = await fixture.outcome(run);
+  expect([ending(result), starts.map(([, atMs]) => atMs), fixture.clock.nowMs()]).toEqual([
     ["stopped", "stop_requested"],
     [0],
     0,
@@ -205,15 +207,15 @@ test("a stop ends the wait of calls whose turn has not come: nothing further sta
 });
 
 test("the time limit of an agent ends the wait, too, and a limit of the call around it", async () => {
-  const stage = scene();
-  const { starts, tool } = noting(stage, { maxCalls: 1, perMs: 10_000 });
+  const fixture = newFixture();
+  const { starts, tool } = noting(fixture, { maxCalls: 1, perMs: 10_000 });
   const { role } = soloist([calls(send, send)], { tools: [tool], budget: { wallTimeMs: 500 } });
-  const run = stage.start(role);
-  await pass(stage, 500);
-  const result = await stage.outcome(run);
+  const run = fixture.start(role);
+  await pass(fixture, 500);
+  const result = await fixture.outcome(run);
   expect([ending(result), starts.length]).toEqual([["stopped", "time_limit"], 1]);
 
-  const other = scene();
+  const other = newFixture();
   const limited = noting(other, { maxCalls: 1, perMs: 10_000 });
   const around = soloist([calls(send, send), says("ok")], {
     tools: [withTimeout(limited.tool, { timeoutMs: 500 })],
@@ -227,13 +229,13 @@ test("the time limit of an agent ends the wait, too, and a limit of the call aro
 });
 
 test("a resumed run begins to count anew", async () => {
-  const stage = scene();
-  const { starts, tool } = noting(stage, { maxCalls: 1, perMs: 1_000, whenExceeded: "refuse" });
+  const fixture = newFixture();
+  const { starts, tool } = noting(fixture, { maxCalls: 1, perMs: 1_000, whenExceeded: "refuse" });
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const tools = [tool, pay];
-  const paused = await stage.run(soloist([calls(send, use("pay"))], { tools }).role);
+  const paused = await fixture.run(soloist([calls(send, use("pay"))], { tools }).role);
   const second = soloist([calls(send), says("ok")], { tools });
-  await stage.outcome(stage.resume(second.role, paused.pausedRun, approveAll(paused)));
+  await fixture.outcome(fixture.resume(second.role, paused.pausedRun, approveAll(paused)));
   expect(starts.length).toBe(2);
 });
 

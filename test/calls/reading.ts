@@ -1,8 +1,8 @@
 // What tests of tool calls read of a run: how each call ended, and every text that is anywhere in a value.
 
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
-import type { Scene } from "../harness/run-scripted.ts";
-import { quiet } from "../tree/cast.ts";
+import type { Fixture } from "../harness/run-scripted.ts";
+import { quiet } from "../tree/scripted-agents.ts";
 
 /** Tool, outcome, failure code and text of every call of the root, in call order. */
 export function outcomes(
@@ -28,8 +28,8 @@ export function mentions(value: unknown, needle: string): boolean {
 }
 
 /** Lets the run go on, moves the time on, and lets it go on again. */
-export async function pass(stage: Scene, byMs: number): Promise<void> {
+export async function pass(fixture: Fixture, byMs: number): Promise<void> {
   await quiet();
-  stage.clock.advance(byMs);
+  fixture.clock.advance(byMs);
   await quiet();
 }

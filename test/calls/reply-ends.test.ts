@@ -12,11 +12,11 @@ import { says, type ScriptedCall } from "../../src/testing/scripted-model.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import type { ToolContext } from "../../src/tools/tool-context.ts";
-import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { proves } from "../harness/proves.ts";
 import { spyTool } from "../harness/tools.ts";
 import { spawnBeside } from "../support/subagent-calls.ts";
-import { calls, part, spawn } from "../tree/cast.ts";
+import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
 const use = (name: string): ScriptedCall => ({ name, arguments: {} });
 
@@ -68,7 +68,7 @@ for (const [what, { act, ending }] of Object.entries(ENDS)) {
     `${what}: what is under way is aborted, what waits does not begin`,
     async () => {
       const heard: string[] = [];
-      const held = gate();
+      const held = latch();
       const slow = spyTool("slow", untilAborted(heard));
       const bad = spyTool("bad", async () => {
         await held.opened;
@@ -76,8 +76,8 @@ for (const [what, { act, ending }] of Object.entries(ENDS)) {
       });
       const queued = spyTool("queued");
       const alone = spyTool("alone", () => "alone done", { isSequential: true });
-      const child = part("child", [says("Late.", { after: gate().opened })]);
-      const beside = part("beside", [says("Late.", { after: gate().opened })]);
+      const child = part("child", [says("Late.", { after: latch().opened })]);
+      const beside = part("beside", [says("Late.", { after: latch().opened })]);
       const root = part(
         "root",
         [
@@ -97,8 +97,8 @@ for (const [what, { act, ending }] of Object.entries(ENDS)) {
           errorBudget: { maxToolErrors: 0 },
         },
       );
-      const stage = scene({ concurrency: { toolCalls: 2 } });
-      const run = stage.start(root.role);
+      const fixture = newFixture({ concurrency: { toolCalls: 2 } });
+      const run = fixture.start(root.role);
       await settled();
       expect([slow.calls.length, bad.calls.length, queued.calls.length, heard]).toEqual([
         1,
@@ -107,7 +107,7 @@ for (const [what, { act, ending }] of Object.entries(ENDS)) {
         [],
       ]);
       held.open();
-      const result = await stage.outcome(run);
+      const result = await fixture.outcome(run);
       const [status, code, own = ""] = ending;
       expect([result.status, result.reason.code, heard]).toEqual([status, code, ["stopped"]]);
       expect(outcomes(result)).toEqual([
@@ -127,7 +127,7 @@ for (const [what, { act, ending }] of Object.entries(ENDS)) {
 
 proves(["S7.16"], "an error that the budget bears ends nothing", async () => {
   const heard: string[] = [];
-  const held = gate();
+  const held = latch();
   const slow = spyTool("slow", async ({ signal }) => {
     await held.opened;
     heard.push(String(signal.aborted));
@@ -140,11 +140,11 @@ proves(["S7.16"], "an error that the budget bears ends nothing", async () => {
     tools: [slow, bad],
     errorBudget: { maxToolErrors: 1 },
   });
-  const stage = scene();
-  const run = stage.start(root.role);
+  const fixture = newFixture();
+  const run = fixture.start(root.role);
   await settled();
   held.open();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([result.status, outcomes(result), heard]).toEqual([
     "completed",
     ["succeeded", "failed"],
@@ -156,7 +156,7 @@ proves(
   ["S7.16"],
   "a row of errors is too long only if no call that is still under way can end it",
   async () => {
-    const held = gate();
+    const held = latch();
     const slow = spyTool("slow", async () => {
       await held.opened;
       return "slow done";
@@ -168,11 +168,11 @@ proves(
       tools: [slow, bad],
       errorBudget: { maxConsecutiveErrors: 1 },
     });
-    const stage = scene();
-    const run = stage.start(root.role);
+    const fixture = newFixture();
+    const run = fixture.start(root.role);
     await settled();
     held.open();
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([result.status, outcomes(result)]).toEqual([
       "completed",
       ["failed", "succeeded", "failed"],
@@ -196,7 +196,7 @@ test("a call that a guard denied ends its reply where the policy says so", async
     ],
     errorPolicy: { onBlocked: "stop" },
   });
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect([result.reason.code, outcomes(result), heard]).toEqual([
     "blocked",
     ["cancelled", "refused"],
@@ -214,21 +214,21 @@ test("what a tool gives within the grace period of a stop is its result, and hoo
     tools: [slow, spyTool("stop", () => run.requestStop())],
     hooks: [hide],
   });
-  const stage = scene();
-  const run = stage.start(root.role);
-  const result = await stage.outcome(run);
+  const fixture = newFixture();
+  const run = fixture.start(root.role);
+  const result = await fixture.outcome(run);
   expect(result.steps[0]?.tools.executions[0]?.text).toBe("hid what there was");
 });
 
 test("a tool that ignores its signal is left behind after the grace period, and the step ends", async () => {
-  const stage = scene({ graceMs: 50 });
+  const fixture = newFixture({ graceMs: 50 });
   const root = part("root", [calls(use("slow"), use("stop"))], {
-    tools: [spyTool("slow", () => gate().opened), spyTool("stop", () => run.requestStop())],
+    tools: [spyTool("slow", () => latch().opened), spyTool("stop", () => run.requestStop())],
   });
-  const run = stage.start(root.role);
+  const run = fixture.start(root.role);
   await settled();
-  stage.clock.advance(50);
-  const result = await stage.outcome(run);
+  fixture.clock.advance(50);
+  const result = await fixture.outcome(run);
   expect(outcomes(result)).toEqual(["cancelled", "succeeded"]);
 });
 
@@ -241,6 +241,6 @@ test("the calls of the next reply begin with a signal of their own", async () =>
   const root = part("root", [calls(use("look"), use("bad")), calls(use("look")), says("Done.")], {
     tools: [look, bad],
   });
-  await scene().run(root.role);
+  await newFixture().run(root.role);
   expect(signals).toEqual([false, false]);
 });

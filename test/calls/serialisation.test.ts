@@ -9,11 +9,11 @@ import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { toolResult } from "../../src/tools/tool-result.ts";
 import { approve } from "../../src/protocol/question.ts";
 import type { StepRecord } from "../../src/protocol/step-record.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll, ending } from "../support/pause-scenes.ts";
-import { calls, use } from "../tree/cast.ts";
+import { approveAll, ending } from "../support/pause-stories.ts";
+import { calls, use } from "../tree/scripted-agents.ts";
 import { outcomes } from "./reading.ts";
 
 const ATTACHMENT = {
@@ -96,15 +96,15 @@ function lasting({ context, ...step }: StepRecord): object {
 
 test("retries, failures, hidden tools, whole texts and attachments are after the pause what they were before", async () => {
   const here = world();
-  const stage = scene();
-  const paused = await stage.run(here.part(0, 2).role);
+  const fixture = newFixture();
+  const paused = await fixture.run(here.part(0, 2).role);
   expect(ending(paused)).toEqual(["paused", "answers_needed"]);
   here.open(); // What was hidden in a step stays hidden in it.
-  const resumed = await stage.outcome(
-    stage.resume(here.part(2).role, paused.pausedRun, approveAll(paused)),
+  const resumed = await fixture.outcome(
+    fixture.resume(here.part(2).role, paused.pausedRun, approveAll(paused)),
   );
   const there = world();
-  const straight = await scene({ approver: (question) => approve(question) }).run(
+  const straight = await newFixture({ approver: (question) => approve(question) }).run(
     there.part(0).role,
   );
   for (const result of [resumed, straight]) {
@@ -130,13 +130,13 @@ test("the error budget goes on counting where it was", async () => {
   });
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const more = { tools: [broken, pay], errorBudget: { maxToolErrors: 2, maxConsecutiveErrors: 9 } };
-  const stage = scene();
-  const paused = await stage.run(
+  const fixture = newFixture();
+  const paused = await fixture.run(
     soloist([calls(use("broken"), use("broken")), calls(use("pay"))], more).role,
   );
   const again = soloist([calls(use("broken")), says("unused")], more);
-  const result = await stage.outcome(
-    stage.resume(again.role, paused.pausedRun, approveAll(paused)),
+  const result = await fixture.outcome(
+    fixture.resume(again.role, paused.pausedRun, approveAll(paused)),
   );
   expect([ending(result), broken.calls.length]).toEqual([["stopped", "error_budget"], 3]);
 });
@@ -154,13 +154,13 @@ test("tools called as what every object has are counted like any other, also ove
     toolDefaults: { maxRetries: 1 },
     errorPolicy: { onRetryLimit: "continue" },
   } as const;
-  const stage = scene();
-  const paused = await stage.run(
+  const fixture = newFixture();
+  const paused = await fixture.run(
     soloist([calls(...names.map(use), use("__proto__")), calls(use("pay"))], more).role,
   );
   const again = soloist([calls(...names.map(use)), says("ok")], more);
-  const result = await stage.outcome(
-    stage.resume(again.role, paused.pausedRun, approveAll(paused)),
+  const result = await fixture.outcome(
+    fixture.resume(again.role, paused.pausedRun, approveAll(paused)),
   );
   expect([ending(result), outcomes(result).map(([, , code]) => code)]).toEqual([
     ["completed", "completed"],

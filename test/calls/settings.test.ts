@@ -9,12 +9,12 @@ import { ToolRetryError } from "../../src/tools/tool-error.ts";
 import type { ToolDefaults, ToolSettings } from "../../src/tools/tool-settings.ts";
 import { withApproval } from "../../src/tools/wrappers/with-approval.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { ending, externalTool } from "../support/pause-scenes.ts";
+import { ending, externalTool } from "../support/pause-stories.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { calls, part, spawn, told, use } from "../tree/cast.ts";
+import { calls, part, spawn, receivedTexts, use } from "../tree/scripted-agents.ts";
 import { outcomes, pass } from "./reading.ts";
 
 /** A value for the role, one for the tool, and what holds then. */
@@ -46,7 +46,7 @@ for (const [toolDefaults, own, maxRetries] of retryCases) {
         tools: [tool],
         toolDefaults,
       });
-      const result = await scene().run(role);
+      const result = await newFixture().run(role);
       expect([
         ending(result),
         tool.calls.map((call) => [call.retryCount, call.maxRetries]),
@@ -72,12 +72,12 @@ for (const [toolDefaults, own, timeoutMs] of timeCases) {
     async () => {
       const tool = spyTool("work", () => new Promise(() => undefined), own);
       const { role } = soloist([calls(use("work")), says("ok")], { tools: [tool], toolDefaults });
-      const stage = scene({ graceMs: 500 });
-      const run = stage.start(role, "Do it.", { budget: { wallTimeMs: 5_000 } });
-      for (let round = 0; round < 65; round += 1) await pass(stage, 100);
-      const result = await stage.outcome(run);
+      const fixture = newFixture({ graceMs: 500 });
+      const run = fixture.start(role, "Do it.", { budget: { wallTimeMs: 5_000 } });
+      for (let round = 0; round < 65; round += 1) await pass(fixture, 100);
+      const result = await fixture.outcome(run);
       expect(outcomes(result)[0]?.[2]).toBe(timeoutMs === undefined ? "cancelled" : "tool_timeout");
-      expect(stage.sink.of("tool.ended")[0]?.durationMs).toBe(timeoutMs ?? 5_500);
+      expect(fixture.sink.of("tool.ended")[0]?.durationMs).toBe(timeoutMs ?? 5_500);
     },
   );
 }
@@ -102,7 +102,7 @@ for (const [ofRole, ofTool, isAsked] of approvalCases) {
       tools: [tool],
       toolDefaults: ofRole === undefined ? {} : { needsApproval: ofRole },
     });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([result.status, tool.calls.length]).toEqual(isAsked ? ["paused", 0] : ["completed", 1]);
   });
 }
@@ -115,7 +115,7 @@ test("a function that says no comes before a role that says yes, and a wrapper b
     toolDefaults: { needsApproval: true },
   });
   const asked: string[] = [];
-  await scene({
+  await newFixture({
     approver: (question) => {
       asked.push(question.toolName);
       return approve(question);
@@ -142,9 +142,9 @@ for (const [toolDefaults, own, size] of sizeCases) {
         tools: [exact, longer],
         toolDefaults,
       });
-      await scene().run(role);
+      await newFixture().run(role);
       const notice = `[Shortened: ${size} of ${size + 1} characters are shown. Ask for a smaller part.]`;
-      expect(told(model.requests[1])).toEqual([
+      expect(receivedTexts(model.requests[1])).toEqual([
         "x".repeat(size),
         size === 0 ? notice : `${"x".repeat(size)}\n${notice}`,
       ]);
@@ -168,8 +168,8 @@ test("longResults and maxIdenticalCalls: the tool's own value comes before the r
     tools,
     toolDefaults: { longResults: "summarize", maxResultCharacters: 3, maxIdenticalCalls: 9 },
   });
-  const result = await scene({ unanswered: "deny" }).run(role);
-  expect(told(model.requests[2]).map((text) => text.split("\n")[1])).toEqual([
+  const result = await newFixture({ unanswered: "deny" }).run(role);
+  expect(receivedTexts(model.requests[2]).map((text) => text.split("\n")[1])).toEqual([
     "[Shortened: 3 of 9 characters are shown. Ask for a smaller part.]",
     "nin",
   ]);
@@ -188,8 +188,11 @@ test("defaults of a role are not its subagents'", async () => {
     subagents: [child.role],
     toolDefaults: { maxResultCharacters: 1, needsApproval: true, maxRetries: 0 },
   });
-  const result = await scene().run(root.role);
-  expect([result.status, told(child.model.requests[1])]).toEqual(["completed", ["xxxxxxxxx"]]);
+  const result = await newFixture().run(root.role);
+  expect([result.status, receivedTexts(child.model.requests[1])]).toEqual([
+    "completed",
+    ["xxxxxxxxx"],
+  ]);
 });
 
 test("an external tool has the role's settings for its result, and its own maxRetries", async () => {
@@ -197,14 +200,14 @@ test("an external tool has the role's settings for its result, and its own maxRe
     tools: [externalTool("mail")],
     toolDefaults: { maxResultCharacters: 4 },
   });
-  const stage = scene();
-  const paused = await stage.run(role);
+  const fixture = newFixture();
+  const paused = await fixture.run(role);
   const second = soloist([says("ok")], {
     tools: [externalTool("mail")],
     toolDefaults: { maxResultCharacters: 4 },
   });
   const answers = paused.questions.map((question) => giveResult(question, "sent to all"));
-  const result = await stage.outcome(stage.resume(second.role, paused.pausedRun, answers));
+  const result = await fixture.outcome(fixture.resume(second.role, paused.pausedRun, answers));
   expect(outcomes(result)[0]?.[3]).toBe(
     "sent\n[Shortened: 4 of 11 characters are shown. Ask for a smaller part.]",
   );

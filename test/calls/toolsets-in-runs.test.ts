@@ -15,12 +15,12 @@ import { combineTools, filterTools, prefixTools, renameTools } from "../../src/t
 import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
 import { z } from "zod";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll, asked, ending, externalTool } from "../support/pause-scenes.ts";
+import { approveAll, asked, ending, externalTool } from "../support/pause-stories.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { calls, part, told, use } from "../tree/cast.ts";
+import { calls, part, receivedTexts, use } from "../tree/scripted-agents.ts";
 import { outcomes, pass } from "./reading.ts";
 
 proves(
@@ -37,8 +37,8 @@ proves(
       [calls(use("browse"), use("local_search"), use("search"), use("web_search")), says("ok")],
       { tools: filterTools(tools, ["browse", "local_search"]) },
     );
-    const stage = scene();
-    const result = await stage.run(role);
+    const fixture = newFixture();
+    const result = await fixture.run(role);
     expect(model.requests[0]?.tools.map(({ name }) => name)).toEqual(["local_search", "browse"]);
     expect(outcomes(result)).toEqual([
       ["browse", "succeeded", "", "found there"],
@@ -122,15 +122,15 @@ test("every word about a renamed tool has its new name: guards, hooks, filters, 
       ),
     ],
   });
-  const stage = scene({
+  const fixture = newFixture({
     approver: (question) => {
       seen.push(`question ${question.toolName}: ${question.reason}`);
       return approve(question);
     },
   });
-  const run = stage.start(role);
-  await pass(stage, 100);
-  const result = await stage.outcome(run);
+  const run = fixture.start(role);
+  await pass(fixture, 100);
+  const result = await fixture.outcome(run);
   expect(seen).toEqual([
     "filter transfer",
     "hook transfer",
@@ -139,8 +139,8 @@ test("every word about a renamed tool has its new name: guards, hooks, filters, 
     "filter transfer",
   ]);
   expect(outcomes(result)[0]?.slice(0, 3)).toEqual(["transfer", "failed", "tool_timeout"]);
-  expect(told(model.requests[1])[0]).toMatch(/transfer/);
-  expect(JSON.stringify([result, stage.sink.events, model.requests])).not.toMatch(
+  expect(receivedTexts(model.requests[1])[0]).toMatch(/transfer/);
+  expect(JSON.stringify([result, fixture.sink.events, model.requests])).not.toMatch(
     /\bpay\b(?! done)(?!\.)/,
   );
 });
@@ -156,12 +156,12 @@ test("external tools and delegations keep their kind under another name, over a 
   const tools = prefixTools([externalTool("mail"), start], "my_");
   const build = (script: readonly ScriptedReply[]) =>
     part("root", script, { tools, subagents: [child.role] });
-  const stage = scene();
-  const paused = await stage.run(build([calls(use("my_mail"), use("my_start"))]).role);
+  const fixture = newFixture();
+  const paused = await fixture.run(build([calls(use("my_mail"), use("my_start"))]).role);
   expect([asked(paused), outcomes(paused)]).toEqual([[["root", "my_mail"]], []]);
   const again = build([says("ok")]);
   const answers = paused.questions.map((question) => giveResult(question, "sent"));
-  const result = await stage.outcome(stage.resume(again.role, paused.pausedRun, answers));
+  const result = await fixture.outcome(fixture.resume(again.role, paused.pausedRun, answers));
   expect([ending(result), outcomes(result).map(([name, type]) => [name, type])]).toEqual([
     ["completed", "completed"],
     [
@@ -191,7 +191,7 @@ test("settings and barriers go with a tool to its new name; the schema, too", as
     ],
     { tools: renamed === undefined ? [] : [renamed] },
   );
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect(
     outcomes(result).map(([name, type, , text]) => [name, type, text.split("\n")[0]?.slice(0, 20)]),
   ).toEqual([

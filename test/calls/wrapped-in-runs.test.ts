@@ -13,11 +13,11 @@ import { withApproval } from "../../src/tools/wrappers/with-approval.ts";
 import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
 import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll, asked, ending, questionOf } from "../support/pause-scenes.ts";
-import { calls, quiet, told, use } from "../tree/cast.ts";
+import { approveAll, asked, ending, questionOf } from "../support/pause-stories.ts";
+import { calls, quiet, receivedTexts, use } from "../tree/scripted-agents.ts";
 import { mentions, outcomes, pass } from "./reading.ts";
 
 proves(
@@ -26,14 +26,14 @@ proves(
   async () => {
     const twin = spyTool("deploy");
     const plain = soloist([calls(use("deploy")), says("ok")], { tools: [twin] });
-    const done = await scene().run(plain.role);
+    const done = await newFixture().run(plain.role);
     expect([ending(done), twin.calls.length]).toEqual([["completed", "completed"], 1]);
 
     const tool = spyTool("deploy");
     const tools = [withApproval(tool, { reason: "Production." }), spyTool("look")];
     const first = soloist([calls(use("deploy"), use("look"))], { tools });
-    const stage = scene();
-    const paused = await stage.run(first.role);
+    const fixture = newFixture();
+    const paused = await fixture.run(first.role);
     expect([ending(paused), tool.calls.length, asked(paused)]).toEqual([
       ["paused", "answers_needed"],
       0,
@@ -41,10 +41,10 @@ proves(
     ]);
     expect(questionOf(paused).reason).toBe("Production.");
     const second = soloist([says("ok")], { tools });
-    const result = await stage.outcome(
-      stage.resume(second.role, paused.pausedRun, approveAll(paused)),
+    const result = await fixture.outcome(
+      fixture.resume(second.role, paused.pausedRun, approveAll(paused)),
     );
-    expect([ending(result), tool.calls.length, told(second.model.requests[0])]).toEqual([
+    expect([ending(result), tool.calls.length, receivedTexts(second.model.requests[0])]).toEqual([
       ["completed", "completed"],
       1,
       ["deploy done", "look done"],
@@ -68,7 +68,7 @@ proves(
       tools: [wrapped],
       guards: [guard],
     });
-    await scene({ approver }).run(role);
+    await newFixture({ approver }).run(role);
     expect(questions.map(({ reason }) => reason)).toEqual([
       "It is late. It is Friday. Production.",
     ]);
@@ -77,7 +77,7 @@ proves(
       tools: [wrapped],
       guards: [guard, denies],
     });
-    const result = await scene({ approver }).run(other.role);
+    const result = await newFixture({ approver }).run(other.role);
     expect([questions.length, outcomes(result).map(([, type, code]) => [type, code])]).toEqual([
       1,
       [["refused", "blocked"]],
@@ -90,8 +90,8 @@ test("time in which an approval is waited for is not the tool's: inside and outs
     (tool: ReturnType<typeof spyTool>) => withTimeout(withApproval(tool), { timeoutMs: 100 }),
     (tool: ReturnType<typeof spyTool>) => withApproval(withTimeout(tool, { timeoutMs: 100 })),
   ]) {
-    const held = gate();
-    const stage = scene({
+    const held = latch();
+    const fixture = newFixture({
       approver: async (question) => {
         await held.opened;
         return approve(question);
@@ -100,17 +100,17 @@ test("time in which an approval is waited for is not the tool's: inside and outs
     const { role } = soloist([calls(use("deploy")), says("ok")], {
       tools: [wrap(spyTool("deploy"))],
     });
-    const run = stage.start(role);
-    await pass(stage, 5_000);
+    const run = fixture.start(role);
+    await pass(fixture, 5_000);
     held.open();
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect(outcomes(result).map(([, type]) => type)).toEqual(["succeeded"]);
   }
 });
 
-/** A tool that ignores its signal and gives a marked result when the gate opens. */
+/** A tool that ignores its signal and gives a marked result when the latch opens. */
 function lateTool(name = "slow") {
-  const held = gate();
+  const held = latch();
   const tool = spyTool(name, async ({ reportProgress, queueSubtask }) => {
     await held.opened;
     reportProgress({ message: "LATE progress" });
@@ -128,23 +128,23 @@ proves(
     const { role, model } = soloist([calls(use("slow")), says("go on"), says("unused")], {
       tools: [withTimeout(tool, { timeoutMs: 30_000 })],
     });
-    const stage = scene();
-    const run = stage.start(role);
-    await pass(stage, 29_999);
-    expect(stage.sink.of("tool.ended")).toEqual([]);
-    await pass(stage, 1);
+    const fixture = newFixture();
+    const run = fixture.start(role);
+    await pass(fixture, 29_999);
+    expect(fixture.sink.of("tool.ended")).toEqual([]);
+    await pass(fixture, 1);
     expect(tool.calls[0]?.signal.aborted).toBe(true);
     held.open();
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     await quiet();
     expect(
-      stage.sink.of("tool.ended").map(({ errorCode, durationMs }) => [errorCode, durationMs]),
+      fixture.sink.of("tool.ended").map(({ errorCode, durationMs }) => [errorCode, durationMs]),
     ).toEqual([["tool_timeout", 30_000]]);
     expect(outcomes(result).map(([, type, code]) => [type, code])).toEqual([
       ["failed", "tool_timeout"],
     ]);
-    expect(told(model.requests[1])[0]).toMatch(/slow.*30 s/s);
-    expect(mentions([result, stage.sink.events, model.requests], "LATE")).toBe(false);
+    expect(receivedTexts(model.requests[1])[0]).toMatch(/slow.*30 s/s);
+    expect(mentions([result, fixture.sink.events, model.requests], "LATE")).toBe(false);
     expect(ending(result)).toEqual(["completed", "completed"]);
   },
 );
@@ -157,22 +157,22 @@ test("a tool that rejects after its time is up rejects for nobody", async () => 
     (tool) => withTimeout(withRetries(tool), soon),
   ];
   for (const wrap of wrappings) {
-    const held = gate();
+    const held = latch();
     const tool = spyTool("slow", async () => {
       await held.opened;
       throw new Error("LATE error");
     });
-    const stage = scene();
+    const fixture = newFixture();
     const { role } = soloist([calls(use("slow")), says("ok")], { tools: [wrap(tool)] });
-    const run = stage.start(role);
-    for (let round = 0; round < 5; round += 1) await pass(stage, 10);
-    const result = await stage.outcome(run);
+    const run = fixture.start(role);
+    for (let round = 0; round < 5; round += 1) await pass(fixture, 10);
+    const result = await fixture.outcome(run);
     expect(outcomes(result).map(([, type, code]) => [type, code])).toEqual([
       ["failed", "tool_timeout"],
     ]);
     held.open();
     await quiet();
-    expect(mentions([result, stage.sink.events], "LATE")).toBe(false);
+    expect(mentions([result, fixture.sink.events], "LATE")).toBe(false);
   }
 });
 
@@ -181,19 +181,19 @@ test("a cancelled tool that gives its result after the grace period is heard of 
   const { role, model } = soloist([calls(use("slow"))], {
     tools: [withRetries(withTimeout(tool, { timeoutMs: 60_000 }))],
   });
-  const stage = scene({ graceMs: 100 });
-  const run = stage.start(role);
+  const fixture = newFixture({ graceMs: 100 });
+  const run = fixture.start(role);
   await quiet();
   void run.cancel();
-  await pass(stage, 100);
-  const result = await stage.outcome(run);
+  await pass(fixture, 100);
+  const result = await fixture.outcome(run);
   held.open();
   await quiet();
   expect([ending(result), outcomes(result).map(([, type]) => type)]).toEqual([
     ["cancelled", "cancelled"],
     ["cancelled"],
   ]);
-  expect(mentions([result, stage.sink.events, model.requests], "LATE")).toBe(false);
+  expect(mentions([result, fixture.sink.events, model.requests], "LATE")).toBe(false);
   expect(tool.calls).toHaveLength(1);
 });
 
@@ -211,24 +211,24 @@ proves(
       tools: [withRetries(tool, { maxAttempts: 3, firstDelayMs: 100 })],
       errorBudget: { maxToolErrors: 0, maxConsecutiveErrors: 0, maxRetryErrors: 0 },
     });
-    const stage = scene();
-    const run = stage.start(role);
-    await pass(stage, 100);
-    await pass(stage, 200);
-    const result = await stage.outcome(run);
+    const fixture = newFixture();
+    const run = fixture.start(role);
+    await pass(fixture, 100);
+    await pass(fixture, 200);
+    const result = await fixture.outcome(run);
     expect(outcomes(result)).toEqual([
       ["fetch", "succeeded", "", "got it at 3, corrected 0 times"],
     ]);
-    expect(told(model.requests[1])).toEqual(["got it at 3, corrected 0 times"]);
+    expect(receivedTexts(model.requests[1])).toEqual(["got it at 3, corrected 0 times"]);
     expect(
-      stage.sink
+      fixture.sink
         .of("tool.retried")
         .map(({ attempt, delayMs, callId, error }) => [attempt, delayMs, callId, error.message]),
     ).toEqual([
       [1, 100, "call_1", "flaky"],
       [2, 200, "call_1", "flaky"],
     ]);
-    expect([stage.sink.of("tool.started").length, result.usage.total.toolCalls]).toEqual([1, 1]);
+    expect([fixture.sink.of("tool.started").length, result.usage.total.toolCalls]).toEqual([1, 1]);
     expect([ending(result), result.agents[0]?.toolErrors]).toEqual([
       ["completed", "completed"],
       [],
@@ -246,12 +246,12 @@ proves(
     const { role } = soloist([calls(use("fetch"))], {
       tools: [withRetries(tool, { firstDelayMs: 10_000 })],
     });
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     await quiet();
     void run.cancel();
-    const result = await stage.outcome(run);
-    expect([ending(result), tool.calls.length, stage.clock.nowMs()]).toEqual([
+    const result = await fixture.outcome(run);
+    expect([ending(result), tool.calls.length, fixture.clock.nowMs()]).toEqual([
       ["cancelled", "cancelled"],
       1,
       0,
@@ -267,10 +267,10 @@ test("when all tries fail the model is told once, and that is one error", async 
     tools: [withRetries(tool, { maxAttempts: 3, firstDelayMs: 0 })],
     errorBudget: { maxToolErrors: 1, maxConsecutiveErrors: 1 },
   });
-  const stage = scene();
-  const run = stage.start(role);
-  for (let round = 0; round < 3; round += 1) await pass(stage, 0);
-  const result = await stage.outcome(run);
+  const fixture = newFixture();
+  const run = fixture.start(role);
+  for (let round = 0; round < 3; round += 1) await pass(fixture, 0);
+  const result = await fixture.outcome(run);
   expect([ending(result), tool.calls.length, outcomes(result)]).toEqual([
     ["completed", "completed"],
     3,
@@ -289,7 +289,7 @@ test("what is meant for the model, and what is final, is not tried again by the 
       throw error;
     });
     const { role } = soloist([calls(use("fetch")), says("ok")], { tools: [withRetries(tool)] });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([tool.calls.length, outcomes(result)[0]?.[1]]).toEqual([1, type]);
   }
 });
@@ -306,14 +306,14 @@ test("only the last try's subtasks and all tries' progress come through", async 
   const { role } = soloist([calls(use("plan")), says("ok")], {
     tools: [withRetries(tool, { firstDelayMs: 0 })],
   });
-  const stage = scene();
-  const run = stage.start(role);
-  await pass(stage, 0);
-  const result = await stage.outcome(run);
+  const fixture = newFixture();
+  const run = fixture.start(role);
+  await pass(fixture, 0);
+  const result = await fixture.outcome(run);
   expect(result.steps[0]?.tools.executions[0]?.subtasks).toEqual([
     { role: "nobody", task: "try 2" },
   ]);
-  expect(stage.sink.of("tool.progressed").map(({ done }) => done)).toEqual([1, 2]);
+  expect(fixture.sink.of("tool.progressed").map(({ done }) => done)).toEqual([1, 2]);
 });
 
 const trial = async (isAround: boolean) => {
@@ -327,11 +327,11 @@ const trial = async (isAround: boolean) => {
     ? withTimeout(withRetries(tool, again), { timeoutMs: 500 })
     : withRetries(withTimeout(tool, { timeoutMs: 500 }), again);
   const { role } = soloist([calls(use("fetch")), says("ok")], { tools: [wrapped] });
-  const stage = scene();
-  const run = stage.start(role);
-  for (let round = 0; round < 20; round += 1) await pass(stage, 100);
-  const result = await stage.outcome(run);
-  const [ended] = stage.sink.of("tool.ended");
+  const fixture = newFixture();
+  const run = fixture.start(role);
+  for (let round = 0; round < 20; round += 1) await pass(fixture, 100);
+  const result = await fixture.outcome(run);
+  const [ended] = fixture.sink.of("tool.ended");
   return [outcomes(result)[0]?.slice(1, 3), ended?.durationMs, tries];
 };
 
@@ -353,11 +353,11 @@ test("the tool's own timeoutMs stands around its wrappers; the tighter limit win
     const { role } = soloist([calls(use("slow")), says("ok")], {
       tools: [withTimeout(tool, { timeoutMs: wrapper })],
     });
-    const stage = scene();
-    const run = stage.start(role);
-    for (let round = 0; round < 11; round += 1) await pass(stage, 100);
-    const result = await stage.outcome(run);
-    expect(stage.sink.of("tool.ended").map(({ durationMs }) => durationMs)).toEqual([expected]);
+    const fixture = newFixture();
+    const run = fixture.start(role);
+    for (let round = 0; round < 11; round += 1) await pass(fixture, 100);
+    const result = await fixture.outcome(run);
+    expect(fixture.sink.of("tool.ended").map(({ durationMs }) => durationMs)).toEqual([expected]);
     expect(outcomes(result)[0]?.[2]).toBe("tool_timeout");
   }
 });

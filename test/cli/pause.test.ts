@@ -37,17 +37,19 @@ import { FakeTerminal } from "./fake-terminal.ts";
 
 test("a question stands on top of the tree until it is answered, and its wait costs no time", async () => {
   const { promise, resolve } = Promise.withResolvers<undefined>();
-  const stage = theatre({
+  const fixture = theatre({
     approver: async (question) => {
       await promise;
       return approve(question);
     },
     answerTimeoutMs: 600_000,
   });
-  const run = stage.orchestrator.start(newLead(), "Tell all.", { budget: { wallTimeMs: 60_000 } });
-  while (stage.sink.of("question.asked").length < 2) await settled();
-  stage.clock.advance(90_000);
-  expect(frame(stage.terminal)).toMatchInlineSnapshot(`
+  const run = fixture.orchestrator.start(newLead(), "Tell all.", {
+    budget: { wallTimeMs: 60_000 },
+  });
+  while (fixture.sink.of("question.asked").length < 2) await settled();
+  fixture.clock.advance(90_000);
+  expect(frame(fixture.terminal)).toMatchInlineSnapshot(`
     "
     needs you (2)        tool        waits  arguments                                 reason
     ? lead/researcher#1  mail  8m 30s left  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the…
@@ -62,7 +64,7 @@ test("a question stands on top of the tree until it is answered, and its wait co
   `);
   resolve(undefined);
   await run.result;
-  expect(frame(stage.terminal)).toMatchInlineSnapshot(`
+  expect(frame(fixture.terminal)).toMatchInlineSnapshot(`
     "
     agent            state        step  own tok  tree tok  own cost  tree cost    time  task
     lead             ✔ completed     2       30        90   unknown    unknown  1m 30s  Tell all.
@@ -75,9 +77,9 @@ test("a question stands on top of the tree until it is answered, and its wait co
 });
 
 test("a run that pauses leaves its tree and its questions, and its report says how to go on", async () => {
-  const stage = theatre();
-  const result = await stage.orchestrator.start(newLead(), "Tell all.").result;
-  expect(frame(stage.terminal)).toMatchInlineSnapshot(`
+  const fixture = theatre();
+  const result = await fixture.orchestrator.start(newLead(), "Tell all.").result;
+  expect(frame(fixture.terminal)).toMatchInlineSnapshot(`
     "
     needs you (2)        tool  waits  arguments                                 reason
     ? lead/researcher#1  mail    0ms  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the house.
@@ -89,8 +91,8 @@ test("a run that pauses leaves its tree and its questions, and its report says h
     ‖ paused in 0ms  3 agents, 3 paused
     "
   `);
-  expect([stage.clock.pendingTimers, stage.terminal.listeners]).toEqual([0, 0]);
-  expect(summary(treeOf(result))).toEqual(summary(fold(stage.sink.events)?.root));
+  expect([fixture.clock.pendingTimers, fixture.terminal.listeners]).toEqual([0, 0]);
+  expect(summary(treeOf(result))).toEqual(summary(fold(fixture.sink.events)?.root));
   expect(shown(runReport({ ...result, traceId: "0af7651916cd43dd8448eb211c80319c" })))
     .toMatchInlineSnapshot(`
       "
@@ -126,10 +128,10 @@ test("a run that pauses leaves its tree and its questions, and its report says h
 });
 
 test("a pause that was asked for needs no answers", async () => {
-  const stage = theatre();
+  const fixture = theatre();
   const model = new ScriptedModel([says("Done.")]);
   const role = defineAgent({ name: "lead", instructions: "Lead.", model });
-  const run = stage.orchestrator.start(role, "Do it.");
+  const run = fixture.orchestrator.start(role, "Do it.");
   run.requestPause();
   const report = runReport(await run.result);
   expect(report).toContain("Go on with orchestrator.resume(result.pausedRun)\n");
@@ -137,15 +139,15 @@ test("a pause that was asked for needs no answers", async () => {
 });
 
 test("a view that starts at a resumption builds the tree anew; at the end its numbers are those of the result", async () => {
-  const stage = theatre();
+  const fixture = theatre();
   const lead = newLead();
-  const paused = await stage.orchestrator.start(lead, "Tell all.", { budget: { steps: 20 } })
+  const paused = await fixture.orchestrator.start(lead, "Tell all.", { budget: { steps: 20 } })
     .result;
-  stage.clock.advance(3_600_000);
-  const before = stage.sink.events.length;
-  const result = await resume(stage, lead, paused);
+  fixture.clock.advance(3_600_000);
+  const before = fixture.sink.events.length;
+  const result = await resume(fixture, lead, paused);
 
-  const resumed = stage.sink.events.slice(before);
+  const resumed = fixture.sink.events.slice(before);
   expect(resumed[0]?.type).toBe("run.resumed");
   const reached = resumed.findIndex((event) => event.type === "tool.started");
   const middle = fold(resumed.slice(0, reached + 1));
@@ -158,7 +160,7 @@ test("a view that starts at a resumption builds the tree anew; at the end its nu
   `);
   expect([middle?.budget, middle?.left]).toEqual([{ steps: 17 }, { steps: 17 }]);
   expect(summary(fold(resumed)?.root)).toEqual(summary(treeOf(result)));
-  expect(frame(stage.terminal)).toMatchInlineSnapshot(`
+  expect(frame(fixture.terminal)).toMatchInlineSnapshot(`
     "
     needs you (2)        tool  waits  arguments                                 reason
     ? lead/researcher#1  mail    0ms  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the house.
@@ -180,31 +182,31 @@ test("a view that starts at a resumption builds the tree anew; at the end its nu
 });
 
 test("a view that saw the run before goes on with it, as if there had been no pause", async () => {
-  const stage = theatre();
+  const fixture = theatre();
   const lead = newLead();
-  const paused = await stage.orchestrator.start(lead, "Tell all.", {
+  const paused = await fixture.orchestrator.start(lead, "Tell all.", {
     budget: { steps: 20, wallTimeMs: 60_000 },
   }).result;
-  const before = fold(stage.sink.events);
+  const before = fold(fixture.sink.events);
   expect([before?.end?.status, before?.questions.length]).toEqual(["paused", 2]);
-  stage.clock.advance(3_600_000);
-  const result = await resume(stage, lead, paused);
+  fixture.clock.advance(3_600_000);
+  const result = await resume(fixture, lead, paused);
 
-  const view = fold(stage.sink.events);
+  const view = fold(fixture.sink.events);
   expect(summary(view?.root)).toEqual(summary(treeOf(result)));
   expect(view).toMatchObject({ budget: { steps: 20 }, left: { steps: 14 }, questions: [] });
   expect(view?.startedAtMs).toBe(3_600_000);
 });
 
 test("plain lines tell of questions, answers, the pause and the resumption", async () => {
-  const stage = theatre({}, false);
+  const fixture = theatre({}, false);
   const lead = newLead();
-  const paused = await stage.orchestrator.start(lead, "Tell all.").result;
-  stage.clock.advance(60_000);
-  const result = await resume(stage, lead, paused);
+  const paused = await fixture.orchestrator.start(lead, "Tell all.").result;
+  fixture.clock.advance(60_000);
+  const result = await resume(fixture, lead, paused);
 
-  expect(stage.terminal.writes.join("")).not.toContain("\u001b");
-  expect(frame(stage.terminal)).toMatchInlineSnapshot(`
+  expect(fixture.terminal.writes.join("")).not.toContain("\u001b");
+  expect(frame(fixture.terminal)).toMatchInlineSnapshot(`
     "
         0ms  lead started: Tell all.
         0ms  lead/researcher#1 started: Read the docs.

@@ -12,7 +12,7 @@ import { renderRun } from "../../src/cli/render-tree.ts";
 import { nextRunView, type RunView } from "../../src/cli/run-view.ts";
 import { displayWidth } from "../../src/cli/terminal-text.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import {
   agent,
   ENDED,
@@ -24,17 +24,17 @@ import {
   STOPPED,
   THINKING,
 } from "./hand-made-views.ts";
-import { TASK, treeScene } from "./tree-scene.ts";
+import { TASK, newTreeFixture } from "./tree-fixture.ts";
 
 test("a running tree shows state, step, own and subtree spending, and what is left", async () => {
-  const { lead, isWaiting, docs, code } = treeScene();
-  const stage = scene();
+  const { lead, isWaiting, docs, code } = newTreeFixture();
+  const fixture = newFixture();
   const budget = { totalTokens: 100_000, costUsd: 100, steps: 20, wallTimeMs: 60_000 };
-  const run = stage.start(lead, TASK, { budget });
+  const run = fixture.start(lead, TASK, { budget });
   await isWaiting;
-  stage.clock.advance(2_500);
+  fixture.clock.advance(2_500);
 
-  expect(picture(viewOf(stage.sink.events), { nowMs: 2_500, width: 130 })).toMatchInlineSnapshot(`
+  expect(picture(viewOf(fixture.sink.events), { nowMs: 2_500, width: 130 })).toMatchInlineSnapshot(`
     "
     agent             state                 step  own tok  tree tok  own cost  tree cost    time  task
     lead              ⠴ waiting for 2          1       15        30   $0.0300    $0.0330    2.5s  1 spawn refused · Survey the reposi…
@@ -47,8 +47,8 @@ test("a running tree shows state, step, own and subtree spending, and what is le
 
   docs.open();
   code.open();
-  await stage.outcome(run);
-  expect(picture(viewOf(stage.sink.events), { nowMs: 9_000, width: 130 })).toMatchInlineSnapshot(`
+  await fixture.outcome(run);
+  expect(picture(viewOf(fixture.sink.events), { nowMs: 9_000, width: 130 })).toMatchInlineSnapshot(`
     "
     agent            state        step  own tok  tree tok  own cost  tree cost  time  task
     lead             ✔ completed     2       30        75   $0.0600    $0.0690  2.5s  1 spawn refused · Survey the repository.
@@ -61,11 +61,11 @@ test("a running tree shows state, step, own and subtree spending, and what is le
 });
 
 test("on a narrow terminal columns give way, the least important first", async () => {
-  const { lead, isWaiting, docs, code } = treeScene();
-  const stage = scene();
-  const run = stage.start(lead, TASK, { budget: { steps: 20, totalTokens: 100_000 } });
+  const { lead, isWaiting, docs, code } = newTreeFixture();
+  const fixture = newFixture();
+  const run = fixture.start(lead, TASK, { budget: { steps: 20, totalTokens: 100_000 } });
   await isWaiting;
-  const view = viewOf(stage.sink.events);
+  const view = viewOf(fixture.sink.events);
 
   expect(picture(view, { width: 79 })).toMatchInlineSnapshot(`
     "
@@ -90,7 +90,7 @@ test("on a narrow terminal columns give way, the least important first", async (
   `);
   docs.open();
   code.open();
-  await stage.outcome(run);
+  await fixture.outcome(run);
 });
 
 test("when the tree is taller than the terminal, what is finished is folded, then put together", () => {

@@ -7,12 +7,12 @@ import { runReport } from "../../src/cli/report.ts";
 import { defineAgent, type Usage } from "../../src/index.ts";
 import { says, ScriptedModel } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { TASK, treeScene } from "./tree-scene.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { TASK, newTreeFixture } from "./tree-fixture.ts";
 
 test("a report has the tree, the budget, who used how much, the refusals and the trace", async () => {
-  const { lead, docs, code } = treeScene();
-  const stage = scene();
+  const { lead, docs, code } = newTreeFixture();
+  const fixture = newFixture();
   const budget = {
     totalTokens: 100_000,
     costUsd: 100,
@@ -20,10 +20,10 @@ test("a report has the tree, the budget, who used how much, the refusals and the
     toolCalls: 10,
     wallTimeMs: 60_000,
   };
-  const run = stage.start(lead, TASK, { budget });
+  const run = fixture.start(lead, TASK, { budget });
   docs.open();
   code.open();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
 
   expect(shown(runReport({ ...result, traceId: TRACE_ID }))).toMatchInlineSnapshot(`
     "
@@ -59,10 +59,10 @@ test("a report has the tree, the budget, who used how much, the refusals and the
 });
 
 test("a report of a run that was stopped says by what, and that nothing was limited if so", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const model = new ScriptedModel([{ calls: [{ name: "nothing", arguments: {} }] }]);
   const role = defineAgent({ name: "lead", instructions: "Lead.", model, budget: { steps: 1 } });
-  const stopped = await stage.run(role);
+  const stopped = await fixture.run(role);
   expect(shown(runReport({ ...stopped, traceId: TRACE_ID }, { width: 80 }))).toMatchInlineSnapshot(`
     "
     Tree
@@ -92,14 +92,14 @@ test("a report of a run that was stopped says by what, and that nothing was limi
     instructions: "Lead.",
     model: new ScriptedModel([says("Done.")]),
   });
-  const completed = await scene().run(free);
+  const completed = await newFixture().run(free);
   expect(runReport(completed)).toContain("Budget of the run\nnone: nothing was limited\n");
 });
 
 test("told where Jaeger is, a report ends with a link to the trace, and to what failed", async () => {
   const model = new ScriptedModel([says("Done.")]);
   const lead = defineAgent({ name: "lead", instructions: "Lead.", model });
-  const completed = { ...(await scene().run(lead)), traceId: TRACE_ID };
+  const completed = { ...(await newFixture().run(lead)), traceId: TRACE_ID };
   const at = { jaegerUrl: "http://localhost:16686", width: 40 };
   expect(runReport(completed, at).split("\n").slice(-2)).toEqual([
     `Trace id ${TRACE_ID}`,
@@ -120,7 +120,9 @@ test("told where Jaeger is, a report ends with a link to the trace, and to what 
 
 proves(["R57"], "a price that nobody knows is never shown as zero", async () => {
   const model = new ScriptedModel([says("Done.")], { id: "unpriced" });
-  const result = await scene().run(defineAgent({ name: "lead", instructions: "Lead.", model }));
+  const result = await newFixture().run(
+    defineAgent({ name: "lead", instructions: "Lead.", model }),
+  );
   const report = runReport(result);
 
   expect(report.match(/unknown/g)).toHaveLength(4);
@@ -131,7 +133,7 @@ proves(["S7.33"], "of a cost with a limit, too, the report says what is not know
   const price = { inputUsdPerMillion: 10_000, outputUsdPerMillion: 10_000 };
   const model = new ScriptedModel([says("Done.")], { id: "priced", price });
   const role = defineAgent({ name: "lead", instructions: "Lead.", model });
-  const result = await scene().run(role, { budget: { costUsd: 1 } });
+  const result = await newFixture().run(role, { budget: { costUsd: 1 } });
   const { usage } = result;
   const budgetOf = (more: Partial<Usage>): string | undefined =>
     runReport({ ...result, usage: { ...usage, total: { ...usage.total, ...more } } })

@@ -11,16 +11,16 @@ import { defineAgent, type EspalierEvent } from "../../src/index.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
 import { says, ScriptedModel } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
-import { scene, settled } from "../harness/run-scripted.ts";
-import { TASK, treeScene } from "./tree-scene.ts";
+import { newFixture, settled } from "../harness/run-scripted.ts";
+import { TASK, newTreeFixture } from "./tree-fixture.ts";
 
 test("a running tree shows what each agent does, and what it and its subtree spent", async () => {
-  const { lead, isWaiting, docs, code } = treeScene();
-  const stage = scene();
-  const run = stage.start(lead, TASK, { budget: { totalTokens: 100_000, steps: 20 } });
+  const { lead, isWaiting, docs, code } = newTreeFixture();
+  const fixture = newFixture();
+  const run = fixture.start(lead, TASK, { budget: { totalTokens: 100_000, steps: 20 } });
   await isWaiting;
 
-  const view = fold(stage.sink.events);
+  const view = fold(fixture.sink.events);
   expect(summary(view?.root)).toEqual([
     "lead calling SpawnSubagent,SpawnSubagent step 1 own 15 tree 30",
     "lead/researcher#1 thinking step 1 own 0 tree 0",
@@ -31,18 +31,18 @@ test("a running tree shows what each agent does, and what it and its subtree spe
 
   docs.open();
   code.open();
-  await stage.outcome(run);
+  await fixture.outcome(run);
 });
 
 test("a tree that is over shows how each agent ended, with the same numbers as the result", async () => {
-  const { lead, docs, code } = treeScene();
-  const stage = scene();
-  const run = stage.start(lead, TASK);
+  const { lead, docs, code } = newTreeFixture();
+  const fixture = newFixture();
+  const run = fixture.start(lead, TASK);
   docs.open();
   code.open();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
 
-  const view = fold(stage.sink.events);
+  const view = fold(fixture.sink.events);
   expect(view?.end).toEqual({ status: "completed", atMs: 0, durationMs: 0 });
   expect(summary(view?.root)).toEqual([
     "lead completed step 2 own 30 tree 75",
@@ -54,48 +54,50 @@ test("a tree that is over shows how each agent ended, with the same numbers as t
 });
 
 test("an event changes its own branch; the rest of the view stays the same value", async () => {
-  const { lead, isWaiting, docs, code } = treeScene();
-  const stage = scene();
-  const run = stage.start(lead, TASK);
+  const { lead, isWaiting, docs, code } = newTreeFixture();
+  const fixture = newFixture();
+  const run = fixture.start(lead, TASK);
   await isWaiting;
-  const before = fold(stage.sink.events);
-  const seen = stage.sink.events.length;
+  const before = fold(fixture.sink.events);
+  const seen = fixture.sink.events.length;
   docs.open();
-  while (stage.sink.of("subagent.ended").length === 0) await settled();
-  const after = fold(stage.sink.events.slice(seen), before);
+  while (fixture.sink.of("subagent.ended").length === 0) await settled();
+  const after = fold(fixture.sink.events.slice(seen), before);
 
   expect(after?.root?.children[0]).not.toBe(before?.root?.children[0]);
   expect(after?.root?.children[1]).toBe(before?.root?.children[1]);
   code.open();
-  await stage.outcome(run);
+  await fixture.outcome(run);
 });
 
 test("events of another run, and events of agents that nobody saw start, change nothing", async () => {
-  const { lead, isWaiting, docs, code } = treeScene();
-  const stage = scene();
-  const run = stage.start(lead, TASK);
+  const { lead, isWaiting, docs, code } = newTreeFixture();
+  const fixture = newFixture();
+  const run = fixture.start(lead, TASK);
   await isWaiting;
-  const [first] = stage.sink.of("run.started");
-  const [step] = stage.sink.of("step.started");
-  const view = fold(stage.sink.events);
+  const [first] = fixture.sink.of("run.started");
+  const [step] = fixture.sink.of("step.started");
+  const view = fold(fixture.sink.events);
   if (first === undefined || step === undefined) throw new Error("Expected a run with a step.");
 
   expect(nextRunView(undefined, step)).toBeUndefined();
-  expect(fold(stage.sink.of("step.started"), nextRunView(undefined, first))?.root).toBeUndefined();
+  expect(
+    fold(fixture.sink.of("step.started"), nextRunView(undefined, first))?.root,
+  ).toBeUndefined();
   const runId = RunIdSchema.parse("run_2");
-  const foreign = stage.sink.events.slice(1).map((event) => ({ ...event, runId }));
+  const foreign = fixture.sink.events.slice(1).map((event) => ({ ...event, runId }));
   expect(fold(foreign, view)).toBe(view);
   docs.open();
   code.open();
-  await stage.outcome(run);
+  await fixture.outcome(run);
 });
 
 proves(["R57"], "calls without a price stay unknown in the view", async () => {
   const model = new ScriptedModel([says("Done.")]);
-  const stage = scene();
-  await stage.run(defineAgent({ name: "lead", instructions: "Lead.", model }));
+  const fixture = newFixture();
+  await fixture.run(defineAgent({ name: "lead", instructions: "Lead.", model }));
 
-  const root = fold(stage.sink.events)?.root;
+  const root = fold(fixture.sink.events)?.root;
   expect(root?.own).toEqual({ totalTokens: 15, costMicroUsd: 0, unpricedCalls: 1 });
 });
 

@@ -15,18 +15,18 @@ import {
 import { defineAgent, type AgentRole, type EspalierEvent } from "../../src/index.ts";
 import { ManualClock, ScriptedModel, says } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, settled, type Gate, type Scene } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled, type Latch, type Fixture } from "../harness/run-scripted.ts";
 import { FakeTerminal, type FakeTerminalOptions } from "./fake-terminal.ts";
-import { TASK, treeScene } from "./tree-scene.ts";
+import { TASK, newTreeFixture } from "./tree-fixture.ts";
 
 test("a live tree is drawn in place, and its last picture stays", async () => {
-  const { lead, isWaiting, docs, code } = treeScene();
-  const { terminal, stage } = theatre();
-  const run = stage.start(lead, TASK, { budget: { steps: 20 } });
+  const { lead, isWaiting, docs, code } = newTreeFixture();
+  const { terminal, fixture } = theatre();
+  const run = fixture.start(lead, TASK, { budget: { steps: 20 } });
   await isWaiting;
   expect(terminal.writes).toEqual([]);
 
-  stage.clock.advance(100);
+  fixture.clock.advance(100);
   expect(frame(terminal)).toMatchInlineSnapshot(`
     "
     agent             state              step  own tok  tree tok  own cost  tree cost  task
@@ -39,10 +39,10 @@ test("a live tree is drawn in place, and its last picture stays", async () => {
   `);
   expect(terminal.isCursorShown).toBe(false);
 
-  stage.clock.advance(1_000);
+  fixture.clock.advance(1_000);
   docs.open();
   code.open();
-  await stage.outcome(run);
+  await fixture.outcome(run);
   expect(frame(terminal)).toMatchInlineSnapshot(`
     "
     agent            state        step  own tok  tree tok  own cost  tree cost  time  task
@@ -57,58 +57,58 @@ test("a live tree is drawn in place, and its last picture stays", async () => {
 });
 
 proves(["S7.5"], "a wall clock that is set changes no time that the tree shows", async () => {
-  const { lead, isWaiting, docs, code } = treeScene();
-  const { terminal, stage } = theatre();
-  const run = stage.start(lead, TASK, { budget: { steps: 20 } });
+  const { lead, isWaiting, docs, code } = newTreeFixture();
+  const { terminal, fixture } = theatre();
+  const run = fixture.start(lead, TASK, { budget: { steps: 20 } });
   await isWaiting;
-  stage.clock.setWallClock(3_600_000);
-  stage.clock.advance(1_000);
+  fixture.clock.setWallClock(3_600_000);
+  fixture.clock.advance(1_000);
   expect(terminal.screen).toContain(" 1.0s  3 agents, 3 running");
   docs.open();
   code.open();
-  await stage.outcome(run);
+  await fixture.outcome(run);
   expect(terminal.screen).toContain("completed in 1.0s");
 });
 
 test("it draws ten frames a second at most, and one in every tenth while a model thinks", async () => {
-  const { lead, isWaiting, docs, code } = treeScene();
-  const { terminal, stage } = theatre();
-  const run = stage.start(lead, TASK);
+  const { lead, isWaiting, docs, code } = newTreeFixture();
+  const { terminal, fixture } = theatre();
+  const run = fixture.start(lead, TASK);
   await isWaiting;
-  stage.clock.advance(99);
+  fixture.clock.advance(99);
   expect(terminal.writes).toHaveLength(0);
-  stage.clock.advance(901);
+  fixture.clock.advance(901);
   expect(terminal.writes).toHaveLength(10);
   docs.open();
   code.open();
-  await stage.outcome(run);
+  await fixture.outcome(run);
 });
 
 test("the last picture goes away if it is not wanted", async () => {
-  const { lead, isWaiting, docs, code } = treeScene();
-  const { terminal, stage } = theatre({}, { lastFrame: "erase" });
+  const { lead, isWaiting, docs, code } = newTreeFixture();
+  const { terminal, fixture } = theatre({}, { lastFrame: "erase" });
   terminal.write("before\n");
-  const run = stage.start(lead, TASK);
+  const run = fixture.start(lead, TASK);
   await isWaiting;
-  stage.clock.advance(100);
+  fixture.clock.advance(100);
   expect(terminal.screen).toContain("researcher#2");
   docs.open();
   code.open();
-  await stage.outcome(run);
+  await fixture.outcome(run);
   expect(terminal.screen).toBe("before");
 });
 
 test("a tree that is taller than the terminal is folded to its height", async () => {
-  const { lead, isWaiting, docs, code } = treeScene();
-  const { terminal, stage } = theatre({ rows: 5 });
-  const run = stage.start(lead, TASK);
+  const { lead, isWaiting, docs, code } = newTreeFixture();
+  const { terminal, fixture } = theatre({ rows: 5 });
+  const run = fixture.start(lead, TASK);
   docs.open();
   await isWaiting;
   // The refused spawn, and the one whose researcher has answered.
   const ofLead = ({ agentPath }: EspalierEvent): boolean => agentPath === "lead";
-  while (!stage.sink.of("tool.rejected").some(ofLead)) await settled();
-  while (!stage.sink.of("tool.ended").some(ofLead)) await settled();
-  stage.clock.advance(100);
+  while (!fixture.sink.of("tool.rejected").some(ofLead)) await settled();
+  while (!fixture.sink.of("tool.ended").some(ofLead)) await settled();
+  fixture.clock.advance(100);
   expect(frame(terminal)).toMatchInlineSnapshot(`
     "
     agent             state              step  own tok  tree tok  own cost  tree cost  task
@@ -118,15 +118,15 @@ test("a tree that is taller than the terminal is folded to its height", async ()
     "
   `);
   code.open();
-  await stage.outcome(run);
+  await fixture.outcome(run);
 });
 
 test("two runs at once share the screen, and each leaves its last picture", async () => {
-  const { terminal, stage } = theatre({ rows: 9 });
-  const [first, second] = [gate(), gate()];
-  const runs = [stage.start(waiter("first", first)), stage.start(waiter("second", second))];
-  while (stage.sink.of("model.requested").length < 2) await settled();
-  stage.clock.advance(100);
+  const { terminal, fixture } = theatre({ rows: 9 });
+  const [first, second] = [latch(), latch()];
+  const runs = [fixture.start(waiter("first", first)), fixture.start(waiter("second", second))];
+  while (fixture.sink.of("model.requested").length < 2) await settled();
+  fixture.clock.advance(100);
   expect(frame(terminal)).toMatchInlineSnapshot(`
     "
     agent             state                step  own tok  tree tok  own cost  tree cost    time  task
@@ -139,7 +139,7 @@ test("two runs at once share the screen, and each leaves its last picture", asyn
   `);
   second.open();
   await runs[1]?.result;
-  stage.clock.advance(100);
+  fixture.clock.advance(100);
   expect(frame(terminal)).toMatchInlineSnapshot(`
     "
     agent   state        step  own tok  tree tok  own cost  tree cost   time  task
@@ -166,50 +166,50 @@ test("two runs at once share the screen, and each leaves its last picture", asyn
 
 test("after a run nothing is held: no timer, no listener, no hidden cursor", async () => {
   const before = listeners();
-  const { lead, isWaiting, docs, code } = treeScene();
-  const { terminal, stage, clock } = theatre();
-  const run = stage.start(lead, TASK);
+  const { lead, isWaiting, docs, code } = newTreeFixture();
+  const { terminal, fixture, clock } = theatre();
+  const run = fixture.start(lead, TASK);
   await isWaiting;
-  stage.clock.advance(100);
+  fixture.clock.advance(100);
   expect(terminal.listeners).toBe(1);
   expect(listeners()).toEqual(before.map((count) => count + 1));
   docs.open();
   code.open();
-  await stage.outcome(run);
+  await fixture.outcome(run);
   expect([clock.pendingTimers, terminal.listeners, terminal.isCursorShown]).toEqual([0, 0, true]);
   expect(listeners()).toEqual(before);
 });
 
 test("stopping the view in the middle gives the terminal back, and the run continues unseen", async () => {
   const before = listeners();
-  const { lead, isWaiting, docs, code } = treeScene();
-  const { terminal, stage, view } = theatre();
-  const run = stage.start(lead, TASK);
+  const { lead, isWaiting, docs, code } = newTreeFixture();
+  const { terminal, fixture, view } = theatre();
+  const run = fixture.start(lead, TASK);
   await isWaiting;
-  stage.clock.advance(100);
+  fixture.clock.advance(100);
   view.stop();
   view.stop();
   const seen = terminal.writes.length;
   expect([terminal.isCursorShown, terminal.listeners, listeners()]).toEqual([true, 0, before]);
   docs.open();
   code.open();
-  const { status } = await stage.outcome(run);
+  const { status } = await fixture.outcome(run);
   expect([status, terminal.writes.length]).toEqual(["completed", seen]);
 });
 
 test.each([true, false])(
   "a reader that goes away silences the view; terminal: %s",
   async (isTTY) => {
-    const { lead, isWaiting, docs, code } = treeScene();
-    const { terminal, stage } = theatre({ isTTY });
-    const run = stage.start(lead, TASK);
+    const { lead, isWaiting, docs, code } = newTreeFixture();
+    const { terminal, fixture } = theatre({ isTTY });
+    const run = fixture.start(lead, TASK);
     await isWaiting;
     terminal.break();
     const seen = terminal.writes.length;
-    stage.clock.advance(1_000);
+    fixture.clock.advance(1_000);
     docs.open();
     code.open();
-    const { status } = await stage.outcome(run);
+    const { status } = await fixture.outcome(run);
     expect([status, terminal.writes.length, terminal.listeners]).toEqual(["completed", seen, 0]);
   },
 );
@@ -226,15 +226,15 @@ test.each([
 });
 
 test("plain lines say once what happened, without any escape sequence", async () => {
-  const { lead, isWaiting, docs, code } = treeScene();
-  const { terminal, stage } = theatre({ isTTY: false });
-  const run = stage.start(lead, TASK);
+  const { lead, isWaiting, docs, code } = newTreeFixture();
+  const { terminal, fixture } = theatre({ isTTY: false });
+  const run = fixture.start(lead, TASK);
   await isWaiting;
-  stage.clock.advance(1_234);
+  fixture.clock.advance(1_234);
   docs.open();
-  while (stage.sink.of("subagent.ended").length === 0) await settled();
+  while (fixture.sink.of("subagent.ended").length === 0) await settled();
   code.open();
-  await stage.outcome(run);
+  await fixture.outcome(run);
 
   expect(terminal.writes.join("")).not.toContain("\u001b");
   expect(`\n${terminal.screen}\n`).toMatchInlineSnapshot(`
@@ -263,13 +263,13 @@ test("plain lines tell retries and ends by a limit, with the reason", async () =
     { error: overloaded },
     { calls: [{ name: "nothing", arguments: {} }] },
   ]);
-  const { terminal, stage, clock } = theatre({ isTTY: false });
-  const run = stage.start(defineAgent({ name: "lead", instructions: "Lead.", model }), "Work.", {
+  const { terminal, fixture, clock } = theatre({ isTTY: false });
+  const run = fixture.start(defineAgent({ name: "lead", instructions: "Lead.", model }), "Work.", {
     budget: { steps: 1 },
   });
-  while (stage.sink.of("model.retried").length === 0) await settled();
+  while (fixture.sink.of("model.retried").length === 0) await settled();
   clock.advance(500);
-  await stage.outcome(run);
+  await fixture.outcome(run);
 
   expect(`\n${terminal.screen}\n`).toMatchInlineSnapshot(`
     "
@@ -313,7 +313,7 @@ test.each(["SIGTERM", "SIGINT"] as const)(
 
 interface Theatre {
   readonly terminal: FakeTerminal;
-  readonly stage: Scene;
+  readonly fixture: Fixture;
   readonly view: TerminalView;
   readonly clock: ManualClock;
 }
@@ -322,12 +322,12 @@ function theatre(screen: FakeTerminalOptions = {}, options: TerminalViewOptions 
   const terminal = new FakeTerminal(screen);
   const clock = new ManualClock();
   const view = terminalView({ stream: terminal, env: {}, clock, ...options });
-  const stage = scene({ clock, sinks: [view] });
-  return { terminal, stage: { ...stage, clock }, view, clock };
+  const fixture = newFixture({ clock, sinks: [view] });
+  return { terminal, fixture: { ...fixture, clock }, view, clock };
 }
 
-/** A role that answers when its gate is opened. */
-function waiter(name: string, { opened: after }: Gate): AgentRole {
+/** A role that answers when its latch is opened. */
+function waiter(name: string, { opened: after }: Latch): AgentRole {
   const model = new ScriptedModel([says("Done.", { after })]);
   return defineAgent({ name, instructions: "Wait.", model });
 }

@@ -5,10 +5,10 @@ import { expect, test } from "vitest";
 
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene, type Scene } from "../harness/run-scripted.ts";
+import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, part, spawn } from "../tree/cast.ts";
+import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
 interface Said {
   /** The text in the next request's history, in the step, and as the agent's last text. */
@@ -21,11 +21,11 @@ async function said(text: string, input: object | string): Promise<Said> {
   const { role, model } = soloist([asks("work", input, { text }), says("Done.")], {
     tools: [work],
   });
-  const stage: Scene = scene();
-  const result = await stage.run(role);
+  const fixture: Fixture = newFixture();
+  const result = await fixture.run(role);
   expect([result.status, work.calls.length]).toEqual(["completed", 1]);
   const spoken = model.requests[1]?.messages.find((message) => message.role === "assistant");
-  const events = stage.sink
+  const events = fixture.sink
     .of("reply.filtered")
     .map(({ toolName, callId, stepId, characters }) => [toolName, callId, stepId, characters]);
   return { kept: [spoken?.text, result.steps[0]?.io.text], events };
@@ -90,16 +90,16 @@ test("the text of a reply with several calls is filtered if it repeats any of th
     ],
     { tools: [spyTool("work")] },
   );
-  const stage = scene();
-  const result = await stage.run(role);
-  expect(stage.sink.of("reply.filtered").map(({ callId }) => callId)).toEqual(["call_2"]);
+  const fixture = newFixture();
+  const result = await fixture.run(role);
+  expect(fixture.sink.of("reply.filtered").map(({ callId }) => callId)).toEqual(["call_2"]);
   expect(result.steps[0]?.tools.executions).toHaveLength(3);
 });
 
 test("JSON in a reply without calls is an answer", async () => {
-  const stage = scene();
-  const result = await stage.run(soloist([says('{"a":1}')]).role);
-  expect([result.status, result.text, stage.sink.of("reply.filtered")]).toEqual([
+  const fixture = newFixture();
+  const result = await fixture.run(soloist([says('{"a":1}')]).role);
+  expect([result.status, result.text, fixture.sink.of("reply.filtered")]).toEqual([
     "completed",
     '{"a":1}',
     [],
@@ -110,7 +110,7 @@ test("what was filtered is nobody's last text, also if the agent is stopped ther
   const { role } = soloist([asks("work", { a: 1 }, { text: '{"a":1}' })], {
     tools: [spyTool("work")],
   });
-  const result = await scene().run(role, { budget: { steps: 1 } });
+  const result = await newFixture().run(role, { budget: { steps: 1 } });
   expect([result.status, result.text]).toEqual(["stopped", ""]);
 });
 
@@ -119,9 +119,9 @@ test("a child's reply is filtered, too, and its calls run", async () => {
     tools: [spyTool("work")],
   });
   const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
-  const stage = scene();
-  const result = await stage.run(root.role);
-  expect(stage.sink.of("reply.filtered").map(({ agentPath }) => agentPath)).toEqual([
+  const fixture = newFixture();
+  const result = await fixture.run(root.role);
+  expect(fixture.sink.of("reply.filtered").map(({ agentPath }) => agentPath)).toEqual([
     "root/child#1",
   ]);
   expect(result.agents[1]?.steps[0]?.tools.executions.map(({ type }) => type)).toEqual([

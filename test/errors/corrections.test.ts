@@ -10,10 +10,10 @@ import type { FunctionTool } from "../../src/tools/tool.ts";
 import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
 import { asks, says, type ScriptedCall } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, told, use } from "../tree/cast.ts";
+import { calls, receivedTexts, use } from "../tree/scripted-agents.ts";
 import { acting, ends, executions, fails, retries, succeeds, texts, throws } from "./tool-acts.ts";
 
 interface Taking {
@@ -46,9 +46,9 @@ async function corrected(
   const { role, model } = soloist([asks("order", wrong), asks("order", right), says("Done.")], {
     tools: [taken.tool],
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect(result.status).toBe("completed");
-  return { told: told(model.requests[1]), ends: ends(result) };
+  return { told: receivedTexts(model.requests[1]), ends: ends(result) };
 }
 
 const byText = (left: unknown, right: unknown): number => String(left).localeCompare(String(right));
@@ -109,8 +109,8 @@ proves(
         tools: [taken.tool],
       },
     );
-    const stage = scene();
-    const result = await stage.run(role);
+    const fixture = newFixture();
+    const result = await fixture.run(role);
     const written = '{"count":"123","fast":"true"}';
     expect(taken.inputs).toEqual([{ count: 123, fast: true }]);
     expect(result.steps[0]?.tools.calls.map((call) => call.argumentsText)).toEqual([written]);
@@ -166,9 +166,9 @@ for (const [what, wrong] of Object.entries({
         tools: [taken.tool],
       },
     );
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect(ends(result)).toEqual(["retry invalid_json", "succeeded"]);
-    expect(told(model.requests[1])[0]).toMatch(
+    expect(receivedTexts(model.requests[1])[0]).toMatch(
       /^The arguments of order are not valid JSON \(.+\)\. Call it again with one JSON object\.$/,
     );
     expect(result.steps[0]?.tools.calls[0]?.argumentsText).toBe(wrong);
@@ -197,7 +197,7 @@ proves(
     const { role, model } = soloist([calls(first), calls(second), says("Booked.")], {
       tools: [tool],
     });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     const messages = model.requests[1]?.messages.slice(-2);
     expect(messages).toEqual([
       expect.objectContaining({
@@ -224,7 +224,7 @@ test("a ToolError of severity retryable is the same as a ToolRetryError", async 
   const { role } = soloist([calls(use("book")), calls(use("book")), says("Booked.")], {
     tools: [tool],
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect(ends(result)).toEqual(["retry tool_retry", "succeeded"]);
   expect(executions(result)[0]?.severity).toBe("retryable");
 });
@@ -242,14 +242,14 @@ proves(
       [calls(use("again"), use("breaks"), use("works")), says("Done.")],
       { tools },
     );
-    const stage = scene();
-    const result = await stage.run(role);
-    expect(told(model.requests[1])).toEqual([
+    const fixture = newFixture();
+    const result = await fixture.run(role);
+    expect(receivedTexts(model.requests[1])).toEqual([
       "again asks for a corrected call: Say it otherwise.",
       "breaks failed: broken",
       "fine",
     ]);
-    const ended = stage.sink
+    const ended = fixture.sink
       .of("tool.ended")
       .map(({ toolName, outcome, success, errorCode }) => [toolName, outcome, success, errorCode]);
     expect(ended.toSorted(byText)).toEqual([
@@ -275,9 +275,9 @@ proves(
     const { role, model } = soloist([calls(use("lokk"), use("look"), use("Look")), says("Done.")], {
       tools: [tool, spyTool("write")],
     });
-    const stage = scene();
-    const result = await stage.run(role);
-    expect(told(model.requests[1])).toEqual([
+    const fixture = newFixture();
+    const result = await fixture.run(role);
+    expect(receivedTexts(model.requests[1])).toEqual([
       'There is no tool named "lokk". Your tools are: look, write.',
       "look done",
       'There is no tool named "Look". Your tools are: look, write.',
@@ -289,8 +289,8 @@ proves(
 
 test("an unknown tool of an agent without any is told of", async () => {
   const { role, model } = soloist([calls(use("look")), says("Done.")]);
-  await scene().run(role);
-  expect(told(model.requests[1])).toEqual([
+  await newFixture().run(role);
+  expect(receivedTexts(model.requests[1])).toEqual([
     'There is no tool named "look". You have no tools; answer in text.',
   ]);
 });
@@ -300,8 +300,8 @@ for (const name of ["__proto__", "constructor", "toString", "hasOwnProperty"]) {
     const { role, model } = soloist([calls(use(name)), says("Done.")], {
       tools: [spyTool("look")],
     });
-    const result = await scene().run(role);
-    expect(told(model.requests[1])).toEqual([
+    const result = await newFixture().run(role);
+    expect(receivedTexts(model.requests[1])).toEqual([
       `There is no tool named "${name}". Your tools are: look.`,
     ]);
     expect(result.agents[0]?.toolsUsed).toEqual({});
@@ -310,7 +310,7 @@ for (const name of ["__proto__", "constructor", "toString", "hasOwnProperty"]) {
 
 test("the unknown name of a megabyte does not become a result of a megabyte", async () => {
   const { role } = soloist([calls(use("x".repeat(1_000_000))), says("Done.")]);
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect(ends(result)).toEqual(["failed unknown_tool"]);
   expect(texts(result)[0]?.length).toBeLessThan(51_000);
 });
@@ -325,12 +325,12 @@ test("a hook after a call sees that the model is to try again, and may word it o
     tools: [acting("book", [retries, succeeds])],
     hooks: [hook],
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect(seen).toEqual([
     ["retry", "book asks for a corrected call: Say it otherwise."],
     ["succeeded", "fine"],
   ]);
-  expect(told(model.requests[1])).toEqual([
+  expect(receivedTexts(model.requests[1])).toEqual([
     "book asks for a corrected call: Say it otherwise. Mind the date.",
   ]);
   expect(
@@ -347,9 +347,9 @@ test("what a hook rewrote is what is checked, and the log keeps what the model w
     tools: [taken.tool],
     hooks: [transform("beforeTool", () => ({ arguments: { count: "many" } }))],
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect(ends(result)).toEqual(["retry invalid_arguments"]);
-  expect(told(model.requests[1])[0]).toContain('got "many"');
+  expect(receivedTexts(model.requests[1])[0]).toContain('got "many"');
   expect(result.steps[0]?.tools.calls[0]?.argumentsText).toBe('{"count":1}');
   expect(taken.inputs).toEqual([]);
 });

@@ -9,10 +9,10 @@ import { transform } from "../../src/hooks/hook.ts";
 import { defineDelegation } from "../../src/tools/define-tool.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, part, quiet, use } from "../tree/cast.ts";
+import { calls, part, quiet, use } from "../tree/scripted-agents.ts";
 import { ends } from "./tool-acts.ts";
 
 const DONE = says("Done.");
@@ -24,18 +24,18 @@ test("a delegation that never ends is left behind like any tool when its run is 
     input: z.object({}),
     execute: () => new Promise(() => undefined),
   });
-  const stage = scene({ graceMs: 300 });
-  const run = stage.start(soloist([calls(use("ask"))], { tools: [ask] }).role);
+  const fixture = newFixture({ graceMs: 300 });
+  const run = fixture.start(soloist([calls(use("ask"))], { tools: [ask] }).role);
   await quiet();
   void run.cancel("Enough.");
   await quiet();
-  stage.clock.advance(300);
+  fixture.clock.advance(300);
   await quiet();
-  expect(stage.sink.of("run.ended").map(({ status }) => status)).toEqual(["cancelled"]);
+  expect(fixture.sink.of("run.ended").map(({ status }) => status)).toEqual(["cancelled"]);
 });
 
 test("a delegation that does not wait for its subagent leaves nobody behind", async () => {
-  const held = gate();
+  const held = latch();
   const child = part("child", [says("Child.", { after: held.opened })]);
   const ask = defineDelegation({
     name: "ask",
@@ -47,20 +47,20 @@ test("a delegation that does not wait for its subagent leaves nobody behind", as
       throw new Error("no patience");
     },
   });
-  const stage = scene();
+  const fixture = newFixture();
   const { role } = part("root", [calls(use("ask")), DONE], {
     tools: [ask],
     subagents: [child.role],
   });
-  const run = stage.start(role);
+  const run = fixture.start(role);
   await quiet();
   held.open();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([result.status, ends(result)]).toEqual(["completed", ["failed tool_error"]]);
 });
 
 test("a delegation that starts a subagent after it has ended is refused", async () => {
-  const held = gate();
+  const held = latch();
   const child = part("child", [says("Child.")]);
   const late: unknown[] = [];
   const ask = defineDelegation({
@@ -74,18 +74,18 @@ test("a delegation that starts a subagent after it has ended is refused", async 
       return Promise.reject(new Error("no patience"));
     },
   });
-  const stage = scene();
-  const answered = gate();
+  const fixture = newFixture();
+  const answered = latch();
   const { role } = part("root", [calls(use("ask")), says("Done.", { after: answered.opened })], {
     tools: [ask],
     subagents: [child.role],
   });
-  const run = stage.start(role);
+  const run = fixture.start(role);
   await quiet();
   held.open();
   await quiet();
   answered.open();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([late, result.agents.length]).toEqual([["refused"], 1]);
 });
 
@@ -110,7 +110,7 @@ test("a delegation that looks away from a subagent that is paused leaves nobody 
     tools: [ask],
     subagents: [child.role],
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect(result.agents.map(({ status }) => status)).toEqual(["completed", "cancelled"]);
   expect(ends(result)).toEqual(["refused depth_limit"]);
 });
@@ -122,7 +122,7 @@ test("a delegation that gives a paused subagent that there is not has failed", a
     input: z.object({}),
     execute: () => Promise.resolve({ type: "paused", childId: AgentIdSchema.parse("agent_99") }),
   });
-  const result = await scene().run(soloist([calls(use("ask")), DONE], { tools: [ask] }).role);
+  const result = await newFixture().run(soloist([calls(use("ask")), DONE], { tools: [ask] }).role);
   expect([result.status, ends(result)]).toEqual(["completed", ["failed tool_error"]]);
 });
 
@@ -147,6 +147,6 @@ test("a delegation whose subagent a hook keeps from starting fails its agent, al
     subagents: [child.role],
     hooks,
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([result.status, result.reason.data]).toEqual(["failed", { error: "hook_failed" }]);
 });

@@ -12,9 +12,9 @@ import { TOOL_FAILURES, isToolFailureCode } from "../../src/protocol/tool-failur
 import type { ToolExecution } from "../../src/protocol/tool-outcome.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene, settled } from "../harness/run-scripted.ts";
+import { newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
-import { FAILURE_SCENES, type Played } from "./failure-scenes.ts";
+import { FAILURE_SCENES, type Played } from "./failure-stories.ts";
 import { executions } from "./tool-acts.ts";
 
 /** The chapter of the document under a heading. */
@@ -91,7 +91,7 @@ for (const [code, play] of Object.entries(FAILURE_SCENES)) {
     expect([execution.type, execution.severity]).toEqual([outcome, severity]);
     expect(execution.text).toBe(examples().get(code));
     const { callId } = execution.call;
-    const { sink } = played.stage;
+    const { sink } = played.fixture;
     const told = [...sink.of("tool.ended"), ...sink.of("tool.rejected")].filter(
       (event) => event.callId === callId,
     );
@@ -128,14 +128,14 @@ proves(
     ]);
     const real: (readonly [string, string])[] = [];
     for (const code of modelErrorCodes()) {
-      const stage = scene();
-      const run = stage.start(
+      const fixture = newFixture();
+      const run = fixture.start(
         soloist([{ error: new ModelError({ code, message: "No." }) }, says("Done.")]).role,
       );
       await settled();
-      stage.clock.advance(500);
-      const result = await stage.outcome(run);
-      const isTriedAgain = stage.sink.of("model.retried").length > 0;
+      fixture.clock.advance(500);
+      const result = await fixture.outcome(run);
+      const isTriedAgain = fixture.sink.of("model.retried").length > 0;
       expect(result.status).toBe(isTriedAgain ? "completed" : "failed");
       real.push([code, isTriedAgain ? "yes" : "no"]);
     }

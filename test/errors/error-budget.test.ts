@@ -10,12 +10,12 @@ import type { ErrorBudget } from "../../src/policies/error-budget.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll } from "../support/pause-scenes.ts";
+import { approveAll } from "../support/pause-stories.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { calls, part, spawn, told, use } from "../tree/cast.ts";
+import { calls, part, spawn, receivedTexts, use } from "../tree/scripted-agents.ts";
 import { acting, ending, ends, fails, retries, succeeds } from "./tool-acts.ts";
 
 const TOOLS = [
@@ -39,7 +39,7 @@ async function play(
   errorBudget: Partial<ErrorBudget> = {},
   more: Partial<Omit<AgentDefinition, "model">> = {},
 ): Promise<RunResult> {
-  return await scene().run(soloist(script, { tools: TOOLS, errorBudget, ...more }).role);
+  return await newFixture().run(soloist(script, { tools: TOOLS, errorBudget, ...more }).role);
 }
 
 const WITHOUT_ROW = { maxConsecutiveErrors: 100 };
@@ -63,12 +63,12 @@ proves(["R164"], "five failures are borne by default", async () => {
 
 proves(["R164"], "the sixth stops the agent, with the limit as the reason", async () => {
   const script = single("bad", "bad", "good", "bad", "bad", "good", "bad", "bad");
-  const stage = scene();
-  const result = await stage.run(soloist(script, { tools: TOOLS }).role);
+  const fixture = newFixture();
+  const result = await fixture.run(soloist(script, { tools: TOOLS }).role);
   expect(ending(result)).toEqual(over("maxToolErrors", 5));
   expect(result.reason.message).toBe("6 tool calls failed, and maxToolErrors is 5.");
   expect(
-    stage.sink.of("signal.raised").map(({ signal }) => [signal.source, signal.reason]),
+    fixture.sink.of("signal.raised").map(({ signal }) => [signal.source, signal.reason]),
   ).toEqual([["tool", result.reason]]);
   expect(ends(result)).toHaveLength(8);
 });
@@ -120,7 +120,7 @@ test("what policy refused, and what never began, does not count", async () => {
     [calls(spawn("nobody"), spawn("child"), spawn("child")), says("Root.")],
     { subagents: [child.role], errorBudget: { maxToolErrors: 0, maxConsecutiveErrors: 0 } },
   );
-  const result = await scene({ limits: { maxBreadthPerParent: 1 } }).run(root.role);
+  const result = await newFixture({ limits: { maxBreadthPerParent: 1 } }).run(root.role);
   expect([result.status, ends(result)]).toEqual([
     "completed",
     ["refused unknown_role", "succeeded", "refused breadth_limit"],
@@ -133,7 +133,7 @@ test("a subagent that failed is a failure of the call that started it", async ()
     subagents: [child.role],
     errorBudget: { maxToolErrors: 0 },
   });
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect(ends(result)).toEqual(["failed subagent_failed"]);
   expect(ending(result)).toEqual(over("maxToolErrors", 0));
 });
@@ -287,10 +287,12 @@ proves(
     ] as const) {
       const script = [reply("bad", "r1"), reply("bad", "pay", "r2"), reply(...after), DONE];
       const { role } = soloist(script, { tools, errorBudget: budget });
-      const stage = scene();
-      const paused = await stage.run(role);
+      const fixture = newFixture();
+      const paused = await fixture.run(role);
       expect(paused.status).toBe("paused");
-      const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+      const result = await fixture.outcome(
+        fixture.resume(role, paused.pausedRun, approveAll(paused)),
+      );
       expect(reason === undefined ? result.status : ending(result)).toEqual(reason ?? "completed");
     }
   },
@@ -302,9 +304,9 @@ test("failures in a row are counted over a pause in the call order of the reply"
     tools,
     errorBudget: { maxConsecutiveErrors: 2 },
   });
-  const stage = scene();
-  const paused = await stage.run(role);
-  const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+  const fixture = newFixture();
+  const paused = await fixture.run(role);
+  const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, approveAll(paused)));
   expect(result.status).toBe("completed");
 });
 
@@ -323,7 +325,7 @@ test("the budget is that of the role, for each of its agents anew", async () => 
     tools: TOOLS,
     errorBudget: { maxToolErrors: 1 },
   });
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect(result.agents.map(({ status }) => status)).toEqual([
     "completed",
     "completed",
@@ -337,23 +339,23 @@ test("the budget of a child stops that child alone, and its parent is told", asy
     errorBudget: { maxToolErrors: 1 },
   });
   const root = part("root", [calls(spawn("child")), DONE], { subagents: [child.role] });
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect(result.agents.map(({ status, reason }) => [status, reason.code])).toEqual([
     ["completed", "completed"],
     ["stopped", "error_budget"],
   ]);
-  expect(told(root.model.requests[1])[0]).toContain('"reason":"error_budget"');
+  expect(receivedTexts(root.model.requests[1])[0]).toContain('"reason":"error_budget"');
 });
 
 test("several limits in one reply: all are raised, the first in the list is told", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const errorBudget = { maxToolErrors: 0, maxConsecutiveErrors: 0, maxRetryErrors: 0 };
-  const result = await stage.run(soloist([reply("bad", "r1")], { tools: TOOLS, errorBudget }).role);
-  expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.data["limit"])).toEqual([
-    "maxToolErrors",
-    "maxConsecutiveErrors",
-    "maxRetryErrors",
-  ]);
+  const result = await fixture.run(
+    soloist([reply("bad", "r1")], { tools: TOOLS, errorBudget }).role,
+  );
+  expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.reason.data["limit"])).toEqual(
+    ["maxToolErrors", "maxConsecutiveErrors", "maxRetryErrors"],
+  );
   expect(ending(result)).toEqual(over("maxToolErrors", 0));
 });
 

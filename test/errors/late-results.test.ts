@@ -10,20 +10,20 @@ import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
 import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, type Scene } from "../harness/run-scripted.ts";
+import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { aborted, calls, part, quiet, told, use } from "../tree/cast.ts";
+import { aborted, calls, part, quiet, receivedTexts, use } from "../tree/scripted-agents.ts";
 import { ending, ends, executions, texts, type Act } from "./tool-acts.ts";
 
 const DONE = says("Done.");
 const never: Act = () => new Promise(() => undefined);
 
 /** Lets the time of a run pass, once everything waits. */
-async function after(stage: Scene, run: Run, timeMs: number): Promise<RunResult> {
+async function after(fixture: Fixture, run: Run, timeMs: number): Promise<RunResult> {
   await quiet();
-  stage.clock.advance(timeMs);
-  return await stage.outcome(run);
+  fixture.clock.advance(timeMs);
+  return await fixture.outcome(run);
 }
 
 proves(
@@ -33,14 +33,14 @@ proves(
     const { role, model } = soloist([calls(use("work")), DONE], {
       tools: [spyTool("work", never, { timeoutMs: 30_000 })],
     });
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     await quiet();
-    stage.clock.advance(29_999);
+    fixture.clock.advance(29_999);
     await quiet();
-    expect(stage.sink.of("tool.ended")).toEqual([]);
-    const result = await after(stage, run, 1);
-    expect(told(model.requests[1])).toEqual([
+    expect(fixture.sink.of("tool.ended")).toEqual([]);
+    const result = await after(fixture, run, 1);
+    expect(receivedTexts(model.requests[1])).toEqual([
       "Expected work to end within 30 s, but it did not. What it began may have had its effect all the same: check that first. Then ask it for less at once, or do without it.",
     ]);
     expect(
@@ -108,15 +108,15 @@ for (const { what, inside, own, role: ofRole, expected, text } of LIMITS) {
       tools: [limited],
       toolDefaults: ofRole === undefined ? {} : { timeoutMs: ofRole },
     });
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     await quiet();
-    stage.clock.advance(expected - 1);
+    fixture.clock.advance(expected - 1);
     await quiet();
-    expect(stage.sink.of("tool.ended")).toEqual([]);
-    const result = await after(stage, run, 1);
+    expect(fixture.sink.of("tool.ended")).toEqual([]);
+    const result = await after(fixture, run, 1);
     expect([result.status, ends(result)]).toEqual(["completed", ["failed tool_timeout"]]);
-    expect(told(model.requests[1])[0]).toContain(
+    expect(receivedTexts(model.requests[1])[0]).toContain(
       `Expected work to end within ${text}, but it did not.`,
     );
   });
@@ -125,14 +125,14 @@ for (const { what, inside, own, role: ofRole, expected, text } of LIMITS) {
 test("the limit of the tool goes around all tries of its wrapper", async () => {
   const tool = spyTool("work", () => Promise.reject(new Error("again")), { timeoutMs: 700 });
   const { role, model } = soloist([calls(use("work")), DONE], { tools: [withRetries(tool)] });
-  const stage = scene();
-  const run = stage.start(role);
+  const fixture = newFixture();
+  const run = fixture.start(role);
   await quiet();
-  stage.clock.advance(500);
+  fixture.clock.advance(500);
   await quiet();
-  const result = await after(stage, run, 200);
+  const result = await after(fixture, run, 200);
   expect([tool.calls.length, ends(result)]).toEqual([2, ["failed tool_timeout"]]);
-  expect(told(model.requests[1])[0]).toContain("700 ms");
+  expect(receivedTexts(model.requests[1])[0]).toContain("700 ms");
 });
 
 test("a tool that heeds its signal when its time is up has failed all the same", async () => {
@@ -146,10 +146,10 @@ test("a tool that heeds its signal when its time is up has failed all the same",
     },
     { timeoutMs: 1_000 },
   );
-  const stage = scene();
+  const fixture = newFixture();
   const result = await after(
-    stage,
-    stage.start(soloist([calls(use("work")), DONE], { tools: [tool] }).role),
+    fixture,
+    fixture.start(soloist([calls(use("work")), DONE], { tools: [tool] }).role),
     1_000,
   );
   expect(ends(result)).toEqual(["failed tool_timeout"]);
@@ -157,27 +157,27 @@ test("a tool that heeds its signal when its time is up has failed all the same",
 });
 
 test("a call that ends in the last moment succeeded", async () => {
-  const held = gate();
+  const held = latch();
   const tool = spyTool("work", async () => (await held.opened, "just so"), { timeoutMs: 1_000 });
-  const stage = scene();
-  const run = stage.start(soloist([calls(use("work")), DONE], { tools: [tool] }).role);
+  const fixture = newFixture();
+  const run = fixture.start(soloist([calls(use("work")), DONE], { tools: [tool] }).role);
   await quiet();
-  stage.clock.advance(999);
+  fixture.clock.advance(999);
   held.open();
-  const result = await after(stage, run, 1);
+  const result = await after(fixture, run, 1);
   expect(texts(result)).toEqual(["just so"]);
 });
 
 test("a tool that ends at once leaves no timer, and its limit does not fire later", async () => {
   const tool = spyTool("work", () => "quick", { timeoutMs: 1_000 });
-  const stage = scene();
-  const result = await stage.run(soloist([calls(use("work")), DONE], { tools: [tool] }).role);
-  stage.clock.advance(5_000);
+  const fixture = newFixture();
+  const result = await fixture.run(soloist([calls(use("work")), DONE], { tools: [tool] }).role);
+  fixture.clock.advance(5_000);
   expect(texts(result)).toEqual(["quick"]);
 });
 
 test("parallel calls of one tool have each their own time", async () => {
-  const held = gate();
+  const held = latch();
   let called = 0;
   const tool = spyTool(
     "work",
@@ -189,12 +189,14 @@ test("parallel calls of one tool have each their own time", async () => {
     },
     { timeoutMs: 1_000 },
   );
-  const stage = scene();
-  const run = stage.start(soloist([calls(use("work"), use("work")), DONE], { tools: [tool] }).role);
+  const fixture = newFixture();
+  const run = fixture.start(
+    soloist([calls(use("work"), use("work")), DONE], { tools: [tool] }).role,
+  );
   await quiet();
-  stage.clock.advance(500);
+  fixture.clock.advance(500);
   held.open();
-  const result = await after(stage, run, 500);
+  const result = await after(fixture, run, 500);
   expect(ends(result)).toEqual(["failed tool_timeout", "succeeded"]);
 });
 
@@ -212,9 +214,9 @@ const LATE: Readonly<Record<string, (context: ToolContext) => unknown>> = {
   "throws nothing at all": () => Promise.reject(NOTHING),
 };
 
-/** The same tool in a run that ends before it does; what it does at last is done when the gate is opened. */
+/** The same tool in a run that ends before it does; what it does at last is done when the latch is opened. */
 function lateWork(late: (context: ToolContext) => unknown, timeoutMs?: number) {
-  const held = gate();
+  const held = latch();
   const work = spyTool(
     "work",
     async (context) => {
@@ -224,7 +226,7 @@ function lateWork(late: (context: ToolContext) => unknown, timeoutMs?: number) {
     timeoutMs === undefined ? {} : { timeoutMs },
   );
   const child = part("child", () => says("Child."));
-  const answered = gate();
+  const answered = latch();
   const script = [calls(use("work")), says("Answer.", { after: answered.opened }), says("never")];
   const { role } = part("root", script, { tools: [work], subagents: [child.role] });
   return { held, role, answered };
@@ -233,51 +235,53 @@ function lateWork(late: (context: ToolContext) => unknown, timeoutMs?: number) {
 for (const [what, late] of Object.entries(LATE)) {
   proves(["R163"], `a tool that ${what} after its time was up is heard of no more`, async () => {
     const { held, role, answered } = lateWork(late, 1_000);
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     await quiet();
-    stage.clock.advance(1_000);
+    fixture.clock.advance(1_000);
     await quiet();
-    expect(stage.sink.of("tool.ended").map(({ errorCode }) => errorCode)).toEqual(["tool_timeout"]);
+    expect(fixture.sink.of("tool.ended").map(({ errorCode }) => errorCode)).toEqual([
+      "tool_timeout",
+    ]);
     held.open();
     await quiet();
     answered.open();
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     await quiet();
     expect([result.status, ends(result), result.agents.length]).toEqual([
       "completed",
       ["failed tool_timeout"],
       1,
     ]);
-    expect(stage.sink.of("tool.progressed")).toEqual([]);
-    expect(JSON.stringify([result, stage.sink.events])).not.toContain("late");
+    expect(fixture.sink.of("tool.progressed")).toEqual([]);
+    expect(JSON.stringify([result, fixture.sink.events])).not.toContain("late");
   });
 
   test(`a tool that ${what} after its run was cancelled is heard of no more`, async () => {
     const { held, role } = lateWork(late);
-    const stage = scene({ graceMs: 300 });
-    const run = stage.start(role);
+    const fixture = newFixture({ graceMs: 300 });
+    const run = fixture.start(role);
     await quiet();
     void run.cancel("Enough.");
     await quiet();
-    stage.clock.advance(300);
-    const result = await stage.outcome(run);
-    const before = JSON.stringify([result, stage.sink.events]);
+    fixture.clock.advance(300);
+    const result = await fixture.outcome(run);
+    const before = JSON.stringify([result, fixture.sink.events]);
     held.open();
     await quiet();
     expect([result.status, ends(result)]).toEqual(["cancelled", ["cancelled cancelled"]]);
-    expect(JSON.stringify([result, stage.sink.events])).toBe(before);
+    expect(JSON.stringify([result, fixture.sink.events])).toBe(before);
   });
 
   test(`a tool that ${what} within the grace of a cancelled run changes nothing`, async () => {
     const { held, role } = lateWork(late);
-    const stage = scene({ graceMs: 300 });
-    const run = stage.start(role);
+    const fixture = newFixture({ graceMs: 300 });
+    const run = fixture.start(role);
     await quiet();
     void run.cancel("Enough.");
     await quiet();
     held.open();
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([result.status, ends(result), result.agents.length, result.agents[0]?.errors]).toEqual([
       "cancelled",
       ["cancelled cancelled"],
@@ -302,18 +306,18 @@ test("what a call did before its time was up counts", async () => {
     tools: [work],
     subagents: [child.role],
   });
-  const stage = scene();
-  const result = await after(stage, stage.start(role), 1_000);
-  expect([stage.sink.of("tool.progressed").length, result.agents.length]).toEqual([1, 2]);
+  const fixture = newFixture();
+  const result = await after(fixture, fixture.start(role), 1_000);
+  expect([fixture.sink.of("tool.progressed").length, result.agents.length]).toEqual([1, 2]);
 });
 
 test("the time of a run that is up while a call is: the call is cancelled, not timed out", async () => {
   const tool = spyTool("work", async ({ signal }) => await aborted(signal), { timeoutMs: 5_000 });
-  const stage = scene();
-  const run = stage.start(soloist([calls(use("work"))], { tools: [tool] }).role, "Do it.", {
+  const fixture = newFixture();
+  const run = fixture.start(soloist([calls(use("work"))], { tools: [tool] }).role, "Do it.", {
     budget: { wallTimeMs: 1_000 },
   });
-  const result = await after(stage, run, 1_000);
+  const result = await after(fixture, run, 1_000);
   expect([result.status, result.reason.code, ends(result)]).toEqual([
     "stopped",
     "time_limit",
@@ -323,14 +327,14 @@ test("the time of a run that is up while a call is: the call is cancelled, not t
 
 test("time-outs in a row come to the error budget", async () => {
   const tool = spyTool("work", never, { timeoutMs: 10 });
-  const stage = scene();
+  const fixture = newFixture();
   const script = Array.from({ length: 4 }, () => calls(use("work")));
-  const run = stage.start(soloist(script, { tools: [tool] }).role);
+  const run = fixture.start(soloist(script, { tools: [tool] }).role);
   for (let call = 0; call < 3; call += 1) {
     await quiet();
-    stage.clock.advance(10);
+    fixture.clock.advance(10);
   }
-  const result = await after(stage, run, 10);
+  const result = await after(fixture, run, 10);
   expect(ending(result)).toEqual([
     "stopped",
     "error_budget",

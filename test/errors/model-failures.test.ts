@@ -10,11 +10,11 @@ import { ModelError } from "../../src/model/model-error.ts";
 import type { ModelErrorCode } from "../../src/kernel/error.ts";
 import { says as speaks } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene, settled } from "../harness/run-scripted.ts";
+import { newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { modelAt } from "../support/openai-calls.ts";
 import { OpenAiServer, says, status, type ServerReply } from "../support/openai-server.ts";
-import { calls, part, spawn, told } from "../tree/cast.ts";
+import { calls, part, spawn, receivedTexts } from "../tree/scripted-agents.ts";
 import { acting, ending, retries, succeeds } from "./tool-acts.ts";
 
 function agentWith(model: Model): AgentRole {
@@ -35,15 +35,15 @@ proves(
   "too many requests, then fine: one step, two requests, one retry event",
   async () => {
     await using server = await serving(status(429), says("Done."));
-    const stage = scene();
-    const run = stage.start(agentWith(modelAt(server)));
-    await arrives(() => stage.sink.of("model.retried").length > 0);
-    expect([server.requests.length, stage.clock.pendingTimers]).toEqual([1, 1]);
-    stage.clock.advance(499);
+    const fixture = newFixture();
+    const run = fixture.start(agentWith(modelAt(server)));
+    await arrives(() => fixture.sink.of("model.retried").length > 0);
+    expect([server.requests.length, fixture.clock.pendingTimers]).toEqual([1, 1]);
+    fixture.clock.advance(499);
     await settled();
     expect(server.requests).toHaveLength(1);
-    stage.clock.advance(1);
-    const result = await stage.outcome(run);
+    fixture.clock.advance(1);
+    const result = await fixture.outcome(run);
     expect([result.status, result.text, result.steps.length, server.requests.length]).toEqual([
       "completed",
       "Done.",
@@ -52,12 +52,12 @@ proves(
     ]);
     expect(result.usage.own).toMatchObject({ steps: 1, modelCalls: 1 });
     expect(
-      stage.sink
+      fixture.sink
         .of("model.retried")
         .map(({ attempt, delayMs, error }) => [attempt, delayMs, error.code]),
     ).toEqual([[1, 500, "model_rate_limited"]]);
-    expect(stage.sink.of("model.replied").map(({ attempts }) => attempts)).toEqual([2]);
-    expect(stage.sink.of("model.requested")).toHaveLength(1);
+    expect(fixture.sink.of("model.replied").map(({ attempts }) => attempts)).toEqual([2]);
+    expect(fixture.sink.of("model.requested")).toHaveLength(1);
   },
 );
 
@@ -66,13 +66,13 @@ proves(
   "a request that the provider refuses is not made again, and the run failed",
   async () => {
     await using server = await serving(status(400), says("never"));
-    const stage = scene();
-    const result = await stage.run(agentWith(modelAt(server)));
-    expect([server.requests.length, stage.sink.of("model.retried")]).toEqual([1, []]);
+    const fixture = newFixture();
+    const result = await fixture.run(agentWith(modelAt(server)));
+    expect([server.requests.length, fixture.sink.of("model.retried")]).toEqual([1, []]);
     expect(ending(result)).toEqual(["failed", "error", { error: "model_refused_request" }]);
     expect(result.agents[0]?.errors.map(({ code }) => code)).toEqual(["model_refused_request"]);
     expect(
-      stage.sink.of("model.failed").map(({ isRetryable, attempts }) => [isRetryable, attempts]),
+      fixture.sink.of("model.failed").map(({ isRetryable, attempts }) => [isRetryable, attempts]),
     ).toEqual([[false, 1]]);
   },
 );
@@ -82,17 +82,17 @@ proves(
   "a run that is cancelled between two attempts ends at once, without another request",
   async () => {
     await using server = await serving(status(429), says("never"));
-    const stage = scene({ graceMs: 5_000 });
-    const run = stage.start(agentWith(modelAt(server)));
-    await arrives(() => stage.sink.of("model.retried").length > 0);
+    const fixture = newFixture({ graceMs: 5_000 });
+    const run = fixture.start(agentWith(modelAt(server)));
+    await arrives(() => fixture.sink.of("model.retried").length > 0);
     void run.cancel("Enough.");
-    const result = await stage.outcome(run);
-    expect([result.status, stage.clock.nowMs(), server.requests.length]).toEqual([
+    const result = await fixture.outcome(run);
+    expect([result.status, fixture.clock.nowMs(), server.requests.length]).toEqual([
       "cancelled",
       0,
       1,
     ]);
-    expect(stage.clock.pendingTimers).toBe(0);
+    expect(fixture.clock.pendingTimers).toBe(0);
   },
 );
 
@@ -111,12 +111,12 @@ const CLASSES: readonly (readonly [ModelErrorCode, boolean])[] = [
 for (const [code, isRetryable] of CLASSES) {
   proves(["R167"], `${code} is ${isRetryable ? "tried again" : "the end of it"}`, async () => {
     const error = new ModelError({ code, message: "No." });
-    const stage = scene();
+    const fixture = newFixture();
     const { role, model } = soloist([{ error }, speaks("Done.")]);
-    const run = stage.start(role);
+    const run = fixture.start(role);
     await settled();
-    if (isRetryable) stage.clock.advance(500);
-    const result = await stage.outcome(run);
+    if (isRetryable) fixture.clock.advance(500);
+    const result = await fixture.outcome(run);
     expect([result.status, model.requests.length, result.steps.length]).toEqual(
       isRetryable ? ["completed", 2, 1] : ["failed", 1, 1],
     );
@@ -130,15 +130,15 @@ proves(
   async () => {
     const error = new ModelError({ code: "model_overloaded", message: "Busy." });
     const { role, model } = soloist([{ error }, { error }, { error }, { error }]);
-    const stage = scene({ retry: { maxAttempts: 4 } });
-    const run = stage.start(role);
+    const fixture = newFixture({ retry: { maxAttempts: 4 } });
+    const run = fixture.start(role);
     for (const delayMs of [500, 1_000, 2_000]) {
       await settled();
-      stage.clock.advance(delayMs);
+      fixture.clock.advance(delayMs);
     }
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect(
-      stage.sink.of("model.retried").map(({ attempt, delayMs }) => [attempt, delayMs]),
+      fixture.sink.of("model.retried").map(({ attempt, delayMs }) => [attempt, delayMs]),
     ).toEqual([
       [1, 500],
       [2, 1_000],
@@ -160,11 +160,11 @@ proves(["R167"], "attempts of the model use up nothing of what is borne of tools
     ],
     { tools: [tool], errorBudget: { maxToolErrors: 0, maxRetryErrors: 1 } },
   );
-  const stage = scene();
-  const run = stage.start(role, "Do it.", { budget: { steps: 3 } });
+  const fixture = newFixture();
+  const run = fixture.start(role, "Do it.", { budget: { steps: 3 } });
   await settled();
-  stage.clock.advance(500);
-  const result = await stage.outcome(run);
+  fixture.clock.advance(500);
+  const result = await fixture.outcome(run);
   expect([
     result.status,
     result.steps.length,
@@ -179,11 +179,11 @@ test("the time limit of a run ends the wait for a provider", async () => {
     retryAfterMs: 50_000,
   });
   const { role, model } = soloist([{ error }, speaks("never")]);
-  const stage = scene();
-  const run = stage.start(role, "Do it.", { budget: { wallTimeMs: 1_000 } });
+  const fixture = newFixture();
+  const run = fixture.start(role, "Do it.", { budget: { wallTimeMs: 1_000 } });
   await settled();
-  stage.clock.advance(1_000);
-  const result = await stage.outcome(run);
+  fixture.clock.advance(1_000);
+  const result = await fixture.outcome(run);
   expect([result.status, result.reason.code, model.requests.length]).toEqual([
     "stopped",
     "time_limit",
@@ -198,9 +198,9 @@ test("the provider of a subagent fails: the subagent failed, and its parent read
   });
   const child = part("child", [{ error }]);
   const root = part("root", [calls(spawn("child")), speaks("Root.")], { subagents: [child.role] });
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect(result.agents.map(({ status }) => status)).toEqual(["completed", "failed"]);
-  expect(JSON.parse(told(root.model.requests[1])[0] ?? "")).toMatchObject({
+  expect(JSON.parse(receivedTexts(root.model.requests[1])[0] ?? "")).toMatchObject({
     outcome: "failed",
     error: "model_not_authorized",
     explanation: "Expected a key that is valid.",
@@ -215,6 +215,6 @@ test("a key that a provider quotes in its error does not reach the model of the 
   });
   const child = part("child", [{ error }]);
   const root = part("root", [calls(spawn("child")), speaks("Root.")], { subagents: [child.role] });
-  await scene().run(root.role);
-  expect(told(root.model.requests[1])[0]).not.toContain("abcdefghijklmnop");
+  await newFixture().run(root.role);
+  expect(receivedTexts(root.model.requests[1])[0]).not.toContain("abcdefghijklmnop");
 });

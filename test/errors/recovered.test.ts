@@ -7,11 +7,11 @@ import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll } from "../support/pause-scenes.ts";
-import { calls, part, spawn, use } from "../tree/cast.ts";
+import { approveAll } from "../support/pause-stories.ts";
+import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
 import { acting, fails, retries, succeeds, throws } from "./tool-acts.ts";
 
 const DONE = says("Done.");
@@ -21,7 +21,7 @@ proves(
   "an error in step 1 and a text in step 2: completed, and the list of errors shows it",
   async () => {
     const { role } = soloist([calls(use("t")), DONE], { tools: [acting("t", [fails])] });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([result.status, result.reason.code, result.text]).toEqual([
       "completed",
       "completed",
@@ -64,7 +64,7 @@ proves(
       ],
       { tools, guards },
     );
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect(result.status).toBe("completed");
     expect(
       result.agents[0]?.toolErrors.map(({ stepNumber, callId, code, severity }) => [
@@ -84,12 +84,12 @@ proves(
 
 test("an agent without errors has an empty list", async () => {
   const { role } = soloist([calls(use("t")), DONE], { tools: [acting("t", [succeeds])] });
-  expect((await scene().run(role)).agents[0]?.toolErrors).toEqual([]);
+  expect((await newFixture().run(role)).agents[0]?.toolErrors).toEqual([]);
 });
 
 test("calls that never began are no errors of tools", async () => {
   const { role } = soloist([calls(use("t"), use("t")), DONE], { tools: [acting("t", [succeeds])] });
-  const result = await scene().run(role, { budget: { toolCalls: 1 } });
+  const result = await newFixture().run(role, { budget: { toolCalls: 1 } });
   expect([result.status, result.agents[0]?.toolErrors]).toEqual(["stopped", []]);
 });
 
@@ -104,7 +104,7 @@ proves(
     const root = part("root", [calls(spawn("child"), spawn("broken")), says("Root.")], {
       subagents: [child.role, broken.role],
     });
-    const result = await scene().run(root.role);
+    const result = await newFixture().run(root.role);
     expect(
       result.agents.map(({ status, toolErrors }) => [status, toolErrors.map(({ code }) => code)]),
     ).toEqual([
@@ -118,9 +118,9 @@ proves(
 test("the list goes through a pause", async () => {
   const tools = [acting("t", [fails]), spyTool("pay", () => "paid", { needsApproval: true })];
   const { role } = soloist([calls(use("t")), calls(use("t"), use("pay")), DONE], { tools });
-  const stage = scene();
-  const paused = await stage.run(role);
-  const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+  const fixture = newFixture();
+  const paused = await fixture.run(role);
+  const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, approveAll(paused)));
   expect(
     result.agents[0]?.toolErrors.map(({ stepNumber, callId }) => [stepNumber, callId]),
   ).toEqual([
@@ -131,6 +131,6 @@ test("the list goes through a pause", async () => {
 
 test("the list is plain data that survives JSON", async () => {
   const { role } = soloist([calls(use("t")), DONE], { tools: [acting("t", [fails])] });
-  const [agent] = (await scene().run(role)).agents;
+  const [agent] = (await newFixture().run(role)).agents;
   expect(JSON.parse(JSON.stringify(agent?.toolErrors))).toEqual(agent?.toolErrors);
 });

@@ -10,12 +10,12 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import type { FunctionTool } from "../../src/tools/tool.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll } from "../support/pause-scenes.ts";
+import { approveAll } from "../support/pause-stories.ts";
 import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
-import { calls, part, quiet, spawn, told, use } from "../tree/cast.ts";
+import { calls, part, quiet, spawn, receivedTexts, use } from "../tree/scripted-agents.ts";
 import {
   acting,
   ending,
@@ -48,7 +48,7 @@ async function play(
   script: readonly ScriptedReply[],
   definition: Partial<Omit<AgentDefinition, "model">>,
 ): Promise<RunResult> {
-  return await scene().run(soloist(script, definition).role);
+  return await newFixture().run(soloist(script, definition).role);
 }
 
 const one = (name: string): ScriptedReply => calls(use(name));
@@ -172,10 +172,10 @@ proves(["R109"], "counts go through a pause into a fresh orchestrator", async ()
   const a = counting("a", [retries, retries, succeeds]);
   const tools = [a.tool, spyTool("pay", () => "paid", { needsApproval: true })];
   const { role } = soloist([one("a"), calls(use("a"), use("pay")), one("a"), DONE], { tools });
-  const stage = scene();
-  const paused = await stage.run(role);
+  const fixture = newFixture();
+  const paused = await fixture.run(role);
   expect([paused.status, a.seen.map(([count]) => count)]).toEqual(["paused", [0, 1]]);
-  const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+  const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, approveAll(paused)));
   expect([result.status, a.seen.map(([count]) => count)]).toEqual(["completed", [0, 1, 2]]);
 });
 
@@ -190,7 +190,7 @@ test("each agent has its own counts, also of one role and one tool", async () =>
   const root = part("root", [calls(spawn("child")), calls(spawn("child")), DONE], {
     subagents: [child.role],
   });
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect(a.seen.map(([count]) => count)).toEqual([0, 1, 0, 1]);
   expect(result.agents.map(({ status }) => status)).toEqual([
     "completed",
@@ -212,9 +212,9 @@ proves(
   "one retry is allowed: the first failure is retried, the second stops the agent",
   async () => {
     const a = counting("a", [retries], 1);
-    const stage = scene();
-    const run = stage.start(soloist([one("a"), one("a")], { tools: [a.tool] }).role);
-    const history = await historyOf(stage, run);
+    const fixture = newFixture();
+    const run = fixture.start(soloist([one("a"), one("a")], { tools: [a.tool] }).role);
+    const history = await historyOf(fixture, run);
     const result = await run.result;
     expect(a.seen).toEqual([
       [0, 1],
@@ -230,13 +230,13 @@ proves(
       problems: [],
     });
     expect(
-      stage.sink.of("tool.ended").map(({ errorCode, severity }) => [errorCode, severity]),
+      fixture.sink.of("tool.ended").map(({ errorCode, severity }) => [errorCode, severity]),
     ).toEqual([
       ["tool_retry", "retryable"],
       ["retry_limit", "fatal"],
     ]);
     expect(
-      stage.sink.of("signal.raised").map(({ signal }) => [signal.source, signal.reason.code]),
+      fixture.sink.of("signal.raised").map(({ signal }) => [signal.source, signal.reason.code]),
     ).toEqual([["tool", "retry_limit"]]);
   },
 );
@@ -250,10 +250,10 @@ proves(
       tools: [a.tool],
       errorPolicy: { onRetryLimit: "continue" },
     });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect(ends(result)).toEqual(["retry tool_retry", "failed retry_limit"]);
     expect([result.status, result.text]).toEqual(["completed", "Done."]);
-    expect(told(model.requests[2])).toEqual([
+    expect(receivedTexts(model.requests[2])).toEqual([
       "a asks for a corrected call: Say it otherwise.\nIt was corrected once already. Do not call a again: do without it, or answer with what you have.",
     ]);
     model.assertComplete();
@@ -356,12 +356,12 @@ proves(["R110"], "the limit of a child ends that child, and its parent goes on",
   const a = counting("a", [retries], 0);
   const child = part("child", [one("a")], { tools: [a.tool] });
   const root = part("root", [calls(spawn("child")), DONE], { subagents: [child.role] });
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect(result.agents.map(({ status, reason }) => [status, reason.code])).toEqual([
     ["completed", "completed"],
     ["stopped", "retry_limit"],
   ]);
-  expect(told(root.model.requests[1])[0]).toContain('"reason":"retry_limit"');
+  expect(receivedTexts(root.model.requests[1])[0]).toContain('"reason":"retry_limit"');
 });
 
 const queueing: Act = (context) => {
@@ -381,25 +381,25 @@ test("what a tool queued before it gave up is worked off, as before any other re
       subagents: [child.role],
       errorPolicy: { onRetryLimit: "continue" },
     });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([what, result.agents.length]).toEqual([what, 2]);
   }
 });
 
 proves(["R109"], "what a wrapper repeats without the model counts for nothing here", async () => {
   const a = counting("a", [fails, fails, retries, fails, succeeds], 1);
-  const stage = scene();
+  const fixture = newFixture();
   const { role } = soloist([one("a"), one("a"), DONE], {
     tools: [withRetries(a.tool, { firstDelayMs: 0 })],
     errorBudget: { maxToolErrors: 0, maxRetryErrors: 1 },
   });
-  const run = stage.start(role);
+  const run = fixture.start(role);
   for (let wait = 0; wait < 3; wait += 1) {
     await quiet();
-    stage.clock.advance(0);
+    fixture.clock.advance(0);
   }
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([result.status, ends(result)]).toEqual(["completed", ["retry tool_retry", "succeeded"]]);
   expect(a.seen.map(([count]) => count)).toEqual([0, 0, 0, 1, 1]);
-  expect(stage.sink.of("tool.retried").map(({ attempt }) => attempt)).toEqual([1, 2, 1]);
+  expect(fixture.sink.of("tool.retried").map(({ attempt }) => attempt)).toEqual([1, 2, 1]);
 });

@@ -10,10 +10,10 @@ import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, part, quiet, spawn, told, use } from "../tree/cast.ts";
+import { calls, part, quiet, spawn, receivedTexts, use } from "../tree/scripted-agents.ts";
 import {
   acting,
   ending,
@@ -33,8 +33,10 @@ const ABORTIVE = throws(
 proves(["R159"], "retryable: a retry message; the call may be made again", async () => {
   const tool = acting("t", [retries, succeeds]);
   const { role, model } = soloist([calls(use("t")), calls(use("t")), DONE], { tools: [tool] });
-  const result = await scene().run(role);
-  expect(told(model.requests[1])).toEqual(["t asks for a corrected call: Say it otherwise."]);
+  const result = await newFixture().run(role);
+  expect(receivedTexts(model.requests[1])).toEqual([
+    "t asks for a corrected call: Say it otherwise.",
+  ]);
   expect(executions(result).map(({ type, severity }) => [type, severity])).toEqual([
     ["retry", "retryable"],
     ["succeeded", undefined],
@@ -44,8 +46,8 @@ proves(["R159"], "retryable: a retry message; the call may be made again", async
 proves(["R159"], "recoverable: an error as result, and the run continues", async () => {
   const tool = acting("t", [throws(new ToolError("No such file.", { hint: "List them first." }))]);
   const { role, model } = soloist([calls(use("t")), DONE], { tools: [tool] });
-  const result = await scene().run(role);
-  expect(told(model.requests[1])).toEqual(["t failed: No such file. List them first."]);
+  const result = await newFixture().run(role);
+  expect(receivedTexts(model.requests[1])).toEqual(["t failed: No such file. List them first."]);
   expect(
     executions(result).map(({ type, errorCode, severity }) => [type, errorCode, severity]),
   ).toEqual([["failed", "tool_error", "recoverable"]]);
@@ -60,15 +62,15 @@ proves(
       throws(new ToolError("The account is closed.", { severity: "fatal" })),
     ]);
     const { role, model } = soloist([calls(use("t")), DONE], { tools: [withRetries(tool)] });
-    const stage = scene();
-    const result = await stage.run(role);
-    expect(told(model.requests[1])).toEqual([
+    const fixture = newFixture();
+    const result = await fixture.run(role);
+    expect(receivedTexts(model.requests[1])).toEqual([
       "t failed for good: The account is closed. Do not make this call again.",
     ]);
     expect(
       executions(result).map(({ type, errorCode, severity }) => [type, errorCode, severity]),
     ).toEqual([["failed", "tool_error", "fatal"]]);
-    expect([tool.calls.length, stage.sink.of("tool.retried"), result.status]).toEqual([
+    expect([tool.calls.length, fixture.sink.of("tool.retried"), result.status]).toEqual([
       1,
       [],
       "completed",
@@ -78,9 +80,9 @@ proves(
 
 proves(["R159"], "abortive: the run ends failed, with the error of the tool", async () => {
   const tool = acting("t", [ABORTIVE]);
-  const stage = scene();
-  const run = stage.start(soloist([calls(use("t"))], { tools: [withRetries(tool)] }).role);
-  const history = await historyOf(stage, run);
+  const fixture = newFixture();
+  const run = fixture.start(soloist([calls(use("t"))], { tools: [withRetries(tool)] }).role);
+  const history = await historyOf(fixture, run);
   const result = await run.result;
   expect(ending(result)).toEqual(["failed", "error", { error: "tool_error" }]);
   expect(result.agents[0]?.errors).toEqual([
@@ -91,7 +93,9 @@ proves(["R159"], "abortive: the run ends failed, with the error of the tool", as
   ]);
   expect(history).toEqual({ texts: ["t failed: The disk is on fire. Run."], problems: [] });
   expect(tool.calls).toHaveLength(1);
-  expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual(["error"]);
+  expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
+    "error",
+  ]);
 });
 
 proves(
@@ -100,14 +104,14 @@ proves(
   async () => {
     const child = part("child", [calls(use("t"))], { tools: [acting("t", [ABORTIVE])] });
     const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
-    const result = await scene().run(root.role);
+    const result = await newFixture().run(root.role);
     expect(result.agents.map(({ status, reason }) => [status, reason.code])).toEqual([
       ["completed", "completed"],
       ["failed", "error"],
     ]);
     expect(ends(result)).toEqual(["failed subagent_failed"]);
     expect(executions(result)[0]?.severity).toBe("recoverable");
-    expect(JSON.parse(told(root.model.requests[1])[0] ?? "")).toMatchObject({
+    expect(JSON.parse(receivedTexts(root.model.requests[1])[0] ?? "")).toMatchObject({
       outcome: "failed",
       error: "tool_error",
       explanation: "The disk is on fire.",
@@ -120,7 +124,7 @@ for (const severity of ["retryable", "recoverable", "fatal"] as const) {
     const failing = acting("t", [throws(new ToolError("No.", { severity }))]);
     const child = part("child", [calls(use("t")), says("Child.")], { tools: [failing] });
     const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
-    const result = await scene().run(root.role);
+    const result = await newFixture().run(root.role);
     expect(result.agents.map(({ status }) => status)).toEqual(["completed", "completed"]);
     expect([ends(result), ends(result, 1).length]).toEqual([["succeeded"], 1]);
   });
@@ -128,7 +132,7 @@ for (const severity of ["retryable", "recoverable", "fatal"] as const) {
 
 test("abortive beside other calls: they end, and all results are kept in call order", async () => {
   const tools = [acting("t", [ABORTIVE]), spyTool("slow", () => quiet())];
-  const result = await scene().run(
+  const result = await newFixture().run(
     soloist([calls(use("slow"), use("t"), use("slow"))], { tools }).role,
   );
   expect([result.status, ends(result)]).toEqual([
@@ -139,7 +143,7 @@ test("abortive beside other calls: they end, and all results are kept in call or
 
 test("abortive before a sequential tool: what has not begun does not begin", async () => {
   const late = spyTool("late", () => "late", { isSequential: true });
-  const result = await scene().run(
+  const result = await newFixture().run(
     soloist([calls(use("t"), use("late"), use("t"))], { tools: [acting("t", [ABORTIVE]), late] })
       .role,
   );
@@ -155,7 +159,7 @@ test("two abortive calls in one reply: both errors are in the log, and the first
     acting("one", [throws(new ToolError("One.", { severity: "abortive" }))]),
     acting("two", [throws(new ToolError("Two.", { severity: "abortive" }))]),
   ];
-  const result = await scene().run(soloist([calls(use("one"), use("two"))], { tools }).role);
+  const result = await newFixture().run(soloist([calls(use("one"), use("two"))], { tools }).role);
   expect(result.agents[0]?.errors.map(({ message }) => message)).toEqual(["One.", "Two."]);
   expect(result.reason.message).toBe("One.");
 });
@@ -163,7 +167,7 @@ test("two abortive calls in one reply: both errors are in the log, and the first
 test("an abortive failure wins over a limit of retries and an error budget in the same reply", async () => {
   const tools = [acting("t", [ABORTIVE]), acting("r", [retries], { maxRetries: 0 })];
   const errorBudget = { maxToolErrors: 0 };
-  const result = await scene().run(
+  const result = await newFixture().run(
     soloist([calls(use("r"), use("t"))], { tools, errorBudget }).role,
   );
   expect([result.status, result.reason.code]).toEqual(["failed", "error"]);
@@ -173,7 +177,7 @@ test("no retries are asked for after an abortive or a fatal failure, whatever th
   for (const severity of ["fatal", "abortive"] as const) {
     const tool = acting("t", [throws(new ToolError("No.", { severity }))], { maxRetries: 9 });
     const script = severity === "fatal" ? [calls(use("t")), DONE] : [calls(use("t"))];
-    expect(ends(await scene().run(soloist(script, { tools: [tool] }).role))).toEqual([
+    expect(ends(await newFixture().run(soloist(script, { tools: [tool] }).role))).toEqual([
       "failed tool_error",
     ]);
   }
@@ -192,7 +196,7 @@ for (const [severity, expected] of [
       execute: () => Promise.reject(new ToolError("Nobody is there.", { severity })),
     });
     const { role } = soloist([calls(use("ask")), DONE], { tools: [ask] });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([result.status, ends(result)]).toEqual(["completed", [expected]]);
     expect(executions(result)[0]).toMatchObject({ severity });
   });
@@ -205,7 +209,7 @@ test("an abortive failure of a delegation ends its agent", async () => {
     input: z.object({}),
     execute: () => Promise.reject(new ToolError("Nobody is there.", { severity: "abortive" })),
   });
-  const result = await scene().run(soloist([calls(use("ask"))], { tools: [ask] }).role);
+  const result = await newFixture().run(soloist([calls(use("ask"))], { tools: [ask] }).role);
   expect([result.status, ends(result)]).toEqual(["failed", ["failed tool_error"]]);
 });
 
@@ -223,7 +227,9 @@ for (const [what, execute] of [
     const definition = { name: "ask", description: "Asks.", input: z.object({}) };
     const run: unknown = execute;
     const ask = defineDelegation({ ...definition, execute: isExecute(run) ? run : expect.fail() });
-    const result = await scene().run(soloist([calls(use("ask")), DONE], { tools: [ask] }).role);
+    const result = await newFixture().run(
+      soloist([calls(use("ask")), DONE], { tools: [ask] }).role,
+    );
     expect([result.status, ends(result)]).toEqual(["completed", ["failed tool_error"]]);
   });
 }
@@ -242,7 +248,9 @@ test("a hook that breaks before or after a call ends its agent", async () => {
       throw new Error("hook");
     });
     const tools = [acting("t", [succeeds])];
-    const result = await scene().run(soloist([calls(use("t"))], { tools, hooks: [broken] }).role);
+    const result = await newFixture().run(
+      soloist([calls(use("t"))], { tools, hooks: [broken] }).role,
+    );
     expect([point, ...ending(result)]).toEqual([
       point,
       "failed",
@@ -258,7 +266,7 @@ test("a hook that breaks after a retry ends its agent, and the call keeps what i
       throw new Error("hook");
     }),
   ];
-  const result = await scene().run(
+  const result = await newFixture().run(
     soloist([calls(use("t"))], { tools: [acting("t", [retries])], hooks }).role,
   );
   expect([result.status, ends(result)]).toEqual(["failed", ["retry tool_retry"]]);
@@ -271,7 +279,7 @@ for (const thrown of [new Error("skin"), "skin", undefined, null, 0]) {
         throw thrown;
       }),
     ];
-    const result = await scene().run(
+    const result = await newFixture().run(
       soloist([calls(use("t")), DONE], { tools: [acting("t", [succeeds])], hooks }).role,
     );
     expect([result.status, ends(result)]).toEqual(["completed", ["failed tool_error"]]);
@@ -288,7 +296,7 @@ test("a wrap may ask for another try, and may give up for good", async () => {
         throw thrown;
       }),
     ];
-    const result = await scene().run(
+    const result = await newFixture().run(
       soloist([calls(use("t")), DONE], { tools: [acting("t", [succeeds])], hooks }).role,
     );
     expect([result.status, ends(result), executions(result)[0]?.severity]).toEqual([

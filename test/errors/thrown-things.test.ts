@@ -11,10 +11,10 @@ import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
 import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, part, spawn, told, use } from "../tree/cast.ts";
+import { calls, part, spawn, receivedTexts, use } from "../tree/scripted-agents.ts";
 import { coded, ends, executions, texts, throws, type Act } from "./tool-acts.ts";
 
 const DONE = says("Done.");
@@ -22,9 +22,9 @@ const DONE = says("Done.");
 /** What the model reads of a tool called `look` that does this; the run must go on. */
 async function textOf(act: Act): Promise<string> {
   const { role, model } = soloist([calls(use("look")), DONE], { tools: [spyTool("look", act)] });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([result.status, ends(result)]).toEqual(["completed", ["failed tool_error"]]);
-  return told(model.requests[1])[0] ?? "";
+  return receivedTexts(model.requests[1])[0] ?? "";
 }
 
 class NotFoundError extends Error {}
@@ -94,11 +94,11 @@ proves(
       const root = part("root", [calls(spawn("child")), says("Root.")], {
         subagents: [child.role],
       });
-      const stage = scene();
-      const result = await stage.run(root.role);
+      const fixture = newFixture();
+      const result = await fixture.run(root.role);
       const all = JSON.stringify([
         result,
-        stage.sink.events,
+        fixture.sink.events,
         root.model.requests,
         child.model.requests,
       ]);
@@ -118,9 +118,9 @@ for (const point of ["beforeTool", "afterTool", "subagentStart"] as const) {
     ];
     const child = part("child", [calls(spawn("leaf"))], { subagents: [leaf.role], hooks });
     const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
-    const result = await scene().run(root.role);
+    const result = await newFixture().run(root.role);
     expect(result.agents[1]?.status).toBe("failed");
-    expect(told(root.model.requests[1])[0]).not.toContain("abcdefghijklmnop");
+    expect(receivedTexts(root.model.requests[1])[0]).not.toContain("abcdefghijklmnop");
   });
 }
 
@@ -234,7 +234,9 @@ for (const [what, thrown] of Object.entries(HOSTILE)) {
       input: z.object({}),
       execute: () => Promise.reject(thrown),
     });
-    const result = await scene().run(soloist([calls(use("look")), DONE], { tools: [look] }).role);
+    const result = await newFixture().run(
+      soloist([calls(use("look")), DONE], { tools: [look] }).role,
+    );
     expect([result.status, ends(result)]).toEqual(["completed", ["failed tool_error"]]);
   });
 }
@@ -249,8 +251,8 @@ test("a message of a megabyte is cut for the model, and kept whole in the step",
   const { role, model } = soloist([calls(use("look")), DONE], {
     tools: [spyTool("look", throws(new Error(message)))],
   });
-  const result = await scene().run(role);
-  expect(told(model.requests[1])[0]?.length).toBeLessThan(50_200);
+  const result = await newFixture().run(role);
+  expect(receivedTexts(model.requests[1])[0]?.length).toBeLessThan(50_200);
   expect(executions(result)[0]?.fullText).toBe(`look failed: ${message}`);
 });
 
@@ -259,7 +261,7 @@ test("a retry and its hint of a megabyte are cut, too", async () => {
   const { role } = soloist([calls(use("look")), DONE], {
     tools: [spyTool("look", throws(new ToolRetryError(long, { hint: long })))],
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect(ends(result)).toEqual(["retry tool_retry"]);
   expect(texts(result)[0]?.length).toBeLessThan(50_200);
 });
@@ -289,6 +291,6 @@ test("a tool whose schema throws has arguments that do not fit, and no run break
     execute: () => expect.unreachable("it must not run"),
   });
   const { role } = soloist([asks("look", {}), DONE], { tools: [odd] });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([result.status, ends(result)]).toEqual(["completed", ["retry invalid_arguments"]]);
 });

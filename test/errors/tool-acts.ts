@@ -7,7 +7,7 @@ import type { ToolExecution } from "../../src/protocol/tool-outcome.ts";
 import { ToolRetryError } from "../../src/tools/tool-error.ts";
 import type { ToolContext } from "../../src/tools/tool-context.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
-import type { Scene } from "../harness/run-scripted.ts";
+import type { Fixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 
 /** What a tool does at one call. */
@@ -72,12 +72,12 @@ export function ending(result: RunResult, agent = 0): readonly unknown[] {
 
 /** What the history of the root holds at the end, and what is wrong with it. */
 export async function historyOf(
-  stage: Scene,
+  fixture: Fixture,
   run: Run,
 ): Promise<{ readonly texts: readonly string[]; readonly problems: readonly string[] }> {
   let messages: Parameters<typeof checkMessages>[0] = [];
   for await (const { state } of run.iterate()) messages = state.conversation.messages;
-  await stage.outcome(run);
+  await fixture.outcome(run);
   const told = messages.filter((message) => message.role === "tool");
   return { texts: told.map(({ text }) => text), problems: checkMessages(messages) };
 }

@@ -8,9 +8,9 @@ import { transform } from "../../src/hooks/hook.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
-import { calls, part, spawn, told, use } from "../tree/cast.ts";
+import { calls, part, spawn, receivedTexts, use } from "../tree/scripted-agents.ts";
 import { acting, ending, ends, fails, historyOf, retries, succeeds } from "./tool-acts.ts";
 
 const output = z.object({ count: z.int() });
@@ -34,7 +34,7 @@ proves(
   "wrong, wrong, right: the model reads what was wrong, and the result is taken",
   async () => {
     const { role, model } = soloist([WRONG, WRONG, RIGHT], { output });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([result.status, result.output, result.steps.length]).toEqual([
       "completed",
       { count: 3 },
@@ -42,7 +42,10 @@ proves(
     ]);
     const text =
       'The arguments of Finish do not fit its schema:\n- count: expected an integer, got "three"\nCorrect them and call Finish again.';
-    expect([told(model.requests[1]), told(model.requests[2])]).toEqual([[text], [text]]);
+    expect([receivedTexts(model.requests[1]), receivedTexts(model.requests[2])]).toEqual([
+      [text],
+      [text],
+    ]);
     expect(ends(result)).toEqual([
       "retry invalid_arguments",
       "retry invalid_arguments",
@@ -52,9 +55,9 @@ proves(
 );
 
 proves(["X20"], "wrong three times: the agent failed, its history is valid", async () => {
-  const stage = scene();
-  const run = stage.start(soloist([WRONG, WRONG, WRONG], { output }).role);
-  const history = await historyOf(stage, run);
+  const fixture = newFixture();
+  const run = fixture.start(soloist([WRONG, WRONG, WRONG], { output }).role);
+  const history = await historyOf(fixture, run);
   const result = await run.result;
   expectMissed(result);
   expect([result.output, history.texts.length, history.problems]).toEqual([undefined, 3, []]);
@@ -69,14 +72,14 @@ proves(
     const root = part("root", [calls(spawn("bad"), spawn("good")), says("Root.")], {
       subagents: [bad.role, good.role],
     });
-    const result = await scene().run(root.role);
+    const result = await newFixture().run(root.role);
     expect(result.agents.map(({ role, status, output: given }) => [role, status, given])).toEqual([
       ["root", "completed", undefined],
       ["bad", "failed", undefined],
       ["good", "completed", { count: 3 }],
     ]);
     expectMissed(result, 1);
-    const [failed, gave] = told(root.model.requests[1]);
+    const [failed, gave] = receivedTexts(root.model.requests[1]);
     expect(JSON.parse(failed ?? "")).toMatchObject({
       outcome: "failed",
       error: "model_misbehaved",
@@ -86,21 +89,23 @@ proves(
 );
 
 test("three wrong results in one reply are three misses", async () => {
-  const result = await scene().run(
+  const result = await newFixture().run(
     soloist([calls(finish("a"), finish("b"), finish("c"))], { output }).role,
   );
   expectMissed(result);
 });
 
 test("two wrong results and a right one in one reply: it is taken", async () => {
-  const result = await scene().run(
+  const result = await newFixture().run(
     soloist([calls(finish("a"), finish("b"), finish(3))], { output }).role,
   );
   expect([result.status, result.output]).toEqual(["completed", { count: 3 }]);
 });
 
 test("texts and wrong results are counted together", async () => {
-  const result = await scene().run(soloist([says("Three."), WRONG, says("3")], { output }).role);
+  const result = await newFixture().run(
+    soloist([says("Three."), WRONG, says("3")], { output }).role,
+  );
   expectMissed(result);
 });
 
@@ -112,16 +117,16 @@ const FREE: readonly (readonly [string, object])[] = [
 
 for (const [what, more] of FREE) {
   test(`${what} does not bound the result, which has its own bound`, async () => {
-    const result = await scene().run(soloist([WRONG, WRONG, RIGHT], { output, ...more }).role);
+    const result = await newFixture().run(soloist([WRONG, WRONG, RIGHT], { output, ...more }).role);
     expect([result.status, result.output]).toEqual(["completed", { count: 3 }]);
   });
 }
 
 test("maxRetryErrors counts wrong results, too: it bounds what the model is asked to correct", async () => {
   const errorBudget = { maxRetryErrors: 1 };
-  const borne = await scene().run(soloist([WRONG, RIGHT], { output, errorBudget }).role);
+  const borne = await newFixture().run(soloist([WRONG, RIGHT], { output, errorBudget }).role);
   expect(borne.status).toBe("completed");
-  const stopped = await scene().run(soloist([WRONG, WRONG], { output, errorBudget }).role);
+  const stopped = await newFixture().run(soloist([WRONG, WRONG], { output, errorBudget }).role);
   expect(ending(stopped)).toEqual([
     "stopped",
     "error_budget",
@@ -133,14 +138,14 @@ proves(["X20"], "a result that was given wins over failures in the same reply", 
   const tools = [acting("bad", [fails]), acting("r", [retries], { maxRetries: 0 })];
   const script: readonly ScriptedReply[] = [calls(use("bad"), use("r"), finish(3))];
   const errorBudget = { maxToolErrors: 0, maxConsecutiveErrors: 0, maxRetryErrors: 0 };
-  const stage = scene();
-  const result = await stage.run(soloist(script, { output, tools, errorBudget }).role);
+  const fixture = newFixture();
+  const result = await fixture.run(soloist(script, { output, tools, errorBudget }).role);
   expect([result.status, result.output]).toEqual(["completed", { count: 3 }]);
   expect(result.agents[0]?.toolErrors.map(({ code }) => code)).toEqual([
     "tool_error",
     "retry_limit",
   ]);
-  expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
+  expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
     "completed",
   ]);
 });
@@ -148,7 +153,7 @@ proves(["X20"], "a result that was given wins over failures in the same reply", 
 test("failures in the reply before the one with the result do stop the agent", async () => {
   const tools = [acting("bad", [fails])];
   const errorBudget = { maxToolErrors: 0 };
-  const result = await scene().run(
+  const result = await newFixture().run(
     soloist([calls(use("bad"), finish("three"))], { output, tools, errorBudget }).role,
   );
   expect(ending(result).slice(0, 2)).toEqual(["stopped", "error_budget"]);
@@ -156,14 +161,14 @@ test("failures in the reply before the one with the result do stop the agent", a
 
 test("a hook that denies the result is a miss like any other", async () => {
   const hooks = [transform("beforeTool", () => ({ deny: "Not yet." }), { tools: ["Finish"] })];
-  const result = await scene().run(soloist([RIGHT, RIGHT, RIGHT], { output, hooks }).role);
+  const result = await newFixture().run(soloist([RIGHT, RIGHT, RIGHT], { output, hooks }).role);
   expectMissed(result);
   expect(ends(result)).toEqual(["refused blocked", "refused blocked", "refused blocked"]);
 });
 
 test("arguments that are no JSON are a miss, and so is no argument at all", async () => {
   const script = [asks("Finish", "{oops"), asks("Finish", ""), RIGHT];
-  const result = await scene().run(soloist(script, { output }).role);
+  const result = await newFixture().run(soloist(script, { output }).role);
   expect([result.status, ends(result)]).toEqual([
     "completed",
     ["retry invalid_json", "retry invalid_arguments", "succeeded"],
@@ -171,13 +176,13 @@ test("arguments that are no JSON are a miss, and so is no argument at all", asyn
 });
 
 test("text for a number is taken without loss in a result, too", async () => {
-  const result = await scene().run(soloist([asks("Finish", { count: "3" })], { output }).role);
+  const result = await newFixture().run(soloist([asks("Finish", { count: "3" })], { output }).role);
   expect([result.status, result.output]).toEqual(["completed", { count: 3 }]);
 });
 
 test("other tools in between do not take misses back", async () => {
   const tools = [acting("good", [succeeds])];
   const script = [WRONG, calls(use("good")), WRONG, calls(use("good")), WRONG];
-  const result = await scene().run(soloist(script, { output, tools }).role);
+  const result = await newFixture().run(soloist(script, { output, tools }).role);
   expectMissed(result);
 });

@@ -14,7 +14,7 @@ import type { RunResult, StartOptions, SubagentLimits } from "../../src/index.ts
 import { ModelError, type Model } from "../../src/extend.ts";
 import { checkMessages, goldenTree } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
-import { scene, type Scene } from "../harness/run-scripted.ts";
+import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { temporaryFolder, type TemporaryFolder } from "./temporary-folder.ts";
 
 const QUESTION = "What is each part for?";
@@ -29,9 +29,9 @@ const NESTED = {
 
 test("a nested folder is surveyed by a tree of depth 3, in parallel, and reported part by part", async () => {
   using folder = temporaryFolder(NESTED);
-  const { result, stage } = await survey(folder);
+  const { result, fixture } = await survey(folder);
 
-  expect(`\n${treeOf(stage)}\n`).toMatchInlineSnapshot(`
+  expect(`\n${treeOf(fixture)}\n`).toMatchInlineSnapshot(`
     "
     lead completed (completed) 3 steps
     ├─ step 1 asked for 1
@@ -128,7 +128,7 @@ proves(["R25"], "the same folder gives the same tree and the same report every t
   const first = await survey(folder);
   const second = await survey(folder);
 
-  expect(goldenTree(second.stage.sink.events)).toBe(goldenTree(first.stage.sink.events));
+  expect(goldenTree(second.fixture.sink.events)).toBe(goldenTree(first.fixture.sink.events));
   expect(second.result.text).toBe(first.result.text);
   expect(second.result.usage).toEqual(first.result.usage);
 });
@@ -303,8 +303,8 @@ test("a folder that vanishes before it is listed ends in a report of that", asyn
   using folder = temporaryFolder({ "a.txt": "" });
   const tools = surveyTools(folder.path);
   rmSync(folder.path, { recursive: true });
-  const stage = scene();
-  const result = await stage.run(surveyRoles(offlinePlanner(), tools).lead);
+  const fixture = newFixture();
+  const result = await fixture.run(surveyRoles(offlinePlanner(), tools).lead);
 
   expect(result.status).toBe("completed");
   expect(result.text).toMatch(
@@ -323,7 +323,7 @@ test("a part whose surveyor fails is reported as missing, and the others are not
         ? Promise.reject(new ModelError({ code: "model_refused_request", message }))
         : planner.generate(request, options),
   };
-  const result = await scene().run(surveyRoles(moody, surveyTools(folder.path)).lead);
+  const result = await newFixture().run(surveyRoles(moody, surveyTools(folder.path)).lead);
 
   expect(result.status).toBe("completed");
   expect(result.text).toContain("2 files in 2 folders, surveyed in 2 parts.");
@@ -359,7 +359,7 @@ test("every request is one that a provider would take, and a short cap on the re
       return await planner.generate(request, options);
     },
   };
-  const result = await scene().run(surveyRoles(watched, surveyTools(folder.path)).lead);
+  const result = await newFixture().run(surveyRoles(watched, surveyTools(folder.path)).lead);
 
   expect([seen, result.status]).toEqual([[], "completed"]);
 });
@@ -382,16 +382,16 @@ interface SurveyOptions extends Pick<StartOptions, "budget"> {
 async function survey(
   folder: TemporaryFolder,
   { task = QUESTION, limits = {}, budget = {} }: SurveyOptions = {},
-): Promise<{ readonly result: RunResult; readonly stage: Scene }> {
-  const stage = scene({ limits });
+): Promise<{ readonly result: RunResult; readonly fixture: Fixture }> {
+  const fixture = newFixture({ limits });
   const { lead } = surveyRoles(offlinePlanner(), surveyTools(folder.path));
-  const result = await stage.outcome(stage.start(lead, task, { budget }));
-  return { result, stage };
+  const result = await fixture.outcome(fixture.start(lead, task, { budget }));
+  return { result, fixture };
 }
 
 /** The tree without its token counts, which depend on every word of the instructions. */
-function treeOf(stage: Scene): string {
-  return goldenTree(stage.sink.events).replaceAll(/, \d+ of \d+ tokens/g, "");
+function treeOf(fixture: Fixture): string {
+  return goldenTree(fixture.sink.events).replaceAll(/, \d+ of \d+ tokens/g, "");
 }
 
 /** The first lines of the tasks that the lead handed out. */

@@ -10,7 +10,7 @@ import { z } from "zod";
 
 import { surveyTools } from "../../examples/survey/survey-tools.ts";
 import type { JsonValue } from "../../src/kernel/json.ts";
-import { CallStage } from "../support/tool-calls.ts";
+import { CallFixture } from "../support/tool-calls.ts";
 import { temporaryFolder, type TemporaryFolder } from "./temporary-folder.ts";
 
 const MAKE_PIPE = "mkfifo";
@@ -207,8 +207,8 @@ async function use(
   const bound = tool?.bind(input);
   if (bound?.type !== "valid")
     throw new Error(`${toolName} does not take ${JSON.stringify(input)}.`);
-  const stage = new CallStage();
-  const result = await bound.use.run(stage.context({ signal }), stage.runtime(toolName));
+  const fixture = new CallFixture();
+  const result = await bound.use.run(fixture.context({ signal }), fixture.runtime(toolName));
   return typeof result === "string" ? result : JSON.stringify(result);
 }
 

@@ -46,7 +46,7 @@ import {
   type OrderRecord,
 } from "../support/tool-matrix-orders.ts";
 import { goldenLanes, readings, sequencesOf } from "../support/tool-matrix.ts";
-import { told, use } from "../tree/cast.ts";
+import { receivedTexts, use } from "../tree/scripted-agents.ts";
 
 const ACT_NAMES: readonly ActName[] = Object.keys(ACTS).filter(
   (name): name is ActName => name in ACTS,
@@ -243,8 +243,8 @@ describe("guards with every answer", () => {
       ["R66", "R67", "R68", "R69", "R72"],
       `every answer in one reply, asked by ${way}`,
       async () => {
-        const { stage, model } = await playAllAnswers(way);
-        const text = `${goldenLanes(stage.sink.events)}\n${readings(model.requests[1])}`;
+        const { fixture, model } = await playAllAnswers(way);
+        const text = `${goldenLanes(fixture.sink.events)}\n${readings(model.requests[1])}`;
         checkGolden(`tool-matrix/guards-${way}`, text);
       },
     );
@@ -275,7 +275,7 @@ describe("every failure", () => {
         for (const { call, type, severity } of failing) {
           const known = isToolFailureCode(code) ? TOOL_FAILURES[code] : expect.unreachable();
           expect([type, severity]).toEqual([known.outcome, known.severity]);
-          const { sink } = played.stage;
+          const { sink } = played.fixture;
           const told = [...sink.of("tool.ended"), ...sink.of("tool.rejected")].filter(
             ({ callId, agentPath }) => callId === call.callId && agentPath === "lead",
           );
@@ -326,12 +326,12 @@ describe("every failure", () => {
     "all in one reply, with a call that succeeds between any two: events, and what the model reads",
     async () => {
       const played = await playTogether();
-      const { stage, result, lead } = played;
+      const { fixture, result, lead } = played;
       const codes = executionsOf(played).map(({ errorCode }) => errorCode);
       expect(codes).toEqual([undefined, ...TOGETHER.flatMap(([code]) => [code, undefined])]);
       expect([result.status, lead.model.requests.length]).toEqual(["completed", 2]);
       expect(checkMessages(lead.model.requests[1]?.messages ?? [])).toEqual([]);
-      checkGolden("tool-matrix/together", goldenLanes(stage.sink.events));
+      checkGolden("tool-matrix/together", goldenLanes(fixture.sink.events));
       checkGolden("tool-matrix/together-read", readings(lead.model.requests[1]));
     },
   );
@@ -343,10 +343,10 @@ describe("every failure", () => {
       const rows = [];
       for (const onRetryLimit of ["continue", "stop"] as const) {
         for (const onBlocked of ["continue", "stop"] as const) {
-          const { stage, result } = await playTogether({
+          const { fixture, result } = await playTogether({
             errorPolicy: { onBlocked, onRetryLimit },
           });
-          const raised = stage.sink
+          const raised = fixture.sink
             .of("signal.raised")
             .filter(({ agentPath }) => agentPath === "lead");
           const codes = raised.map(({ signal }) => signal.reason.code);
@@ -377,7 +377,7 @@ proves(
     const { lead } = await playFailures(ALONE.unknown_tool);
     const offered = lead.model.requests[0]?.tools.map(({ name }) => name) ?? [];
     expect(offered).not.toContain("secret");
-    expect(told(lead.model.requests[1])[1]).toBe(
+    expect(receivedTexts(lead.model.requests[1])[1]).toBe(
       `There is no tool named "open". Your tools are: ${offered.join(", ")}.`,
     );
   },

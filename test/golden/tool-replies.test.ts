@@ -9,7 +9,7 @@ import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { executionsOf, playFailures } from "../support/tool-matrix-failures.ts";
 import { anyReplies, callsOf, expectedReplies } from "../support/tool-matrix-replies.ts";
-import { calls } from "../tree/cast.ts";
+import { calls } from "../tree/scripted-agents.ts";
 
 const REPLIES = 300;
 
@@ -45,8 +45,8 @@ proves(
           definition: { errorBudget, errorPolicy },
           options: { limits: { maxBreadthPerParent: 99, maxTotalSubagents: 99 } },
         });
-        const { result, stage } = played;
-        const signals = stage.sink
+        const { result, fixture } = played;
+        const signals = fixture.sink
           .of("signal.raised")
           .filter(({ agentPath }) => agentPath === "lead");
         const expected = expectedReplies(world);

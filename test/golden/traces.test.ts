@@ -9,7 +9,7 @@ import { winningSignal } from "../../src/policies/stop-signals.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { ENDINGS } from "../support/golden-endings.ts";
@@ -19,15 +19,15 @@ import { GOLDEN_SCRIPTS, type Played } from "../support/golden-scripts.ts";
 
 for (const [name, play] of Object.entries(GOLDEN_SCRIPTS)) {
   proves(["R179"], `the trace of ${name} is the golden one`, async () => {
-    const { stage } = await play();
-    checkGolden(name, goldenLines(stage.sink.events));
+    const { fixture } = await play();
+    checkGolden(name, goldenLines(fixture.sink.events));
   });
 }
 
 test("a trace is the same every time", async () => {
   for (const play of Object.values(GOLDEN_SCRIPTS)) {
     const [first, second] = [await play(), await play()];
-    expect(goldenLines(second.stage.sink.events)).toBe(goldenLines(first.stage.sink.events));
+    expect(goldenLines(second.fixture.sink.events)).toBe(goldenLines(first.fixture.sink.events));
   }
 });
 
@@ -38,9 +38,9 @@ const ALL: readonly (readonly [name: string, play: () => Promise<Played>])[] = [
 
 for (const [name, play] of ALL) {
   proves(["R180"], `${name}: every evaluation says all signals, who wins and what there is to do`, async () => {
-    const { stage } = await play();
+    const { fixture } = await play();
     const raised = new Map<string, readonly StopSignal[]>();
-    for (const event of stage.sink.events) {
+    for (const event of fixture.sink.events) {
       const before = raised.get(event.agentId) ?? [];
       if (event.type === "signal.raised") raised.set(event.agentId, [...before, event.signal]);
       if (event.type !== "continuation.evaluated") continue;
@@ -52,19 +52,19 @@ for (const [name, play] of ALL) {
         before.length === 0,
       ]);
     }
-    for (const ended of stage.sink.of("agent.ended"))
-      expect(evaluationsOf(stage.sink.events, ended.agentId).at(-1)?.winner).toEqual(ended.reason);
+    for (const ended of fixture.sink.of("agent.ended"))
+      expect(evaluationsOf(fixture.sink.events, ended.agentId).at(-1)?.winner).toEqual(ended.reason);
   });
 
   proves(["R181"], `${name}: what the steps used is what each agent used, and the run`, async () => {
-    const { stage, result } = await play();
+    const { fixture, result } = await play();
     if (result.status === "paused") return;
-    const used = Map.groupBy(stage.sink.events, ({ agentId }) => agentId);
+    const used = Map.groupBy(fixture.sink.events, ({ agentId }) => agentId);
     expect(result.agents.map(({ agentId }) => usageOf(used.get(agentId) ?? []))).toEqual(
       result.agents.map(({ usage }) => usage.own),
     );
-    expect(usageOf(stage.sink.events)).toEqual(result.usage.total);
-    const [root] = stage.sink.of("agent.ended").slice(-1);
+    expect(usageOf(fixture.sink.events)).toEqual(result.usage.total);
+    const [root] = fixture.sink.of("agent.ended").slice(-1);
     expect(root?.usage.total).toEqual(result.usage.total);
   });
 }
@@ -76,24 +76,24 @@ function evaluationsOf(events: readonly EspalierEvent[], agentId: string) {
 }
 
 proves(["R180"], "there is one evaluation event for each time that the loop decides", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const work = spyTool("work");
   const { role } = soloist([asks("work", {}), {}, says("almost"), says("done")], {
     tools: [work],
     budget: { steps: 9 },
   });
-  const run = stage.start(role);
+  const run = fixture.start(role);
   let decisions = 0;
   for await (const { phase, state } of run.iterate()) {
     if (phase === "infer" && state.log.steps.length === 2) void run.steer("And?");
     if (phase === "decide") decisions += 1;
-    const evaluated = stage.sink.of("continuation.evaluated").length;
+    const evaluated = fixture.sink.of("continuation.evaluated").length;
     // That nothing further starts is said at the very end, with every signal that came.
     expect(evaluated).toBe(phase === "ended" || decisions < 4 ? decisions : 3);
   }
-  await stage.outcome(run);
+  await fixture.outcome(run);
   expect(
-    stage.sink.of("continuation.evaluated").map(({ decision, work, signals, winner }) => [
+    fixture.sink.of("continuation.evaluated").map(({ decision, work, signals, winner }) => [
       decision,
       work,
       signals.map(({ reason }) => reason.code),
@@ -108,8 +108,8 @@ proves(["R180"], "there is one evaluation event for each time that the loop deci
 });
 
 proves(["R181"], "a child's tokens are in the total once, and in its own step only", async () => {
-  const { stage, result } = await GOLDEN_SCRIPTS["child-runs"]?.() ?? expect.fail("no script");
-  const steps = stage.sink.of("step.completed");
+  const { fixture, result } = await GOLDEN_SCRIPTS["child-runs"]?.() ?? expect.fail("no script");
+  const steps = fixture.sink.of("step.completed");
   expect(steps.reduce((sum, { usage }) => sum + usage.totalTokens, 0)).toBe(
     result.usage.total.totalTokens,
   );

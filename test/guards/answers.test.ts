@@ -7,11 +7,11 @@ import { approve, deny, type Question } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { toolGuard, type ToolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll, ending, questionOf, texts } from "../support/pause-scenes.ts";
-import { calls, quiet, told, use } from "../tree/cast.ts";
+import { approveAll, ending, questionOf, texts } from "../support/pause-stories.ts";
+import { calls, quiet, receivedTexts, use } from "../tree/scripted-agents.ts";
 import {
   ALLOW,
   allows,
@@ -22,7 +22,7 @@ import {
   refusal,
   write,
   writeTool,
-} from "./guard-scenes.ts";
+} from "./guard-stories.ts";
 
 proves(["R65"], "a guard allows, denies or asks: three guards, three results", async () => {
   const tools = [spyTool("read"), spyTool("burn"), spyTool("send")];
@@ -33,15 +33,15 @@ proves(["R65"], "a guard allows, denies or asks: three guards, three results", a
   ];
   const script = [calls(use("read"), use("burn"), use("send")), says("done")];
   const { role } = soloist(script, { tools, guards });
-  const stage = scene();
-  const paused = await stage.run(role);
+  const fixture = newFixture();
+  const paused = await fixture.run(role);
   expect(paused.questions.map(({ kind, toolName, reason }) => [kind, toolName, reason])).toEqual([
     ["approval", "send", "To whom?"],
   ]);
   expect(tools.map((tool) => tool.calls.length)).toEqual([1, 0, 0]);
-  const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+  const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, approveAll(paused)));
   expect(fates(result)).toEqual([["succeeded"], ["refused", "blocked", "second"], ["succeeded"]]);
-  expect(guardings(stage)).toEqual([
+  expect(guardings(fixture)).toEqual([
     ["read", "allow", "first allow"],
     ["burn", "deny", "second deny Fire."],
     ["send", "ask", "third ask To whom?"],
@@ -70,7 +70,7 @@ proves(
     for (const order of ORDERS) {
       const tool = spyTool("send");
       let questions = 0;
-      const stage = scene({
+      const fixture = newFixture({
         approver: (question) => {
           questions += 1;
           return approve(question);
@@ -78,11 +78,13 @@ proves(
       });
       const guards = order.map(made);
       const { role, model } = soloist([asks("send", {}), says("done")], { tools: [tool], guards });
-      const result = await stage.run(role);
+      const result = await fixture.run(role);
       expect(fates(result), order.join()).toEqual([["refused", "blocked", "deny"]]);
-      expect(told(model.requests[1])).toEqual([refusal("send", "Not here.")]);
+      expect(receivedTexts(model.requests[1])).toEqual([refusal("send", "Not here.")]);
       expect([tool.calls.length, questions]).toEqual([0, 0]);
-      expect(stage.sink.of("tool.guarded")[0]?.answers.map(({ answer }) => answer)).toEqual(order);
+      expect(fixture.sink.of("tool.guarded")[0]?.answers.map(({ answer }) => answer)).toEqual(
+        order,
+      );
     }
     for (const order of [
       ["allow", "ask"],
@@ -92,7 +94,7 @@ proves(
         tools: [spyTool("send")],
         guards: order.map(made),
       });
-      const paused = await scene().run(role);
+      const paused = await newFixture().run(role);
       expect(paused.questions.map(({ reason }) => reason)).toEqual(["Look at it first."]);
     }
   },
@@ -114,13 +116,13 @@ proves(
     ]) {
       const tool = spyTool("send");
       const { role, model } = soloist([asks("send", {}), says("done")], { tools: [tool], guards });
-      const result = await scene().run(role);
+      const result = await newFixture().run(role);
       expect([ending(result), fates(result), tool.calls.length]).toEqual([
         ["completed", "completed"],
         [["refused", "blocked", "failing"]],
         0,
       ]);
-      expect(told(model.requests[1])).toEqual([
+      expect(receivedTexts(model.requests[1])).toEqual([
         refusal("send", "The guard failing failed: the list is gone."),
       ]);
     }
@@ -134,8 +136,8 @@ proves(
     const tool = spyTool("burn");
     const script = [asks("burn", { what: "it" }), says("Then I leave it.")];
     const { role, model } = soloist(script, { tools: [tool], guards: [denies("Fire is hot.")] });
-    const stage = scene();
-    const result = await stage.run(role);
+    const fixture = newFixture();
+    const result = await fixture.run(role);
     expect([ending(result), result.text, tool.calls.length]).toEqual([
       ["completed", "completed"],
       "Then I leave it.",
@@ -150,7 +152,7 @@ proves(
         text: refusal("burn", "Fire is hot."),
       }),
     ]);
-    expect(stage.sink.of("continuation.evaluated").map(({ decision }) => decision)).toEqual([
+    expect(fixture.sink.of("continuation.evaluated").map(({ decision }) => decision)).toEqual([
       "continue",
       "stop",
     ]);
@@ -178,9 +180,9 @@ proves(
         const tool = spyTool("send");
         const script = [asks("send", {}), says("done")];
         const { role } = soloist(script, { tools: [tool], guards: [asksAbout()] });
-        const stage = scene(options);
-        const result = await stage.run(role);
-        const answers = stage.sink.of("question.answered").map(({ answer, by }) => [answer, by]);
+        const fixture = newFixture(options);
+        const result = await fixture.run(role);
+        const answers = fixture.sink.of("question.answered").map(({ answer, by }) => [answer, by]);
         return [result.status, fates(result).flat(), tool.calls.length, answers];
       }),
     );
@@ -195,7 +197,7 @@ proves(
   ["R69"],
   "the reason of a denial is the same in result, events and step log, each call having its own",
   async () => {
-    const late = gate();
+    const late = latch();
     // The first is asked first and answers last: what the second is told in between must not become its reason.
     const guard = toolGuard(
       async ({ arguments: input }) => {
@@ -208,22 +210,22 @@ proves(
     );
     const script = [calls(write("/one"), write("/two")), says("done")];
     const { role, model } = soloist(script, { tools: [writeTool()], guards: [guard] });
-    const stage = scene();
-    const result = await stage.run(role);
+    const fixture = newFixture();
+    const result = await fixture.run(role);
     const reasons = ["One is locked.", "Two is gone."];
     const shown = reasons.map((reason) => refusal("write", reason));
-    expect(told(model.requests[1])).toEqual(shown);
+    expect(receivedTexts(model.requests[1])).toEqual(shown);
     expect(texts(result)).toEqual(shown);
     expect(fates(result)).toEqual([
       ["refused", "blocked", "doors"],
       ["refused", "blocked", "doors"],
     ]);
-    const said = stage.sink.of("tool.guarded").map(({ callId, answers }) => [callId, answers]);
+    const said = fixture.sink.of("tool.guarded").map(({ callId, answers }) => [callId, answers]);
     expect(said).toEqual([
       ["call_2", [{ guard: "doors", answer: "deny", reason: reasons[1] }]],
       ["call_1", [{ guard: "doors", answer: "deny", reason: reasons[0] }]],
     ]);
-    const rejected = stage.sink
+    const rejected = fixture.sink
       .of("tool.rejected")
       .map(({ callId, outcome, blockedBy, errorCode, reason }) => [
         [callId, outcome, blockedBy, errorCode],
@@ -247,8 +249,8 @@ test("a guard that uses one object for all its answers gives each call the reaso
   );
   const script = [calls(write("/one"), write("/two")), says("done")];
   const { role, model } = soloist(script, { tools: [writeTool()], guards: [guard] });
-  await scene().run(role);
-  expect(told(model.requests[1])).toEqual([
+  await newFixture().run(role);
+  expect(receivedTexts(model.requests[1])).toEqual([
     refusal("write", 'Not {"path":"/one"}.'),
     refusal("write", 'Not {"path":"/two"}.'),
   ]);
@@ -263,21 +265,21 @@ proves(
       tools: [spyTool("send")],
       guards: [asksAbout("Is this spam?")],
     });
-    const stage = scene();
-    const paused = await stage.run(role);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
     const reason = "Is this spam?";
     expect(paused.questions.map((question) => question.reason)).toEqual([reason]);
     expect(paused.pausedRun?.questions.map((question) => question.reason)).toEqual([reason]);
-    expect(stage.sink.of("question.asked").map(({ question }) => question.reason)).toEqual([
+    expect(fixture.sink.of("question.asked").map(({ question }) => question.reason)).toEqual([
       reason,
     ]);
-    expect(guardings(stage)).toEqual([["send", "ask", "ask ask Is this spam?"]]);
+    expect(guardings(fixture)).toEqual([["send", "ask", "ask ask Is this spam?"]]);
     const answers = [deny(questionOf(paused), "Yes, it is.")];
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
-    expect(stage.sink.of("question.answered").map((event) => event.reason)).toEqual([
+    const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
+    expect(fixture.sink.of("question.answered").map((event) => event.reason)).toEqual([
       "Yes, it is.",
     ]);
-    expect([told(model.requests[1]), texts(result)]).toEqual([
+    expect([receivedTexts(model.requests[1]), texts(result)]).toEqual([
       [refusal("send", "Yes, it is.", reason)],
       [refusal("send", "Yes, it is.", reason)],
     ]);
@@ -288,7 +290,7 @@ proves(
   ["R72"],
   "a slow denial beats a fast question; nobody is asked before all have answered, and both are recorded",
   async () => {
-    const slow = gate();
+    const slow = latch();
     const slowly = toolGuard(
       async () => {
         await slow.opened;
@@ -301,7 +303,7 @@ proves(
       [allows(), asksAbout("Sure?"), slowly],
     ]) {
       let questions = 0;
-      const stage = scene({
+      const fixture = newFixture({
         approver: (question) => {
           questions += 1;
           return approve(question);
@@ -309,16 +311,16 @@ proves(
       });
       const tool = spyTool("send");
       const { role } = soloist([asks("send", {}), says("done")], { tools: [tool], guards });
-      const run = stage.start(role);
+      const run = fixture.start(role);
       await quiet();
       slow.open();
-      const result = await stage.outcome(run);
+      const result = await fixture.outcome(run);
       expect([fates(result), tool.calls.length, questions]).toEqual([
         [["refused", "blocked", "slow"]],
         0,
         0,
       ]);
-      const [event] = stage.sink.of("tool.guarded");
+      const [event] = fixture.sink.of("tool.guarded");
       expect(event?.decision).toBe("deny");
       expect(event?.answers.toSorted((one, two) => one.guard.localeCompare(two.guard))).toEqual([
         { guard: "allow", answer: "allow" },
@@ -335,7 +337,7 @@ test("all denials are told, and all that denied are named, in the order of the g
     tools: [spyTool("burn")],
     guards,
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect(fates(result)).toEqual([["refused", "blocked", "a, b"]]);
-  expect(told(model.requests[1])).toEqual([refusal("burn", "One. Two.")]);
+  expect(receivedTexts(model.requests[1])).toEqual([refusal("burn", "One. Two.")]);
 });

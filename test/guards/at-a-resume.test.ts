@@ -10,12 +10,12 @@ import { says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolGuard, type GuardAnswer } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
-import { approveAll, questionOf } from "../support/pause-scenes.ts";
+import { approveAll, questionOf } from "../support/pause-stories.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { calls, told } from "../tree/cast.ts";
-import { asksAbout, denies, fates, refusal, write, writeTool } from "./guard-scenes.ts";
+import { calls, receivedTexts } from "../tree/scripted-agents.ts";
+import { asksAbout, denies, fates, refusal, write, writeTool } from "./guard-stories.ts";
 
 describe("a call that was approved", () => {
   proves(["S7.8"], "is denied by a guard that was added since, or that was tightened", async () => {
@@ -23,18 +23,20 @@ describe("a call that was approved", () => {
     let answer: GuardAnswer = { type: "ask", reason: "Sure?" };
     const guards = [toolGuard(() => answer, { name: "strict" })];
     const { role, model } = soloist([calls(write("/a")), says("done")], { tools: [tool], guards });
-    const stage = scene();
-    const paused = await stage.run(role);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
     answer = { type: "deny", reason: "Closed." };
-    const closed = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+    const closed = await fixture.outcome(
+      fixture.resume(role, paused.pausedRun, approveAll(paused)),
+    );
     expect([fates(closed), tool.written]).toEqual([[["refused", "blocked", "strict"]], []]);
-    expect(told(model.requests[1])).toEqual([refusal("write", "Closed.")]);
+    expect(receivedTexts(model.requests[1])).toEqual([refusal("write", "Closed.")]);
 
     const other = soloist([calls(write("/b")), says("done")], {
       tools: [tool],
       guards: [asksAbout()],
     });
-    const second = scene();
+    const second = newFixture();
     const open = await second.run(other.role);
     const resumed = second.resume(other.role, open.pausedRun, approveAll(open), {
       guards: [denies("Closed.")],
@@ -59,11 +61,11 @@ describe("a call that was approved", () => {
       soloist([calls({ name: "pay", arguments: { amount: 3 } }), says("done")], {
         tools: [paying(most)],
       });
-    const stage = scene();
-    const paused = await stage.run(withTool(5).role);
+    const fixture = newFixture();
+    const paused = await fixture.run(withTool(5).role);
     expect(questionOf(paused).arguments).toEqual({ amount: 3, most: 5 });
-    const result = await stage.outcome(
-      stage.resume(withTool(9).role, paused.pausedRun, approveAll(paused)),
+    const result = await fixture.outcome(
+      fixture.resume(withTool(9).role, paused.pausedRun, approveAll(paused)),
     );
     expect([fates(result), runs]).toEqual([[["succeeded"]], [{ amount: 3, most: 5 }]]);
   });
@@ -85,13 +87,13 @@ describe("a call that was approved", () => {
         return soloist(script, { tools: [pay] });
       };
       const resumedWith = async (input: z.ZodType) => {
-        const stage = scene();
-        const paused = await stage.run(withInput(z.object({ amount: z.number() })).role);
+        const fixture = newFixture();
+        const paused = await fixture.run(withInput(z.object({ amount: z.number() })).role);
         const { role, model } = withInput(input);
-        const resumed = stage.resume(role, paused.pausedRun, approveAll(paused));
-        const result = await stage.outcome(resumed);
+        const resumed = fixture.resume(role, paused.pausedRun, approveAll(paused));
+        const result = await fixture.outcome(resumed);
         const [execution] = result.steps[0]?.tools.executions ?? [];
-        return [execution?.errorCode, ...told(model.requests[0])];
+        return [execution?.errorCode, ...receivedTexts(model.requests[0])];
       };
       expect([
         await resumedWith(z.object({ amount: z.number().max(2) })),
@@ -117,8 +119,8 @@ describe("a call that was approved", () => {
       tools: [tool],
       guards: [asksAbout()],
     });
-    const stage = scene();
-    const paused = await stage.run(role);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
     const text = JSON.stringify(paused.pausedRun);
     const inHistory = JSON.stringify(JSON.stringify({ path: "/a" }));
     expect(text.split(inHistory).length).toBeGreaterThan(2);
@@ -126,7 +128,7 @@ describe("a call that was approved", () => {
       const parts = text.split(inHistory);
       const altered = `${parts.slice(0, index + 1).join(inHistory)}${inHistory.replace("/a", "/b")}${parts.slice(index + 1).join(inHistory)}`;
       const thrown = thrownBy(() =>
-        stage.orchestrator.resume(altered, approveAll(paused), { role }),
+        fixture.orchestrator.resume(altered, approveAll(paused), { role }),
       );
       expect(thrown, `place ${index}`).toMatchObject({ code: "invalid_paused_run" });
     }
@@ -154,12 +156,12 @@ describe("a hook that denies", () => {
       guards,
       hooks,
     });
-    const stage = scene();
-    const result = await stage.run(role);
+    const fixture = newFixture();
+    const result = await fixture.run(role);
     expect([seen, tool.written]).toEqual([[{ path: "/a" }], []]);
     expect(fates(result)).toEqual([["refused", "blocked", "place, purse"]]);
     expect(
-      stage.sink.of("tool.guarded").map(({ decision, answers }) => [decision, answers]),
+      fixture.sink.of("tool.guarded").map(({ decision, answers }) => [decision, answers]),
     ).toEqual([
       [
         "deny",
@@ -170,10 +172,10 @@ describe("a hook that denies", () => {
         ],
       ],
     ]);
-    expect(stage.sink.of("tool.rejected").map(({ reason }) => reason)).toEqual([
+    expect(fixture.sink.of("tool.rejected").map(({ reason }) => reason)).toEqual([
       "Not there. Too dear.",
     ]);
-    expect(told(model.requests[1])).toEqual([refusal("write", "Not there. Too dear.")]);
+    expect(receivedTexts(model.requests[1])).toEqual([refusal("write", "Not there. Too dear.")]);
   });
 });
 
@@ -182,12 +184,12 @@ proves(["S7.10"], "the reason for which a guard asks is told with the denial", a
     tools: [writeTool()],
     guards: [asksAbout("/a is not in docs/.")],
   });
-  const stage = scene({ approver: (question) => deny(question, "Not now.") });
-  const result = await stage.run(role);
+  const fixture = newFixture({ approver: (question) => deny(question, "Not now.") });
+  const result = await fixture.run(role);
   const text = refusal("write", "Not now.", "/a is not in docs/.");
-  expect(told(model.requests[1])).toEqual([text]);
+  expect(receivedTexts(model.requests[1])).toEqual([text]);
   expect(result.steps[0]?.tools.executions.map((one) => one.text)).toEqual([text]);
-  expect(stage.sink.of("tool.rejected").map(({ reason }) => reason)).toEqual([
+  expect(fixture.sink.of("tool.rejected").map(({ reason }) => reason)).toEqual([
     "Not now. It was asked about for this reason: /a is not in docs/.",
   ]);
 });
@@ -204,8 +206,10 @@ test("an answer that changes the arguments meets hooks and guards as one", async
   ];
   const guards = [asksAbout("Sure?")];
   const { role } = soloist([calls(write("/a")), says("done")], { tools: [tool], guards, hooks });
-  const stage = scene({ approver: (question) => approve(question, { arguments: { path: "/b" } }) });
-  const result = await stage.run(role);
+  const fixture = newFixture({
+    approver: (question) => approve(question, { arguments: { path: "/b" } }),
+  });
+  const result = await fixture.run(role);
   expect([fates(result), tool.written]).toEqual([[["refused", "blocked", "purse"]], []]);
-  expect(stage.sink.of("tool.guarded").map(({ decision }) => decision)).toEqual(["ask", "deny"]);
+  expect(fixture.sink.of("tool.guarded").map(({ decision }) => decision)).toEqual(["ask", "deny"]);
 });

@@ -7,12 +7,12 @@ import { z } from "zod";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll, asked, ending, texts } from "../support/pause-scenes.ts";
-import { calls, quiet, told, use } from "../tree/cast.ts";
-import { ALLOW, denies, fates, refusal, watch, write, writeTool } from "./guard-scenes.ts";
+import { approveAll, asked, ending, texts } from "../support/pause-stories.ts";
+import { calls, quiet, receivedTexts, use } from "../tree/scripted-agents.ts";
+import { ALLOW, denies, fates, refusal, watch, write, writeTool } from "./guard-stories.ts";
 
 describe("a guard is not asked", () => {
   test("about calls that are unknown, no JSON, do not fit, or are hidden by a filter", async () => {
@@ -35,8 +35,8 @@ describe("a guard is not asked", () => {
         errorPolicy: { onRetryLimit: "continue" },
       },
     );
-    const stage = scene();
-    const result = await stage.run(role);
+    const fixture = newFixture();
+    const result = await fixture.run(role);
     expect(fates(result).map(([, code]) => code)).toEqual([
       "unknown_tool",
       "invalid_json",
@@ -45,7 +45,7 @@ describe("a guard is not asked", () => {
       undefined,
     ]);
     expect(watching.seen()).toEqual([{ path: "/tmp/a" }]);
-    expect(stage.sink.of("tool.guarded").map(({ callId }) => callId)).toEqual(["call_5"]);
+    expect(fixture.sink.of("tool.guarded").map(({ callId }) => callId)).toEqual(["call_5"]);
   });
 
   test("about Finish, which calls nothing", async () => {
@@ -54,7 +54,7 @@ describe("a guard is not asked", () => {
       output: z.object({ sum: z.number() }),
       guards: [watching.guard],
     });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([ending(result), result.output, watching.asked]).toEqual([
       ["completed", "completed"],
       { sum: 3 },
@@ -70,7 +70,7 @@ describe("a guard is not asked", () => {
     const tools = ["read", "burn", "drown", "burned"].map((name) => spyTool(name));
     const script = [calls(...tools.map(({ name }) => use(name))), says("done")];
     const { role } = soloist(script, { tools, guards: [watching.guard] });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect(watching.asked.map(([{ toolName }]) => toolName)).toEqual(["burn", "drown"]);
     expect(fates(result).map(([type]) => type)).toEqual([
       "succeeded",
@@ -87,7 +87,7 @@ describe("a guard is not asked", () => {
       guards: [watching.guard],
       budget: { toolCalls: 1 },
     });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([ending(result), watching.seen()]).toEqual([
       ["stopped", "tool_calls_limit"],
       [{ path: "/tmp/a" }],
@@ -97,7 +97,7 @@ describe("a guard is not asked", () => {
 
 describe("calls of one reply", () => {
   test("get their own answers, and their results in call order, however long guards take", async () => {
-    const slow = gate();
+    const slow = latch();
     const guard = toolGuard(
       async ({ callId }) => {
         if (callId === "call_1") await slow.opened;
@@ -108,14 +108,14 @@ describe("calls of one reply", () => {
     const tool = writeTool();
     const script = [calls(write("/a"), write("/b"), write("/c")), says("done")];
     const { role, model } = soloist(script, { tools: [tool], guards: [guard] });
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     await quiet();
     expect(tool.written).toEqual(["/c"]);
     slow.open();
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect(texts(result)).toEqual(["wrote /a", refusal("write", "Not you."), "wrote /c"]);
-    expect([told(model.requests[1]), tool.written]).toEqual([texts(result), ["/c", "/a"]]);
+    expect([receivedTexts(model.requests[1]), tool.written]).toEqual([texts(result), ["/c", "/a"]]);
   });
 
   test("a pause waits for one of them, which is guarded again; the others are not", async () => {
@@ -129,13 +129,15 @@ describe("calls of one reply", () => {
     const tool = writeTool();
     const script = [calls(write("/a"), write("/b"), write("/c"), write("/d")), says("done")];
     const { role, model } = soloist(script, { tools: [tool], guards: [watching.guard] });
-    const stage = scene();
-    const paused = await stage.run(role);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
     expect([asked(paused), tool.written]).toEqual([[["solo", "write"]], ["/a", "/d"]]);
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+    const result = await fixture.outcome(
+      fixture.resume(role, paused.pausedRun, approveAll(paused)),
+    );
     expect(tool.written).toEqual(["/a", "/d", "/b"]);
     expect(texts(result)).toEqual(["wrote /a", "wrote /b", refusal("write", "No."), "wrote /d"]);
-    expect(told(model.requests[1])).toEqual(texts(result));
+    expect(receivedTexts(model.requests[1])).toEqual(texts(result));
     expect(watching.seen()).toEqual(["/a", "/b", "/c", "/d", "/b"].map((path) => ({ path })));
     expect(result.usage.total.toolCalls).toBe(4);
   });
@@ -157,7 +159,7 @@ describe("calls of one reply", () => {
       tools: [tool],
       guards: [guard.guard],
     });
-    await scene().run(role);
+    await newFixture().run(role);
     expect(order).toEqual(["guard call_1", "run call_1", "guard call_2", "run call_2"]);
   });
 
@@ -167,7 +169,7 @@ describe("calls of one reply", () => {
       guards: [denies()],
       budget: { toolCalls: 1 },
     });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([ending(result), result.usage.total.toolCalls, result.agents[0]?.toolsUsed]).toEqual([
       ["stopped", "tool_calls_limit"],
       1,

@@ -7,13 +7,13 @@ import { expect } from "vitest";
 import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { ending } from "../support/pause-scenes.ts";
-import { calls, use } from "../tree/cast.ts";
-import { denies, fates, giving, guardings, refusal, watch } from "./guard-scenes.ts";
+import { ending } from "../support/pause-stories.ts";
+import { calls, use } from "../tree/scripted-agents.ts";
+import { denies, fates, giving, guardings, refusal, watch } from "./guard-stories.ts";
 
 proves(
   ["R70"],
@@ -26,8 +26,8 @@ proves(
       tools: [spyTool("send")],
       guards: [giving(() => stop, "stopper"), watching.guard],
     });
-    const stage = scene();
-    const result = await stage.run(role);
+    const fixture = newFixture();
+    const result = await fixture.run(role);
     expect([ending(result), fates(result)]).toEqual([
       ["completed", "completed"],
       [["refused", "blocked", "stopper"]],
@@ -35,7 +35,7 @@ proves(
     expect(takeWarnings()).toEqual([
       'EspalierWarning: Expected the guard stopper to give { type: "allow" }, or { type: "deny" } or { type: "ask" } with a reason, got an object. The call is denied.',
     ]);
-    expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
+    expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
       "completed",
     ]);
     const [, context] = watching.asked[0] ?? expect.fail("not asked");
@@ -75,8 +75,8 @@ proves(
         },
       ],
     });
-    const stage = scene();
-    const result = await stage.run(role);
+    const fixture = newFixture();
+    const result = await fixture.run(role);
     expect(ran).toEqual([
       [0, 0],
       [1, 1],
@@ -85,7 +85,7 @@ proves(
       ["stopped", "tool_called"],
       [["succeeded"], ["succeeded"]],
     ]);
-    expect(guardings(stage)).toEqual([]);
+    expect(guardings(fixture)).toEqual([]);
   },
 );
 
@@ -102,10 +102,10 @@ proves(
             guards: [denies("Fire is hot.")],
             errorPolicy,
           });
-          const stage = scene();
-          const result = await stage.run(role);
+          const fixture = newFixture();
+          const result = await fixture.run(role);
           expect(fates(result)).toEqual([["refused", "blocked", "deny"]]);
-          const blocked = stage.sink
+          const blocked = fixture.sink
             .of("signal.raised")
             .flatMap(({ signal }) => (signal.source === "tool" ? [signal] : []));
           return [result.status, result.reason, blocked];

@@ -7,7 +7,7 @@ import { EspalierError } from "../../src/kernel/error.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { guardsFor, namedGuards, toolGuard } from "../../src/tools/tool-guard.ts";
-import { ALLOW, allows } from "./guard-scenes.ts";
+import { ALLOW, allows } from "./guard-stories.ts";
 
 const check = (): typeof ALLOW => ALLOW;
 

@@ -10,11 +10,20 @@ import { says } from "../../src/testing/scripted-model.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { ending, payTool } from "../support/pause-scenes.ts";
-import { calls, ends, part, quiet, spawn, told, use, type Part } from "../tree/cast.ts";
+import { ending, payTool } from "../support/pause-stories.ts";
+import {
+  calls,
+  ends,
+  part,
+  quiet,
+  spawn,
+  receivedTexts,
+  use,
+  type Part,
+} from "../tree/scripted-agents.ts";
 import {
   ALLOW,
   allows,
@@ -25,7 +34,7 @@ import {
   watch,
   write,
   writeTool,
-} from "./guard-scenes.ts";
+} from "./guard-stories.ts";
 
 /** A place for the handle of a run that its guards get hold of. */
 function handle(): { run: Run | undefined } {
@@ -49,9 +58,9 @@ describe("a guard with the handle of its run", () => {
         tools: [tool],
         guards: [watching.guard],
       });
-      const stage = scene();
-      held.run = stage.start(role);
-      const result = await stage.outcome(held.run);
+      const fixture = newFixture();
+      held.run = fixture.start(role);
+      const result = await fixture.outcome(held.run);
       expect([ending(result), result.reason.message, tool.written]).toEqual([
         ["stopped", "stop_requested"],
         "Enough.",
@@ -61,7 +70,7 @@ describe("a guard with the handle of its run", () => {
         ["not_executed", "not_executed"],
         ["not_executed", "not_executed"],
       ]);
-      expect([result.questions, stage.sink.of("question.asked")]).toEqual([[], []]);
+      expect([result.questions, fixture.sink.of("question.asked")]).toEqual([[], []]);
     });
   }
 
@@ -73,12 +82,12 @@ describe("a guard with the handle of its run", () => {
     });
     const tool = writeTool();
     const { role } = soloist([calls(write("/a"))], { tools: [tool], guards: [watching.guard] });
-    const stage = scene({ graceMs: 50 });
-    held.run = stage.start(role);
+    const fixture = newFixture({ graceMs: 50 });
+    held.run = fixture.start(role);
     await quiet();
     expect(watching.asked[0]?.[1].signal.aborted).toBe(true);
-    stage.clock.advance(50);
-    const result = await stage.outcome(held.run);
+    fixture.clock.advance(50);
+    const result = await fixture.outcome(held.run);
     expect([ending(result), tool.written, fates(result)]).toEqual([
       ["cancelled", "cancelled"],
       [],
@@ -101,9 +110,9 @@ describe("a guard with the handle of its run", () => {
       subagents: [child.role],
       guards: [guard],
     });
-    const stage = scene();
-    held.run = stage.start(root.role);
-    const result = await stage.outcome(held.run);
+    const fixture = newFixture();
+    held.run = fixture.start(root.role);
+    const result = await fixture.outcome(held.run);
     expect([ending(result), ends(result), tool.written]).toEqual([
       ["completed", "completed"],
       ["completed", "cancelled"],
@@ -114,21 +123,21 @@ describe("a guard with the handle of its run", () => {
 
 describe("a stop while a guard is thinking", () => {
   test("tells the guard, waits for its answer, and lets the call not begin", async () => {
-    const slow = gate();
+    const slow = latch();
     const watching = watch(async () => {
       await slow.opened;
       return ALLOW;
     });
     const tool = writeTool();
     const { role } = soloist([calls(write("/a"))], { tools: [tool], guards: [watching.guard] });
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     await quiet();
     run.requestStop();
     await quiet();
     expect(watching.asked[0]?.[1].signal.aborted).toBe(true);
     slow.open();
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([ending(result), tool.written]).toEqual([["stopped", "stop_requested"], []]);
   });
 
@@ -139,13 +148,13 @@ describe("a stop while a guard is thinking", () => {
         tools: [tool],
         guards: [allows(), watch(() => new Promise(() => {})).guard],
       });
-      const stage = scene({ graceMs: 30 });
-      const run = stage.start(role);
+      const fixture = newFixture({ graceMs: 30 });
+      const run = fixture.start(role);
       await quiet();
       void run[end]();
       await quiet();
-      stage.clock.advance(30);
-      const result = await stage.outcome(run);
+      fixture.clock.advance(30);
+      const result = await fixture.outcome(run);
       expect([tool.written, fates(result)]).toEqual([[], [["not_executed", "not_executed"]]]);
     }
   });
@@ -157,7 +166,7 @@ describe("a stop while a guard is thinking", () => {
       guards: [watching.guard],
       hooks: [transform("beforeTool", (_call, { requestStop }) => requestStop("Enough."))],
     });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([ending(result), watching.asked, fates(result)]).toEqual([
       ["stopped", "stop_requested"],
       [],
@@ -179,9 +188,9 @@ describe("a stop while a guard is thinking", () => {
         }),
       ],
     });
-    const stage = scene();
-    held.run = stage.start(role);
-    const result = await stage.outcome(held.run);
+    const fixture = newFixture();
+    held.run = fixture.start(role);
+    const result = await fixture.outcome(held.run);
     expect([ending(result), tool.calls.length]).toEqual([["stopped", "stop_requested"], 1]);
     expect(watching.asked.map(([{ callId }]) => callId)).toEqual(["call_1"]);
     expect([hooked, result.usage.total.toolCalls]).toEqual([1, 1]);
@@ -208,7 +217,7 @@ function stubborn(guards: Partial<Pick<AgentDefinition, "guards" | "errorBudget"
 describe("denials without end [C8]", () => {
   test("use up the error budget: three in a row are borne, the fourth stops the run", async () => {
     const { role, tool, model } = stubborn({ guards: [denies()] });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([ending(result), tool.written, model.requests.length]).toEqual([
       ["stopped", "error_budget"],
       [],
@@ -223,7 +232,7 @@ describe("denials without end [C8]", () => {
       [{}, watch(() => Promise.reject(new Error("gone"))).guard],
     ] as const) {
       const { role } = stubborn({ guards: [guard] });
-      expect(ending(await scene(options).run(role))).toEqual(["stopped", "error_budget"]);
+      expect(ending(await newFixture(options).run(role))).toEqual(["stopped", "error_budget"]);
     }
   });
 
@@ -232,7 +241,7 @@ describe("denials without end [C8]", () => {
       /[02468]"/.test(JSON.stringify(input)) ? { type: "deny", reason: "Odd only." } : ALLOW,
     );
     const { role, tool } = stubborn({ guards: [guard] });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([ending(result), result.reason.data, tool.written.length]).toEqual([
       ["stopped", "error_budget"],
       { limit: "maxToolErrors", maximum: 5, current: 6 },
@@ -242,7 +251,7 @@ describe("denials without end [C8]", () => {
 
   test("a budget of nought bears none", async () => {
     const { role } = stubborn({ guards: [denies()], errorBudget: { maxToolErrors: 0 } });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([ending(result), fates(result).length]).toEqual([["stopped", "error_budget"], 1]);
   });
 
@@ -253,13 +262,13 @@ describe("denials without end [C8]", () => {
       subagents: [child.role],
       guards: [denies("No.", { tools: ["write"] })],
     });
-    const result = await scene().run(root.role);
+    const result = await newFixture().run(root.role);
     expect([ending(result), ends(result), result.agents[1]?.reason.code]).toEqual([
       ["completed", "completed"],
       ["completed", "stopped"],
       "error_budget",
     ]);
-    expect(told(root.model.requests[1])[0]).toMatch(/error_budget|stopped/);
+    expect(receivedTexts(root.model.requests[1])[0]).toMatch(/error_budget|stopped/);
   });
 });
 
@@ -276,9 +285,9 @@ describe("a policy that stops on a block", () => {
     const ends = await Promise.all(
       variants.map(async ({ more, options }) => {
         const { role } = soloist(script, { tools: [payTool(false)], errorPolicy, ...more });
-        const stage = scene(options);
-        const result = await stage.run(role);
-        const names = stage.sink.of("signal.raised").map(({ signal }) => signal.name);
+        const fixture = newFixture(options);
+        const result = await fixture.run(role);
+        const names = fixture.sink.of("signal.raised").map(({ signal }) => signal.name);
         return [...ending(result), ...names];
       }),
     );
@@ -299,7 +308,7 @@ describe("a policy that stops on a block", () => {
       subagents: [child.role],
       guards: [denies("No.", { tools: ["write"] })],
     });
-    const result = await scene().run(root.role);
+    const result = await newFixture().run(root.role);
     expect([ending(result), ends(result), result.agents[1]?.reason.code]).toEqual([
       ["completed", "completed"],
       ["completed", "stopped"],
@@ -315,18 +324,18 @@ test("what guards say is in the stream of events before the call begins, and obs
     guards: [allows("first"), allows("second")],
     hooks: [observe("tool.guarded", ({ decision }) => void heard.push(decision))],
   });
-  const stage = scene();
-  await stage.run(role);
-  const types = stage.sink.events
+  const fixture = newFixture();
+  await fixture.run(role);
+  const types = fixture.sink.events
     .map(({ type }) => type)
     .filter((type) => type.startsWith("tool."));
   expect([types, heard]).toEqual([["tool.guarded", "tool.started", "tool.ended"], ["allow"]]);
-  expect(guardings(stage)).toEqual([["work", "allow", "first allow", "second allow"]]);
+  expect(guardings(fixture)).toEqual([["work", "allow", "first allow", "second allow"]]);
 });
 
 test("without guards nothing is said", async () => {
   const { role } = soloist([calls(use("work")), says("done")], { tools: [spyTool("work")] });
-  const stage = scene();
-  await stage.run(role);
-  expect(stage.sink.of("tool.guarded")).toEqual([]);
+  const fixture = newFixture();
+  await fixture.run(role);
+  expect(fixture.sink.of("tool.guarded")).toEqual([]);
 });

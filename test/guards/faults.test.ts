@@ -7,15 +7,15 @@ import { takeWarnings } from "../harness/process-watch.ts";
 import { says, asks } from "../../src/testing/scripted-model.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, settled, type Scene } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { ending } from "../support/pause-scenes.ts";
-import { quiet, told } from "../tree/cast.ts";
-import { ALLOW, allows, fates, giving, guardings, refusal, watch } from "./guard-scenes.ts";
+import { ending } from "../support/pause-stories.ts";
+import { quiet, receivedTexts } from "../tree/scripted-agents.ts";
+import { ALLOW, allows, fates, giving, guardings, refusal, watch } from "./guard-stories.ts";
 
 interface Denied {
-  readonly stage: Scene;
+  readonly fixture: Fixture;
   readonly text: string;
 }
 
@@ -26,15 +26,15 @@ async function denied(given: () => unknown): Promise<Denied> {
     tools: [tool],
     guards: [allows(), giving(given)],
   });
-  const stage = scene();
-  const result = await stage.run(role);
+  const fixture = newFixture();
+  const result = await fixture.run(role);
   expect([ending(result), fates(result), tool.calls.length]).toEqual([
     ["completed", "completed"],
     [["refused", "blocked", "odd"]],
     0,
   ]);
-  const [text = ""] = told(model.requests[1]);
-  return { stage, text };
+  const [text = ""] = receivedTexts(model.requests[1]);
+  return { fixture, text };
 }
 
 function throwing(thrown: unknown): () => never {
@@ -71,10 +71,10 @@ describe("a guard that breaks", () => {
   for (const [what, [thrown, shown]] of Object.entries(THROWN)) {
     proves(["R66"], `denies when it throws ${what}, at once or later`, async () => {
       for (const given of [throwing(thrown), async () => throwing(thrown)()]) {
-        const { stage, text } = await denied(given);
+        const { fixture, text } = await denied(given);
         const reason = `The guard odd failed: ${shown}.`;
         expect(text).toBe(refusal("send", reason));
-        expect(guardings(stage)).toEqual([["send", "deny", "allow allow", `odd deny ${reason}`]]);
+        expect(guardings(fixture)).toEqual([["send", "deny", "allow allow", `odd deny ${reason}`]]);
       }
     });
   }
@@ -101,7 +101,7 @@ describe("a guard that breaks", () => {
     const answer = Object.defineProperty({}, "type", { get: throwing(new Error(`key ${key}`)) });
     for (const given of [() => answer, () => `not with ${key}`]) {
       const later = await denied(given);
-      expect(`${later.text} ${JSON.stringify(guardings(later.stage))}`).not.toContain(key);
+      expect(`${later.text} ${JSON.stringify(guardings(later.fixture))}`).not.toContain(key);
       await settled();
       expect(takeWarnings().join()).not.toContain(key);
     }
@@ -184,17 +184,17 @@ describe("a guard that gives its answer in an odd way", () => {
       const tool = spyTool("send");
       const script = [asks("send", {}), says("done")];
       const { role } = soloist(script, { tools: [tool], guards: [giving(given)] });
-      const stage = scene();
-      const result = await stage.run(role);
+      const fixture = newFixture();
+      const result = await fixture.run(role);
       expect([fates(result), tool.calls.length]).toEqual([[["succeeded"]], 1]);
-      expect(guardings(stage)).toEqual([["send", "allow", "odd allow"]]);
+      expect(guardings(fixture)).toEqual([["send", "allow", "odd allow"]]);
     });
   }
 });
 
 describe("a guard that takes its time", () => {
   test("is waited for within the time of hooks, and its answer counts", async () => {
-    const slow = gate();
+    const slow = latch();
     const watching = watch(async () => {
       await slow.opened;
       return ALLOW;
@@ -202,14 +202,14 @@ describe("a guard that takes its time", () => {
     const tool = spyTool("send");
     const script = [asks("send", {}), says("done")];
     const { role } = soloist(script, { tools: [tool], guards: [watching.guard] });
-    const stage = scene({ hookTimeoutMs: 1_000 });
-    const run = stage.start(role);
+    const fixture = newFixture({ hookTimeoutMs: 1_000 });
+    const run = fixture.start(role);
     await quiet();
-    stage.clock.advance(999);
+    fixture.clock.advance(999);
     await quiet();
     expect(tool.calls.length).toBe(0);
     slow.open();
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([fates(result), result.durationMs]).toEqual([[["succeeded"]], 999]);
     expect(watching.asked[0]?.[1].signal.aborted).toBe(false);
   });
@@ -224,32 +224,32 @@ describe("a guard that takes its time", () => {
         tools: [tool],
         guards: [never.guard, allows()],
       });
-      const stage = scene({ hookTimeoutMs: 1_000 });
-      const run = stage.start(role);
+      const fixture = newFixture({ hookTimeoutMs: 1_000 });
+      const run = fixture.start(role);
       await quiet();
-      stage.clock.advance(999);
+      fixture.clock.advance(999);
       await quiet();
-      expect([stage.sink.of("tool.guarded").length, never.asked[0]?.[1].signal.aborted]).toEqual([
+      expect([fixture.sink.of("tool.guarded").length, never.asked[0]?.[1].signal.aborted]).toEqual([
         0,
         false,
       ]);
-      stage.clock.advance(1);
-      const result = await stage.outcome(run);
+      fixture.clock.advance(1);
+      const result = await fixture.outcome(run);
       const reason = "The guard never did not answer in time.";
       expect([ending(result), fates(result), tool.calls.length]).toEqual([
         ["completed", "completed"],
         [["refused", "blocked", "never"]],
         0,
       ]);
-      expect(told(model.requests[1])).toEqual([refusal("send", reason)]);
-      expect(guardings(stage)).toEqual([["send", "deny", `never deny ${reason}`, "allow allow"]]);
+      expect(receivedTexts(model.requests[1])).toEqual([refusal("send", reason)]);
+      expect(guardings(fixture)).toEqual([["send", "deny", `never deny ${reason}`, "allow allow"]]);
       expect(never.asked[0]?.[1].signal.aborted).toBe(true);
     },
   );
 
   test("has nothing to say once its time is up: a late answer or error goes nowhere", async () => {
     for (const late of [() => ALLOW, throwing(new Error("late"))]) {
-      const slow = gate();
+      const slow = latch();
       const guard = toolGuard(
         async () => {
           await slow.opened;
@@ -262,15 +262,15 @@ describe("a guard that takes its time", () => {
         tools: [tool],
         guards: [guard],
       });
-      const stage = scene({ hookTimeoutMs: 10 });
-      const run = stage.start(role);
+      const fixture = newFixture({ hookTimeoutMs: 10 });
+      const run = fixture.start(role);
       await quiet();
-      stage.clock.advance(10);
-      const result = await stage.outcome(run);
-      const events = stage.sink.events.length;
+      fixture.clock.advance(10);
+      const result = await fixture.outcome(run);
+      const events = fixture.sink.events.length;
       slow.open();
       await quiet();
-      expect([fates(result), tool.calls.length, stage.sink.events.length]).toEqual([
+      expect([fates(result), tool.calls.length, fixture.sink.events.length]).toEqual([
         [["refused", "blocked", "slow"]],
         0,
         events,
@@ -282,14 +282,14 @@ describe("a guard that takes its time", () => {
     const never = watch(() => new Promise(() => {}), { name: "never" });
     const script = [asks("send", {}), says("done")];
     const { role } = soloist(script, { tools: [spyTool("send")], guards: [never.guard] });
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     await quiet();
-    stage.clock.advance(59_999);
+    fixture.clock.advance(59_999);
     await quiet();
-    expect(stage.sink.of("tool.guarded")).toEqual([]);
-    stage.clock.advance(1);
-    expect(fates(await stage.outcome(run))).toEqual([["refused", "blocked", "never"]]);
+    expect(fixture.sink.of("tool.guarded")).toEqual([]);
+    fixture.clock.advance(1);
+    expect(fates(await fixture.outcome(run))).toEqual([["refused", "blocked", "never"]]);
   });
 
   test("uses up the time of its agent: a time limit ends what it holds up", async () => {
@@ -299,14 +299,14 @@ describe("a guard that takes its time", () => {
       guards: [never.guard],
       budget: { wallTimeMs: 500 },
     });
-    const stage = scene({ graceMs: 20 });
-    const run = stage.start(role);
+    const fixture = newFixture({ graceMs: 20 });
+    const run = fixture.start(role);
     await quiet();
-    stage.clock.advance(500);
+    fixture.clock.advance(500);
     await quiet();
     expect(never.asked[0]?.[1].signal.aborted).toBe(true);
-    stage.clock.advance(20);
-    const result = await stage.outcome(run);
+    fixture.clock.advance(20);
+    const result = await fixture.outcome(run);
     expect([ending(result), fates(result)]).toEqual([
       ["stopped", "time_limit"],
       [["not_executed", "not_executed"]],

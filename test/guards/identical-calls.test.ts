@@ -10,11 +10,11 @@ import { says, type ScriptedCall, type ScriptedReply } from "../../src/testing/s
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { FunctionTool } from "../../src/tools/tool.ts";
 import { proves } from "../harness/proves.ts";
-import { scene, type Scene } from "../harness/run-scripted.ts";
+import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
-import { approveAll, ending, externalTool, questionOf } from "../support/pause-scenes.ts";
-import { calls, part, spawn, told } from "../tree/cast.ts";
-import { asksAbout, denies, fates, guardings, refusal, watch } from "./guard-scenes.ts";
+import { approveAll, ending, externalTool, questionOf } from "../support/pause-stories.ts";
+import { calls, part, spawn, receivedTexts } from "../tree/scripted-agents.ts";
+import { asksAbout, denies, fates, guardings, refusal, watch } from "./guard-stories.ts";
 
 /** A tool that takes anything; `runs` counts how often it ran. */
 function lookTool(
@@ -46,8 +46,8 @@ function oneByOne(...list: readonly ScriptedCall[]): readonly ScriptedReply[] {
 }
 
 /** How often each tool call was asked about because it repeated itself. */
-function repetitions(stage: Scene): readonly string[] {
-  return stage.sink
+function repetitions(fixture: Fixture): readonly string[] {
+  return fixture.sink
     .of("tool.guarded")
     .flatMap(({ answers }) =>
       answers.flatMap(({ guard, reason = "" }) => (guard === "identical-calls" ? [reason] : [])),
@@ -69,8 +69,8 @@ proves(
   async () => {
     const tool = lookTool();
     const { role, model } = soloist(oneByOne(look(A), look(A), look(A)), { tools: [tool] });
-    const stage = scene();
-    const paused = await stage.run(role);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
     expect([paused.status, paused.reason.code, tool.runs(), model.requests.length]).toEqual([
       "paused",
       "answers_needed",
@@ -80,10 +80,12 @@ proves(
     expect(
       paused.questions.map(({ kind, reason, arguments: input }) => [kind, reason, input]),
     ).toEqual([["approval", times(3), A]]);
-    expect(stage.sink.of("signal.raised")).toEqual([]);
-    expect(guardings(stage)).toEqual([["look", "ask", `identical-calls ask ${times(3)}`]]);
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
-    expect([ending(result), tool.runs(), told(model.requests[3])]).toEqual([
+    expect(fixture.sink.of("signal.raised")).toEqual([]);
+    expect(guardings(fixture)).toEqual([["look", "ask", `identical-calls ask ${times(3)}`]]);
+    const result = await fixture.outcome(
+      fixture.resume(role, paused.pausedRun, approveAll(paused)),
+    );
+    expect([ending(result), tool.runs(), receivedTexts(model.requests[3])]).toEqual([
       ["completed", "completed"],
       3,
       ["look 3"],
@@ -106,8 +108,8 @@ proves(
       [look(""), look("{}"), look(" ")],
     ]) {
       const tool = lookTool();
-      const stage = scene();
-      const paused = await stage.run(soloist(oneByOne(...list), { tools: [tool] }).role);
+      const fixture = newFixture();
+      const paused = await fixture.run(soloist(oneByOne(...list), { tools: [tool] }).role);
       expect([paused.questions.length, tool.runs()]).toEqual([1, 2]);
     }
   },
@@ -125,10 +127,10 @@ proves(["R74"], "a different call in between begins the count anew", async () =>
     [look(A), look(A), look({}, "nobody"), look(A), look(A)],
   ];
   for (const row of rows) {
-    const stage = scene();
+    const fixture = newFixture();
     const { role } = soloist(oneByOne(...row), { tools: [tool, other] });
-    expect(ending(await stage.run(role))).toEqual(["completed", "completed"]);
-    expect(repetitions(stage)).toEqual([]);
+    expect(ending(await fixture.run(role))).toEqual(["completed", "completed"]);
+    expect(repetitions(fixture)).toEqual([]);
   }
 });
 
@@ -137,12 +139,12 @@ describe("where the calls are", () => {
     const tool = lookTool();
     const script = [calls(look(A), look(A_AGAIN), look(A)), says("done")];
     const { role, model } = soloist(script, { tools: [tool] });
-    const stage = scene();
-    const paused = await stage.run(role);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
     expect([paused.questions.map(({ callId }) => callId), tool.runs()]).toEqual([["call_3"], 2]);
     const answers = [deny(questionOf(paused), "Enough.")];
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
-    expect([fates(result), told(model.requests[1])]).toEqual([
+    const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
+    expect([fates(result), receivedTexts(model.requests[1])]).toEqual([
       [["succeeded"], ["succeeded"], ["refused", "denied"]],
       [
         "look 1",
@@ -153,10 +155,10 @@ describe("where the calls are", () => {
   });
 
   test("across replies with several calls: in call order, the last of one before the first of the next", async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const script = [calls(look(B), look(A)), calls(look(A), look(A), look(B)), says("done")];
-    const paused = await stage.run(soloist(script, { tools: [lookTool()] }).role);
-    expect([paused.questions.map(({ callId }) => callId), repetitions(stage)]).toEqual([
+    const paused = await fixture.run(soloist(script, { tools: [lookTool()] }).role);
+    expect([paused.questions.map(({ callId }) => callId), repetitions(fixture)]).toEqual([
       ["call_4"],
       [times(3)],
     ]);
@@ -167,9 +169,9 @@ describe("where the calls are", () => {
     const { role } = soloist(oneByOne(...Array.from({ length: 5 }, () => look(A))), {
       tools: [tool],
     });
-    const stage = scene({ approver: (question) => approve(question) });
-    const result = await stage.run(role);
-    expect([ending(result), tool.runs(), repetitions(stage)]).toEqual([
+    const fixture = newFixture({ approver: (question) => approve(question) });
+    const result = await fixture.run(role);
+    expect([ending(result), tool.runs(), repetitions(fixture)]).toEqual([
       ["completed", "completed"],
       5,
       [times(3), times(4), times(5)],
@@ -180,9 +182,9 @@ describe("where the calls are", () => {
     const tool = lookTool();
     const list = Array.from({ length: 4 }, () => look(A));
     const { role } = soloist([...oneByOne(...list)], { tools: [tool] });
-    const stage = scene({ unanswered: "deny" });
-    const result = await stage.run(role);
-    expect([fates(result), tool.runs(), repetitions(stage)]).toEqual([
+    const fixture = newFixture({ unanswered: "deny" });
+    const result = await fixture.run(role);
+    expect([fates(result), tool.runs(), repetitions(fixture)]).toEqual([
       [["succeeded"], ["succeeded"], ["refused", "denied"], ["refused", "denied"]],
       2,
       [times(3), times(4)],
@@ -192,15 +194,17 @@ describe("where the calls are", () => {
   test("over pauses: each repetition pauses once, and none is forgotten in between", async () => {
     const tool = lookTool();
     const { role } = soloist(oneByOne(look(A), look(A), look(A), look(A_AGAIN)), { tools: [tool] });
-    const stage = scene();
-    const first = await stage.run(role);
-    const second = await stage.outcome(stage.resume(role, first.pausedRun, approveAll(first)));
+    const fixture = newFixture();
+    const first = await fixture.run(role);
+    const second = await fixture.outcome(fixture.resume(role, first.pausedRun, approveAll(first)));
     expect([second.status, tool.runs(), questionOf(second).reason]).toEqual([
       "paused",
       3,
       times(4),
     ]);
-    const result = await stage.outcome(stage.resume(role, second.pausedRun, approveAll(second)));
+    const result = await fixture.outcome(
+      fixture.resume(role, second.pausedRun, approveAll(second)),
+    );
     expect([ending(result), tool.runs()]).toEqual([["completed", "completed"], 4]);
   });
 
@@ -210,12 +214,12 @@ describe("where the calls are", () => {
       tools: [tool],
       guards: [asksAbout("Sure?")],
     });
-    const stage = scene();
-    let result = await stage.run(role);
+    const fixture = newFixture();
+    let result = await fixture.run(role);
     const reasons: string[] = [];
     while (result.status === "paused") {
       reasons.push(questionOf(result).reason);
-      result = await stage.outcome(stage.resume(role, result.pausedRun, approveAll(result)));
+      result = await fixture.outcome(fixture.resume(role, result.pausedRun, approveAll(result)));
     }
     expect([reasons, tool.runs()]).toEqual([["Sure?", "Sure?", `Sure? ${times(3)}`], 3]);
   });
@@ -225,19 +229,19 @@ describe("where the calls are", () => {
     const child = part("child", oneByOne(look(A), look(A)), { tools: [tool] });
     const script = [calls(look(A), look(A)), calls(spawn("child")), calls(look(A)), says("done")];
     const root = part("root", script, { tools: [tool], subagents: [child.role] });
-    const stage = scene();
-    expect(ending(await stage.run(root.role))).toEqual(["completed", "completed"]);
-    expect([tool.runs(), repetitions(stage)]).toEqual([5, []]);
+    const fixture = newFixture();
+    expect(ending(await fixture.run(root.role))).toEqual(["completed", "completed"]);
+    expect([tool.runs(), repetitions(fixture)]).toEqual([5, []]);
   });
 });
 
 describe("how many are let through", () => {
   const five = Array.from({ length: 5 }, () => look(A));
   async function askedOf(tool: FunctionTool, toolDefaults = {}): Promise<readonly string[]> {
-    const stage = scene({ approver: (question) => approve(question) });
+    const fixture = newFixture({ approver: (question) => approve(question) });
     const { role } = soloist(oneByOne(...five), { tools: [tool], toolDefaults });
-    expect(ending(await stage.run(role))).toEqual(["completed", "completed"]);
-    return repetitions(stage);
+    expect(ending(await fixture.run(role))).toEqual(["completed", "completed"]);
+    return repetitions(fixture);
   }
 
   test("as the tool says, else as the role says, else two", async () => {
@@ -260,20 +264,20 @@ describe("how many are let through", () => {
 
 describe("with others that look at the call", () => {
   test("a guard that allows does not do away with the question, a guard that denies does", async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const denying = soloist(oneByOne(look(A), look(A), look(A)), {
       tools: [lookTool()],
       guards: [denies("Never.")],
     });
-    const result = await stage.run(denying.role);
+    const result = await fixture.run(denying.role);
     expect(fates(result).map(([, code]) => code)).toEqual(["blocked", "blocked", "blocked"]);
-    expect(guardings(stage).at(-1)).toEqual([
+    expect(guardings(fixture).at(-1)).toEqual([
       "look",
       "deny",
       "deny deny Never.",
       `identical-calls ask ${times(3)}`,
     ]);
-    const other = scene();
+    const other = newFixture();
     const allowing = soloist(oneByOne(look(A), look(A), look(A)), {
       tools: [lookTool()],
       guards: [watch().guard],
@@ -290,7 +294,7 @@ describe("with others that look at the call", () => {
       return { arguments: { number } };
     });
     const same = transform("beforeTool", () => ({ arguments: { always: "same" } }));
-    const differing = scene();
+    const differing = newFixture();
     const rewritten = soloist(oneByOne(look(A), look(A), look(A)), {
       tools: [tool],
       hooks: [counting],
@@ -299,7 +303,7 @@ describe("with others that look at the call", () => {
     expect(paused.questions.map(({ reason, arguments: input }) => [reason, input])).toEqual([
       [times(3), { number: 3 }],
     ]);
-    const levelling = scene();
+    const levelling = newFixture();
     const levelled = soloist(oneByOne(look({ n: 1 }), look({ n: 2 }), look({ n: 3 })), {
       tools: [tool],
       hooks: [same],
@@ -311,10 +315,10 @@ describe("with others that look at the call", () => {
   test("an answer may let it go on with other arguments; the row is the model's, and goes on", async () => {
     const tool = lookTool();
     const { role } = soloist(oneByOne(look(A), look(A), look(A), look(A)), { tools: [tool] });
-    const stage = scene({ approver: (question) => approve(question, { arguments: B }) });
-    const result = await stage.run(role);
-    expect([tool.runs(), repetitions(stage)]).toEqual([4, [times(3), times(4)]]);
-    expect(stage.sink.of("question.answered").map((event) => event.arguments)).toEqual([B, B]);
+    const fixture = newFixture({ approver: (question) => approve(question, { arguments: B }) });
+    const result = await fixture.run(role);
+    expect([tool.runs(), repetitions(fixture)]).toEqual([4, [times(3), times(4)]]);
+    expect(fixture.sink.of("question.answered").map((event) => event.arguments)).toEqual([B, B]);
     expect(fates(result)).toEqual([["succeeded"], ["succeeded"], ["succeeded"], ["succeeded"]]);
   });
 
@@ -325,13 +329,13 @@ describe("with others that look at the call", () => {
       [calls(spawn("child"), spawn("child"), spawn("child")), says("Root.")],
       { subagents: [child.role], toolDefaults: { maxIdenticalCalls: 0 } },
     );
-    const stage = scene();
-    expect(ending(await stage.run(root.role))).toEqual(["completed", "completed"]);
-    expect(guardings(stage)).toEqual([]);
+    const fixture = newFixture();
+    expect(ending(await fixture.run(root.role))).toEqual(["completed", "completed"]);
+    expect(guardings(fixture)).toEqual([]);
     const elsewhere = soloist([calls(look({}, "mail"), look({}, "mail"), look({}, "mail"))], {
       tools: [externalTool("mail")],
     });
-    const paused = await scene().run(elsewhere.role);
+    const paused = await newFixture().run(elsewhere.role);
     expect(paused.questions.map(({ reason }) => reason)).toEqual(
       Array.from({ length: 3 }, () => "mail is executed elsewhere."),
     );
@@ -343,9 +347,9 @@ describe("with others that look at the call", () => {
     const long = JSON.stringify({ a: "x".repeat(200_000) });
     for (const text of [deep, lone, long, '{"toString":1,"constructor":null}']) {
       const tool = lookTool();
-      const stage = scene();
+      const fixture = newFixture();
       const { role } = soloist(oneByOne(look(text), look(text), look(text)), { tools: [tool] });
-      const paused = await stage.run(role);
+      const paused = await fixture.run(role);
       expect([paused.status, tool.runs()]).toEqual(["paused", 2]);
     }
   });

@@ -10,10 +10,10 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { proves } from "../harness/proves.ts";
-import { scene, settled } from "../harness/run-scripted.ts";
+import { newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, part, spawn } from "../tree/cast.ts";
+import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
 const allow = (): { readonly type: "allow" } => ({ type: "allow" });
 
@@ -23,8 +23,8 @@ test("a guard for a tool that nobody below has is told of once, at the start", a
     tools: [spyTool("write")],
     guards: [guard],
   });
-  await scene().run(role);
-  await scene().run(role);
+  await newFixture().run(role);
+  await newFixture().run(role);
   await settled();
   expect(takeWarnings()).toEqual([
     "EspalierWarning: A guard of solo is for writ, and no agent there has a tool of that name (write). Name tools as the model calls them, or the guard guards nothing.",
@@ -37,7 +37,7 @@ test("a guard for a tool of a subagent, and for the delegation itself, is no sli
     subagents: [child.role],
     guards: [toolGuard(allow, { tools: ["write", "SpawnSubagent"] })],
   });
-  await scene().run(root.role);
+  await newFixture().run(root.role);
   await settled();
   expect(takeWarnings()).toEqual([]);
 });
@@ -56,7 +56,7 @@ for (const { what, others, names } of [
       ];
       const { role } = soloist([says("Done."), says("Done.")], { tools: [spyTool("write")] });
       const roles = others ? [part("other", [], { tools: [spyTool("read")] }).role] : [];
-      const s = scene({ guards, roles });
+      const s = newFixture({ guards, roles });
       await s.run(role);
       await s.run(role);
       await settled();
@@ -81,7 +81,7 @@ proves(
       guards: [toolGuard(allow, { tools: lists })],
     });
     const guards = [toolGuard(allow, { tools: [...lists, "read"] })];
-    await scene({ guards, roles: [other.role] }).run(root.role);
+    await newFixture({ guards, roles: [other.role] }).run(root.role);
     await settled();
     expect(takeWarnings()).toEqual([]);
   },
@@ -89,7 +89,7 @@ proves(
 
 test("a guard is told that no agent has any tool", async () => {
   const { role } = soloist([says("Done.")]);
-  await scene({ guards: [toolGuard(allow, { tools: ["write"] })] }).run(role);
+  await newFixture({ guards: [toolGuard(allow, { tools: ["write"] })] }).run(role);
   await settled();
   expect(takeWarnings()).toEqual([
     "EspalierWarning: A guard of the orchestrator is for write, and no agent of this run has a tool of that name (they have none). Name tools as the model calls them, or the guard guards nothing.",
@@ -122,13 +122,13 @@ for (const [what, path, asked, got] of [
     const tools = [remove(runs, path)];
     const { role } = soloist([asks("remove", { path: " /etc " }), says("Done.")], { tools });
     const questions: unknown[] = [];
-    const stage = scene({
+    const fixture = newFixture({
       approver: (question) => {
         questions.push(question.arguments);
         return approve(question);
       },
     });
-    await stage.run(role);
+    await fixture.run(role);
     expect(questions).toEqual([
       asked === "/etc" ? { path: "/etc", isRecursive: true } : { path: asked },
     ]);

@@ -11,10 +11,10 @@ import { asks, says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
-import { approveAll, ending, payTool, questionOf, texts } from "../support/pause-scenes.ts";
-import { calls, told } from "../tree/cast.ts";
+import { approveAll, ending, payTool, questionOf, texts } from "../support/pause-stories.ts";
+import { calls, receivedTexts } from "../tree/scripted-agents.ts";
 import {
   ALLOW,
   asksAbout,
@@ -25,7 +25,7 @@ import {
   watch,
   write,
   writeTool,
-} from "./guard-scenes.ts";
+} from "./guard-stories.ts";
 
 /** A hook that gives every call these arguments. */
 function rewrites(input: JsonObject): Hook {
@@ -44,13 +44,13 @@ describe("arguments that a hook changed", () => {
         guards: [watching.guard],
         hooks: [rewrites({ no: "path" })],
       });
-      const result = await scene().run(role);
+      const result = await newFixture().run(role);
       expect([ending(result), fates(result)]).toEqual([
         ["completed", "completed"],
         [["retry", "invalid_arguments"]],
       ]);
       expect([tool.written, watching.seen()]).toEqual([[], []]);
-      expect(told(model.requests[1])[0]).toMatch(/path/);
+      expect(receivedTexts(model.requests[1])[0]).toMatch(/path/);
     },
   );
 
@@ -61,13 +61,13 @@ describe("arguments that a hook changed", () => {
       guards: [keepsOutOfEtc()],
       hooks: [rewrites({ path: "/etc/passwd" })],
     });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([ending(result), fates(result), tool.written]).toEqual([
       ["completed", "completed"],
       [["refused", "blocked", "etc"]],
       [],
     ]);
-    expect(told(model.requests[1])).toEqual([refusal("write", "Nobody writes to /etc.")]);
+    expect(receivedTexts(model.requests[1])).toEqual([refusal("write", "Nobody writes to /etc.")]);
   });
 
   test("are what the guard sees; what the model wrote is not guarded any more", async () => {
@@ -78,7 +78,7 @@ describe("arguments that a hook changed", () => {
       guards: [keepsOutOfEtc(), watching.guard],
       hooks: [rewrites({ path: "/tmp/b" })],
     });
-    await scene().run(role);
+    await newFixture().run(role);
     expect([watching.seen(), tool.written]).toEqual([[{ path: "/tmp/b" }], ["/tmp/b"]]);
   });
 });
@@ -95,12 +95,14 @@ describe("arguments that an answer changed", () => {
       tools: [tool],
       guards: [keepsOutOfEtc(), watching.guard],
     });
-    const stage = scene({ approver: (question) => approve(question, changing("/etc/passwd")) });
-    const result = await stage.run(role);
+    const fixture = newFixture({
+      approver: (question) => approve(question, changing("/etc/passwd")),
+    });
+    const result = await fixture.run(role);
     expect([fates(result), tool.written]).toEqual([[["refused", "blocked", "etc"]], []]);
-    expect(told(model.requests[1])).toEqual([refusal("write", "Nobody writes to /etc.")]);
+    expect(receivedTexts(model.requests[1])).toEqual([refusal("write", "Nobody writes to /etc.")]);
     expect(watching.seen()).toEqual([{ path: "/tmp/a" }, { path: "/etc/passwd" }]);
-    expect(guardings(stage)).toEqual([
+    expect(guardings(fixture)).toEqual([
       ["write", "allow", "etc allow", "watch allow"],
       ["write", "deny", "etc deny Nobody writes to /etc.", "watch allow"],
     ]);
@@ -113,13 +115,13 @@ describe("arguments that an answer changed", () => {
       tools: [tool],
       guards: [keepsOutOfEtc(), watching.guard],
     });
-    const stage = scene();
-    const paused = await stage.run(role);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
     const answers = [
       approve(questionOf(paused, 0), changing("/etc/passwd")),
       approve(questionOf(paused, 1), changing("/tmp/c")),
     ];
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
+    const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
     expect([fates(result), tool.written]).toEqual([
       [["refused", "blocked", "etc"], ["succeeded"]],
       ["/tmp/c"],
@@ -135,11 +137,13 @@ describe("arguments that an answer changed", () => {
       tools: [tool],
       guards: [keepsOutOfEtc()],
     });
-    const stage = scene();
-    const paused = await stage.run(role);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
     const wrong = [approve(questionOf(paused), { arguments: { no: "path" } })];
-    expect(() => stage.resume(role, paused.pausedRun, wrong)).toThrow(/fit write/);
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+    expect(() => fixture.resume(role, paused.pausedRun, wrong)).toThrow(/fit write/);
+    const result = await fixture.outcome(
+      fixture.resume(role, paused.pausedRun, approveAll(paused)),
+    );
     expect([fates(result), tool.written]).toEqual([[["succeeded"]], ["/tmp/a"]]);
   });
 
@@ -150,15 +154,15 @@ describe("arguments that an answer changed", () => {
       tools: [tool],
       guards: [asksAbout()],
     });
-    const stage = scene({
+    const fixture = newFixture({
       approver: (question) => {
         questions += 1;
         return approve(question, changing("/tmp/b"));
       },
     });
-    const result = await stage.run(role);
+    const result = await fixture.run(role);
     expect([fates(result), tool.written, questions]).toEqual([[["succeeded"]], ["/tmp/b"], 1]);
-    expect(guardings(stage).map(([, decision]) => decision)).toEqual(["ask", "ask"]);
+    expect(guardings(fixture).map(([, decision]) => decision)).toEqual(["ask", "ask"]);
   });
 });
 
@@ -180,7 +184,7 @@ describe("what a guard sees", () => {
       tools: [tool],
       guards: [watching.guard],
     });
-    const result = await scene().run(role, { metadata: { tenant: "north" } });
+    const result = await newFixture().run(role, { metadata: { tenant: "north" } });
     const [[call, { signal, messages, ...context }] = expect.fail("not asked")] = watching.asked;
     expect(call).toEqual({
       toolName: "pay",
@@ -231,7 +235,7 @@ describe("what a guard sees", () => {
       ],
       { tools: [tool], guards: [keepsOutOfEtc(), watching.guard] },
     );
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect(watching.seen()).toEqual([{ path: "/etc/motd" }, { path: "/a", mode: "rw" }]);
     expect([fates(result), got]).toEqual([
       [["refused", "blocked", "etc"], ["succeeded"]],
@@ -251,7 +255,7 @@ describe("what a guard sees", () => {
       tools: [tool],
       guards: [watching.guard],
     });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([watching.seen(), texts(result)]).toEqual([[{ path: "/a" }], ['["/a"]']]);
   });
 
@@ -290,7 +294,7 @@ describe("what a guard sees", () => {
       guards: [meddling, watching.guard],
     });
     const metadata = { deep: { path: "/tmp" } };
-    const result = await scene().run(role, { metadata });
+    const result = await newFixture().run(role, { metadata });
     expect(attempts).toEqual(attempts.map(() => false));
     expect([got, watching.seen(), fates(result)]).toEqual([[inner], [inner], [["succeeded"]]]);
   });

@@ -7,7 +7,7 @@ import { approve, deny, giveResult } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { withApproval } from "../../src/tools/wrappers/with-approval.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import {
@@ -18,8 +18,8 @@ import {
   payTool,
   questionOf,
   refusalOf,
-} from "../support/pause-scenes.ts";
-import { calls, quiet, told, use } from "../tree/cast.ts";
+} from "../support/pause-stories.ts";
+import { calls, quiet, receivedTexts, use } from "../tree/scripted-agents.ts";
 import {
   ALLOW,
   allows,
@@ -31,7 +31,7 @@ import {
   watch,
   write,
   writeTool,
-} from "./guard-scenes.ts";
+} from "./guard-stories.ts";
 
 describe("one question per call [C12]", () => {
   test("guards, the watch for repetition, the tool and a wrapper unite in it, in this order", async () => {
@@ -45,18 +45,18 @@ describe("one question per call [C12]", () => {
       tools: [tool],
       guards: [asksAbout("First.", { name: "a" }), allows(), asksAbout("Second.", { name: "b" })],
     });
-    const stage = scene({
+    const fixture = newFixture({
       approver: (question) => {
         questions.push(question.reason);
         return approve(question);
       },
     });
-    const result = await stage.run(role);
+    const result = await fixture.run(role);
     expect(questions).toEqual([
       "First. Second. No call of pay may be made unasked. It is money. The house wants it.",
     ]);
     expect([fates(result), inner.calls.length]).toEqual([[["succeeded"]], 1]);
-    expect(stage.sink.of("question.asked").length).toBe(1);
+    expect(fixture.sink.of("question.asked").length).toBe(1);
   });
 
   proves(
@@ -66,11 +66,11 @@ describe("one question per call [C12]", () => {
       const twin = spyTool("plain");
       const tool = withApproval(spyTool("wrapped"));
       const script = [calls(use("wrapped"), use("plain")), says("done")];
-      const stage = scene();
-      const paused = await stage.run(soloist(script, { tools: [tool, twin] }).role);
+      const fixture = newFixture();
+      const paused = await fixture.run(soloist(script, { tools: [tool, twin] }).role);
       expect([asked(paused), twin.calls.length]).toEqual([[["solo", "wrapped"]], 1]);
       const denied = soloist(script, { tools: [tool, twin], guards: [denies()] });
-      const result = await scene().run(denied.role);
+      const result = await newFixture().run(denied.role);
       expect([ending(result), result.questions]).toEqual([["completed", "completed"], []]);
     },
   );
@@ -85,7 +85,7 @@ describe("one question per call [C12]", () => {
       tools: [tool],
       guards: [denies()],
     });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([fates(result), checks]).toEqual([[["refused", "blocked", "deny"]], 0]);
   });
 
@@ -94,7 +94,7 @@ describe("one question per call [C12]", () => {
       tools: [payTool()],
       guards: [allows()],
     });
-    const paused = await scene().run(role);
+    const paused = await newFixture().run(role);
     expect(paused.questions.map(({ reason }) => reason)).toEqual(["pay needs an approval."]);
   });
 
@@ -106,7 +106,7 @@ describe("one question per call [C12]", () => {
       tools: [tool],
       guards: [asksAbout()],
     });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([fates(result), tool.paid]).toEqual([[["refused", "approval_check_failed"]], []]);
   });
 });
@@ -119,13 +119,13 @@ describe("after a pause", () => {
       tools: [tool],
       guards: [watching.guard],
     });
-    const stage = scene();
-    const paused = await stage.run(role);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
     const answers = [approve(questionOf(paused, 0)), deny(questionOf(paused, 1), "Not b.")];
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
+    const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
     expect([fates(result), tool.written]).toEqual([[["succeeded"], ["refused", "denied"]], ["/a"]]);
-    expect([watching.asked.length, guardings(stage).length]).toEqual([3, 3]);
-    expect(stage.sink.of("question.asked").length).toBe(2);
+    expect([watching.asked.length, guardings(fixture).length]).toEqual([3, 3]);
+    expect(fixture.sink.of("question.asked").length).toBe(2);
   });
 
   test("guards are asked about the calls of later steps, and may pause once more", async () => {
@@ -133,15 +133,17 @@ describe("after a pause", () => {
     const tool = writeTool();
     const script = [calls(write("/a")), calls(write("/b")), says("done")];
     const { role } = soloist(script, { tools: [tool], guards: [watching.guard] });
-    const stage = scene();
-    const first = await stage.run(role);
-    const second = await stage.outcome(stage.resume(role, first.pausedRun, approveAll(first)));
+    const fixture = newFixture();
+    const first = await fixture.run(role);
+    const second = await fixture.outcome(fixture.resume(role, first.pausedRun, approveAll(first)));
     expect([second.status, tool.written, watching.seen()]).toEqual([
       "paused",
       ["/a"],
       [{ path: "/a" }, { path: "/a" }, { path: "/b" }],
     ]);
-    const result = await stage.outcome(stage.resume(role, second.pausedRun, approveAll(second)));
+    const result = await fixture.outcome(
+      fixture.resume(role, second.pausedRun, approveAll(second)),
+    );
     expect([ending(result), tool.written]).toEqual([
       ["completed", "completed"],
       ["/a", "/b"],
@@ -158,16 +160,18 @@ describe("after a pause", () => {
       tools: [first, second],
       guards: [watching.guard],
     });
-    const stage = scene();
-    const paused = await stage.run(role);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
     expect(watching.asked.map(([{ toolName }]) => toolName)).toEqual(["first"]);
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+    const result = await fixture.outcome(
+      fixture.resume(role, paused.pausedRun, approveAll(paused)),
+    );
     expect(watching.asked.map(([{ toolName }]) => toolName)).toEqual(["first", "first", "second"]);
     expect(fates(result)).toEqual([["succeeded"], ["succeeded"]]);
   });
 
   test("a pause that is asked for while a guard is thinking waits for it, and keeps its question", async () => {
-    const slow = gate();
+    const slow = latch();
     const watching = watch(async () => {
       await slow.opened;
       return { type: "ask", reason: "Sure?" };
@@ -177,16 +181,18 @@ describe("after a pause", () => {
       tools: [tool],
       guards: [watching.guard],
     });
-    const stage = scene({ unanswered: "deny" });
-    const run = stage.start(role);
+    const fixture = newFixture({ unanswered: "deny" });
+    const run = fixture.start(role);
     await quiet();
     run.requestPause();
     await quiet();
-    expect(stage.sink.of("run.paused")).toEqual([]);
+    expect(fixture.sink.of("run.paused")).toEqual([]);
     slow.open();
-    const paused = await stage.outcome(run);
+    const paused = await fixture.outcome(run);
     expect(paused.questions.map(({ reason }) => reason)).toEqual(["Sure?"]);
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+    const result = await fixture.outcome(
+      fixture.resume(role, paused.pausedRun, approveAll(paused)),
+    );
     expect([fates(result), tool.written, watching.asked.length]).toEqual([
       [["succeeded"]],
       ["/a"],
@@ -198,9 +204,9 @@ describe("after a pause", () => {
 test("what is asked about survives JSON as it is: a -0 of the model is a 0 like any other", async () => {
   const tool = payTool();
   const { role } = soloist([asks("pay", '{"amount":-0}'), says("done")], { tools: [tool] });
-  const stage = scene();
-  const paused = await stage.run(role);
-  await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+  const fixture = newFixture();
+  const paused = await fixture.run(role);
+  await fixture.outcome(fixture.resume(role, paused.pausedRun, approveAll(paused)));
   expect(tool.paid).toEqual([0]);
 });
 
@@ -211,14 +217,14 @@ describe("a question that nobody answers in time", () => {
       tools: [tool],
       guards: [asksAbout()],
     });
-    const stage = scene({ approver: () => new Promise(() => {}), answerTimeoutMs: 100 });
-    const run = stage.start(role);
+    const fixture = newFixture({ approver: () => new Promise(() => {}), answerTimeoutMs: 100 });
+    const run = fixture.start(role);
     await quiet();
-    stage.clock.advance(100);
+    fixture.clock.advance(100);
     await quiet();
-    stage.clock.advance(0);
-    const result = await stage.outcome(run);
-    expect([fates(result), tool.written, told(model.requests[1])]).toEqual([
+    fixture.clock.advance(0);
+    const result = await fixture.outcome(run);
+    expect([fates(result), tool.written, receivedTexts(model.requests[1])]).toEqual([
       [["refused", "denied"]],
       [],
       [refusal("write", "Nobody answered in time.", "Look at it first.")],
@@ -227,7 +233,7 @@ describe("a question that nobody answers in time", () => {
       tools: [tool],
       guards: [asksAbout()],
     });
-    const other = scene({ answerTimeoutMs: 100 });
+    const other = newFixture({ answerTimeoutMs: 100 });
     const paused = await other.run(later.role);
     expect(questionOf(paused).deadlineAtMs).toBe(100);
     other.clock.advance(100);
@@ -239,7 +245,7 @@ describe("a question that nobody answers in time", () => {
   });
 
   test("has its time from the moment of asking, not from that of guarding", async () => {
-    const slow = gate();
+    const slow = latch();
     const watching = watch(async () => {
       await slow.opened;
       return { type: "ask", reason: "Sure?" };
@@ -248,12 +254,12 @@ describe("a question that nobody answers in time", () => {
       tools: [writeTool()],
       guards: [watching.guard],
     });
-    const stage = scene({ answerTimeoutMs: 100 });
-    const run = stage.start(role);
+    const fixture = newFixture({ answerTimeoutMs: 100 });
+    const run = fixture.start(role);
     await quiet();
-    stage.clock.advance(1_000);
+    fixture.clock.advance(1_000);
     slow.open();
-    const paused = await stage.outcome(run);
+    const paused = await fixture.outcome(run);
     const { askedAtMs, deadlineAtMs } = questionOf(paused);
     expect([askedAtMs, deadlineAtMs]).toEqual([1_000, 1_100]);
   });
@@ -268,8 +274,8 @@ describe("a tool that is executed elsewhere", () => {
       tools: [externalTool("mail")],
       guards: [watching.guard],
     });
-    const result = await scene().run(role);
-    expect([ending(result), fates(result), told(model.requests[1])]).toEqual([
+    const result = await newFixture().run(role);
+    expect([ending(result), fates(result), receivedTexts(model.requests[1])]).toEqual([
       ["completed", "completed"],
       [["refused", "blocked", "watch"]],
       [refusal("mail", "No mail.")],
@@ -282,27 +288,27 @@ describe("a tool that is executed elsewhere", () => {
       tools: [externalTool("mail")],
       guards: [allows(), asksAbout("Is this spam?")],
     });
-    const stage = scene();
-    const paused = await stage.run(role);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
     expect(paused.questions.map(({ kind, reason }) => [kind, reason])).toEqual([
       ["external", "mail is executed elsewhere. Is this spam?"],
     ]);
-    expect(refusalOf(() => stage.resume(role, paused.pausedRun, approveAll(paused)))).toEqual([
+    expect(refusalOf(() => fixture.resume(role, paused.pausedRun, approveAll(paused)))).toEqual([
       "invalid_answer",
       "wrong_kind",
     ]);
     const answers = [giveResult(questionOf(paused), "sent")];
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
-    expect([fates(result), told(model.requests[1])]).toEqual([[["succeeded"]], ["sent"]]);
-    expect([stage.sink.of("question.asked").length, guardings(stage).length]).toEqual([1, 1]);
+    const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
+    expect([fates(result), receivedTexts(model.requests[1])]).toEqual([[["succeeded"]], ["sent"]]);
+    expect([fixture.sink.of("question.asked").length, guardings(fixture).length]).toEqual([1, 1]);
   });
 
   test("comes to nothing where nobody can be asked", async () => {
     const { role } = soloist(script, { tools: [externalTool("mail")], guards: [asksAbout()] });
-    const stage = scene({ unanswered: "deny" });
-    const result = await stage.run(role);
+    const fixture = newFixture({ unanswered: "deny" });
+    const result = await fixture.run(role);
     expect(fates(result)).toEqual([["failed", "tool_error"]]);
-    expect(stage.sink.of("question.asked").length).toBe(1);
+    expect(fixture.sink.of("question.asked").length).toBe(1);
   });
 
   test("waits next to approvals of the same reply: each call has its own question", async () => {
@@ -310,8 +316,8 @@ describe("a tool that is executed elsewhere", () => {
       tools: [externalTool("mail"), writeTool()],
       guards: [asksAbout("Sure?")],
     });
-    const stage = scene();
-    const paused = await stage.run(role);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
     expect(paused.questions.map(({ kind, reason }) => [kind, reason])).toEqual([
       ["external", "mail is executed elsewhere. Sure?"],
       ["approval", "Sure?"],

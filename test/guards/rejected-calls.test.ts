@@ -10,8 +10,8 @@ import { says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { calls, part, spawn } from "../tree/cast.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
 const seen: unknown[] = [];
 const find = defineTool({
@@ -63,7 +63,7 @@ proves(
         ],
       },
     );
-    const s = scene();
+    const s = newFixture();
     await s.run(lead.role);
     expect(eventsOfCalls(s.sink.events)).toEqual([
       ["tool.started", "find"],
@@ -138,7 +138,7 @@ proves(
         ],
       },
     );
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     const executions = result.steps[0]?.tools.executions ?? [];
     expect(executions.map((one) => [one.call.argumentsText, one.arguments])).toEqual([
       [JSON.stringify(written), { name: "HOOKED", most: 3 }],

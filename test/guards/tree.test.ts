@@ -10,10 +10,19 @@ import { approve, deny } from "../../src/protocol/question.ts";
 import { defineDelegation } from "../../src/tools/define-tool.ts";
 import { toolGuard, type ToolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll, asked, ending, questionOf } from "../support/pause-scenes.ts";
-import { byTask, calls, ends, part, spawn, told, use, type Part } from "../tree/cast.ts";
+import { approveAll, asked, ending, questionOf } from "../support/pause-stories.ts";
+import {
+  byTask,
+  calls,
+  ends,
+  part,
+  spawn,
+  receivedTexts,
+  use,
+  type Part,
+} from "../tree/scripted-agents.ts";
 import {
   ALLOW,
   asksAbout,
@@ -24,7 +33,7 @@ import {
   watch,
   write,
   writeTool,
-} from "./guard-scenes.ts";
+} from "./guard-stories.ts";
 
 proves(
   ["R75"],
@@ -39,18 +48,18 @@ proves(
       subagents: [child.role],
       guards: [denies("Nothing is written here.", { tools: ["write"] })],
     });
-    const stage = scene();
-    const result = await stage.run(root.role);
+    const fixture = newFixture();
+    const result = await fixture.run(root.role);
     expect([ending(result), ends(result)]).toEqual([
       ["completed", "completed"],
       ["completed", "completed"],
     ]);
     expect([tool.written, search.calls.length]).toEqual([[], 1]);
-    expect(told(child.model.requests[1])).toEqual([
+    expect(receivedTexts(child.model.requests[1])).toEqual([
       refusal("write", "Nothing is written here."),
       "search done",
     ]);
-    const guarded = stage.sink.of("tool.guarded");
+    const guarded = fixture.sink.of("tool.guarded");
     expect(
       guarded.map(({ agentPath, toolName, decision }) => [agentPath, toolName, decision]),
     ).toEqual([["root/child#1", "write", "deny"]]);
@@ -73,10 +82,10 @@ proves(
       subagents: [child.role],
       guards: [keepsOutOfEtc()],
     });
-    const stage = scene({ guards: [toolGuard(() => ALLOW, { name: "house" })] });
-    await stage.run(root.role);
+    const fixture = newFixture({ guards: [toolGuard(() => ALLOW, { name: "house" })] });
+    await fixture.run(root.role);
     expect(tool.written).toEqual(["/b"]);
-    expect(guardings(stage)).toEqual([
+    expect(guardings(fixture)).toEqual([
       ["SpawnSubagent", "allow", "house allow", "etc allow"],
       ["SpawnSubagent", "allow", "house allow", "etc allow", "middle allow"],
       [
@@ -104,7 +113,7 @@ test("a guard of a child does not hold for its parent, nor for its siblings", as
     [calls(spawn("strict"), spawn("free")), calls(write("/r")), says("Root.")],
     { tools: [tool], subagents: [strict.role, free.role] },
   );
-  await scene().run(root.role);
+  await newFixture().run(root.role);
   expect(tool.written).toEqual(["/f", "/r"]);
 });
 
@@ -125,10 +134,10 @@ test("one guard at several levels is asked once, and so is a role that starts it
     subagents: [worker.role],
     guards: [shared],
   });
-  const stage = scene({ guards: [shared] });
-  await stage.run(root.role);
+  const fixture = newFixture({ guards: [shared] });
+  await fixture.run(root.role);
   expect(tool.written).toEqual(["/b"]);
-  expect(guardings(stage)).toEqual([
+  expect(guardings(fixture)).toEqual([
     ["SpawnSubagent", "allow", "watch allow"],
     ["SpawnSubagent", "allow", "watch allow"],
     ["SpawnSubagent", "allow", "watch allow"],
@@ -152,9 +161,12 @@ test("two guards over the same function are two guards", async () => {
     tools: [spyTool("work")],
     guards: [toolGuard(check), toolGuard(check)],
   });
-  const stage = scene();
-  await stage.run(root.role);
-  expect([count, guardings(stage)]).toEqual([2, [["work", "allow", "check allow", "check allow"]]]);
+  const fixture = newFixture();
+  await fixture.run(root.role);
+  expect([count, guardings(fixture)]).toEqual([
+    2,
+    [["work", "allow", "check allow", "check allow"]],
+  ]);
 });
 
 function unnamed(): ToolGuard {
@@ -172,12 +184,12 @@ test("guards without a name get one by owner and place: the same in every run an
     guards: [unnamed()],
   });
   for (const run of [1, 2]) {
-    const stage = scene({
+    const fixture = newFixture({
       guards: [toolGuard(() => ALLOW, { name: "named" }), unnamed()],
       approver: (question) => approve(question),
     });
-    await stage.run(root.role);
-    expect(guardings(stage), `run ${run}`).toEqual([
+    await fixture.run(root.role);
+    expect(guardings(fixture), `run ${run}`).toEqual([
       [
         "SpawnSubagent",
         "ask",
@@ -213,28 +225,30 @@ describe("a guard over delegations", () => {
   test("denies: no child starts, none is counted, and the model is told", async () => {
     const watching = watch(() => ({ type: "deny", reason: "Do it yourself." }));
     const { root } = pair([watching.guard]);
-    const stage = scene();
-    const result = await stage.run(root.role);
+    const fixture = newFixture();
+    const result = await fixture.run(root.role);
     expect([ending(result), ends(result)]).toEqual([["completed", "completed"], ["completed"]]);
-    expect(told(root.model.requests[1])).toEqual([refusal("SpawnSubagent", "Do it yourself.")]);
+    expect(receivedTexts(root.model.requests[1])).toEqual([
+      refusal("SpawnSubagent", "Do it yourself."),
+    ]);
     expect(watching.asked.map(([{ kind, arguments: input }]) => [kind, input])).toEqual([
       ["delegation", { role: "child", task: "Work." }],
     ]);
     expect([result.subagentsByDepth, result.refusalsByCode]).toEqual([{}, { blocked: 1 }]);
-    expect(stage.sink.of("subagent.spawned")).toEqual([]);
+    expect(fixture.sink.of("subagent.spawned")).toEqual([]);
   });
 
   test("asks: the run pauses before the child starts, and a fresh orchestrator starts it", async () => {
     const { root, child } = pair([asksAbout("Is it needed?")]);
-    const stage = scene();
-    const paused = await stage.run(root.role);
+    const fixture = newFixture();
+    const paused = await fixture.run(root.role);
     expect([asked(paused), ends(paused), questionOf(paused).reason]).toEqual([
       [["root", "SpawnSubagent"]],
       ["paused"],
       "Is it needed?",
     ]);
-    const resumed = stage.resume(root.role, paused.pausedRun, approveAll(paused));
-    const result = await stage.outcome(resumed);
+    const resumed = fixture.resume(root.role, paused.pausedRun, approveAll(paused));
+    const result = await fixture.outcome(resumed);
     expect([ending(result), ends(result)]).toEqual([
       ["completed", "completed"],
       ["completed", "completed"],
@@ -244,11 +258,11 @@ describe("a guard over delegations", () => {
 
   test("asks: a denial starts nobody", async () => {
     const { root } = pair([asksAbout()]);
-    const stage = scene();
-    const paused = await stage.run(root.role);
+    const fixture = newFixture();
+    const paused = await fixture.run(root.role);
     const answers = [deny(questionOf(paused), "Too dear.")];
-    const result = await stage.outcome(stage.resume(root.role, paused.pausedRun, answers));
-    expect([ends(result), told(root.model.requests[1])]).toEqual([
+    const result = await fixture.outcome(fixture.resume(root.role, paused.pausedRun, answers));
+    expect([ends(result), receivedTexts(root.model.requests[1])]).toEqual([
       ["completed"],
       [refusal("SpawnSubagent", "Too dear.", "Look at it first.")],
     ]);
@@ -257,11 +271,11 @@ describe("a guard over delegations", () => {
   test("sees what an approval changed: another role and another task, once more", async () => {
     const watching = watch(() => ({ type: "ask", reason: "Sure?" }));
     const { root, other } = pair([watching.guard]);
-    const stage = scene();
-    const paused = await stage.run(root.role);
+    const fixture = newFixture();
+    const paused = await fixture.run(root.role);
     const change = { arguments: { role: "other", task: "Rest." } };
     const answers = [approve(questionOf(paused), change)];
-    const result = await stage.outcome(stage.resume(root.role, paused.pausedRun, answers));
+    const result = await fixture.outcome(fixture.resume(root.role, paused.pausedRun, answers));
     expect(result.agents.map(({ role, task }) => [role, task])).toEqual([
       ["root", "Do it."],
       ["other", "Rest."],
@@ -282,11 +296,11 @@ describe("a guard over delegations", () => {
       { name: "choosy" },
     );
     const { root } = pair([noOther]);
-    const stage = scene({
+    const fixture = newFixture({
       approver: (question) => approve(question, { arguments: { role: "other", task: "Rest." } }),
     });
-    const result = await stage.run(root.role);
-    expect([ends(result), told(root.model.requests[1])]).toEqual([
+    const result = await fixture.run(root.role);
+    expect([ends(result), receivedTexts(root.model.requests[1])]).toEqual([
       ["completed"],
       [refusal("SpawnSubagent", "Not the other.")],
     ]);
@@ -305,8 +319,8 @@ describe("a guard over delegations", () => {
       subagents: [child.role],
       guards: [denies("No.", { tools: ["delegate"] })],
     });
-    const result = await scene().run(root.role);
-    expect([ends(result), told(root.model.requests[1])]).toEqual([
+    const result = await newFixture().run(root.role);
+    expect([ends(result), receivedTexts(root.model.requests[1])]).toEqual([
       ["completed"],
       [refusal("delegate", "No.")],
     ]);
@@ -323,11 +337,11 @@ describe("over a pause of the tree", () => {
       subagents: [child.role],
       guards,
     });
-    const stage = scene();
-    const paused = await stage.run(root.role);
+    const fixture = newFixture();
+    const paused = await fixture.run(root.role);
     expect(asked(paused)).toEqual([["root/child#1/leaf#1", "write"]]);
-    const resumed = stage.resume(root.role, paused.pausedRun, approveAll(paused));
-    const result = await stage.outcome(resumed);
+    const resumed = fixture.resume(root.role, paused.pausedRun, approveAll(paused));
+    const result = await fixture.outcome(resumed);
     expect([ending(result), tool.written, ends(result)]).toEqual([
       ["completed", "completed"],
       ["/a"],
@@ -351,15 +365,15 @@ describe("over a pause of the tree", () => {
       subagents: [child.role],
       guards: [keepsOutOfEtc()],
     });
-    const stage = scene();
-    const paused = await stage.run(root.role);
-    const resumed = stage.resume(root.role, paused.pausedRun, approveAll(paused));
-    const result = await stage.outcome(resumed);
+    const fixture = newFixture();
+    const paused = await fixture.run(root.role);
+    const resumed = fixture.resume(root.role, paused.pausedRun, approveAll(paused));
+    const result = await fixture.outcome(resumed);
     expect([ending(result), tool.written]).toEqual([
       ["completed", "completed"],
       ["/a", "/b"],
     ]);
-    expect(told(leaf.model.requests[2])).toEqual([
+    expect(receivedTexts(leaf.model.requests[2])).toEqual([
       refusal("write", "Nobody writes to /etc."),
       "wrote /b",
     ]);

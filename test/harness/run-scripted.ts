@@ -18,7 +18,7 @@ import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 
-export interface Scene {
+export interface Fixture {
   readonly clock: ManualClock;
   readonly sink: RecordingSink;
   readonly orchestrator: Orchestrator;
@@ -46,15 +46,15 @@ export interface Scene {
   fork(role: AgentRole, stored: PausedRun | undefined, options?: ForkOptions): Run;
 }
 
-export function scene(options: OrchestratorOptions = {}): Scene {
+export function newFixture(options: OrchestratorOptions = {}): Fixture {
   const clock = new ManualClock();
   const sink = new RecordingSink();
   const sinks = [sink, ...(options.sinks ?? [])];
   const ids = sequentialIds();
   const orchestrator = new Orchestrator({ clock, ids, ...options, sinks });
-  const start: Scene["start"] = (role, task = "Do it.", more = {}) =>
+  const start: Fixture["start"] = (role, task = "Do it.", more = {}) =>
     orchestrator.start(role, task, more);
-  const outcome: Scene["outcome"] = async (run) => {
+  const outcome: Fixture["outcome"] = async (run) => {
     const result = await run.settled;
     await settled();
     checkRun(result, sink.events);
@@ -78,18 +78,18 @@ export function scene(options: OrchestratorOptions = {}): Scene {
   };
 }
 
-/** Lets everything run that is not waiting for a gate or for the clock. */
+/** Lets everything run that is not waiting for a latch or for the clock. */
 export function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** A promise that a test opens by hand. */
-export interface Gate {
+export interface Latch {
   readonly opened: Promise<void>;
   open(): void;
 }
 
-export function gate(): Gate {
+export function latch(): Latch {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { opened: promise, open: resolve };
 }

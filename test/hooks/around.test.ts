@@ -12,7 +12,7 @@ import { settled } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { sampleEvents } from "../support/sample-events.ts";
 import { rejectionOf } from "../support/thrown.ts";
-import { stage, STEP } from "./stage.ts";
+import { setUp, STEP } from "./fixture.ts";
 
 const callId = CallIdSchema.parse("call_1");
 
@@ -20,7 +20,7 @@ const oak = (): Promise<unknown> => Promise.resolve("oak");
 
 /** Runs `inner` inside the wraps of a list, as a tool call. */
 function call(hooks: readonly Hook[], inner: () => Promise<unknown>): Promise<unknown> {
-  const { bounds } = stage();
+  const { bounds } = setUp();
   return wrapped(
     hookSet(hooks).toolWraps("search"),
     (hookName) => ({
@@ -170,7 +170,7 @@ test("processors run in order, one at a time, and see the step", async () => {
     processStep((step) => void log.push(`one ${step.number}`)),
     processStep(slow),
   ]);
-  await runProcessors(hooks.processors, STEP, stage().bounds);
+  await runProcessors(hooks.processors, STEP, setUp().bounds);
   expect(log).toEqual(["one 1", "two", "three"]);
 });
 
@@ -181,7 +181,7 @@ test("the first processor that fails ends the row", async () => {
     processStep(() => Promise.reject(new Error("boom")), { name: "second" }),
     processStep(() => void log.push("three")),
   ]);
-  const thrown = await rejectionOf(runProcessors(hooks.processors, STEP, stage().bounds));
+  const thrown = await rejectionOf(runProcessors(hooks.processors, STEP, setUp().bounds));
   expect([thrown, log]).toEqual([
     {
       code: "hook_failed",
@@ -193,10 +193,10 @@ test("the first processor that fails ends the row", async () => {
 });
 
 test("a processor that hangs has its time and no more", async () => {
-  const scene = stage();
+  const fixture = setUp();
   const hang = processStep(() => new Promise<void>(() => undefined), { name: "hang" });
-  const outcome = rejectionOf(runProcessors(hookSet([hang]).processors, STEP, scene.bounds));
-  scene.clock.advance(1_000);
+  const outcome = rejectionOf(runProcessors(hookSet([hang]).processors, STEP, fixture.bounds));
+  fixture.clock.advance(1_000);
   const { code, data } = await outcome;
   expect([code, data["point"], data["hook"]]).toEqual(["hook_timeout", "processStep", "hang"]);
 });

@@ -15,7 +15,7 @@ import {
 } from "../../src/hooks/hook.ts";
 import { hookSet, joinHooks, type HookSet } from "../../src/hooks/hook-set.ts";
 import { proves } from "../harness/proves.ts";
-import { POINTS, run } from "./stage.ts";
+import { POINTS, run } from "./fixture.ts";
 
 const nothing = (): void => undefined;
 const redact = (): void => undefined;

@@ -9,7 +9,7 @@ import { settled } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { rejectionOf, type Thrown } from "../support/thrown.ts";
-import { gives, MESSAGES, PATCHES, POINTS, run } from "./stage.ts";
+import { gives, MESSAGES, PATCHES, POINTS, run } from "./fixture.ts";
 
 /** What a chain of one such hook is refused with. */
 function refusal(point: TransformPoint, patch: unknown): Promise<Thrown> {

@@ -13,7 +13,7 @@ import { proves } from "../harness/proves.ts";
 import { settled } from "../harness/run-scripted.ts";
 import { vandalised } from "../support/frozen.ts";
 import { rejectionOf, type Thrown } from "../support/thrown.ts";
-import { gives, INPUTS, MESSAGES, PATCHES, POINTS, run, stage } from "./stage.ts";
+import { gives, INPUTS, MESSAGES, PATCHES, POINTS, run, setUp } from "./fixture.ts";
 
 proves(["R81"], "a hook sees the arguments that an earlier one wrote", async () => {
   const seen: unknown[] = [];
@@ -96,7 +96,7 @@ test("a handler cannot change what it is shown, nor what it was shown from", asy
 });
 
 test("what is frozen already is shown as it is, without a copy", async () => {
-  const { bounds } = stage();
+  const { bounds } = setUp();
   const messages = Object.freeze([...MESSAGES]);
   const seen: unknown[] = [];
   const chain = hookSet([
@@ -135,20 +135,20 @@ test("a hook that throws or rejects fails the chain, with its name, its point an
 });
 
 test("a hook knows where it is and may ask for a stop", async () => {
-  const scene = stage();
+  const fixture = setUp();
   const hook = transform(
     "beforeModel",
     (_input, { agentPath, hookName, metadata, requestStop }) =>
       requestStop(`${agentPath} ${hookName} ${JSON.stringify(metadata)}`),
     { name: "brake" },
   );
-  await run("beforeModel", [hook], scene);
-  expect(scene.stops).toEqual(['brake: lead brake {"tenant":"acme"}']);
+  await run("beforeModel", [hook], fixture);
+  expect(fixture.stops).toEqual(['brake: lead brake {"tenant":"acme"}']);
 });
 
 test("a hook that does not settle in time fails the chain then, and not before", async () => {
   for (const late of ["value", "rejection"]) {
-    const scene = stage();
+    const fixture = setUp();
     const work = Promise.withResolvers<undefined>();
     const signals: AbortSignal[] = [];
     const hook = transform(
@@ -160,11 +160,11 @@ test("a hook that does not settle in time fails the chain then, and not before",
       { name: "slow" },
     );
     const outcomes: Thrown[] = [];
-    void rejectionOf(run("stop", [hook], scene)).then((thrown) => outcomes.push(thrown));
-    scene.clock.advance(999);
+    void rejectionOf(run("stop", [hook], fixture)).then((thrown) => outcomes.push(thrown));
+    fixture.clock.advance(999);
     await settled();
     expect([outcomes, signals[0]?.aborted]).toEqual([[], false]);
-    scene.clock.advance(1);
+    fixture.clock.advance(1);
     await settled();
     const data = { point: "stop", hook: "slow", timeoutMs: 1_000, wasCancelled: false };
     expect(outcomes.map((thrown) => [thrown.code, thrown.data])).toEqual([["hook_timeout", data]]);
@@ -172,30 +172,30 @@ test("a hook that does not settle in time fails the chain then, and not before",
     if (late === "value") work.resolve(undefined);
     else work.reject(new Error("late"));
     await settled();
-    scene.controller.abort();
-    expect([outcomes.length, scene.clock.pendingTimers]).toEqual([1, 0]);
-    expect(getEventListeners(scene.controller.signal, "abort")).toHaveLength(0);
+    fixture.controller.abort();
+    expect([outcomes.length, fixture.clock.pendingTimers]).toEqual([1, 0]);
+    expect(getEventListeners(fixture.controller.signal, "abort")).toHaveLength(0);
   }
 });
 
 test("each hook of a chain has the whole time", async () => {
-  const scene = stage();
+  const fixture = setUp();
   const works = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()];
   const outcome = run(
     "stop",
     works.map(({ promise }) => transform("stop", () => promise)),
-    scene,
+    fixture,
   );
   for (const { resolve } of works) {
-    scene.clock.advance(900);
+    fixture.clock.advance(900);
     resolve(undefined);
     await settled();
   }
-  expect([(await outcome).changedBy, scene.clock.pendingTimers]).toEqual([[], 0]);
+  expect([(await outcome).changedBy, fixture.clock.pendingTimers]).toEqual([[], 0]);
 });
 
 test("when the agent is told to end, a hook has the grace period and no more", async () => {
-  const scene = stage();
+  const fixture = setUp();
   const signals: AbortSignal[] = [];
   const hook = transform(
     "stop",
@@ -205,25 +205,25 @@ test("when the agent is told to end, a hook has the grace period and no more", a
     },
     { name: "deaf" },
   );
-  const outcome = rejectionOf(run("stop", [hook], scene));
-  scene.controller.abort("enough");
+  const outcome = rejectionOf(run("stop", [hook], fixture));
+  fixture.controller.abort("enough");
   expect(signals[0]?.reason).toBe("enough");
-  scene.clock.advance(10);
+  fixture.clock.advance(10);
   const { code, data } = await outcome;
   expect([code, data]).toEqual([
     "hook_timeout",
     { point: "stop", hook: "deaf", graceMs: 10, wasCancelled: true },
   ]);
-  expect(scene.clock.pendingTimers).toBe(0);
+  expect(fixture.clock.pendingTimers).toBe(0);
 });
 
 test("a hook that settles leaves neither timer nor listener", async () => {
-  const scene = stage();
+  const fixture = setUp();
   await run(
     "stop",
     [transform("stop", () => undefined), transform("stop", async () => undefined)],
-    scene,
+    fixture,
   );
-  expect(scene.clock.pendingTimers).toBe(0);
-  expect(getEventListeners(scene.controller.signal, "abort")).toHaveLength(0);
+  expect(fixture.clock.pendingTimers).toBe(0);
+  expect(getEventListeners(fixture.controller.signal, "abort")).toHaveLength(0);
 });

@@ -7,7 +7,7 @@ import { transform } from "../../src/hooks/hook.ts";
 import type { JournalRecord } from "../../src/orchestrator/durability/journal-record.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
-import { gate } from "../harness/run-scripted.ts";
+import { latch } from "../harness/run-scripted.ts";
 import {
   aborted,
   killedEverywhere,
@@ -26,7 +26,7 @@ function isWritten(event: EspalierEvent): boolean {
 test("D2: what a call did to a subagent is not done twice, and a cancel is over with the execution", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
-    const written = gate();
+    const written = latch();
     const worker = defineAgent({
       name: "worker",
       purpose: "Works",

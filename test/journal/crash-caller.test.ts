@@ -6,7 +6,7 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { JournalRecord } from "../../src/orchestrator/durability/journal-record.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
-import { gate } from "../harness/run-scripted.ts";
+import { latch } from "../harness/run-scripted.ts";
 import {
   aborted,
   killedEverywhere,
@@ -66,7 +66,7 @@ function whenBothWork(
 test("D2: messages that were written to agents are read once, before and after a crash", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
-    const written = gate();
+    const written = latch();
     return {
       role: team(calls, written.opened),
       calls,
@@ -138,7 +138,7 @@ test("D2: a run that was cancelled while subtasks were worked off", async () => 
 test("D2: an agent that was cancelled ends, and the others go on", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
-    const cancelled = gate();
+    const cancelled = latch();
     const callerActions: readonly CallerAction[] = [
       {
         when: isFirstAtWork,
@@ -158,7 +158,7 @@ test("D2: a run that was asked to stop stops, and what was under way then is not
   await killedEverywhere(
     (): Play => {
       const calls = new Map<string, number>();
-      const stopped = gate();
+      const stopped = latch();
       const callerActions: readonly CallerAction[] = [
         whenBothWork((run) => run.requestStop("That will do."), isRecord("stop")),
         {
@@ -185,7 +185,7 @@ test("D2: what was granted stays granted, once", async () => {
   await killedEverywhere(
     (): Play => {
       const calls = new Map<string, number>();
-      const granted = gate();
+      const granted = latch();
       const callerActions: readonly CallerAction[] = [
         whenBothWork(
           (run) => run.grant({ steps: 10 }, { by: "the boss" }),

@@ -4,7 +4,7 @@ import { test } from "vitest";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
-import { gate } from "../harness/run-scripted.ts";
+import { latch } from "../harness/run-scripted.ts";
 import { aborted, killedEverywhere, opens, type Play } from "./crash-play.ts";
 import { worker } from "./measuring-worker.ts";
 import { countedTool, spawnCall, thinker } from "./thinkers.ts";
@@ -48,7 +48,7 @@ function hasEnded({ type, agentPath }: EspalierEvent): boolean {
 test("D2: agents that live on after the root has ended", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
-    const over = gate();
+    const over = latch();
     const role = defineAgent({
       name: "lead",
       instructions: "You lead.",

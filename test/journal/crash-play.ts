@@ -21,12 +21,12 @@ import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { recordingOf, type Recording } from "../../src/testing/replay/recording.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
-import { checkRun, type Gate } from "../harness/run-scripted.ts";
+import { checkRun, type Latch } from "../harness/run-scripted.ts";
 import { dyingStore, DEATHS, type Death } from "./dying-store.ts";
 import { storedRecords } from "./stored-events.ts";
 import { replaysToTheSame } from "./replay-story.ts";
 import { checkKept, endsOf, eventsIn, type Ends } from "./stored-story.ts";
-import { checkTold, toldLines } from "./told-once.ts";
+import { checkRecordedOnce, recordedLines } from "./recorded-once.ts";
 
 /** What one process brings along. Made anew for each: nothing in memory outlives a process. */
 export interface Play {
@@ -223,7 +223,7 @@ class Teller {
     expect(status).toBe("ended");
     expect((await this.#store.find(runId))?.status).toBe("ended");
     expect(this.#clock.pendingTimers, "timers left behind").toBe(0);
-    checkTold(events);
+    checkRecordedOnce(events);
     if (result !== undefined) checkKept(result, run);
     if (result !== undefined) checkRun(result, events);
     this.#checkCalls();
@@ -315,7 +315,7 @@ export interface HowKilled {
   readonly isReplayed?: boolean;
 }
 
-/** Plays a scene once with nobody killed, then with a death at each append; each story must end as the first. */
+/** Plays a story once without a death, then with a death at each append; each story must end as the first. */
 export async function killedEverywhere(
   build: () => Play,
   check: (story: Story, plain: Story) => void = () => undefined,
@@ -328,7 +328,7 @@ export async function killedEverywhere(
       const story = await named({ at, how }, () => playThrough(build, [{ at, how }]));
       await named({ at, how }, () => {
         if (isSame) expect(story.ends).toEqual(plain.ends);
-        if (isSame) expect(toldLines(story.events)).toEqual(toldLines(plain.events));
+        if (isSame) expect(recordedLines(story.events)).toEqual(recordedLines(plain.events));
         check(story, plain);
       });
       if (isReplayed && at % REPLAYED_EVERY === 0)
@@ -370,7 +370,7 @@ export async function turns(count: number): Promise<void> {
 }
 
 /** Opens a gate as soon as something has happened, also in an earlier process. */
-export function opens(gate: Gate, when: CallerAction["when"]): CallerAction {
+export function opens(gate: Latch, when: CallerAction["when"]): CallerAction {
   return { when, act: () => gate.open(), isKept: () => false };
 }
 

@@ -15,18 +15,18 @@ import { RunIdSchema } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { proves } from "../harness/proves.ts";
-import { keptRecording } from "../journals/kept.ts";
+import { keptRecording } from "../journals/recordings.ts";
 import { gist, replayed } from "../journals/play.ts";
-import { scenes } from "../journals/roles.ts";
+import { stories } from "../journals/roles.ts";
 
 const names = globSync("test/journals/latest/*.jsonl").map((file) => basename(file, ".jsonl"));
 
-test("every scene has its recording, and every recording its scene", () => {
-  expect(names.toSorted()).toEqual(Object.keys(scenes).toSorted());
+test("every story has its recording, and every recording its story", () => {
+  expect(names.toSorted()).toEqual(Object.keys(stories).toSorted());
 });
 
 for (const name of names) {
-  const kept = scenes[name];
+  const kept = stories[name];
   if (kept === undefined) continue;
   const { build, isContended = false } = kept;
 

@@ -17,18 +17,18 @@ import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { Cast } from "../journals/cast.ts";
-import { keptRecording } from "../journals/kept.ts";
+import { Fakes } from "../journals/fakes.ts";
+import { keptRecording } from "../journals/recordings.ts";
 import { gist, replayed } from "../journals/play.ts";
-import { scenes } from "../journals/roles.ts";
-import { sessionScene } from "../sessions/session-scene.ts";
+import { stories } from "../journals/roles.ts";
+import { newSessionFixture } from "../sessions/session-fixture.ts";
 import { result, thinks, thought } from "../support/thoughtful-replies.ts";
 
 function kept(name: string): string {
   return readFileSync(new URL(`../journals/v1-last/${name}`, import.meta.url), "utf8").trimEnd();
 }
 
-const parallel = scenes["parallel"]?.build ?? expect.fail("no scene");
+const parallel = stories["parallel"]?.build ?? expect.fail("no story");
 
 proves(["M9"], "a journal is replayed, and comes to the same as one of today", async () => {
   const [then, now] = [kept("parallel.jsonl"), keptRecording("parallel")];
@@ -49,7 +49,7 @@ async function recovered(journal: string, share: number): Promise<RunResult> {
   const lines = journal.trimEnd().split("\n");
   const records = lines.slice(0, Math.round(lines.length * share));
   await store.append(dead, { firstNumber: 1, records });
-  const { role } = parallel(new Cast({ isAlive: true, clock }));
+  const { role } = parallel(new Fakes({ isAlive: true, clock }));
   const orchestrator = new Orchestrator({ clock, store, roles: [role] });
   const run = await orchestrator.recover(runId, { takeOver: true });
   return await run.settled;
@@ -102,7 +102,7 @@ proves(
 proves(["M9"], "a session is continued, and kept in today's version", async () => {
   const body = kept("session.txt");
   expect(body).toMatch(/^\{"version":1,/u);
-  const s = sessionScene();
+  const s = newSessionFixture();
   s.shelf.shelf.set("talk", { version: 1, body });
   const { role, model } = soloist([thinks("c2"), says("Done.")], { tools: [spyTool("look")] });
   const session = await s.session("talk");

@@ -1,4 +1,4 @@
-// A subagent for scenes of deaths.
+// A subagent for stories of deaths.
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";

@@ -1,5 +1,5 @@
 // Goal: whatever a tree does, and whenever its processes die, its journal tells one story that keeps the laws (D1, D2, E3).
-// Method: the random worlds of the tree property, with deaths at random appends; see mortal-stage.ts. `FC_RUNS=…` plays more of them.
+// Method: the random worlds of the tree property, with deaths at random appends; see mortal-fixture.ts. `FC_RUNS=…` plays more of them.
 
 import { array, assert, asyncProperty, constantFrom, integer, record } from "fast-check";
 import { expect, test, vi } from "vitest";
@@ -7,7 +7,7 @@ import { expect, test, vi } from "vitest";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { worlds } from "../properties/tree-arbitrary.ts";
 import { DEATHS } from "./dying-store.ts";
-import { playMortally } from "./mortal-stage.ts";
+import { playMortally } from "./mortal-fixture.ts";
 
 const RUNS = Number(process.env["FC_RUNS"] ?? 100);
 

@@ -9,26 +9,26 @@ import type { ModelRequest } from "../../src/model/model.ts";
 import { rebuildRecordedRequest } from "../../src/orchestrator/run/rebuild-request.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { proves } from "../harness/proves.ts";
-import type { Build } from "../journals/cast.ts";
+import type { Build } from "../journals/fakes.ts";
 import { recorded } from "../journals/play.ts";
 import { inTurn, lead, worker } from "../journals/roles.ts";
 import { spawnCall } from "./thinkers.ts";
 
 function watched(asked: ModelRequest[]): Build {
-  return (cast) => {
+  return (fakes) => {
     const think = inTurn(
       [["look", { thing: "a long thing ".repeat(30) }]],
       [spawnCall("worker", "a")],
     );
     return {
       role: lead(
-        cast,
+        fakes,
         (sight) => {
           asked.push(sight.request);
           return think(sight);
         },
         {
-          tools: [cast.tool("look")],
+          tools: [fakes.tool("look")],
           temperature: 0.7,
           sections: [
             { name: "place", lifeCycle: "step", text: ({ stepNumber }) => `Step ${stepNumber}.` },
@@ -36,7 +36,7 @@ function watched(asked: ModelRequest[]): Build {
           hooks: [
             transform("beforeModel", ({ instructions }) => ({ instructions: `${instructions}!` })),
           ],
-          subagents: [worker(cast)],
+          subagents: [worker(fakes)],
         },
       ),
     };

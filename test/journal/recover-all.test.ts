@@ -15,7 +15,7 @@ import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, settled } from "../harness/run-scripted.ts";
+import { latch, settled } from "../harness/run-scripted.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import { dyingStore } from "./dying-store.ts";
 import { forwarding } from "./forwarding-store.ts";
@@ -76,9 +76,9 @@ proves(["S7.37"], "all lost runs go on, oldest first, and no other", async () =>
   const nothingKept = orchestrator([], emptied.store).start(reader, "Do it.");
   await Promise.all([ended.result, paused.result, rejectionOf(nothingKept.result)]);
   clock.advance(STALE_MS);
-  const elsewhere = gate();
+  const elsewhere = latch();
   const alive = orchestrator([]).start(role("reader", { after: elsewhere.opened }), "Do it.");
-  const here = gate();
+  const here = latch();
   const own = orchestrator([reader, writer]);
   const mine = own.start(role("helper", { after: here.opened }), "Do it.");
   await settled();
@@ -159,7 +159,7 @@ proves(
     const { clock, orchestrator, lost, store } = world();
     await lost(role("reader"));
     clock.advance(STALE_MS);
-    const { opened, open } = gate();
+    const { opened, open } = latch();
     const slow: Store = {
       ...forwarding(store),
       list: async (...asked) => {

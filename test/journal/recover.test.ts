@@ -12,7 +12,7 @@ import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { proves } from "../harness/proves.ts";
-import { gate } from "../harness/run-scripted.ts";
+import { latch } from "../harness/run-scripted.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import { TickingClock } from "../support/ticking-clock.ts";
 import { aborted, playThrough, turns, type Play } from "./crash-play.ts";
@@ -23,13 +23,13 @@ import { countedTool, spawnCall, thinker } from "./thinkers.ts";
 interface Worker {
   readonly role: AgentRole;
   readonly calls: Map<string, number>;
-  readonly ready: ReturnType<typeof gate>;
+  readonly ready: ReturnType<typeof latch>;
 }
 
-/** An agent whose second call takes until the gate opens. */
+/** An agent whose second call takes until the latch opens. */
 function worker(): Worker {
   const calls = new Map<string, number>();
-  const ready = gate();
+  const ready = latch();
   const role = defineAgent({
     name: "solo",
     instructions: "You work.",

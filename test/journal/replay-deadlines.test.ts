@@ -15,8 +15,8 @@ import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { recordingOf, type Recording } from "../../src/testing/replay/recording.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { Cast } from "../journals/cast.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { Fakes } from "../journals/fakes.ts";
 import { gist, replayed } from "../journals/play.ts";
 import { inTurn, lead, worker } from "../journals/roles.ts";
 import { spawnCall } from "./thinkers.ts";
@@ -39,8 +39,8 @@ class LooseClock implements Clock {
   }
 }
 
-interface Scene {
-  readonly role: (cast: Cast) => AgentRole;
+interface Fixture {
+  readonly role: (fakes: Fakes) => AgentRole;
   readonly start?: StartOptions;
   /** What happens to the clock, each once, when something has happened. */
   readonly moves: readonly {
@@ -50,7 +50,7 @@ interface Scene {
   }[];
 }
 
-async function recorded({ role, start = {}, moves }: Scene): Promise<{
+async function recorded({ role, start = {}, moves }: Fixture): Promise<{
   readonly recording: Recording;
   readonly result: RunResult;
 }> {
@@ -63,18 +63,18 @@ async function recorded({ role, start = {}, moves }: Scene): Promise<{
     if (due?.isAtOnce === true) due.move(clock);
     else if (due !== undefined) setImmediate(() => due.move(clock));
   };
-  const stage = scene({ clock, store, sinks: [{ take }] });
-  const run: Run = stage.start(role(new Cast({ isAlive: true })), "Go.", start);
-  const result = await stage.outcome(run);
+  const fixture = newFixture({ clock, store, sinks: [{ take }] });
+  const run: Run = fixture.start(role(new Fakes({ isAlive: true })), "Go.", start);
+  const result = await fixture.outcome(run);
   expect(left.length, "all has happened").toBe(0);
   expect(clock.timers.pendingTimers, "timers left behind").toBe(0);
   return { recording: await recordingOf(store, run.runId), result };
 }
 
 /** Replays in the recorded order and in others: always the same. */
-async function comesToTheSame(played: Scene): Promise<RunResult> {
+async function comesToTheSame(played: Fixture): Promise<RunResult> {
   const { recording, result } = await recorded(played);
-  const build = (cast: Cast): { readonly role: AgentRole } => ({ role: played.role(cast) });
+  const build = (fakes: Fakes): { readonly role: AgentRole } => ({ role: played.role(fakes) });
   const again = await replayed(build, recording);
   expect(gist(again.result)).toEqual(gist(result));
   for (let seed = 1; seed <= 20; seed += 1) {
@@ -91,19 +91,19 @@ function endsOf({ agents }: RunResult): readonly unknown[] {
 }
 
 /** One that does not end, for a while, and others that do. */
-function crew(cast: Cast): AgentRole {
+function crew(fakes: Fakes): AgentRole {
   const calls = [spawnCall("endless", "a"), spawnCall("worker", "b"), spawnCall("worker", "c")];
   const limited = defineAgent({
     name: "endless",
     purpose: "Does not end",
     instructions: "You go on.",
-    model: cast.model("endless", () => ({ calls: [["wait", { thing: "it" }]] })),
-    tools: [cast.endless("wait")],
+    model: fakes.model("endless", () => ({ calls: [["wait", { thing: "it" }]] })),
+    tools: [fakes.endless("wait")],
     budget: { wallTimeMs: 1_000 },
   });
-  return lead(cast, inTurn(calls, [["look", { thing: "map" }]]), {
-    tools: [cast.slow("look", 3)],
-    subagents: [limited, worker(cast)],
+  return lead(fakes, inTurn(calls, [["look", { thing: "map" }]]), {
+    tools: [fakes.slow("look", 3)],
+    subagents: [limited, worker(fakes)],
   });
 }
 
@@ -176,8 +176,8 @@ test("X25: a deadline that stands by the clock", async () => {
 
 test("X25: a time limit that is reached, and that nobody heeds any more", async () => {
   const { status } = await comesToTheSame({
-    role: (cast) =>
-      lead(cast, inTurn([["look", { thing: "map" }]]), { tools: [cast.tool("look")] }),
+    role: (fakes) =>
+      lead(fakes, inTurn([["look", { thing: "map" }]]), { tools: [fakes.tool("look")] }),
     start: { budget: { wallTimeMs: 500 } },
     moves: [{ when: ended("lead"), move: moved(500, 500), isAtOnce: true }],
   });

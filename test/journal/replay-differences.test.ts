@@ -15,7 +15,7 @@ import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { Comparison } from "../../src/testing/replay/compare-actions.ts";
 import { ActionReader } from "../../src/testing/replay/actions.ts";
 import { proves } from "../harness/proves.ts";
-import { Cast, type Build } from "../journals/cast.ts";
+import { Fakes, type Build } from "../journals/fakes.ts";
 import { recorded, replayed } from "../journals/play.ts";
 import { inTurn, lead } from "../journals/roles.ts";
 import { spawnCall } from "./thinkers.ts";
@@ -30,23 +30,23 @@ const OPENING = [
 ] as const;
 
 function changed(
-  more: (cast: Cast) => More = () => ({}),
-  below: (cast: Cast) => More = () => ({}),
+  more: (fakes: Fakes) => More = () => ({}),
+  below: (fakes: Fakes) => More = () => ({}),
 ): Build {
-  return (cast) => ({
-    role: lead(cast, inTurn(...OPENING), {
-      tools: [cast.tool("look")],
+  return (fakes) => ({
+    role: lead(fakes, inTurn(...OPENING), {
+      tools: [fakes.tool("look")],
       subagents: [
         defineAgent({
           name: "worker",
           purpose: "Works",
           instructions: "You work.",
-          model: cast.model("worker", inTurn([["measure", { thing: "it" }]])),
-          tools: [cast.slow("measure", 2)],
-          ...below(cast),
+          model: fakes.model("worker", inTurn([["measure", { thing: "it" }]])),
+          tools: [fakes.slow("measure", 2)],
+          ...below(fakes),
         }),
       ],
-      ...more(cast),
+      ...more(fakes),
     }),
   });
 }
@@ -78,15 +78,15 @@ proves(["R175", "X25"], "what changed in a role is named by agent, step and fiel
     "instructions below": changed(undefined, () => ({ instructions: "You work well." })),
     name: changed(() => ({ name: "chief" })),
     temperature: changed(undefined, () => ({ temperature: 0.3 })),
-    "a tool more": changed((cast) => ({ tools: [cast.tool("look"), cast.tool("listen")] })),
+    "a tool more": changed((fakes) => ({ tools: [fakes.tool("look"), fakes.tool("listen")] })),
     "a tool less": changed(() => ({ tools: [] })),
-    "a schema": changed((cast) => ({
+    "a schema": changed((fakes) => ({
       tools: [
         defineTool({
           name: "look",
           description: "Does look.",
           input: z.object({ thing: z.string().min(1) }),
-          execute: () => cast.isAlive,
+          execute: () => fakes.isAlive,
         }),
       ],
     })),
@@ -109,7 +109,7 @@ proves(["R175", "X25"], "what changed in a role is named by agent, step and fiel
       guards: [toolGuard(() => ({ type: "deny", reason: "No." }), { tools: ["SpawnSubagent"] })],
     })),
     "nobody below": changed(() => ({ subagents: [] })),
-    "another model": changed(undefined, (cast) => ({ model: cast.model("other", inTurn()) })),
+    "another model": changed(undefined, (fakes) => ({ model: fakes.model("other", inTurn()) })),
     delegation: changed(() => ({ delegation: { onFailure: "fail_fast", background: true } })),
     sections: changed(undefined, () => ({
       sections: [{ name: "place", lifeCycle: "step", text: "Here." }],
@@ -196,7 +196,7 @@ proves(["R175"], "what is no recording is refused, and the line is named", async
   };
   const found: Record<string, unknown> = {};
   for (const [name, text] of Object.entries(broken)) {
-    const { role } = changed()(new Cast({ isAlive: false }));
+    const { role } = changed()(new Fakes({ isAlive: false }));
     // @ts-expect-error What is no text is refused when it runs, too.
     found[name] = await replay(text, { role }).then(
       () => "replayed",

@@ -9,29 +9,29 @@ import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { ManualClock } from "../../src/testing/manual-clock.ts";
 import { proves } from "../harness/proves.ts";
-import type { Act, Cast } from "../journals/cast.ts";
+import type { Act, Fakes } from "../journals/fakes.ts";
 import { comesToTheSame, gist, recorded, replayed } from "../journals/play.ts";
 import { spawnCall } from "./thinkers.ts";
 
-function worker(cast: Cast): AgentRole {
+function worker(fakes: Fakes): AgentRole {
   return defineAgent({
     name: "worker",
     purpose: "Works",
     instructions: "You work.",
-    model: cast.model("worker", ({ results, task, heard }) =>
+    model: fakes.model("worker", ({ results, task, heard }) =>
       results.length < 3
         ? { calls: [["measure", { thing: `${task} ${results.length}` }]] }
         : { text: [`${task} is done`, ...heard].join(" | ") },
     ),
-    tools: [cast.slow("measure", 3)],
+    tools: [fakes.slow("measure", 3)],
   });
 }
 
-function team(cast: Cast, more: Partial<AgentDefinition> = {}): AgentRole {
+function team(fakes: Fakes, more: Partial<AgentDefinition> = {}): AgentRole {
   return defineAgent({
     name: "lead",
     instructions: "You lead.",
-    model: cast.model("lead", ({ results, heard }) => {
+    model: fakes.model("lead", ({ results, heard }) => {
       if (results.length === 0) return { calls: [["measure", { thing: "first" }]] };
       if (results.length === 1)
         return {
@@ -43,14 +43,14 @@ function team(cast: Cast, more: Partial<AgentDefinition> = {}): AgentRole {
         };
       return { text: ["All", ...results, ...heard].join(" | ") };
     }),
-    tools: [cast.slow("measure", 5)],
-    subagents: [worker(cast)],
+    tools: [fakes.slow("measure", 5)],
+    subagents: [worker(fakes)],
     ...more,
   });
 }
 
-function plain(cast: Cast) {
-  return { role: team(cast) };
+function plain(fakes: Fakes) {
+  return { role: team(fakes) };
 }
 
 /** The nth event of a type of one agent. */
@@ -104,8 +104,8 @@ async function wished(
     if (event !== undefined) give(run, event);
   };
   try {
-    await comesToTheSame((cast) => ({
-      role: team(cast),
+    await comesToTheSame((fakes) => ({
+      role: team(fakes),
       start: { budget: { totalTokens: 100_000 } },
       acts: [{ when, act, isAtOnce }],
     }));
@@ -117,8 +117,8 @@ async function wished(
 }
 
 test("X25: a caller that steps through, skips calls and stops", async () => {
-  await comesToTheSame((cast) => ({
-    role: team(cast),
+  await comesToTheSame((fakes) => ({
+    role: team(fakes),
     drive: async (run) => {
       let infers = 0;
       for await (const { phase } of run.iterate()) {
@@ -131,8 +131,8 @@ test("X25: a caller that steps through, skips calls and stops", async () => {
 });
 
 test("X25: what is wanted before the run begins", async () => {
-  await comesToTheSame((cast) => ({
-    role: team(cast),
+  await comesToTheSame((fakes) => ({
+    role: team(fakes),
     start: { budget: { totalTokens: 100_000, steps: 20 } },
     drive: (run) => {
       run.grant({ steps: 3 }, { by: "test" });
@@ -148,23 +148,23 @@ const late: Act = {
 };
 
 test("X25: a deadline that ends the run, and one that ends an agent", async () => {
-  const ended = await comesToTheSame((cast) => ({
-    role: team(cast),
+  const ended = await comesToTheSame((fakes) => ({
+    role: team(fakes),
     start: { budget: { wallTimeMs: 10_000 } },
     acts: [{ ...late, when: nth("tool.started", "lead/worker#1", 2) }],
   }));
   expect(ended.result.reason.code).toBe("time_limit");
-  const one = await comesToTheSame((cast) => ({
-    role: team(cast, {
+  const one = await comesToTheSame((fakes) => ({
+    role: team(fakes, {
       subagents: [
         defineAgent({
           name: "worker",
           purpose: "Works",
           instructions: "You work.",
-          model: cast.model("worker", ({ task }) =>
+          model: fakes.model("worker", ({ task }) =>
             task === "a" ? { calls: [["wait", { thing: task }]] } : { text: "done" },
           ),
-          tools: [cast.endless("wait")],
+          tools: [fakes.endless("wait")],
           budget: { wallTimeMs: 5_000 },
         }),
       ],
@@ -187,9 +187,9 @@ proves(
   ["R175"],
   "a run that is paused for an answer is replayed up to there, and says so",
   async () => {
-    const { result } = await comesToTheSame((cast) => ({
-      role: team(cast, {
-        tools: [cast.tool("measure", undefined, { needsApproval: true })],
+    const { result } = await comesToTheSame((fakes) => ({
+      role: team(fakes, {
+        tools: [fakes.tool("measure", undefined, { needsApproval: true })],
       }),
     }));
     expect(result.status).toBe("paused");

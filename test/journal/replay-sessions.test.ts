@@ -40,14 +40,14 @@ async function replayedSession(store: Store, role: AgentRole, run: Run): Promise
   return [again.status, status, version, error?.code];
 }
 
-function stage(store: Store, role: AgentRole): Orchestrator {
+function setUp(store: Store, role: AgentRole): Orchestrator {
   return new Orchestrator({ store, roles: [role], clock: new ManualClock() });
 }
 
 test("R175: later runs on a session, and one that comes too late", async () => {
   const store = memoryStore({ clock: new ManualClock() });
   const role = payer(false);
-  const orchestrator = stage(store, role);
+  const orchestrator = setUp(store, role);
   const session = await orchestrator.session("talk");
   const late = await orchestrator.session("talk");
   const seen: unknown[] = [];
@@ -67,7 +67,7 @@ for (const goesOnBy of ["resume", "recover"] as const)
   test(`R175: a session over a pause that ends by ${goesOnBy}, and that somebody else has written meanwhile`, async () => {
     const store = memoryStore({ clock: new ManualClock() });
     const role = payer(true);
-    const orchestrator = stage(store, role);
+    const orchestrator = setUp(store, role);
     const seen: unknown[] = [];
     for (const isDisturbed of [false, false, true]) {
       const session = await orchestrator.session("talk");
@@ -99,7 +99,7 @@ test("R175: a session whose store failed", async () => {
     writeSession: () => Promise.reject(new Error("the disk is full")),
   };
   const role = payer(false);
-  const orchestrator = stage(store, role);
+  const orchestrator = setUp(store, role);
   const run = orchestrator.start(role, "Go.", { session: await orchestrator.session("talk") });
   expect(await replayedSession(store, role, run)).toEqual([
     "completed",

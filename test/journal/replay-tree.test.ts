@@ -1,5 +1,5 @@
 // Goal: whatever a tree does comes again in its replay, agent by agent, though no model and no tool is there.
-// Method: scenes of subagents in all their ways, recorded and replayed with casts that complain when they are called.
+// Method: stories of subagents in all their ways, recorded and replayed with fakes that fail when they are called.
 
 import { test } from "vitest";
 import { z } from "zod";
@@ -14,11 +14,11 @@ import { endless, failing, inTurn, lead, worker } from "../journals/roles.ts";
 const TASK = z.object({ task: z.string() });
 
 proves(["X25"], "subagents at once that end in another order than they began", async () => {
-  await comesToTheSame((cast) => ({
+  await comesToTheSame((fakes) => ({
     role: lead(
-      cast,
+      fakes,
       inTurn([spawnCall("slow", "a"), spawnCall("worker", "b"), spawnCall("quick", "c")]),
-      { subagents: [worker(cast, 9, "slow"), worker(cast, 4), worker(cast, 0, "quick")] },
+      { subagents: [worker(fakes, 9, "slow"), worker(fakes, 4), worker(fakes, 0, "quick")] },
     ),
   }));
 });
@@ -27,9 +27,9 @@ proves(
   ["X25"],
   "subagents in the background that are waited for, written to, listed and cancelled",
   async () => {
-    await comesToTheSame((cast) => ({
+    await comesToTheSame((fakes) => ({
       role: lead(
-        cast,
+        fakes,
         inTurn(
           [
             spawnCall("worker", "first", { background: true }),
@@ -43,7 +43,7 @@ proves(
         ),
         {
           delegation: { background: true },
-          subagents: [worker(cast), endless(cast), worker(cast, 8, "slow")],
+          subagents: [worker(fakes), endless(fakes), worker(fakes, 8, "slow")],
         },
       ),
     }));
@@ -51,15 +51,15 @@ proves(
 );
 
 test("X25: a wait that is over before the subagent is", async () => {
-  await comesToTheSame((cast) => ({
+  await comesToTheSame((fakes) => ({
     role: lead(
-      cast,
+      fakes,
       inTurn(
         [spawnCall("endless", "first", { background: true })],
         [["WaitForSubagents", { timeoutSeconds: 5 }]],
         [["CancelSubagent", { subagent: "endless#1" }]],
       ),
-      { delegation: { background: true }, subagents: [endless(cast)] },
+      { delegation: { background: true }, subagents: [endless(fakes)] },
     ),
     acts: [
       {
@@ -72,9 +72,9 @@ test("X25: a wait that is over before the subagent is", async () => {
 });
 
 test("X25: a subagent that goes on, before its parent's eyes and in the background", async () => {
-  await comesToTheSame((cast) => ({
+  await comesToTheSame((fakes) => ({
     role: lead(
-      cast,
+      fakes,
       inTurn(
         [spawnCall("worker", "first")],
         [spawnCall("worker", "second", { continue: "worker#1" })],
@@ -86,9 +86,9 @@ test("X25: a subagent that goes on, before its parent's eyes and in the backgrou
 });
 
 test("X25: agents that their parent leaves to the run", async () => {
-  await comesToTheSame((cast) => {
+  await comesToTheSame((fakes) => {
     const leaving = lead(
-      cast,
+      fakes,
       inTurn([
         spawnCall("worker", "left", { background: true }),
         spawnCall("worker", "right", { background: true }),
@@ -98,7 +98,7 @@ test("X25: agents that their parent leaves to the run", async () => {
     const role = defineAgent({
       name: "top",
       instructions: "You lead leads.",
-      model: cast.model("top", inTurn([spawnCall("lead", "Lead.")])),
+      model: fakes.model("top", inTurn([spawnCall("lead", "Lead.")])),
       subagents: [leaving],
     });
     return { role };
@@ -115,9 +115,9 @@ test("X25: groups: the first failure ends the others; two are enough; two cannot
     [{ quorum: 3 }, "nobody"],
   ] as const;
   for (const [onFailure, second] of groups)
-    await comesToTheSame((cast) => ({
+    await comesToTheSame((fakes) => ({
       role: lead(
-        cast,
+        fakes,
         inTurn([
           spawnCall("endless", "a"),
           spawnCall(second, "b"),
@@ -126,14 +126,14 @@ test("X25: groups: the first failure ends the others; two are enough; two cannot
         ]),
         {
           delegation: { onFailure },
-          subagents: [worker(cast), failing(cast), endless(cast)],
+          subagents: [worker(fakes), failing(fakes), endless(fakes)],
         },
       ),
     }));
 });
 
 test("X25: delegations of one's own: one after the other, at once, and one that starts nobody", async () => {
-  await comesToTheSame((cast) => {
+  await comesToTheSame((fakes) => {
     const inOrder = defineDelegation({
       name: "in_order",
       description: "Starts two, one after the other.",
@@ -162,7 +162,7 @@ test("X25: delegations of one's own: one after the other, at once, and one that 
     });
     return {
       role: lead(
-        cast,
+        fakes,
         inTurn([
           ["in_order", { task: "a" }],
           ["at_once", { task: "b" }],
@@ -175,39 +175,39 @@ test("X25: delegations of one's own: one after the other, at once, and one that 
 });
 
 test("X25: subtasks that a tool queued, one of which cannot be started", async () => {
-  await comesToTheSame((cast) => {
-    const plan = cast.tool("plan", (_input, { queueSubtask }) => {
+  await comesToTheSame((fakes) => {
+    const plan = fakes.tool("plan", (_input, { queueSubtask }) => {
       queueSubtask({ role: "nobody", task: "x" });
       queueSubtask({ role: "worker", task: "a" });
       queueSubtask({ role: "worker", task: "b" });
       return "planned";
     });
-    return { role: lead(cast, inTurn([["plan", { thing: "all" }]]), { tools: [plan] }) };
+    return { role: lead(fakes, inTurn([["plan", { thing: "all" }]]), { tools: [plan] }) };
   });
 });
 
 test("X25: refusals by limits of the tree and of a role", async () => {
-  await comesToTheSame((cast) => {
-    const deep = lead(cast, inTurn([spawnCall("worker", "x"), spawnCall("worker", "y")]), {
+  await comesToTheSame((fakes) => {
+    const deep = lead(fakes, inTurn([spawnCall("worker", "x"), spawnCall("worker", "y")]), {
       name: "deep",
       purpose: "Leads",
       limits: { maxBreadthPerParent: 1 },
     });
     const six = Array.from({ length: 6 }, (_one, index) => spawnCall("deep", `part ${index}`));
     return {
-      role: lead(cast, inTurn(six, [spawnCall("nobody", "z")]), { subagents: [deep] }),
+      role: lead(fakes, inTurn(six, [spawnCall("nobody", "z")]), { subagents: [deep] }),
       options: { limits: { maxDepth: 2, maxBreadthPerParent: 5, maxTotalSubagents: 7 } },
     };
   });
 });
 
 test("X25: a budget so tight that agents wait in line, and that is over in the end", async () => {
-  const { result } = await comesToTheSame((cast) => {
+  const { result } = await comesToTheSame((fakes) => {
     const six = Array.from({ length: 6 }, (_one, index) => spawnCall("worker", `part ${index}`));
     return {
-      role: lead(cast, inTurn(six), {
+      role: lead(fakes, inTurn(six), {
         maxOutputTokens: 100,
-        subagents: [worker(cast)],
+        subagents: [worker(fakes)],
       }),
       start: { budget: { totalTokens: 450 } },
     };
@@ -216,9 +216,9 @@ test("X25: a budget so tight that agents wait in line, and that is over in the e
 });
 
 test("X25: a context policy, tools that are taken away, metadata", async () => {
-  await comesToTheSame((cast) => ({
-    role: lead(cast, inTurn([["look", { thing: "map" }]], [spawnCall("worker", "a")]), {
-      tools: [cast.tool("look")],
+  await comesToTheSame((fakes) => ({
+    role: lead(fakes, inTurn([["look", { thing: "map" }]], [spawnCall("worker", "a")]), {
+      tools: [fakes.tool("look")],
       context: { inheritMessages: true, messageWindowSize: 3, metadataKeys: ["place"] },
     }),
     start: { metadata: { place: "here", secret: "no" } },

@@ -10,7 +10,7 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { proves } from "../harness/proves.ts";
-import { Cast, type Act, type Build } from "../journals/cast.ts";
+import { Fakes, type Act, type Build } from "../journals/fakes.ts";
 import { gist, recorded, replayed } from "../journals/play.ts";
 import { TickingClock } from "../support/ticking-clock.ts";
 import { playThrough, type Play, type PlannedDeath } from "./crash-play.ts";
@@ -49,13 +49,13 @@ function plans(depth: number, mayBeBeside: boolean): fc.Arbitrary<Plan> {
   });
 }
 
-function roleOf(cast: Cast, depth: number, onFailure: "isolate" | "fail_fast"): AgentRole {
+function roleOf(fakes: Fakes, depth: number, onFailure: "isolate" | "fail_fast"): AgentRole {
   const name = `level${depth}`;
   return defineAgent({
     name,
     ...(depth === 0 ? {} : { purpose: "Works" }),
     instructions: "You do what your task says.",
-    model: cast.model(name, ({ task, results, heard }): Thought => {
+    model: fakes.model(name, ({ task, results, heard }): Thought => {
       const plan = PlanSchema.parse(JSON.parse(task));
       const calls = [
         ...plan.turns.map((turns) => [`take${turns}`, { thing: "time" }] as const),
@@ -67,9 +67,9 @@ function roleOf(cast: Cast, depth: number, onFailure: "isolate" | "fail_fast"): 
       if (plan.isFailing) throw new Error("It fails.");
       return { text: `${results.length} results, ${heard.length} messages` };
     }),
-    tools: [0, 1, 2, 3, 4, 5].map((turns) => cast.slow(`take${turns}`, turns)),
+    tools: [0, 1, 2, 3, 4, 5].map((turns) => fakes.slow(`take${turns}`, turns)),
     delegation: { background: true, onFailure },
-    subagents: depth === MOST_DEPTH ? [] : [roleOf(cast, depth + 1, onFailure)],
+    subagents: depth === MOST_DEPTH ? [] : [roleOf(fakes, depth + 1, onFailure)],
   });
 }
 
@@ -107,7 +107,7 @@ const rough = fc.record<World>({
   seed: fc.integer({ min: 0 }),
 });
 
-function sceneOf(world: World): Build {
+function storyOf(world: World): Build {
   const { plan, onFailure, maxTotalSubagents, totalTokens, wish, at, isAtOnce } = world;
   const act: Act["act"] = (run) => {
     if (wish === "cancel") void run.cancel("Enough.");
@@ -115,8 +115,8 @@ function sceneOf(world: World): Build {
     if (wish === "pause") run.requestPause();
     if (wish === "letter") void run.steer("A letter.");
   };
-  return (cast) => ({
-    role: roleOf(cast, 0, onFailure),
+  return (fakes) => ({
+    role: roleOf(fakes, 0, onFailure),
     task: JSON.stringify(plan),
     start: totalTokens === undefined ? {} : { budget: { totalTokens } },
     options: { limits: { maxDepth: MOST_DEPTH, maxTotalSubagents } },
@@ -137,7 +137,7 @@ vi.setConfig({ testTimeout: 24 * 3_600_000 });
 proves(["X25", "S7.31"], "calm trees come to the same in their order and in others", async () => {
   await fc.assert(
     fc.asyncProperty(calm, async (world) => {
-      const build = sceneOf(world);
+      const build = storyOf(world);
       const { recording, result } = await recorded(build, new TickingClock(1_000));
       const again = await replayed(build, recording);
       expect(gist(again.result)).toEqual(gist(result));
@@ -155,7 +155,7 @@ proves(
   async () => {
     await fc.assert(
       fc.asyncProperty(rough, async (world) => {
-        const build = sceneOf(world);
+        const build = storyOf(world);
         const { recording, result } = await recorded(build, new TickingClock(1_000));
         const again = await replayed(build, recording);
         expect(gist(again.result)).toEqual(gist(result));
@@ -183,9 +183,9 @@ proves(
     let segments = 0;
     await fc.assert(
       fc.asyncProperty(fc.oneof(calm, rough), deaths, async (world, planned) => {
-        const build = sceneOf({ ...world, wish: "none" });
+        const build = storyOf({ ...world, wish: "none" });
         const play = (isAlive: boolean): Play => {
-          const { role, task = "", options = {}, start = {} } = build(new Cast({ isAlive }));
+          const { role, task = "", options = {}, start = {} } = build(new Fakes({ isAlive }));
           return { role, task, options, start };
         };
         const story = await playThrough(

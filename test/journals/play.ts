@@ -1,4 +1,4 @@
-// Plays a scene, records it, and plays the recording.
+// Plays a story, records it, and plays the recording.
 
 import { expect } from "vitest";
 
@@ -11,8 +11,8 @@ import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { recordingOf, type Recording } from "../../src/testing/replay/recording.ts";
 import { replay, type ReplayOptions, type ReplayResult } from "../../src/testing/replay/replay.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { Cast, listener, type Build } from "./cast.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { Fakes, listener, type Build } from "./fakes.ts";
 
 export interface Recorded {
   readonly recording: Recording;
@@ -20,50 +20,50 @@ export interface Recorded {
   readonly events: readonly EspalierEvent[];
 }
 
-/** Plays a scene in earnest. `own`: its clock, by default one that stands still until the scene moves it. */
+/** Plays a story with live fakes. `own`: its clock, by default one that stands still until the story moves it. */
 export async function recorded(build: Build, own?: ManualClock): Promise<Recorded> {
-  const cast = new Cast({ isAlive: true, clock: own });
-  const { clock } = cast;
-  const play = build(cast);
+  const fakes = new Fakes({ isAlive: true, clock: own });
+  const { clock } = fakes;
+  const play = build(fakes);
   const { role, task = "Go.", means = {}, options = {}, start = {}, drive } = play;
   const store = memoryStore({ clock: new ManualClock() });
   let run: Run | undefined;
   const hearing = listener(play, () => run, clock);
-  const stage = scene({ ...means, ...options, clock, sinks: [hearing], store });
-  run = stage.start(role, task, start);
+  const fixture = newFixture({ ...means, ...options, clock, sinks: [hearing], store });
+  run = fixture.start(role, task, start);
   const done = drive?.(run, clock);
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   await done;
   expect(hearing.left.length, "the caller has done everything").toBe(0);
   expect(clock.pendingTimers, "timers left behind").toBe(0);
   const reader = new Orchestrator({ store });
   expect(await reader.resultOf(run.runId), "the result is kept").toEqual(result);
-  return { recording: await recordingOf(store, run.runId), result, events: stage.sink.events };
+  return { recording: await recordingOf(store, run.runId), result, events: fixture.sink.events };
 }
 
-/** Plays a recording with a dead cast. */
+/** Plays a recording with dead fakes. */
 export async function replayed(
   build: Build,
   recording: Recording,
   more: Pick<ReplayOptions, "order"> = {},
 ): Promise<{ readonly result: RunResult; readonly events: readonly EspalierEvent[] }> {
-  const cast = new Cast({ isAlive: false });
-  const { role, means = {} } = build(cast);
+  const fakes = new Fakes({ isAlive: false });
+  const { role, means = {} } = build(fakes);
   const sink = new RecordingSink();
   try {
     const result = await replay(recording, { role, ...means, ...more, sinks: [sink] });
     return { result, events: sink.events };
   } finally {
-    expect(cast.calls, "nothing is called").toEqual([]);
+    expect(fakes.calls, "nothing is called").toEqual([]);
   }
 }
 
-/** Records and replays a scene: the same result, the same events of the loop. */
+/** Records and replays a story: the same result, the same events of the loop. */
 export async function comesToTheSame(build: Build): Promise<Recorded> {
   const first = await recorded(build);
   const again = await replayed(build, first.recording);
   expect(gist(again.result)).toEqual(gist(first.result));
-  expect(told(again.events)).toEqual(told(first.events));
+  expect(comparable(again.events)).toEqual(comparable(first.events));
   return first;
 }
 
@@ -85,7 +85,7 @@ const OF_THE_LOOP =
   /^(?:agent|step|subagent|continuation|signal|message|run|history|section|budget\.(?!threshold))/u;
 
 /** The events of the loop, agent by agent, without times. */
-function told(events: readonly EspalierEvent[]): object {
+function comparable(events: readonly EspalierEvent[]): object {
   const own = events.filter(({ type }) => OF_THE_LOOP.test(type));
   return Object.fromEntries(
     [...Map.groupBy(own, ({ agentPath }) => agentPath)].map(([path, list]) => [

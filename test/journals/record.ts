@@ -6,11 +6,11 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 
-import { pathOf, recordingFor } from "./kept.ts";
-import { scenes } from "./roles.ts";
+import { pathOf, recordingFor } from "./recordings.ts";
+import { stories } from "./roles.ts";
 
 const names = process.argv.slice(2);
-for (const name of names.length > 0 ? names : Object.keys(scenes)) {
+for (const name of names.length > 0 ? names : Object.keys(stories)) {
   const path = pathOf(name);
   if (names.length === 0 && existsSync(path)) continue;
   mkdirSync(dirname(path), { recursive: true });

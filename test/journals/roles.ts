@@ -1,4 +1,4 @@
-// The runs whose recordings are kept in v1/ and after, by their names. A recording is read for ever: a scene may be added, and must not be changed.
+// The runs whose recordings are kept in v1/ and after, by their names. A recording is read for ever: a story may be added, and must not be changed.
 
 import { z } from "zod";
 
@@ -11,7 +11,7 @@ import { approve, deny } from "../../src/protocol/question.ts";
 import { defineDelegation } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { spawnCall, type Sight, type Thought } from "../journal/thinkers.ts";
-import type { Build, Cast } from "./cast.ts";
+import type { Build, Fakes } from "./fakes.ts";
 
 type Calls = readonly (readonly [string, object])[];
 
@@ -27,57 +27,57 @@ export function inTurn(...steps: readonly Calls[]): (sight: Sight) => Thought {
   };
 }
 
-export function worker(cast: Cast, turns = 2, name = "worker"): AgentRole {
+export function worker(fakes: Fakes, turns = 2, name = "worker"): AgentRole {
   return defineAgent({
     name,
     purpose: "Works",
     instructions: "You work.",
-    model: cast.model(name, ({ results, task, heard }) =>
+    model: fakes.model(name, ({ results, task, heard }) =>
       results.length === 0
         ? { calls: [["measure", { thing: task }]] }
         : { text: [`${task} is done`, ...heard].join(" | ") },
     ),
-    tools: [cast.slow("measure", turns)],
+    tools: [fakes.slow("measure", turns)],
   });
 }
 
-export function failing(cast: Cast): AgentRole {
+export function failing(fakes: Fakes): AgentRole {
   return defineAgent({
     name: "failing",
     purpose: "Fails",
     instructions: "You fail.",
-    model: cast.model("failing", () => {
+    model: fakes.model("failing", () => {
       throw new Error("No.");
     }),
   });
 }
 
-export function endless(cast: Cast): AgentRole {
+export function endless(fakes: Fakes): AgentRole {
   return defineAgent({
     name: "endless",
     purpose: "Does not end",
     instructions: "You go on.",
-    model: cast.model("endless", () => ({ calls: [["wait", { thing: "it" }]] })),
-    tools: [cast.endless("wait")],
+    model: fakes.model("endless", () => ({ calls: [["wait", { thing: "it" }]] })),
+    tools: [fakes.endless("wait")],
   });
 }
 
 type Lead = Partial<AgentDefinition>;
 
-export function lead(cast: Cast, think: (sight: Sight) => Thought, more: Lead = {}): AgentRole {
+export function lead(fakes: Fakes, think: (sight: Sight) => Thought, more: Lead = {}): AgentRole {
   return defineAgent({
     name: "lead",
     instructions: "You lead.",
-    model: cast.model("lead", think),
-    subagents: [worker(cast)],
+    model: fakes.model("lead", think),
+    subagents: [worker(fakes)],
     ...more,
   });
 }
 
 /** Workers of different speed at two depths, and a tool beside. */
-const parallel: Build = (cast) => {
-  const workers = [worker(cast, 7, "slow"), worker(cast, 0, "quick")];
-  const below = lead(cast, inTurn([spawnCall("slow", "a"), spawnCall("quick", "b")]), {
+const parallel: Build = (fakes) => {
+  const workers = [worker(fakes, 7, "slow"), worker(fakes, 0, "quick")];
+  const below = lead(fakes, inTurn([spawnCall("slow", "a"), spawnCall("quick", "b")]), {
     name: "middle",
     purpose: "Leads",
     subagents: workers,
@@ -87,13 +87,13 @@ const parallel: Build = (cast) => {
     ["look", { thing: "map" }] as const,
     spawnCall("quick", "alone"),
   ];
-  const tools = [cast.slow("look", 4)];
-  return { role: lead(cast, inTurn(calls), { tools, subagents: [below, ...workers] }) };
+  const tools = [fakes.slow("look", 4)];
+  return { role: lead(fakes, inTurn(calls), { tools, subagents: [below, ...workers] }) };
 };
 
-const background: Build = (cast) => ({
+const background: Build = (fakes) => ({
   role: lead(
-    cast,
+    fakes,
     inTurn(
       [
         spawnCall("worker", "first", { background: true }),
@@ -107,17 +107,17 @@ const background: Build = (cast) => ({
     ),
     {
       delegation: { background: true },
-      subagents: [worker(cast), endless(cast), worker(cast, 8, "slow")],
+      subagents: [worker(fakes), endless(fakes), worker(fakes, 8, "slow")],
     },
   ),
 });
 
-const groups: Build = (cast) => {
-  const subagents = [worker(cast), endless(cast), failing(cast)];
+const groups: Build = (fakes) => {
+  const subagents = [worker(fakes), endless(fakes), failing(fakes)];
   const group = (name: string, onFailure: "fail_fast" | { readonly quorum: number }): AgentRole => {
     const other = onFailure === "fail_fast" ? "failing" : "worker";
     const calls = [spawnCall("endless", "a"), spawnCall(other, "b")];
-    return lead(cast, inTurn(calls), {
+    return lead(fakes, inTurn(calls), {
       name,
       purpose: "Leads",
       delegation: { onFailure },
@@ -125,7 +125,7 @@ const groups: Build = (cast) => {
     });
   };
   return {
-    role: lead(cast, inTurn([spawnCall("fast", "x")], [spawnCall("quorum", "y")]), {
+    role: lead(fakes, inTurn([spawnCall("fast", "x")], [spawnCall("quorum", "y")]), {
       subagents: [group("fast", "fail_fast"), group("quorum", { quorum: 1 })],
     }),
   };
@@ -133,7 +133,7 @@ const groups: Build = (cast) => {
 
 const TASK = z.object({ task: z.string() });
 
-const delegations: Build = (cast) => {
+const delegations: Build = (fakes) => {
   const inOrder = defineDelegation({
     name: "in_order",
     description: "Starts two, one after the other.",
@@ -144,13 +144,13 @@ const delegations: Build = (cast) => {
       return await spawn({ role: "worker", task: `${task} 2` });
     },
   });
-  const plan = cast.tool("plan", (_input, { queueSubtask }) => {
+  const plan = fakes.tool("plan", (_input, { queueSubtask }) => {
     queueSubtask({ role: "nobody", task: "x" });
     queueSubtask({ role: "worker", task: "a" });
     return "planned";
   });
   return {
-    role: lead(cast, inTurn([["in_order", { task: "a" }]], [["plan", { thing: "all" }]]), {
+    role: lead(fakes, inTurn([["in_order", { task: "a" }]], [["plan", { thing: "all" }]]), {
       tools: [inOrder, plan],
     }),
   };
@@ -168,9 +168,9 @@ const guarding = toolGuard(
 );
 
 /** Guards, an approver who changes one call and denies another, delegations that are asked about. */
-const approvals: Build = (cast) => ({
+const approvals: Build = (fakes) => ({
   role: lead(
-    cast,
+    fakes,
     inTurn(
       [
         ["look", { thing: "at once" }],
@@ -185,7 +185,7 @@ const approvals: Build = (cast) => ({
     ),
     {
       tools: [
-        cast.slow("look", 1),
+        fakes.slow("look", 1),
         defineDelegation({
           name: "ask_worker",
           description: "Starts a worker.",
@@ -208,19 +208,19 @@ const approvals: Build = (cast) => ({
 });
 
 /** Hooks at every point of the loop, a processor, a stop hook, a typed result. */
-const hooked: Build = (cast) => ({
+const hooked: Build = (fakes) => ({
   role: defineAgent({
     name: "lead",
     instructions: "You lead.",
     output: z.object({ answer: z.string() }),
-    model: cast.model("lead", (sight) => {
+    model: fakes.model("lead", (sight) => {
       const thought = inTurn([["look", { thing: "map" }]], [spawnCall("worker", "a")])(sight);
       return "text" in thought
         ? { calls: [["Finish", { answer: sight.heard.join(" ") }]] }
         : thought;
     }),
-    tools: [cast.slow("look", 2)],
-    subagents: [worker(cast)],
+    tools: [fakes.slow("look", 2)],
+    subagents: [worker(fakes)],
   }),
   means: {
     hooks: [
@@ -243,7 +243,7 @@ const hooked: Build = (cast) => ({
 });
 
 /** A long history, that the model sums up. */
-const compacted: Build = (cast) => ({
+const compacted: Build = (fakes) => ({
   role: defineAgent({
     name: "solo",
     instructions: "You read.",
@@ -255,19 +255,19 @@ const compacted: Build = (cast) => ({
         text: ({ stepNumber }) => `You are at step ${stepNumber}.`,
       },
     ],
-    model: cast.model("solo", ({ request, results }) => {
+    model: fakes.model("solo", ({ request, results }) => {
       if (request.tools.length === 0) return { text: "Much was read." };
       const isDone = results.some((text) => text.includes("page 7"));
       const page = 1 + Number(/page (\d)/u.exec(results.at(-1) ?? "page 0")?.[1] ?? 0);
       return isDone ? { text: "Read." } : { calls: [["read", { thing: `page ${page}` }]] };
     }),
-    tools: [cast.tool("read", ({ thing }) => `${thing} ${"says much ".repeat(20)}`)],
+    tools: [fakes.tool("read", ({ thing }) => `${thing} ${"says much ".repeat(20)}`)],
   }),
 });
 
 /** A budget for which agents wait, and which is over at last. */
-const tight: Build = (cast) => ({
-  role: lead(cast, inTurn(Array.from({ length: 5 }, (_one, at) => spawnCall("worker", `${at}`))), {
+const tight: Build = (fakes) => ({
+  role: lead(fakes, inTurn(Array.from({ length: 5 }, (_one, at) => spawnCall("worker", `${at}`))), {
     maxOutputTokens: 100,
     showBudget: true,
   }),
@@ -275,9 +275,9 @@ const tight: Build = (cast) => ({
 });
 
 /** Refused by limits, failed by tools, stopped from outside. */
-const stopped: Build = (cast) => ({
+const stopped: Build = (fakes) => ({
   role: lead(
-    cast,
+    fakes,
     inTurn(
       Array.from({ length: 4 }, (_one, at) => spawnCall("worker", `${at}`)),
       [
@@ -289,8 +289,8 @@ const stopped: Build = (cast) => ({
     {
       limits: { maxBreadthPerParent: 3 },
       tools: [
-        cast.slow("look", 3),
-        cast.tool("broken", () => {
+        fakes.slow("look", 3),
+        fakes.tool("broken", () => {
           throw new TypeError("It broke.");
         }),
       ],
@@ -310,23 +310,23 @@ const stopped: Build = (cast) => ({
 });
 
 /** Paused for an answer, in the midst of a tree. */
-const paused: Build = (cast) => {
+const paused: Build = (fakes) => {
   const careful = defineAgent({
     name: "careful",
     purpose: "Asks",
     instructions: "You ask.",
-    model: cast.model("careful", inTurn([["pay", { thing: "bill" }]])),
-    tools: [cast.tool("pay", undefined, { needsApproval: true })],
+    model: fakes.model("careful", inTurn([["pay", { thing: "bill" }]])),
+    tools: [fakes.tool("pay", undefined, { needsApproval: true })],
   });
   return {
-    role: lead(cast, inTurn([spawnCall("worker", "a"), spawnCall("careful", "b")]), {
-      subagents: [worker(cast), careful],
+    role: lead(fakes, inTurn([spawnCall("worker", "a"), spawnCall("careful", "b")]), {
+      subagents: [worker(fakes), careful],
     }),
   };
 };
 
 /** Models that think, a child that inherits the thoughts of its parent, and another that sees none of them. */
-const thoughtful: Build = (cast) => {
+const thoughtful: Build = (fakes) => {
   const thinks =
     (think: (sight: Sight) => Thought) =>
     (sight: Sight): Thought => ({
@@ -338,7 +338,7 @@ const thoughtful: Build = (cast) => {
       name,
       purpose: "Thinks",
       instructions: "You think.",
-      model: cast.model(
+      model: fakes.model(
         name,
         thinks(({ heard }) => ({ text: heard.join(" ") })),
         { replayKey },
@@ -352,21 +352,21 @@ const thoughtful: Build = (cast) => {
     role: defineAgent({
       name: "lead",
       instructions: "You lead.",
-      model: cast.model("lead", thinks(work), { replayKey: "test/lead" }),
-      tools: [cast.tool("look")],
+      model: fakes.model("lead", thinks(work), { replayKey: "test/lead" }),
+      tools: [fakes.tool("look")],
       subagents: [deep("same", "test/lead"), deep("other", "test/other")],
       context: { inheritMessages: true },
     }),
   };
 };
 
-export interface KeptScene {
+export interface RecordedStory {
   readonly build: Build;
   /** True if what becomes of the agents depends on the order in which others come to an end: a budget for which they wait. */
   readonly isContended?: boolean;
 }
 
-export const scenes: Readonly<Record<string, KeptScene>> = {
+export const stories: Readonly<Record<string, RecordedStory>> = {
   parallel: { build: parallel },
   background: { build: background },
   groups: { build: groups },

@@ -12,16 +12,16 @@ import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, settled, type Scene } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll, payTool } from "../support/pause-scenes.ts";
-import { calls, part, spawn, until } from "../tree/cast.ts";
+import { approveAll, payTool } from "../support/pause-stories.ts";
+import { calls, part, spawn, until } from "../tree/scripted-agents.ts";
 
 const LATE: StopCondition = ({ steps }) =>
   steps.length === 0 ? undefined : { code: "found_enough", message: "Found.", data: {} };
 
-type Result = Awaited<ReturnType<Scene["outcome"]>>;
+type Result = Awaited<ReturnType<Fixture["outcome"]>>;
 
 function failure(message: string): ModelError {
   return new ModelError({ code: "model_not_authorized", message });
@@ -33,9 +33,9 @@ function recorded(message: string): object {
 }
 
 /** The codes of the signals as each of the three says them; all three have to be the same. */
-function listed(stage: Scene, result: Result): readonly string[] {
-  const [run] = stage.sink.of("run.ended");
-  const agent = stage.sink.of("agent.ended").find(({ depth }) => depth === 0);
+function listed(fixture: Fixture, result: Result): readonly string[] {
+  const [run] = fixture.sink.of("run.ended");
+  const agent = fixture.sink.of("agent.ended").find(({ depth }) => depth === 0);
   expect(agent?.signals).toEqual(result.signals);
   expect(run?.signals).toEqual(result.signals);
   expect(result.agents[0]?.signals).toEqual(result.signals);
@@ -46,19 +46,19 @@ proves(
   ["S7.17"],
   "the end of an agent, of a run and the result list all signals as they came, not as they rank",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const { role } = soloist([asks("work", {}, { usage: { outputTokens: 99 } })], {
       tools: [spyTool("work")],
       stopWhen: [LATE],
     });
-    const result = await stage.run(role, { budget: { totalTokens: 50 } });
-    expect(listed(stage, result)).toEqual(["token_limit", "found_enough"]);
+    const result = await fixture.run(role, { budget: { totalTokens: 50 } });
+    expect(listed(fixture, result)).toEqual(["token_limit", "found_enough"]);
     expect(result.reason.code).toBe("token_limit");
   },
 );
 
 proves(["S7.17"], "a second request to stop is on record with its own words", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const { role } = soloist([asks("work", {})], {
     tools: [
       spyTool("work", () => {
@@ -68,9 +68,9 @@ proves(["S7.17"], "a second request to stop is on record with its own words", as
       }),
     ],
   });
-  const run = stage.start(role);
-  const result = await stage.outcome(run);
-  expect(listed(stage, result)).toEqual(["stop_requested", "stop_requested"]);
+  const run = fixture.start(role);
+  const result = await fixture.outcome(run);
+  expect(listed(fixture, result)).toEqual(["stop_requested", "stop_requested"]);
   expect(result.signals.map(({ reason }) => reason.message)).toEqual(["First.", "Second."]);
   expect(result.reason.message).toBe("First.");
 });
@@ -79,8 +79,8 @@ proves(
   ["S7.17"],
   "a request that comes while an agent waits for its subagents to end is listed",
   async () => {
-    const stage = scene();
-    const held = gate();
+    const fixture = newFixture();
+    const held = latch();
     const helper = part("helper", [says("Late.", { after: held.opened, ignoresSignal: true })]);
     const lead = part(
       "lead",
@@ -93,13 +93,13 @@ proves(
       ],
       { subagents: [helper.role], delegation: { background: true } },
     );
-    const run = stage.start(lead.role);
+    const run = fixture.start(lead.role);
     await settled();
     run.requestStop("Second.");
     held.open();
     await settled();
-    stage.clock.advance(60_000);
-    const result = await stage.outcome(run);
+    fixture.clock.advance(60_000);
+    const result = await fixture.outcome(run);
     expect(result.signals.map(({ reason }) => reason.message)).toEqual(["First.", "Second."]);
   },
 );
@@ -108,10 +108,10 @@ proves(
   ["S7.17"],
   "an answer that went beyond the budget is an answer, and the overshoot is listed",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const { role } = soloist([says("Done.", { usage: { outputTokens: 500 } })]);
-    const result = await stage.run(role, { budget: { totalTokens: 100, outputTokens: 400 } });
-    expect(listed(stage, result)).toEqual(["token_limit", "token_limit", "completed"]);
+    const result = await fixture.run(role, { budget: { totalTokens: 100, outputTokens: 400 } });
+    expect(listed(fixture, result)).toEqual(["token_limit", "token_limit", "completed"]);
     expect([result.status, result.reason.code]).toEqual(["completed", "completed"]);
     expect(result.signals[0]).toEqual({
       source: "budget",
@@ -127,21 +127,21 @@ proves(
 );
 
 proves(["S7.17"], "an answer that reaches the budget to the token overshoots nothing", async () => {
-  const stage = scene();
-  const result = await stage.run(soloist([says("Done.")]).role, { budget: { totalTokens: 15 } });
-  expect(listed(stage, result)).toEqual(["completed"]);
+  const fixture = newFixture();
+  const result = await fixture.run(soloist([says("Done.")]).role, { budget: { totalTokens: 15 } });
+  expect(listed(fixture, result)).toEqual(["completed"]);
 });
 
 proves(
   ["S7.17"],
   "an agent that a limit stopped lists that limit once, however far it was passed",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const { role } = soloist([asks("work", {}, { usage: { outputTokens: 500 } })], {
       tools: [spyTool("work")],
     });
-    const result = await stage.run(role, { budget: { totalTokens: 100 } });
-    expect(listed(stage, result)).toEqual(["token_limit"]);
+    const result = await fixture.run(role, { budget: { totalTokens: 100 } });
+    expect(listed(fixture, result)).toEqual(["token_limit"]);
   },
 );
 
@@ -149,8 +149,8 @@ proves(
   ["S7.17"],
   "the result has the errors of the whole tree, the first cause first",
   async () => {
-    const stage = scene();
-    const held = gate();
+    const fixture = newFixture();
+    const held = latch();
     const slow = part("slow", [{ error: failure("Slow."), after: held.opened }]);
     const fast = part("fast", [
       () => {
@@ -161,7 +161,7 @@ proves(
     const lead = part("lead", [calls(spawn("slow"), spawn("fast")), { error: failure("Lead.") }], {
       subagents: [slow.role, fast.role],
     });
-    const result = await stage.run(lead.role);
+    const result = await fixture.run(lead.role);
     expect(result.errors).toEqual([
       { agentId: "agent_3", agentPath: "lead/fast#1", ...recorded("Fast.") },
       { agentId: "agent_2", agentPath: "lead/slow#1", ...recorded("Slow.") },
@@ -175,11 +175,11 @@ proves(
   "the order of the errors stays over a pause, and is that of the result from a store",
   async () => {
     const store = memoryStore({ clock: new ManualClock() });
-    const stage = scene({ store });
+    const fixture = newFixture({ store });
     const names = ["first", "third", "second"];
-    const gates = names.map(() => gate());
+    const latches = names.map(() => latch());
     const parts = names.map((name, index) =>
-      part(name, [{ error: failure(name), after: gates[index]?.opened ?? Promise.resolve() }]),
+      part(name, [{ error: failure(name), after: latches[index]?.opened ?? Promise.resolve() }]),
     );
     const pay = { name: "pay", arguments: { amount: 3 } };
     const script = [calls(...names.map((name) => spawn(name))), calls(pay), says("Done.")];
@@ -187,20 +187,20 @@ proves(
       subagents: parts.map(({ role }) => role),
       tools: [payTool()],
     });
-    const run = stage.start(lead.role);
+    const run = fixture.start(lead.role);
     await until(() => parts.every(({ model }) => model.requests.length === 1));
     for (const [before, next] of [0, 2, 1].entries()) {
-      gates[next]?.open();
-      await until(() => stage.sink.of("subagent.ended").length > before);
-      stage.clock.advance(10);
+      latches[next]?.open();
+      await until(() => fixture.sink.of("subagent.ended").length > before);
+      fixture.clock.advance(10);
     }
-    const paused = await stage.outcome(run);
+    const paused = await fixture.outcome(run);
     const failed = ["lead/first#1", "lead/second#1", "lead/third#1"];
     const paths = ({ errors }: Pick<Result, "errors">) => errors.map(({ agentPath }) => agentPath);
     expect([paused.status, paths(paused)]).toEqual(["paused", failed]);
     expect(paths(await new Orchestrator({ store }).resultOf(run.runId))).toEqual(failed);
-    const resumed = stage.resume(lead.role, paused.pausedRun, approveAll(paused));
-    const result = await stage.outcome(resumed);
+    const resumed = fixture.resume(lead.role, paused.pausedRun, approveAll(paused));
+    const result = await fixture.outcome(resumed);
     expect([result.status, paths(result)]).toEqual(["completed", failed]);
     expect(paths(await new Orchestrator({ store }).resultOf(run.runId))).toEqual(failed);
   },
@@ -209,7 +209,7 @@ proves(
 proves(["S7.17"], "a run that completed although a subagent failed says with what", async () => {
   const helper = part("helper", [{ error: failure("No.") }]);
   const lead = part("lead", [calls(spawn("helper")), says("Done.")], { subagents: [helper.role] });
-  const result = await scene().run(lead.role);
+  const result = await newFixture().run(lead.role);
   expect([result.status, result.errors.map(({ agentPath }) => agentPath)]).toEqual([
     "completed",
     ["lead/helper#1"],
@@ -220,9 +220,9 @@ proves(
   ["S7.17"],
   "ends as early releases wrote them, without their signals, can be read",
   async () => {
-    const stage = scene();
-    await stage.run(soloist([says("Done.")]).role);
-    for (const event of [...stage.sink.of("agent.ended"), ...stage.sink.of("run.ended")]) {
+    const fixture = newFixture();
+    await fixture.run(soloist([says("Done.")]).role);
+    for (const event of [...fixture.sink.of("agent.ended"), ...fixture.sink.of("run.ended")]) {
       const { signals, ...early } = event;
       expect(signals).toHaveLength(1);
       checkEvent(early);

@@ -12,11 +12,11 @@ import type { Budget } from "../../src/policies/budget.ts";
 import type { StopCondition } from "../../src/policies/stop-conditions.ts";
 import { asks, says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene, type Scene } from "../harness/run-scripted.ts";
+import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, part, spawn, use } from "../tree/cast.ts";
 import { agentStateOf } from "../support/agent-state-of.ts";
+import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
 
 const PRICE = { inputUsdPerMillion: 1_000, outputUsdPerMillion: 1_000 };
 
@@ -42,13 +42,13 @@ describe("what was consumed", () => {
         { tools: [work] },
         { countTokens: () => counted },
       );
-      const stage = scene();
-      const run = stage.start(role, "Do it.", { budget: { [axis]: 100 } });
+      const fixture = newFixture();
+      const run = fixture.start(role, "Do it.", { budget: { [axis]: 100 } });
       if (isMessage) {
         for await (const { phase, state } of run.iterate())
           if (phase === "infer" && state.log.steps.length === 0) void run.steer("And this?");
       }
-      const result = await stage.outcome(run);
+      const result = await fixture.outcome(run);
       return [ending(result), result.reason.data, model.requests.length, work.calls.length];
     };
     const spent = { axis, accountPath: "solo", maximum: 100, current: 100 };
@@ -74,7 +74,7 @@ async function twoSteps(budget: Budget, first: number, second: number) {
     { tools: [spyTool("work")] },
     { countTokens: ({ messages }) => (messages.length === 2 ? first : second) },
   );
-  const result = await scene().run(role, { budget });
+  const result = await newFixture().run(role, { budget });
   return {
     ending: ending(result),
     asked: result.reason.data["asked"],
@@ -87,7 +87,7 @@ async function twoSteps(budget: Budget, first: number, second: number) {
 async function oneStep(axis: "inputTokens" | "totalTokens", count: number) {
   const usage = { inputTokens: count, outputTokens: 1 };
   const { role, model } = soloist([says("done", { usage })], {}, { countTokens: () => count });
-  const result = await scene().run(role, { budget: { [axis]: 100 } });
+  const result = await newFixture().run(role, { budget: { [axis]: 100 } });
   const caps = model.requests.map(({ maxOutputTokens }) => maxOutputTokens);
   return [ending(result), result.reason.data["asked"], caps, result.usage.total.totalTokens];
 }
@@ -148,7 +148,7 @@ function ends(result: RunResult): readonly (readonly unknown[])[] {
 }
 
 /** Who was not allowed to start whom, and why. */
-function refusals({ sink }: Scene): readonly (readonly unknown[])[] {
+function refusals({ sink }: Fixture): readonly (readonly unknown[])[] {
   return sink
     .of("subagent.refused")
     .map(({ agentPath, role, refusal }) => [agentPath, role, refusal]);
@@ -163,7 +163,7 @@ describe("what an ancestor has used up", () => {
   proves(["R5"], "with no tokens at all there is no step, whatever else there is", async () => {
     for (const axis of ["totalTokens", "inputTokens", "outputTokens", "steps"] as const) {
       const { role, model } = soloist([says("never")]);
-      const result = await scene().run(role, { budget: { [axis]: 0 } });
+      const result = await newFixture().run(role, { budget: { [axis]: 0 } });
       const code = axis === "steps" ? "steps_limit" : "token_limit";
       expect(ends(result)).toEqual([["solo", "stopped", code, "solo", 0, 0]]);
       expect([result.steps, model.requests]).toEqual([[], []]);
@@ -186,12 +186,12 @@ describe("what an ancestor has used up", () => {
           subagents: [middle.role],
           tools: [plan],
         });
-        const stage = scene();
-        const result = await stage.run(root.role, { budget: { steps: 1 } });
+        const fixture = newFixture();
+        const result = await fixture.run(root.role, { budget: { steps: 1 } });
         expect(ends(result)).toEqual([["root", "stopped", "steps_limit", "root", 1, 1]]);
-        expect(refusals(stage)).toEqual([["root", "middle", exhausted(1)]]);
+        expect(refusals(fixture)).toEqual([["root", "middle", exhausted(1)]]);
         expect([root.model.requests.length, middle.model.requests.length]).toEqual([1, 0]);
-        expect(stage.sink.of("step.started").map(({ agentPath }) => agentPath)).toEqual(["root"]);
+        expect(fixture.sink.of("step.started").map(({ agentPath }) => agentPath)).toEqual(["root"]);
       },
     );
   }
@@ -204,13 +204,13 @@ describe("what an ancestor has used up", () => {
     const root = part("root", [calls(spawn("middle")), says("never")], {
       subagents: [middle.role],
     });
-    const stage = scene();
-    const result = await stage.run(root.role, { budget: { steps: 2 } });
+    const fixture = newFixture();
+    const result = await fixture.run(root.role, { budget: { steps: 2 } });
     expect(ends(result)).toEqual([
       ["root", "stopped", "steps_limit", "root", 1, 1],
       ["root/middle#1", "stopped", "steps_limit", "root", 1, 1],
     ]);
-    expect(refusals(stage)).toEqual([["root/middle#1", "leaf", exhausted(2)]]);
+    expect(refusals(fixture)).toEqual([["root/middle#1", "leaf", exhausted(2)]]);
     expect(leaf.model.requests).toEqual([]);
   });
 
@@ -235,7 +235,7 @@ describe("what an ancestor has used up", () => {
           tools: [plan],
           scripted,
         });
-        const result = await scene().run(root.role, { budget: { [axis]: limit } });
+        const result = await newFixture().run(root.role, { budget: { [axis]: limit } });
         expect(ends(result)).toEqual([
           ["root", "stopped", code, "root", 1, 1],
           ["root/helper#1", "completed", "completed", undefined, 1, 1],
@@ -297,28 +297,28 @@ const BOTH: Readonly<
 
 for (const [what, [order, script, more]] of Object.entries(BOTH)) {
   proves(["R22"], `an error outranks the step limit in one step: ${what}`, async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const { role } = soloist(script, { tools: [spyTool("work")], ...more });
-    const run = stage.start(role, "Do it.", { budget: { steps: 1 } });
+    const run = fixture.start(role, "Do it.", { budget: { steps: 1 } });
     const states: AgentState[] = [];
     for await (const { state } of run.iterate()) states.push(agentStateOf(state));
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     const last = states.at(-1) ?? expect.fail("no state");
     expect(last.log.signals.map(({ reason }) => reason.code)).toEqual(order);
-    expect(raised(stage)).toEqual(order);
-    const evaluated = stage.sink.of("continuation.evaluated");
+    expect(raised(fixture)).toEqual(order);
+    const evaluated = fixture.sink.of("continuation.evaluated");
     expect(evaluated.map(({ decision, winner }) => [decision, winner?.code])).toEqual([
       ["stop", "error"],
     ]);
     expect(evaluated[0]?.signals).toEqual(last.log.signals);
-    const ended = stage.sink.of("agent.ended").map(({ status, reason }) => [status, reason]);
+    const ended = fixture.sink.of("agent.ended").map(({ status, reason }) => [status, reason]);
     expect("reason" in last && [[last.status, last.reason]]).toEqual(ended);
     expect(evaluated[0]?.winner).toEqual(result.reason);
     expect([ending(result), ended]).toEqual([["failed", "error", 1], [["failed", result.reason]]]);
   });
 }
 
-function raised({ sink }: Scene): readonly string[] {
+function raised({ sink }: Fixture): readonly string[] {
   return sink.of("signal.raised").map(({ signal }) => signal.reason.code);
 }
 
@@ -344,12 +344,12 @@ proves(
       });
       const script = [says("one"), says("two"), says("three"), says("four")];
       const { role, model } = soloist(script, { hooks: [veto], stopWhen });
-      const stage = scene();
-      const result = await stage.run(role);
+      const fixture = newFixture();
+      const result = await fixture.run(role);
       expect([ending(result), model.requests.length]).toEqual([end, end[2]]);
       // The veto is bounded (C35): the fourth time nobody is asked any more.
       expect(count).toBe(Math.min(asked, 3));
-      const decisions = stage.sink.of("continuation.evaluated").map(({ work }) => work);
+      const decisions = fixture.sink.of("continuation.evaluated").map(({ work }) => work);
       expect(decisions).toEqual([...Array.from({ length: end[2] - 1 }, () => ["veto"]), []]);
     }
   },
@@ -366,16 +366,16 @@ proves(
       [[guard(2)], ["stopped", "found", 2], false],
       [[guard(3)], ["stopped", "found", 3], true],
     ] as const) {
-      const stage = scene();
+      const fixture = newFixture();
       const { role, model } = soloist(script, {
         tools: [spyTool("work")],
         compaction: { keepMessages: 2 },
         stopWhen,
       });
-      const result = await stage.run(role);
+      const result = await fixture.run(role);
       expect([ending(result), model.requests.length]).toEqual([end, isTooLong ? 4 : 2]);
-      expect(stage.sink.of("conversation.compacted")).toHaveLength(isTooLong ? 1 : 0);
-      const decisions = stage.sink.of("continuation.evaluated").map(({ decision }) => decision);
+      expect(fixture.sink.of("conversation.compacted")).toHaveLength(isTooLong ? 1 : 0);
+      const decisions = fixture.sink.of("continuation.evaluated").map(({ decision }) => decision);
       expect(decisions).toEqual([
         "continue",
         ...(isTooLong ? ["continue", "compact"] : []),

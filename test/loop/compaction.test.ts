@@ -13,10 +13,10 @@ import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { usageOf } from "../../src/protocol/usage-of-events.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist, type Soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, part, spawn } from "../tree/cast.ts";
+import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
 const NUMBER_OF_MESSAGES = {
   countTokens: ({ messages }: ModelRequest): number => messages.length * 10,
@@ -48,10 +48,10 @@ proves(
   ["R14"],
   "a history over the window is compacted once, before a normal inference, and no step is counted for it",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const compaction = { maxInputTokens: 50, keepMessages: 2 };
     const { role, model } = worker([work, work, says("done")], { compaction });
-    const result = await stage.run(role);
+    const result = await fixture.run(role);
     expect(model.requests.map(rolesOf)).toEqual([
       "instructions task",
       "instructions task assistant tool",
@@ -63,7 +63,7 @@ proves(
       NOTICE,
     ]);
     expect(
-      stage.sink
+      fixture.sink
         .of("conversation.compacted")
         .map(({ messagesBefore, messagesAfter, tokensBefore, tokensAfter }) => ({
           messagesBefore,
@@ -82,21 +82,21 @@ proves(
 );
 
 proves(["R14"], "a history exactly as long as the window stays whole", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const { role } = worker([work, says("done")], { compaction: { maxInputTokens: 40 } });
-  await stage.run(role);
-  expect(stage.sink.of("conversation.compacted")).toEqual([]);
+  await fixture.run(role);
+  expect(fixture.sink.of("conversation.compacted")).toEqual([]);
 });
 
 proves(
   ["R14"],
   "a request that the model refuses as too long is compacted and asked again; the run completes without an error",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const { role, model } = worker([work, work, OVERFLOW, says("done")], {
       compaction: { keepMessages: 2 },
     });
-    const result = await stage.run(role);
+    const result = await fixture.run(role);
     expect(model.requests.map(rolesOf)).toEqual([
       "instructions task",
       "instructions task assistant tool",
@@ -108,12 +108,12 @@ proves(
       "done",
       [],
     ]);
-    expect(stage.sink.of("conversation.compacted")).toHaveLength(1);
-    expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
+    expect(fixture.sink.of("conversation.compacted")).toHaveLength(1);
+    expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
       "completed",
     ]);
     expect(
-      stage.sink.of("continuation.evaluated").map(({ decision, work }) => [decision, work]),
+      fixture.sink.of("continuation.evaluated").map(({ decision, work }) => [decision, work]),
     ).toEqual([
       ["continue", ["tool_calls"]],
       ["continue", ["tool_calls"]],
@@ -124,7 +124,7 @@ proves(
 );
 
 /** What a caller sees of a run whose third request was too long. */
-function seen({ result, stage, model }: OverflowingRun): object {
+function seen({ result, fixture, model }: OverflowingRun): object {
   // The refused call counts as one, and as one whose price is unknown.
   const { modelCalls: _calls, unpricedCalls: _unpriced, ...used } = result.usage.total;
   return {
@@ -139,14 +139,14 @@ function seen({ result, stage, model }: OverflowingRun): object {
     messages: result.messages,
     request: model.requests.at(-1),
     events: ["step.started", "step.completed", "signal.raised", "conversation.compacted"].map(
-      (type) => stage.sink.events.filter((event) => event.type === type).length,
+      (type) => fixture.sink.events.filter((event) => event.type === type).length,
     ),
   };
 }
 
 interface OverflowingRun {
   readonly result: RunResult;
-  readonly stage: ReturnType<typeof scene>;
+  readonly fixture: ReturnType<typeof newFixture>;
   readonly model: Soloist["model"];
 }
 
@@ -155,7 +155,7 @@ async function overflowing(
   counted: "by us" | "by the provider",
   more: Partial<Omit<AgentDefinition, "model">> = {},
 ): Promise<OverflowingRun> {
-  const stage = scene();
+  const fixture = newFixture();
   const compaction = { keepMessages: 2, ...more.compaction };
   const isOurs = counted === "by us";
   const script = [work, work, ...(isOurs ? [] : [OVERFLOW]), says("done")];
@@ -163,7 +163,7 @@ async function overflowing(
     ...more,
     compaction: isOurs ? { ...compaction, maxInputTokens: 50 } : compaction,
   });
-  return { result: await stage.run(role), stage, model };
+  return { result: await fixture.run(role), fixture, model };
 }
 
 for (const [what, more] of Object.entries<Partial<Omit<AgentDefinition, "model">>>({
@@ -190,18 +190,20 @@ for (const [what, more] of Object.entries<Partial<Omit<AgentDefinition, "model">
         await overflowing("by the provider", more),
       ];
       expect(seen(theirs)).toEqual(seen(ours));
-      const { result, stage } = theirs;
+      const { result, fixture } = theirs;
       expect(result.steps.map(({ number, error }) => [number, error])).toEqual([
         [1, undefined],
         [2, undefined],
         [3, undefined],
       ]);
       expect([result.usage.total.steps, result.usage.total.modelCalls]).toEqual([3, 4]);
-      expect(usageOf(stage.sink.events)).toEqual(result.usage.total);
+      expect(usageOf(fixture.sink.events)).toEqual(result.usage.total);
       expect(
-        stage.sink.of("model.failed").map(({ error, stepId }) => [error.code, stepId]),
+        fixture.sink.of("model.failed").map(({ error, stepId }) => [error.code, stepId]),
       ).toEqual([["model_context_overflow", result.steps[2]?.stepId]]);
-      expect(stage.sink.of("budget.settled").map(({ usage }) => usage.steps)).toEqual([1, 1, 1, 0]);
+      expect(fixture.sink.of("budget.settled").map(({ usage }) => usage.steps)).toEqual([
+        1, 1, 1, 0,
+      ]);
     },
   );
 
@@ -212,7 +214,7 @@ proves(
     const { role, model } = worker([work, work, OVERFLOW, work, says("done")], {
       compaction: { keepMessages: 2 },
     });
-    const run = scene().orchestrator.start(role, "Do it.");
+    const run = newFixture().orchestrator.start(role, "Do it.");
     await run.result;
     const stored = run.snapshot();
     const rebuilt = [1, 2, 3, 4].map(
@@ -227,7 +229,7 @@ proves(
   ["S7.15"],
   "a further attempt of the request that was made shorter is paid for, and the step counted once",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const flaky: ScriptedReply = {
       error: new ModelError({ code: "model_overloaded", message: "Busy.", lostOutputTokens: 3 }),
     };
@@ -235,16 +237,16 @@ proves(
       compaction: { keepMessages: 2 },
       budget: { steps: 3 },
     });
-    const run = stage.start(role);
+    const run = fixture.start(role);
     await settled();
-    stage.clock.advance(stage.sink.of("model.retried")[0]?.delayMs ?? 0);
-    const result = await stage.outcome(run);
+    fixture.clock.advance(fixture.sink.of("model.retried")[0]?.delayMs ?? 0);
+    const result = await fixture.outcome(run);
     expect([result.status, result.usage.total.steps, result.steps.length]).toEqual([
       "completed",
       3,
       3,
     ]);
-    expect(usageOf(stage.sink.events)).toEqual(result.usage.total);
+    expect(usageOf(fixture.sink.events)).toEqual(result.usage.total);
   },
 );
 
@@ -252,57 +254,57 @@ proves(
   ["S7.15"],
   "a pause between the refusal and the shorter request changes nothing",
   async () => {
-    const held = gate();
-    const stage = scene();
+    const held = latch();
+    const fixture = newFixture();
     const script = [work, work, { ...OVERFLOW, after: held.opened }, says("done")];
     const { role, model } = worker(script, {
       compaction: { keepMessages: 2 },
       budget: { steps: 3 },
     });
-    const run = stage.start(role);
+    const run = fixture.start(role);
     await settled();
     run.requestPause();
     held.open();
-    const paused = await stage.outcome(run);
+    const paused = await fixture.outcome(run);
     const { pausedRun = expect.fail("not paused") } = paused;
     expect(paused.status).toBe("paused");
     expect(rebuildRequest(pausedRun, { stepNumber: 3 }).request.messages).toEqual(
       model.requests[2]?.messages,
     );
-    const result = await stage.outcome(stage.resume(role, pausedRun));
+    const result = await fixture.outcome(fixture.resume(role, pausedRun));
     expect([result.status, result.steps.length, result.usage.total.steps]).toEqual([
       "completed",
       3,
       3,
     ]);
-    expect(stage.sink.of("step.started").map(({ number }) => number)).toEqual([1, 2, 3]);
-    expect(usageOf(stage.sink.events)).toEqual(result.usage.total);
+    expect(fixture.sink.of("step.started").map(({ number }) => number)).toEqual([1, 2, 3]);
+    expect(usageOf(fixture.sink.events)).toEqual(result.usage.total);
     const unpaused = await overflowing("by the provider", { budget: { steps: 3 } });
     expect(model.requests.at(-1)).toEqual(unpaused.model.requests.at(-1));
   },
 );
 
 test("an agent that is told to stop while a request is refused has a step for it, and asks nothing further", async () => {
-  const held = gate();
-  const stage = scene();
+  const held = latch();
+  const fixture = newFixture();
   const script = [work, work, { ...OVERFLOW, after: held.opened }, says("never")];
   const { role, model } = worker(script, { compaction: { keepMessages: 2 } });
-  const run = stage.start(role);
+  const run = fixture.start(role);
   await settled();
   run.requestStop("Enough.");
   held.open();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([result.status, result.usage.total.steps, model.requests.length]).toEqual([
     "stopped",
     3,
     3,
   ]);
-  expect(stage.sink.of("conversation.compacted")).toEqual([]);
+  expect(fixture.sink.of("conversation.compacted")).toEqual([]);
 });
 
 test("too long with nothing to leave out: the same request is not sent again", async () => {
   const { role, model } = worker([work, OVERFLOW], { compaction: { keepMessages: 1 } });
-  const { status, agents } = await scene().run(role);
+  const { status, agents } = await newFixture().run(role);
   expect([status, agents[0]?.errors.map(({ code }) => code), model.requests.length]).toEqual([
     "failed",
     ["model_context_overflow"],
@@ -314,17 +316,17 @@ proves(
   ["R14"],
   "too long again right after: the run fails with the model's own error",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const { role, model } = worker([work, work, OVERFLOW, OVERFLOW, says("never")], {
       compaction: { keepMessages: 2 },
     });
-    const result = await stage.run(role);
+    const result = await fixture.run(role);
     expect([result.status, result.agents[0]?.errors, model.requests.length]).toEqual([
       "failed",
       [{ code: "model_context_overflow", message: "Too long.", data: {} }],
       4,
     ]);
-    expect(stage.sink.of("conversation.compacted")).toHaveLength(1);
+    expect(fixture.sink.of("conversation.compacted")).toHaveLength(1);
   },
 );
 
@@ -332,12 +334,12 @@ test("each overflow that was followed by a reply is forgiven anew", async () => 
   const { role, model } = worker([work, work, OVERFLOW, work, OVERFLOW, says("done")], {
     compaction: { keepMessages: 2 },
   });
-  expect([(await scene().run(role)).status, model.requests.length]).toEqual(["completed", 6]);
+  expect([(await newFixture().run(role)).status, model.requests.length]).toEqual(["completed", 6]);
 });
 
 test("without compaction a request that is too long fails the run at once", async () => {
   const { role, model } = worker([work, OVERFLOW, says("never")]);
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([result.status, result.reason.data, model.requests.length]).toEqual([
     "failed",
     { error: "model_context_overflow" },
@@ -346,22 +348,25 @@ test("without compaction a request that is too long fails the run at once", asyn
 });
 
 test("a task that is too long by itself fails the run; there is nothing to leave out", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const { role } = worker([OVERFLOW, OVERFLOW, says("never")], { compaction: {} });
-  const result = await stage.run(role);
+  const result = await fixture.run(role);
   expect([
     result.status,
     result.reason.data,
-    stage.sink.of("conversation.compacted").length,
+    fixture.sink.of("conversation.compacted").length,
   ]).toEqual(["failed", { error: "model_context_overflow" }, 0]);
 });
 
 test("over the window with nothing to leave out: the request is sent as it is, and nothing is told", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const compaction = { maxInputTokens: 1, keepMessages: 9 };
   const { role, model } = worker([work, says("done")], { compaction });
-  const result = await stage.run(role);
-  expect([result.status, stage.sink.of("conversation.compacted").length]).toEqual(["completed", 0]);
+  const result = await fixture.run(role);
+  expect([result.status, fixture.sink.of("conversation.compacted").length]).toEqual([
+    "completed",
+    0,
+  ]);
   expect(rolesOf(model.requests[1])).toBe("instructions task assistant tool");
 });
 
@@ -369,7 +374,7 @@ proves(
   ["R14"],
   "instructions and task stay, however often a history is compacted, and calls keep their results",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const many: ScriptedReply = calls(
       { name: "work", arguments: {} },
       { name: "work", arguments: {} },
@@ -377,7 +382,7 @@ proves(
     );
     const compaction = { maxInputTokens: 50, keepMessages: 1 };
     const { role, model } = worker([many, many, many, many, says("done")], { compaction });
-    const result = await stage.run(role);
+    const result = await fixture.run(role);
     expect(result.status).toBe("completed");
     expect(model.requests.slice(2).map(rolesOf)).toEqual(
       Array.from({ length: 3 }, () => "instructions task notice assistant tool tool tool"),
@@ -396,20 +401,20 @@ proves(["R14"], "a hook sees what is about to be left out, and may keep less or 
     },
     { name: "keeper" },
   );
-  const stage = scene();
+  const fixture = newFixture();
   const compaction = { maxInputTokens: 70, keepMessages: 2 };
   const { role, model } = worker([work, work, work, says("done")], {
     compaction,
     hooks: [keepOne],
   });
-  await stage.run(role);
+  await fixture.run(role);
   expect(seen.map(({ messages, ...rest }) => ({ ...rest, messages: messages.length }))).toEqual([
     { messages: 8, inputTokens: 80, maxInputTokens: 70 },
   ]);
   expect(rolesOf(model.requests[3])).toBe("instructions task notice assistant tool assistant tool");
-  expect(stage.sink.of("hook.applied").map(({ point, changedBy }) => [point, changedBy])).toEqual([
-    ["beforeCompaction", [{ hook: "keeper", fields: ["keepMessages"] }]],
-  ]);
+  expect(fixture.sink.of("hook.applied").map(({ point, changedBy }) => [point, changedBy])).toEqual(
+    [["beforeCompaction", [{ hook: "keeper", fields: ["keepMessages"] }]]],
+  );
 });
 
 test("a hook before a compaction that breaks fails the run, and the model is not asked", async () => {
@@ -420,7 +425,7 @@ test("a hook before a compaction that breaks fails the run, and the model is not
     compaction: { maxInputTokens: 30, keepMessages: 1 },
     hooks: [broken],
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([result.status, result.reason.data, model.requests.length]).toEqual([
     "failed",
     { error: "hook_failed" },
@@ -434,7 +439,7 @@ test("a stop that comes while a hook looks at a compaction takes effect before t
     compaction: { maxInputTokens: 30, keepMessages: 1 },
     hooks: [stopping],
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([result.status, result.reason.message, model.requests.length]).toEqual([
     "stopped",
     "No.",
@@ -453,14 +458,14 @@ test("a subagent keeps its own task, not one that it inherited", async () => {
     [calls({ name: "work", arguments: {} }), calls(spawn("child", "Part two.")), says("Root.")],
     { tools: [spyTool("work")], subagents: [child.role], context: { inheritMessages: true } },
   );
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect(result.status).toBe("completed");
   for (const { messages } of child.model.requests)
     expect(messages.map(({ text }) => text)).toContain("Part two.");
 });
 
 test("the window is judged by an estimate if the model cannot count", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const long = spyTool("work", () => "x".repeat(600));
   const { role, model } = soloist(
     [
@@ -471,8 +476,11 @@ test("the window is judged by an estimate if the model cannot count", async () =
     { tools: [long], compaction: { maxInputTokens: 300, keepMessages: 2 } },
     { countTokens: null },
   );
-  const result = await stage.run(role);
-  expect([result.status, stage.sink.of("conversation.compacted").length]).toEqual(["completed", 1]);
+  const result = await fixture.run(role);
+  expect([result.status, fixture.sink.of("conversation.compacted").length]).toEqual([
+    "completed",
+    1,
+  ]);
   expect(rolesOf(model.requests[2])).toBe("instructions task notice assistant tool");
 });
 

@@ -10,10 +10,10 @@ import type { StopCondition } from "../../src/policies/stop-conditions.ts";
 import type { StopReason } from "../../src/protocol/stop.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, settled, type Scene } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { until } from "../tree/cast.ts";
+import { until } from "../tree/scripted-agents.ts";
 
 const work = asks("work", {});
 
@@ -25,9 +25,9 @@ function reason(code: string): StopReason {
 const lists: StopCondition = ({ steps }) =>
   Promise.resolve(steps.length === 0 ? [] : [reason("b"), reason("a"), reason("b")]);
 
-const never: StopCondition = () => gate().opened.then(() => undefined);
+const never: StopCondition = () => latch().opened.then(() => undefined);
 
-function signals({ sink }: Scene): readonly (readonly [string, string | undefined])[] {
+function signals({ sink }: Fixture): readonly (readonly [string, string | undefined])[] {
   return sink.of("signal.raised").map(({ signal }) => [signal.reason.code, signal.name]);
 }
 
@@ -38,8 +38,8 @@ function ending({ status, reason, steps }: RunResult): readonly [string, string,
 const REASON = reason("found");
 
 proves(["R62"], "a condition may take its time: the run waits for what it says", async () => {
-  const stage = scene();
-  const held = gate();
+  const fixture = newFixture();
+  const held = latch();
   const slow: StopCondition = async ({ steps }) => {
     if (steps.length === 0) return undefined;
     await held.opened;
@@ -49,12 +49,12 @@ proves(["R62"], "a condition may take its time: the run waits for what it says",
     tools: [spyTool("work")],
     stopWhen: [slow],
   });
-  const run = stage.start(role);
-  await until(() => stage.sink.of("step.completed").length === 1);
+  const run = fixture.start(role);
+  await until(() => fixture.sink.of("step.completed").length === 1);
   await settled();
   expect(model.requests).toHaveLength(1);
   held.open();
-  expect([ending(await stage.outcome(run)), model.requests.length]).toEqual([
+  expect([ending(await fixture.outcome(run)), model.requests.length]).toEqual([
     ["stopped", "found", 1],
     1,
   ]);
@@ -88,7 +88,7 @@ for (const [what, condition] of Object.entries(BROKEN)) {
         tools: [spyTool("work")],
         stopWhen: [late],
       });
-      const result = await scene().run(role);
+      const result = await newFixture().run(role);
       expect([ending(result), model.requests.length]).toEqual([["failed", "error", step], step]);
       expect(result.agents[0]?.errors.map(({ code, data }) => [code, data])).toEqual([
         ["condition_failed", { field: "solo.stopWhen[0]", condition: "late" }],
@@ -118,7 +118,7 @@ proves(
     for (const answer of NONSENSE) {
       for (const given of [answer, Promise.resolve(answer)]) {
         const { role, model } = soloist([says("never")], { stopWhen: [giving(given)] });
-        const result = await scene().run(role);
+        const result = await newFixture().run(role);
         expect([ending(result), result.reason.data, model.requests.length]).toEqual([
           ["failed", "error", 0],
           { error: "condition_failed" },
@@ -138,13 +138,13 @@ proves(
   ["R62"],
   "several reasons are all recorded, in their order; an empty list is none",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const { role } = soloist([work], {
       tools: [spyTool("work")],
       stopWhen: [lists, ({ steps }) => (steps.length === 1 ? reason("c") : undefined)],
     });
-    expect(ending(await stage.run(role))).toEqual(["stopped", "b", 1]);
-    expect(signals(stage)).toEqual([
+    expect(ending(await fixture.run(role))).toEqual(["stopped", "b", 1]);
+    expect(signals(fixture)).toEqual([
       ["b", "lists"],
       ["a", "lists"],
       ["b", "lists"],
@@ -155,68 +155,68 @@ proves(
 
 proves(["R62"], "a condition that never settles fails the run when its time is up", async () => {
   for (const step of [0, 1]) {
-    const stage = scene({ hookTimeoutMs: 100 });
+    const fixture = newFixture({ hookTimeoutMs: 100 });
     const hangs: StopCondition = ({ steps }) =>
-      steps.length === step ? gate().opened.then(() => undefined) : undefined;
+      steps.length === step ? latch().opened.then(() => undefined) : undefined;
     const { role, model } = soloist([work, says("never")], {
       tools: [spyTool("work")],
       stopWhen: [hangs],
     });
-    const run = stage.start(role);
-    await until(() => stage.clock.pendingTimers > 0);
-    stage.clock.advance(99);
+    const run = fixture.start(role);
+    await until(() => fixture.clock.pendingTimers > 0);
+    fixture.clock.advance(99);
     await settled();
-    expect(stage.sink.of("agent.ended")).toEqual([]);
-    stage.clock.advance(1);
-    const result = await stage.outcome(run);
+    expect(fixture.sink.of("agent.ended")).toEqual([]);
+    fixture.clock.advance(1);
+    const result = await fixture.outcome(run);
     expect([ending(result), model.requests.length]).toEqual([["failed", "error", step], step]);
     expect(result.reason.message).toContain("it did not answer within");
   }
 });
 
 test("what a condition says after its time is up goes nowhere, also a rejection", async () => {
-  const stage = scene({ hookTimeoutMs: 100 });
-  const held = gate();
+  const fixture = newFixture({ hookTimeoutMs: 100 });
+  const held = latch();
   const late: StopCondition = async () => {
     await held.opened;
     throw new Error("late");
   };
-  const run = stage.start(soloist([says("never")], { stopWhen: [late] }).role);
-  await until(() => stage.clock.pendingTimers > 0);
-  stage.clock.advance(100);
-  const result = await stage.outcome(run);
+  const run = fixture.start(soloist([says("never")], { stopWhen: [late] }).role);
+  await until(() => fixture.clock.pendingTimers > 0);
+  fixture.clock.advance(100);
+  const result = await fixture.outcome(run);
   held.open();
   await settled();
   expect(result.agents[0]?.errors).toHaveLength(1);
 });
 
 for (const [what, act, end] of [
-  ["a cancel", (_stage: Scene, run: Run) => void run.cancel(), "cancelled"],
-  ["a deadline", ({ clock }: Scene) => clock.advance(50), "stopped"],
+  ["a cancel", (_stage: Fixture, run: Run) => void run.cancel(), "cancelled"],
+  ["a deadline", ({ clock }: Fixture) => clock.advance(50), "stopped"],
 ] as const) {
   test(`${what} while a condition hangs ends the run as such, within the grace period`, async () => {
-    const stage = scene({ hookTimeoutMs: 60_000, graceMs: 10 });
+    const fixture = newFixture({ hookTimeoutMs: 60_000, graceMs: 10 });
     const { role } = soloist([says("never")], { stopWhen: [never] });
-    const run = stage.start(role, "Do it.", { budget: { wallTimeMs: 50 } });
-    await until(() => stage.clock.pendingTimers > 1);
-    act(stage, run);
+    const run = fixture.start(role, "Do it.", { budget: { wallTimeMs: 50 } });
+    await until(() => fixture.clock.pendingTimers > 1);
+    act(fixture, run);
     await settled();
-    stage.clock.advance(10);
-    const result = await stage.outcome(run);
+    fixture.clock.advance(10);
+    const result = await fixture.outcome(run);
     expect([result.status, result.agents[0]?.errors]).toEqual([end, []]);
   });
 }
 
 test("a stop that is asked for while a condition hangs waits for it, and then holds", async () => {
-  const stage = scene();
-  const held = gate();
+  const fixture = newFixture();
+  const held = latch();
   const slow: StopCondition = () => held.opened.then(() => undefined);
   const { role, model } = soloist([says("never")], { stopWhen: [slow] });
-  const run = stage.start(role);
+  const run = fixture.start(role);
   await settled();
   run.requestStop();
   held.open();
-  expect([ending(await stage.outcome(run)), model.requests.length]).toEqual([
+  expect([ending(await fixture.outcome(run)), model.requests.length]).toEqual([
     ["stopped", "stop_requested", 0],
     0,
   ]);

@@ -20,10 +20,10 @@ import { approve, type Question } from "../../src/protocol/question.ts";
 import type { StopReason } from "../../src/protocol/stop.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene, type Scene } from "../harness/run-scripted.ts";
+import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { tool } from "../tree/cast.ts";
+import { tool } from "../tree/scripted-agents.ts";
 import { parsePausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 
 const work = asks("work", {});
@@ -37,7 +37,7 @@ function after(step: number, code = "found"): StopCondition {
   return ({ steps }) => (steps.length === step ? reason(code) : undefined);
 }
 
-function signals({ sink }: Scene): readonly (readonly [string, string | undefined])[] {
+function signals({ sink }: Fixture): readonly (readonly [string, string | undefined])[] {
   return sink.of("signal.raised").map(({ signal }) => [signal.reason.code, signal.name]);
 }
 
@@ -50,7 +50,7 @@ proves(["R5"], "a condition that fires before the first inference lets nothing s
     const seen: StopFacts[] = [];
     const watch: StopCondition = (facts) => void seen.push(facts);
     const { role, model } = soloist([says("never")], { stopWhen: [watch, condition] });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([ending(result), model.requests.length, result.usage.total.modelCalls]).toEqual([
       ["stopped", "found", 0],
       0,
@@ -67,11 +67,11 @@ test("conditions are asked once before the first step and once after each, also 
   const watch: StopCondition = ({ steps }) => void seen.push(steps.length);
   const tools = [spyTool("work"), spyTool("pay", () => "paid", { needsApproval: true })];
   const { role } = soloist([work, asks("pay", {}), says("done")], { tools, stopWhen: [watch] });
-  const stage = scene();
-  const paused = await stage.run(role);
+  const fixture = newFixture();
+  const paused = await fixture.run(role);
   const [question] = paused.questions;
   if (question === undefined) expect.fail("no question");
-  await stage.outcome(stage.resume(role, paused.pausedRun, [approve(question)]));
+  await fixture.outcome(fixture.resume(role, paused.pausedRun, [approve(question)]));
   expect(seen).toEqual([0, 1, 2, 3]);
 });
 
@@ -83,27 +83,27 @@ proves(
     const watch: StopCondition = ({ steps, usage, elapsedMs }) =>
       void seen.push([steps.length, usage.modelCalls, usage.totalTokens, elapsedMs]);
     const tools = [
-      spyTool("work", () => (stage.clock.advance(30), "worked")),
-      spyTool("pay", () => (stage.clock.advance(10), "paid"), { needsApproval: true }),
+      spyTool("work", () => (fixture.clock.advance(30), "worked")),
+      spyTool("pay", () => (fixture.clock.advance(10), "paid"), { needsApproval: true }),
     ];
-    const thinks = (tool: string) => () => (stage.clock.advance(500), asks(tool, {}));
+    const thinks = (tool: string) => () => (fixture.clock.advance(500), asks(tool, {}));
     const { role } = soloist([thinks("work"), thinks("pay"), thinks("pay"), says("done")], {
       tools,
       stopWhen: [watch],
     });
-    const stage = scene();
-    const paused = await stage.run(role);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
     const [question] = paused.questions;
     if (question === undefined) expect.fail("no question");
-    stage.clock.advance(60_000);
+    fixture.clock.advance(60_000);
     const slow = {
       approver: async (asked: Question) => {
-        stage.clock.advance(7_000);
+        fixture.clock.advance(7_000);
         return approve(asked);
       },
     };
-    const result = await stage.outcome(
-      stage.resume(role, paused.pausedRun, [approve(question)], slow),
+    const result = await fixture.outcome(
+      fixture.resume(role, paused.pausedRun, [approve(question)], slow),
     );
     expect(seen).toEqual([
       [0, 0, 0, 0],
@@ -129,7 +129,7 @@ proves(
       tools: [spyTool("work")],
       stopWhen: [finishReasonWas("length")],
     });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([result.status, result.reason, model.requests.length]).toEqual([
       "stopped",
       {
@@ -150,14 +150,14 @@ proves(
     const low = finishReasonWas("length");
     const high = after(1, "found");
     for (const stopWhen of [[anyOf(low, high)], [anyOf(high, low)], [low, high]]) {
-      const stage = scene();
+      const fixture = newFixture();
       const { role } = soloist([asks("work", {}, { finishReason: "length" })], {
         tools: [spyTool("work")],
         stopWhen,
       });
-      const result = await stage.run(role);
+      const result = await fixture.run(role);
       expect(ending(result)).toEqual(["stopped", "found", 1]);
-      const codes = signals(stage).map(([code]) => code);
+      const codes = signals(fixture).map(([code]) => code);
       expect(codes.toSorted()).toEqual(["finish_reason", "found"]);
     }
   },
@@ -167,15 +167,15 @@ proves(
   ["R60", "X32"],
   "both have to fire, but not at once: what fired stays fired, and the reasons of both are recorded",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const both = allOf(toolWasCalled("save"), toolWasCalled("test"));
     const { role } = soloist([asks("save", {}), work, asks("test", {}), says("never")], {
       tools: [spyTool("save"), spyTool("work"), spyTool("test")],
       stopWhen: [both],
     });
-    const result = await stage.run(role);
+    const result = await fixture.run(role);
     expect(ending(result)).toEqual(["stopped", "tool_called", 3]);
-    expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.data)).toEqual([
+    expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.reason.data)).toEqual([
       { toolName: "save", step: 1 },
       { toolName: "test", step: 3 },
     ]);
@@ -210,8 +210,8 @@ proves(
       tools: [spyTool("work"), spyTool("pay", () => "paid", { needsApproval: true })],
       stopWhen: [() => undefined, anyOf(allOf(late, early, anyOf(allOf(behind, none))))],
     });
-    const stage = scene();
-    const paused = await stage.run(role);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
     const [question] = paused.questions;
     if (question === undefined) expect.fail("no question");
     const [agent] = parsePausedRun(paused.pausedRun).agents;
@@ -221,8 +221,10 @@ proves(
       "1.0.2.0.1": [reason("no")],
       "1.0.2": [reason("slow"), reason("no")],
     });
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun, [approve(question)]));
-    expect([result.status, signals(stage).map(([code]) => code)]).toEqual([
+    const result = await fixture.outcome(
+      fixture.resume(role, paused.pausedRun, [approve(question)]),
+    );
+    expect([result.status, signals(fixture).map(([code]) => code)]).toEqual([
       "stopped",
       ["late", "early", "slow", "no"],
     ]);
@@ -239,7 +241,7 @@ proves(
     const { role } = soloist([says("never")], {
       stopWhen: [allOf(not(broken.condition, reason("no")), behind.condition)],
     });
-    const { status, agents } = await scene().run(role);
+    const { status, agents } = await newFixture().run(role);
     expect([status, agents[0]?.errors.map(({ code }) => code), broken.asked, behind.asked]).toEqual(
       ["failed", ["condition_failed"], [0], []],
     );
@@ -256,11 +258,11 @@ proves(
       tools: [spyTool("save"), spyTool("test")],
       stopWhen: [both],
     });
-    const stage = scene();
-    const run = stage.start(role);
-    expect(ending(await stage.outcome(run))).toEqual(["completed", "completed", 2]);
-    const fork = stage.fork(role, run.snapshot(), { atStep: 1, message: "And test it." });
-    expect(ending(await stage.outcome(fork))).toEqual(["completed", "completed", 2]);
+    const fixture = newFixture();
+    const run = fixture.start(role);
+    expect(ending(await fixture.outcome(run))).toEqual(["completed", "completed", 2]);
+    const fork = fixture.fork(role, run.snapshot(), { atStep: 1, message: "And test it." });
+    expect(ending(await fixture.outcome(fork))).toEqual(["completed", "completed", 2]);
   },
 );
 
@@ -270,7 +272,7 @@ proves(["R60"], "one of two is not both", async () => {
     tools: [spyTool("work"), spyTool("test")],
     stopWhen: [both],
   });
-  expect(ending(await scene().run(role))).toEqual(["completed", "completed", 3]);
+  expect(ending(await newFixture().run(role))).toEqual(["completed", "completed", 3]);
 });
 
 proves(
@@ -282,7 +284,7 @@ proves(
       tools: [spyTool("work"), spyTool("rest")],
       stopWhen: [idle],
     });
-    expect(ending(await scene().run(role))).toEqual(["stopped", "idle", 2]);
+    expect(ending(await newFixture().run(role))).toEqual(["stopped", "idle", 2]);
   },
 );
 
@@ -295,21 +297,23 @@ proves(
       after(4, "tired"),
     );
     const tools = [spyTool("work"), spyTool("save"), spyTool("test")];
-    const start = (stage: Scene, ...names: readonly string[]) =>
-      stage.start(
+    const start = (fixture: Fixture, ...names: readonly string[]) =>
+      fixture.start(
         soloist(
           names.map((name) => asks(name, {})),
           { tools, stopWhen: [both] },
         ).role,
       );
-    const stage = scene();
-    const first = await stage.outcome(start(stage, "save", "test"));
-    const second = await stage.outcome(start(stage, "test", "work", "work", "work"));
+    const fixture = newFixture();
+    const first = await fixture.outcome(start(fixture, "save", "test"));
+    const second = await fixture.outcome(start(fixture, "test", "work", "work", "work"));
     const atOnce = [
-      start(stage, "save", "work", "test"),
-      start(stage, "test", "test", "test", "test"),
+      start(fixture, "save", "work", "test"),
+      start(fixture, "test", "test", "test", "test"),
     ];
-    const [third, fourth] = await Promise.all(atOnce.map(async (run) => await stage.outcome(run)));
+    const [third, fourth] = await Promise.all(
+      atOnce.map(async (run) => await fixture.outcome(run)),
+    );
     expect([first, second, third, fourth].map((result) => result && ending(result))).toEqual([
       ["stopped", "tool_called", 2],
       ["stopped", "tired", 4],
@@ -333,13 +337,13 @@ const WORK: Readonly<Record<string, () => Parameters<typeof soloist>>> = {
 for (const [kind, make] of Object.entries(WORK)) {
   proves(["R61"], `a condition that fires after step 1 outweighs ${kind}`, async () => {
     const [script, more, options] = make();
-    const stage = scene();
+    const fixture = newFixture();
     const { role, model } = soloist(script, { ...more, stopWhen: [after(1)] }, options);
-    expect(ending(await stage.run(role))).toEqual(["stopped", "found", 1]);
+    expect(ending(await fixture.run(role))).toEqual(["stopped", "found", 1]);
     expect(model.requests).toHaveLength(1);
 
     const [sameScript, sameMore, sameOptions] = make();
-    const free = scene();
+    const free = newFixture();
     const { role: unguarded } = soloist(
       [...sameScript, asks("Finish", { count: 3 })],
       { ...sameMore, output: z.object({ count: z.int() }) },
@@ -355,12 +359,12 @@ proves(["R61"], "a message from outside is work, and a condition outweighs it", 
     [[], ["completed", "completed", 2]],
     [[after(1)], ["stopped", "found", 1]],
   ] as const) {
-    const stage = scene();
+    const fixture = newFixture();
     const { role } = soloist([says("one"), says("two")], { stopWhen });
-    const run = stage.start(role);
+    const run = fixture.start(role);
     for await (const { phase, state } of run.iterate())
       if (phase === "infer" && state.log.steps.length === 0) void run.steer("And this?");
-    expect(ending(await stage.outcome(run))).toEqual(end);
+    expect(ending(await fixture.outcome(run))).toEqual(end);
   }
 });
 
@@ -368,9 +372,9 @@ proves(
   ["R61"],
   "with no condition true and no work after step 1 the run is completed",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const { role } = soloist([says("done")], { stopWhen: [after(2), () => undefined] });
-    expect(ending(await stage.run(role))).toEqual(["completed", "completed", 1]);
+    expect(ending(await fixture.run(role))).toEqual(["completed", "completed", 1]);
   },
 );
 
@@ -380,14 +384,14 @@ test("the status follows from the code that a condition gives, and from nothing 
     ["constructor", "stopped"],
   ] as const) {
     const { role } = soloist([work], { tools: [spyTool("work")], stopWhen: [after(1, code)] });
-    expect(ending(await scene().run(role))).toEqual([status, code, 1]);
+    expect(ending(await newFixture().run(role))).toEqual([status, code, 1]);
   }
 });
 
 test("what only the loop can know is not for conditions to say", async () => {
   for (const code of ["completed", "cancelled", "error", "answers_needed", "pause_requested"]) {
     const { role } = soloist([work], { tools: [spyTool("work")], stopWhen: [after(1, code)] });
-    const { status, agents } = await scene().run(role);
+    const { status, agents } = await newFixture().run(role);
     expect([status, agents[0]?.errors.map((error) => error.code)]).toEqual([
       "failed",
       ["condition_failed"],
@@ -427,7 +431,7 @@ proves(
       tools: [spyTool("work")],
       stopWhen: [anyOf(watching, allOf(second, toolWasCalled("work")))],
     });
-    const { reason } = await scene().run(role);
+    const { reason } = await newFixture().run(role);
     expect([reason.code, model.requests.length, seen]).toEqual(["second", 2, [true, true, true]]);
   },
 );

@@ -49,19 +49,19 @@ for (const { status, code, play } of ENDINGS) {
     ["R35", "R182"],
     `${status} by ${code}: the script ends so, and says so once`,
     async () => {
-      const { stage, result } = await play();
+      const { fixture, result } = await play();
       expect([result.status, result.reason.code]).toEqual([status, code]);
       expect(result.agents.map((agent) => [agent.status, agent.reason])).toEqual([
         [result.status, result.reason],
       ]);
       const type = status === "paused" ? "agent.paused" : "agent.ended";
-      const own = stage.sink.events.filter(({ executionId }) => executionId !== null);
+      const own = fixture.sink.events.filter(({ executionId }) => executionId !== null);
       const last = own.filter(
         (event) => event.type === "agent.ended" || event.type === "agent.paused",
       );
       expect(last).toEqual([expect.objectContaining({ type, reason: result.reason })]);
       expect(own.at(-1)).toBe(last[0]);
-      expect(stage.sink.events.slice(-1).map((event) => event.type)).toEqual([
+      expect(fixture.sink.events.slice(-1).map((event) => event.type)).toEqual([
         status === "paused" ? "run.paused" : "run.ended",
       ]);
     },

@@ -9,7 +9,7 @@ import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 
@@ -27,8 +27,8 @@ const BROKEN_ROLES: Readonly<Record<string, () => AgentRole>> = {
 
 for (const [what, role] of Object.entries(BROKEN_ROLES)) {
   proves(["R16", "R18"], `${what} fails the run once, with one error`, async () => {
-    const stage = scene();
-    const result = await stage.run(role());
+    const fixture = newFixture();
+    const result = await fixture.run(role());
     const [agent] = result.agents;
     expect([result.status, result.reason.code, agent?.errors.length]).toEqual([
       "failed",
@@ -36,8 +36,8 @@ for (const [what, role] of Object.entries(BROKEN_ROLES)) {
       1,
     ]);
     expect(agent?.errors[0]?.message).toContain("broken");
-    expect(stage.sink.of("agent.ended").map((event) => event.error)).toEqual(agent?.errors);
-    expect(stage.sink.of("signal.raised").map((event) => event.signal.reason.code)).toContain(
+    expect(fixture.sink.of("agent.ended").map((event) => event.error)).toEqual(agent?.errors);
+    expect(fixture.sink.of("signal.raised").map((event) => event.signal.reason.code)).toContain(
       "error",
     );
   });
@@ -56,9 +56,9 @@ proves(
         soloist([asks("work", {}), { error: new Error("x") }], { tools: [spyTool("work")] }).role,
     };
     for (const [ending, role] of Object.entries(endings)) {
-      const stage = scene();
-      const result = await stage.run(role());
-      const completed = stage.sink.of("step.completed").map((event) => event.number);
+      const fixture = newFixture();
+      const result = await fixture.run(role());
+      const completed = fixture.sink.of("step.completed").map((event) => event.number);
       expect([ending, completed]).toEqual([ending, result.steps.map((step) => step.number)]);
     }
   },
@@ -68,7 +68,7 @@ test("a tool that throws is a result, and the run continues", async () => {
   const { role, model } = soloist([asks("work", {}), says("done")], {
     tools: [spyTool("work", broken)],
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([result.status, model.requests[1]?.messages.at(-1)?.text]).toEqual([
     "completed",
     "work failed: broken",
@@ -90,7 +90,7 @@ test("what a model gets wrong comes back as an instruction, beside the calls tha
     ],
     { tools: [tool] },
   );
-  await scene().run(role);
+  await newFixture().run(role);
   const results = model.requests[1]?.messages
     .filter((message) => message.role === "tool")
     .map(({ text }) => text);
@@ -107,7 +107,7 @@ test("an agent with a typed result is reminded, corrected, and in the end fails 
     [says("It is three."), asks("Finish", { count: "three" }), asks("Finish", { count: 3 })],
     { output },
   );
-  const result = await scene().run(taken.role);
+  const result = await newFixture().run(taken.role);
   expect([result.status, result.output, result.steps.length]).toEqual([
     "completed",
     { count: 3 },
@@ -117,7 +117,7 @@ test("an agent with a typed result is reminded, corrected, and in the end fails 
   const missed = soloist([says("a"), asks("Finish", {}), asks("Finish", { count: 1.5 })], {
     output,
   });
-  const failed = await scene().run(missed.role);
+  const failed = await newFixture().run(missed.role);
   expect([failed.status, failed.output, failed.reason.data]).toEqual([
     "failed",
     undefined,
@@ -127,7 +127,7 @@ test("an agent with a typed result is reminded, corrected, and in the end fails 
 
 test("a reply that was cut off or filtered is no answer, and its text is kept", async () => {
   for (const finishReason of ["length", "content_filter"] as const) {
-    const result = await scene().run(soloist([says("half a", { finishReason })]).role);
+    const result = await newFixture().run(soloist([says("half a", { finishReason })]).role);
     const { status, reason, text } = result;
     expect([status, reason.code, reason.data["finishReason"], text]).toEqual([
       "stopped",
@@ -143,7 +143,7 @@ test("two calls of one id are told apart", async () => {
     { name: "work", arguments: {}, callId: "same" },
     { name: "work", arguments: {}, callId: "same" },
   ];
-  const result = await scene().run(
+  const result = await newFixture().run(
     soloist([{ calls }, says("done")], { tools: [spyTool("work")] }).role,
   );
   expect(result.steps[0]?.tools.calls.map((call) => call.callId)).toEqual([
@@ -163,14 +163,14 @@ test("a failed attempt is tried again after its pause, and counts as the same st
     attempt += 1;
     return attempt === 1 ? { error } : says("done");
   });
-  const stage = scene();
-  const run = stage.start(defineAgent({ name: "solo", instructions: "Work.", model }));
+  const fixture = newFixture();
+  const run = fixture.start(defineAgent({ name: "solo", instructions: "Work.", model }));
   await settled();
   expect(
-    stage.sink.of("model.retried").map(({ attempt: failed, delayMs }) => [failed, delayMs]),
+    fixture.sink.of("model.retried").map(({ attempt: failed, delayMs }) => [failed, delayMs]),
   ).toEqual([[1, 2_000]]);
-  stage.clock.advance(2_000);
-  const result = await stage.outcome(run);
+  fixture.clock.advance(2_000);
+  const result = await fixture.outcome(run);
   expect([result.status, result.steps.length, result.usage.own.modelCalls]).toEqual([
     "completed",
     1,
@@ -182,22 +182,22 @@ proves(
   ["R12", "X33"],
   "a model that ignores its signal is left behind after the grace period",
   async () => {
-    const held = gate();
-    const stage = scene({ graceMs: 300 });
-    const run = stage.start(
+    const held = latch();
+    const fixture = newFixture({ graceMs: 300 });
+    const run = fixture.start(
       soloist([says("late", { after: held.opened, ignoresSignal: true })]).role,
     );
     await settled();
     const cancelled = run.cancel("Enough.");
     await settled();
-    expect(stage.sink.of("agent.ended")).toEqual([]);
-    stage.clock.advance(300);
+    expect(fixture.sink.of("agent.ended")).toEqual([]);
+    fixture.clock.advance(300);
     await cancelled;
-    const result = await stage.outcome(run);
-    const count = stage.sink.events.length;
+    const result = await fixture.outcome(run);
+    const count = fixture.sink.events.length;
     held.open();
     await settled();
-    expect([result.status, result.reason.message, stage.sink.events.length]).toEqual([
+    expect([result.status, result.reason.message, fixture.sink.events.length]).toEqual([
       "cancelled",
       "Enough.",
       count,

@@ -8,7 +8,7 @@ import { FinishReasonSchema, type FinishReason } from "../../src/protocol/finish
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 
@@ -49,7 +49,7 @@ for (const finishReason of FinishReasonSchema.options) {
   proves(["R10"], `a text that ends with ${finishReason} has its defined effect`, async () => {
     const reply = says("half a", { finishReason });
     const { role, model } = soloist([reply, reply]);
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect(effectOf(result, model.requests.length)).toEqual(WITHOUT_CALLS[finishReason]);
     expect(result.steps.map(({ io }) => [io.text, io.finishReason])).toEqual(
       model.requests.map(() => ["half a", finishReason]),
@@ -65,7 +65,7 @@ for (const finishReason of FinishReasonSchema.options) {
         [asks("work", {}, { finishReason, text: "Let me see." }), says("done")],
         { tools: [work] },
       );
-      const result = await scene().run(role);
+      const result = await newFixture().run(role);
       expect(effectOf(result, model.requests.length)).toEqual({
         ...COMPLETED,
         text: "done",
@@ -87,7 +87,7 @@ async function cutCall(reply: ScriptedReply): Promise<{
 }> {
   const work = spyTool("work");
   const { role, model } = soloist([reply, says("done")], { tools: [work] });
-  const { steps } = await scene().run(role);
+  const { steps } = await newFixture().run(role);
   const results = model.requests[1]?.messages.filter((message) => message.role === "tool");
   return {
     runs: work.calls.length,
@@ -134,7 +134,7 @@ proves(["S7.13"], "a typed result that was cut off is asked for again, shorter",
     ],
     { output: z.object({ story: z.string() }), maxOutputTokens: 20 },
   );
-  const { output } = await scene().run(role);
+  const { output } = await newFixture().run(role);
   const told = model.requests[1]?.messages.at(-1)?.text ?? "";
   expect([output, told.split("\n")[0]]).toEqual([
     { story: "Once." },
@@ -151,7 +151,7 @@ proves(
       output: z.object({ story: z.string() }),
       maxOutputTokens: 20,
     });
-    const { status, reason } = await scene().run(role);
+    const { status, reason } = await newFixture().run(role);
     expect([model.requests.length, status, reason.code, reason.message]).toEqual([
       3,
       "stopped",
@@ -163,7 +163,7 @@ proves(
 
 proves(["S7.13"], "a cap that the budget lowered is named as the cause", async () => {
   const { role } = soloist([says("Once", { finishReason: "length" })]);
-  const { reason } = await scene().run(role, { budget: { totalTokens: 120 } });
+  const { reason } = await newFixture().run(role, { budget: { totalTokens: 120 } });
   const { maxOutputTokens = 0, ...data } = reason.data;
   const cause = "all that the budget had left for its lease (maxOutputTokens of solo is 8192)";
   expect([reason.message, data]).toEqual([
@@ -174,7 +174,7 @@ proves(["S7.13"], "a cap that the budget lowered is named as the cause", async (
 });
 
 test("an answer that the model declined is a finish reason of its own", async () => {
-  const result = await scene().run(
+  const result = await newFixture().run(
     soloist([{ refusal: "I must not.", finishReason: "unknown" }]).role,
   );
   expect([result.status, result.reason]).toEqual([
@@ -194,10 +194,10 @@ proves(
   ["R11", "S7.14"],
   "a text with an unknown ending is an answer, asked for and told once",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const { role, model } = soloist([UNKNOWN, says("again")]);
     const told: string[] = [];
-    const result = await stage.run(role, { onText: ({ text }) => told.push(text) });
+    const result = await fixture.run(role, { onText: ({ text }) => told.push(text) });
     expect([result.status, result.text, model.requests.length, told.join("")]).toEqual([
       "completed",
       "so so",
@@ -212,9 +212,9 @@ proves(
   ["R11"],
   "three empty replies are asked for twice, and then the model misbehaved",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const { role, model } = soloist([EMPTY, EMPTY, EMPTY]);
-    const result = await stage.run(role);
+    const result = await fixture.run(role);
     expect(model.requests).toHaveLength(2);
     expect([result.status, result.agents[0]?.errors, result.steps.length]).toEqual([
       "failed",
@@ -229,7 +229,7 @@ proves(
       2,
     ]);
     expect(
-      stage.sink.of("continuation.evaluated").map(({ decision, work }) => [decision, work]),
+      fixture.sink.of("continuation.evaluated").map(({ decision, work }) => [decision, work]),
     ).toEqual([
       ["retry", ["missing_reply"]],
       ["stop", []],
@@ -260,20 +260,23 @@ const AROUND_THE_BOUND: Readonly<
 for (const [what, [replies, ending, requests]] of Object.entries(AROUND_THE_BOUND)) {
   proves(["R11"], `${what}: ${requests} requests, ${ending}`, async () => {
     const { role, model } = soloist(replies, { tools: [spyTool("work")] });
-    expect([(await scene().run(role)).status, model.requests.length]).toEqual([ending, requests]);
+    expect([(await newFixture().run(role)).status, model.requests.length]).toEqual([
+      ending,
+      requests,
+    ]);
   });
 }
 
 proves(["R11"], "a useless reply is paid for, and not shown to the model again", async () => {
   const { role, model } = soloist([EMPTY, says("done")]);
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect(model.requests[1]).toEqual(model.requests[0]);
   expect([result.usage.total.modelCalls, result.usage.total.totalTokens]).toEqual([2, 30]);
 });
 
 test("a retry is a step like any other: the budget bounds it", async () => {
   const { role, model } = soloist([EMPTY, says("never")]);
-  const result = await scene().run(role, { budget: { steps: 1 } });
+  const result = await newFixture().run(role, { budget: { steps: 1 } });
   expect(effectOf(result, model.requests.length)).toEqual({
     ending: ["stopped", "steps_limit"],
     data: { axis: "steps", accountPath: "solo", maximum: 1, current: 1, asked: 1 },
@@ -286,7 +289,7 @@ test("an agent that owes a typed result has its useless replies forgiven, too", 
   const { role, model } = soloist([EMPTY, asks("Finish", { count: 3 })], {
     output: z.object({ count: z.int() }),
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([result.status, result.output, model.requests[1]]).toEqual([
     "completed",
     { count: 3 },

@@ -10,11 +10,11 @@ import type { ToolChoice } from "../../src/protocol/model-settings.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { calls, part, spawn } from "../tree/cast.ts";
+import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
 const SETTINGS = {
   reasoning: { effort: "high", summary: "auto" },
@@ -34,8 +34,8 @@ proves(["M40"], "settings stand in every request, step record and event of the r
     temperature: 0.5,
     modelSettings: { ...SETTINGS, toolChoice: "auto" },
   });
-  const stage = scene();
-  const result = await stage.run(role);
+  const fixture = newFixture();
+  const result = await fixture.run(role);
 
   const said = { settings: SETTINGS, toolChoice: "auto", temperature: 0.5 };
   expect(
@@ -47,7 +47,7 @@ proves(["M40"], "settings stand in every request, step record and event of the r
   ).toEqual([said, said]);
   const parameters = { ...said, maxOutputTokens: 8_192 };
   expect(result.steps.map(({ context }) => context.parameters)).toEqual([parameters, parameters]);
-  expect(stage.sink.of("model.requested")).toMatchObject([parameters, parameters]);
+  expect(fixture.sink.of("model.requested")).toMatchObject([parameters, parameters]);
 });
 
 for (const [toolChoice, first, then] of [
@@ -61,7 +61,7 @@ for (const [toolChoice, first, then] of [
       tools: [look, feel],
       modelSettings: { toolChoice },
     });
-    await scene().run(role);
+    await newFixture().run(role);
     expect(model.requests.map((request) => request.toolChoice)).toEqual([first, then]);
   });
 }
@@ -73,7 +73,7 @@ proves(["M40"], "a tool that a filter takes away is not asked for", async () => 
       toolFilters: [toolFilter(() => false, { name: "blind", tools: ["look"] })],
       modelSettings: { toolChoice },
     });
-    await scene().run(role);
+    await newFixture().run(role);
     return model.requests[0]?.toolChoice;
   };
   expect([await chosen({ tool: "look" }), await chosen({ oneOf: ["look", "feel"] })]).toEqual([
@@ -193,7 +193,7 @@ proves(["M41"], "a lease has room for the least cap of its model, or there is no
     const model = watched([says("Oak.")], { minOutputTokens: 16 });
     const budget = { totalTokens };
     const role = defineAgent({ name: "solo", instructions: "Work.", model, budget });
-    const { status, reason } = await scene().run(role);
+    const { status, reason } = await newFixture().run(role);
     endings.push([totalTokens, status, reason.code, model.caps]);
   }
   expect(endings).toEqual([
@@ -215,7 +215,7 @@ proves(["M41"], "a role cannot ask for less than its model's least cap", () => {
 proves(["M41"], "a cache key is that of instructions and tools, in every run", async () => {
   const keys = async (instructions: string, tools = [look]): Promise<readonly unknown[]> => {
     const model = watched([asks("look", {}), says("Oak.")]);
-    await scene().run(defineAgent({ name: "solo", instructions, model, tools }));
+    await newFixture().run(defineAgent({ name: "solo", instructions, model, tools }));
     return model.keys;
   };
   const first = await keys("Work.");
@@ -234,7 +234,7 @@ proves(["M41"], "agents of one role in a run are told apart by their number", as
   const lead = part("lead", [calls(spawn("leaf", "1"), spawn("leaf", "2")), says("Done.")], {
     subagents: [leaf],
   });
-  await scene().run(lead.role);
+  await newFixture().run(lead.role);
   const [first] = model.keys;
   expect(model.keys).toEqual([
     { ...Object(first), agent: 1 },
@@ -252,7 +252,7 @@ proves(["M41"], "a side call, whose request begins otherwise, has no key", async
     tools: [long],
     toolDefaults: { maxResultCharacters: 1_000, longResults: "summarize" },
   });
-  await scene().run(role);
+  await newFixture().run(role);
   expect(model.keys.map((key) => typeof key)).toEqual(["object", "undefined", "object"]);
 });
 
@@ -265,9 +265,9 @@ proves(["M42"], "a warning is an event once a run, whoever says it again", async
     ],
     { tools: [look] },
   );
-  const stage = scene();
-  await stage.run(role);
-  expect(stage.sink.of("model.warned").map(({ warning }) => warning)).toEqual([
+  const fixture = newFixture();
+  await fixture.run(role);
+  expect(fixture.sink.of("model.warned").map(({ warning }) => warning)).toEqual([
     ...warnings,
     `${"x".repeat(500)}…`,
   ]);
@@ -280,7 +280,7 @@ test("the step that has no tools left is not told to call one", async () => {
     budget: { steps: 1 },
     wrapUp: true,
   });
-  await scene().run(role);
+  await newFixture().run(role);
   expect(model.requests.map(({ tools, toolChoice }) => ({ tools, toolChoice }))).toEqual([
     { tools: [], toolChoice: undefined },
   ]);

@@ -8,7 +8,7 @@ import { stepOutcome, type StepOutcome } from "../../src/agent/step-outcome.ts";
 import type { Model, ModelReply } from "../../src/model/model.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 import { checkContinuation, FACTS, logOf, stepWith } from "../support/golden-continuation.ts";
 
@@ -105,13 +105,13 @@ proves(
       tools: [spyTool("work")],
       compaction: { maxInputTokens: 9_000 },
     });
-    const stage = scene();
+    const fixture = newFixture();
     const heard: string[] = [];
-    const run = stage.start(role, "Do it.", {
+    const run = fixture.start(role, "Do it.", {
       budget: { totalTokens: 50_000, steps: 3 },
       onText: ({ text }) => heard.push(text),
     });
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([result.status, result.text, heard]).toEqual(["completed", "done", []]);
     expect([result.usage.total.modelCalls, result.usage.total.estimatedCalls]).toEqual([2, 2]);
     expect(result.usage.total.inputTokens).toBeGreaterThan(0);

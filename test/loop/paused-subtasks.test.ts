@@ -6,10 +6,10 @@ import { expect, test } from "vitest";
 import { approve } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
-import { callers, heading, help, planner, report } from "../support/subtask-scenes.ts";
-import { byTask, calls, part, told, use } from "../tree/cast.ts";
+import { callers, heading, help, planner, report } from "../support/subtask-stories.ts";
+import { byTask, calls, part, receivedTexts, use } from "../tree/scripted-agents.ts";
 
 proves(
   ["R13"],
@@ -26,8 +26,8 @@ proves(
       tools: [plan],
       subagents: [helper.role],
     });
-    const stage = scene();
-    const paused = await stage.run(lead.role);
+    const fixture = newFixture();
+    const paused = await fixture.run(lead.role);
     expect([
       paused.reason,
       paused.agents.map(({ status }) => status),
@@ -43,8 +43,8 @@ proves(
     ]);
     const [question] = paused.questions;
     if (question === undefined) expect.fail("no question");
-    const result = await stage.outcome(
-      stage.resume(lead.role, paused.pausedRun, [approve(question)]),
+    const result = await fixture.outcome(
+      fixture.resume(lead.role, paused.pausedRun, [approve(question)]),
     );
     expect([result.status, plan.calls.length, pay.calls.length, result.steps.length]).toEqual([
       "completed",
@@ -52,14 +52,14 @@ proves(
       1,
       2,
     ]);
-    expect(callers(stage)).toEqual([
+    expect(callers(fixture)).toEqual([
       "lead",
       "lead/helper#1",
       "lead/helper#2",
       "lead/helper#1",
       "lead",
     ]);
-    expect(told(lead.model.requests[1]).slice(1)).toEqual([
+    expect(receivedTexts(lead.model.requests[1]).slice(1)).toEqual([
       `${heading("Pay.")}{"outcome":"completed","steps":2,"subagent":"helper#1","text":"Paid.","totalTokens":30}`,
       report("Look.", "helper#2", "Found."),
     ]);
@@ -73,13 +73,13 @@ test("what was queued beside a call that waits for an approval survives the paus
     tools: [planner(help("Look.")), pay],
     subagents: [helper.role],
   });
-  const stage = scene();
-  const paused = await stage.run(lead.role);
+  const fixture = newFixture();
+  const paused = await fixture.run(lead.role);
   expect(helper.model.requests).toHaveLength(0);
   const [question] = paused.questions;
   if (question === undefined) expect.fail("no question");
-  await stage.outcome(stage.resume(lead.role, paused.pausedRun, [approve(question)]));
-  expect(told(lead.model.requests[1])).toEqual([
+  await fixture.outcome(fixture.resume(lead.role, paused.pausedRun, [approve(question)]));
+  expect(receivedTexts(lead.model.requests[1])).toEqual([
     "planned",
     "paid",
     report("Look.", "helper#1", "Found."),
@@ -93,13 +93,13 @@ test("a run that stops while a subtask is paused ends its child, too", async () 
     tools: [planner(help("Pay."))],
     subagents: [helper.role],
   });
-  const stage = scene();
-  const paused = await stage.run(lead.role);
+  const fixture = newFixture();
+  const paused = await fixture.run(lead.role);
   const [question] = paused.questions;
   if (question === undefined) expect.fail("no question");
-  const run = stage.resume(lead.role, paused.pausedRun, [approve(question)]);
+  const run = fixture.resume(lead.role, paused.pausedRun, [approve(question)]);
   run.requestStop("Enough.");
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect(result.agents.map(({ status, reason }) => [status, reason.code])).toEqual([
     ["stopped", "stop_requested"],
     ["stopped", "stop_requested"],

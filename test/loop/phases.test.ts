@@ -11,10 +11,10 @@ import type { Model } from "../../src/model/model.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, settled, type Gate } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled, type Latch } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { aborted, calls, use } from "../tree/cast.ts";
+import { aborted, calls, use } from "../tree/scripted-agents.ts";
 
 async function collect(run: Run): Promise<readonly PhaseReport[]> {
   const reports: PhaseReport[] = [];
@@ -32,13 +32,13 @@ proves(
   ["R2"],
   "a tool step and a text step yield the six phases, then four, then the end",
   async () => {
-    const stage = scene();
-    const run = stage.start(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
+    const fixture = newFixture();
+    const run = fixture.start(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
     const reports = await collect(run);
     expect(reports.map((report) => report.phase).join(" ")).toBe(
       "prepare infer evaluate execute incorporate decide prepare infer evaluate decide ended",
     );
-    await stage.outcome(run);
+    await fixture.outcome(run);
   },
 );
 
@@ -46,11 +46,11 @@ proves(
   ["R1"],
   "run is iterate drained: the same script gives the same events and the same end either way",
   async () => {
-    const freely = scene();
+    const freely = newFixture();
     const free = freely.start(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
     const freeResult = await freely.outcome(free);
 
-    const stepped = scene();
+    const stepped = newFixture();
     const run = stepped.start(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
     const reports = await collect(run);
     const steppedResult = await stepped.outcome(run);
@@ -88,11 +88,11 @@ proves(
   async () => {
     const work = spyTool("work");
     const { role } = soloist([asks("work", {})], { tools: [work] });
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     for await (const report of run.iterate())
       if (report.phase === "evaluate") run.requestStop("Enough.");
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([result.status, result.reason.code, work.calls.length]).toEqual([
       "stopped",
       "stop_requested",
@@ -115,8 +115,8 @@ proves(
   "a stop between any two phases ends the run well, with every step completed once",
   async () => {
     for (const stopAfter of Array.from({ length: 10 }, (_value, index) => index)) {
-      const stage = scene();
-      const run = stage.start(
+      const fixture = newFixture();
+      const run = fixture.start(
         soloist([asks("work", {}), asks("work", {}), says("done")], { tools: [spyTool("work")] })
           .role,
       );
@@ -125,7 +125,7 @@ proves(
         if (count === stopAfter) run.requestStop();
         count += 1;
       }
-      const result = await stage.outcome(run);
+      const result = await fixture.outcome(run);
       expect([stopAfter, result.reason.code]).toEqual([stopAfter, "stop_requested"]);
     }
   },
@@ -133,11 +133,11 @@ proves(
 
 function pausingTool(): {
   readonly tool: ReturnType<typeof spyTool>;
-  readonly entered: Gate;
-  readonly aborted: Gate;
+  readonly entered: Latch;
+  readonly aborted: Latch;
 } {
-  const entered = gate();
-  const aborted = gate();
+  const entered = latch();
+  const aborted = latch();
   const tool = spyTool("work", async ({ signal }) => {
     signal.addEventListener("abort", () => aborted.open());
     entered.open();
@@ -148,8 +148,8 @@ function pausingTool(): {
 
 for (const leave of ["break", "return", "throw"] as const) {
   proves(["R4"], `leaving the iteration by ${leave} cancels the run, once`, async () => {
-    const stage = scene();
-    const run = stage.start(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
+    const fixture = newFixture();
+    const run = fixture.start(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
     const consume = async (): Promise<void> => {
       for await (const report of run.iterate()) {
         if (report.phase !== "infer") continue;
@@ -159,16 +159,16 @@ for (const leave of ["break", "return", "throw"] as const) {
       }
     };
     await consume().catch((error: unknown) => expect(error).toEqual(new Error("consumer")));
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([result.status, result.reason.code]).toEqual(["cancelled", "cancelled"]);
-    expect(stage.sink.of("agent.ended").map((event) => event.status)).toEqual(["cancelled"]);
+    expect(fixture.sink.of("agent.ended").map((event) => event.status)).toEqual(["cancelled"]);
   });
 }
 
 proves(["R4"], "leaving the iteration while a tool runs aborts the tool's signal", async () => {
   const { tool, entered, aborted } = pausingTool();
-  const stage = scene();
-  const run = stage.start(soloist([asks("work", {})], { tools: [tool] }).role);
+  const fixture = newFixture();
+  const run = fixture.start(soloist([asks("work", {})], { tools: [tool] }).role);
   const phases = run.iterate();
   for (const phase of ["prepare", "infer", "evaluate"])
     expect((await phases.next()).value?.phase).toBe(phase);
@@ -177,17 +177,17 @@ proves(["R4"], "leaving the iteration while a tool runs aborts the tool's signal
   await phases.return?.();
   await aborted.opened;
   await pending;
-  const result = await stage.outcome(run);
-  expect([result.status, stage.sink.of("agent.ended").length]).toEqual(["cancelled", 1]);
+  const result = await fixture.outcome(run);
+  expect([result.status, fixture.sink.of("agent.ended").length]).toEqual(["cancelled", 1]);
 });
 
 proves(
   ["R17"],
   "iterate yields the state after every step, and then the terminal one",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const work = spyTool("work");
-    const run = stage.start(
+    const run = fixture.start(
       soloist([asks("work", {}), asks("work", {}), says("done")], { tools: [work] }).role,
     );
     const reports = await collect(run);
@@ -198,19 +198,19 @@ proves(
       ["running", 3],
     ]);
     expect(reports.at(-1)?.state.status).toBe("completed");
-    await stage.outcome(run);
+    await fixture.outcome(run);
   },
 );
 
 proves(["R44"], "what a caller does to a yielded state never reaches the run", async () => {
-  const stage = scene();
-  const run = stage.start(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
+  const fixture = newFixture();
+  const run = fixture.start(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
   for await (const { state } of run.iterate()) {
     expect(() => Object.assign(state.log, { signals: [{}] })).toThrow(TypeError);
     expect(() => Object.assign(state.conversation.messages, { length: 0 })).toThrow(TypeError);
     expect(() => Object.assign(state, { status: "failed" })).toThrow(TypeError);
   }
-  expect((await stage.outcome(run)).status).toBe("completed");
+  expect((await fixture.outcome(run)).status).toBe("completed");
 });
 
 proves(
@@ -218,7 +218,7 @@ proves(
   "a fresh run infers once although nobody asked it to go on, and a text ends it",
   async () => {
     const { role, model } = soloist([says("hello")]);
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([model.requests.length, result.steps.length]).toEqual([1, 1]);
     expect([result.status, result.reason.code, result.text]).toEqual([
       "completed",
@@ -233,15 +233,15 @@ proves(["R9"], "calls decide, not the finish reason", async () => {
   const called = soloist([asks("work", {}, { finishReason: "stop" }), says("done")], {
     tools: [work],
   });
-  expect((await scene().run(called.role)).status).toBe("completed");
+  expect((await newFixture().run(called.role)).status).toBe("completed");
   expect([work.calls.length, called.model.requests.length]).toEqual([1, 2]);
 
   const empty = soloist([says("text", { finishReason: "tool_calls" })]);
-  expect((await scene().run(empty.role)).status).toBe("completed");
+  expect((await newFixture().run(empty.role)).status).toBe("completed");
   expect(empty.model.requests).toHaveLength(1);
 
   const silent = soloist([{ finishReason: "tool_calls" }, { finishReason: "tool_calls" }]);
-  const result = await scene().run(silent.role);
+  const result = await newFixture().run(silent.role);
   expect([
     result.status,
     result.agents[0]?.errors.map((error) => error.code),
@@ -253,16 +253,16 @@ proves(
   ["R12"],
   "an abort while the model answers reaches the model, and nothing further starts",
   async () => {
-    const never = gate();
+    const never = latch();
     const work = spyTool("work");
     const { role, model } = soloist([asks("work", {}, { after: never.opened }), says("never")], {
       tools: [work],
     });
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     await settled();
     await run.cancel("Changed my mind.");
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([result.status, result.reason.message]).toEqual(["cancelled", "Changed my mind."]);
     expect([work.calls.length, model.requests.length]).toEqual([0, 1]);
   },
@@ -270,7 +270,7 @@ proves(
 
 /** A model of one's own that answers only when it is told to end, and keeps its signal. */
 function listener() {
-  const entered = gate();
+  const entered = latch();
   const signals: AbortSignal[] = [];
   const model: Model = {
     provider: "own",
@@ -292,8 +292,8 @@ proves(
     const { model, signals, entered } = listener();
     const work = spyTool("work");
     const role = defineAgent({ name: "solo", instructions: "Work.", model, tools: [work] });
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     await entered.opened;
     expect(signals.map((signal) => signal.aborted)).toEqual([false]);
     const cancelled = run.cancel("Changed my mind.");
@@ -302,7 +302,7 @@ proves(
       [true, reason],
     ]);
     await cancelled;
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([result.status, result.reason.message, signals.length, work.calls.length]).toEqual([
       "cancelled",
       "Changed my mind.",
@@ -316,7 +316,7 @@ proves(
   ["R12"],
   "a cancellation while tools work aborts their signals, and no request follows",
   async () => {
-    const entered = gate();
+    const entered = latch();
     const seen: unknown[] = [];
     const listen = (name: string) =>
       spyTool(name, async ({ signal }) => {
@@ -327,11 +327,11 @@ proves(
       });
     const tools = [listen("work"), listen("pay")];
     const { role, model } = soloist([calls(use("work"), use("pay")), says("never")], { tools });
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     await entered.opened;
     await run.cancel("Enough.");
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     const reason = { type: "cancelled", message: "Enough.", agentId: "agent_1" };
     expect(seen).toEqual([false, false, reason, reason]);
     const signals = tools.flatMap((tool) => tool.calls.map(({ signal }) => signal));
@@ -348,7 +348,7 @@ proves(
 );
 
 proves(["R25"], "a scripted model is all that a run needs of a provider", async () => {
-  const result = await scene().run(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
+  const result = await newFixture().run(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
   expect(result.agents.map((agent) => [agent.model, agent.status])).toEqual([
     ["scripted", "completed"],
   ]);

@@ -16,13 +16,13 @@ import { approve } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import type { ToolContext } from "../../src/tools/tool-context.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { after, changes, opening, states } from "../support/changes.ts";
 import { POINTS } from "../support/hook-sites.ts";
-import { approveAll } from "../support/pause-scenes.ts";
-import { calls, part, spawn, use } from "../tree/cast.ts";
+import { approveAll } from "../support/pause-stories.ts";
+import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
 import { agentStateOf } from "../support/agent-state-of.ts";
 
 const REPORTS =
@@ -63,7 +63,7 @@ function answers({ steps }: RunResult): readonly string[] {
 }
 
 proves(["R3"], "the table of stops has every report of the run that nobody stops", async () => {
-  const run = scene().start(
+  const run = newFixture().start(
     soloist([calls(use("work"), use("pay")), asks("work", {}), says("done")], {
       tools: [spyTool("work"), spyTool("pay")],
     }).role,
@@ -81,15 +81,15 @@ for (const [index, [phase, end, text, requests, runs, results]] of STOPS.entries
       [calls(use("work"), use("pay")), asks("work", {}), says("done")],
       { tools },
     );
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     const phases: string[] = [];
     let last: AgentState | undefined;
     for await (const report of run.iterate()) {
       if (phases.push(report.phase) === index + 1) run.requestStop("Enough.");
       last = agentStateOf(report.state);
     }
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([`${result.status} ${result.reason.code}`, result.text]).toEqual([end, text]);
     expect([model.requests.length, tools.flatMap((tool) => tool.calls).length]).toEqual([
       requests,
@@ -320,18 +320,18 @@ proves(
       });
     const ofChild = [at("subagentStop")];
     const { lead, seen } = watched(POINTS.map(at), ofChild);
-    const stage = scene();
-    const first = stage.start(lead.role, "Do it.", { metadata: { tenant: { name: "a" } } });
+    const fixture = newFixture();
+    const first = fixture.start(lead.role, "Do it.", { metadata: { tenant: { name: "a" } } });
     const before = await statesOf(first);
-    const paused = await stage.outcome(first);
+    const paused = await fixture.outcome(first);
     expect([paused.status, paused.questions.length]).toEqual(["paused", 1]);
-    const second = stage.resume(lead.role, paused.pausedRun, approveAll(paused));
+    const second = fixture.resume(lead.role, paused.pausedRun, approveAll(paused));
     const states = new Set([...before, ...(await statesOf(second))]);
-    const result = await stage.outcome(second);
+    const result = await fixture.outcome(second);
     expect([result.status, states.size > 20]).toEqual(["completed", true]);
     expect(new Set(contexts.map(([point]) => point))).toEqual(new Set(POINTS));
 
-    const plain = [paused, result, ...stage.sink.events, ...inputs];
+    const plain = [paused, result, ...fixture.sink.events, ...inputs];
     expect(plain.flatMap((value) => alive(value, states))).toEqual([]);
     expect(JSON.parse(JSON.stringify(paused.pausedRun))).toEqual(paused.pausedRun);
     for (const [point, context] of contexts)
@@ -385,8 +385,8 @@ proves(
         two.push([point, shown(input), hookName, depth]);
       }),
     ]);
-    const stage = scene({ hooks, approver: (question) => approve(question) });
-    const result = await stage.run(watched([], []).lead.role);
+    const fixture = newFixture({ hooks, approver: (question) => approve(question) });
+    const result = await fixture.run(watched([], []).lead.role);
     expect(result.agents.map(({ status }) => status)).toEqual(["completed", "completed"]);
     for (const point of POINTS) {
       const times = TIMES[point] ?? 1;
@@ -422,10 +422,10 @@ proves(
       observe(wanted, ({ type }) => void seen.push([wanted, type, undefined])),
       observe([wanted], ({ type }, { hookName }) => void seen.push([wanted, type, hookName])),
     ]);
-    const stage = scene({ hooks, approver: (question) => approve(question) });
-    await stage.run(watched([], []).lead.role);
+    const fixture = newFixture({ hooks, approver: (question) => approve(question) });
+    await fixture.run(watched([], []).lead.role);
     for (const [index, wanted] of types.entries()) {
-      const times = stage.sink.of(wanted).length;
+      const times = fixture.sink.of(wanted).length;
       expect(times).toBeGreaterThan(0);
       expect(seen.filter(([type]) => type === wanted)).toEqual(
         Array.from({ length: times }, () => [

@@ -16,12 +16,12 @@ import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import { soloist, type Soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { sessionScene } from "../sessions/session-scene.ts";
-import { rested } from "../support/life-cast.ts";
-import { approveAll } from "../support/pause-scenes.ts";
+import { newSessionFixture } from "../sessions/session-fixture.ts";
+import { rested } from "../support/life-agents.ts";
+import { approveAll } from "../support/pause-stories.ts";
 import {
   expectSent,
   result,
@@ -32,7 +32,7 @@ import {
   thoughtPieces,
 } from "../support/thoughtful-replies.ts";
 import { rejectionOf } from "../support/thrown.ts";
-import { calls, part, spawn, until } from "../tree/cast.ts";
+import { calls, part, spawn, until } from "../tree/scripted-agents.ts";
 
 const OWN = "scripted/one";
 const tools = [spyTool("look")];
@@ -67,15 +67,15 @@ const OTHERS_STEP = [...OPENING, seenByOthers("c1"), result("c1")];
 describe("to the model that wrote it", () => {
   proves(["M1"], "in the next steps, each request beginning like the one before", async () => {
     const { role, model } = thinker("one", [thinks("c1"), thinks("c2", "c3"), says("Done.")]);
-    const stage = scene();
-    const { pausedRun: _none, ...ended } = await stage.run(role);
+    const fixture = newFixture();
+    const { pausedRun: _none, ...ended } = await fixture.run(role);
     expectSent(model.requests[1], OWN_STEP, [thoughtPieces("c1")]);
     expectSent(
       model.requests[2],
       [...OWN_STEP, thought(OWN, "c2", "c3"), result("c2"), result("c3")],
       [thoughtPieces("c1"), thoughtPieces("c2", "c3")],
     );
-    expect(stage.sink.of("model.requested").map(({ prefix }) => prefix?.isHeld)).toEqual([
+    expect(fixture.sink.of("model.requested").map(({ prefix }) => prefix?.isHeld)).toEqual([
       undefined,
       true,
       true,
@@ -85,8 +85,8 @@ describe("to the model that wrote it", () => {
 
   proves(["M1", "R173"], "in a request that is made again of what was kept", async () => {
     const { role, model } = thinker("one", [thinks("c1"), says("Done.")]);
-    const stage = scene();
-    const { snapshot } = await rested(stage, stage.start(role));
+    const fixture = newFixture();
+    const { snapshot } = await rested(fixture, fixture.start(role));
     const { request } = rebuildRequest(JSON.stringify(snapshot), { stepNumber: 2 });
     expect(request.messages).toEqual(OWN_STEP);
     expect(JSON.stringify(request.messages)).toBe(JSON.stringify(model.requests[1]?.messages));
@@ -97,7 +97,7 @@ describe("to the model that wrote it", () => {
     const ids = sequentialIds();
     const process = (role: AgentRole): Orchestrator =>
       new Orchestrator({ clock: new ManualClock(), ids, store, roles: [role] });
-    const door = gate();
+    const door = latch();
     const look = spyTool("look", () => door.opened, { isRepeatable: true });
     const first = thinker("one", [thinks("c1")], { tools: [look] });
     const run = process(first.role).start(first.role, "Do it.");
@@ -116,24 +116,24 @@ describe("to the model that wrote it", () => {
   proves(["M1"], "after a pause, through JSON", async () => {
     const asking = [spyTool("look", undefined, { needsApproval: true })];
     const first = thinker("one", [thinks("c1")], { tools: asking });
-    const stage = scene();
-    const paused = await stage.run(first.role);
+    const fixture = newFixture();
+    const paused = await fixture.run(first.role);
     const second = thinker("one", [says("Done.")], { tools: asking });
-    await stage.outcome(stage.resume(second.role, paused.pausedRun, approveAll(paused)));
+    await fixture.outcome(fixture.resume(second.role, paused.pausedRun, approveAll(paused)));
     expectSent(second.model.requests[0], OWN_STEP, [thoughtPieces("c1")]);
   });
 
   proves(["M1"], "in a fork", async () => {
     const first = thinker("one", [thinks("c1"), says("Done.")]);
-    const stage = scene();
-    const { snapshot } = await rested(stage, stage.start(first.role));
+    const fixture = newFixture();
+    const { snapshot } = await rested(fixture, fixture.start(first.role));
     const second = thinker("one", [says("Otherwise.")]);
-    await stage.outcome(stage.fork(second.role, snapshot, { atStep: 1 }));
+    await fixture.outcome(fixture.fork(second.role, snapshot, { atStep: 1 }));
     expectSent(second.model.requests[0], OWN_STEP, [thoughtPieces("c1")]);
   });
 
   proves(["M1"], "when its session goes on", async () => {
-    const s = sessionScene();
+    const s = newSessionFixture();
     const first = thinker("one", [thinks("c1"), says("Done.")]);
     await s.outcome(s.start(first.role, "Do it.", { session: await s.session() }));
     const second = thinker("one", [says("Done.")]);
@@ -154,7 +154,7 @@ describe("to the model that wrote it", () => {
     const compaction = { maxInputTokens: 1_600, keepMessages: 2 };
     const script = [thinks("c1"), thinks("c2"), says("Done.")];
     const { role, model } = soloist(script, { tools, compaction }, COUNTED);
-    await scene().run(role);
+    await newFixture().run(role);
     const [notice] = model.requests[2]?.messages.slice(2, 3) ?? [];
     expectSent(
       model.requests[2],
@@ -180,7 +180,7 @@ describe("after the loop has changed the reply", () => {
   /** The pieces of the first reply as the second step's request has them. */
   async function sentOf(...pieces: readonly ReplyPiece[]) {
     const { role, model } = thinker("one", [{ pieces }, says("Done.")]);
-    expect((await scene().run(role)).text).toBe("Done.");
+    expect((await newFixture().run(role)).text).toBe("Done.");
     const reply = model.requests[1]?.messages[2];
     return reply?.role === "assistant" ? replyPieces(reply) : [];
   }
@@ -215,10 +215,10 @@ describe("to nobody else", () => {
     "a fork with another model has texts and calls; the writer has all of it again",
     async () => {
       const first = thinker("one", [thinks("c1"), says("Done.")]);
-      const stage = scene();
-      const { snapshot } = await rested(stage, stage.start(first.role));
+      const fixture = newFixture();
+      const { snapshot } = await rested(fixture, fixture.start(first.role));
       const other = thinker("two", [thinks("c2"), says("Done.")]);
-      const forked = await rested(stage, stage.fork(other.role, snapshot, { atStep: 1 }));
+      const forked = await rested(fixture, fixture.fork(other.role, snapshot, { atStep: 1 }));
       expectSent(other.model.requests[0], OTHERS_STEP, [AS_OTHERS]);
       expectSent(
         other.model.requests[1],
@@ -226,7 +226,7 @@ describe("to nobody else", () => {
         [AS_OTHERS, thoughtPieces("c2")],
       );
       const back = thinker("one", [says("Done.")]);
-      await stage.outcome(stage.fork(back.role, forked.snapshot, { atStep: 1 }));
+      await fixture.outcome(fixture.fork(back.role, forked.snapshot, { atStep: 1 }));
       const again = rebuildRequest(forked.snapshot, { stepNumber: 1 });
       expect(again.request).toEqual(other.model.requests[0]);
       expectSent(
@@ -238,7 +238,7 @@ describe("to nobody else", () => {
   );
 
   proves(["M2"], "a session goes from model to model, and back", async () => {
-    const s = sessionScene();
+    const s = newSessionFixture();
     const one = thinker("one", [thinks("c1"), says("Done."), says("Done.")]);
     const two = thinker("two", [says("Done.")]);
     for (const [role, task] of [
@@ -262,10 +262,10 @@ describe("to nobody else", () => {
   proves(["M2"], "a run that was paused goes on with another model", async () => {
     const asking = [spyTool("look", undefined, { needsApproval: true })];
     const first = thinker("one", [thinks("c1")], { tools: asking });
-    const stage = scene();
-    const paused = await stage.run(first.role);
+    const fixture = newFixture();
+    const paused = await fixture.run(first.role);
     const second = thinker("two", [says("Done.")], { tools: asking });
-    await stage.outcome(stage.resume(second.role, paused.pausedRun, approveAll(paused)));
+    await fixture.outcome(fixture.resume(second.role, paused.pausedRun, approveAll(paused)));
     expectSent(second.model.requests[0], OTHERS_STEP, [AS_OTHERS]);
   });
 
@@ -285,8 +285,8 @@ describe("to nobody else", () => {
           tools,
           scripted: { replayKey: "shared" },
         });
-        const stage = scene();
-        const { snapshot } = await rested(stage, stage.start(lead.role));
+        const fixture = newFixture();
+        const { snapshot } = await rested(fixture, fixture.start(lead.role));
         const own = child === "shared" ? thoughtPieces("c1") : AS_OTHERS;
         expectSent(
           helper.model.requests[0],
@@ -319,7 +319,7 @@ describe("to nobody else", () => {
       const compaction = { strategy: "summarize", maxInputTokens: 1_600, keepMessages: 2 } as const;
       const script = [thinks("c1"), thinks("c2"), says("Summed up."), says("Done.")];
       const { role, model } = soloist(script, { tools, compaction }, COUNTED);
-      await scene().run(role);
+      await newFixture().run(role);
       const asked = model.requests[2];
       expect(asked?.tools).toEqual([]);
       expect(JSON.stringify(asked)).not.toMatch(/Thought of|-[rtoec]\+|zeta/u);

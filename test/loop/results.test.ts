@@ -14,7 +14,7 @@ import { unfrozenParts } from "../support/frozen.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { NO_TIMING } from "../../src/protocol/step-timing.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import type { ToolContext } from "../../src/tools/tool-context.ts";
@@ -26,7 +26,7 @@ proves(
   ["R36"],
   "the result of two steps has its steps, status, reason, usage and text",
   async () => {
-    const { status, reason, text, steps, usage } = await scene().run(
+    const { status, reason, text, steps, usage } = await newFixture().run(
       soloist(SCRIPT, { tools: [spyTool("work")] }).role,
     );
     expect([status, reason.code, text, steps.length]).toEqual([
@@ -55,7 +55,7 @@ proves(
   ["R43"],
   "a step tells what was asked, what ran and what it cost, in our own words",
   async () => {
-    const { steps } = await scene().run(soloist(SCRIPT, { tools: [spyTool("work")] }).role);
+    const { steps } = await newFixture().run(soloist(SCRIPT, { tools: [spyTool("work")] }).role);
     const call = { callId: "call_1", toolName: "work", argumentsText: "{}" };
     expect(steps[0]).toEqual({
       stepId: "execution_1.1",
@@ -89,9 +89,9 @@ proves(
 proves(["R46"], "no result, context or event holds a state, a function or a cycle", async () => {
   const contexts: ToolContext[] = [];
   const tool = spyTool("work", (context) => void contexts.push(context));
-  const stage = scene();
-  const result = await stage.run(soloist(SCRIPT, { tools: [tool] }).role);
-  const values = [result, ...stage.sink.events, ...contexts.map(withoutServices)];
+  const fixture = newFixture();
+  const result = await fixture.run(soloist(SCRIPT, { tools: [tool] }).role);
+  const values = [result, ...fixture.sink.events, ...contexts.map(withoutServices)];
   for (const value of values) {
     const plain = Object.fromEntries(
       Object.entries(value).filter(([, part]) => part !== undefined),
@@ -136,9 +136,9 @@ proves(["R40"], "two concurrent runs of one role share nothing that could change
   const watch = transform("beforeModel", (input, context) => void seen.push(input, context));
   const script = [asks("work", {}), asks("work", {}), says("done"), says("done")];
   const { role } = soloist(script, { tools: [work], hooks: [watch] });
-  const stage = scene();
+  const fixture = newFixture();
   const metadata = { tenant: { name: "a" } };
-  const runs = [1, 2].map(() => stage.start(role, "Do it.", { metadata }));
+  const runs = [1, 2].map(() => fixture.start(role, "Do it.", { metadata }));
   const seenStates = runs.map((): AgentState[] => []);
   const phases = runs.map((run) => run.iterate());
   // One phase of each in turn, so that both live at once.
@@ -148,7 +148,7 @@ proves(["R40"], "two concurrent runs of one role share nothing that could change
       if (value !== undefined) seenStates[index]?.push(agentStateOf(value.state));
     isOver = next.every(({ done }) => done);
   }
-  const results = await Promise.all(runs.map((run) => stage.outcome(run)));
+  const results = await Promise.all(runs.map((run) => fixture.outcome(run)));
   expect(results.map(({ status, steps }) => [status, steps.length])).toEqual([
     ["completed", 2],
     ["completed", 2],
@@ -171,11 +171,11 @@ proves(
   ["R182"],
   "a run has one terminal event for its execution, with the true status",
   async () => {
-    const stage = scene();
-    const result = await stage.run(soloist(SCRIPT, { tools: [spyTool("work")] }).role);
-    expect(stage.sink.of("agent.ended").map(({ status, reason }) => ({ status, reason }))).toEqual([
-      { status: result.status, reason: result.reason },
-    ]);
+    const fixture = newFixture();
+    const result = await fixture.run(soloist(SCRIPT, { tools: [spyTool("work")] }).role);
+    expect(
+      fixture.sink.of("agent.ended").map(({ status, reason }) => ({ status, reason })),
+    ).toEqual([{ status: result.status, reason: result.reason }]);
   },
 );
 
@@ -203,10 +203,10 @@ proves(
       model,
       tools: [spyTool("work")],
     });
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     for await (const { state } of run.iterate()) expect(unfrozenParts(state)).toEqual([]);
-    expect((await stage.outcome(run)).status).toBe("completed");
+    expect((await fixture.outcome(run)).status).toBe("completed");
   },
 );
 

@@ -11,10 +11,10 @@ import { approve } from "../../src/protocol/question.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, part, spawn, use } from "../tree/cast.ts";
+import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
 
 const work = asks("work", {});
 
@@ -44,10 +44,10 @@ proves(
   async () => {
     const tools = [spyTool("work"), spyTool("pay")];
     const { role, model } = soloist([calls(use("work"), use("pay")), says("done")], { tools });
-    const stage = scene();
-    const run = stage.start(role, "Do it.", { budget: { toolCalls: 9 } });
+    const fixture = newFixture();
+    const run = fixture.start(role, "Do it.", { budget: { toolCalls: 9 } });
     await at(run, "evaluate", () => run.skipToolCalls("Not today."));
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     const answer = ["refused", "skipped", "Not executed: Not today."];
     expect(answers(result)).toEqual([
       ["work", ...answer],
@@ -66,10 +66,10 @@ test("leaving calls out holds once, for the next ones if there are none open", a
   for (const phase of ["prepare", "infer", "evaluate"] as const) {
     const tool = spyTool("work");
     const { role } = soloist([work, work, says("done")], { tools: [tool] });
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     await at(run, phase, () => run.skipToolCalls());
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect(answers(result)).toEqual([
       ["work", "refused", "skipped", "Not executed: The caller left it out."],
       ["work", "succeeded", "", "work done"],
@@ -80,12 +80,12 @@ test("leaving calls out holds once, for the next ones if there are none open", a
 
 test("a later reason replaces an earlier one, and one that is never needed harms nobody", async () => {
   const { role } = soloist([work, says("done")], { tools: [spyTool("work")] });
-  const stage = scene();
-  const run = stage.start(role);
+  const fixture = newFixture();
+  const run = fixture.start(role);
   run.skipToolCalls("First.");
   run.skipToolCalls("Second.");
   await at(run, "incorporate", () => run.skipToolCalls("Never."));
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   run.skipToolCalls("Too late.");
   expect([result.status, answers(result).map(([, , , text]) => text)]).toEqual([
     "completed",
@@ -94,30 +94,30 @@ test("a later reason replaces an earlier one, and one that is never needed harms
 });
 
 test("a reason that is no text is refused", async () => {
-  const stage = scene();
-  const run = stage.start(soloist([says("done")]).role);
+  const fixture = newFixture();
+  const run = fixture.start(soloist([says("done")]).role);
   expect(() => run.skipToolCalls("")).toThrow(/reason/);
-  await stage.outcome(run);
+  await fixture.outcome(run);
 });
 
 test("a call that would have needed an approval is left out without a question", async () => {
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const { role } = soloist([asks("pay", {}), says("done")], { tools: [pay] });
-  const stage = scene();
-  const run = stage.start(role);
+  const fixture = newFixture();
+  const run = fixture.start(role);
   await at(run, "evaluate", () => run.skipToolCalls("No money."));
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([result.status, result.questions, pay.calls.length]).toEqual(["completed", [], 0]);
-  expect(stage.sink.of("question.asked")).toEqual([]);
+  expect(fixture.sink.of("question.asked")).toEqual([]);
 });
 
 test("a delegation is left out like any call, and counts for no limit", async () => {
   const child = part("child", [says("never")]);
   const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
-  const stage = scene();
-  const run = stage.start(root.role);
+  const fixture = newFixture();
+  const run = fixture.start(root.role);
   await at(run, "evaluate", () => run.skipToolCalls("Do it yourself."));
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([result.status, result.agents.length, result.refusalsByCode]).toEqual([
     "completed",
     1,
@@ -129,10 +129,10 @@ test("a typed result that is left out is not taken; the model can give it again"
   const { role } = soloist([asks("Finish", { count: 1 }), asks("Finish", { count: 2 })], {
     output: z.object({ count: z.int() }),
   });
-  const stage = scene();
-  const run = stage.start(role);
+  const fixture = newFixture();
+  const run = fixture.start(role);
   await at(run, "evaluate", () => run.skipToolCalls("Count again."));
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([result.status, result.output]).toEqual(["completed", { count: 2 }]);
 });
 
@@ -150,10 +150,10 @@ for (const [phase, requests, ran, steps] of AFTER) {
   proves(["R3", "R21"], `a stop after ${phase} lets nothing further start`, async () => {
     const tool = spyTool("work");
     const { role, model } = soloist([work, says("never")], { tools: [tool] });
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     await at(run, phase, () => run.requestStop("Enough."));
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([result.status, result.reason]).toEqual([
       "stopped",
       { code: "stop_requested", message: "Enough.", data: {} },
@@ -177,7 +177,7 @@ proves(
       tools,
       hooks: [stop],
     });
-    const result = await scene({ concurrency: { toolCalls: 1 } }).run(role);
+    const result = await newFixture({ concurrency: { toolCalls: 1 } }).run(role);
     expect(answers(result).map((answer) => answer.slice(0, 3))).toEqual([
       ["one", "succeeded", ""],
       ["two", "not_executed", "not_executed"],
@@ -211,7 +211,7 @@ for (const [when, [hook, requests, ran]] of Object.entries(STOPPING)) {
   proves(["R21"], `a stop raised ${when} takes effect before anything further starts`, async () => {
     const tool = spyTool("work");
     const { role, model } = soloist([work, says("never")], { tools: [tool], hooks: [hook] });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([result.reason.code, model.requests.length, tool.calls.length]).toEqual([
       "stop_requested",
       requests,
@@ -233,9 +233,9 @@ proves(
     ];
     const child = part("child", script, { tools: [tool] });
     const root = part("root", [calls(spawn("child"))], { subagents: [child.role] });
-    const stage = scene();
-    const run = stage.start(root.role);
-    const result = await stage.outcome(run);
+    const fixture = newFixture();
+    const run = fixture.start(root.role);
+    const result = await fixture.outcome(run);
     expect(result.agents.map(({ status, reason }) => [status, reason.code])).toEqual([
       ["stopped", "stop_requested"],
       ["stopped", "stop_requested"],
@@ -256,10 +256,10 @@ proves(
       tools: [pay],
       output: z.object({ count: z.int() }),
     });
-    const stage = scene();
-    const run = stage.start(root.role);
+    const fixture = newFixture();
+    const run = fixture.start(root.role);
     await at(run, "evaluate", () => run.requestStop("Enough."));
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([result.status, result.output, result.agents.length]).toEqual(["stopped", undefined, 1]);
     const text = "Not executed: the agent stopped before this call (stop_requested).";
     expect(answers(result)).toEqual(
@@ -270,22 +270,22 @@ proves(
         text,
       ]),
     );
-    expect(stage.sink.of("question.asked")).toEqual([]);
+    expect(fixture.sink.of("question.asked")).toEqual([]);
   },
 );
 
 test("a question that was open at a pause is left out after it, whatever was answered", async () => {
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const { role } = soloist([asks("pay", {}), says("done")], { tools: [pay] });
-  const stage = scene();
-  const paused = await stage.run(role);
-  const run = stage.resume(
+  const fixture = newFixture();
+  const paused = await fixture.run(role);
+  const run = fixture.resume(
     role,
     paused.pausedRun,
     paused.questions.map((one) => approve(one)),
   );
   run.skipToolCalls("Changed my mind.");
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([result.status, answers(result), pay.calls.length]).toEqual([
     "completed",
     [["pay", "refused", "skipped", "Not executed: Changed my mind."]],

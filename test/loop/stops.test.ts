@@ -8,7 +8,7 @@ import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 
@@ -21,24 +21,24 @@ function ending(result: RunResult): readonly string[] {
 proves(["R35"], "every way of ending has its own pair of status and reason", async () => {
   const work = spyTool("work");
   const tools = [work];
-  const completed = await scene().run(soloist([says("done")]).role);
-  const steps = await scene().run(soloist(FOREVER, { tools }).role, { budget: { steps: 1 } });
-  const tokens = await scene().run(soloist(FOREVER, { tools }).role, {
+  const completed = await newFixture().run(soloist([says("done")]).role);
+  const steps = await newFixture().run(soloist(FOREVER, { tools }).role, { budget: { steps: 1 } });
+  const tokens = await newFixture().run(soloist(FOREVER, { tools }).role, {
     budget: { totalTokens: 15 },
   });
   const failure = new ModelError({ code: "model_not_authorized", message: "No." });
-  const failed = await scene().run(soloist([{ error: failure }]).role);
+  const failed = await newFixture().run(soloist([{ error: failure }]).role);
 
-  const stage = scene();
-  const held = gate();
-  const timed = stage.start(soloist([says("late", { after: held.opened })]).role, "Do it.", {
+  const fixture = newFixture();
+  const held = latch();
+  const timed = fixture.start(soloist([says("late", { after: held.opened })]).role, "Do it.", {
     budget: { wallTimeMs: 10 },
   });
   await settled();
-  stage.clock.advance(10);
-  const time = await stage.outcome(timed);
+  fixture.clock.advance(10);
+  const time = await fixture.outcome(timed);
 
-  const cancelling = scene();
+  const cancelling = newFixture();
   const run = cancelling.start(soloist([says("late", { after: held.opened })]).role);
   await settled();
   await run.cancel();
@@ -56,7 +56,7 @@ proves(["R35"], "every way of ending has its own pair of status and reason", asy
 
 proves(["R5"], "nothing starts on a limit of zero or over a stop that came before", async () => {
   const none = soloist([says("never")]);
-  const zero = await scene().run(none.role, { budget: { steps: 0 } });
+  const zero = await newFixture().run(none.role, { budget: { steps: 0 } });
   expect([ending(zero), zero.steps.length, none.model.requests.length]).toEqual([
     ["stopped", "steps_limit"],
     0,
@@ -64,14 +64,14 @@ proves(["R5"], "nothing starts on a limit of zero or over a stop that came befor
   ]);
 
   const broke = soloist([says("never")]);
-  const exhausted = await scene().run(broke.role, { budget: { totalTokens: 0 } });
+  const exhausted = await newFixture().run(broke.role, { budget: { totalTokens: 0 } });
   expect([ending(exhausted), broke.model.requests.length]).toEqual([["stopped", "token_limit"], 0]);
 
   const stopped = soloist([says("never")]);
-  const stage = scene();
-  const run = stage.start(stopped.role);
+  const fixture = newFixture();
+  const run = fixture.start(stopped.role);
   run.requestStop("Not now.");
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([ending(result), result.reason.message, stopped.model.requests.length]).toEqual([
     ["stopped", "stop_requested"],
     "Not now.",
@@ -85,13 +85,13 @@ proves(
   async () => {
     const work = spyTool("work");
     const answered = soloist([asks("work", {}), says("done")], { tools: [work] });
-    expect(ending(await scene().run(answered.role, { budget: { steps: 2 } }))).toEqual([
+    expect(ending(await newFixture().run(answered.role, { budget: { steps: 2 } }))).toEqual([
       "completed",
       "completed",
     ]);
 
     const endless = soloist(FOREVER, { tools: [work] });
-    const result = await scene().run(endless.role, { budget: { steps: 2 } });
+    const result = await newFixture().run(endless.role, { budget: { steps: 2 } });
     expect([result.reason, endless.model.requests.length]).toEqual([
       {
         code: "steps_limit",
@@ -114,14 +114,14 @@ for (const [axis, perReply] of [
     async () => {
       const work = spyTool("work");
       const exact = soloist([asks("work", {})], { tools: [work] });
-      const reached = await scene().run(exact.role, { budget: { [axis]: perReply } });
+      const reached = await newFixture().run(exact.role, { budget: { [axis]: perReply } });
       expect([ending(reached), work.calls.length]).toEqual([["stopped", "token_limit"], 0]);
 
       const below = soloist(
         [asks("work", {}, { usage: { inputTokens: 9, outputTokens: 4 } }), says("done")],
         { tools: [work] },
       );
-      await scene().run(below.role, { budget: { [axis]: perReply } });
+      await newFixture().run(below.role, { budget: { [axis]: perReply } });
       expect(work.calls).toHaveLength(1);
     },
   );
@@ -134,7 +134,7 @@ proves(
     const work = spyTool("work");
     const usage = { inputTokens: 10, outputTokens: 500 };
     const { role, model } = soloist([asks("work", {}, { usage })], { tools: [work] });
-    const result = await scene().run(role, { budget: { totalTokens: 100 } });
+    const result = await newFixture().run(role, { budget: { totalTokens: 100 } });
     expect([ending(result), work.calls.length, model.requests.length]).toEqual([
       ["stopped", "token_limit"],
       0,
@@ -147,7 +147,7 @@ proves(
 
 proves(["R20"], "a request that would start over a limit is never sent", async () => {
   const { role, model } = soloist([says("never")], {}, { countTokens: () => 101 });
-  const result = await scene().run(role, { budget: { inputTokens: 100 } });
+  const result = await newFixture().run(role, { budget: { inputTokens: 100 } });
   expect([
     result.reason.data["asked"],
     model.requests.length,
@@ -156,10 +156,10 @@ proves(["R20"], "a request that would start over a limit is never sent", async (
 });
 
 proves(["R21"], "a stop raised while tools run lets nothing further start", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const { role, model } = soloist(FOREVER, { tools: [spyTool("work", () => run.requestStop())] });
-  const run = stage.start(role);
-  const result = await stage.outcome(run);
+  const run = fixture.start(role);
+  const result = await fixture.outcome(run);
   expect([ending(result), model.requests.length, result.steps.length]).toEqual([
     ["stopped", "stop_requested"],
     1,
@@ -168,11 +168,11 @@ proves(["R21"], "a stop raised while tools run lets nothing further start", asyn
 });
 
 proves(["R21"], "a stop raised after the reply keeps its tools from running", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const work = spyTool("work");
   const { role } = soloist([() => (run.requestStop(), asks("work", {}))], { tools: [work] });
-  const run = stage.start(role);
-  expect([ending(await stage.outcome(run)), work.calls.length]).toEqual([
+  const run = fixture.start(role);
+  expect([ending(await fixture.outcome(run)), work.calls.length]).toEqual([
     ["stopped", "stop_requested"],
     0,
   ]);
@@ -191,14 +191,14 @@ proves(
       [LATE, BROKEN],
       [BROKEN, LATE],
     ]) {
-      const stage = scene();
-      const result = await stage.run(soloist([says("done")], { stopWhen }).role);
-      const [evaluated] = stage.sink.of("continuation.evaluated");
+      const fixture = newFixture();
+      const result = await fixture.run(soloist([says("done")], { stopWhen }).role);
+      const [evaluated] = fixture.sink.of("continuation.evaluated");
       const raised = stopWhen.map((condition) => (condition === LATE ? "found_enough" : "error"));
       expect([
         result.reason.code,
         evaluated?.winner?.code,
-        stage.sink.of("agent.ended")[0]?.reason.code,
+        fixture.sink.of("agent.ended")[0]?.reason.code,
       ]).toEqual(["error", "error", "error"]);
       expect(evaluated?.signals.map(({ reason, source }) => [reason.code, source])).toEqual(
         raised.map((code) => [code, code === "error" ? "loop" : "stop_condition"]),
@@ -208,7 +208,7 @@ proves(
 );
 
 proves(["R22"], "a higher signal outranks one that came with an earlier phase", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const stopWhen: readonly StopCondition[] = [
     ({ steps }) => {
       if (steps.length === 0) return undefined;
@@ -216,7 +216,7 @@ proves(["R22"], "a higher signal outranks one that came with an earlier phase", 
       return { code: "found_enough", message: "Found.", data: {} };
     },
   ];
-  const run = stage.start(
+  const run = fixture.start(
     soloist([asks("work", {}, { usage: { outputTokens: 99 } })], {
       tools: [spyTool("work")],
       stopWhen,
@@ -226,9 +226,9 @@ proves(["R22"], "a higher signal outranks one that came with an earlier phase", 
       budget: { totalTokens: 50 },
     },
   );
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect(result.reason.code).toBe("stop_requested");
-  const raised = stage.sink.of("signal.raised").map((event) => event.signal.reason.code);
+  const raised = fixture.sink.of("signal.raised").map((event) => event.signal.reason.code);
   expect(raised).toEqual(["token_limit", "found_enough", "stop_requested"]);
 });
 
@@ -236,7 +236,7 @@ proves(
   ["R48"],
   "a condition stops with the reason that it declares, whatever it is called",
   async () => {
-    const result = await scene().run(
+    const result = await newFixture().run(
       soloist([asks("work", {})], { tools: [spyTool("work")], stopWhen: [LATE] }).role,
     );
     expect([result.status, result.reason]).toEqual([
@@ -253,7 +253,7 @@ proves(
     const tools = [spyTool("work"), spyTool("finish")];
     const stopWhen = [toolWasCalled("finish")];
     const { role } = soloist([asks("work", {}), asks("finish", {})], { tools, stopWhen });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([ending(result), result.steps.length]).toEqual([["stopped", "tool_called"], 2]);
     expect(result.steps[1]?.tools.executions.map(({ text }) => text)).toEqual(["finish done"]);
     const steps = result.steps.toReversed();
@@ -266,7 +266,7 @@ proves(
   ["R56"],
   "a time limit that passes while a tool runs aborts the tool, and no request follows",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     let reason: unknown;
     const work = spyTool("work", ({ signal }) => {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -277,13 +277,13 @@ proves(
       return promise;
     });
     const { role, model } = soloist([asks("work", {}), says("never")], { tools: [work] });
-    const run = stage.start(role, "Do it.", { budget: { wallTimeMs: 1_000 } });
+    const run = fixture.start(role, "Do it.", { budget: { wallTimeMs: 1_000 } });
     await settled();
-    stage.clock.advance(999);
+    fixture.clock.advance(999);
     await settled();
     expect(reason).toBeUndefined();
-    stage.clock.advance(1);
-    const result = await stage.outcome(run);
+    fixture.clock.advance(1);
+    const result = await fixture.outcome(run);
     expect([ending(result), model.requests.length]).toEqual([["stopped", "time_limit"], 1]);
     expect(reason).toEqual({
       type: "deadline",
@@ -295,13 +295,13 @@ proves(
 );
 
 proves(["R58"], "an absolute deadline holds beside a longer relative one", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const { role, model } = soloist(
-    [() => (stage.clock.advance(50), asks("work", {})), says("never")],
+    [() => (fixture.clock.advance(50), asks("work", {})), says("never")],
     { tools: [spyTool("work")] },
   );
-  const run = stage.start(role, "Do it.", { budget: { wallTimeMs: 1_000 }, deadlineAtMs: 50 });
-  expect([ending(await stage.outcome(run)), model.requests.length]).toEqual([
+  const run = fixture.start(role, "Do it.", { budget: { wallTimeMs: 1_000 }, deadlineAtMs: 50 });
+  expect([ending(await fixture.outcome(run)), model.requests.length]).toEqual([
     ["stopped", "time_limit"],
     1,
   ]);

@@ -1,5 +1,5 @@
 // Goal: what a tool queues is worked off before the next model call, under every limit, and its results come once and in order.
-// Method: tools that queue by script; children with gates and failures; the requests of the parent compared whole.
+// Method: tools that queue by script; children with latches and failures; the requests of the parent compared whole.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -7,9 +7,18 @@ import { z } from "zod";
 import { says } from "../../src/testing/scripted-model.ts";
 import type { ToolContext } from "../../src/tools/tool-context.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
-import { callers, heading, help, planner, report } from "../support/subtask-scenes.ts";
-import { byTask, calls, part, spawn, told, tool, until, use } from "../tree/cast.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
+import { callers, heading, help, planner, report } from "../support/subtask-stories.ts";
+import {
+  byTask,
+  calls,
+  part,
+  spawn,
+  receivedTexts,
+  tool,
+  until,
+  use,
+} from "../tree/scripted-agents.ts";
 
 const finish = (count: number) => ({ name: "Finish", arguments: { count } });
 
@@ -17,14 +26,14 @@ proves(
   ["R13"],
   "a queued subtask runs before the next inference, and its result is in the input of that",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const helper = part("helper", [says("Found.")]);
     const lead = part("lead", [calls(use("plan")), says("Done.")], {
       tools: [planner(help("Look."))],
       subagents: [helper.role],
     });
-    const result = await stage.run(lead.role);
-    expect([result.status, callers(stage)]).toEqual([
+    const result = await fixture.run(lead.role);
+    expect([result.status, callers(fixture)]).toEqual([
       "completed",
       ["lead", "lead/helper#1", "lead"],
     ]);
@@ -33,7 +42,7 @@ proves(
       { role: "tool", callId: "call_1", toolName: "plan", text: "planned" },
       { role: "user", origin: "subtask", text: report("Look.", "helper#1", "Found.") },
     ]);
-    expect(stage.sink.of("agent.started").map(({ spawnCallId }) => spawnCallId)).toEqual([
+    expect(fixture.sink.of("agent.started").map(({ spawnCallId }) => spawnCallId)).toEqual([
       null,
       null,
     ]);
@@ -45,8 +54,8 @@ proves(
   ["R13"],
   "several subtasks, of several calls, run at once; their results come in the order of the queue",
   async () => {
-    const stage = scene();
-    const first = gate();
+    const fixture = newFixture();
+    const first = latch();
     const helper = part(
       "helper",
       byTask({
@@ -63,12 +72,12 @@ proves(
       tools,
       subagents: [helper.role],
     });
-    const run = stage.start(lead.role);
-    await until(() => stage.sink.of("subagent.ended").length === 2);
-    expect(callers(stage)).toEqual(["lead", "lead/helper#1", "lead/helper#2", "lead/helper#3"]);
+    const run = fixture.start(lead.role);
+    await until(() => fixture.sink.of("subagent.ended").length === 2);
+    expect(callers(fixture)).toEqual(["lead", "lead/helper#1", "lead/helper#2", "lead/helper#3"]);
     first.open();
-    await stage.outcome(run);
-    expect(told(lead.model.requests[1]).slice(2)).toEqual([
+    await fixture.outcome(run);
+    expect(receivedTexts(lead.model.requests[1]).slice(2)).toEqual([
       report("One.", "helper#1", "1"),
       report("Two.", "helper#2", "2"),
       report("Three.", "helper#3", "3"),
@@ -80,16 +89,20 @@ proves(
   ["R13"],
   "a subtask that may not start is told in its place, and the run continues",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const helper = part("helper", [says("Found.")]);
     const lead = part("lead", [calls(use("plan")), says("Done.")], {
       tools: [planner({ role: "nobody", task: "Look." }, help("Look."))],
       subagents: [helper.role],
     });
-    const result = await stage.run(lead.role);
+    const result = await fixture.run(lead.role);
     const refusal =
       'Not started: there is no subagent "nobody". You can start: helper. Call again with one of these.';
-    expect([result.status, told(lead.model.requests[1]).slice(1), result.refusalsByCode]).toEqual([
+    expect([
+      result.status,
+      receivedTexts(lead.model.requests[1]).slice(1),
+      result.refusalsByCode,
+    ]).toEqual([
       "completed",
       [`${heading("Look.", "nobody")}${refusal}`, report("Look.", "helper#1", "Found.")],
       { unknown_role: 1 },
@@ -101,9 +114,9 @@ test("an agent without subagents is told that it can start none", async () => {
   const lead = part("lead", [calls(use("plan")), says("Done.")], {
     tools: [planner(help("Look."))],
   });
-  const result = await scene().run(lead.role);
+  const result = await newFixture().run(lead.role);
   expect([result.status, result.refusalsByCode]).toEqual(["completed", { unknown_role: 1 }]);
-  expect(told(lead.model.requests[1])[1]).not.toContain("You can start: .");
+  expect(receivedTexts(lead.model.requests[1])[1]).not.toContain("You can start: .");
 });
 
 test("a subtask that fails is a result, and the parent can answer", async () => {
@@ -112,9 +125,9 @@ test("a subtask that fails is a result, and the parent can answer", async () => 
     tools: [planner(help("Look."))],
     subagents: [helper.role],
   });
-  const result = await scene().run(lead.role);
+  const result = await newFixture().run(lead.role);
   expect(result.agents.map(({ status }) => status)).toEqual(["completed", "failed"]);
-  expect(told(lead.model.requests[1])[1]).toContain('"outcome":"failed"');
+  expect(receivedTexts(lead.model.requests[1])[1]).toContain('"outcome":"failed"');
 });
 
 for (const [what, limits, code] of [
@@ -127,13 +140,13 @@ for (const [what, limits, code] of [
       tools: [planner(help("One."), help("Two."))],
       subagents: [helper.role],
     });
-    const result = await scene({ limits }).run(lead.role);
+    const result = await newFixture({ limits }).run(lead.role);
     expect([result.status, result.agents.length, result.refusalsByCode]).toEqual([
       "completed",
       2,
       { [code]: 2 },
     ]);
-    expect(told(lead.model.requests[1])[2]).toMatch(/Its result: Not started: /);
+    expect(receivedTexts(lead.model.requests[1])[2]).toMatch(/Its result: Not started: /);
   });
 }
 
@@ -144,9 +157,9 @@ test("no subtask is started deeper than the tree may be, or over a budget that i
       tools: [planner(help("Look."))],
       subagents: [helper.role],
     }).role;
-  const flat = await scene({ limits: { maxDepth: 0 } }).run(make());
+  const flat = await newFixture({ limits: { maxDepth: 0 } }).run(make());
   expect([flat.status, flat.refusalsByCode]).toEqual(["completed", { depth_limit: 1 }]);
-  const broke = await scene().run(make(), { budget: { steps: 1 } });
+  const broke = await newFixture().run(make(), { budget: { steps: 1 } });
   expect([broke.status, broke.reason.code, broke.refusalsByCode]).toEqual([
     "stopped",
     "steps_limit",
@@ -165,7 +178,7 @@ proves(
       [{ text: "This is my answer.", calls: [use("plan")], finishReason: "stop" }, says("Done.")],
       { tools: [planner(help("Look."))], subagents: [helper.role] },
     );
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     expect([result.status, result.text, helper.model.requests.length]).toEqual([
       "completed",
       "Done.",
@@ -184,8 +197,8 @@ proves(
       subagents: [helper.role],
       output: z.object({ count: z.int() }),
     });
-    const result = await scene().run(lead.role);
-    expect([result.status, result.output, told(lead.model.requests[1])]).toEqual([
+    const result = await newFixture().run(lead.role);
+    expect([result.status, result.output, receivedTexts(lead.model.requests[1])]).toEqual([
       "completed",
       { count: 2 },
       ["planned", "Your result was taken.", report("Look.", "helper#1", "Found.")],
@@ -204,10 +217,10 @@ proves(["R13"], "what is queued after its tool has returned goes nowhere", async
     tools,
     subagents: [helper.role],
   });
-  const stage = scene();
-  const result = await stage.run(lead.role);
+  const fixture = newFixture();
+  const result = await fixture.run(lead.role);
   kept[0]?.queueSubtask(help("Look."));
-  expect([result.status, result.agents.length, callers(stage)]).toEqual([
+  expect([result.status, result.agents.length, callers(fixture)]).toEqual([
     "completed",
     1,
     ["lead", "lead", "lead"],
@@ -221,7 +234,7 @@ test("what is no request is refused where it is queued, by name", async () => {
     const lead = part("lead", [calls(use("plan")), says("Done.")], {
       tools: [tool("plan", queue)],
     });
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     expect(result.steps[0]?.tools.executions.map(({ type, text }) => [type, text])).toEqual([
       ["failed", expect.stringContaining("Expected subtask to be an object with role and task")],
     ]);
@@ -239,7 +252,7 @@ test("what a request says is copied: changing it later changes nothing", async (
     tools: [plan],
     subagents: [helper.role],
   });
-  const result = await scene().run(lead.role);
+  const result = await newFixture().run(lead.role);
   expect(result.agents.map(({ task }) => task)).toEqual(["Do it.", "Look."]);
 });
 
@@ -253,15 +266,15 @@ test("what a tool queued before it broke is worked off; the model reads of both"
     tools: [plan],
     subagents: [helper.role],
   });
-  await scene().run(lead.role);
-  expect(told(lead.model.requests[1])).toEqual([
+  await newFixture().run(lead.role);
+  expect(receivedTexts(lead.model.requests[1])).toEqual([
     "plan failed: broken",
     report("Look.", "helper#1", "Found."),
   ]);
 });
 
 test("a subtask of a subtask comes before the inference of the one that queued it", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const leaf = part("leaf", [says("Leaf.")]);
   const helper = part("helper", [calls(use("dig")), says("Helped.")], {
     tools: [tool("dig", ({ queueSubtask }) => queueSubtask({ role: "leaf", task: "Dig." }))],
@@ -271,8 +284,8 @@ test("a subtask of a subtask comes before the inference of the one that queued i
     tools: [planner(help("Look."))],
     subagents: [helper.role],
   });
-  await stage.run(lead.role);
-  expect(callers(stage)).toEqual([
+  await fixture.run(lead.role);
+  expect(callers(fixture)).toEqual([
     "lead",
     "lead/helper#1",
     "lead/helper#1/leaf#1",
@@ -282,14 +295,14 @@ test("a subtask of a subtask comes before the inference of the one that queued i
 });
 
 test("a stop before the next step leaves the queue unworked", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const helper = part("helper", [says("never")]);
   const lead = part("lead", [calls(use("plan"))], {
     tools: [planner(help("Look."))],
     subagents: [helper.role],
   });
-  const run = stage.start(lead.role);
+  const run = fixture.start(lead.role);
   for await (const { phase } of run.iterate()) if (phase === "decide") run.requestStop();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([result.reason.code, result.agents.length]).toEqual(["stop_requested", 1]);
 });

@@ -10,10 +10,10 @@ import type { ModelRequest } from "../../src/model/model.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist, type Soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, part, spawn, use } from "../tree/cast.ts";
+import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
 
 const NOTICE =
   "This is your last step: you cannot use tools any more. Answer now with what you have, and say what is left undone.";
@@ -40,9 +40,9 @@ proves(
   ["R64"],
   "the third of three requests has the notice and no tools; its text is the result of a stopped run",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const { role, model } = worker([work, work, says("Half of it."), says("never")]);
-    const result = await stage.run(role, { budget: { steps: 3 } });
+    const result = await fixture.run(role, { budget: { steps: 3 } });
     expect(model.requests.map(shown)).toEqual([
       [["work"], "Do it."],
       [["work"], "work done"],
@@ -62,7 +62,7 @@ proves(
         data: { axis: "steps", accountPath: "solo", maximum: 3, current: 3 },
       },
     ]);
-    expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
+    expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
       "steps_limit",
     ]);
   },
@@ -73,7 +73,7 @@ proves(["R64"], "a tool call there is not executed, and no fourth request follow
   const { role, model } = worker([work, work, { ...work, text: "But I must!" }, says("never")], {
     tools: [tool],
   });
-  const result = await scene().run(role, { budget: { steps: 3 } });
+  const result = await newFixture().run(role, { budget: { steps: 3 } });
   expect([ending(result), tool.calls.length, model.requests.length]).toEqual([
     ["stopped", "steps_limit", "But I must!"],
     2,
@@ -85,17 +85,17 @@ proves(["R64"], "a tool call there is not executed, and no fourth request follow
 });
 
 test("one cause is one signal, also when the agent asks for a tool in its last step", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const { role } = worker([work]);
-  await stage.run(role, { budget: { steps: 1 } });
-  expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
+  await fixture.run(role, { budget: { steps: 1 } });
+  expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
     "steps_limit",
   ]);
 });
 
 proves(["R64"], "an agent that answers before its last step is never told", async () => {
   const { role, model } = worker([work, says("All of it.")]);
-  const result = await scene().run(role, { budget: { steps: 3 } });
+  const result = await newFixture().run(role, { budget: { steps: 3 } });
   expect(ending(result)).toEqual(["completed", "completed", "All of it."]);
   expect(model.requests.map(({ tools }) => tools.length)).toEqual([1, 1]);
 });
@@ -103,7 +103,7 @@ proves(["R64"], "an agent that answers before its last step is never told", asyn
 test("without wrapUp, or with false, an agent is simply stopped", async () => {
   for (const more of [{ wrapUp: false }, {}]) {
     const { role, model } = soloist([work, work], { tools: [spyTool("work")], ...more });
-    const result = await scene().run(role, { budget: { steps: 2 } });
+    const result = await newFixture().run(role, { budget: { steps: 2 } });
     expect([ending(result), model.requests.map(shown)]).toEqual([
       ["stopped", "steps_limit", ""],
       [
@@ -116,7 +116,7 @@ test("without wrapUp, or with false, an agent is simply stopped", async () => {
 
 proves(["R64"], "the only step that is allowed is the last", async () => {
   const { role, model } = worker([says("Nothing yet.")]);
-  const result = await scene().run(role, { budget: { steps: 1 } });
+  const result = await newFixture().run(role, { budget: { steps: 1 } });
   expect([ending(result), model.requests.map(shown)]).toEqual([
     ["stopped", "steps_limit", "Nothing yet."],
     [[[], NOTICE]],
@@ -125,13 +125,13 @@ proves(["R64"], "the only step that is allowed is the last", async () => {
 
 test("with no step at all, and without a limit on steps, nobody is told anything", async () => {
   const none = worker([says("never")]);
-  expect(ending(await scene().run(none.role, { budget: { steps: 0 } }))).toEqual([
+  expect(ending(await newFixture().run(none.role, { budget: { steps: 0 } }))).toEqual([
     "stopped",
     "steps_limit",
     "",
   ]);
   const free = worker([work, says("Done.")]);
-  expect(ending(await scene().run(free.role, { budget: { totalTokens: 9_000 } }))).toEqual([
+  expect(ending(await newFixture().run(free.role, { budget: { totalTokens: 9_000 } }))).toEqual([
     "completed",
     "completed",
     "Done.",
@@ -141,12 +141,12 @@ test("with no step at all, and without a limit on steps, nobody is told anything
 
 proves(["R64"], "the notice is of one's own words, and is not kept in the history", async () => {
   const { role, model } = worker([work, says("Brief.")], { wrapUp: "Wrap it up!" });
-  const stage = scene();
-  const run = stage.start(role, "Do it.", { budget: { steps: 2 } });
+  const fixture = newFixture();
+  const run = fixture.start(role, "Do it.", { budget: { steps: 2 } });
   const texts: string[] = [];
   for await (const { phase, state } of run.iterate())
     if (phase === "ended") texts.push(...state.conversation.messages.map(({ text }) => text));
-  await stage.outcome(run);
+  await fixture.outcome(run);
   expect(model.requests.map((request) => shown(request)[1])).toEqual(["Do it.", "Wrap it up!"]);
   expect(texts).toEqual(["Work.", "Do it.", "", "work done", "Brief."]);
 });
@@ -158,7 +158,7 @@ test("an empty text to wrap up with is refused at definition", () => {
 proves(["R64"], "an agent that owes a typed result keeps the tool to give it with", async () => {
   const output = z.object({ count: z.int() });
   const { role, model } = worker([work, asks("Finish", { count: 2 })], { output });
-  const result = await scene().run(role, { budget: { steps: 2 } });
+  const result = await newFixture().run(role, { budget: { steps: 2 } });
   expect(model.requests.map(shown)).toEqual([
     [["work", "Finish"], "Do it."],
     [["Finish"], expect.stringContaining("call Finish now")],
@@ -173,7 +173,7 @@ proves(["R64"], "an agent that owes a typed result keeps the tool to give it wit
 test("a typed result that does not fit in the last step is none, and nothing is asked again", async () => {
   const output = z.object({ count: z.int() });
   const { role, model } = worker([asks("Finish", { count: "two" }), says("never")], { output });
-  const result = await scene().run(role, { budget: { steps: 1 } });
+  const result = await newFixture().run(role, { budget: { steps: 1 } });
   expect([result.status, result.reason.code, result.output, model.requests.length]).toEqual([
     "stopped",
     "steps_limit",
@@ -188,7 +188,7 @@ test("a typed result beside another call in the last step is not taken: nothing 
     tools: [tool],
     output: z.object({ count: z.int() }),
   });
-  const result = await scene().run(role, { budget: { steps: 1 } });
+  const result = await newFixture().run(role, { budget: { steps: 1 } });
   expect([result.status, result.output, tool.calls.length]).toEqual(["stopped", undefined, 0]);
 });
 
@@ -205,7 +205,7 @@ proves(
       subagents: [child.role],
       budget: { steps: 3 },
     });
-    const result = await scene().run(root.role);
+    const result = await newFixture().run(root.role);
     expect(child.model.requests.map(shown)).toEqual([
       [["work"], "Work."],
       [[], NOTICE],
@@ -229,7 +229,7 @@ proves(["R64"], "a child's own last step is the child's alone: its parent goes o
     wrapUp: true,
     budget: { steps: 9 },
   });
-  const result = await scene().run(root.role);
+  const result = await newFixture().run(root.role);
   expect(result.agents.map(({ status, reason, text }) => [status, reason.code, text])).toEqual([
     ["completed", "completed", "Root."],
     ["stopped", "steps_limit", "Half."],
@@ -240,7 +240,7 @@ proves(["R64"], "a child's own last step is the child's alone: its parent goes o
 test("a lead that is told to finish cannot start a subagent any more", async () => {
   const child = part("child", [says("never")]);
   const root = part("root", [calls(spawn("child"))], { subagents: [child.role], wrapUp: true });
-  const result = await scene().run(root.role, { budget: { steps: 1 } });
+  const result = await newFixture().run(root.role, { budget: { steps: 1 } });
   expect([root.model.requests.map(({ tools }) => tools), result.agents.length]).toEqual([[[]], 1]);
 });
 
@@ -256,9 +256,9 @@ proves(
         counted,
       );
     const budget = { steps: 1, inputTokens: 30 };
-    expect((await scene().run(make(false).role, { budget })).text).toBe("Done.");
+    expect((await newFixture().run(make(false).role, { budget })).text).toBe("Done.");
     const told = make(true);
-    const result = await scene().run(told.role, { budget });
+    const result = await newFixture().run(told.role, { budget });
     expect([result.status, result.reason.code, told.model.requests.length]).toEqual([
       "stopped",
       "token_limit",
@@ -274,7 +274,7 @@ test("what a hook makes of the messages comes before the notice, which stays", a
     ),
   }));
   const { role, model } = worker([says("Done.")], { hooks: [redact] });
-  await scene().run(role, { budget: { steps: 1 } });
+  await newFixture().run(role, { budget: { steps: 1 } });
   expect(model.requests[0]?.messages.map(({ text }) => text)).toEqual([
     "Work.",
     "redacted",
@@ -284,7 +284,7 @@ test("what a hook makes of the messages comes before the notice, which stays", a
 
 test("an empty reply in the last step is not asked for again; the text of before is kept", async () => {
   const { role, model } = worker([{ ...work, text: "So far." }, {}, says("never")]);
-  const result = await scene().run(role, { budget: { steps: 2 } });
+  const result = await newFixture().run(role, { budget: { steps: 2 } });
   expect([ending(result), model.requests.length]).toEqual([
     ["stopped", "steps_limit", "So far."],
     2,
@@ -294,13 +294,13 @@ test("an empty reply in the last step is not asked for again; the text of before
 test("a stop hook cannot veto the end of the last step", async () => {
   const veto = transform("stop", () => ({ goOn: "More!" }));
   const { role, model } = worker([says("Done."), says("never")], { hooks: [veto] });
-  const result = await scene().run(role, { budget: { steps: 1 } });
+  const result = await newFixture().run(role, { budget: { steps: 1 } });
   expect([ending(result), model.requests.length]).toEqual([["stopped", "steps_limit", "Done."], 1]);
 });
 
 async function chargedInput(wrapUp: boolean): Promise<number | undefined> {
   const { role } = worker([{ ...work, usage: null }, says("Done.")], { wrapUp });
-  return (await scene().run(role)).steps[0]?.telemetry.usage.inputTokens;
+  return (await newFixture().run(role)).steps[0]?.telemetry.usage.inputTokens;
 }
 
 test("the estimate for a reply without a count has nothing of a notice that was not in its request", async () => {

@@ -6,7 +6,7 @@ import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { ToolExecution } from "../../src/protocol/tool-outcome.ts";
 import { asks, says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import type { FunctionTool } from "../../src/tools/tool.ts";
-import { scene, type Scene } from "../harness/run-scripted.ts";
+import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 
 /** A call: a name and arguments. */
@@ -26,7 +26,7 @@ export function caller(
 export async function made(
   tools: readonly FunctionTool[],
   calls: readonly Asked[],
-  { run }: Scene = scene(),
+  { run }: Fixture = newFixture(),
 ): Promise<readonly ToolExecution[]> {
   return executionsOf(await run(caller(tools, calls)));
 }

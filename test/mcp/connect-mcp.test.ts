@@ -12,7 +12,7 @@ import { caller, made, textsOf } from "./agents.ts";
 import { deny, type Answer, type Question } from "../../src/protocol/question.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { scene, settled } from "../harness/run-scripted.ts";
+import { newFixture, settled } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import { handMadeOverHttp } from "./http-server.ts";
@@ -235,7 +235,7 @@ async function asked(
     questions.push(question);
     return deny(question);
   };
-  const { run } = scene({ approver });
+  const { run } = newFixture({ approver });
   // `hang` only reads, `seen` destroys nothing, `sound` says nothing of itself.
   const names = ["odd_hang", "odd_seen", "odd_sound", "odd_die"];
   const guarded = toolGuard(({ toolName }) =>

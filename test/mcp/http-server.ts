@@ -7,7 +7,7 @@ import type { McpHttp } from "../../src/mcp/mcp-options.ts";
 import { HandMadeServer, incoming, type Incoming } from "./hand-made-server.ts";
 import { afterwards } from "../harness/afterwards.ts";
 
-export interface HttpScene {
+export interface HttpFixture {
   readonly transport: McpHttp;
   readonly server: HandMadeServer;
   /** The headers of every request with a body, in order. */
@@ -23,7 +23,7 @@ export interface HttpScene {
 }
 
 /** Starts one on a free port. */
-export async function handMadeOverHttp(): Promise<HttpScene> {
+export async function handMadeOverHttp(): Promise<HttpFixture> {
   const server = new HandMadeServer();
   const headers: IncomingMessage["headers"][] = [];
   const sessions = new Set<string>();

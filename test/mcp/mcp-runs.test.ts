@@ -13,7 +13,7 @@ import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { caller, executionsOf, made, textsOf, type Asked } from "./agents.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import {
@@ -107,7 +107,7 @@ describe.each([
     async () => {
       const { server, crash, restart, isRunning } = await open();
       const back = Promise.withResolvers<void>();
-      const stage = scene({
+      const fixture = newFixture({
         sinks: [
           on("tool.progressed", () => crash()),
           on("tool.ended", () => restart().then(() => back.resolve(), back.reject)),
@@ -119,7 +119,7 @@ describe.each([
         says("It came back."),
       ]);
       const role = defineAgent({ name: "solo", instructions: "Work.", model, tools: server.tools });
-      const result = await stage.run(role);
+      const result = await fixture.run(role);
       expect([result.status, result.text]).toEqual(["completed", "It came back."]);
       expect(
         executionsOf(result).map(({ type, errorCode, severity, text }) => [
@@ -153,9 +153,9 @@ describe.each([
       const { server, crash } = await open({
         reconnect: transport === "stdio" ? { maxAttempts: 0 } : { maxAttempts: 2, delayMs: 1 },
       });
-      const stage = scene({ sinks: [on("tool.progressed", () => crash())] });
+      const fixture = newFixture({ sinks: [on("tool.progressed", () => crash())] });
       const calls: readonly Asked[] = [LONG, ["everything_get-env"], ["everything_get-env"]];
-      const result = await stage.run(caller(server.tools, calls));
+      const result = await fixture.run(caller(server.tools, calls));
       expect([result.status, result.text]).toEqual(["completed", "Done."]);
       const gone =
         transport === "stdio"
@@ -173,9 +173,9 @@ describe.each([
     `over ${transport}: a run that is cancelled in the middle of a call ends at once; the server serves on`,
     async () => {
       const { server } = await open();
-      const stage = scene({ sinks: [on("tool.progressed", () => run.cancel("Enough."))] });
-      const run = stage.start(caller(server.tools, [LONG]));
-      const result = await stage.outcome(run);
+      const fixture = newFixture({ sinks: [on("tool.progressed", () => run.cancel("Enough."))] });
+      const run = fixture.start(caller(server.tools, [LONG]));
+      const result = await fixture.outcome(run);
       expect([result.status, result.reason.code]).toEqual(["cancelled", "cancelled"]);
       expect(executionsOf(result).map(({ type }) => type)).toEqual(["cancelled"]);
       expect(textsOf(await made(server.tools, [["everything_echo", { message: "on" }]]))).toEqual([
@@ -189,9 +189,11 @@ describe.each([
     `over ${transport}: a call that takes too long is given up; the server serves on`,
     async () => {
       const { server } = await open();
-      const stage = scene({ sinks: [on("tool.progressed", () => stage.clock.advance(60_000))] });
+      const fixture = newFixture({
+        sinks: [on("tool.progressed", () => fixture.clock.advance(60_000))],
+      });
       const calls: readonly Asked[] = [LONG, ["everything_get-sum", { a: 2, b: 3 }]];
-      const executions = await made(server.tools, calls, stage);
+      const executions = await made(server.tools, calls, fixture);
       expect(executions.map(({ type, errorCode }) => [type, errorCode])).toEqual([
         ["failed", "tool_timeout"],
         ["succeeded", undefined],
@@ -205,7 +207,7 @@ describe.each([
     `over ${transport}: results with texts, images, resources and data are kept, progress is reported, wrong arguments stay here`,
     async () => {
       const { server } = await open();
-      const stage = scene();
+      const fixture = newFixture();
       const executions = await made(
         server.tools,
         [
@@ -217,7 +219,7 @@ describe.each([
           ["everything_echo", { message: ["no", "text"] }],
           ["everything_get-resource-reference", { resourceId: -1 }],
         ],
-        stage,
+        fixture,
       );
       const [image, resource, links, data, long, wrong, refused] = executions;
       expect(image?.text).toMatch(
@@ -257,7 +259,7 @@ describe.each([
         "everything_get-resource-reference failed: Invalid resourceId: -1. Must be a finite positive integer.",
       ]);
       expect(
-        stage.sink
+        fixture.sink
           .of("tool.progressed")
           .map(({ toolName, done, total }) => [toolName, done, total]),
       ).toEqual([
@@ -272,7 +274,7 @@ describe.each([
     `over ${transport}: guards and filters hold for its tools as for any other`,
     async () => {
       const { server } = await open();
-      const { run } = scene();
+      const { run } = newFixture();
       const result = await run(
         caller(
           server.tools,

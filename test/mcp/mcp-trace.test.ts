@@ -10,7 +10,7 @@ import { parseJson } from "../../src/kernel/json.ts";
 import { currentTrace } from "../../src/mcp/trace-context.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { recorder } from "../telemetry/recorded-spans.ts";
 import { made, textsOf } from "./agents.ts";
@@ -28,8 +28,8 @@ async function metaOf(transport: McpTransport): Promise<unknown> {
     filter: ({ name }) => name === "meta",
   });
   afterwards(() => server.close());
-  const stage = scene({ tracing: openTelemetry({ tracer: recording.tracer }) });
-  const [text = ""] = textsOf(await made(server.tools, [["peer_meta"]], stage));
+  const fixture = newFixture({ tracing: openTelemetry({ tracer: recording.tracer }) });
+  const [text = ""] = textsOf(await made(server.tools, [["peer_meta"]], fixture));
   return parseJson(text);
 }
 

@@ -8,10 +8,10 @@ import { ModelError } from "../../src/model/model-error.ts";
 import { usageOf } from "../../src/protocol/usage-of-events.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist, type Soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { characters, isSummaryRequest, LONG, WINDOW, worker } from "./compaction-cast.ts";
+import { characters, isSummaryRequest, LONG, WINDOW, worker } from "./compaction-agents.ts";
 
 function shapes({ model }: Soloist): readonly string[] {
   return model.requests.map(({ messages }) =>
@@ -31,14 +31,14 @@ proves(
   "three strategies, one script: a truncated list, a list with a summary, a typed error before the request",
   async () => {
     const truncated = worker({ maxInputTokens: WINDOW, keepMessages: 2 });
-    const truncatedResult = await scene().run(truncated.role);
+    const truncatedResult = await newFixture().run(truncated.role);
     expect([truncatedResult.status, shapes(truncated)]).toEqual([
       "completed",
       [...GROWING, "instructions task notice assistant tool"],
     ]);
 
     const summed = worker({ strategy: "summarize", maxInputTokens: WINDOW, keepMessages: 2 });
-    const summedResult = await scene().run(summed.role);
+    const summedResult = await newFixture().run(summed.role);
     expect([summedResult.status, shapes(summed)]).toEqual([
       "completed",
       [...GROWING, SUMMARY_REQUEST, "instructions task summary assistant tool"],
@@ -50,8 +50,8 @@ proves(
     });
 
     const refused = worker({ strategy: "error", maxInputTokens: WINDOW });
-    const stage = scene();
-    const refusedResult = await stage.run(refused.role);
+    const fixture = newFixture();
+    const refusedResult = await fixture.run(refused.role);
     expect([refusedResult.status, refusedResult.reason.data, shapes(refused)]).toEqual([
       "failed",
       { error: "model_context_overflow" },
@@ -65,13 +65,13 @@ proves(
         data: { inputTokens: 1061, maxInputTokens: 1000 },
       },
     ]);
-    expect(stage.sink.of("budget.reserved")).toHaveLength(3);
+    expect(fixture.sink.of("budget.reserved")).toHaveLength(3);
   },
 );
 
 test("the very first request that is too long is not sent with the strategy error", async () => {
   const { role, model } = worker({ strategy: "error", maxInputTokens: 10 });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([result.status, model.requests.length, result.usage.total.costMicroUsd]).toEqual([
     "failed",
     0,
@@ -79,7 +79,7 @@ test("the very first request that is too long is not sent with the strategy erro
   ]);
   const exact = worker({ strategy: "error", maxInputTokens: 11 });
   expect(shapes(exact)).toEqual([]);
-  await scene().run(exact.role);
+  await newFixture().run(exact.role);
   expect(shapes(exact)).toEqual(["instructions task"]);
 });
 
@@ -89,7 +89,7 @@ test("with the strategy error a request that the model refuses as too long fails
     tools: [spyTool("work")],
     compaction: { strategy: "error", maxInputTokens: 9_999 },
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([
     result.status,
     result.agents[0]?.errors.map(({ message }) => message),
@@ -102,13 +102,13 @@ proves(
   "a summary is leased, charged and recorded like any call, to its agent and in no step",
   async () => {
     const usage = { inputTokens: 500, outputTokens: 20 };
-    const stage = scene();
+    const fixture = newFixture();
     const solo = worker(
       { strategy: "summarize", maxInputTokens: WINDOW, keepMessages: 2 },
       says("Short.", { usage }),
     );
-    const result = await stage.run(solo.role, { budget: { costUsd: 1, steps: 9 } });
-    expect(stage.sink.of("conversation.compacted")).toMatchObject([
+    const result = await fixture.run(solo.role, { budget: { costUsd: 1, steps: 9 } });
+    expect(fixture.sink.of("conversation.compacted")).toMatchObject([
       {
         messagesBefore: 8,
         messagesAfter: 5,
@@ -118,7 +118,7 @@ proves(
         usage: { modelCalls: 1, steps: 0, inputTokens: 500, outputTokens: 20, costMicroUsd: 700 },
       },
     ]);
-    const [, , , lease] = stage.sink.of("budget.reserved");
+    const [, , , lease] = fixture.sink.of("budget.reserved");
     const request = solo.model.requests[3];
     expect([lease?.stepId, lease?.inputTokens, lease?.maxOutputTokens]).toEqual([
       null,
@@ -126,7 +126,7 @@ proves(
       250,
     ]);
     expect([request?.tools, request?.maxOutputTokens]).toEqual([[], 250]);
-    const own = stage.sink
+    const own = fixture.sink
       .of("step.completed")
       .reduce((sum, step) => sum + step.usage.costMicroUsd, 0);
     expect([
@@ -140,7 +140,7 @@ proves(
 
 test("the model is shown what goes, as data, and nothing of what stays", async () => {
   const solo = worker({ strategy: "summarize", maxInputTokens: WINDOW, keepMessages: 2 });
-  await scene().run(solo.role);
+  await newFixture().run(solo.role);
   expect(solo.model.requests[3]?.messages[1]?.text).toBe(
     `The conversation:\n\n[agent calls work] {}\n\n[result of work] ${LONG}\n\n[agent calls work] {}\n\n[result of work] ${LONG}`,
   );
@@ -158,15 +158,15 @@ const USELESS: Readonly<Record<string, ScriptedReply>> = {
 
 for (const [what, reply] of Object.entries(USELESS))
   test(`a summary that ${what} gives way to truncation, and what it took is paid`, async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const solo = worker({ strategy: "summarize", maxInputTokens: WINDOW, keepMessages: 2 }, reply);
-    const result = await stage.run(solo.role);
+    const result = await fixture.run(solo.role);
     expect([result.status, result.agents[0]?.errors, shapes(solo).at(-1)]).toEqual([
       "completed",
       [],
       "instructions task notice assistant tool",
     ]);
-    const [compacted] = stage.sink.of("conversation.compacted");
+    const [compacted] = fixture.sink.of("conversation.compacted");
     expect([compacted?.summaryCharacters, compacted?.usage?.modelCalls]).toEqual([undefined, 1]);
   });
 
@@ -174,36 +174,36 @@ proves(
   ["R100"],
   "a summary that cannot be paid for is not asked for: the history is truncated instead",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const solo = worker(
       { strategy: "summarize", maxInputTokens: WINDOW, keepMessages: 2 },
       says("No."),
     );
-    const result = await stage.run(solo.role, { budget: { inputTokens: 800 } });
+    const result = await fixture.run(solo.role, { budget: { inputTokens: 800 } });
     expect([result.status, shapes(solo)]).toEqual([
       "completed",
       [...GROWING, "instructions task notice assistant tool"],
     ]);
-    expect(stage.sink.of("budget.denied").map(({ axis, stepId }) => [axis, stepId])).toEqual([
+    expect(fixture.sink.of("budget.denied").map(({ axis, stepId }) => [axis, stepId])).toEqual([
       ["inputTokens", null],
     ]);
-    expect(stage.sink.of("conversation.compacted")[0]?.usage).toBeUndefined();
+    expect(fixture.sink.of("conversation.compacted")[0]?.usage).toBeUndefined();
   },
 );
 
 test("a longer summary than its room is cut; one that still does not fit gives way to truncation", async () => {
   const compaction = { strategy: "summarize", maxInputTokens: WINDOW, keepMessages: 2 } as const;
   const cut = worker(compaction, says("y".repeat(2_000)));
-  await scene().run(cut.role);
+  await newFixture().run(cut.role);
   expect(shapes(cut).at(-1)).toBe("instructions task notice assistant tool");
   const fits = worker({ ...compaction, maxInputTokens: WINDOW }, says("y".repeat(400)));
-  await scene().run(fits.role);
+  await newFixture().run(fits.role);
   expect(shapes(fits).at(-1)).toBe("instructions task summary assistant tool");
 });
 
 test("a window without room for a summary is not asked for one", async () => {
   const solo = worker({ strategy: "summarize", maxInputTokens: 380, keepMessages: 2 });
-  const result = await scene().run(solo.role);
+  const result = await newFixture().run(solo.role);
   expect([result.status, shapes(solo).filter((shape) => shape.includes("summary"))]).toEqual([
     "completed",
     [],
@@ -225,7 +225,7 @@ test("the next summary takes in the last one, and there is only ever one", async
     },
     { countTokens: characters },
   );
-  expect((await scene().run(solo.role)).status).toBe("completed");
+  expect((await newFixture().run(solo.role)).status).toBe("completed");
   const summaries = solo.model.requests.map(({ messages }) =>
     messages.filter((one) => one.role === "user" && one.origin === "summary"),
   );
@@ -254,7 +254,7 @@ test("a summary alone is not summed up: over the window with nothing else to lea
     },
     { countTokens: ({ messages }) => (messages.length > 4 ? 1_001 : 800) },
   );
-  const result = await scene().run(solo.role);
+  const result = await newFixture().run(solo.role);
   expect([result.status, solo.model.requests.length]).toEqual(["completed", 4]);
 });
 
@@ -267,7 +267,7 @@ test("without a window it is done when the model refuses, once", async () => {
       compaction: { strategy: "summarize", keepMessages: 2 },
     },
   );
-  const result = await scene().run(solo.role);
+  const result = await newFixture().run(solo.role);
   expect([result.status, shapes(solo).slice(2)]).toEqual([
     "completed",
     [
@@ -279,21 +279,21 @@ test("without a window it is done when the model refuses, once", async () => {
 });
 
 test("a cancel while a summary is written ends the agent; what it took is charged", async () => {
-  const stage = scene();
-  const never = gate();
+  const fixture = newFixture();
+  const never = latch();
   const solo = worker(
     { strategy: "summarize", maxInputTokens: WINDOW, keepMessages: 2 },
     { text: "Late.", after: never.opened },
   );
-  const run = stage.start(solo.role);
+  const run = fixture.start(solo.role);
   await settled();
   await settled();
   void run.cancel("Enough.");
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   never.open();
   expect([
     result.status,
-    stage.sink.of("conversation.compacted").length,
+    fixture.sink.of("conversation.compacted").length,
     shapes(solo).length,
   ]).toEqual(["cancelled", 1, 4]);
   expect(result.usage.total.modelCalls).toBe(4);
@@ -306,7 +306,7 @@ test("a hook sees what goes and says how much is kept, whatever the strategy", a
     says("Sum."),
     { hooks: [keeper] },
   );
-  await scene().run(solo.role);
+  await newFixture().run(solo.role);
   expect(shapes(solo).at(-1)).toBe("instructions task summary assistant tool");
 });
 
@@ -314,7 +314,7 @@ test("sections count for the window", async () => {
   const compaction = { maxInputTokens: WINDOW, keepMessages: 2 };
   const section = { name: "memory", lifeCycle: "execution", text: "m".repeat(300) } as const;
   const solo = worker(compaction, says("never"), { sections: [section] });
-  await scene().run(solo.role);
+  await newFixture().run(solo.role);
   expect(shapes(solo)).toEqual([
     "instructions section task",
     "instructions section task assistant tool",
@@ -341,9 +341,9 @@ proves(
   async () => {
     const compaction = { strategy: "summarize", maxInputTokens: WINDOW, keepMessages: 2 } as const;
     for (const isStopped of [false, true]) {
-      const held = gate();
+      const held = latch();
       const solo = worker(compaction, { ...says("Read."), after: held.opened });
-      const s = scene();
+      const s = newFixture();
       const run = s.start(solo.role);
       await settled();
       const isAsked = solo.model.requests.some(isSummaryRequest);

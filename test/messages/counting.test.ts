@@ -17,7 +17,7 @@ import {
   type ScriptStep,
 } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 
@@ -32,9 +32,9 @@ async function counted(
   options: ScriptedModelOptions,
   more: Parameters<typeof soloist>[1] = {},
 ): Promise<readonly (readonly [number, boolean])[]> {
-  const stage = scene();
-  await stage.run(soloist(SCRIPT, { tools, ...more }, options).role);
-  return stage.sink
+  const fixture = newFixture();
+  await fixture.run(soloist(SCRIPT, { tools, ...more }, options).role);
+  return fixture.sink
     .of("model.requested")
     .map(({ estimatedInputTokens, isEstimated }) => [estimatedInputTokens, isEstimated]);
 }
@@ -86,7 +86,7 @@ function three(): number {
 
 test("a counter that throws fails the run, in one way", async () => {
   const { role, model } = soloist(SCRIPT, { tools }, { countTokens: broken });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([result.status, model.requests.length]).toEqual(["failed", 0]);
 });
 
@@ -139,10 +139,10 @@ proves(
     const thought = { type: "reasoning", text: "x".repeat(300) } as const;
     const data = { acme: { sealed: "x".repeat(1_178) } }; // 1,200 bytes, of which three in four are read
     const secondOf = async (pieces: readonly ReplyPiece[], usage: ScriptedReply["usage"]) => {
-      const stage = scene();
+      const fixture = newFixture();
       const script = [{ pieces, usage: usage ?? null }, says("Done.")];
-      await stage.run(soloist(script, { tools }, { countTokens: null }).role);
-      return stage.sink.of("model.requested")[1]?.estimatedInputTokens ?? 0;
+      await fixture.run(soloist(script, { tools }, { countTokens: null }).role);
+      return fixture.sink.of("model.requested")[1]?.estimatedInputTokens ?? 0;
     };
     const usage = { inputTokens: 1_000, outputTokens: 50, reasoningTokens: 40 };
     const [bare, estimated] = [await secondOf(calls, usage), await secondOf(calls, null)];

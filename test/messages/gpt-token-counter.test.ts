@@ -23,7 +23,7 @@ import type { Message } from "../../src/protocol/message.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { gptTokenCounter } from "../../src/tokens/gpt-token-counter.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { rejectionOf } from "../support/thrown.ts";
 
@@ -52,11 +52,11 @@ proves(["R101"], "texts are counted with the vocabulary of the model", async () 
 proves(["R101"], "a run over it leases what it counts, and marks it as no estimate", async () => {
   const countTokens = await gptTokenCounter("gpt-5");
   const { role, model } = soloist([says("Done.")], {}, { countTokens });
-  const stage = scene();
-  await stage.run(role);
+  const fixture = newFixture();
+  await fixture.run(role);
   const [first] = model.requests;
   expect(
-    stage.sink.of("model.requested").map((one) => [one.estimatedInputTokens, one.isEstimated]),
+    fixture.sink.of("model.requested").map((one) => [one.estimatedInputTokens, one.isEstimated]),
   ).toEqual([[first === undefined ? 0 : countTokens(first), false]]);
 });
 

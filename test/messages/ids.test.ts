@@ -9,14 +9,14 @@ import { StoredMessageSchema } from "../../src/protocol/message.ts";
 import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { placesOf, said, sessionScene } from "../sessions/session-scene.ts";
-import { calls as wireCalls, OpenAiServer, says as wireSays } from "../support/openai-server.ts";
-import { calls, part, spawn, use } from "../tree/cast.ts";
+import { placesOf, said, newSessionFixture } from "../sessions/session-fixture.ts";
 import { parsePausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { agentStateOf } from "../support/agent-state-of.ts";
+import { calls as wireCalls, OpenAiServer, says as wireSays } from "../support/openai-server.ts";
+import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
 
 const TWO_STEPS = [calls(use("search")), says("One."), calls(use("search")), says("Two.")];
 
@@ -24,7 +24,7 @@ proves(
   ["R98"],
   "every message of a session of two executions with two steps each names message, agent, execution and step",
   async () => {
-    const s = sessionScene();
+    const s = newSessionFixture();
     const session = await s.session();
     const { role, model } = soloist(TWO_STEPS, { tools: [spyTool("search")] });
     await s.outcome(s.start(role, "First?", { session }));
@@ -55,7 +55,7 @@ proves(["R98"], "no id of ours is in what a client sends, in either execution", 
       ? wireSays("Found.")
       : wireCalls(["search", {}]),
   );
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   const model = openai("test-model", { baseUrl: server.baseUrl, apiKey: "secret-key" });
   const role = defineAgent({
@@ -74,7 +74,7 @@ proves(["R98"], "no id of ours is in what a client sends, in either execution", 
 });
 
 test("the first request of an execution begins with the bytes of the last one of the execution before", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   const { role, model } = soloist(TWO_STEPS, { tools: [spyTool("search")] });
   await s.outcome(s.start(role, "First?", { session }));
@@ -85,14 +85,14 @@ test("the first request of an execution begins with the bytes of the last one of
 });
 
 test("what is counted and leased is the same with a session as with the same messages without", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   const estimating = { countTokens: null } as const;
   const { role } = soloist([says("One."), says("Two.")], {}, estimating);
   await s.outcome(s.start(role, "First?", { session }));
   await s.outcome(s.start(role, "Second?", { session }));
   const [first, second] = s.sink.of("budget.reserved").map(({ inputTokens }) => inputTokens);
-  const alone = scene();
+  const alone = newFixture();
   const lone = soloist([says("One.")], {}, estimating);
   await alone.outcome(alone.start(lone.role, "First?"));
   expect(alone.sink.of("budget.reserved").map(({ inputTokens }) => inputTokens)).toEqual([first]);
@@ -100,7 +100,7 @@ test("what is counted and leased is the same with a session as with the same mes
 });
 
 test("a message that is in a history stays the same object, and so does its tag", async () => {
-  const s = scene();
+  const s = newFixture();
   const { role } = soloist(TWO_STEPS.slice(0, 2), { tools: [spyTool("search")] });
   const run = s.start(role);
   const states: AgentState[] = [];
@@ -117,7 +117,7 @@ test("a message that is in a history stays the same object, and so does its tag"
 });
 
 test("a message that came between two steps is of the step before; before the first it is of none", async () => {
-  const s = scene();
+  const s = newFixture();
   const { role } = soloist([calls(use("search")), says("Done.")], { tools: [spyTool("search")] });
   const run = s.start(role);
   void run.steer("Hurry.");
@@ -139,7 +139,7 @@ proves(
   ["R98"],
   "what a subagent inherits becomes its own, under ids of its own; a continued one numbers on",
   async () => {
-    const s = scene();
+    const s = newFixture();
     const child = part("child", [says("Read.")]);
     const lead = part("lead", [calls(spawn("child", "Read it.")), says("Done.")], {
       subagents: [child.role],
@@ -171,7 +171,7 @@ proves(
 );
 
 test("a fork of a run keeps the ids of what was said before it, and adds under its own", async () => {
-  const s = scene();
+  const s = newFixture();
   const { role } = soloist([calls(use("search")), says("One."), says("Other.")], {
     tools: [spyTool("search")],
   });
@@ -190,7 +190,7 @@ test("a fork of a run keeps the ids of what was said before it, and adds under i
 });
 
 test("a model cannot give its reply an id: what it sends besides the reply is refused", async () => {
-  const s = scene();
+  const s = newFixture();
   const model = new ScriptedModel([says("Hi.")]);
   const forger = {
     provider: model.provider,

@@ -6,12 +6,12 @@ import { expect, test } from "vitest";
 import { transform } from "../../src/hooks/hook.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { said, sessionScene } from "../sessions/session-scene.ts";
-import { approveAll, payTool } from "../support/pause-scenes.ts";
-import { calls, use } from "../tree/cast.ts";
+import { said, newSessionFixture } from "../sessions/session-fixture.ts";
+import { approveAll, payTool } from "../support/pause-stories.ts";
+import { calls, use } from "../tree/scripted-agents.ts";
 
 const COMPACTING = { compaction: { maxInputTokens: 40, keepMessages: 2 } };
 const estimating = { countTokens: null } as const;
@@ -23,7 +23,7 @@ proves(
   ["R102"],
   "new messages are exactly those that the second execution added, also those that a compaction left out, and no notice of it",
   async () => {
-    const s = sessionScene();
+    const s = newSessionFixture();
     const session = await s.session();
     const search = spyTool("search", () => LONG);
     const first = soloist([says("One.")]);
@@ -56,7 +56,7 @@ proves(
   ["R102"],
   "what a hook takes out of a request is in the history, and so in the new messages, all the same",
   async () => {
-    const s = sessionScene();
+    const s = newSessionFixture();
     const session = await s.session();
     const forgetful = transform("beforeModel", ({ messages }) => ({
       messages: messages.slice(-1),
@@ -76,7 +76,7 @@ proves(
 );
 
 test("over a pause, in a fresh process, all that the run has added counts, once", async () => {
-  const s = scene();
+  const s = newFixture();
   const { role } = soloist([calls({ name: "pay", arguments: { amount: 3 } }), says("Paid.")], {
     tools: [payTool()],
   });
@@ -93,7 +93,7 @@ test("over a pause, in a fresh process, all that the run has added counts, once"
 });
 
 test("a run that a limit stopped and that was granted more has added all of it", async () => {
-  const s = scene();
+  const s = newFixture();
   const { role } = soloist([calls(use("search")), says("Found.")], { tools: [spyTool("search")] });
   const run = s.start(role, "Do it.", { budget: { steps: 1 } });
   await s.outcome(run);
@@ -118,7 +118,7 @@ test("a run that a limit stopped and that was granted more has added all of it",
 });
 
 test("a run whose task was refused has added nothing; one that was cancelled before it began neither", async () => {
-  const s = scene();
+  const s = newFixture();
   const refusing = transform("userInput", () => ({ refuse: "Not today." }));
   const { role } = soloist([], { hooks: [refusing] });
   const refused = await s.run(role);

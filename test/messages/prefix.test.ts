@@ -13,7 +13,7 @@ import { ephemeralAtEnd, prefixOf } from "../../src/model/request-prefix.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 import { modelAt } from "../support/openai-calls.ts";
 import { calls, OpenAiServer, says, type WireRequest } from "../support/openai-server.ts";
@@ -46,11 +46,11 @@ async function sent(more: Partial<Omit<AgentDefinition, "model">>): Promise<Sent
     tools,
     ...more,
   });
-  const stage = scene();
-  const result = await stage.run(role, { budget: { steps: STEPS } });
+  const fixture = newFixture();
+  const result = await fixture.run(role, { budget: { steps: STEPS } });
   expect(result.steps).toHaveLength(STEPS);
   const requests = [...server.requests];
-  return { requests, prefixes: stage.sink.of("model.requested").map(({ prefix }) => prefix) };
+  return { requests, prefixes: fixture.sink.of("model.requested").map(({ prefix }) => prefix) };
 }
 
 const BodySchema = z.object({ messages: z.array(z.unknown()) });

@@ -8,19 +8,19 @@ import { transform } from "../../src/hooks/hook.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { asks, says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene, type Scene } from "../harness/run-scripted.ts";
+import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { soloist, type Soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, use } from "../tree/cast.ts";
+import { calls, use } from "../tree/scripted-agents.ts";
 
 const tools = [spyTool("work")];
 
 /** The texts of the history at the end. */
-async function historyOf(stage: Scene, { role }: Soloist): Promise<readonly Message[]> {
-  const run = stage.start(role);
+async function historyOf(fixture: Fixture, { role }: Soloist): Promise<readonly Message[]> {
+  const run = fixture.start(role);
   let history: readonly Message[] = [];
   for await (const { state } of run.iterate()) history = state.conversation.messages;
-  await stage.outcome(run);
+  await fixture.outcome(run);
   return history;
 }
 
@@ -49,8 +49,8 @@ proves(
       { name: "sign" },
     );
     const solo = soloist([asks("work", {}), says("done")], { tools, hooks: [shout, sign] });
-    const stage = scene();
-    const history = await historyOf(stage, solo);
+    const fixture = newFixture();
+    const history = await historyOf(fixture, solo);
     expect(solo.model.requests.map(({ messages }) => messages.map(({ text }) => text))).toEqual([
       ["Work.", "DO IT.!"],
       ["Work.", "DO IT.!", "!", "WORK DONE!"],
@@ -58,7 +58,7 @@ proves(
     expect(history.map(({ text }) => text)).toEqual(["Work.", "Do it.", "", "work done", "done"]);
     expect([frozen.length > 10, frozen.every(Boolean)]).toEqual([true, true]);
     expect(
-      stage.sink.of("hook.applied").map(({ changedBy }) => changedBy.map(({ hook }) => hook)),
+      fixture.sink.of("hook.applied").map(({ changedBy }) => changedBy.map(({ hook }) => hook)),
     ).toEqual([
       ["shout", "sign"],
       ["shout", "sign"],
@@ -76,8 +76,8 @@ async function second(
     stepNumber === 2 ? { messages: change(messages) } : undefined,
   );
   const solo = soloist(SCRIPT, { tools, hooks: [hook] });
-  const stage = scene();
-  const history = await historyOf(stage, solo);
+  const fixture = newFixture();
+  const history = await historyOf(fixture, solo);
   expect(history.map(({ role }) => role)).toEqual([
     "system",
     "user",
@@ -93,7 +93,9 @@ async function second(
         ? [message.callId, message.text]
         : message.role,
   );
-  const repaired = stage.sink.of("request.repaired").map(({ repairs, types }) => [repairs, types]);
+  const repaired = fixture.sink
+    .of("request.repaired")
+    .map(({ repairs, types }) => [repairs, types]);
   return { shown, repaired };
 }
 

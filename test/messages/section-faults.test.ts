@@ -7,7 +7,7 @@ import type { RequestSection } from "../../src/agent/request-sections.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist, type Soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 
@@ -53,24 +53,24 @@ for (const [what, text] of Object.entries(BREAKS))
   for (const lifeCycle of ["step", "execution", "persistent"] as const)
     test(`a ${lifeCycle} section that ${what} fails the agent before anything is asked of the model`, async () => {
       const solo = failing(text, { lifeCycle });
-      const stage = scene();
-      const result = await stage.run(solo.role);
+      const fixture = newFixture();
+      const result = await fixture.run(solo.role);
       expect([ending(result), solo.model.requests.length, result.usage.total.costMicroUsd]).toEqual(
         [FAILED, 0, 0],
       );
-      expect(stage.sink.of("section.cleared")).toEqual([]);
+      expect(fixture.sink.of("section.cleared")).toEqual([]);
     });
 
 proves(["R94"], "the error says whose section it is, and what was wrong with it", async () => {
-  const result = await scene().run(failing(() => 1).role);
+  const result = await newFixture().run(failing(() => 1).role);
   expect(result.agents[0]?.errors.map(({ message }) => message)).toEqual([
     "Expected the section state of solo to give a text, or undefined, but: it gave 1. Correct its text function.",
   ]);
 });
 
 test("one that never settles has hookTimeoutMs and no more; what it gives later goes nowhere", async () => {
-  const stage = scene({ hookTimeoutMs: 100 });
-  const late = gate();
+  const fixture = newFixture({ hookTimeoutMs: 100 });
+  const late = latch();
   const signals: AbortSignal[] = [];
   const solo = soloist([says("never")], {
     sections: [
@@ -85,17 +85,17 @@ test("one that never settles has hookTimeoutMs and no more; what it gives later 
       },
     ],
   });
-  const run = stage.start(solo.role);
+  const run = fixture.start(solo.role);
   await settled();
-  stage.clock.advance(100);
-  const result = await stage.outcome(run);
+  fixture.clock.advance(100);
+  const result = await fixture.outcome(run);
   late.open();
   await settled();
   expect([ending(result), signals.map(({ aborted }) => aborted)]).toEqual([FAILED, [true]]);
 });
 
 test("a cancel while a section is made ends the agent as cancelled, and not as failed", async () => {
-  const stage = scene({ graceMs: 50 });
+  const fixture = newFixture({ graceMs: 50 });
   const solo = soloist([says("never")], {
     sections: [
       {
@@ -108,10 +108,10 @@ test("a cancel while a section is made ends the agent as cancelled, and not as f
       },
     ],
   });
-  const run = stage.start(solo.role);
+  const run = fixture.start(solo.role);
   await settled();
   void run.cancel("Enough.");
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([result.status, result.agents[0]?.errors, solo.model.requests.length]).toEqual([
     "cancelled",
     [],
@@ -121,7 +121,7 @@ test("a cancel while a section is made ends the agent as cancelled, and not as f
 
 test("of several that break at once the first in order says why; the others run at the same time", async () => {
   const order: string[] = [];
-  const both = gate();
+  const both = latch();
   const broken = (name: string, isFirst: boolean): RequestSection => ({
     name,
     lifeCycle: "step",
@@ -133,7 +133,7 @@ test("of several that break at once the first in order says why; the others run 
     },
   });
   const solo = soloist([says("never")], { sections: [broken("one", true), broken("two", false)] });
-  const result = await scene().run(solo.role);
+  const result = await newFixture().run(solo.role);
   expect(order).toEqual(["one", "two"]);
   expect(result.agents[0]?.errors.map(({ data }) => data)).toEqual([
     { role: "solo", section: "one" },
@@ -154,7 +154,7 @@ test("one that breaks in the second step keeps what the first has done", async (
       },
     ],
   });
-  const result = await scene().run(solo.role);
+  const result = await newFixture().run(solo.role);
   expect([ending(result), result.steps.map(({ number }) => number)]).toEqual([FAILED, [1]]);
 });
 
@@ -171,7 +171,7 @@ test("what a section is shown it cannot change", async () => {
       },
     ],
   });
-  expect(ending(await scene().run(solo.role))).toEqual(FAILED);
+  expect(ending(await newFixture().run(solo.role))).toEqual(FAILED);
 });
 
 test("a section is not made for an agent that a condition has stopped", async () => {
@@ -180,7 +180,7 @@ test("a section is not made for an agent that a condition has stopped", async ()
     stopWhen: [() => ({ code: "enough", message: "Enough.", data: {} })],
     sections: [{ name: "state", lifeCycle: "step", text: () => `${(made += 1)}` }],
   });
-  expect([(await scene().run(solo.role)).status, made]).toEqual(["stopped", 0]);
+  expect([(await newFixture().run(solo.role)).status, made]).toEqual(["stopped", 0]);
 });
 
 test("a request that a section makes too long for the budget is never sent", async () => {
@@ -189,6 +189,6 @@ test("a request that a section makes too long for the budget is never sent", asy
     { sections: [{ name: "state", lifeCycle: "step", text: "word ".repeat(3_000) }] },
     { countTokens: null },
   );
-  const result = await scene().run(solo.role, { budget: { inputTokens: 1_000 } });
+  const result = await newFixture().run(solo.role, { budget: { inputTokens: 1_000 } });
   expect([result.reason.code, solo.model.requests.length]).toEqual(["token_limit", 0]);
 });

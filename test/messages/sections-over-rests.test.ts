@@ -4,10 +4,10 @@
 import { expect, test } from "vitest";
 
 import { asks, says } from "../../src/testing/scripted-model.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist, type Soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll } from "../support/pause-scenes.ts";
+import { approveAll } from "../support/pause-stories.ts";
 
 const tools = [spyTool("work")];
 
@@ -26,15 +26,17 @@ test("over a pause an execution section stays as it was made, in another process
       { name: "day", lifeCycle: "persistent", text: () => `Day ${(made += 1)}.` },
     ],
   });
-  const stage = scene();
-  const paused = await stage.outcome(stage.start(solo.role));
-  const result = await stage.outcome(stage.resume(solo.role, paused.pausedRun, approveAll(paused)));
+  const fixture = newFixture();
+  const paused = await fixture.outcome(fixture.start(solo.role));
+  const result = await fixture.outcome(
+    fixture.resume(solo.role, paused.pausedRun, approveAll(paused)),
+  );
   expect([result.status, made]).toEqual(["completed", 2]);
   expect(textsOf(solo)).toEqual([
     ["Work.", "Memory 1.", "Do it.", "Day 2."],
     ["Work.", "Memory 1.", "Do it.", "Day 2.", "", "let in"],
   ]);
-  expect(stage.sink.of("section.cleared").map(({ name, count }) => [name, count])).toEqual([
+  expect(fixture.sink.of("section.cleared").map(({ name, count }) => [name, count])).toEqual([
     ["memory", 1],
     ["none", 0],
   ]);
@@ -50,10 +52,10 @@ test("a fork is an execution of its own: its sections are made anew, and behind 
       { name: "day", lifeCycle: "persistent", text: () => `Day ${(made += 1)}.` },
     ],
   });
-  const stage = scene();
-  const { pausedRun } = await stage.outcome(stage.start(solo.role));
+  const fixture = newFixture();
+  const { pausedRun } = await fixture.outcome(fixture.start(solo.role));
   const options = { atStep: 1, message: "Go on." };
-  const forked = await stage.outcome(stage.fork(solo.role, pausedRun, options));
+  const forked = await fixture.outcome(fixture.fork(solo.role, pausedRun, options));
   expect(forked.text).toBe("Forked.");
   expect(textsOf(solo)[2]).toEqual([
     "Work.",

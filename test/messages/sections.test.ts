@@ -9,10 +9,10 @@ import { transform } from "../../src/hooks/hook.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { asks, says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist, type Soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, part, spawn } from "../tree/cast.ts";
+import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
 const tools = [spyTool("work")];
 const SCRIPT: readonly ScriptStep[] = [asks("work", {}), asks("work", {}), says("Done.")];
@@ -31,11 +31,11 @@ function textsOf({ model }: Soloist): readonly (readonly string[])[] {
 
 /** The history at the end of a run of the role. */
 async function historyOf(role: AgentRole): Promise<readonly Message[]> {
-  const stage = scene();
-  const run = stage.start(role);
+  const fixture = newFixture();
+  const run = fixture.start(role);
   let history: readonly Message[] = [];
   for await (const { state } of run.iterate()) history = state.conversation.messages;
-  await stage.outcome(run);
+  await fixture.outcome(run);
   return history;
 }
 
@@ -73,7 +73,7 @@ proves(
       ["wrapUp", "step", "user"],
       ["budget", "step", "user"],
     ]);
-    await scene().run(solo.role);
+    await newFixture().run(solo.role);
     expect(solo.model.requests[0]?.messages).toEqual([
       { role: "system", origin: "instructions", text: "Work." },
       { role: "system", origin: "section", text: "Rules." },
@@ -195,14 +195,14 @@ proves(
       { name: "memory", lifeCycle: "execution", text: next("Memory") },
       { name: "state", lifeCycle: "step", text: next("State") },
     ]);
-    const stage = scene();
-    expect((await stage.run(root.role)).status).toBe("completed");
+    const fixture = newFixture();
+    expect((await fixture.run(root.role)).status).toBe("completed");
     expect(child.model.requests.map(({ messages }) => messages.map(({ text }) => text))).toEqual([
       ["You are child.", "Memory 1.", "Work.", "Day 2.", "State 3."],
       ["You are child.", "Memory 4.", "Work.", "Day 2.", "One.", "Again.", "Day 5.", "State 6."],
     ]);
     expect(
-      stage.sink
+      fixture.sink
         .of("section.cleared")
         .map(({ agentPath, executionId, name, count }) => [agentPath, executionId, name, count]),
     ).toEqual([
@@ -216,21 +216,21 @@ proves(
   ["R95"],
   "at the end of an execution one event says of each of its sections that it is cleared, before the execution ends",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const solo = withSections([
       { name: "memory", lifeCycle: "execution", text: "Memory." },
       { name: "nothing", lifeCycle: "execution", text: () => undefined },
       { name: "state", lifeCycle: "step", text: "State." },
       { name: "day", lifeCycle: "persistent", text: "Monday." },
     ]);
-    await stage.run(solo.role);
+    await fixture.run(solo.role);
     expect(
-      stage.sink.of("section.cleared").map(({ name, count, stepId }) => [name, count, stepId]),
+      fixture.sink.of("section.cleared").map(({ name, count, stepId }) => [name, count, stepId]),
     ).toEqual([
       ["memory", 1, null],
       ["nothing", 0, null],
     ]);
-    const order = stage.sink.events.map(({ type }) => type);
+    const order = fixture.sink.events.map(({ type }) => type);
     expect(order.slice(-4)).toEqual([
       "section.cleared",
       "section.cleared",
@@ -244,10 +244,10 @@ test("an execution that fails clears its sections, too; one that is refused has 
   const sections: readonly RequestSection[] = [
     { name: "memory", lifeCycle: "execution", text: "Memory." },
   ];
-  const failed = scene();
+  const failed = newFixture();
   await failed.run(withSections(sections, {}, [{ error: new Error("broken") }]).role);
   expect(failed.sink.of("section.cleared").map(({ name }) => name)).toEqual(["memory"]);
-  const refused = scene();
+  const refused = newFixture();
   const refuse = transform("userInput", () => ({ refuse: "No." }));
   await refused.run(withSections(sections, { hooks: [refuse] }, []).role);
   expect(refused.sink.of("section.cleared")).toEqual([]);
@@ -264,9 +264,9 @@ proves(
     });
     const lease = async (sections: readonly RequestSection[]): Promise<number> => {
       const solo = soloist([says("Done.")], { sections, hooks: [watch] }, { countTokens: null });
-      const stage = scene();
-      await stage.run(solo.role);
-      return stage.sink.of("budget.reserved")[0]?.inputTokens ?? 0;
+      const fixture = newFixture();
+      await fixture.run(solo.role);
+      return fixture.sink.of("budget.reserved")[0]?.inputTokens ?? 0;
     };
     const without = await lease([]);
     const more = await lease([{ name: "memory", lifeCycle: "execution", text }]);
@@ -296,7 +296,7 @@ test("a hook that changes the messages changes sections, too, and does not lose 
     { hooks: [redact] },
     [says("Done.")],
   );
-  await scene().run(solo.role);
+  await newFixture().run(solo.role);
   expect(solo.model.requests[0]?.messages.map(({ role, text }) => [role, text])).toEqual([
     ["system", "Work."],
     ["system", "Rules."],
@@ -312,7 +312,7 @@ test("what has nothing to say is left out: undefined, an empty text, one of blan
     {},
     [says("Done.")],
   );
-  await scene().run(solo.role);
+  await newFixture().run(solo.role);
   expect(textsOf(solo)).toEqual([["Work.", "Do it.", "Here."]]);
 });
 
@@ -327,7 +327,7 @@ test("sections are of their role alone: a subagent inherits the history without 
       { name: "day", lifeCycle: "persistent", text: "Monday." },
     ],
   });
-  await scene().run(root.role, { budget: { steps: 9 } });
+  await newFixture().run(root.role, { budget: { steps: 9 } });
   const [request] = child.model.requests;
   expect(request?.messages.map(({ text }) => text)).toEqual([
     "You are child.",
@@ -353,7 +353,7 @@ test("what a section knows of its agent is whole and frozen", async () => {
     { budget: { steps: 5 } },
     [says("Done.")],
   );
-  await scene().run(solo.role, { metadata: { book: "one" } });
+  await newFixture().run(solo.role, { metadata: { book: "one" } });
   const [{ signal, ...facts } = { signal: undefined }] = seen;
   expect(facts).toMatchObject({
     sectionName: "state",

@@ -11,9 +11,9 @@ import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { characters, isSummaryRequest, LONG, WINDOW, worker } from "./compaction-cast.ts";
+import { characters, isSummaryRequest, LONG, WINDOW, worker } from "./compaction-agents.ts";
 
 const TOO_SMALL: readonly (readonly [Compaction, number, string])[] = [
   [
@@ -46,7 +46,7 @@ proves(["S7.24"], "a summary is asked for from 64 tokens of room on, and not bel
     [63, false],
   ] as const) {
     const solo = worker(compaction, says("Sum."));
-    const s = scene();
+    const s = newFixture();
     const task = "t".repeat(WINDOW - `Work.${LONG}`.length - room);
     const result = await s.outcome(s.start(solo.role, task));
     const asked = solo.model.requests.filter(isSummaryRequest);
@@ -63,7 +63,7 @@ proves(
     for (const usage of [{ inputTokens: Number.MAX_SAFE_INTEGER }, { outputTokens: -1 }]) {
       const solo = worker(compaction, says("Sum.", { usage }));
       const store = memoryStore({ clock: new ManualClock() });
-      const s = scene({ store });
+      const s = newFixture({ store });
       const result = await s.run(solo.role, { budget: { totalTokens: 20_000 } });
       const [asked] = solo.model.requests.filter(isSummaryRequest);
       if (asked === undefined) throw new Error("Expected a summary.");

@@ -11,7 +11,7 @@ import type { Model, ModelReply } from "../../src/model/model.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { AssistantMessage } from "../../src/protocol/message.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 
 const CALLS = ["c1", "c2"].map((id) => ({
@@ -55,7 +55,7 @@ function handModel(...replies: readonly ModelReply[]): Asked {
 async function outcomeOf({ model }: Asked) {
   const tools = [spyTool("look")];
   const role = defineAgent({ name: "solo", instructions: "Work.", model, tools });
-  const { status, agents } = await scene().run(role);
+  const { status, agents } = await newFixture().run(role);
   return { status, errors: agents[0]?.errors ?? [] };
 }
 
@@ -187,7 +187,7 @@ proves(["M5"], "a reply that is refused is paid for, as far as it says", async (
   const usage = { inputTokens: 9, cachedInputTokens: 0, outputTokens: 7, reasoningTokens: 0 };
   const { model } = handModel({ ...replyWith([TEXT]), usage });
   const role = defineAgent({ name: "solo", instructions: "Work.", model });
-  const { status, usage: used } = await scene().run(role);
+  const { status, usage: used } = await newFixture().run(role);
   expect([status, used.total.outputTokens]).toEqual(["failed", 7]);
 });
 

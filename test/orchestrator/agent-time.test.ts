@@ -18,7 +18,7 @@ import { proves } from "../harness/proves.ts";
 
 type Times = Pick<NewAccount, "wallTimeMs" | "deadlineAtMs">;
 
-class ClockScene {
+class ClockFixture {
   readonly clock = new ManualClock();
   readonly ledger = new BudgetLedger(this.clock);
   /** Who was ended, and when. */
@@ -34,7 +34,7 @@ class ClockScene {
     const time = this.#clocks.get(above);
     const agent = new AgentTime({
       run: { clock: this.clock },
-      account: this.ledger.gate(agentId),
+      account: this.ledger.accountView(agentId),
       parent: time === undefined ? undefined : { time },
       deadlineReached: (deadlineAtMs) => {
         this.ended.push([path, this.clock.nowMs(), deadlineAtMs]);
@@ -46,151 +46,159 @@ class ClockScene {
 
   /** What keeps the agent from starting anything: the account and the time that it has used. */
   refusal(path: string): unknown {
-    const refusal = this.ledger.gate(AgentIdSchema.parse(path)).exhausted();
+    const refusal = this.ledger.accountView(AgentIdSchema.parse(path)).exhausted();
     return refusal === undefined ? undefined : [refusal.accountPath, refusal.spent];
   }
 
   /** For how long its clock has stood still. */
   stoodMs(path: string): number {
-    return this.ledger.gate(AgentIdSchema.parse(path)).stoodMs;
+    return this.ledger.accountView(AgentIdSchema.parse(path)).stoodMs;
   }
 
   left(path: string): number | undefined {
-    return this.ledger.gate(AgentIdSchema.parse(path)).remaining()["wallTimeMs"];
+    return this.ledger.accountView(AgentIdSchema.parse(path)).remaining()["wallTimeMs"];
   }
 }
 
 test("limit 10 s, an answer after 60 s: the agent has 10 s of its own all the same, not a millisecond more", () => {
-  const scene = new ClockScene();
-  const agent = scene.open("lead", { wallTimeMs: 10_000 });
+  const fixture = new ClockFixture();
+  const agent = fixture.open("lead", { wallTimeMs: 10_000 });
   agent.beginQuestion();
-  expect(scene.clock.pendingTimers).toBe(0);
-  scene.clock.advance(60_000);
-  expect([scene.ended, scene.refusal("lead"), scene.left("lead")]).toEqual([[], undefined, 10_000]);
+  expect(fixture.clock.pendingTimers).toBe(0);
+  fixture.clock.advance(60_000);
+  expect([fixture.ended, fixture.refusal("lead"), fixture.left("lead")]).toEqual([
+    [],
+    undefined,
+    10_000,
+  ]);
   agent.endQuestion();
   agent.beginWork();
-  scene.clock.advance(9_999);
-  expect([scene.ended, scene.left("lead"), scene.refusal("lead")]).toEqual([[], 1, undefined]);
-  scene.clock.advance(1);
-  expect(scene.ended).toEqual([["lead", 70_000, 70_000]]);
-  expect([scene.refusal("lead"), scene.stoodMs("lead")]).toEqual([["lead", 10_000], 60_000]);
+  fixture.clock.advance(9_999);
+  expect([fixture.ended, fixture.left("lead"), fixture.refusal("lead")]).toEqual([
+    [],
+    1,
+    undefined,
+  ]);
+  fixture.clock.advance(1);
+  expect(fixture.ended).toEqual([["lead", 70_000, 70_000]]);
+  expect([fixture.refusal("lead"), fixture.stoodMs("lead")]).toEqual([["lead", 10_000], 60_000]);
   agent.endWork();
 });
 
 test("time that was used before the question counts, and so does work while it waits", () => {
-  const scene = new ClockScene();
-  const agent = scene.open("lead", { wallTimeMs: 100 });
-  scene.clock.advance(30);
+  const fixture = new ClockFixture();
+  const agent = fixture.open("lead", { wallTimeMs: 100 });
+  fixture.clock.advance(30);
   agent.beginQuestion();
-  scene.clock.advance(1_000);
+  fixture.clock.advance(1_000);
   agent.beginWork();
-  scene.clock.advance(20);
+  fixture.clock.advance(20);
   agent.endWork();
-  scene.clock.advance(1_000);
-  expect([scene.left("lead"), scene.stoodMs("lead")]).toEqual([50, 2_000]);
+  fixture.clock.advance(1_000);
+  expect([fixture.left("lead"), fixture.stoodMs("lead")]).toEqual([50, 2_000]);
   agent.endQuestion();
-  scene.clock.advance(49);
-  expect(scene.ended).toEqual([]);
-  scene.clock.advance(1);
-  expect(scene.ended).toEqual([["lead", 2_100, 2_100]]);
+  fixture.clock.advance(49);
+  expect(fixture.ended).toEqual([]);
+  fixture.clock.advance(1);
+  expect(fixture.ended).toEqual([["lead", 2_100, 2_100]]);
 });
 
 test("a limit is reached also while the agent works with a question open", () => {
-  const scene = new ClockScene();
-  const agent = scene.open("lead", { wallTimeMs: 100 });
+  const fixture = new ClockFixture();
+  const agent = fixture.open("lead", { wallTimeMs: 100 });
   agent.beginWork();
   agent.beginQuestion();
-  scene.clock.advance(100);
-  expect(scene.ended).toEqual([["lead", 100, 100]]);
+  fixture.clock.advance(100);
+  expect(fixture.ended).toEqual([["lead", 100, 100]]);
 });
 
 test("a sibling that works while the question waits uses the parent's time, not that of the one who asked", () => {
-  const scene = new ClockScene();
-  scene.open("lead", { wallTimeMs: 100 });
-  const asker = scene.open("lead/a", { wallTimeMs: 50 });
-  const worker = scene.open("lead/b", { wallTimeMs: 90 });
+  const fixture = new ClockFixture();
+  fixture.open("lead", { wallTimeMs: 100 });
+  const asker = fixture.open("lead/a", { wallTimeMs: 50 });
+  const worker = fixture.open("lead/b", { wallTimeMs: 90 });
   asker.beginQuestion();
   worker.beginWork();
-  scene.clock.advance(60);
-  expect(["lead", "lead/a", "lead/b"].map((path) => scene.left(path))).toEqual([40, 40, 30]);
-  expect(scene.stoodMs("lead/a")).toBe(60);
+  fixture.clock.advance(60);
+  expect(["lead", "lead/a", "lead/b"].map((path) => fixture.left(path))).toEqual([40, 40, 30]);
+  expect(fixture.stoodMs("lead/a")).toBe(60);
   worker.endWork();
-  scene.clock.advance(1_000);
+  fixture.clock.advance(1_000);
   // Now the parent stands still as well. The sibling was asked nothing: its own time goes on, and it ends.
-  expect(scene.ended).toEqual([["lead/b", 90, 90]]);
-  expect(scene.left("lead")).toBe(40);
+  expect(fixture.ended).toEqual([["lead/b", 90, 90]]);
+  expect(fixture.left("lead")).toBe(40);
   asker.endQuestion();
-  scene.clock.advance(40);
-  expect(scene.ended.slice(1)).toEqual([["lead", 1_100, 1_100]]);
-  expect(scene.left("lead/a")).toBe(0);
+  fixture.clock.advance(40);
+  expect(fixture.ended.slice(1)).toEqual([["lead", 1_100, 1_100]]);
+  expect(fixture.left("lead/a")).toBe(0);
 });
 
 test("a question two levels down makes the clocks of all above it stand still", () => {
-  const scene = new ClockScene();
-  for (const path of ["lead", "lead/a"]) scene.open(path, { wallTimeMs: 10 });
-  const asker = scene.open("lead/a/b");
+  const fixture = new ClockFixture();
+  for (const path of ["lead", "lead/a"]) fixture.open(path, { wallTimeMs: 10 });
+  const asker = fixture.open("lead/a/b");
   asker.beginQuestion();
-  scene.clock.advance(500);
+  fixture.clock.advance(500);
   asker.endQuestion();
-  expect(scene.left("lead/a/b")).toBe(10);
-  scene.clock.advance(10);
-  expect(scene.ended.map(([path, atMs]) => [path, atMs])).toEqual([
+  expect(fixture.left("lead/a/b")).toBe(10);
+  fixture.clock.advance(10);
+  expect(fixture.ended.map(([path, atMs]) => [path, atMs])).toEqual([
     ["lead", 510],
     ["lead/a", 510],
   ]);
 });
 
 proves(["R58"], "a fixed deadline ends an agent also while its clock stands still", () => {
-  const scene = new ClockScene();
-  const agent = scene.open("lead", { wallTimeMs: 100, deadlineAtMs: 300 });
+  const fixture = new ClockFixture();
+  const agent = fixture.open("lead", { wallTimeMs: 100, deadlineAtMs: 300 });
   agent.beginQuestion();
-  scene.clock.advance(299);
-  expect([scene.ended, scene.left("lead")]).toEqual([[], 1]);
-  scene.clock.advance(1);
-  expect([scene.ended, scene.refusal("lead")]).toEqual([[["lead", 300, 300]], ["lead", 300]]);
+  fixture.clock.advance(299);
+  expect([fixture.ended, fixture.left("lead")]).toEqual([[], 1]);
+  fixture.clock.advance(1);
+  expect([fixture.ended, fixture.refusal("lead")]).toEqual([[["lead", 300, 300]], ["lead", 300]]);
   agent.endQuestion();
-  scene.clock.advance(1_000);
-  expect([scene.ended.length, scene.clock.pendingTimers]).toEqual([1, 0]);
+  fixture.clock.advance(1_000);
+  expect([fixture.ended.length, fixture.clock.pendingTimers]).toEqual([1, 0]);
 });
 
 proves(
   ["R58"],
   "a limit in time that an answer put off does not go beyond the fixed deadline",
   () => {
-    const scene = new ClockScene();
-    const agent = scene.open("lead", { wallTimeMs: 100, deadlineAtMs: 150 });
+    const fixture = new ClockFixture();
+    const agent = fixture.open("lead", { wallTimeMs: 100, deadlineAtMs: 150 });
     agent.beginQuestion();
-    scene.clock.advance(60);
+    fixture.clock.advance(60);
     agent.endQuestion();
-    scene.clock.advance(90);
-    expect(scene.ended).toEqual([["lead", 150, 150]]);
+    fixture.clock.advance(90);
+    expect(fixture.ended).toEqual([["lead", 150, 150]]);
   },
 );
 
 test("several questions: the clock goes on when the last is decided", () => {
-  const scene = new ClockScene();
-  const agent = scene.open("lead", { wallTimeMs: 10 });
+  const fixture = new ClockFixture();
+  const agent = fixture.open("lead", { wallTimeMs: 10 });
   agent.beginQuestion();
   agent.beginQuestion();
-  scene.clock.advance(50);
+  fixture.clock.advance(50);
   agent.endQuestion();
-  scene.clock.advance(50);
-  expect(scene.left("lead")).toBe(10);
+  fixture.clock.advance(50);
+  expect(fixture.left("lead")).toBe(10);
   agent.endQuestion();
   agent.beginWork();
   agent.beginWork();
   agent.beginQuestion();
   agent.endWork();
-  scene.clock.advance(4);
+  fixture.clock.advance(4);
   agent.endWork();
-  scene.clock.advance(50);
-  expect([scene.left("lead"), scene.stoodMs("lead")]).toEqual([6, 150]);
+  fixture.clock.advance(50);
+  expect([fixture.left("lead"), fixture.stoodMs("lead")]).toEqual([6, 150]);
 });
 
 test("question and work that begin and end in one millisecond leave the time as it was", () => {
-  const scene = new ClockScene();
-  const agent = scene.open("lead", { wallTimeMs: 10 });
-  scene.clock.advance(3);
+  const fixture = new ClockFixture();
+  const agent = fixture.open("lead", { wallTimeMs: 10 });
+  fixture.clock.advance(3);
   for (const isWorkFirst of [false, true]) {
     agent.beginQuestion();
     agent.beginWork();
@@ -200,25 +208,27 @@ test("question and work that begin and end in one millisecond leave the time as 
     if (!isWorkFirst) agent.endWork();
     agent.endQuestion();
   }
-  expect([scene.stoodMs("lead"), scene.left("lead"), scene.clock.pendingTimers]).toEqual([0, 7, 1]);
-  scene.clock.advance(7);
-  expect(scene.ended).toEqual([["lead", 10, 10]]);
+  expect([fixture.stoodMs("lead"), fixture.left("lead"), fixture.clock.pendingTimers]).toEqual([
+    0, 7, 1,
+  ]);
+  fixture.clock.advance(7);
+  expect(fixture.ended).toEqual([["lead", 10, 10]]);
 });
 
 test("work without a question touches no timer", () => {
-  const scene = new ClockScene();
+  const fixture = new ClockFixture();
   let timers = 0;
   const clock = {
-    nowMs: () => scene.clock.nowMs(),
-    monotonicMs: () => scene.clock.monotonicMs(),
+    nowMs: () => fixture.clock.nowMs(),
+    monotonicMs: () => fixture.clock.monotonicMs(),
     setTimer: (delayMs: number, wake: () => void) => {
       timers += 1;
-      return scene.clock.setTimer(delayMs, wake);
+      return fixture.clock.setTimer(delayMs, wake);
     },
   };
   const agentId = AgentIdSchema.parse("lead");
-  scene.ledger.open({ agentId, path: "lead", limits: {}, wallTimeMs: 10 }, null);
-  const account = scene.ledger.gate(agentId);
+  fixture.ledger.open({ agentId, path: "lead", limits: {}, wallTimeMs: 10 }, null);
+  const account = fixture.ledger.accountView(agentId);
   const agent = new AgentTime({
     run: { clock },
     account,
@@ -233,82 +243,82 @@ test("work without a question touches no timer", () => {
 });
 
 test("a question in the millisecond in which the time is over puts nothing off", () => {
-  const scene = new ClockScene();
+  const fixture = new ClockFixture();
   let agent: AgentTime | undefined;
-  scene.clock.setTimer(10, () => agent?.beginQuestion());
-  agent = scene.open("lead", { wallTimeMs: 10 });
-  scene.clock.advance(100);
-  expect(scene.ended).toEqual([["lead", 10, 10]]);
-  expect(scene.refusal("lead")).toEqual(["lead", 10]);
+  fixture.clock.setTimer(10, () => agent?.beginQuestion());
+  agent = fixture.open("lead", { wallTimeMs: 10 });
+  fixture.clock.advance(100);
+  expect(fixture.ended).toEqual([["lead", 10, 10]]);
+  expect(fixture.refusal("lead")).toEqual(["lead", 10]);
 });
 
 test("a question that opens one millisecond before leaves one", () => {
-  const scene = new ClockScene();
-  const agent = scene.open("lead", { wallTimeMs: 10 });
-  scene.clock.advance(9);
+  const fixture = new ClockFixture();
+  const agent = fixture.open("lead", { wallTimeMs: 10 });
+  fixture.clock.advance(9);
   agent.beginQuestion();
-  scene.clock.advance(100);
+  fixture.clock.advance(100);
   agent.endQuestion();
-  expect([scene.ended, scene.left("lead")]).toEqual([[], 1]);
-  scene.clock.advance(1);
-  expect(scene.ended).toEqual([["lead", 110, 110]]);
+  expect([fixture.ended, fixture.left("lead")]).toEqual([[], 1]);
+  fixture.clock.advance(1);
+  expect(fixture.ended).toEqual([["lead", 110, 110]]);
 });
 
 test("an agent that starts with its time over is ended at once", () => {
-  const scene = new ClockScene();
-  scene.clock.advance(5);
-  scene.open("lead", { deadlineAtMs: 3 });
-  scene.open("other", { wallTimeMs: 0 });
-  scene.clock.advance(0);
-  expect(scene.ended).toEqual([
+  const fixture = new ClockFixture();
+  fixture.clock.advance(5);
+  fixture.open("lead", { deadlineAtMs: 3 });
+  fixture.open("other", { wallTimeMs: 0 });
+  fixture.clock.advance(0);
+  expect(fixture.ended).toEqual([
     ["lead", 5, 3],
     ["other", 5, 5],
   ]);
 });
 
 test("only agents with a limit of their own have a timer", () => {
-  const scene = new ClockScene();
-  scene.open("lead", { wallTimeMs: 10 });
-  scene.open("lead/a");
-  scene.open("lead/a/b");
-  expect(scene.clock.pendingTimers).toBe(1);
+  const fixture = new ClockFixture();
+  fixture.open("lead", { wallTimeMs: 10 });
+  fixture.open("lead/a");
+  fixture.open("lead/a/b");
+  expect(fixture.clock.pendingTimers).toBe(1);
 });
 
 test("an agent that ends stops its timer, and what it left open counts no longer, here or above", () => {
-  const scene = new ClockScene();
-  const lead = scene.open("lead", { wallTimeMs: 100 });
-  const child = scene.open("lead/a", { wallTimeMs: 100 });
+  const fixture = new ClockFixture();
+  const lead = fixture.open("lead", { wallTimeMs: 100 });
+  const child = fixture.open("lead/a", { wallTimeMs: 100 });
   child.beginQuestion();
-  scene.clock.advance(30);
+  fixture.clock.advance(30);
   child.close();
   child.close();
-  expect([scene.stoodMs("lead/a"), scene.stoodMs("lead"), scene.clock.pendingTimers]).toEqual([
-    30, 30, 1,
-  ]);
-  scene.clock.advance(20);
+  expect([fixture.stoodMs("lead/a"), fixture.stoodMs("lead"), fixture.clock.pendingTimers]).toEqual(
+    [30, 30, 1],
+  );
+  fixture.clock.advance(20);
   child.endQuestion();
   child.beginQuestion();
   child.beginWork();
-  scene.clock.advance(20);
-  expect([scene.stoodMs("lead/a"), scene.stoodMs("lead"), scene.left("lead")]).toEqual([
+  fixture.clock.advance(20);
+  expect([fixture.stoodMs("lead/a"), fixture.stoodMs("lead"), fixture.left("lead")]).toEqual([
     30, 30, 60,
   ]);
   lead.close();
-  expect(scene.clock.pendingTimers).toBe(0);
+  expect(fixture.clock.pendingTimers).toBe(0);
 });
 
 test("work that an agent left behind does not keep the clocks above going", () => {
-  const scene = new ClockScene();
-  const lead = scene.open("lead", { wallTimeMs: 100 });
-  const child = scene.open("lead/a");
+  const fixture = new ClockFixture();
+  const lead = fixture.open("lead", { wallTimeMs: 100 });
+  const child = fixture.open("lead/a");
   child.beginWork();
   lead.beginQuestion();
-  scene.clock.advance(10);
+  fixture.clock.advance(10);
   child.close();
-  scene.clock.advance(40);
+  fixture.clock.advance(40);
   child.endWork();
-  scene.clock.advance(40);
-  expect([scene.stoodMs("lead"), scene.left("lead")]).toEqual([80, 90]);
+  fixture.clock.advance(40);
+  expect([fixture.stoodMs("lead"), fixture.left("lead")]).toEqual([80, 90]);
 });
 
 const ROLE = defineAgent({
@@ -318,7 +328,7 @@ const ROLE = defineAgent({
 });
 
 function node(
-  scene: ClockScene,
+  fixture: ClockFixture,
   parent: AgentRuntime | undefined,
   path: string,
   signals: readonly StopSignal[] = [],
@@ -326,8 +336,8 @@ function node(
   const first = pendingState({ messages: [], prefix: NO_PREFIX });
   const agentId = AgentIdSchema.parse(path);
   const parentAgentId = parent?.identity.agentId ?? null;
-  scene.ledger.open({ agentId, path, limits: {}, wallTimeMs: 10 }, parentAgentId);
-  return new AgentRuntime(bareRun(ROLE, scene.clock), {
+  fixture.ledger.open({ agentId, path, limits: {}, wallTimeMs: 10 }, parentAgentId);
+  return new AgentRuntime(bareRun(ROLE, fixture.clock), {
     identity: {
       runId: RunIdSchema.parse("run_1"),
       agentId,
@@ -344,7 +354,7 @@ function node(
     spawnStepId: undefined,
     limits: { maxDepth: 3, maxBreadthPerParent: 5 },
     state: { ...first, log: { ...first.log, signals } },
-    account: scene.ledger.gate(agentId),
+    account: fixture.ledger.accountView(agentId),
   });
 }
 
@@ -354,19 +364,19 @@ const WISH: StopSignal = {
 };
 
 test("a node's time stands still with its questions; at the deadline it is aborted with all below it", () => {
-  const scene = new ClockScene();
-  const lead = node(scene, undefined, "lead");
-  const child = node(scene, lead, "lead/a");
+  const fixture = new ClockFixture();
+  const lead = node(fixture, undefined, "lead");
+  const child = node(fixture, lead, "lead/a");
   child.time.beginWork();
-  scene.clock.advance(4);
+  fixture.clock.advance(4);
   child.time.endWork();
   child.time.beginQuestion();
-  scene.clock.advance(50);
+  fixture.clock.advance(50);
   child.time.endQuestion();
   expect([lead.account.stoodMs, child.account.stoodMs]).toEqual([50, 50]);
-  scene.clock.advance(5);
+  fixture.clock.advance(5);
   expect([lead.signal.aborted, child.signal.aborted]).toEqual([false, false]);
-  scene.clock.advance(1);
+  fixture.clock.advance(1);
   const reason: unknown = lead.signal.reason;
   expect(reason).toEqual({
     type: "deadline",
@@ -377,13 +387,13 @@ test("a node's time stands still with its questions; at the deadline it is abort
   expect(child.signal.reason).toBe(reason);
   child.close();
   lead.close();
-  expect(scene.clock.pendingTimers).toBe(0);
+  expect(fixture.clock.pendingTimers).toBe(0);
 });
 
 test("whoever is wished to stop starts nothing further, and goes on with what it does", () => {
-  const scene = new ClockScene();
-  const lead = node(scene, undefined, "lead");
-  const child = node(scene, lead, "lead/a");
+  const fixture = new ClockFixture();
+  const lead = node(fixture, undefined, "lead");
+  const child = node(fixture, lead, "lead/a");
   expect([child.startSignal.aborted, child.startSignal]).toEqual([false, child.startSignal]);
   child.requestStop(WISH);
   child.requestStop(WISH);
@@ -392,9 +402,9 @@ test("whoever is wished to stop starts nothing further, and goes on with what it
 });
 
 test("whoever must end starts nothing further; after its end no signal reaches it", () => {
-  const scene = new ClockScene();
-  const lead = node(scene, undefined, "lead");
-  const [child, over] = [node(scene, lead, "lead/a"), node(scene, lead, "lead/b")];
+  const fixture = new ClockFixture();
+  const lead = node(fixture, undefined, "lead");
+  const [child, over] = [node(fixture, lead, "lead/a"), node(fixture, lead, "lead/b")];
   over.close();
   lead.cancel("Enough.");
   expect([lead, child, over].map(({ startSignal }) => startSignal.aborted)).toEqual([
@@ -402,7 +412,7 @@ test("whoever must end starts nothing further; after its end no signal reaches i
     true,
     false,
   ]);
-  const late = node(scene, lead, "lead/c");
+  const late = node(fixture, lead, "lead/c");
   expect(late.startSignal.aborted).toBe(true);
 });
 
@@ -411,7 +421,7 @@ proves(
   "a signal that is in the log since before a crash is not listed once more, and a further one is",
   () => {
     const other: StopSignal = { ...WISH, reason: { ...WISH.reason, message: "Time for tea." } };
-    const agent = node(new ClockScene(), undefined, "lead", [WISH]);
+    const agent = node(new ClockFixture(), undefined, "lead", [WISH]);
     agent.requestStop(WISH);
     agent.requestStop(WISH);
     agent.requestStop(other);

@@ -16,24 +16,24 @@ import {
   ask,
   callUsage,
   granted,
-  LedgerScene,
+  LedgerFixture,
   type Asked,
-} from "../support/ledger-scene.ts";
+} from "../support/ledger-fixture.ts";
 
 const FORTY = ask(30, 10);
 const CHILDREN = ["lead/a", "lead/b", "lead/c"] as const;
 
 /** A root with a limit of 100 tokens and three children. */
-function family(): LedgerScene {
-  const scene = new LedgerScene();
-  scene.open("lead", { totalTokens: 100 });
-  for (const path of CHILDREN) scene.open(path);
-  return scene;
+function family(): LedgerFixture {
+  const fixture = new LedgerFixture();
+  fixture.open("lead", { totalTokens: 100 });
+  for (const path of CHILDREN) fixture.open(path);
+  return fixture;
 }
 
-async function askAll(scene: LedgerScene, paths: readonly string[]): Promise<readonly Asked[]> {
+async function askAll(fixture: LedgerFixture, paths: readonly string[]): Promise<readonly Asked[]> {
   const asked: Asked[] = [];
-  for (const path of paths) asked.push(await scene.ask(path, FORTY));
+  for (const path of paths) asked.push(await fixture.ask(path, FORTY));
   return asked;
 }
 
@@ -45,46 +45,46 @@ proves(
   ["X2", "R144"],
   "of three children that want 40 of 100 two run, the third runs after the first has settled",
   async () => {
-    const scene = family();
-    const asked = await askAll(scene, CHILDREN);
+    const fixture = family();
+    const asked = await askAll(fixture, CHILDREN);
     expect(outcomes(asked)).toEqual([granted(1, 30, 10), granted(2, 30, 10), undefined]);
-    scene.clock.advance(7);
-    await scene.settle("lease_1", callUsage(15, 5));
+    fixture.clock.advance(7);
+    await fixture.settle("lease_1", callUsage(15, 5));
     expect(outcomes(asked)).toEqual([
       granted(1, 30, 10),
       granted(2, 30, 10),
       granted(3, 30, 10, 7),
     ]);
-    expect(scene.account("lead").reserved.totalTokens).toBe(80);
+    expect(fixture.account("lead").reserved.totalTokens).toBe(80);
   },
 );
 
 proves(["X2"], "a wish for 120 of 100 is refused at once, and nobody waits behind it", async () => {
-  const scene = family();
-  await askAll(scene, CHILDREN.slice(0, 1));
-  const refused = await scene.ask("lead/b", ask(120, 10));
+  const fixture = family();
+  await askAll(fixture, CHILDREN.slice(0, 1));
+  const refused = await fixture.ask("lead/b", ask(120, 10));
   const refusal = { axis: "totalTokens", accountPath: "lead", maximum: 100, spent: 0, asked: 121 };
   expect(refused.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
-  expect((await scene.ask("lead/c", FORTY)).outcome).toEqual(granted(2, 30, 10));
+  expect((await fixture.ask("lead/c", FORTY)).outcome).toEqual(granted(2, 30, 10));
 });
 
 proves(["X2"], "a wish for 120 of 100 is refused at once also while somebody waits", async () => {
-  const scene = family();
-  await askAll(scene, CHILDREN);
-  const hopeless = await scene.ask("lead/a", ask(120, 10));
+  const fixture = family();
+  await askAll(fixture, CHILDREN);
+  const hopeless = await fixture.ask("lead/a", ask(120, 10));
   const refusal = { axis: "totalTokens", accountPath: "lead", maximum: 100, spent: 0, asked: 121 };
   expect(hopeless.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
 });
 
 proves(["X2"], "a waiter behind another is refused as soon as it can never fit", async () => {
-  const scene = family();
-  scene.open("lead/a/x", { steps: 1 });
-  await scene.ask("lead/a/x", ask(30, 20));
-  await scene.ask("lead/b", ask(30, 20));
-  const first = await scene.ask("lead/c", ask(50, 10));
-  const second = await scene.ask("lead/a/x", FORTY);
+  const fixture = family();
+  fixture.open("lead/a/x", { steps: 1 });
+  await fixture.ask("lead/a/x", ask(30, 20));
+  await fixture.ask("lead/b", ask(30, 20));
+  const first = await fixture.ask("lead/c", ask(50, 10));
+  const second = await fixture.ask("lead/a/x", FORTY);
   expect(outcomes([first, second])).toEqual([undefined, undefined]);
-  await scene.settle("lease_1", callUsage(30, 19));
+  await fixture.settle("lease_1", callUsage(30, 19));
   expect(first.outcome).toBeUndefined();
   const refusal = { axis: "steps", accountPath: "lead/a/x", maximum: 1, spent: 1, asked: 1 };
   expect(second.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
@@ -94,10 +94,10 @@ proves(
   ["X2"],
   "a waiter whom a settlement has made impossible is refused, with the time that it waited",
   async () => {
-    const scene = family();
-    const asked = await askAll(scene, CHILDREN);
-    scene.clock.advance(5);
-    await scene.settle("lease_1", callUsage(60, 20));
+    const fixture = family();
+    const asked = await askAll(fixture, CHILDREN);
+    fixture.clock.advance(5);
+    await fixture.settle("lease_1", callUsage(60, 20));
     const refusal = {
       axis: "totalTokens",
       accountPath: "lead",
@@ -110,89 +110,89 @@ proves(
 );
 
 test("a waiter gets what has been given back, and its cap is clamped to what is left by then", async () => {
-  const scene = family();
-  const asked = await askAll(scene, CHILDREN);
-  await scene.settle("lease_1", callUsage(30, 5));
+  const fixture = family();
+  const asked = await askAll(fixture, CHILDREN);
+  await fixture.settle("lease_1", callUsage(30, 5));
   expect(asked[2]?.outcome).toBeUndefined();
-  await scene.settle("lease_2", callUsage(25, 5));
+  await fixture.settle("lease_2", callUsage(25, 5));
   expect(asked[2]?.outcome).toEqual(granted(3, 30, 5));
 });
 
 test("a released lease serves the line like a settled one", async () => {
-  const scene = family();
-  const asked = await askAll(scene, CHILDREN);
-  await scene.release("lease_2");
+  const fixture = family();
+  const asked = await askAll(fixture, CHILDREN);
+  await fixture.release("lease_2");
   expect(asked[2]?.outcome).toEqual(granted(3, 30, 10));
-  expect(scene.account("lead").total).toEqual(NO_USAGE);
+  expect(fixture.account("lead").total).toEqual(NO_USAGE);
 });
 
 proves(
   ["X2"],
   "waiters of one contested account are served in the order in which they asked",
   async () => {
-    const scene = family();
-    await askAll(scene, CHILDREN.slice(0, 2));
-    const large = await scene.ask("lead/c", ask(50, 10));
-    const small = await scene.ask("lead/a", ask(5, 5));
+    const fixture = family();
+    await askAll(fixture, CHILDREN.slice(0, 2));
+    const large = await fixture.ask("lead/c", ask(50, 10));
+    const small = await fixture.ask("lead/a", ask(5, 5));
     expect(outcomes([large, small])).toEqual([undefined, undefined]);
-    await scene.release("lease_1");
+    await fixture.release("lease_1");
     expect(outcomes([large, small])).toEqual([granted(3, 50, 10), undefined]);
-    await scene.release("lease_2");
+    await fixture.release("lease_2");
     expect(small.outcome).toEqual(granted(4, 5, 5));
   },
 );
 
 test("a waiter in one subtree does not hold up another subtree", async () => {
-  const scene = new LedgerScene();
-  scene.open("lead", { totalTokens: 1_000 });
-  scene.open("lead/a", { totalTokens: 50 });
-  scene.open("lead/b", { totalTokens: 50 });
+  const fixture = new LedgerFixture();
+  fixture.open("lead", { totalTokens: 1_000 });
+  fixture.open("lead/a", { totalTokens: 50 });
+  fixture.open("lead/b", { totalTokens: 50 });
   const asked = [
-    await scene.ask("lead/a", FORTY),
-    await scene.ask("lead/a", FORTY),
-    await scene.ask("lead/b", FORTY),
+    await fixture.ask("lead/a", FORTY),
+    await fixture.ask("lead/a", FORTY),
+    await fixture.ask("lead/b", FORTY),
   ];
   expect(outcomes(asked)).toEqual([granted(1, 30, 10), undefined, granted(2, 30, 10)]);
 });
 
 // B5. The second waiter stands behind the first on lead/a; its own claim, on lead, must be seen all the same.
 test("nobody is granted an account that blocks an earlier waiter, also one who stands behind another", async () => {
-  const scene = new LedgerScene();
-  scene.open("lead", { totalTokens: 100 });
-  scene.open("lead/a", { totalTokens: 60 });
-  scene.open("lead/b");
-  const running = [await scene.ask("lead/b", ask(15, 5)), await scene.ask("lead/a", FORTY)];
-  const first = await scene.ask("lead/a", ask(15, 10));
-  const second = await scene.ask("lead/a", ask(40, 10));
-  const late = await scene.ask("lead/b", ask(25, 5));
+  const fixture = new LedgerFixture();
+  fixture.open("lead", { totalTokens: 100 });
+  fixture.open("lead/a", { totalTokens: 60 });
+  fixture.open("lead/b");
+  const running = [await fixture.ask("lead/b", ask(15, 5)), await fixture.ask("lead/a", FORTY)];
+  const first = await fixture.ask("lead/a", ask(15, 10));
+  const second = await fixture.ask("lead/a", ask(40, 10));
+  const late = await fixture.ask("lead/b", ask(25, 5));
   expect(outcomes(running)).toEqual([granted(1, 15, 5), granted(2, 30, 10)]);
   expect(outcomes([first, second, late])).toEqual([undefined, undefined, undefined]);
 });
 
 // B5. When the waiter came, lead had room for it; the call after it took that room, and must not be followed by another one.
 test("nobody is granted an account that blocks an earlier waiter since somebody else was granted it", async () => {
-  const scene = new LedgerScene();
-  scene.open("lead", { outputTokens: 26 });
-  scene.open("lead/a", { outputTokens: 24 });
-  await scene.ask("lead/a", ask(0, 1));
-  const waiter = await scene.ask("lead/a", ask(0, 24));
-  const next = [await scene.ask("lead", ask(0, 2)), await scene.ask("lead", ask(0, 1))];
+  const fixture = new LedgerFixture();
+  fixture.open("lead", { outputTokens: 26 });
+  fixture.open("lead/a", { outputTokens: 24 });
+  await fixture.ask("lead/a", ask(0, 1));
+  const waiter = await fixture.ask("lead/a", ask(0, 24));
+  const next = [await fixture.ask("lead", ask(0, 2)), await fixture.ask("lead", ask(0, 1))];
   expect(outcomes([waiter, ...next])).toEqual([undefined, granted(2, 0, 2), undefined]);
 });
 
 // B5. Its wish becomes smaller since an ancestor has less to pay it with; the account that it waited for has not changed.
 test("a waiter whose cap shrinks is let through by an account that had no room for the larger one", async () => {
-  const scene = new LedgerScene();
+  const fixture = new LedgerFixture();
   const price = { inputUsdPerMillion: 0, outputUsdPerMillion: 2 };
-  scene.open("lead", { costMicroUsd: 100 });
-  scene.open("lead/a", { outputTokens: 30 });
-  scene.open("lead/b");
-  await scene.ask("lead/a", ask(0, 20));
-  await scene.ask("lead/b", ask(0, 25, price));
-  const waiter = await scene.ask("lead/a", ask(0, 25, price));
-  expect((await scene.ask("lead/b", ask(0, 1))).outcome).toEqual(granted(3, 0, 1));
+  fixture.open("lead", { costMicroUsd: 100 });
+  fixture.open("lead/a", { outputTokens: 30 });
+  fixture.open("lead/b");
+  await fixture.ask("lead/a", ask(0, 20));
+  await fixture.ask("lead/b", ask(0, 25, price));
+  const waiter = await fixture.ask("lead/a", ask(0, 25, price));
+  expect((await fixture.ask("lead/b", ask(0, 1))).outcome).toEqual(granted(3, 0, 1));
   expect(waiter.outcome).toBeUndefined();
-  await scene.settle("lease_2", callUsage(0, 42, { costMicroUsd: 85 }));
+  await fixture.settle("lease_2", callUsage(0, 42, { costMicroUsd: 85 }));
   expect(waiter.outcome).toEqual(granted(4, 0, 7));
 });
 
@@ -200,58 +200,58 @@ proves(
   ["X2"],
   "a waiter that is told to end leaves the line and lets the others through",
   async () => {
-    const scene = family();
-    await askAll(scene, CHILDREN.slice(0, 2));
-    const large = await scene.ask("lead/c", ask(50, 10));
-    const small = await scene.ask("lead/a", ask(5, 5));
-    scene.clock.advance(3);
+    const fixture = family();
+    await askAll(fixture, CHILDREN.slice(0, 2));
+    const large = await fixture.ask("lead/c", ask(50, 10));
+    const small = await fixture.ask("lead/a", ask(5, 5));
+    fixture.clock.advance(3);
     large.cancel();
     await answered();
     expect(outcomes([large, small])).toEqual([
       { type: "cancelled", waitedMs: 3 },
       granted(3, 5, 5, 3),
     ]);
-    await scene.release("lease_1");
-    await scene.release("lease_2");
+    await fixture.release("lease_1");
+    await fixture.release("lease_2");
     expect(large.outcome).toEqual({ type: "cancelled", waitedMs: 3 });
   },
 );
 
 test("who was told to end before asking gets nothing and takes nothing", async () => {
-  const scene = family();
+  const fixture = family();
   const agentId = AgentIdSchema.parse("lead/a");
-  const answer = await scene.ledger.gate(agentId).reserve(FORTY, AbortSignal.abort());
+  const answer = await fixture.ledger.accountView(agentId).reserve(FORTY, AbortSignal.abort());
   expect(answer).toEqual({ type: "cancelled", waitedMs: 0 });
-  expect(scene.account("lead").reserved).toEqual(NO_AMOUNTS);
+  expect(fixture.account("lead").reserved).toEqual(NO_AMOUNTS);
 });
 
 test("a signal that comes after the answer changes nothing", async () => {
-  const scene = family();
-  const asked = await scene.ask("lead/a", FORTY);
+  const fixture = family();
+  const asked = await fixture.ask("lead/a", FORTY);
   asked.cancel();
   await answered();
   expect(asked.outcome).toEqual(granted(1, 30, 10));
-  expect(scene.account("lead").reserved.totalTokens).toBe(40);
+  expect(fixture.account("lead").reserved.totalTokens).toBe(40);
 });
 
 test("who waited and was answered no longer listens to its signal", async () => {
-  const scene = family();
-  await askAll(scene, CHILDREN.slice(0, 2));
+  const fixture = family();
+  await askAll(fixture, CHILDREN.slice(0, 2));
   const { signal } = new AbortController();
-  const answer = scene.ledger.gate(AgentIdSchema.parse("lead/c")).reserve(FORTY, signal);
+  const answer = fixture.ledger.accountView(AgentIdSchema.parse("lead/c")).reserve(FORTY, signal);
   expect(getEventListeners(signal, "abort")).toHaveLength(1);
-  await scene.release("lease_1");
+  await fixture.release("lease_1");
   expect([(await answer).type, getEventListeners(signal, "abort").length]).toEqual(["granted", 0]);
 });
 
 test("B2: a lease is settled or released once; a second attempt throws and books nothing", async () => {
-  const scene = family();
-  await askAll(scene, CHILDREN.slice(0, 2));
-  await scene.settle("lease_1", callUsage(10, 5));
-  await scene.release("lease_2");
-  const before = scene.ledger.snapshot();
+  const fixture = family();
+  await askAll(fixture, CHILDREN.slice(0, 2));
+  await fixture.settle("lease_1", callUsage(10, 5));
+  await fixture.release("lease_2");
+  const before = fixture.ledger.snapshot();
   const accounts = ["lead", ...CHILDREN].map((path) =>
-    scene.ledger.gate(AgentIdSchema.parse(path)),
+    fixture.ledger.accountView(AgentIdSchema.parse(path)),
   );
   for (const leaseId of ["lease_1", "lease_2", "lease_3"].map((id) => LeaseIdSchema.parse(id)))
     for (const account of accounts) {
@@ -259,14 +259,14 @@ test("B2: a lease is settled or released once; a second attempt throws and books
       expect(() => account.settle({ leaseId }, callUsage(1, 1))).toThrow(broken);
       expect(() => account.release({ leaseId })).toThrow(broken);
     }
-  expect(scene.ledger.snapshot()).toEqual(before);
+  expect(fixture.ledger.snapshot()).toEqual(before);
 });
 
 test("the gate settles and releases leases of the shared ledger", async () => {
-  const scene = family();
-  const gate = scene.ledger.gate(AgentIdSchema.parse("lead/a"));
-  const first = await scene.ask("lead/a", FORTY);
-  const second = await scene.ask("lead/a", FORTY);
+  const fixture = family();
+  const gate = fixture.ledger.accountView(AgentIdSchema.parse("lead/a"));
+  const first = await fixture.ask("lead/a", FORTY);
+  const second = await fixture.ask("lead/a", FORTY);
   const [one, two] = [first.outcome, second.outcome];
   if (one?.type !== "granted" || two?.type !== "granted") throw new Error("two leases");
   gate.settle(one.lease, callUsage(10, 5));
@@ -279,16 +279,16 @@ proves(
   ["R142"],
   "a child has left the smaller of its own limit and of what its parent has left",
   () => {
-    const scene = new LedgerScene();
-    scene.open("lead", { totalTokens: 100 });
-    scene.open("lead/wide", { totalTokens: 200 });
-    scene.open("lead/narrow", { totalTokens: 30 });
-    scene.open("lead/free");
-    scene.open("other");
-    scene.open("other/own", { totalTokens: 200 });
-    scene.ledger.gate(AgentIdSchema.parse("lead"));
+    const fixture = new LedgerFixture();
+    fixture.open("lead", { totalTokens: 100 });
+    fixture.open("lead/wide", { totalTokens: 200 });
+    fixture.open("lead/narrow", { totalTokens: 30 });
+    fixture.open("lead/free");
+    fixture.open("other");
+    fixture.open("other/own", { totalTokens: 200 });
+    fixture.ledger.accountView(AgentIdSchema.parse("lead"));
     const left = (path: string): unknown =>
-      scene.ledger.gate(AgentIdSchema.parse(path)).remaining();
+      fixture.ledger.accountView(AgentIdSchema.parse(path)).remaining();
     expect(["lead/wide", "lead/narrow", "lead/free", "other/own", "other"].map(left)).toEqual([
       { totalTokens: 100 },
       { totalTokens: 30 },
@@ -303,21 +303,21 @@ proves(
   ["R142", "R143"],
   "what a child has used is gone for the parent and for the next child",
   async () => {
-    const scene = family();
-    await scene.ask("lead/a", FORTY);
-    await scene.settle("lease_1", callUsage(20, 10));
+    const fixture = family();
+    await fixture.ask("lead/a", FORTY);
+    await fixture.settle("lease_1", callUsage(20, 10));
     const [lead, a, b] = ["lead", "lead/a", "lead/b"].map((path) => AgentIdSchema.parse(path));
     if (lead === undefined || a === undefined || b === undefined) throw new Error("three agents");
-    expect([scene.ledger.gate(lead).remaining(), scene.ledger.gate(b).remaining()]).toEqual([
-      { totalTokens: 70 },
-      { totalTokens: 70 },
-    ]);
-    expect(scene.ledger.gate(lead).usage()).toEqual({
+    expect([
+      fixture.ledger.accountView(lead).remaining(),
+      fixture.ledger.accountView(b).remaining(),
+    ]).toEqual([{ totalTokens: 70 }, { totalTokens: 70 }]);
+    expect(fixture.ledger.accountView(lead).usage()).toEqual({
       own: NO_USAGE,
       descendants: callUsage(20, 10),
       total: callUsage(20, 10),
     });
-    expect(scene.ledger.gate(a).usage()).toEqual({
+    expect(fixture.ledger.accountView(a).usage()).toEqual({
       own: callUsage(20, 10),
       descendants: NO_USAGE,
       total: callUsage(20, 10),
@@ -329,31 +329,32 @@ proves(
   ["R145"],
   "a grandchild's usage is once in child, parent and root, and its limit is the least on its path",
   async () => {
-    const scene = new LedgerScene();
-    scene.open("lead", { totalTokens: 100 });
-    scene.open("lead/a", { totalTokens: 50 });
-    scene.open("lead/a/x", { totalTokens: 80 });
-    await scene.ask("lead", ask(5, 5));
-    await scene.settle("lease_1", callUsage(5, 5));
-    await scene.ask("lead/a/x", ask(20, 90));
-    await scene.settle("lease_2", callUsage(20, 10));
-    const report = (path: string): unknown => scene.ledger.gate(AgentIdSchema.parse(path)).usage();
+    const fixture = new LedgerFixture();
+    fixture.open("lead", { totalTokens: 100 });
+    fixture.open("lead/a", { totalTokens: 50 });
+    fixture.open("lead/a/x", { totalTokens: 80 });
+    await fixture.ask("lead", ask(5, 5));
+    await fixture.settle("lease_1", callUsage(5, 5));
+    await fixture.ask("lead/a/x", ask(20, 90));
+    await fixture.settle("lease_2", callUsage(20, 10));
+    const report = (path: string): unknown =>
+      fixture.ledger.accountView(AgentIdSchema.parse(path)).usage();
     const [ten, thirty] = [callUsage(5, 5), callUsage(20, 10)];
     const total = { ...callUsage(25, 15), modelCalls: 2, steps: 2 };
     expect(report("lead/a/x")).toEqual({ own: thirty, descendants: NO_USAGE, total: thirty });
     expect(report("lead/a")).toEqual({ own: NO_USAGE, descendants: thirty, total: thirty });
     expect(report("lead")).toEqual({ own: ten, descendants: thirty, total });
-    expect(scene.ledger.gate(AgentIdSchema.parse("lead/a/x")).remaining()).toEqual({
+    expect(fixture.ledger.accountView(AgentIdSchema.parse("lead/a/x")).remaining()).toEqual({
       totalTokens: 20,
     });
   },
 );
 
 test("the rest of the whole run is the root's, whoever asks", async () => {
-  const scene = family();
-  scene.open("lead/a/x", { totalTokens: 10, steps: 3 });
-  await scene.ask("lead/b", FORTY);
-  const gate = scene.ledger.gate(AgentIdSchema.parse("lead/a/x"));
+  const fixture = family();
+  fixture.open("lead/a/x", { totalTokens: 10, steps: 3 });
+  await fixture.ask("lead/b", FORTY);
+  const gate = fixture.ledger.accountView(AgentIdSchema.parse("lead/a/x"));
   expect([gate.remaining(), gate.runRemaining()]).toEqual([
     { totalTokens: 10, steps: 3 },
     { totalTokens: 60 },
@@ -361,81 +362,81 @@ test("the rest of the whole run is the root's, whoever asks", async () => {
 });
 
 test("a new child is refused as soon as a limit would not let it take one step", async () => {
-  const scene = new LedgerScene();
-  scene.open("lead", { steps: 1, toolCalls: 0 });
+  const fixture = new LedgerFixture();
+  fixture.open("lead", { steps: 1, toolCalls: 0 });
   const agentId = AgentIdSchema.parse("lead");
-  expect(scene.ledger.gate(agentId).exhaustedForChild()).toBeUndefined();
-  await scene.ask("lead", FORTY);
-  await scene.settle("lease_1", callUsage(1, 1));
+  expect(fixture.ledger.accountView(agentId).exhaustedForChild()).toBeUndefined();
+  await fixture.ask("lead", FORTY);
+  await fixture.settle("lease_1", callUsage(1, 1));
   const refusal = { axis: "steps", accountPath: "lead", maximum: 1, spent: 1, asked: 0 };
-  expect(scene.ledger.gate(agentId).exhaustedForChild()).toEqual(refusal);
+  expect(fixture.ledger.accountView(agentId).exhaustedForChild()).toEqual(refusal);
 });
 
 test("an agent that ends gives back what it still holds, and the line is served", async () => {
-  const scene = family();
-  const asked = await askAll(scene, ["lead/a", "lead/a", "lead/b"]);
-  scene.ledger.gate(AgentIdSchema.parse("lead/a")).releaseOpen();
+  const fixture = family();
+  const asked = await askAll(fixture, ["lead/a", "lead/a", "lead/b"]);
+  fixture.ledger.accountView(AgentIdSchema.parse("lead/a")).releaseOpen();
   await answered();
   expect(asked[2]?.outcome).toEqual(granted(3, 30, 10));
-  expect(scene.account("lead/a").reserved).toEqual(NO_AMOUNTS);
-  expect(scene.account("lead").reserved.totalTokens).toBe(40);
+  expect(fixture.account("lead/a").reserved).toEqual(NO_AMOUNTS);
+  expect(fixture.account("lead").reserved.totalTokens).toBe(40);
 });
 
 test("an account is opened once, and below one that exists", () => {
-  const scene = family();
-  expect(() => scene.open("lead/a")).toThrow("an account is opened once");
-  expect(() => scene.open("nobody/a")).toThrow("nobody has an account");
+  const fixture = family();
+  expect(() => fixture.open("lead/a")).toThrow("an account is opened once");
+  expect(() => fixture.open("nobody/a")).toThrow("nobody has an account");
 });
 
 // Were it to wait, the invariant of B5 would break in the settlement of another agent.
 test("a free call next to an overdrawn cost limit is answered, and the others' settlements go through", async () => {
-  const scene = new LedgerScene();
+  const fixture = new LedgerFixture();
   const priced = { inputUsdPerMillion: 1, outputUsdPerMillion: 1 };
-  scene.open("lead", { costMicroUsd: 100 });
-  for (const path of CHILDREN) scene.open(path);
-  await scene.ask("lead/a", ask(30, 10, priced));
-  await scene.ask("lead/b", ask(30, 10, priced));
-  await scene.settle("lease_1", callUsage(60, 10, { costMicroUsd: 70 }));
-  const free = await scene.ask(
+  fixture.open("lead", { costMicroUsd: 100 });
+  for (const path of CHILDREN) fixture.open(path);
+  await fixture.ask("lead/a", ask(30, 10, priced));
+  await fixture.ask("lead/b", ask(30, 10, priced));
+  await fixture.settle("lease_1", callUsage(60, 10, { costMicroUsd: 70 }));
+  const free = await fixture.ask(
     "lead/c",
     ask(10, 10, { inputUsdPerMillion: 0, outputUsdPerMillion: 0 }),
   );
-  await scene.settle("lease_2", callUsage(30, 10, { costMicroUsd: 40 }));
+  await fixture.settle("lease_2", callUsage(30, 10, { costMicroUsd: 40 }));
   expect(free.outcome).toBeDefined();
 });
 
 /** The accounts of `family` after a settled call, as another process reads them. */
-async function paused(): Promise<{ readonly scene: LedgerScene; readonly stored: string }> {
-  const scene = family();
-  await scene.ask("lead/a", FORTY);
-  await scene.settle("lease_1", callUsage(35, 15));
-  return { scene, stored: JSON.stringify(scene.ledger.snapshot()) };
+async function paused(): Promise<{ readonly fixture: LedgerFixture; readonly stored: string }> {
+  const fixture = family();
+  await fixture.ask("lead/a", FORTY);
+  await fixture.settle("lease_1", callUsage(35, 15));
+  return { fixture, stored: JSON.stringify(fixture.ledger.snapshot()) };
 }
 
 test("a ledger restored from JSON goes on where the other stopped: usage, limits, numbers of leases", async () => {
-  const { scene, stored } = await paused();
-  const resumed = new BudgetLedger(scene.clock);
-  resumed.restore(AccountSchema.array().parse(JSON.parse(stored)), scene.ledger.leaseCount);
-  expect([resumed.snapshot(), resumed.leaseCount]).toEqual([scene.ledger.snapshot(), 1]);
+  const { fixture, stored } = await paused();
+  const resumed = new BudgetLedger(fixture.clock);
+  resumed.restore(AccountSchema.array().parse(JSON.parse(stored)), fixture.ledger.leaseCount);
+  expect([resumed.snapshot(), resumed.leaseCount]).toEqual([fixture.ledger.snapshot(), 1]);
   const { signal } = new AbortController();
   const lead = AgentIdSchema.parse("lead");
-  expect(await resumed.gate(lead).reserve(FORTY, signal)).toEqual(granted(2, 30, 10));
-  expect(resumed.gate(lead).remaining()).toEqual({ totalTokens: 10 });
+  expect(await resumed.accountView(lead).reserve(FORTY, signal)).toEqual(granted(2, 30, 10));
+  expect(resumed.accountView(lead).remaining()).toEqual({ totalTokens: 10 });
   resumed.open({ agentId: AgentIdSchema.parse("lead/d"), path: "lead/d", limits: {} }, lead);
   expect(resumed.leaseCount).toBe(2);
 });
 
 test("only a fresh ledger takes over accounts, and only such as hold nothing", async () => {
-  const { scene, stored } = await paused();
+  const { fixture, stored } = await paused();
   const accounts = AccountSchema.array().parse(JSON.parse(stored));
-  const fresh = (): BudgetLedger => new BudgetLedger(scene.clock);
-  expect(() => scene.ledger.restore(accounts, 1)).toThrow("fresh ledger");
+  const fresh = (): BudgetLedger => new BudgetLedger(fixture.clock);
+  expect(() => fixture.ledger.restore(accounts, 1)).toThrow("fresh ledger");
   expect(() => fresh().restore(accounts.toReversed(), 1)).toThrow("a parent comes first");
   expect(() => fresh().restore([...accounts, ...accounts], 1)).toThrow("opened once");
   for (const count of [-1, 0.5])
     expect(() => fresh().restore(accounts, count)).toThrow("counted from 0 up");
-  await scene.ask("lead/a", FORTY);
-  expect(() => fresh().restore(scene.ledger.snapshot(), 2)).toThrow(
+  await fixture.ask("lead/a", FORTY);
+  expect(() => fresh().restore(fixture.ledger.snapshot(), 2)).toThrow(
     "B2: what is reserved is an open lease",
   );
 });

@@ -4,7 +4,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import type { LeaseAsk } from "../../src/agent/budget-gate.ts";
+import type { LeaseAsk } from "../../src/agent/account-view.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
 import { openAccount } from "../../src/orchestrator/budget/ledger-account.ts";
 import {
@@ -18,7 +18,7 @@ import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { proves } from "../harness/proves.ts";
 import { core, type Path } from "../support/ledger-path.ts";
-import { ask, callUsage } from "../support/ledger-scene.ts";
+import { ask, callUsage } from "../support/ledger-fixture.ts";
 
 const DOLLARS: ModelPrice = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
 

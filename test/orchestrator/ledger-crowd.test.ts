@@ -4,13 +4,13 @@
 
 import { expect, test } from "vitest";
 
-import type { LeaseAsk, LeaseOutcome } from "../../src/agent/budget-gate.ts";
+import type { LeaseAsk, LeaseOutcome } from "../../src/agent/account-view.ts";
 import type { NewAccount } from "../../src/orchestrator/budget/ledger-account.ts";
 import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
 import { AgentIdSchema, LeaseIdSchema, type AgentId } from "../../src/protocol/ids.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { proves } from "../harness/proves.ts";
-import { callUsage } from "../support/ledger-scene.ts";
+import { callUsage } from "../support/ledger-fixture.ts";
 
 const SIZE = 10_000;
 
@@ -45,7 +45,7 @@ class Crowd {
       const agentId = this.#open(`${between}/${index}`, member(index), above);
       const controller = new AbortController();
       this.controllers.push(controller);
-      this.#answers.push(this.ledger.gate(agentId).reserve(ask, controller.signal));
+      this.#answers.push(this.ledger.accountView(agentId).reserve(ask, controller.signal));
     }
   }
 
@@ -71,7 +71,7 @@ class Crowd {
     const leaseId = LeaseIdSchema.parse(`lease_${number}`);
     const holder = this.#holders.get(leaseId);
     if (holder === undefined) throw new Error(`There was no lease ${leaseId}.`);
-    this.ledger.gate(holder).settle({ leaseId }, callUsage(...tokens));
+    this.ledger.accountView(holder).settle({ leaseId }, callUsage(...tokens));
   }
 
   /** How many were granted, refused and cancelled. */
@@ -183,7 +183,7 @@ test("all that are told to end leave, the first first and the last first", async
 test("each is refused when its own time is over, one after the other", async () => {
   const options = { lead: { limits: { totalTokens: 10 } }, member: mortal };
   const done = await crowd(options, (one, size) => {
-    const lead = one.ledger.gate(AgentIdSchema.parse("lead"));
+    const lead = one.ledger.accountView(AgentIdSchema.parse("lead"));
     for (let index = 1; index < size; index += 1) {
       one.clock.advance(1);
       const tooMuch = { inputTokens: 100, maxOutputTokens: 1, price: undefined };
@@ -212,7 +212,7 @@ test("calls that settle elsewhere cost the same, however many wait in another pl
     const { signal } = new AbortController();
     const free = { inputTokens: 1, maxOutputTokens: 1, price: undefined };
     for (let number = 2; number < 102; number += 1) {
-      void one.ledger.gate(other).reserve(free, signal);
+      void one.ledger.accountView(other).reserve(free, signal);
       one.settle(number, [1, 1]);
     }
     looks.push(one.looks - before);

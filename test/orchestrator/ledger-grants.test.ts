@@ -10,7 +10,7 @@ import { AccountSchema } from "../../src/protocol/account.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { proves } from "../harness/proves.ts";
-import { answered, ask, callUsage, granted, LedgerScene } from "../support/ledger-scene.ts";
+import { answered, ask, callUsage, granted, LedgerFixture } from "../support/ledger-fixture.ts";
 import { thrownBy } from "../support/thrown.ts";
 
 const LEAD = AgentIdSchema.parse("lead");
@@ -18,24 +18,24 @@ const CHILD = AgentIdSchema.parse("lead/a");
 const BY = "The operator.";
 
 /** A lead with 100 tokens of which it keeps 20, and a child. */
-function keeping(): LedgerScene {
-  const scene = new LedgerScene();
-  scene.open("lead", { totalTokens: 100 }, { reserve: { totalTokens: 20 } });
-  scene.open("lead/a");
-  return scene;
+function keeping(): LedgerFixture {
+  const fixture = new LedgerFixture();
+  fixture.open("lead", { totalTokens: 100 }, { reserve: { totalTokens: 20 } });
+  fixture.open("lead/a");
+  return fixture;
 }
 
-async function spend(scene: LedgerScene, path: string, tokens: number): Promise<void> {
-  const { outcome } = await scene.ask(path, ask(tokens, 1));
+async function spend(fixture: LedgerFixture, path: string, tokens: number): Promise<void> {
+  const { outcome } = await fixture.ask(path, ask(tokens, 1));
   if (outcome?.type !== "granted") throw new Error("Expected a lease.");
-  await scene.settle(outcome.lease.leaseId, callUsage(tokens, 0));
+  await fixture.settle(outcome.lease.leaseId, callUsage(tokens, 0));
 }
 
-function told(): { readonly scene: LedgerScene; readonly reached: (readonly unknown[])[] } {
+function told(): { readonly fixture: LedgerFixture; readonly reached: (readonly unknown[])[] } {
   const reached: (readonly unknown[])[] = [];
   const note = ({ accountPath, axis, threshold, spent, maximum }: ReachedThreshold): void =>
     void reached.push([accountPath, axis, threshold, spent, maximum]);
-  return { scene: new LedgerScene(note), reached };
+  return { fixture: new LedgerFixture(note), reached };
 }
 
 describe("a reserve", () => {
@@ -43,9 +43,9 @@ describe("a reserve", () => {
     ["X5"],
     "a child gets all but the reserve, and is refused as if the rest were spent",
     async () => {
-      const scene = keeping();
-      expect((await scene.ask("lead/a", ask(30, 90))).outcome).toEqual(granted(1, 30, 50));
-      await scene.settle("lease_1", callUsage(30, 50));
+      const fixture = keeping();
+      expect((await fixture.ask("lead/a", ask(30, 90))).outcome).toEqual(granted(1, 30, 50));
+      await fixture.settle("lease_1", callUsage(30, 50));
       const refusal = {
         axis: "totalTokens",
         accountPath: "lead",
@@ -54,17 +54,17 @@ describe("a reserve", () => {
         asked: 2,
         kept: 20,
       };
-      const refused = await scene.ask("lead/a", ask(1, 9));
+      const refused = await fixture.ask("lead/a", ask(1, 9));
       expect(refused.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
-      expect((await scene.ask("lead", ask(10, 90))).outcome).toEqual(granted(2, 10, 10));
+      expect((await fixture.ask("lead", ask(10, 90))).outcome).toEqual(granted(2, 10, 10));
     },
   );
 
   proves(["X5"], "what is left to the parent has it, what is left to its children does not", () => {
-    const scene = keeping();
-    const gate = scene.ledger.gate(CHILD);
-    expect(scene.ledger.gate(LEAD).remaining()).toEqual({ totalTokens: 100 });
-    expect(scene.ledger.gate(LEAD).remainingForChildren()).toEqual({ totalTokens: 80 });
+    const fixture = keeping();
+    const gate = fixture.ledger.accountView(CHILD);
+    expect(fixture.ledger.accountView(LEAD).remaining()).toEqual({ totalTokens: 100 });
+    expect(fixture.ledger.accountView(LEAD).remainingForChildren()).toEqual({ totalTokens: 80 });
     expect([gate.remaining(), gate.runRemaining()]).toEqual([
       { totalTokens: 80 },
       { totalTokens: 100 },
@@ -75,10 +75,10 @@ describe("a reserve", () => {
     ["X5"],
     "a child is not started for the reserve alone, and the refusal says what is kept",
     async () => {
-      const scene = keeping();
-      expect(scene.ledger.gate(LEAD).exhaustedForChild()).toBeUndefined();
-      await scene.ask("lead", ask(30, 50));
-      await scene.settle("lease_1", callUsage(30, 50));
+      const fixture = keeping();
+      expect(fixture.ledger.accountView(LEAD).exhaustedForChild()).toBeUndefined();
+      await fixture.ask("lead", ask(30, 50));
+      await fixture.settle("lease_1", callUsage(30, 50));
       const refusal = {
         axis: "totalTokens",
         accountPath: "lead",
@@ -87,36 +87,36 @@ describe("a reserve", () => {
         asked: 0,
         kept: 20,
       };
-      expect(scene.ledger.gate(LEAD).exhaustedForChild()).toEqual(refusal);
-      expect(scene.ledger.gate(CHILD).exhausted()).toEqual(refusal);
-      expect(scene.ledger.gate(LEAD).exhausted()).toBeUndefined();
+      expect(fixture.ledger.accountView(LEAD).exhaustedForChild()).toEqual(refusal);
+      expect(fixture.ledger.accountView(CHILD).exhausted()).toEqual(refusal);
+      expect(fixture.ledger.accountView(LEAD).exhausted()).toBeUndefined();
     },
   );
 
   test("it holds on every axis, also for those further down, and the tightest account on the path refuses", async () => {
-    const scene = new LedgerScene();
+    const fixture = new LedgerFixture();
     const limits = { steps: 5, toolCalls: 3, outputTokens: 100 };
-    scene.open("lead", limits, { reserve: { steps: 1, toolCalls: 1, outputTokens: 10 } });
-    scene.open("lead/a", limits, { reserve: { steps: 3, toolCalls: 1, outputTokens: 30 } });
-    scene.open("lead/a/b");
+    fixture.open("lead", limits, { reserve: { steps: 1, toolCalls: 1, outputTokens: 10 } });
+    fixture.open("lead/a", limits, { reserve: { steps: 3, toolCalls: 1, outputTokens: 30 } });
+    fixture.open("lead/a/b");
     const left = ["lead", "lead/a", "lead/a/b"].map((path) =>
-      scene.ledger.gate(AgentIdSchema.parse(path)).remaining(),
+      fixture.ledger.accountView(AgentIdSchema.parse(path)).remaining(),
     );
     expect(left).toEqual([
       { steps: 5, toolCalls: 3, outputTokens: 100 },
       { steps: 4, toolCalls: 2, outputTokens: 90 },
       { steps: 2, toolCalls: 2, outputTokens: 70 },
     ]);
-    const leaf = scene.ledger.gate(AgentIdSchema.parse("lead/a/b"));
+    const leaf = fixture.ledger.accountView(AgentIdSchema.parse("lead/a/b"));
     expect([leaf.chargeToolCall(), leaf.chargeToolCall(), leaf.chargeToolCall()]).toEqual([
       undefined,
       undefined,
       { axis: "toolCalls", accountPath: "lead/a", maximum: 3, spent: 2, asked: 1, kept: 1 },
     ]);
-    expect(scene.ledger.gate(LEAD).chargeToolCall()).toBeUndefined();
-    await scene.ask("lead/a/b", ask(1, 1));
-    await scene.settle("lease_1", callUsage(1, 1));
-    const last = await scene.ask("lead/a/b", ask(1, 200));
+    expect(fixture.ledger.accountView(LEAD).chargeToolCall()).toBeUndefined();
+    await fixture.ask("lead/a/b", ask(1, 1));
+    await fixture.settle("lease_1", callUsage(1, 1));
+    const last = await fixture.ask("lead/a/b", ask(1, 200));
     const lastStep = { accountPath: "lead/a", maximum: 2 };
     expect(last.outcome).toMatchObject({
       type: "granted",
@@ -125,44 +125,44 @@ describe("a reserve", () => {
   });
 
   test("a lease of a child grows by what is left without the reserve only", async () => {
-    const scene = keeping();
-    await scene.ask("lead/a", ask(30, 10));
-    const tooMuch = await scene.extend("lease_1", ask(30, 90));
+    const fixture = keeping();
+    await fixture.ask("lead/a", ask(30, 10));
+    const tooMuch = await fixture.extend("lease_1", ask(30, 90));
     expect(tooMuch.outcome, "it waits for what the first attempt holds").toBeUndefined();
     tooMuch.cancel();
-    const fitting = await scene.extend("lease_1", ask(30, 10));
+    const fitting = await fixture.extend("lease_1", ask(30, 10));
     expect(fitting.outcome).toMatchObject({ lease: { maxOutputTokens: 10, attempt: 2 } });
-    expect(scene.account("lead").reserved.totalTokens).toBe(80);
+    expect(fixture.account("lead").reserved.totalTokens).toBe(80);
   });
 
   test("one that is larger than the limit leaves children nothing, and its owner all", async () => {
-    const scene = new LedgerScene();
-    scene.open("lead", { steps: 2 }, { reserve: { steps: 9 } });
-    scene.open("lead/a");
-    expect(scene.ledger.gate(LEAD).remainingForChildren()).toEqual({ steps: 0 });
+    const fixture = new LedgerFixture();
+    fixture.open("lead", { steps: 2 }, { reserve: { steps: 9 } });
+    fixture.open("lead/a");
+    expect(fixture.ledger.accountView(LEAD).remainingForChildren()).toEqual({ steps: 0 });
     const refusal = { axis: "steps", accountPath: "lead", maximum: 2, spent: 0, asked: 1, kept: 2 };
-    expect((await scene.ask("lead/a", ask(1, 1))).outcome).toMatchObject({ refusal });
-    expect((await scene.ask("lead", ask(1, 1))).outcome?.type).toBe("granted");
+    expect((await fixture.ask("lead/a", ask(1, 1))).outcome).toMatchObject({ refusal });
+    expect((await fixture.ask("lead", ask(1, 1))).outcome?.type).toBe("granted");
   });
 
   test("on an axis without a limit of its own it keeps nothing", async () => {
-    const scene = new LedgerScene();
-    scene.open("lead", { steps: 1 });
-    scene.open("lead/a", {}, { reserve: { steps: 1 } });
-    scene.open("lead/a/b");
-    expect((await scene.ask("lead/a/b", ask(1, 1))).outcome?.type).toBe("granted");
+    const fixture = new LedgerFixture();
+    fixture.open("lead", { steps: 1 });
+    fixture.open("lead/a", {}, { reserve: { steps: 1 } });
+    fixture.open("lead/a/b");
+    expect((await fixture.ask("lead/a/b", ask(1, 1))).outcome?.type).toBe("granted");
   });
 
   proves(
     ["X5"],
     "a child that waits while others hold the rest is refused once only the reserve is left",
     async () => {
-      const scene = keeping();
-      scene.open("lead/b");
-      await scene.ask("lead/a", ask(30, 50));
-      const waiter = await scene.ask("lead/b", ask(10, 10));
+      const fixture = keeping();
+      fixture.open("lead/b");
+      await fixture.ask("lead/a", ask(30, 50));
+      const waiter = await fixture.ask("lead/b", ask(10, 10));
       expect(waiter.outcome).toBeUndefined();
-      await scene.settle("lease_1", callUsage(30, 45));
+      await fixture.settle("lease_1", callUsage(30, 45));
       expect(waiter.outcome).toMatchObject({
         type: "refused",
         refusal: { spent: 75, asked: 11, kept: 20 },
@@ -176,21 +176,21 @@ describe("a grant", () => {
     ["X7"],
     "raises the limits by what is given, and is on record with its author and its time",
     async () => {
-      const scene = new LedgerScene();
-      scene.ledger.open(
+      const fixture = new LedgerFixture();
+      fixture.ledger.open(
         { agentId: LEAD, path: "lead", limits: { steps: 1, costMicroUsd: 5 }, wallTimeMs: 100 },
         null,
       );
-      scene.clock.advance(7);
-      scene.ledger.grant(LEAD, { budget: { steps: 2, costUsd: 0.29, wallTimeMs: 50 }, by: BY });
-      expect(scene.ledger.gate(LEAD).remaining()).toEqual({
+      fixture.clock.advance(7);
+      fixture.ledger.grant(LEAD, { budget: { steps: 2, costUsd: 0.29, wallTimeMs: 50 }, by: BY });
+      expect(fixture.ledger.accountView(LEAD).remaining()).toEqual({
         steps: 3,
         costMicroUsd: 290_005,
         wallTimeMs: 143,
       });
-      scene.clock.advance(1);
-      scene.ledger.grant(LEAD, { budget: { steps: 1, wallTimeMs: 0 }, by: "Again." });
-      const { limits, timeLimitMs, grants } = scene.account("lead");
+      fixture.clock.advance(1);
+      fixture.ledger.grant(LEAD, { budget: { steps: 1, wallTimeMs: 0 }, by: "Again." });
+      const { limits, timeLimitMs, grants } = fixture.account("lead");
       expect({ limits, timeLimitMs, grants }).toEqual({
         limits: { steps: 4, costMicroUsd: 290_005 },
         timeLimitMs: 150,
@@ -206,19 +206,19 @@ describe("a grant", () => {
     ["X7"],
     "serves who waits for it, in the order in which they asked, with the larger caps",
     async () => {
-      const scene = new LedgerScene();
-      scene.open("lead", { totalTokens: 100 });
-      for (const path of ["lead/a", "lead/b", "lead/c"]) scene.open(path);
-      await scene.ask("lead/a", ask(30, 50));
+      const fixture = new LedgerFixture();
+      fixture.open("lead", { totalTokens: 100 });
+      for (const path of ["lead/a", "lead/b", "lead/c"]) fixture.open(path);
+      await fixture.ask("lead/a", ask(30, 50));
       const waiters = [
-        await scene.ask("lead/b", ask(10, 200)),
-        await scene.ask("lead/c", ask(10, 10)),
+        await fixture.ask("lead/b", ask(10, 200)),
+        await fixture.ask("lead/c", ask(10, 10)),
       ];
-      scene.clock.advance(3);
-      scene.ledger.grant(LEAD, { budget: { totalTokens: 60 }, by: BY });
+      fixture.clock.advance(3);
+      fixture.ledger.grant(LEAD, { budget: { totalTokens: 60 }, by: BY });
       await answered();
       expect(waiters.map(({ outcome }) => outcome)).toEqual([undefined, undefined]);
-      scene.ledger.grant(LEAD, { budget: { totalTokens: 200 }, by: BY });
+      fixture.ledger.grant(LEAD, { budget: { totalTokens: 200 }, by: BY });
       await answered();
       expect(waiters.map(({ outcome }) => outcome)).toEqual([
         granted(2, 10, 200, 3),
@@ -228,17 +228,17 @@ describe("a grant", () => {
   );
 
   test("a wish that grew with a grant is not let through for what it was before", async () => {
-    const scene = new LedgerScene();
-    scene.open("lead", { totalTokens: 100 });
-    scene.open("lead/a");
-    await scene.ask("lead/a", ask(50, 10));
-    await scene.settle("lease_1", callUsage(50, 10));
-    await scene.ask("lead/a", ask(10, 10));
-    const waiter = await scene.ask("lead/a", ask(10, 50));
-    scene.ledger.grant(LEAD, { budget: { totalTokens: 30 }, by: BY });
+    const fixture = new LedgerFixture();
+    fixture.open("lead", { totalTokens: 100 });
+    fixture.open("lead/a");
+    await fixture.ask("lead/a", ask(50, 10));
+    await fixture.settle("lease_1", callUsage(50, 10));
+    await fixture.ask("lead/a", ask(10, 10));
+    const waiter = await fixture.ask("lead/a", ask(10, 50));
+    fixture.ledger.grant(LEAD, { budget: { totalTokens: 30 }, by: BY });
     await answered();
     expect(waiter.outcome).toBeUndefined();
-    await scene.release("lease_2");
+    await fixture.release("lease_2");
     expect(waiter.outcome).toEqual(granted(3, 10, 50));
   });
 
@@ -246,10 +246,10 @@ describe("a grant", () => {
     ["X7"],
     "an axis without a limit of its own cannot be granted, nor a fixed deadline moved",
     () => {
-      const scene = new LedgerScene();
-      scene.open("lead", { steps: 1 }, { deadlineAtMs: 50 });
-      scene.open("lead/a", { totalTokens: 5 });
-      const before = scene.ledger.snapshot();
+      const fixture = new LedgerFixture();
+      fixture.open("lead", { steps: 1 }, { deadlineAtMs: 50 });
+      fixture.open("lead/a", { totalTokens: 5 });
+      const before = fixture.ledger.snapshot();
       const tries = [
         [LEAD, { wallTimeMs: 10 }, "wallTimeMs", 10],
         [CHILD, { totalTokens: 1, steps: 2 }, "steps", 2],
@@ -258,13 +258,13 @@ describe("a grant", () => {
       for (const [agentId, budget, axis, got] of tries) {
         const field = `grant.budget.${axis}`;
         const expected = `left out, since ${agentId} has no limit of its own on it`;
-        expect(thrownBy(() => scene.ledger.grant(agentId, { budget, by: BY }))).toEqual({
+        expect(thrownBy(() => fixture.ledger.grant(agentId, { budget, by: BY }))).toEqual({
           code: "invalid_option",
           message: `Expected ${field} to be ${expected}, got ${got}. Grant what is limited there, or to the agent whose limit it is.`,
           data: { field, expected, got: String(got) },
         });
       }
-      expect(scene.ledger.snapshot()).toEqual(before);
+      expect(fixture.ledger.snapshot()).toEqual(before);
     },
   );
 
@@ -275,42 +275,42 @@ describe("a grant", () => {
     ledger.open({ agentId: CHILD, path: "lead/a", limits: {}, wallTimeMs: 400 }, LEAD);
     ledger.grant(LEAD, { budget: { wallTimeMs: 50 }, by: BY });
     expect([
-      ledger.gate(LEAD).deadlineAtMs(),
-      ledger.gate(LEAD).ownDeadlineAtMs(),
-      ledger.gate(CHILD).deadlineAtMs(),
+      ledger.accountView(LEAD).deadlineAtMs(),
+      ledger.accountView(LEAD).ownDeadlineAtMs(),
+      ledger.accountView(CHILD).deadlineAtMs(),
     ]).toEqual([150, 150, 150]);
   });
 
   test("no sum of grants is more than can be counted with, or less than before", () => {
-    const scene = new LedgerScene();
-    scene.open("lead", { totalTokens: 10, costMicroUsd: 1 });
+    const fixture = new LedgerFixture();
+    fixture.open("lead", { totalTokens: 10, costMicroUsd: 1 });
     const huge = { totalTokens: Number.MAX_SAFE_INTEGER, costUsd: Number.MAX_VALUE };
-    for (let times = 0; times < 3; times += 1) scene.ledger.grant(LEAD, { budget: huge, by: BY });
-    const { limits } = scene.account("lead");
+    for (let times = 0; times < 3; times += 1) fixture.ledger.grant(LEAD, { budget: huge, by: BY });
+    const { limits } = fixture.account("lead");
     expect(limits).toEqual({
       totalTokens: Number.MAX_SAFE_INTEGER,
       costMicroUsd: Number.MAX_SAFE_INTEGER,
     });
-    AccountSchema.array().parse(JSON.parse(JSON.stringify(scene.ledger.snapshot())));
+    AccountSchema.array().parse(JSON.parse(JSON.stringify(fixture.ledger.snapshot())));
   });
 
   proves(
     ["X7"],
     "a ledger that was restored is granted more like any other, and remembers grants of before",
     async () => {
-      const scene = new LedgerScene();
-      scene.open("lead", { steps: 1 }, { reserve: { steps: 1 } });
-      await scene.ask("lead", ask(1, 1));
-      await scene.settle("lease_1", callUsage(1, 1));
-      scene.ledger.grant(LEAD, { budget: { steps: 1 }, by: "First." });
+      const fixture = new LedgerFixture();
+      fixture.open("lead", { steps: 1 }, { reserve: { steps: 1 } });
+      await fixture.ask("lead", ask(1, 1));
+      await fixture.settle("lease_1", callUsage(1, 1));
+      fixture.ledger.grant(LEAD, { budget: { steps: 1 }, by: "First." });
       const stored = AccountSchema.array().parse(
-        JSON.parse(JSON.stringify(scene.ledger.snapshot())),
+        JSON.parse(JSON.stringify(fixture.ledger.snapshot())),
       );
-      const resumed = new BudgetLedger(scene.clock);
+      const resumed = new BudgetLedger(fixture.clock);
       resumed.restore(stored, 1);
       resumed.grant(LEAD, { budget: { steps: 3 }, by: "Second." });
-      expect(resumed.gate(LEAD).remaining()).toEqual({ steps: 4 });
-      expect(resumed.gate(LEAD).remainingForChildren()).toEqual({ steps: 3 });
+      expect(resumed.accountView(LEAD).remaining()).toEqual({ steps: 4 });
+      expect(resumed.accountView(LEAD).remainingForChildren()).toEqual({ steps: 3 });
       expect(resumed.snapshot()[0]?.grants.map(({ by }) => by)).toEqual(["First.", "Second."]);
     },
   );
@@ -321,11 +321,11 @@ describe("thresholds", () => {
     ["X6"],
     "80 % and 95 % of a limit are told once each, of every account on the path",
     async () => {
-      const { scene, reached } = told();
-      scene.open("lead", { totalTokens: 100 });
-      scene.open("lead/a", { totalTokens: 50, steps: 20 });
-      for (let step = 1; step <= 9; step += 1) await spend(scene, "lead/a", 5);
-      for (let step = 1; step <= 10; step += 1) await spend(scene, "lead", 5);
+      const { fixture, reached } = told();
+      fixture.open("lead", { totalTokens: 100 });
+      fixture.open("lead/a", { totalTokens: 50, steps: 20 });
+      for (let step = 1; step <= 9; step += 1) await spend(fixture, "lead/a", 5);
+      for (let step = 1; step <= 10; step += 1) await spend(fixture, "lead", 5);
       expect(reached).toEqual([
         ["lead/a", "totalTokens", 0.8, 40, 50],
         ["lead", "totalTokens", 0.8, 80, 100],
@@ -338,14 +338,14 @@ describe("thresholds", () => {
     ["X6"],
     "what is held does not count, what is given back does not count, overdraft does",
     async () => {
-      const { scene, reached } = told();
-      scene.open("lead", { totalTokens: 100 });
-      await scene.ask("lead", ask(50, 50));
+      const { fixture, reached } = told();
+      fixture.open("lead", { totalTokens: 100 });
+      await fixture.ask("lead", ask(50, 50));
       expect(reached).toEqual([]);
-      await scene.release("lease_1");
+      await fixture.release("lease_1");
       expect(reached).toEqual([]);
-      await scene.ask("lead", ask(10, 10));
-      await scene.settle("lease_2", callUsage(110, 20));
+      await fixture.ask("lead", ask(10, 10));
+      await fixture.settle("lease_2", callUsage(110, 20));
       expect(reached).toEqual([
         ["lead", "totalTokens", 0.8, 130, 100],
         ["lead", "totalTokens", 0.95, 130, 100],
@@ -354,9 +354,9 @@ describe("thresholds", () => {
   );
 
   test("tool calls reach thresholds, too", () => {
-    const { scene, reached } = told();
-    scene.open("lead", { toolCalls: 5 });
-    const gate = scene.ledger.gate(LEAD);
+    const { fixture, reached } = told();
+    fixture.open("lead", { toolCalls: 5 });
+    const gate = fixture.ledger.accountView(LEAD);
     for (let call = 1; call <= 6; call += 1) gate.chargeToolCall();
     expect(reached).toEqual([
       ["lead", "toolCalls", 0.8, 4, 5],
@@ -368,20 +368,20 @@ describe("thresholds", () => {
     ["X6", "X7"],
     "a grant makes a new limit with thresholds of its own; a restored ledger repeats none",
     async () => {
-      const { scene, reached } = told();
-      scene.open("lead", { totalTokens: 100 });
-      await spend(scene, "lead", 82);
-      scene.ledger.grant(LEAD, { budget: { totalTokens: 100 }, by: BY });
-      await spend(scene, "lead", 20);
-      const resumed = new BudgetLedger(scene.clock, {
+      const { fixture, reached } = told();
+      fixture.open("lead", { totalTokens: 100 });
+      await spend(fixture, "lead", 82);
+      fixture.ledger.grant(LEAD, { budget: { totalTokens: 100 }, by: BY });
+      await spend(fixture, "lead", 20);
+      const resumed = new BudgetLedger(fixture.clock, {
         onThreshold: ({ threshold, spent }) => reached.push(["resumed", threshold, spent]),
       });
-      resumed.restore(scene.ledger.snapshot(), scene.ledger.leaseCount);
+      resumed.restore(fixture.ledger.snapshot(), fixture.ledger.leaseCount);
       const { signal } = new AbortController();
       for (const tokens of [10, 60]) {
-        const outcome = await resumed.gate(LEAD).reserve(ask(tokens, 1), signal);
+        const outcome = await resumed.accountView(LEAD).reserve(ask(tokens, 1), signal);
         if (outcome.type === "granted")
-          resumed.gate(LEAD).settle(outcome.lease, callUsage(tokens, 0));
+          resumed.accountView(LEAD).settle(outcome.lease, callUsage(tokens, 0));
       }
       expect(reached).toEqual([
         ["lead", "totalTokens", 0.8, 82, 100],
@@ -391,11 +391,11 @@ describe("thresholds", () => {
   );
 
   test("a limit of zero has none, and an axis without a limit neither", async () => {
-    const { scene, reached } = told();
+    const { fixture, reached } = told();
     const axis: SpendAxis = "toolCalls";
-    scene.open("lead", { [axis]: 0 });
-    await spend(scene, "lead", 5);
-    expect(scene.ledger.gate(LEAD).chargeToolCall()).toBeDefined();
+    fixture.open("lead", { [axis]: 0 });
+    await spend(fixture, "lead", 5);
+    expect(fixture.ledger.accountView(LEAD).chargeToolCall()).toBeDefined();
     expect(reached).toEqual([]);
   });
 });

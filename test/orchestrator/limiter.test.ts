@@ -1,5 +1,5 @@
 // Goal: never more work at once than there are slots, in order, and nobody who was told to end takes a slot or keeps one.
-// Method: work that ends when the test opens its gate.
+// Method: work that ends when the test opens its latch.
 
 import { expect, test } from "vitest";
 
@@ -7,7 +7,7 @@ import { EspalierError } from "../../src/kernel/error.ts";
 import type { Limiter } from "../../src/agent/run-ports.ts";
 import { DEFAULT_CONCURRENCY, limiter } from "../../src/orchestrator/tree/limiter.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, settled } from "../harness/run-scripted.ts";
+import { latch, settled } from "../harness/run-scripted.ts";
 import { rejectionOf } from "../support/thrown.ts";
 
 type Kind = keyof Limiter;
@@ -17,7 +17,7 @@ const broken = (): Promise<never> =>
 
 /** One piece of work in a slot: whether it has begun, what came of it, and the means to end it or to tell it to end. */
 class Job {
-  readonly #gate = gate();
+  readonly #latch = latch();
   readonly #controller = new AbortController();
   state: "waiting" | "running" | "ended" = "waiting";
   result: unknown = "none yet";
@@ -26,7 +26,7 @@ class Job {
     const work = async (): Promise<string> => {
       this.state = "running";
       log.push(name);
-      await this.#gate.opened;
+      await this.#latch.opened;
       return `${name} done`;
     };
     void slots[kind](this.#controller.signal, work).then((result) => {
@@ -36,7 +36,7 @@ class Job {
   }
 
   async end(): Promise<void> {
-    this.#gate.open();
+    this.#latch.open();
     await settled();
   }
 

@@ -1,5 +1,5 @@
 // Goal: an orchestrator knows the runs that it leads, and can be closed without cutting any of them off.
-// Method: runs that are held at a gate; orchestrators that are asked in between.
+// Method: runs that are held at a latch; orchestrators that are asked in between.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -14,7 +14,7 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, settled } from "../harness/run-scripted.ts";
+import { latch, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
 import { rejectionOf, thrownBy } from "../support/thrown.ts";
@@ -27,9 +27,9 @@ const pay = defineTool({
   execute: () => "paid",
 });
 
-/** A role that answers when the gate opens. */
+/** A role that answers when the latch opens. */
 function held(): { readonly role: AgentRole; open(): void } {
-  const { opened, open } = gate();
+  const { opened, open } = latch();
   return { role: soloist([says("Done.", { after: opened })]).role, open };
 }
 

@@ -13,9 +13,9 @@ import {
 } from "../../src/orchestrator/durability/paused-run.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
-import { AGENT_ID, changes, resting, states } from "../support/changes.ts";
+import { AGENT_ID, changes, settledState, states } from "../support/changes.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { account, CHILD_ID, ENDED_ID, stored } from "../support/stored-run.ts";
 import { thrownBy, type Thrown } from "../support/thrown.ts";
@@ -68,7 +68,7 @@ test("a run that really paused is one that can be read, as it is and as its text
   });
   const call = { name: "write", arguments: {} };
   const { role } = soloist([{ calls: [call] }], { tools: [write] });
-  const { pausedRun, status } = await scene().start(role).result;
+  const { pausedRun, status } = await newFixture().start(role).result;
   expect(status).toBe("paused");
   expect(pausedRun?.questions.map(({ toolName }) => toolName)).toEqual(["write"]);
   expect(unfrozenParts(pausedRun).filter((path) => path !== "value")).toEqual([]);
@@ -78,7 +78,7 @@ test("a run that really paused is one that can be read, as it is and as its text
 
 test("a run that has ended is read like a paused one: who goes on with it says whether that may be", () => {
   for (const end of [states().completed, states().stopped, states().failed, states().cancelled]) {
-    const state = { ...snapshotOf(resting(end)), executionId: `execution_of_${AGENT_ID}` };
+    const state = { ...snapshotOf(settledState(end)), executionId: `execution_of_${AGENT_ID}` };
     const [root] = stored().agents;
     const accounts = stored().accounts.slice(0, 1);
     const ended = { ...stored(), agents: [{ ...root, state }], accounts, questions: [] };

@@ -11,10 +11,10 @@ import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.
 import { PRICES_AS_OF, PRICES_SOURCE } from "../../src/model/price-table.ts";
 import { asks, says as speaks, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { API_KEY } from "../support/openai-calls.ts";
 import { OpenAiServer, says } from "../support/openai-server.ts";
-import { approveAll, payTool } from "../support/pause-scenes.ts";
+import { approveAll, payTool } from "../support/pause-stories.ts";
 import { thrownBy } from "../support/thrown.ts";
 
 const DOLLARS = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
@@ -49,8 +49,8 @@ function modelBehind(server: OpenAiServer, options: OpenAiOptions = {}): Model {
 
 proves(["X30"], "the result names the price from the table and the table's date", async () => {
   await using server = await OpenAiServer.start(() => says("Done."));
-  const stage = scene();
-  const result = await stage.run(solo(modelBehind(server)), { budget: { costUsd: 1 } });
+  const fixture = newFixture();
+  const result = await fixture.run(solo(modelBehind(server)), { budget: { costUsd: 1 } });
   expect(result.prices).toEqual([{ provider: "openai", model: "gpt-5-mini", price: GPT_5_MINI }]);
   expect(PRICES_AS_OF).toMatch(/^\d{4}-\d{2}-\d{2}$/);
   // 10 tokens in at a quarter of a dollar, 5 out at two dollars a million.
@@ -61,7 +61,7 @@ proves(["X30"], "the result names the price from the table and the table's date"
 proves(["X30"], "a price of the user's is what is charged, and the result says so", async () => {
   await using server = await OpenAiServer.start(() => says("Done."));
   const price = { ...DOLLARS, asOf: "2026-11-01", source: "our contract" };
-  const result = await scene().run(solo(modelBehind(server, { price })), {
+  const result = await newFixture().run(solo(modelBehind(server, { price })), {
     budget: { costUsd: 1 },
   });
   expect(result.prices).toEqual([{ provider: "openai", model: "gpt-5-mini", price }]);
@@ -82,17 +82,17 @@ proves(
     };
     for (const [what, model] of Object.entries(unknown)) {
       const silent = { ...model, generate: neverAsked };
-      const stage = scene();
+      const fixture = newFixture();
       const refusals = [
-        thrownBy(() => stage.start(solo(silent), "Do it.", { budget: { costUsd: 1 } })),
-        thrownBy(() => stage.start(solo(silent), "Do it.", { budget: { costUsd: 0 } })),
+        thrownBy(() => fixture.start(solo(silent), "Do it.", { budget: { costUsd: 1 } })),
+        thrownBy(() => fixture.start(solo(silent), "Do it.", { budget: { costUsd: 0 } })),
         thrownBy(() => solo(silent, { budget: { costUsd: 1 } })),
       ];
       expect(
         refusals.map(({ code }) => code),
         what,
       ).toEqual(["price_unknown", "price_unknown", "price_unknown"]);
-      expect(stage.sink.events, what).toEqual([]);
+      expect(fixture.sink.events, what).toEqual([]);
     }
   },
 );
@@ -100,11 +100,11 @@ proves(
 test("a base URL that came into the environment after a role was defined is found at the start", () => {
   const role = solo(openai("gpt-5-mini"), { budget: { costUsd: 1 } });
   vi.stubEnv("OPENAI_BASE_URL", "http://localhost:11434/v1");
-  expect(thrownBy(() => scene().start(role)).code).toBe("price_unknown");
+  expect(thrownBy(() => newFixture().start(role)).code).toBe("price_unknown");
 });
 
 test("an unknown price is null, never zero, and its calls are counted apart", async () => {
-  const result = await scene().run(solo(new ScriptedModel([speaks("Done.")])));
+  const result = await newFixture().run(solo(new ScriptedModel([speaks("Done.")])));
   expect(result.prices).toEqual([{ provider: "scripted", model: "scripted", price: null }]);
   expect(JSON.parse(JSON.stringify(result.prices))).toEqual(result.prices);
   const { costMicroUsd, unpricedCalls } = result.usage.total;
@@ -139,7 +139,7 @@ test("each model is listed once, in the order of first use; who never ran is not
     three: worker("10"),
     four: idle,
   };
-  const result = await scene().run(tree(leading("two", "one", "three", "two"), children));
+  const result = await newFixture().run(tree(leading("two", "one", "three", "two"), children));
   expect(result.prices).toEqual([
     { provider: "scripted", model: "head", price: null },
     { provider: "scripted", model: "9", price: DOLLARS },
@@ -155,7 +155,7 @@ test("one model at two prices is listed with both; an equal price is the same pr
     three: worker("__proto__", { outputUsdPerMillion: 6, inputUsdPerMillion: 5 }),
     four: worker("__proto__"),
   };
-  const result = await scene().run(tree(leading("one", "two", "three", "four"), children));
+  const result = await newFixture().run(tree(leading("one", "two", "three", "four"), children));
   const expected = [
     { provider: "scripted", model: "head", price: null },
     { provider: "scripted", model: "__proto__", price: DOLLARS },
@@ -167,15 +167,17 @@ test("one model at two prices is listed with both; an equal price is the same pr
 });
 
 proves(["X30"], "a paused result names the prices too, and so does the one after it", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const price = { ...DOLLARS, asOf: "2026-11-01" };
   const tools = { tools: [payTool()] };
   const before = new ScriptedModel([asks("pay", { amount: 5 })], { price });
-  const paused = await stage.run(solo(before, tools), { budget: { costUsd: 1 } });
+  const paused = await fixture.run(solo(before, tools), { budget: { costUsd: 1 } });
   const expected = [{ provider: "scripted", model: "scripted", price }];
   expect([paused.status, paused.prices]).toEqual(["paused", expected]);
   const after = new ScriptedModel([speaks("Paid.")], { price });
   const answers = approveAll(paused);
-  const result = await stage.outcome(stage.resume(solo(after, tools), paused.pausedRun, answers));
+  const result = await fixture.outcome(
+    fixture.resume(solo(after, tools), paused.pausedRun, answers),
+  );
   expect([result.status, result.prices]).toEqual(["completed", expected]);
 });

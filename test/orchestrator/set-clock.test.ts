@@ -19,12 +19,22 @@ import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { withRateLimit } from "../../src/tools/wrappers/with-rate-limit.ts";
 import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
 import { proves } from "../harness/proves.ts";
-import { checkRun, scene, settled } from "../harness/run-scripted.ts";
+import { checkRun, newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { dyingStore } from "../journal/dying-store.ts";
-import { approveAll, ending, payTool } from "../support/pause-scenes.ts";
+import { approveAll, ending, payTool } from "../support/pause-stories.ts";
 import { rejectionOf } from "../support/thrown.ts";
-import { aborted, calls, listens, part, quiet, spawn, tool, until, use } from "../tree/cast.ts";
+import {
+  aborted,
+  calls,
+  listens,
+  part,
+  quiet,
+  spawn,
+  tool,
+  until,
+  use,
+} from "../tree/scripted-agents.ts";
 
 const HOUR_MS = 60 * 60 * 1_000;
 const START_MS = 1_800_000_000_000;
@@ -61,23 +71,23 @@ interface Story {
 async function played(story: Story, jumpMs: number): Promise<Told> {
   const clock = new ManualClock(START_MS);
   const setting = { take: () => clock.setWallClock(clock.nowMs() + jumpMs) };
-  const stage = scene({ clock, ...story.options, sinks: [setting] });
-  const run = stage.start(story.role(clock), "Do it.", story.start);
+  const fixture = newFixture({ clock, ...story.options, sinks: [setting] });
+  const run = fixture.start(story.role(clock), "Do it.", story.start);
   const { move } = story;
   if (move !== undefined) {
-    await until(() => move.when(stage.sink.events));
+    await until(() => move.when(fixture.sink.events));
     clock.advance(move.afterMs - 1);
     await quiet();
-    expect(stage.sink.of("run.ended"), "not a millisecond too early").toEqual([]);
+    expect(fixture.sink.of("run.ended"), "not a millisecond too early").toEqual([]);
     clock.advance(1);
     await quiet();
     clock.advance(0);
   }
   const result = await run.settled;
   await settled();
-  checkRun(result, stage.sink.events);
+  checkRun(result, fixture.sink.events);
   expect(clock.pendingTimers, "timers left behind").toBe(0);
-  return { result, events: stage.sink.events };
+  return { result, events: fixture.sink.events };
 }
 
 /** As JSON without what is drawn by chance. */
@@ -199,12 +209,12 @@ describe("a run that goes on in a process whose clocks have nothing in common wi
         const held = tool("hold", ({ signal }) => aborted(signal));
         const script = [() => (first.advance(4_000), calls(PAY)), calls(use("hold"))];
         const { role } = soloist(script, { tools: [payTool(), held] });
-        const stage = scene({ clock: first });
+        const fixture = newFixture({ clock: first });
         const budget = { wallTimeMs: 10_000 };
-        const paused = await stage.outcome(stage.start(role, "Do it.", { budget }));
+        const paused = await fixture.outcome(fixture.start(role, "Do it.", { budget }));
 
         const next = clockOf(777_777, first.nowMs() + skewMs);
-        const again = scene({ clock: next });
+        const again = newFixture({ clock: next });
         const run = again.resume(role, paused.pausedRun, approveAll(paused));
         await until(() => hasStarted("hold")(again.sink.events));
         next.advance(5_999);
@@ -221,7 +231,7 @@ describe("a run that goes on in a process whose clocks have nothing in common wi
         const [resumed] = again.sink.of("run.resumed");
         const [answered] = again.sink.of("question.answered");
         expect([resumed?.pausedMs, answered?.waitedMs]).toEqual([pausedMs, pausedMs]);
-        const stamps = [...stage.sink.events, ...again.sink.events].map(({ atMs }) => atMs);
+        const stamps = [...fixture.sink.events, ...again.sink.events].map(({ atMs }) => atMs);
         expect(stamps).toEqual(stamps.toSorted((left, right) => left - right));
       },
     );
@@ -261,14 +271,14 @@ describe("a run that goes on in a process whose clocks have nothing in common wi
     "a deadline becomes a duration when the run is taken up: by the wall clock of that process, which may be set afterwards",
     async () => {
       const first = clockOf(5, START_MS);
-      const stage = scene({ clock: first });
+      const fixture = newFixture({ clock: first });
       const held = tool("hold", ({ signal }) => aborted(signal));
       const { role } = soloist([calls(PAY), calls(use("hold"))], { tools: [payTool(), held] });
       const start = { deadlineAtMs: START_MS + 10_000 };
-      const paused = await stage.outcome(stage.start(role, "Do it.", start));
+      const paused = await fixture.outcome(fixture.start(role, "Do it.", start));
 
       const next = clockOf(777_777, START_MS + 7_000);
-      const again = scene({ clock: next });
+      const again = newFixture({ clock: next });
       const run = again.resume(role, paused.pausedRun, approveAll(paused));
       next.setWallClock(START_MS - HOUR_MS);
       await until(() => hasStarted("hold")(again.sink.events));
@@ -283,11 +293,11 @@ describe("a run that goes on in a process whose clocks have nothing in common wi
 
 test("a new run takes the wall clock as it is then", async () => {
   const clock = new ManualClock(START_MS);
-  const stage = scene({ clock });
-  await stage.run(soloist([says("Done.")]).role);
+  const fixture = newFixture({ clock });
+  await fixture.run(soloist([says("Done.")]).role);
   clock.setWallClock(START_MS + HOUR_MS);
-  await stage.run(soloist([says("Done.")]).role);
-  expect(stage.sink.of("run.started").map(({ atMs }) => atMs)).toEqual([
+  await fixture.run(soloist([says("Done.")]).role);
+  expect(fixture.sink.of("run.started").map(({ atMs }) => atMs)).toEqual([
     START_MS,
     START_MS + HOUR_MS,
   ]);

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { pendingState } from "../../src/agent/agent-state.ts";
 import type { Phase, PhaseReport } from "../../src/agent/phase-report.ts";
 import { Stepper } from "../../src/orchestrator/run/stepper.ts";
-import { answered } from "../support/ledger-scene.ts";
+import { answered } from "../support/ledger-fixture.ts";
 
 const DONE = { done: true, value: undefined };
 const STATE = pendingState({ messages: [], prefix: { messageCount: 0, tokens: 0 } });

@@ -14,7 +14,7 @@ import {
 import { QuestionIdSchema } from "../../src/protocol/ids.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import {
   approveAll,
@@ -23,30 +23,30 @@ import {
   payTool,
   questionOf,
   refusalOf,
-} from "../support/pause-scenes.ts";
-import { calls, use } from "../tree/cast.ts";
+} from "../support/pause-stories.ts";
+import { calls, use } from "../tree/scripted-agents.ts";
 
 const PAY = { name: "pay", arguments: { amount: 3 } };
 
 /** A run that is paused over an approval and an external call. */
 async function pausedOverTwo() {
-  const stage = scene();
+  const fixture = newFixture();
   const tool = payTool();
   const { role, model } = soloist([calls(PAY, use("mail")), says("done")], {
     tools: [tool, externalTool("mail")],
   });
-  const paused = await stage.run(role);
+  const paused = await fixture.run(role);
   const approval = questionOf(paused, 0);
   const external = questionOf(paused, 1);
   const good = [approve(approval), giveResult(external, "sent")];
-  return { stage, tool, role, model, paused, approval, external, good };
+  return { fixture, tool, role, model, paused, approval, external, good };
 }
 
 proves(
   ["R30", "X17"],
   "missing, unknown, duplicate, altered answers and those of the wrong kind are refused, nothing runs, and the run stays resumable",
   async () => {
-    const { stage, tool, role, model, paused, approval, external, good } = await pausedOverTwo();
+    const { fixture, tool, role, model, paused, approval, external, good } = await pausedOverTwo();
     const stranger = { ...approval, questionId: QuestionIdSchema.parse("execution_9.1.0") };
     const otherHash = { ...approval, argumentsHash: argumentsHashOf("pay", { amount: 4 }) };
     const other = giveResult(external, "sent");
@@ -65,10 +65,10 @@ proves(
       "approval for an external call": [approve(approval), approve(external)],
       "denial for an external call": [approve(approval), deny(external)],
     };
-    const eventCount = stage.sink.events.length;
+    const eventCount = fixture.sink.events.length;
     const refusals = Object.entries(wrong).map(([name, answers]) => [
       name,
-      ...refusalOf(() => stage.resume(role, paused.pausedRun, answers)),
+      ...refusalOf(() => fixture.resume(role, paused.pausedRun, answers)),
     ]);
     expect(refusals).toEqual([
       ["none at all", "invalid_answer", "missing"],
@@ -85,12 +85,12 @@ proves(
       ["approval for an external call", "invalid_answer", "wrong_kind"],
       ["denial for an external call", "invalid_answer", "wrong_kind"],
     ]);
-    expect([stage.sink.events.length, tool.paid, model.requests.length]).toEqual([
+    expect([fixture.sink.events.length, tool.paid, model.requests.length]).toEqual([
       eventCount,
       [],
       1,
     ]);
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun, good));
+    const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, good));
     expect([ending(result), tool.paid]).toEqual([["completed", "completed"], [3]]);
   },
 );
@@ -99,16 +99,16 @@ proves(
   ["X17"],
   "an answer is taken once: a second resumption and an answer from before are refused",
   async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const tool = payTool();
     const script = [asks("pay", { amount: 1 }), asks("pay", { amount: 2 }), says("done")];
     const { role } = soloist(script, { tools: [tool] });
-    const first = await stage.run(role);
+    const first = await fixture.run(role);
     const pausedRun = first.pausedRun ?? expect.fail("not paused");
     const [answer] = approveAll(first);
     if (answer === undefined) expect.fail("no question");
-    const { orchestrator } = stage;
-    const second = await stage.outcome(orchestrator.resume(pausedRun, [answer], { role }));
+    const { orchestrator } = fixture;
+    const second = await fixture.outcome(orchestrator.resume(pausedRun, [answer], { role }));
     expect(refusalOf(() => orchestrator.resume(pausedRun, [answer], { role }))).toEqual([
       "already_resumed",
       undefined,
@@ -119,12 +119,14 @@ proves(
       undefined,
     ]);
     const replayed = [...approveAll(second), answer];
-    expect(refusalOf(() => stage.resume(role, second.pausedRun, replayed))).toEqual([
+    expect(refusalOf(() => fixture.resume(role, second.pausedRun, replayed))).toEqual([
       "invalid_answer",
       "already_answered",
     ]);
     expect(tool.paid).toEqual([1]);
-    const result = await stage.outcome(stage.resume(role, second.pausedRun, approveAll(second)));
+    const result = await fixture.outcome(
+      fixture.resume(role, second.pausedRun, approveAll(second)),
+    );
     expect([ending(result), tool.paid]).toEqual([
       ["completed", "completed"],
       [1, 2],
@@ -133,7 +135,7 @@ proves(
 );
 
 test("answers of one run are no answers of another, even to the same call of the same place", async () => {
-  const one = scene();
+  const one = newFixture();
   const tool = payTool();
   const role = () => soloist([asks("pay", { amount: 3 }), says("done")], { tools: [tool] }).role;
   const mine = await one.run(role());
@@ -147,7 +149,7 @@ test("answers of one run are no answers of another, even to the same call of the
 });
 
 test("what is no answer is refused as malformed, with its place", async () => {
-  const { stage, role, paused, approval, good } = await pausedOverTwo();
+  const { fixture, role, paused, approval, good } = await pausedOverTwo();
   const answer = approve(approval);
   const malformed: readonly unknown[] = [
     undefined,
@@ -169,45 +171,45 @@ test("what is no answer is refused as malformed, with its place", async () => {
   for (const [index, one] of malformed.entries()) {
     const given: Answer[] = [...good];
     Reflect.set(given, 2, one);
-    const refusal = refusalOf(() => stage.resume(role, paused.pausedRun, given));
+    const refusal = refusalOf(() => fixture.resume(role, paused.pausedRun, given));
     expect([index, ...refusal]).toEqual([index, "invalid_answer", "malformed"]);
   }
-  const result = await stage.outcome(stage.resume(role, paused.pausedRun, good));
+  const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, good));
   expect(result.status).toBe("completed");
 });
 
 test("other arguments must fit the tool, also those that come with an approval", async () => {
-  const { stage, tool, role, paused, approval, external } = await pausedOverTwo();
+  const { fixture, tool, role, paused, approval, external } = await pausedOverTwo();
   const other = giveResult(external, "sent");
   const misfit = [approve(approval, { arguments: { amount: "all" } }), other];
-  expect(refusalOf(() => stage.resume(role, paused.pausedRun, misfit))).toEqual([
+  expect(refusalOf(() => fixture.resume(role, paused.pausedRun, misfit))).toEqual([
     "invalid_answer",
     "invalid_arguments",
   ]);
   const fit = [approve(approval, { arguments: { amount: 1 } }), other];
-  const result = await stage.outcome(stage.resume(role, paused.pausedRun, fit));
+  const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, fit));
   expect([ending(result), tool.paid]).toEqual([["completed", "completed"], [1]]);
 });
 
 test("a refused resumption does not use the pause up on the orchestrator that refused it", async () => {
-  const { stage, tool, role, paused, good } = await pausedOverTwo();
+  const { fixture, tool, role, paused, good } = await pausedOverTwo();
   const pausedRun = paused.pausedRun ?? expect.fail("not paused");
-  const { orchestrator } = stage;
+  const { orchestrator } = fixture;
   expect(refusalOf(() => orchestrator.resume(pausedRun, [], { role }))[0]).toBe("invalid_answer");
-  const result = await stage.outcome(orchestrator.resume(pausedRun, good, { role }));
+  const result = await fixture.outcome(orchestrator.resume(pausedRun, good, { role }));
   expect([ending(result), tool.paid]).toEqual([["completed", "completed"], [3]]);
 });
 
 test("answers that are changed after they were handed in have no effect", async () => {
-  const { stage, tool, role, paused, approval, external } = await pausedOverTwo();
+  const { fixture, tool, role, paused, approval, external } = await pausedOverTwo();
   const answer = approve(approval, { arguments: { amount: 1 } });
   const answers = [answer, giveResult(external, "sent")];
-  const run = stage.resume(role, paused.pausedRun, answers);
+  const run = fixture.resume(role, paused.pausedRun, answers);
   if (answer.type === "approved" && answer.arguments !== undefined)
     Reflect.set(answer.arguments, "amount", 1_000);
   Reflect.set(answer, "type", "denied");
   answers.length = 0;
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([ending(result), tool.paid]).toEqual([["completed", "completed"], [1]]);
 });
 
@@ -221,11 +223,11 @@ test("results of any JSON type are taken as they are", async () => {
     [["a", { b: 1 }], '["a",{"b":1}]'],
   ];
   for (const [given, text] of cases) {
-    const stage = scene();
+    const fixture = newFixture();
     const { role } = soloist([calls(use("mail")), says("done")], { tools: [externalTool("mail")] });
-    const paused = await stage.run(role);
+    const paused = await fixture.run(role);
     const answers = [giveResult(questionOf(paused), given)];
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
+    const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
     expect([given, result.steps[0]?.tools.executions[0]?.text]).toEqual([given, text]);
   }
 });

@@ -12,7 +12,7 @@ import {
 } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import {
@@ -23,8 +23,8 @@ import {
   payTool,
   questionOf,
   texts,
-} from "../support/pause-scenes.ts";
-import { calls, told, use } from "../tree/cast.ts";
+} from "../support/pause-stories.ts";
+import { calls, receivedTexts, use } from "../tree/scripted-agents.ts";
 
 const pay = (amount: number) => ({ name: "pay", arguments: { amount } });
 
@@ -34,17 +34,19 @@ proves(
   async () => {
     const tool = spyTool("pay", () => "paid", { needsApproval: true });
     const { role, model } = soloist([asks("pay", {}), says("done")], { tools: [tool] });
-    const stage = scene();
-    const paused = await stage.run(role);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
     expect([paused.status, paused.reason.code, tool.calls.length]).toEqual([
       "paused",
       "answers_needed",
       0,
     ]);
     const ends: readonly string[] = ["run.ended", "agent.ended", "step.completed"];
-    expect(stage.sink.events.filter(({ type }) => ends.includes(type))).toEqual([]);
+    expect(fixture.sink.events.filter(({ type }) => ends.includes(type))).toEqual([]);
     const question = questionOf(paused);
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun, [approve(question)]));
+    const result = await fixture.outcome(
+      fixture.resume(role, paused.pausedRun, [approve(question)]),
+    );
     expect([result.status, result.text, tool.calls.length, model.requests.length]).toEqual([
       "completed",
       "done",
@@ -53,7 +55,7 @@ proves(
     ]);
     expect(result.steps.map(({ number }) => number)).toEqual([1, 2]);
     expect(result.agents[0]?.executionId).toBe(paused.agents[0]?.executionId);
-    expect(told(model.requests[1])).toEqual(["paid"]);
+    expect(receivedTexts(model.requests[1])).toEqual(["paid"]);
   },
 );
 
@@ -61,9 +63,9 @@ proves(["R27"], "two put-off calls of one reply are both in the collection, whol
   const { role } = soloist([calls(pay(3), { name: "mail", arguments: { to: "x" } })], {
     tools: [payTool(), externalTool("mail")],
   });
-  const stage = scene({ answerTimeoutMs: 500 });
-  stage.clock.advance(1_000);
-  const paused = await stage.run(role);
+  const fixture = newFixture({ answerTimeoutMs: 500 });
+  fixture.clock.advance(1_000);
+  const paused = await fixture.run(role);
   const agent = { agentId: "agent_1", agentPath: "solo" };
   const time = { askedAtMs: 1_000, deadlineAtMs: 1_500 };
   expect(paused.questions).toEqual([
@@ -91,8 +93,10 @@ proves(["R27"], "two put-off calls of one reply are both in the collection, whol
     },
   ]);
   expect(paused.pausedRun?.questions).toEqual(paused.questions);
-  expect(stage.sink.of("run.paused").map(({ questions }) => questions)).toEqual([paused.questions]);
-  const asking = stage.sink.of("question.asked").map(({ question }) => question);
+  expect(fixture.sink.of("run.paused").map(({ questions }) => questions)).toEqual([
+    paused.questions,
+  ]);
+  const asking = fixture.sink.of("question.asked").map(({ question }) => question);
   expect(asking.toSorted((left, right) => left.callId.localeCompare(right.callId))).toEqual(
     paused.questions,
   );
@@ -106,8 +110,8 @@ proves(
     const { role, model } = soloist([calls(pay(3), use("mail"), use("mail")), says("done")], {
       tools: [tool, externalTool("mail")],
     });
-    const stage = scene();
-    const paused = await stage.run(role);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
     expect(paused.questions.map(({ kind }) => kind)).toEqual(["approval", "external", "external"]);
     const [first, second, third] = [0, 1, 2].map((index) => questionOf(paused, index));
     if (first === undefined || second === undefined || third === undefined) expect.fail("three");
@@ -116,9 +120,9 @@ proves(
       giveResult(second, { sent: true }),
       approve(first),
     ];
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
+    const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
     expect([result.status, tool.paid]).toEqual(["completed", [3]]);
-    expect(told(model.requests[1])).toEqual([
+    expect(receivedTexts(model.requests[1])).toEqual([
       "paid 3",
       '{"sent":true}',
       "mail failed: No such box.",
@@ -129,7 +133,7 @@ proves(
       ["succeeded", undefined],
       ["failed", "tool_error"],
     ]);
-    expect(stage.sink.of("question.answered").map(({ answer, by }) => [answer, by])).toEqual([
+    expect(fixture.sink.of("question.answered").map(({ answer, by }) => [answer, by])).toEqual([
       ["approved", "caller"],
       ["result", "caller"],
       ["failure", "caller"],
@@ -147,18 +151,23 @@ proves(
       [calls(use("first"), pay(3), use("third"), pay(4)), says("done")],
       { tools: [...plain, tool] },
     );
-    const stage = scene();
-    const paused = await stage.run(role);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
     expect(plain.map((one) => one.calls.length)).toEqual([1, 1]);
-    expect(stage.sink.of("run.paused")[0]?.seq).toBe(stage.sink.events.at(-1)?.seq);
-    const result = await stage.outcome(
-      stage.resume(role, paused.pausedRun, approveAll(paused).toReversed()),
+    expect(fixture.sink.of("run.paused")[0]?.seq).toBe(fixture.sink.events.at(-1)?.seq);
+    const result = await fixture.outcome(
+      fixture.resume(role, paused.pausedRun, approveAll(paused).toReversed()),
     );
     expect([plain.map((one) => one.calls.length), tool.paid]).toEqual([
       [1, 1],
       [3, 4],
     ]);
-    expect(told(model.requests[1])).toEqual(["first done", "paid 3", "third done", "paid 4"]);
+    expect(receivedTexts(model.requests[1])).toEqual([
+      "first done",
+      "paid 3",
+      "third done",
+      "paid 4",
+    ]);
     expect(result.usage.total.toolCalls).toBe(4);
   },
 );
@@ -166,25 +175,25 @@ proves(
 proves(["R31"], "the value and its JSON text, in fresh objects, come to the same end", async () => {
   const ways = await Promise.all(
     [false, true].map(async (isText) => {
-      const stage = scene();
+      const fixture = newFixture();
       const tool = payTool();
       const script = [calls(pay(3), use("plain")), says("done")];
       const tools = [tool, spyTool("plain")];
-      const paused = await stage.run(soloist(script, { tools }).role);
+      const paused = await fixture.run(soloist(script, { tools }).role);
       const again = soloist([says("done")], { tools });
       const run = isText
-        ? stage.resume(again.role, paused.pausedRun, approveAll(paused))
-        : stage.orchestrator.resume(
+        ? fixture.resume(again.role, paused.pausedRun, approveAll(paused))
+        : fixture.orchestrator.resume(
             paused.pausedRun ?? expect.fail("not paused"),
             approveAll(paused),
             { role: again.role },
           );
-      const { traceId: _random, ...result } = await stage.outcome(run);
+      const { traceId: _random, ...result } = await fixture.outcome(run);
       return {
         result,
         paid: tool.paid,
         requests: again.model.requests,
-        events: stage.sink.events.map(({ traceId: _trace, spanId: _span, ...event }) => ({
+        events: fixture.sink.events.map(({ traceId: _trace, spanId: _span, ...event }) => ({
           ...event,
           previousTraceId: undefined,
           previousSpanId: undefined,
@@ -199,12 +208,12 @@ proves(["R31"], "the value and its JSON text, in fresh objects, come to the same
 test("a denial is a result that the model reads, with its reason; the run continues", async () => {
   const tool = payTool();
   const { role, model } = soloist([asks("pay", { amount: 3 }), says("done")], { tools: [tool] });
-  const stage = scene();
-  const paused = await stage.run(role);
+  const fixture = newFixture();
+  const paused = await fixture.run(role);
   const answers = [deny(questionOf(paused), "Too much.")];
-  const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
+  const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
   expect([ending(result), tool.paid]).toEqual([["completed", "completed"], []]);
-  expect(told(model.requests[1])).toEqual([
+  expect(receivedTexts(model.requests[1])).toEqual([
     "Not executed: pay was denied. Too much. Do without it, or answer with what you have.",
   ]);
   const [execution] = result.steps[0]?.tools.executions ?? [];
@@ -223,10 +232,10 @@ test("an approval with other arguments runs with these, and hooks see what ran",
       }),
     ],
   });
-  const stage = scene();
-  const paused = await stage.run(role);
+  const fixture = newFixture();
+  const paused = await fixture.run(role);
   const answers = [approve(questionOf(paused), { arguments: { amount: 5 } })];
-  const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
+  const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
   expect([ending(result), tool.paid, texts(result)]).toEqual([
     ["completed", "completed"],
     [5],
@@ -247,10 +256,10 @@ test("a question is about the arguments as hooks left them, and hooks are not as
       }),
     ],
   });
-  const stage = scene();
-  const paused = await stage.run(role);
+  const fixture = newFixture();
+  const paused = await fixture.run(role);
   expect(questionOf(paused).arguments).toEqual({ amount: 150 });
-  await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+  await fixture.outcome(fixture.resume(role, paused.pausedRun, approveAll(paused)));
   expect([tool.paid, asking]).toEqual([[150], 1]);
 });
 
@@ -259,7 +268,7 @@ test("arguments that do not fit are told to the model; nobody is asked", async (
   const { role } = soloist([calls({ name: "pay", arguments: { amount: "x" } }), says("done")], {
     tools: [tool],
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([ending(result), tool.paid]).toEqual([["completed", "completed"], []]);
 });
 
@@ -267,15 +276,15 @@ test("two pauses, one after the other, with the questions of each", async () => 
   const tool = payTool();
   const script = [asks("pay", { amount: 1 }), asks("pay", { amount: 2 }), says("done")];
   const { role, model } = soloist(script, { tools: [tool] });
-  const stage = scene();
-  const first = await stage.run(role);
-  const second = await stage.outcome(stage.resume(role, first.pausedRun, approveAll(first)));
+  const fixture = newFixture();
+  const first = await fixture.run(role);
+  const second = await fixture.outcome(fixture.resume(role, first.pausedRun, approveAll(first)));
   expect([asked(second), questionOf(second).questionId, tool.paid]).toEqual([
     [["solo", "pay"]],
     "execution_1.2.0",
     [1],
   ]);
-  const result = await stage.outcome(stage.resume(role, second.pausedRun, approveAll(second)));
+  const result = await fixture.outcome(fixture.resume(role, second.pausedRun, approveAll(second)));
   expect([ending(result), tool.paid, model.requests.length]).toEqual([
     ["completed", "completed"],
     [1, 2],
@@ -289,16 +298,16 @@ test("a budget of tool calls that the approved call itself used up lets it run",
     tools: [tool],
     budget: { toolCalls: 1 },
   });
-  const stage = scene();
-  const atOnce = await scene({ approver: (question) => approve(question) }).run(role);
+  const fixture = newFixture();
+  const atOnce = await newFixture({ approver: (question) => approve(question) }).run(role);
   expect([ending(atOnce), tool.paid]).toEqual([["completed", "completed"], [1]]);
   const again = soloist([asks("pay", { amount: 2 }), says("done")], {
     tools: [tool],
     budget: { toolCalls: 1 },
   });
-  const paused = await stage.run(again.role);
-  const result = await stage.outcome(
-    stage.resume(again.role, paused.pausedRun, approveAll(paused)),
+  const paused = await fixture.run(again.role);
+  const result = await fixture.outcome(
+    fixture.resume(again.role, paused.pausedRun, approveAll(paused)),
   );
   expect([ending(result), tool.paid]).toEqual([
     ["completed", "completed"],

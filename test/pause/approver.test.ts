@@ -8,7 +8,7 @@ import { QuestionIdSchema } from "../../src/protocol/ids.ts";
 import { approve, deny, giveResult, type Question } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { soloist } from "../harness/soloist.ts";
 import {
@@ -18,8 +18,8 @@ import {
   externalTool,
   payTool,
   texts,
-} from "../support/pause-scenes.ts";
-import { aborted, calls, part, quiet, spawn, until, use } from "../tree/cast.ts";
+} from "../support/pause-stories.ts";
+import { aborted, calls, part, quiet, spawn, until, use } from "../tree/scripted-agents.ts";
 
 const pay = (amount: number) => ({ name: "pay", arguments: { amount } });
 
@@ -31,9 +31,9 @@ async function payingWith(
 ) {
   const tool = payTool();
   const { role } = soloist([calls(pay(amount)), says("done")], { tools: [tool] });
-  const stage = scene({ ...(approver === undefined ? {} : { approver }), ...more });
-  const result = await stage.run(role);
-  return { stage, tool, role, result };
+  const fixture = newFixture({ ...(approver === undefined ? {} : { approver }), ...more });
+  const result = await fixture.run(role);
+  return { fixture, tool, role, result };
 }
 
 /** An approver that keeps to no type. */
@@ -50,7 +50,7 @@ proves(
   "with an approver the run never pauses; without one the same script does",
   async () => {
     const questions: Question[] = [];
-    const { stage, tool, result } = await payingWith((question) => {
+    const { fixture, tool, result } = await payingWith((question) => {
       questions.push(question);
       return approve(question);
     });
@@ -59,11 +59,13 @@ proves(
       [3],
       [],
     ]);
-    const types = stage.sink.events.map(({ type }) => type);
+    const types = fixture.sink.events.map(({ type }) => type);
     expect(types.filter((type) => type.endsWith(".paused"))).toEqual([]);
-    expect(stage.sink.of("question.asked").map(({ question }) => question)).toEqual(questions);
+    expect(fixture.sink.of("question.asked").map(({ question }) => question)).toEqual(questions);
     expect(
-      stage.sink.of("question.answered").map(({ answer, by, waitedMs }) => [answer, by, waitedMs]),
+      fixture.sink
+        .of("question.answered")
+        .map(({ answer, by, waitedMs }) => [answer, by, waitedMs]),
     ).toEqual([["approved", "approver", 0]]);
 
     const without = await payingWith(undefined);
@@ -86,24 +88,24 @@ describe("an approver", () => {
   });
 
   test("is asked once for each call, at once, and may answer in any order", async () => {
-    const gates = [gate(), gate(), gate()];
+    const latches = [latch(), latch(), latch()];
     const seen: unknown[] = [];
     const tool = payTool();
     const { role } = soloist([calls(pay(0), pay(1), pay(2)), says("done")], { tools: [tool] });
-    const stage = scene({
+    const fixture = newFixture({
       approver: async (question) => {
         seen.push(question.arguments);
-        await gates[seen.length - 1]?.opened;
+        await latches[seen.length - 1]?.opened;
         return approve(question);
       },
     });
-    const run = stage.start(role);
+    const run = fixture.start(role);
     await until(() => seen.length === 3);
-    for (const one of gates.toReversed()) {
+    for (const one of latches.toReversed()) {
       one.open();
       await quiet();
     }
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([seen, tool.paid, texts(result)]).toEqual([
       [{ amount: 0 }, { amount: 1 }, { amount: 2 }],
       [2, 1, 0],
@@ -117,13 +119,13 @@ describe("an approver", () => {
     const { role } = soloist([calls(pay(3), use("mail")), says("done")], {
       tools: [tool, externalTool("mail")],
     });
-    const stage = scene({
+    const fixture = newFixture({
       approver: (question) => {
         count += 1;
         return approve(question);
       },
     });
-    const paused = await stage.run(role);
+    const paused = await fixture.run(role);
     expect([count, asked(paused), tool.paid]).toEqual([0, [["solo", "mail"]], [3]]);
   });
 
@@ -172,14 +174,14 @@ describe("an approver", () => {
 
   for (const [name, approver] of Object.entries(useless)) {
     test(`that ${name} has answered nothing: the run pauses, and can be answered`, async () => {
-      const { stage, tool, role, result: paused } = await payingWith(approver);
+      const { fixture, tool, role, result: paused } = await payingWith(approver);
       expect([ending(paused), tool.paid, takeWarnings().length]).toEqual([
         ["paused", "answers_needed"],
         [],
         1,
       ]);
-      const resumed = stage.resume(role, paused.pausedRun, approveAll(paused));
-      const result = await stage.outcome(resumed);
+      const resumed = fixture.resume(role, paused.pausedRun, approveAll(paused));
+      const result = await fixture.outcome(resumed);
       expect([ending(result), tool.paid]).toEqual([["completed", "completed"], [3]]);
     });
 
@@ -187,7 +189,7 @@ describe("an approver", () => {
       ["S7.9"],
       `that ${name} has answered nothing: what went wrong is in the question, or in the denial`,
       async () => {
-        const { tool, result, stage } = await payingWith(approver, { unanswered: "deny" });
+        const { tool, result, fixture } = await payingWith(approver, { unanswered: "deny" });
         takeWarnings();
         const failure = `The approver gave no answer that can be used (${WRONG[name]}).`;
         expect([ending(result), tool.paid, texts(result)]).toEqual([
@@ -195,14 +197,14 @@ describe("an approver", () => {
           [],
           [`Not executed: pay was denied. ${failure} Do without it, or answer with what you have.`],
         ]);
-        const [answered] = stage.sink.of("question.answered");
+        const [answered] = fixture.sink.of("question.answered");
         expect([answered?.answer, answered?.by, answered?.reason]).toEqual([
           "denied",
           "approver",
           failure,
         ]);
-        expect(stage.sink.of("tool.rejected")[0]?.reason).toBe(failure);
-        const { result: paused, stage: other } = await payingWith(approver);
+        expect(fixture.sink.of("tool.rejected")[0]?.reason).toBe(failure);
+        const { result: paused, fixture: other } = await payingWith(approver);
         takeWarnings();
         const reason = `pay needs an approval. ${failure}`;
         expect(paused.questions.map((question) => question.reason)).toEqual([reason]);
@@ -221,16 +223,18 @@ describe("an approver", () => {
     const tool = payTool();
     const { role } = soloist([calls(pay(1), pay(2)), says("done")], { tools: [tool] });
     const first = '{"amount":1}';
-    const stage = scene({
+    const fixture = newFixture({
       approver: (question) =>
         JSON.stringify(question.arguments) === first ? approve(question) : undefined,
     });
-    const paused = await stage.run(role);
+    const paused = await fixture.run(role);
     expect([paused.questions.map((one) => one.arguments), tool.paid]).toEqual([
       [{ amount: 2 }],
       [1],
     ]);
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+    const result = await fixture.outcome(
+      fixture.resume(role, paused.pausedRun, approveAll(paused)),
+    );
     expect([ending(result), tool.paid, texts(result)]).toEqual([
       ["completed", "completed"],
       [1, 2],
@@ -251,18 +255,18 @@ describe("an approver", () => {
     const signals: AbortSignal[] = [];
     const tool = payTool();
     const { role } = soloist([calls(pay(3))], { tools: [tool] });
-    const stage = scene({
+    const fixture = newFixture({
       approver: (_question, { signal }) => {
         signals.push(signal);
         return new Promise(() => undefined);
       },
     });
-    const run = stage.start(role);
+    const run = fixture.start(role);
     await until(() => signals.length === 1);
     void run.cancel();
     await quiet();
-    stage.clock.advance(0);
-    const result = await stage.outcome(run);
+    fixture.clock.advance(0);
+    const result = await fixture.outcome(run);
     expect([ending(result), signals[0]?.aborted, tool.paid]).toEqual([
       ["cancelled", "cancelled"],
       true,
@@ -273,16 +277,16 @@ describe("an approver", () => {
   test("that approves what was cancelled meanwhile approves nothing", async () => {
     const tool = payTool();
     const { role } = soloist([calls(pay(3))], { tools: [tool] });
-    const stage = scene({
+    const fixture = newFixture({
       approver: async (question, { signal }) => {
         await aborted(signal);
         return approve(question);
       },
     });
-    const run = stage.start(role);
-    await until(() => stage.sink.of("question.asked").length === 1);
+    const run = fixture.start(role);
+    await until(() => fixture.sink.of("question.asked").length === 1);
     void run.cancel();
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([ending(result), tool.paid]).toEqual([["cancelled", "cancelled"], []]);
   });
 
@@ -291,13 +295,13 @@ describe("an approver", () => {
     const tool = payTool();
     const payer = part("payer", [calls(pay(3)), says("Paid.")], { tools: [tool] });
     const lead = part("lead", [calls(spawn("payer")), says("Done.")], { subagents: [payer.role] });
-    const stage = scene({
+    const fixture = newFixture({
       approver: (question) => {
         paths.push(question.agentPath);
         return approve(question);
       },
     });
-    const result = await stage.run(lead.role);
+    const result = await fixture.run(lead.role);
     expect([ending(result), tool.paid, paths]).toEqual([
       ["completed", "completed"],
       [3],
@@ -309,13 +313,13 @@ describe("an approver", () => {
 describe("nobody can be asked", () => {
   test("an external call fails at once, and the model is told", async () => {
     const { role } = soloist([calls(use("mail")), says("done")], { tools: [externalTool("mail")] });
-    const stage = scene({ unanswered: "deny" });
-    const result = await stage.run(role);
+    const fixture = newFixture({ unanswered: "deny" });
+    const result = await fixture.run(role);
     expect([ending(result), texts(result)]).toEqual([
       ["completed", "completed"],
       ["mail failed: There is nobody who could execute it."],
     ]);
-    expect(stage.sink.of("question.answered").map(({ answer, by }) => [answer, by])).toEqual([
+    expect(fixture.sink.of("question.answered").map(({ answer, by }) => [answer, by])).toEqual([
       ["failure", "nobody"],
     ]);
   });
@@ -325,7 +329,7 @@ describe("whether a call needs an approval", () => {
   test("is decided call by call; a text is the reason that is shown", async () => {
     const tool = payTool(({ amount }) => (amount > 5 ? `${amount} is much.` : false));
     const { role } = soloist([calls(pay(3), pay(9)), says("done")], { tools: [tool] });
-    const paused = await scene().run(role);
+    const paused = await newFixture().run(role);
     expect([paused.questions.map(({ reason }) => reason), tool.paid]).toEqual([
       ["9 is much."],
       [3],
@@ -352,8 +356,8 @@ describe("whether a call needs an approval", () => {
     test(`a check that ${name} refuses the call: it neither runs nor is asked about`, async () => {
       const tool = payTool(check);
       const { role } = soloist([calls(pay(3)), says("done")], { tools: [tool] });
-      const stage = scene();
-      const result = await stage.run(role);
+      const fixture = newFixture();
+      const result = await fixture.run(role);
       const [execution] = result.steps[0]?.tools.executions ?? [];
       expect([ending(result), tool.paid, execution?.type, execution?.errorCode]).toEqual([
         ["completed", "completed"],
@@ -361,21 +365,21 @@ describe("whether a call needs an approval", () => {
         "refused",
         "approval_check_failed",
       ]);
-      expect(stage.sink.of("question.asked")).toEqual([]);
+      expect(fixture.sink.of("question.asked")).toEqual([]);
     });
   }
 
   test("a check that never settles refuses the call when its time is over", async () => {
     const tool = payTool(() => new Promise(() => undefined));
     const { role } = soloist([asks("pay", { amount: 3 }), says("done")], { tools: [tool] });
-    const stage = scene({ hookTimeoutMs: 1_000 });
-    const run = stage.start(role);
+    const fixture = newFixture({ hookTimeoutMs: 1_000 });
+    const run = fixture.start(role);
     await quiet();
-    stage.clock.advance(999);
+    fixture.clock.advance(999);
     await quiet();
-    expect(stage.sink.of("tool.ended")).toEqual([]);
-    stage.clock.advance(1);
-    const result = await stage.outcome(run);
+    expect(fixture.sink.of("tool.ended")).toEqual([]);
+    fixture.clock.advance(1);
+    const result = await fixture.outcome(run);
     expect([ending(result), tool.paid, texts(result)]).toEqual([
       ["completed", "completed"],
       [],
@@ -388,13 +392,13 @@ describe("whether a call needs an approval", () => {
   test("a check that never settles does not hold up a cancel", async () => {
     const tool = payTool(() => new Promise(() => undefined));
     const { role } = soloist([asks("pay", { amount: 3 })], { tools: [tool] });
-    const stage = scene({ graceMs: 50 });
-    const run = stage.start(role);
+    const fixture = newFixture({ graceMs: 50 });
+    const run = fixture.start(role);
     await quiet();
     void run.cancel();
     await quiet();
-    stage.clock.advance(50);
-    const result = await stage.outcome(run);
+    fixture.clock.advance(50);
+    const result = await fixture.outcome(run);
     expect([ending(result), tool.paid]).toEqual([["cancelled", "cancelled"], []]);
   });
 });

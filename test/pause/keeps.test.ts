@@ -4,11 +4,11 @@ import { expect, test } from "vitest";
 
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll, ending, payTool } from "../support/pause-scenes.ts";
-import { calls, ends, part, spawn, use } from "../tree/cast.ts";
+import { approveAll, ending, payTool } from "../support/pause-stories.ts";
+import { calls, ends, part, spawn, use } from "../tree/scripted-agents.ts";
 
 const PAY = { name: "pay", arguments: { amount: 3 } };
 
@@ -25,23 +25,25 @@ proves(
       says("done"),
     ];
     const { role, model } = soloist(script, { tools: [pay, plain] });
-    const stage = scene();
-    const paused = await stage.run(role);
-    const before = stage.sink.events.length;
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
-    const [first] = stage.sink.events.slice(before);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
+    const before = fixture.sink.events.length;
+    const result = await fixture.outcome(
+      fixture.resume(role, paused.pausedRun, approveAll(paused)),
+    );
+    const [first] = fixture.sink.events.slice(before);
     expect([first?.type, first?.seq, result.runId]).toEqual([
       "run.resumed",
       before + 1,
       paused.runId,
     ]);
-    expect(new Set(stage.sink.events.map(({ executionId }) => executionId))).toEqual(
+    expect(new Set(fixture.sink.events.map(({ executionId }) => executionId))).toEqual(
       new Set([null, "execution_1"]),
     );
-    expect(stage.sink.of("step.started").map(({ stepId, number }) => [stepId, number])).toEqual(
+    expect(fixture.sink.of("step.started").map(({ stepId, number }) => [stepId, number])).toEqual(
       [1, 2, 3, 4].map((number) => [`execution_1.${number}`, number]),
     );
-    const leases = stage.sink.of("budget.reserved").map(({ leaseId }) => leaseId);
+    const leases = fixture.sink.of("budget.reserved").map(({ leaseId }) => leaseId);
     expect(new Set(leases).size).toBe(4);
     expect([model.requests.length, plain.calls.length, pay.paid]).toEqual([4, 3, [3]]);
     expect(model.requests[2]?.messages.map(({ role: who, text }) => [who, text])).toEqual([
@@ -61,10 +63,10 @@ proves(
 async function play(needsApproval: boolean) {
   const pay = payTool(needsApproval);
   const { role } = soloist([calls(PAY, PAY), calls(PAY), says("done")], { tools: [pay] });
-  const stage = scene();
-  let result = await stage.run(role, { budget: { totalTokens: 1_000, toolCalls: 9 } });
+  const fixture = newFixture();
+  let result = await fixture.run(role, { budget: { totalTokens: 1_000, toolCalls: 9 } });
   while (result.status === "paused")
-    result = await stage.outcome(stage.resume(role, result.pausedRun, approveAll(result)));
+    result = await fixture.outcome(fixture.resume(role, result.pausedRun, approveAll(result)));
   const { usage, steps, accounts, agents } = result;
   return { usage, steps, accounts, tools: agents.map(({ toolsUsed }) => toolsUsed) };
 }
@@ -76,9 +78,9 @@ test("usage, steps and accounts are those of the same script without a pause", a
 test("a budget that is spent after the reply refuses the call at once: nobody is asked in vain", async () => {
   const pay = payTool();
   const { role } = soloist([calls(PAY)], { tools: [pay] });
-  const stage = scene();
-  const result = await stage.run(role, { budget: { totalTokens: 15 } });
-  expect([ending(result), stage.sink.of("question.asked")]).toEqual([
+  const fixture = newFixture();
+  const result = await fixture.run(role, { budget: { totalTokens: 15 } });
+  expect([ending(result), fixture.sink.of("question.asked")]).toEqual([
     ["stopped", "token_limit"],
     [],
   ]);
@@ -87,9 +89,9 @@ test("a budget that is spent after the reply refuses the call at once: nobody is
 test("a budget that was nearly spent before the pause refuses after it", async () => {
   const pay = payTool();
   const { role, model } = soloist([calls(PAY), says("never")], { tools: [pay] });
-  const stage = scene();
-  const paused = await stage.run(role, { budget: { totalTokens: 20 } });
-  const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+  const fixture = newFixture();
+  const paused = await fixture.run(role, { budget: { totalTokens: 20 } });
+  const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, approveAll(paused)));
   expect([ending(result), pay.paid, model.requests.length, result.reason.data]).toEqual([
     ["stopped", "token_limit"],
     [3],
@@ -101,10 +103,10 @@ test("a budget that was nearly spent before the pause refuses after it", async (
 test("a steps budget counts over the pause, and a pause costs no step", async () => {
   const pay = payTool();
   const { role } = soloist([calls(PAY), calls(PAY), says("never")], { tools: [pay] });
-  const stage = scene();
-  const first = await stage.run(role, { budget: { steps: 2 } });
-  const second = await stage.outcome(stage.resume(role, first.pausedRun, approveAll(first)));
-  const result = await stage.outcome(stage.resume(role, second.pausedRun, approveAll(second)));
+  const fixture = newFixture();
+  const first = await fixture.run(role, { budget: { steps: 2 } });
+  const second = await fixture.outcome(fixture.resume(role, first.pausedRun, approveAll(first)));
+  const result = await fixture.outcome(fixture.resume(role, second.pausedRun, approveAll(second)));
   expect([second.status, ending(result), result.steps.length, pay.paid]).toEqual([
     "paused",
     ["stopped", "steps_limit"],
@@ -117,9 +119,11 @@ test("a child's spending before the pause is on its account and its parent's aft
   const pay = payTool();
   const payer = part("payer", [calls(PAY), says("Paid.")], { tools: [pay] });
   const lead = part("lead", [calls(spawn("payer")), says("never")], { subagents: [payer.role] });
-  const stage = scene();
-  const paused = await stage.run(lead.role, { budget: { totalTokens: 50 } });
-  const result = await stage.outcome(stage.resume(lead.role, paused.pausedRun, approveAll(paused)));
+  const fixture = newFixture();
+  const paused = await fixture.run(lead.role, { budget: { totalTokens: 50 } });
+  const result = await fixture.outcome(
+    fixture.resume(lead.role, paused.pausedRun, approveAll(paused)),
+  );
   expect([ending(result), ends(result), pay.paid]).toEqual([
     ["stopped", "token_limit"],
     ["stopped", "completed"],
@@ -139,12 +143,12 @@ test("subagents from before the pause count against every limit, and ordinals go
     subagents: [payer.role],
     tools: [pay],
   });
-  const stage = scene({ limits: { maxBreadthPerParent: 4, maxTotalSubagents: 10 } });
-  const paused = await stage.run(lead.role);
+  const fixture = newFixture({ limits: { maxBreadthPerParent: 4, maxTotalSubagents: 10 } });
+  const paused = await fixture.run(lead.role);
   const answers = approveAll(paused);
   const looser = { limits: { maxBreadthPerParent: 100, maxTotalSubagents: 100 } };
-  const resumed = stage.resume(lead.role, paused.pausedRun, answers, looser);
-  const result = await stage.outcome(resumed);
+  const resumed = fixture.resume(lead.role, paused.pausedRun, answers, looser);
+  const result = await fixture.outcome(resumed);
   expect([ending(result), result.subagentsByDepth, result.refusalsByCode]).toEqual([
     ["completed", "completed"],
     { 1: 4 },
@@ -167,10 +171,12 @@ test("refusals, errors and useless replies from before are not forgotten", async
     subagents: [payer.role],
     tools: [pay],
   });
-  const stage = scene();
-  const paused = await stage.run(lead.role);
+  const fixture = newFixture();
+  const paused = await fixture.run(lead.role);
   expect(paused.refusalsByCode).toEqual({ unknown_role: 1 });
-  const result = await stage.outcome(stage.resume(lead.role, paused.pausedRun, approveAll(paused)));
+  const result = await fixture.outcome(
+    fixture.resume(lead.role, paused.pausedRun, approveAll(paused)),
+  );
   expect(result.refusalsByCode).toEqual({ unknown_role: 2 });
 });
 
@@ -180,9 +186,9 @@ test("metadata and task are those of the start", async () => {
   const { role } = soloist([calls(PAY), calls(use("look")), says("done")], {
     tools: [payTool(), look],
   });
-  const stage = scene();
-  const started = stage.start(role, "Pay it.", { metadata: { user: { id: 7 } } });
-  const paused = await stage.outcome(started);
-  const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+  const fixture = newFixture();
+  const started = fixture.start(role, "Pay it.", { metadata: { user: { id: 7 } } });
+  const paused = await fixture.outcome(started);
+  const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, approveAll(paused)));
   expect([seen, result.agents[0]?.task]).toEqual([[{ user: { id: 7 } }], "Pay it."]);
 });

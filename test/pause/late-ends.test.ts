@@ -7,14 +7,14 @@ import { asks, says } from "../../src/testing/scripted-model.ts";
 import { transform, wrapModelCall, wrapToolCall } from "../../src/hooks/hook.ts";
 import { allOf, toolWasCalled, type StopCondition } from "../../src/policies/stop-conditions.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, part, spawn } from "../tree/cast.ts";
+import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
 test("a paused subagent that is cancelled while its sibling works ends, and the rest pauses as it was asked to", async () => {
-  const held = gate();
-  const stage = scene();
+  const held = latch();
+  const fixture = newFixture();
   const quick = part("quick", [asks("look", {}), says("x")], {
     tools: [spyTool("look", () => "seen", { needsApproval: true })],
   });
@@ -24,31 +24,33 @@ test("a paused subagent that is cancelled while its sibling works ends, and the 
   const lead = part("lead", [calls(spawn("quick"), spawn("slow")), says("end")], {
     subagents: [quick.role, slow.role],
   });
-  const run = stage.start(lead.role);
+  const run = fixture.start(lead.role);
   await settled();
   run.requestPause();
-  run.cancelAgent(stage.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("no child"));
+  run.cancelAgent(fixture.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("no child"));
   await settled();
   held.open();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect(result.agents.map(({ agentPath, status }) => [agentPath, status])).toEqual([
     ["lead", "paused"],
     ["lead/quick#1", "cancelled"],
     ["lead/slow#1", "paused"],
   ]);
-  expect((await stage.outcome(stage.resume(lead.role, result.pausedRun))).status).toBe("completed");
+  expect((await fixture.outcome(fixture.resume(lead.role, result.pausedRun))).status).toBe(
+    "completed",
+  );
 });
 
 test("an answered question of a subagent is acted upon before a pause that is asked for", async () => {
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const payer = part("payer", [asks("pay", {}), says("x")], { tools: [pay] });
   const lead = part("lead", [calls(spawn("payer")), says("end")], { subagents: [payer.role] });
-  const stage = scene();
-  const paused = await stage.run(lead.role);
+  const fixture = newFixture();
+  const paused = await fixture.run(lead.role);
   const answers = paused.questions.map((question) => approve(question));
-  const run = stage.resume(lead.role, paused.pausedRun, answers);
+  const run = fixture.resume(lead.role, paused.pausedRun, answers);
   run.requestPause();
-  const again = await stage.outcome(run);
+  const again = await fixture.outcome(run);
   expect([again.status, again.questions, pay.calls.length]).toEqual(["paused", [], 1]);
 });
 
@@ -67,7 +69,7 @@ test("a subtask that breaks does not leave a paused one behind", async () => {
     subagents: [payer.role],
     hooks: [breaks],
   });
-  const result = await scene().run(lead.role);
+  const result = await newFixture().run(lead.role);
   expect(result.agents.map(({ status }) => status)).toEqual(["failed", "cancelled"]);
 });
 
@@ -78,20 +80,20 @@ test("whoever writes to an agent that ended before a pause learns it", async () 
     subagents: [helper.role],
     tools: [pay],
   });
-  const stage = scene();
-  const paused = await stage.run(lead.role);
+  const fixture = newFixture();
+  const paused = await fixture.run(lead.role);
   const [question] = paused.questions;
-  const run = stage.resume(lead.role, paused.pausedRun, [approve(question ?? expect.fail())]);
+  const run = fixture.resume(lead.role, paused.pausedRun, [approve(question ?? expect.fail())]);
   const delivery = await run.steer("hello", paused.agents[1]?.agentId);
   expect(delivery).toEqual({ isDelivered: false, reason: "completed" });
-  await stage.outcome(run);
+  await fixture.outcome(run);
 });
 
 test("numbers and keys that would not survive a pause go back to the model", async () => {
   for (const argumentsText of ['{"x":1e999}', '{"x":{"__proto__":{"a":1}}}']) {
     const pay = spyTool("pay", () => "paid", { needsApproval: true });
     const { role } = soloist([asks("pay", argumentsText), says("done")], { tools: [pay] });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([result.status, result.steps[0]?.tools.executions[0]?.errorCode]).toEqual([
       "completed",
       "invalid_json",
@@ -108,7 +110,7 @@ test("an answer with other arguments is looked at again by the hooks that may de
     tools: [write],
     hooks: [inside],
   });
-  const approver = scene({
+  const approver = newFixture({
     approver: (question) => approve(question, { arguments: { path: "/etc/passwd" } }),
   });
   const result = await approver.run(role);
@@ -124,15 +126,15 @@ for (const [what, hook] of [
   ["tool call", wrapToolCall(() => new Promise(() => undefined), { name: "hangs" })],
 ] as const) {
   test(`a wrap of a ${what} that never settles fails its agent when its time is up`, async () => {
-    const stage = scene({ hookTimeoutMs: 50 });
+    const fixture = newFixture({ hookTimeoutMs: 50 });
     const { role } = soloist([asks("work", {}), says("done")], {
       tools: [spyTool("work")],
       hooks: [hook],
     });
-    const run = stage.start(role);
+    const run = fixture.start(role);
     await settled();
-    stage.clock.advance(50);
-    const result = await stage.outcome(run);
+    fixture.clock.advance(50);
+    const result = await fixture.outcome(run);
     expect([
       result.status,
       result.agents[0]?.errors.map(({ code, data }) => [code, data["hook"]]),
@@ -149,18 +151,18 @@ proves(
   ["R60", "R34"],
   "what fired before a pause stays fired, by the time without the pause",
   async () => {
-    const stage = scene();
-    const work = spyTool("work", () => stage.clock.advance(10_000));
-    const pay = spyTool("pay", () => stage.clock.advance(2_000), { needsApproval: true });
+    const fixture = newFixture();
+    const work = spyTool("work", () => fixture.clock.advance(10_000));
+    const pay = spyTool("pay", () => fixture.clock.advance(2_000), { needsApproval: true });
     const { role } = soloist([asks("work", {}), asks("pay", {}), says("never")], {
       tools: [work, pay],
       stopWhen: [allOf(atTenSeconds, toolWasCalled("pay"))],
     });
-    const paused = await stage.run(role);
-    stage.clock.advance(60_000);
+    const paused = await fixture.run(role);
+    fixture.clock.advance(60_000);
     const [question] = paused.questions;
-    const run = stage.resume(role, paused.pausedRun, [approve(question ?? expect.fail())]);
-    const result = await stage.outcome(run);
+    const run = fixture.resume(role, paused.pausedRun, [approve(question ?? expect.fail())]);
+    const result = await fixture.outcome(run);
     expect([result.reason.code, result.reason.data, result.steps.length]).toEqual([
       "ten_seconds",
       { elapsedMs: 10_000 },
@@ -182,7 +184,7 @@ test("a hook that breaks over an answer with other arguments fails the execution
     tools: [write],
     hooks: [picky],
   });
-  const approver = scene({
+  const approver = newFixture({
     approver: (question) => approve(question, { arguments: { path: "/etc/passwd" } }),
   });
   const { status, agents } = await approver.run(role);

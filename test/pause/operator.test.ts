@@ -5,11 +5,11 @@ import { describe, expect, test } from "vitest";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { says } from "../../src/testing/scripted-model.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll, asked, ending, payTool } from "../support/pause-scenes.ts";
-import { calls, ends, part, spawn, tool, until, use } from "../tree/cast.ts";
+import { approveAll, asked, ending, payTool } from "../support/pause-stories.ts";
+import { calls, ends, part, spawn, tool, until, use } from "../tree/scripted-agents.ts";
 
 /** A tree with parallel children, a grandchild, tools and a subtask. */
 function troupe() {
@@ -64,7 +64,7 @@ function essence(result: RunResult) {
 async function interrupted(when: (event: EspalierEvent) => boolean) {
   const { log, root } = troupe();
   let isAsked = false;
-  const stage = scene({
+  const fixture = newFixture({
     sinks: [
       {
         take: (event) => {
@@ -76,17 +76,17 @@ async function interrupted(when: (event: EspalierEvent) => boolean) {
       },
     ],
   });
-  let run = stage.start(root.role);
-  let result = await stage.outcome(run);
+  let run = fixture.start(root.role);
+  let result = await fixture.outcome(run);
   let pauses = 0;
   while (result.status === "paused") {
     pauses += 1;
     expect(pauses).toBeLessThan(3);
     expect(result.questions).toEqual([]);
-    run = stage.resume(root.role, result.pausedRun);
-    result = await stage.outcome(run);
+    run = fixture.resume(root.role, result.pausedRun);
+    result = await fixture.outcome(run);
   }
-  return { result, log, pauses, events: stage.sink.events };
+  return { result, log, pauses, events: fixture.sink.events };
 }
 
 test("a pause that is asked for at any event of a tree changes nothing of how it ends", async () => {
@@ -102,23 +102,23 @@ test("a pause that is asked for at any event of a tree changes nothing of how it
 });
 
 test("every pause is plain, and says that it was asked for", async () => {
-  const held = gate();
+  const held = latch();
   const work = spyTool("work", () => held.opened);
   const { role, model } = soloist([calls(use("work")), says("done")], { tools: [work] });
-  const stage = scene();
-  const run = stage.start(role);
+  const fixture = newFixture();
+  const run = fixture.start(role);
   await until(() => work.calls.length === 1);
   run.requestPause();
   run.requestPause();
   held.open();
-  const paused = await stage.outcome(run);
+  const paused = await fixture.outcome(run);
   expect([paused.status, paused.reason, paused.questions, model.requests.length]).toEqual([
     "paused",
     { code: "pause_requested", message: "The caller asked the run to pause.", data: {} },
     [],
     1,
   ]);
-  const result = await stage.outcome(stage.resume(role, paused.pausedRun));
+  const result = await fixture.outcome(fixture.resume(role, paused.pausedRun));
   expect([ending(result), work.calls.length, model.requests.length]).toEqual([
     ["completed", "completed"],
     1,
@@ -129,34 +129,34 @@ test("every pause is plain, and says that it was asked for", async () => {
 describe("a pause is asked for", () => {
   test("before the first tick: nothing has started, and everything runs after the resumption", async () => {
     const { role, model } = soloist([says("done")]);
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     run.requestPause();
-    const paused = await stage.outcome(run);
+    const paused = await fixture.outcome(run);
     expect([ending(paused), model.requests.length, paused.usage.total.totalTokens]).toEqual([
       ["paused", "pause_requested"],
       0,
       0,
     ]);
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun));
+    const result = await fixture.outcome(fixture.resume(role, paused.pausedRun));
     expect([ending(result), model.requests.length]).toEqual([["completed", "completed"], 1]);
     expect(model.requests[0]?.messages.map(({ text }) => text)).toEqual(["Work.", "Do it."]);
   });
 
   test("while the model answers with calls: they run after the resumption, once", async () => {
-    const held = gate();
+    const held = latch();
     const work = spyTool("work");
     const { role, model } = soloist([{ ...calls(use("work")), after: held.opened }, says("done")], {
       tools: [work],
     });
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     await until(() => model.requests.length === 1);
     run.requestPause();
     held.open();
-    const paused = await stage.outcome(run);
+    const paused = await fixture.outcome(run);
     expect([ending(paused), work.calls.length]).toEqual([["paused", "pause_requested"], 0]);
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun));
+    const result = await fixture.outcome(fixture.resume(role, paused.pausedRun));
     expect([ending(result), work.calls.length, model.requests.length]).toEqual([
       ["completed", "completed"],
       1,
@@ -165,22 +165,24 @@ describe("a pause is asked for", () => {
   });
 
   test("while calls run of which one asks: the questions are asked, and the reason says so", async () => {
-    const held = gate();
+    const held = latch();
     const pay = payTool();
     const work = spyTool("work", () => held.opened);
     const script = [calls(use("work"), { name: "pay", arguments: { amount: 3 } }), says("done")];
     const { role } = soloist(script, { tools: [work, pay] });
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     await until(() => work.calls.length === 1);
     run.requestPause();
     held.open();
-    const paused = await stage.outcome(run);
+    const paused = await fixture.outcome(run);
     expect([ending(paused), asked(paused)]).toEqual([
       ["paused", "answers_needed"],
       [["solo", "pay"]],
     ]);
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+    const result = await fixture.outcome(
+      fixture.resume(role, paused.pausedRun, approveAll(paused)),
+    );
     expect([ending(result), work.calls.length, pay.paid]).toEqual([
       ["completed", "completed"],
       1,
@@ -189,25 +191,25 @@ describe("a pause is asked for", () => {
   });
 
   test("while a child works: it rests first, its parent above it; the child goes on where it was", async () => {
-    const held = gate();
+    const held = latch();
     const work = spyTool("work", () => held.opened);
     const child = part("child", [calls(use("work")), says("Child.")], { tools: [work] });
     const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
-    const stage = scene();
-    const run = stage.start(root.role);
+    const fixture = newFixture();
+    const run = fixture.start(root.role);
     await until(() => work.calls.length === 1);
     run.requestPause();
     held.open();
-    const paused = await stage.outcome(run);
+    const paused = await fixture.outcome(run);
     expect([ends(paused), paused.agents.map(({ reason }) => reason.code)]).toEqual([
       ["paused", "paused"],
       ["pause_requested", "pause_requested"],
     ]);
-    expect(stage.sink.of("agent.paused").map(({ agentPath }) => agentPath)).toEqual([
+    expect(fixture.sink.of("agent.paused").map(({ agentPath }) => agentPath)).toEqual([
       "root/child#1",
       "root",
     ]);
-    const result = await stage.outcome(stage.resume(root.role, paused.pausedRun));
+    const result = await fixture.outcome(fixture.resume(root.role, paused.pausedRun));
     expect([ends(result), work.calls.length, child.model.requests.length]).toEqual([
       ["completed", "completed"],
       1,
@@ -220,21 +222,21 @@ describe("a pause is asked for", () => {
     const { role } = soloist([calls(use("work")), calls(use("work")), says("done")], {
       tools: [work],
     });
-    const stage = scene();
-    const first = stage.start(role);
+    const fixture = newFixture();
+    const first = fixture.start(role);
     first.requestPause();
-    let result = await stage.outcome(first);
+    let result = await fixture.outcome(first);
     const pauses: unknown[] = [];
     for (let round = 0; round < 4; round += 1) {
       pauses.push(result.pausedRun?.pauses);
-      const run = stage.resume(role, result.pausedRun);
+      const run = fixture.resume(role, result.pausedRun);
       run.requestPause();
-      result = await stage.outcome(run);
+      result = await fixture.outcome(run);
     }
     // Asked again before it begins, it never gets anywhere; left alone, it ends.
     expect([pauses, work.calls.length]).toEqual([[1, 2, 3, 4], 0]);
-    const end = await stage.outcome(stage.resume(role, result.pausedRun));
-    expect([ending(end), work.calls.length, stage.sink.of("run.resumed").length]).toEqual([
+    const end = await fixture.outcome(fixture.resume(role, result.pausedRun));
+    expect([ending(end), work.calls.length, fixture.sink.of("run.resumed").length]).toEqual([
       ["completed", "completed"],
       2,
       5,
@@ -242,35 +244,35 @@ describe("a pause is asked for", () => {
   });
 
   test("together with a stop: the stop wins", async () => {
-    const held = gate();
+    const held = latch();
     const work = spyTool("work", () => held.opened);
     const { role } = soloist([calls(use("work")), says("never")], { tools: [work] });
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     await until(() => work.calls.length === 1);
     run.requestPause();
     run.requestStop();
     held.open();
-    expect(ending(await stage.outcome(run))).toEqual(["stopped", "stop_requested"]);
+    expect(ending(await fixture.outcome(run))).toEqual(["stopped", "stop_requested"]);
   });
 
   test("between two phases of an iteration: the iteration ends with the pause", async () => {
     const work = spyTool("work");
     const { role } = soloist([calls(use("work")), says("done")], { tools: [work] });
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     const phases: string[] = [];
     for await (const { phase } of run.iterate()) {
       phases.push(phase);
       if (phase === "infer") run.requestPause();
     }
-    const paused = await stage.outcome(run);
+    const paused = await fixture.outcome(run);
     expect([phases, work.calls.length]).toEqual([["prepare", "infer", "evaluate", "paused"], 0]);
-    const resumed = stage.resume(role, paused.pausedRun);
+    const resumed = fixture.resume(role, paused.pausedRun);
     phases.length = 0;
     for await (const { phase } of resumed.iterate()) phases.push(phase);
     expect(phases.slice(0, 4)).toEqual(["evaluate", "execute", "incorporate", "decide"]);
-    expect([ending(await stage.outcome(resumed)), work.calls.length]).toEqual([
+    expect([ending(await fixture.outcome(resumed)), work.calls.length]).toEqual([
       ["completed", "completed"],
       1,
     ]);

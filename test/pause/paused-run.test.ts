@@ -6,7 +6,7 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import {
@@ -16,20 +16,20 @@ import {
   payTool,
   questionOf,
   refusalOf,
-} from "../support/pause-scenes.ts";
+} from "../support/pause-stories.ts";
 import { unfrozenParts, vandalised } from "../support/frozen.ts";
-import { calls, part, spawn, use } from "../tree/cast.ts";
+import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
 
 const PAY = { name: "pay", arguments: { amount: 3 } };
 
 async function pausedTree() {
-  const stage = scene();
+  const fixture = newFixture();
   const pay = payTool();
   const payer = part("payer", [calls(PAY), says("Paid.")], { tools: [pay] });
   const lead = part("lead", [calls(spawn("payer")), says("Done.")], { subagents: [payer.role] });
-  const paused = await stage.run(lead.role);
+  const paused = await fixture.run(lead.role);
   const pausedRun = paused.pausedRun ?? expect.fail("not paused");
-  return { stage, pay, lead, payer, paused, pausedRun, answers: approveAll(paused) };
+  return { fixture, pay, lead, payer, paused, pausedRun, answers: approveAll(paused) };
 }
 
 test("it is frozen through and through", async () => {
@@ -38,13 +38,13 @@ test("it is frozen through and through", async () => {
 });
 
 proves(["R31"], "a copy that is changed changes neither the original nor its run", async () => {
-  const { stage, pay, lead, pausedRun, answers } = await pausedTree();
+  const { fixture, pay, lead, pausedRun, answers } = await pausedTree();
   const text = JSON.stringify(pausedRun);
   const copy = structuredClone(pausedRun);
-  const { orchestrator } = stage;
+  const { orchestrator } = fixture;
   const run = orchestrator.resume(copy, answers, { role: lead.role });
   vandalised(copy);
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([JSON.stringify(pausedRun) === text, ending(result), pay.paid]).toEqual([
     true,
     ["completed", "completed"],
@@ -53,9 +53,9 @@ proves(["R31"], "a copy that is changed changes neither the original nor its run
 });
 
 test("handing it in does not freeze or change the caller's copy", async () => {
-  const { stage, lead, pausedRun, answers } = await pausedTree();
+  const { fixture, lead, pausedRun, answers } = await pausedTree();
   const copy = structuredClone(pausedRun);
-  await stage.outcome(stage.orchestrator.resume(copy, answers, { role: lead.role }));
+  await fixture.outcome(fixture.orchestrator.resume(copy, answers, { role: lead.role }));
   expect([copy, Object.isFrozen(copy.agents), Object.isFrozen(copy.agents[0]?.state)]).toEqual([
     pausedRun,
     false,
@@ -89,8 +89,8 @@ describe("what is no paused run is refused, and the real one can still be resume
   };
   for (const [name, damage] of Object.entries(texts)) {
     test(name, async () => {
-      const { stage, pay, lead, pausedRun, answers } = await pausedTree();
-      const { orchestrator } = stage;
+      const { fixture, pay, lead, pausedRun, answers } = await pausedTree();
+      const { orchestrator } = fixture;
       const good = JSON.stringify(pausedRun);
       const bad = damage(good);
       expect(bad).not.toBe(good);
@@ -98,16 +98,16 @@ describe("what is no paused run is refused, and the real one can still be resume
       expect(refusalOf(() => orchestrator.resume(bad, answers, options))[0]).toBe(
         "invalid_paused_run",
       );
-      const result = await stage.outcome(orchestrator.resume(good, answers, options));
+      const result = await fixture.outcome(orchestrator.resume(good, answers, options));
       expect([ending(result), pay.paid]).toEqual([["completed", "completed"], [3]]);
     });
   }
 
   test("another version, earlier or later", async () => {
-    const { stage, lead, pausedRun, answers } = await pausedTree();
+    const { fixture, lead, pausedRun, answers } = await pausedTree();
     for (const version of [0, 3, 1.5]) {
       const text = changed(JSON.stringify(pausedRun), "version", version);
-      const resume = () => stage.orchestrator.resume(text, answers, { role: lead.role });
+      const resume = () => fixture.orchestrator.resume(text, answers, { role: lead.role });
       expect([version, refusalOf(resume)[0]]).toEqual([version, "unsupported_version"]);
     }
   });
@@ -115,10 +115,10 @@ describe("what is no paused run is refused, and the real one can still be resume
 
 describe("an approval is about the arguments that were shown:", () => {
   test("a call whose arguments were changed in the store does not run under it", async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const pay = payTool();
     const { role } = soloist([calls(PAY), says("done")], { tools: [pay] });
-    const paused = await stage.run(role);
+    const paused = await fixture.run(role);
     const forged = JSON.stringify(paused.pausedRun).replaceAll(
       String.raw`"argumentsText":"{\"amount\":3}"`,
       String.raw`"argumentsText":"{\"amount\":1000}"`,
@@ -126,7 +126,7 @@ describe("an approval is about the arguments that were shown:", () => {
     expect(forged).toContain(String.raw`{\"amount\":1000}`);
     try {
       const answers = [approve(questionOf(paused))];
-      await stage.outcome(stage.orchestrator.resume(forged, answers, { role }));
+      await fixture.outcome(fixture.orchestrator.resume(forged, answers, { role }));
     } catch (error) {
       expect(error).toMatchObject({ code: "invalid_paused_run" });
     }
@@ -145,21 +145,21 @@ describe("roles that are no longer what they were are refused before anything ha
   };
   for (const [name, changedRole] of Object.entries(cases)) {
     test(name, async () => {
-      const stage = scene();
+      const fixture = newFixture();
       const pay = payTool();
       const { role } = soloist([calls(PAY), ...done], { tools: [pay] });
-      const paused = await stage.run(role);
-      const count = stage.sink.events.length;
+      const paused = await fixture.run(role);
+      const count = fixture.sink.events.length;
       const wrong = changedRole();
       const resume = (given: AgentRole) =>
-        stage.orchestrator.resume(JSON.stringify(paused.pausedRun), approveAll(paused), {
+        fixture.orchestrator.resume(JSON.stringify(paused.pausedRun), approveAll(paused), {
           role: given,
         });
-      expect([refusalOf(() => resume(wrong))[0], stage.sink.events.length]).toEqual([
+      expect([refusalOf(() => resume(wrong))[0], fixture.sink.events.length]).toEqual([
         "invalid_paused_run",
         count,
       ]);
-      expect([ending(await stage.outcome(resume(role))), pay.paid]).toEqual([
+      expect([ending(await fixture.outcome(resume(role))), pay.paid]).toEqual([
         ["completed", "completed"],
         [3],
       ]);
@@ -167,30 +167,30 @@ describe("roles that are no longer what they were are refused before anything ha
   }
 
   test("a child's role is gone, or nobody said which the root is", async () => {
-    const { stage, lead, pausedRun, answers } = await pausedTree();
+    const { fixture, lead, pausedRun, answers } = await pausedTree();
     const alone = part("lead", [says("Done.")]);
-    const { orchestrator } = stage;
+    const { orchestrator } = fixture;
     expect([
       refusalOf(() => orchestrator.resume(pausedRun, answers, { role: alone.role }))[0],
       refusalOf(() => orchestrator.resume(pausedRun, answers))[0],
     ]).toEqual(["invalid_paused_run", "invalid_paused_run"]);
-    const result = await stage.outcome(
-      stage.orchestrator.resume(pausedRun, answers, { role: lead.role }),
+    const result = await fixture.outcome(
+      fixture.orchestrator.resume(pausedRun, answers, { role: lead.role }),
     );
     expect(result.status).toBe("completed");
   });
 
   test("a tool whose schema the arguments no longer fit does not run: the model is told", async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const { role } = soloist([calls(use("mail"), { name: "pay", arguments: {} }), says("done")], {
       tools: [externalTool("mail"), spyTool("pay", () => "paid", { needsApproval: true })],
     });
-    const paused = await stage.run(role);
+    const paused = await fixture.run(role);
     const strict = payTool();
     const again = soloist([says("done")], { tools: [externalTool("mail"), strict] });
     const [mail, pay] = [questionOf(paused, 0), questionOf(paused, 1)];
     const answers = [approve(pay), { ...approve(mail), type: "result" as const, result: "sent" }];
-    const result = await stage.outcome(stage.resume(again.role, paused.pausedRun, answers));
+    const result = await fixture.outcome(fixture.resume(again.role, paused.pausedRun, answers));
     const executions = result.steps[0]?.tools.executions ?? [];
     expect([ending(result), strict.paid, executions.map(({ type }) => type)]).toEqual([
       ["completed", "completed"],

@@ -9,10 +9,10 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { approveAll, asked, ending, payTool } from "../support/pause-scenes.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { approveAll, asked, ending, payTool } from "../support/pause-stories.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { calls, part, spawn, type Part } from "../tree/cast.ts";
+import { calls, part, spawn, type Part } from "../tree/scripted-agents.ts";
 
 const PRICE = { inputUsdPerMillion: 1_000, outputUsdPerMillion: 1_000 };
 const PRICED = { scripted: { price: PRICE } };
@@ -48,26 +48,28 @@ proves(
       [false, true, "lead"],
       [true, false, "helper"],
     ] as const) {
-      const stage = scene();
+      const fixture = newFixture();
       const first = team(true, true, [pays]);
-      const paused = await stage.run(first.lead.role, { budget: { costUsd: 1 } });
+      const paused = await fixture.run(first.lead.role, { budget: { costUsd: 1 } });
       expect([ending(paused), asked(paused)]).toEqual([
         ["paused", "answers_needed"],
         [["lead/helper#1", "pay"]],
       ]);
-      const events = stage.sink.events.length;
+      const events = fixture.sink.events.length;
       const answers = approveAll(paused);
       const without = team(lead, child);
-      expect(thrownBy(() => stage.resume(without.lead.role, paused.pausedRun, answers))).toEqual({
+      expect(thrownBy(() => fixture.resume(without.lead.role, paused.pausedRun, answers))).toEqual({
         code: "price_unknown",
         message: `Expected a price for model ${unpriced}-model of role ${unpriced}, which the cost limit of lead limits, got none. Our table of ${PRICES_AS_OF} has prices only for models at OpenAI itself, and not this one there. Give the model a price, as in openai(id, { price }), or leave the cost limit out.`,
         data: { field: "the cost limit of lead", role: unpriced, model: `${unpriced}-model` },
       });
       expect([requests(without.lead, without.helper), without.pay.paid]).toEqual([[0, 0], []]);
-      expect(stage.sink.events).toHaveLength(events);
+      expect(fixture.sink.events).toHaveLength(events);
 
       const priced = team(true, true);
-      const result = await stage.outcome(stage.resume(priced.lead.role, paused.pausedRun, answers));
+      const result = await fixture.outcome(
+        fixture.resume(priced.lead.role, paused.pausedRun, answers),
+      );
       expect([ending(result), priced.pay.paid]).toEqual([["completed", "completed"], [5]]);
       // Four calls of 15 tokens for a thousandth of a dollar each, two of them before the pause.
       expect([result.usage.total.costMicroUsd, result.usage.total.unpricedCalls]).toEqual([
@@ -81,10 +83,12 @@ proves(
   ["R57"],
   "the orchestrator that refused a role without a price has not used the pause up",
   async () => {
-    const stage = scene();
-    const paused = await stage.run(team(true, true, [pays]).lead.role, { budget: { costUsd: 1 } });
+    const fixture = newFixture();
+    const paused = await fixture.run(team(true, true, [pays]).lead.role, {
+      budget: { costUsd: 1 },
+    });
     const given = paused.pausedRun ?? expect.fail("not paused");
-    const { clock, sink } = stage;
+    const { clock, sink } = fixture;
     const orchestrator = new Orchestrator({ clock, sinks: [sink] });
     const goOn = (role: AgentRole) => orchestrator.resume(given, approveAll(paused), { role });
     const codeOf = (role: AgentRole): string => thrownBy(() => goOn(role)).code;
@@ -100,11 +104,11 @@ proves(
 );
 
 test("without a cost limit a paused run goes on with a model without a price", async () => {
-  const stage = scene();
-  const paused = await stage.run(team(true, true, [pays]).lead.role);
+  const fixture = newFixture();
+  const paused = await fixture.run(team(true, true, [pays]).lead.role);
   const without = team(false, false);
-  const run = stage.resume(without.lead.role, paused.pausedRun, approveAll(paused));
-  const result = await stage.outcome(run);
+  const run = fixture.resume(without.lead.role, paused.pausedRun, approveAll(paused));
+  const result = await fixture.outcome(run);
   expect([ending(result), result.usage.total.unpricedCalls]).toEqual([
     ["completed", "completed"],
     2,
@@ -121,11 +125,11 @@ test("a cost limit of a subagent asks for no price of the lead above it, before 
   const { role } = part("lead", [calls(spawn("helper")), says("Done.")], {
     subagents: [helper.role],
   });
-  const stage = scene();
-  const paused = await stage.run(role);
+  const fixture = newFixture();
+  const paused = await fixture.run(role);
   const [question] = paused.questions;
   const answers = [approve(question ?? expect.fail("no question"))];
-  const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
+  const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
   expect([ending(result), pay.paid]).toEqual([["completed", "completed"], [5]]);
 });
 
@@ -139,12 +143,12 @@ proves(
         ...PRICED,
       }).role;
     const limits = { tools: [payTool()], budget: { costUsd: 1 } };
-    const stage = scene();
+    const fixture = newFixture();
     const helper = part("helper", [pays, says("Paid.")], { ...limits, ...PRICED });
-    const paused = await stage.run(lead(helper));
+    const paused = await fixture.run(lead(helper));
     const without = part("helper", [says("never")], { tools: limits.tools });
     const { code, data } = thrownBy(() =>
-      stage.resume(lead(without), paused.pausedRun, approveAll(paused)),
+      fixture.resume(lead(without), paused.pausedRun, approveAll(paused)),
     );
     expect([code, data["role"]]).toEqual(["price_unknown", "helper"]);
     expect(requests(without)).toEqual([0]);

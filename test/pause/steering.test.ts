@@ -7,11 +7,11 @@ import type { Delivery } from "../../src/agent/mailbox.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll, ending, payTool } from "../support/pause-scenes.ts";
-import { calls, listens, part, spawn, until, use } from "../tree/cast.ts";
+import { approveAll, ending, payTool } from "../support/pause-stories.ts";
+import { calls, listens, part, spawn, until, use } from "../tree/scripted-agents.ts";
 
 const PAY = { name: "pay", arguments: { amount: 3 } };
 
@@ -26,9 +26,9 @@ proves(
     const { role, model } = soloist([calls(use("work")), calls(use("work")), says("done")], {
       tools: [work],
     });
-    const stage = scene();
-    const run = stage.start(role);
-    const result = await stage.outcome(run);
+    const fixture = newFixture();
+    const run = fixture.start(role);
+    const result = await fixture.outcome(run);
     expect(await Promise.all(deliveries)).toEqual([
       { isDelivered: true, stepNumber: 2 },
       { isDelivered: true, stepNumber: 3 },
@@ -39,7 +39,7 @@ proves(
       "Hurry.",
     ]);
     expect(model.requests[1]?.messages.at(-1)).toEqual(steered("Hurry."));
-    const events = stage.sink.of("message.delivered");
+    const events = fixture.sink.of("message.delivered");
     expect(events.map(({ origin, characters, stepId }) => [origin, characters, stepId])).toEqual([
       ["steering", 6, "execution_1.2"],
       ["steering", 6, "execution_1.3"],
@@ -54,10 +54,10 @@ proves(
 describe("a message", () => {
   test("that was there before the first step is read in it; several are read in their order", async () => {
     const { role, model } = soloist([says("done")]);
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     const deliveries = ["One.", "Two.", "Three."].map((text) => run.steer(text));
-    await stage.outcome(run);
+    await fixture.outcome(run);
     expect(await Promise.all(deliveries)).toEqual(
       Array.from({ length: 3 }, () => ({ isDelivered: true, stepNumber: 1 })),
     );
@@ -65,34 +65,34 @@ describe("a message", () => {
   });
 
   test("makes an agent go on that was about to answer", async () => {
-    const held = gate();
+    const held = latch();
     const { role, model } = soloist([says("first", { after: held.opened }), says("second")]);
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     await until(() => model.requests.length === 1);
     const delivery = run.steer("Look again.");
     held.open();
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([await delivery, result.text, ending(result)]).toEqual([
       { isDelivered: true, stepNumber: 2 },
       "second",
       ["completed", "completed"],
     ]);
-    expect(stage.sink.of("continuation.evaluated").map(({ work }) => work)).toEqual([
+    expect(fixture.sink.of("continuation.evaluated").map(({ work }) => work)).toEqual([
       ["messages"],
       [],
     ]);
   });
 
   test("cannot make an agent go on over its limit: it is not delivered", async () => {
-    const held = gate();
+    const held = latch();
     const { role, model } = soloist([says("first", { after: held.opened })]);
-    const stage = scene();
-    const run = stage.start(role, "Do it.", { budget: { steps: 1 } });
+    const fixture = newFixture();
+    const run = fixture.start(role, "Do it.", { budget: { steps: 1 } });
     await until(() => model.requests.length === 1);
     const delivery = run.steer("Look again.");
     held.open();
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([await delivery, result.text, model.requests.length]).toEqual([
       { isDelivered: false, reason: result.status },
       "first",
@@ -103,50 +103,50 @@ describe("a message", () => {
   for (const way of ["cancel", "stop"] as const) {
     test(`to an agent that is told to end by a ${way} is not delivered`, async () => {
       const { role } = soloist([calls(use("work"))], { tools: [listens("work")] });
-      const stage = scene();
-      const run = stage.start(role, "Do it.", { deadlineAtMs: 10 });
-      await until(() => stage.sink.of("tool.started").length === 1);
+      const fixture = newFixture();
+      const run = fixture.start(role, "Do it.", { deadlineAtMs: 10 });
+      await until(() => fixture.sink.of("tool.started").length === 1);
       const delivery = run.steer("Hurry.");
       if (way === "cancel") void run.cancel();
       else run.requestStop();
-      if (way === "stop") stage.clock.advance(10);
-      const result = await stage.outcome(run);
+      if (way === "stop") fixture.clock.advance(10);
+      const result = await fixture.outcome(run);
       expect(await delivery).toEqual({ isDelivered: false, reason: result.status });
     });
   }
 
   test("to an agent that fails is not delivered", async () => {
-    const held = gate();
+    const held = latch();
     const { role, model } = soloist([{ error: new Error("broken"), after: held.opened }]);
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     await until(() => model.requests.length === 1);
     const delivery = run.steer("Hurry.");
     held.open();
-    await stage.outcome(run);
+    await fixture.outcome(run);
     expect(await delivery).toEqual({ isDelivered: false, reason: "failed" });
   });
 
   test("to an agent that comes to rest in a pause is not delivered, and is not kept", async () => {
-    const held = gate();
+    const held = latch();
     const work = spyTool("work", () => held.opened);
     const { role, model } = soloist([calls(PAY, use("work")), says("done")], {
       tools: [payTool(), work],
     });
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     await until(() => work.calls.length === 1);
     const early = run.steer("Early.");
     held.open();
-    const paused = await stage.outcome(run);
+    const paused = await fixture.outcome(run);
     const late = await run.steer("Late.");
     expect([await early, late]).toEqual([
       { isDelivered: false, reason: "paused" },
       { isDelivered: false, reason: "paused" },
     ]);
-    const resumed = stage.resume(role, paused.pausedRun, approveAll(paused));
+    const resumed = fixture.resume(role, paused.pausedRun, approveAll(paused));
     const again = resumed.steer("Again.");
-    await stage.outcome(resumed);
+    await fixture.outcome(resumed);
     expect(await again).toEqual({ isDelivered: true, stepNumber: 2 });
     const texts = model.requests[1]?.messages.map(({ text }) => text) ?? [];
     expect(texts.filter((text) => ["Early.", "Late.", "Again."].includes(text))).toEqual([
@@ -155,17 +155,17 @@ describe("a message", () => {
   });
 
   test("can be for a subagent; its parent does not read it", async () => {
-    const held = gate();
+    const held = latch();
     const work = spyTool("work", () => held.opened);
     const child = part("child", [calls(use("work")), says("Child.")], { tools: [work] });
     const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
-    const stage = scene();
-    const run = stage.start(root.role);
+    const fixture = newFixture();
+    const run = fixture.start(root.role);
     await until(() => work.calls.length === 1);
-    const childId = stage.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("no child");
+    const childId = fixture.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("no child");
     const delivery = run.steer("Hurry.", childId);
     held.open();
-    await stage.outcome(run);
+    await fixture.outcome(run);
     expect([await delivery, await run.steer("Late.", childId)]).toEqual([
       { isDelivered: true, stepNumber: 2 },
       { isDelivered: false, reason: "completed" },
@@ -174,8 +174,8 @@ describe("a message", () => {
   });
 
   test("to nobody, or with nothing in it, is refused at once", async () => {
-    const stage = scene();
-    const run = stage.start(soloist([says("done")]).role);
+    const fixture = newFixture();
+    const run = fixture.start(soloist([says("done")]).role);
     const codes = [
       () => run.steer("Hurry.", AgentIdSchema.parse("agent_99")),
       () => run.steer(""),
@@ -189,6 +189,6 @@ describe("a message", () => {
       }
     });
     expect(codes).toEqual(["unknown_agent", "invalid_definition", "invalid_definition"]);
-    await stage.outcome(run);
+    await fixture.outcome(run);
   });
 });

@@ -5,16 +5,26 @@ import { describe, expect, test } from "vitest";
 
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { says } from "../../src/testing/scripted-model.ts";
-import { gate, scene, type Scene } from "../harness/run-scripted.ts";
-import { approveAll, asked, ending, payTool, questionOf, texts } from "../support/pause-scenes.ts";
-import { calls, ends, listens, part, quiet, spawn, tool, until, use } from "../tree/cast.ts";
+import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
+import { approveAll, asked, ending, payTool, questionOf, texts } from "../support/pause-stories.ts";
+import {
+  calls,
+  ends,
+  listens,
+  part,
+  quiet,
+  spawn,
+  tool,
+  until,
+  use,
+} from "../tree/scripted-agents.ts";
 
 const PAY = { name: "pay", arguments: { amount: 3 } };
 
 /** A lead with a payer, which asks, and a worker, which works until it is told to end or let go. */
 function pair() {
   const pay = payTool();
-  const held = gate();
+  const held = latch();
   const work = tool("work", async ({ signal }) => {
     await Promise.race([held.opened, stopped(signal)]);
     return "worked";
@@ -32,22 +42,22 @@ function stopped(signal: AbortSignal): Promise<void> {
 }
 
 /** Lets the payer pause while the worker works. */
-async function halfPaused(stage: Scene): Promise<void> {
+async function halfPaused(fixture: Fixture): Promise<void> {
   await until(
     () =>
-      stage.sink.of("agent.paused").length === 1 &&
-      stage.sink.of("tool.started").some(({ toolName }) => toolName === "work"),
+      fixture.sink.of("agent.paused").length === 1 &&
+      fixture.sink.of("tool.started").some(({ toolName }) => toolName === "work"),
   );
 }
 
-function agentAt(stage: Scene, role: string): Parameters<Run["cancelAgent"]>[0] {
-  const spawned = stage.sink.of("subagent.spawned").find((event) => event.role === role);
+function agentAt(fixture: Fixture, role: string): Parameters<Run["cancelAgent"]>[0] {
+  const spawned = fixture.sink.of("subagent.spawned").find((event) => event.role === role);
   return spawned?.childId ?? expect.fail(`no ${role}`);
 }
 
 /** How agents and spawns ended, in order. */
-function order(stage: Scene): readonly string[] {
-  return stage.sink.events.flatMap((event) => {
+function order(fixture: Fixture): readonly string[] {
+  return fixture.sink.events.flatMap((event) => {
     if (event.type === "agent.ended") return [`${event.agentPath} ${event.status}`];
     return event.type === "subagent.ended" ? [`(${event.childPath} settled)`] : [];
   });
@@ -55,19 +65,19 @@ function order(stage: Scene): readonly string[] {
 
 describe("a child is paused, its sibling works", () => {
   test("a cancel ends both before their parent, and the approval is void", async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const tree = pair();
-    const run = stage.start(tree.lead.role);
-    await halfPaused(stage);
+    const run = fixture.start(tree.lead.role);
+    await halfPaused(fixture);
     void run.cancel("Enough.");
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([ending(result), ends(result), result.questions, result.pausedRun]).toEqual([
       ["cancelled", "cancelled"],
       ["cancelled", "cancelled", "cancelled"],
       [],
       undefined,
     ]);
-    expect(order(stage)).toEqual([
+    expect(order(fixture)).toEqual([
       "lead/worker#1 cancelled",
       "(lead/worker#1 settled)",
       "lead/payer#1 cancelled",
@@ -78,15 +88,15 @@ describe("a child is paused, its sibling works", () => {
   });
 
   test("a stop lets the sibling's tool end, and the paused child ends with the tree", async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const tree = pair();
-    const run = stage.start(tree.lead.role);
-    await halfPaused(stage);
+    const run = fixture.start(tree.lead.role);
+    await halfPaused(fixture);
     run.requestStop("Enough.");
     tree.held.open();
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([ending(result), result.questions]).toEqual([["stopped", "stop_requested"], []]);
-    expect(order(stage).map((line) => line.split(" ")[0])).toEqual([
+    expect(order(fixture).map((line) => line.split(" ")[0])).toEqual([
       "lead/worker#1",
       "(lead/worker#1",
       "lead/payer#1",
@@ -97,13 +107,13 @@ describe("a child is paused, its sibling works", () => {
   });
 
   test("the deadline of the run ends both before their parent", async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const tree = pair();
-    const run = stage.start(tree.lead.role, "Do it.", { deadlineAtMs: 100 });
-    await halfPaused(stage);
-    stage.clock.advance(100);
-    const result = await stage.outcome(run);
-    expect([ending(result), order(stage).at(-1), order(stage).length]).toEqual([
+    const run = fixture.start(tree.lead.role, "Do it.", { deadlineAtMs: 100 });
+    await halfPaused(fixture);
+    fixture.clock.advance(100);
+    const result = await fixture.outcome(run);
+    expect([ending(result), order(fixture).at(-1), order(fixture).length]).toEqual([
       ["stopped", "time_limit"],
       "lead stopped",
       5,
@@ -112,34 +122,34 @@ describe("a child is paused, its sibling works", () => {
   });
 
   test("the paused child alone is cancelled: it ends, and the run continues without a question", async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const tree = pair();
-    const run = stage.start(tree.lead.role);
-    await halfPaused(stage);
-    run.cancelAgent(agentAt(stage, "payer"), "Not needed.");
+    const run = fixture.start(tree.lead.role);
+    await halfPaused(fixture);
+    run.cancelAgent(agentAt(fixture, "payer"), "Not needed.");
     await quiet();
     tree.held.open();
-    const first = await stage.outcome(run);
+    const first = await fixture.outcome(run);
     const result =
       first.status === "paused"
-        ? await stage.outcome(stage.resume(tree.lead.role, first.pausedRun, approveAll(first)))
+        ? await fixture.outcome(fixture.resume(tree.lead.role, first.pausedRun, approveAll(first)))
         : first;
     expect([ends(result), tree.pay.paid]).toEqual([["completed", "cancelled", "completed"], []]);
   });
 
   test("the sibling alone is cancelled: the run pauses all the same, and goes on", async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const tree = pair();
-    const run = stage.start(tree.lead.role);
-    await halfPaused(stage);
-    run.cancelAgent(agentAt(stage, "worker"), "Not needed.");
-    const paused = await stage.outcome(run);
+    const run = fixture.start(tree.lead.role);
+    await halfPaused(fixture);
+    run.cancelAgent(agentAt(fixture, "worker"), "Not needed.");
+    const paused = await fixture.outcome(run);
     expect([ends(paused), asked(paused)]).toEqual([
       ["paused", "paused", "cancelled"],
       [["lead/payer#1", "pay"]],
     ]);
-    const resumed = stage.resume(tree.lead.role, paused.pausedRun, approveAll(paused));
-    const result = await stage.outcome(resumed);
+    const resumed = fixture.resume(tree.lead.role, paused.pausedRun, approveAll(paused));
+    const result = await fixture.outcome(resumed);
     expect([ends(result), tree.pay.paid, result.text]).toEqual([
       ["completed", "completed", "cancelled"],
       [3],
@@ -148,17 +158,17 @@ describe("a child is paused, its sibling works", () => {
   });
 
   test("a sibling that fails does not harm the paused one", async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const pay = payTool();
     const payer = part("payer", [calls(PAY), says("Paid.")], { tools: [pay] });
     const broken = part("broken", [{ error: new Error("broken") }]);
     const lead = part("lead", [calls(spawn("broken"), spawn("payer")), says("Done.")], {
       subagents: [payer.role, broken.role],
     });
-    const paused = await stage.run(lead.role);
+    const paused = await fixture.run(lead.role);
     expect(ends(paused)).toEqual(["paused", "failed", "paused"]);
-    const result = await stage.outcome(
-      stage.resume(lead.role, paused.pausedRun, approveAll(paused)),
+    const result = await fixture.outcome(
+      fixture.resume(lead.role, paused.pausedRun, approveAll(paused)),
     );
     expect([ends(result), pay.paid]).toEqual([["completed", "failed", "completed"], [3]]);
   });
@@ -166,7 +176,7 @@ describe("a child is paused, its sibling works", () => {
 
 describe("a grandchild is paused, its uncle works", () => {
   test("a cancel ends leaves first, and each spawn settles", async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const pay = payTool();
     const payer = part("payer", [calls(PAY)], { tools: [pay] });
     const manager = part("manager", [calls(spawn("payer"))], { subagents: [payer.role] });
@@ -174,12 +184,12 @@ describe("a grandchild is paused, its uncle works", () => {
     const lead = part("lead", [calls(spawn("manager"), spawn("worker"))], {
       subagents: [manager.role, worker.role],
     });
-    const run = stage.start(lead.role);
-    await until(() => stage.sink.of("agent.paused").length === 2);
+    const run = fixture.start(lead.role);
+    await until(() => fixture.sink.of("agent.paused").length === 2);
     void run.cancel();
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect(ends(result)).toEqual(["cancelled", "cancelled", "cancelled", "cancelled"]);
-    expect(order(stage)).toEqual([
+    expect(order(fixture)).toEqual([
       "lead/worker#1 cancelled",
       "(lead/worker#1 settled)",
       "lead/manager#1/payer#1 cancelled",
@@ -207,16 +217,16 @@ function queueing() {
 
 describe("a subtask is paused, another works", () => {
   test("the run pauses with its question, and goes on below the same parent", async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const tree = queueing();
     tree.held.open();
-    const paused = await stage.run(tree.lead.role);
+    const paused = await fixture.run(tree.lead.role);
     expect([ends(paused), asked(paused)]).toEqual([
       ["paused", "paused", "completed"],
       [["lead/payer#1", "pay"]],
     ]);
-    const result = await stage.outcome(
-      stage.resume(tree.lead.role, paused.pausedRun, approveAll(paused)),
+    const result = await fixture.outcome(
+      fixture.resume(tree.lead.role, paused.pausedRun, approveAll(paused)),
     );
     expect([ends(result), tree.pay.paid, tree.worker.model.requests.length]).toEqual([
       ["completed", "completed", "completed"],
@@ -226,24 +236,24 @@ describe("a subtask is paused, another works", () => {
   });
 
   test("a cancel ends all of it, paused or not", async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const tree = queueing();
-    const run = stage.start(tree.lead.role);
-    await halfPaused(stage);
+    const run = fixture.start(tree.lead.role);
+    await halfPaused(fixture);
     void run.cancel();
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect(ends(result)).toEqual(["cancelled", "cancelled", "cancelled"]);
   });
 
   test("a stop ends all of it, paused or not", async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const tree = queueing();
-    const run = stage.start(tree.lead.role);
-    await halfPaused(stage);
+    const run = fixture.start(tree.lead.role);
+    await halfPaused(fixture);
     run.requestStop();
     tree.held.open();
-    const result = await stage.outcome(run);
-    expect([ending(result), order(stage).at(-1)]).toEqual([
+    const result = await fixture.outcome(run);
+    expect([ending(result), order(fixture).at(-1)]).toEqual([
       ["stopped", "stop_requested"],
       "lead stopped",
     ]);
@@ -252,12 +262,12 @@ describe("a subtask is paused, another works", () => {
 
 describe("one agent", () => {
   test("a stop that a sibling call raises outranks the question", async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const pay = payTool();
     const stopper = tool("stopper", () => run.requestStop());
     const lead = part("lead", [calls(PAY, use("stopper"))], { tools: [pay, stopper] });
-    const run = stage.start(lead.role);
-    const result = await stage.outcome(run);
+    const run = fixture.start(lead.role);
+    const result = await fixture.outcome(run);
     expect([ending(result), result.questions, pay.paid]).toEqual([
       ["stopped", "stop_requested"],
       [],
@@ -271,32 +281,32 @@ describe("one agent", () => {
 
   test("a stop and a cancel that come to a resumed run before it begins keep the approved call from running", async () => {
     for (const stop of ["stop", "cancel"] as const) {
-      const stage = scene();
+      const fixture = newFixture();
       const pay = payTool();
       const lead = part("lead", [calls(PAY)], { tools: [pay] });
-      const paused = await stage.run(lead.role);
-      const run = stage.resume(lead.role, paused.pausedRun, approveAll(paused));
+      const paused = await fixture.run(lead.role);
+      const run = fixture.resume(lead.role, paused.pausedRun, approveAll(paused));
       if (stop === "stop") run.requestStop();
       else void run.cancel();
-      const result = await stage.outcome(run);
+      const result = await fixture.outcome(run);
       expect([result.status, pay.paid]).toEqual([stop === "stop" ? "stopped" : "cancelled", []]);
     }
   });
 
   test("handles of a run that is paused change nothing any more", async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const pay = payTool();
     const lead = part("lead", [calls(PAY), says("Done.")], { tools: [pay] });
-    const old = stage.start(lead.role);
-    const paused = await stage.outcome(old);
-    const count = stage.sink.events.length;
+    const old = fixture.start(lead.role);
+    const paused = await fixture.outcome(old);
+    const count = fixture.sink.events.length;
     old.requestStop();
     old.requestPause();
     expect(await old.cancel()).toBe(paused);
     await quiet();
-    expect([stage.sink.events.length, questionOf(paused).toolName]).toEqual([count, "pay"]);
-    const result = await stage.outcome(
-      stage.resume(lead.role, paused.pausedRun, approveAll(paused)),
+    expect([fixture.sink.events.length, questionOf(paused).toolName]).toEqual([count, "pay"]);
+    const result = await fixture.outcome(
+      fixture.resume(lead.role, paused.pausedRun, approveAll(paused)),
     );
     expect([ending(result), pay.paid]).toEqual([["completed", "completed"], [3]]);
   });

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { approve, giveResult, type Answer } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import {
   approveAll,
@@ -15,8 +15,18 @@ import {
   questionOf,
   refusalOf,
   texts,
-} from "../support/pause-scenes.ts";
-import { calls, listens, part, quiet, spawn, told, tool, until, use } from "../tree/cast.ts";
+} from "../support/pause-stories.ts";
+import {
+  calls,
+  listens,
+  part,
+  quiet,
+  spawn,
+  receivedTexts,
+  tool,
+  until,
+  use,
+} from "../tree/scripted-agents.ts";
 
 const PAY = { name: "pay", arguments: { amount: 3 } };
 const LIMIT = { budget: { wallTimeMs: 10_000 } };
@@ -25,21 +35,21 @@ proves(
   ["R34"],
   "an approver that takes longer than the time limit does not use it up, and the wait is reported",
   async () => {
-    const answered = gate();
+    const answered = latch();
     const pay = payTool();
     const { role } = soloist([calls(PAY), says("done")], { tools: [pay] });
-    const stage = scene({
+    const fixture = newFixture({
       approver: async (question) => {
         await answered.opened;
         return approve(question);
       },
     });
-    const run = stage.start(role, "Do it.", LIMIT);
-    await until(() => stage.sink.of("question.asked").length === 1);
-    stage.clock.advance(60_000);
+    const run = fixture.start(role, "Do it.", LIMIT);
+    await until(() => fixture.sink.of("question.asked").length === 1);
+    fixture.clock.advance(60_000);
     await quiet();
     answered.open();
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     const [agent] = result.agents;
     expect([ending(result), pay.paid, agent?.pausedMs, agent?.durationMs]).toEqual([
       ["completed", "completed"],
@@ -47,7 +57,7 @@ proves(
       60_000,
       60_000,
     ]);
-    expect(stage.sink.of("question.answered").map(({ waitedMs }) => waitedMs)).toEqual([60_000]);
+    expect(fixture.sink.of("question.answered").map(({ waitedMs }) => waitedMs)).toEqual([60_000]);
   },
 );
 
@@ -55,7 +65,7 @@ proves(
   ["R34"],
   "a pause longer than the time limit does not use it up; what was used before it still counts",
   async () => {
-    const work = gate();
+    const work = latch();
     const pay = payTool();
     const slow = tool("slow", ({ signal }) =>
       Promise.race([
@@ -64,36 +74,36 @@ proves(
       ]),
     );
     const { role } = soloist(
-      [() => (stage.clock.advance(4_000), calls(PAY)), calls(use("slow")), says("never")],
+      [() => (fixture.clock.advance(4_000), calls(PAY)), calls(use("slow")), says("never")],
       { tools: [pay, slow] },
     );
-    const stage = scene();
-    const paused = await stage.outcome(stage.start(role, "Do it.", LIMIT));
-    stage.clock.advance(60_000);
-    const run = stage.resume(role, paused.pausedRun, approveAll(paused));
-    await until(() => stage.sink.of("tool.started").some(({ toolName }) => toolName === "slow"));
-    stage.clock.advance(5_999);
+    const fixture = newFixture();
+    const paused = await fixture.outcome(fixture.start(role, "Do it.", LIMIT));
+    fixture.clock.advance(60_000);
+    const run = fixture.resume(role, paused.pausedRun, approveAll(paused));
+    await until(() => fixture.sink.of("tool.started").some(({ toolName }) => toolName === "slow"));
+    fixture.clock.advance(5_999);
     await quiet();
-    expect(stage.sink.of("signal.raised")).toEqual([]);
-    stage.clock.advance(1);
-    const result = await stage.outcome(run);
+    expect(fixture.sink.of("signal.raised")).toEqual([]);
+    fixture.clock.advance(1);
+    const result = await fixture.outcome(run);
     expect([ending(result), pay.paid, result.agents[0]?.pausedMs]).toEqual([
       ["stopped", "time_limit"],
       [3],
       60_000,
     ]);
-    expect(stage.sink.of("run.resumed").map(({ pausedMs }) => pausedMs)).toEqual([60_000]);
+    expect(fixture.sink.of("run.resumed").map(({ pausedMs }) => pausedMs)).toEqual([60_000]);
   },
 );
 
 test("several pauses add up, and none of them counts", async () => {
   const pay = payTool();
   const { role } = soloist([calls(PAY), calls(PAY), calls(PAY), says("done")], { tools: [pay] });
-  const stage = scene();
-  let result = await stage.outcome(stage.start(role, "Do it.", LIMIT));
+  const fixture = newFixture();
+  let result = await fixture.outcome(fixture.start(role, "Do it.", LIMIT));
   for (let pause = 0; pause < 3; pause += 1) {
-    stage.clock.advance(9_000);
-    result = await stage.outcome(stage.resume(role, result.pausedRun, approveAll(result)));
+    fixture.clock.advance(9_000);
+    result = await fixture.outcome(fixture.resume(role, result.pausedRun, approveAll(result)));
   }
   expect([ending(result), pay.paid, result.agents[0]?.pausedMs]).toEqual([
     ["completed", "completed"],
@@ -103,7 +113,7 @@ test("several pauses add up, and none of them counts", async () => {
 });
 
 test("who works while another asks uses up its own time, not that of the one who asks", async () => {
-  const held = gate();
+  const held = latch();
   const pay = payTool();
   const work = tool("work", () => held.opened);
   const payer = part("payer", [calls(PAY), says("Paid.")], {
@@ -114,16 +124,18 @@ test("who works while another asks uses up its own time, not that of the one who
   const lead = part("lead", [calls(spawn("payer"), spawn("worker")), says("Done.")], {
     subagents: [payer.role, worker.role],
   });
-  const stage = scene();
-  const run = stage.start(lead.role, "Do it.", LIMIT);
-  await until(() => stage.sink.of("tool.started").some(({ toolName }) => toolName === "work"));
-  await until(() => stage.sink.of("agent.paused").length === 1);
-  stage.clock.advance(9_000);
+  const fixture = newFixture();
+  const run = fixture.start(lead.role, "Do it.", LIMIT);
+  await until(() => fixture.sink.of("tool.started").some(({ toolName }) => toolName === "work"));
+  await until(() => fixture.sink.of("agent.paused").length === 1);
+  fixture.clock.advance(9_000);
   await quiet();
   held.open();
-  const paused = await stage.outcome(run);
-  stage.clock.advance(60_000);
-  const result = await stage.outcome(stage.resume(lead.role, paused.pausedRun, approveAll(paused)));
+  const paused = await fixture.outcome(run);
+  fixture.clock.advance(60_000);
+  const result = await fixture.outcome(
+    fixture.resume(lead.role, paused.pausedRun, approveAll(paused)),
+  );
   expect([ending(result), pay.paid, result.agents.map(({ pausedMs }) => pausedMs)]).toEqual([
     ["completed", "completed"],
     [3],
@@ -141,12 +153,12 @@ proves(
       budget: { wallTimeMs: 1_000_000 },
     });
     const lead = part("lead", [calls(spawn("payer")), says("never")], { subagents: [payer.role] });
-    const stage = scene();
-    const paused = await stage.outcome(stage.start(lead.role, "Do it.", { deadlineAtMs: 100 }));
-    stage.clock.advance(100);
-    const run = stage.resume(lead.role, paused.pausedRun, approveAll(paused));
-    stage.clock.advance(0);
-    const result = await stage.outcome(run);
+    const fixture = newFixture();
+    const paused = await fixture.outcome(fixture.start(lead.role, "Do it.", { deadlineAtMs: 100 }));
+    fixture.clock.advance(100);
+    const run = fixture.resume(lead.role, paused.pausedRun, approveAll(paused));
+    fixture.clock.advance(0);
+    const result = await fixture.outcome(run);
     expect([
       ending(result),
       pay.paid,
@@ -161,13 +173,13 @@ test("a fixed deadline that has not passed yet holds after the pause", async () 
   const { role } = soloist([calls(PAY), calls(use("work")), says("never")], {
     tools: [pay, listens("work")],
   });
-  const stage = scene();
-  const paused = await stage.outcome(stage.start(role, "Do it.", { deadlineAtMs: 100 }));
-  stage.clock.advance(99);
-  const run = stage.resume(role, paused.pausedRun, approveAll(paused));
-  await until(() => stage.sink.of("tool.started").some(({ toolName }) => toolName === "work"));
-  stage.clock.advance(1);
-  const result = await stage.outcome(run);
+  const fixture = newFixture();
+  const paused = await fixture.outcome(fixture.start(role, "Do it.", { deadlineAtMs: 100 }));
+  fixture.clock.advance(99);
+  const run = fixture.resume(role, paused.pausedRun, approveAll(paused));
+  await until(() => fixture.sink.of("tool.started").some(({ toolName }) => toolName === "work"));
+  fixture.clock.advance(1);
+  const result = await fixture.outcome(run);
   expect([ending(result), pay.paid]).toEqual([["stopped", "time_limit"], [3]]);
 });
 
@@ -176,11 +188,11 @@ describe("the deadline of an answer", () => {
     ["X17"],
     "an approver that has not answered by then has denied; its late yes goes nowhere",
     async () => {
-      const late = gate();
+      const late = latch();
       const signals: AbortSignal[] = [];
       const pay = payTool();
       const { role } = soloist([calls(PAY), says("done")], { tools: [pay] });
-      const stage = scene({
+      const fixture = newFixture({
         answerTimeoutMs: 1_000,
         approver: async (question, { signal }) => {
           signals.push(signal);
@@ -188,15 +200,15 @@ describe("the deadline of an answer", () => {
           return approve(question);
         },
       });
-      const run = stage.start(role);
+      const run = fixture.start(role);
       await until(() => signals.length === 1);
-      stage.clock.advance(999);
+      fixture.clock.advance(999);
       await quiet();
-      expect(stage.sink.of("question.answered")).toEqual([]);
-      stage.clock.advance(1);
+      expect(fixture.sink.of("question.answered")).toEqual([]);
+      fixture.clock.advance(1);
       await quiet();
-      stage.clock.advance(0);
-      const result = await stage.outcome(run);
+      fixture.clock.advance(0);
+      const result = await fixture.outcome(run);
       late.open();
       await quiet();
       expect([ending(result), pay.paid, texts(result), signals[0]?.aborted]).toEqual([
@@ -207,7 +219,7 @@ describe("the deadline of an answer", () => {
         ],
         true,
       ]);
-      const answers = stage.sink.of("question.answered");
+      const answers = fixture.sink.of("question.answered");
       expect(answers.map(({ answer, by, waitedMs }) => [answer, by, waitedMs])).toEqual([
         ["denied", "deadline", 1_000],
       ]);
@@ -217,34 +229,34 @@ describe("the deadline of an answer", () => {
   test("an approver that comes back when the time is just over has denied, too", async () => {
     const pay = payTool();
     const { role } = soloist([calls(PAY), says("done")], { tools: [pay] });
-    const stage = scene({
+    const fixture = newFixture({
       answerTimeoutMs: 1_000,
       approver: (question) => {
-        stage.clock.advance(1_000);
+        fixture.clock.advance(1_000);
         return approve(question);
       },
     });
-    const result = await stage.run(role);
+    const result = await fixture.run(role);
     expect([ending(result), pay.paid]).toEqual([["completed", "completed"], []]);
-    expect(stage.sink.of("question.answered").map(({ by }) => by)).toEqual(["deadline"]);
+    expect(fixture.sink.of("question.answered").map(({ by }) => by)).toEqual(["deadline"]);
   });
 
   test("an answer one millisecond before it counts", async () => {
-    const answered = gate();
+    const answered = latch();
     const pay = payTool();
     const { role } = soloist([calls(PAY), says("done")], { tools: [pay] });
-    const stage = scene({
+    const fixture = newFixture({
       answerTimeoutMs: 1_000,
       approver: async (question) => {
         await answered.opened;
         return approve(question);
       },
     });
-    const run = stage.start(role);
-    await until(() => stage.sink.of("question.asked").length === 1);
-    stage.clock.advance(999);
+    const run = fixture.start(role);
+    await until(() => fixture.sink.of("question.asked").length === 1);
+    fixture.clock.advance(999);
     answered.open();
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([ending(result), pay.paid]).toEqual([["completed", "completed"], [3]]);
   });
 
@@ -256,16 +268,16 @@ describe("the deadline of an answer", () => {
       const { role, model } = soloist([calls(PAY, use("mail")), says("done")], {
         tools: [pay, externalTool("mail")],
       });
-      const stage = scene({ answerTimeoutMs: 1_000 });
-      const paused = await stage.run(role);
+      const fixture = newFixture({ answerTimeoutMs: 1_000 });
+      const paused = await fixture.run(role);
       const answers = [approve(questionOf(paused, 0)), giveResult(questionOf(paused, 1), "sent")];
-      stage.clock.advance(1_000);
-      expect(refusalOf(() => stage.resume(role, paused.pausedRun, answers))).toEqual([
+      fixture.clock.advance(1_000);
+      expect(refusalOf(() => fixture.resume(role, paused.pausedRun, answers))).toEqual([
         "invalid_answer",
         "late",
       ]);
       expect([pay.paid, model.requests.length]).toEqual([[], 1]);
-      const result = await stage.outcome(stage.resume(role, paused.pausedRun));
+      const result = await fixture.outcome(fixture.resume(role, paused.pausedRun));
       expect([ending(result), pay.paid, texts(result)]).toEqual([
         ["completed", "completed"],
         [],
@@ -274,7 +286,7 @@ describe("the deadline of an answer", () => {
           "mail failed: Nobody answered in time.",
         ],
       ]);
-      expect(stage.sink.of("question.answered").map(({ by }) => by)).toEqual([
+      expect(fixture.sink.of("question.answered").map(({ by }) => by)).toEqual([
         "deadline",
         "deadline",
       ]);
@@ -285,33 +297,33 @@ describe("the deadline of an answer", () => {
     const pay = payTool();
     const script = [calls(PAY), says("Paid.")];
     const early = part("early", script, { tools: [pay] });
-    const held = gate();
+    const held = latch();
     const later = part("later", [{ ...calls(PAY), after: held.opened }, says("Paid.")], {
       tools: [pay],
     });
     const lead = part("lead", [calls(spawn("early"), spawn("later")), says("Done.")], {
       subagents: [early.role, later.role],
     });
-    const stage = scene({ answerTimeoutMs: 1_000 });
-    const run = stage.start(lead.role);
-    await until(() => stage.sink.of("agent.paused").length === 1);
-    stage.clock.advance(600);
+    const fixture = newFixture({ answerTimeoutMs: 1_000 });
+    const run = fixture.start(lead.role);
+    await until(() => fixture.sink.of("agent.paused").length === 1);
+    fixture.clock.advance(600);
     held.open();
-    const paused = await stage.outcome(run);
+    const paused = await fixture.outcome(run);
     expect(paused.questions.map(({ deadlineAtMs }) => deadlineAtMs)).toEqual([1_000, 1_600]);
     const [overdue, open] = [questionOf(paused, 0), questionOf(paused, 1)];
     const resume = (...answers: readonly Answer[]) =>
-      stage.resume(lead.role, paused.pausedRun, answers);
-    stage.clock.advance(399);
+      fixture.resume(lead.role, paused.pausedRun, answers);
+    fixture.clock.advance(399);
     expect(refusalOf(() => resume(approve(open)))).toEqual(["invalid_answer", "missing"]);
-    stage.clock.advance(1);
+    fixture.clock.advance(1);
     expect(refusalOf(() => resume(approve(open), approve(overdue)))).toEqual([
       "invalid_answer",
       "late",
     ]);
     expect(refusalOf(() => resume())).toEqual(["invalid_answer", "missing"]);
-    const result = await stage.outcome(resume(approve(open)));
-    expect([ending(result), pay.paid, told(early.model.requests[1])]).toEqual([
+    const result = await fixture.outcome(resume(approve(open)));
+    expect([ending(result), pay.paid, receivedTexts(early.model.requests[1])]).toEqual([
       ["completed", "completed"],
       [3],
       [
@@ -323,7 +335,7 @@ describe("the deadline of an answer", () => {
   test("a deadline of zero is over at once: the call is denied, nothing pauses", async () => {
     const pay = payTool();
     const { role } = soloist([calls(PAY), says("done")], { tools: [pay] });
-    const result = await scene({ answerTimeoutMs: 0 }).run(role);
+    const result = await newFixture({ answerTimeoutMs: 0 }).run(role);
     expect([ending(result), pay.paid]).toEqual([["completed", "completed"], []]);
   });
 });

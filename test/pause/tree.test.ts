@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { approve, deny, giveResult } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import {
   approveAll,
   asked,
@@ -15,8 +15,18 @@ import {
   payTool,
   questionOf,
   refusalOf,
-} from "../support/pause-scenes.ts";
-import { byTask, calls, ends, part, spawn, told, tool, until, use } from "../tree/cast.ts";
+} from "../support/pause-stories.ts";
+import {
+  byTask,
+  calls,
+  ends,
+  part,
+  spawn,
+  receivedTexts,
+  tool,
+  until,
+  use,
+} from "../tree/scripted-agents.ts";
 
 const pay = (amount: number) => ({ name: "pay", arguments: { amount } });
 
@@ -41,8 +51,8 @@ function family() {
 
 test("a grandchild's question pauses the tree; everybody else has run to the end, and never runs again", async () => {
   const tree = family();
-  const stage = scene();
-  const paused = await stage.run(tree.root.role);
+  const fixture = newFixture();
+  const paused = await fixture.run(tree.root.role);
   expect([ending(paused), asked(paused), tree.payment.paid]).toEqual([
     ["paused", "answers_needed"],
     [["root/child#1/payer#1", "pay"]],
@@ -64,8 +74,8 @@ test("a grandchild's question pauses the tree; everybody else has run to the end
     "root/aunt#1",
     "root/child#1/cousin#1",
   ]);
-  const resumed = stage.resume(tree.root.role, paused.pausedRun, approveAll(paused));
-  const result = await stage.outcome(resumed);
+  const resumed = fixture.resume(tree.root.role, paused.pausedRun, approveAll(paused));
+  const result = await fixture.outcome(resumed);
   expect([ending(result), result.text, tree.payment.paid]).toEqual([
     ["completed", "completed"],
     "Root.",
@@ -74,18 +84,18 @@ test("a grandchild's question pauses the tree; everybody else has run to the end
   expect({ worked: tree.worked, aunt: tree.aunt.model.requests.length }).toEqual(before);
   for (const { model } of [tree.root, tree.child, tree.payer, tree.cousin, tree.aunt])
     model.assertComplete();
-  const results = told(tree.root.model.requests[1]).slice(1);
+  const results = receivedTexts(tree.root.model.requests[1]).slice(1);
   expect(results.map((text) => partOf(text, "subagent"))).toEqual(["child#1", "aunt#1"]);
 });
 
 test("each goes on below its parent: resumed from above, ended from below, each spawn settled once", async () => {
   const tree = family();
-  const stage = scene();
-  const paused = await stage.run(tree.root.role);
-  const before = stage.sink.events.length;
-  const resumed = stage.resume(tree.root.role, paused.pausedRun, approveAll(paused));
-  await stage.outcome(resumed);
-  const after = stage.sink.events.slice(before);
+  const fixture = newFixture();
+  const paused = await fixture.run(tree.root.role);
+  const before = fixture.sink.events.length;
+  const resumed = fixture.resume(tree.root.role, paused.pausedRun, approveAll(paused));
+  await fixture.outcome(resumed);
+  const after = fixture.sink.events.slice(before);
   expect(
     after.flatMap((event) => {
       if (event.type === "agent.resumed" || event.type === "agent.ended")
@@ -102,9 +112,9 @@ test("each goes on below its parent: resumed from above, ended from below, each 
     "settled root/child#1",
     "agent.ended root",
   ]);
-  expect(stage.sink.of("subagent.spawned")).toHaveLength(4);
+  expect(fixture.sink.of("subagent.spawned")).toHaveLength(4);
   const first = paused.agents.map(({ agentId, executionId }) => [agentId, executionId]);
-  const again = stage.sink.of("agent.resumed").map((event) => [event.agentId, event.executionId]);
+  const again = fixture.sink.of("agent.resumed").map((event) => [event.agentId, event.executionId]);
   expect(first).toEqual(expect.arrayContaining(again));
 });
 
@@ -123,8 +133,8 @@ test("several questions of several agents are asked together, in the order of th
       tools: [payment],
     },
   );
-  const stage = scene();
-  const paused = await stage.run(lead.role);
+  const fixture = newFixture();
+  const paused = await fixture.run(lead.role);
   expect(asked(paused)).toEqual([
     ["lead", "pay"],
     ["lead/payer#1", "pay"],
@@ -137,7 +147,7 @@ test("several questions of several agents are asked together, in the order of th
     const answers = some.map((one) =>
       one.kind === "external" ? giveResult(one, "sent") : approve(one),
     );
-    expect(refusalOf(() => stage.resume(lead.role, paused.pausedRun, answers))).toEqual([
+    expect(refusalOf(() => fixture.resume(lead.role, paused.pausedRun, answers))).toEqual([
       "invalid_answer",
       "missing",
     ]);
@@ -148,7 +158,7 @@ test("several questions of several agents are asked together, in the order of th
     approve(questionOf(paused, 1)),
     approve(questionOf(paused, 0)),
   ];
-  const result = await stage.outcome(stage.resume(lead.role, paused.pausedRun, answers));
+  const result = await fixture.outcome(fixture.resume(lead.role, paused.pausedRun, answers));
   expect([ends(result), payment.paid.toSorted((left, right) => left - right)]).toEqual([
     ["completed", "completed", "completed"],
     [1, 9],
@@ -162,9 +172,11 @@ test("a child that asks again pauses the tree again, and only what is new is ask
     subagents: [payer.role],
   });
   const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
-  const stage = scene();
-  const first = await stage.run(root.role);
-  const second = await stage.outcome(stage.resume(root.role, first.pausedRun, approveAll(first)));
+  const fixture = newFixture();
+  const first = await fixture.run(root.role);
+  const second = await fixture.outcome(
+    fixture.resume(root.role, first.pausedRun, approveAll(first)),
+  );
   expect([ending(second), asked(second), questionOf(second).arguments, payment.paid]).toEqual([
     ["paused", "answers_needed"],
     [["root/child#1/payer#1", "pay"]],
@@ -173,11 +185,13 @@ test("a child that asks again pauses the tree again, and only what is new is ask
   ]);
   expect(second.pausedRun?.pauses).toBe(2);
   const old = first.questions.map((question) => approve(question));
-  expect(refusalOf(() => stage.resume(root.role, second.pausedRun, old))).toEqual([
+  expect(refusalOf(() => fixture.resume(root.role, second.pausedRun, old))).toEqual([
     "invalid_answer",
     "already_answered",
   ]);
-  const result = await stage.outcome(stage.resume(root.role, second.pausedRun, approveAll(second)));
+  const result = await fixture.outcome(
+    fixture.resume(root.role, second.pausedRun, approveAll(second)),
+  );
   expect([ends(result), payment.paid, root.model.requests.length]).toEqual([
     ["completed", "completed", "completed"],
     [1, 2],
@@ -202,15 +216,19 @@ test("of two that asked, one ends and the other asks again: the ended one stays 
       subagents: [payer.role],
     },
   );
-  const stage = scene();
-  const first = await stage.run(lead.role);
-  const second = await stage.outcome(stage.resume(lead.role, first.pausedRun, approveAll(first)));
+  const fixture = newFixture();
+  const first = await fixture.run(lead.role);
+  const second = await fixture.outcome(
+    fixture.resume(lead.role, first.pausedRun, approveAll(first)),
+  );
   expect([ends(second), asked(second)]).toEqual([
     ["paused", "completed", "paused"],
     [["lead/payer#2", "pay"]],
   ]);
-  const result = await stage.outcome(stage.resume(lead.role, second.pausedRun, approveAll(second)));
-  const texts = told(lead.model.requests[1]).map((text) => partOf(text, "text"));
+  const result = await fixture.outcome(
+    fixture.resume(lead.role, second.pausedRun, approveAll(second)),
+  );
+  const texts = receivedTexts(lead.model.requests[1]).map((text) => partOf(text, "text"));
   expect([ends(result), payment.paid, texts]).toEqual([
     ["completed", "completed", "completed"],
     [1, 2, 3],
@@ -225,10 +243,12 @@ test("a parent that asks itself waits for its children first, and they run once"
     subagents: [helper.role],
     tools: [payment],
   });
-  const stage = scene();
-  const paused = await stage.run(lead.role);
+  const fixture = newFixture();
+  const paused = await fixture.run(lead.role);
   expect([ends(paused), asked(paused)]).toEqual([["paused", "completed"], [["lead", "pay"]]]);
-  const result = await stage.outcome(stage.resume(lead.role, paused.pausedRun, approveAll(paused)));
+  const result = await fixture.outcome(
+    fixture.resume(lead.role, paused.pausedRun, approveAll(paused)),
+  );
   expect([ends(result), payment.paid, helper.model.requests.length]).toEqual([
     ["completed", "completed"],
     [1],
@@ -237,7 +257,7 @@ test("a parent that asks itself waits for its children first, and they run once"
 });
 
 test("siblings end before the run rests, however long they take", async () => {
-  const held = gate();
+  const held = latch();
   const payment = payTool();
   const payer = part("payer", [calls(pay(1)), says("Paid.")], { tools: [payment] });
   const slow = part("slow", [calls(use("work")), says("Slow.", {})], {
@@ -246,14 +266,14 @@ test("siblings end before the run rests, however long they take", async () => {
   const lead = part("lead", [calls(spawn("payer"), spawn("slow")), says("Done.")], {
     subagents: [payer.role, slow.role],
   });
-  const stage = scene();
-  const run = stage.start(lead.role);
+  const fixture = newFixture();
+  const run = fixture.start(lead.role);
   let isOver = false;
   void run.result.then(() => (isOver = true));
-  await until(() => stage.sink.of("agent.paused").length === 1);
+  await until(() => fixture.sink.of("agent.paused").length === 1);
   expect(isOver).toBe(false);
   held.open();
-  const paused = await stage.outcome(run);
+  const paused = await fixture.outcome(run);
   expect(ends(paused)).toEqual(["paused", "paused", "completed"]);
 });
 
@@ -261,17 +281,17 @@ test("a tree whose root may no longer delegate does not lose its paused child", 
   const payment = payTool();
   const payer = part("payer", [calls(pay(1)), says("Paid.")], { tools: [payment] });
   const lead = part("lead", [calls(spawn("payer")), says("Done.")], { subagents: [payer.role] });
-  const stage = scene();
-  const paused = await stage.run(lead.role);
+  const fixture = newFixture();
+  const paused = await fixture.run(lead.role);
   const alone = part("lead", [says("Done.")]);
   let run: Run;
   try {
-    run = stage.resume(alone.role, paused.pausedRun, approveAll(paused), { roles: [payer.role] });
+    run = fixture.resume(alone.role, paused.pausedRun, approveAll(paused), { roles: [payer.role] });
   } catch (error) {
     expect(error).toMatchObject({ code: "invalid_paused_run" });
     return;
   }
-  expect(ends(await stage.outcome(run))).not.toContain("paused");
+  expect(ends(await fixture.outcome(run))).not.toContain("paused");
 });
 
 function partOf(text: string, key: string): unknown {

@@ -16,11 +16,11 @@ import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll, payTool } from "../support/pause-scenes.ts";
+import { approveAll, payTool } from "../support/pause-stories.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { calls, part, use } from "../tree/cast.ts";
+import { calls, part, use } from "../tree/scripted-agents.ts";
 
 const PAY = { name: "pay", arguments: { amount: 3 } };
 
@@ -30,7 +30,7 @@ proves(
   async () => {
     const pay = payTool();
     const lead = part("lead", [calls(PAY), says("Done."), says("Twice.")], { tools: [pay] });
-    const paused = await scene().run(lead.role);
+    const paused = await newFixture().run(lead.role);
     const [one, other] = [new Orchestrator(), new Orchestrator()];
     const answers = approveAll(paused);
     const stored = JSON.stringify(paused.pausedRun);
@@ -47,7 +47,7 @@ proves(
 test("a resumption that the store refused may be tried again", async () => {
   const pay = payTool();
   const lead = part("lead", [calls(PAY), says("Done.")], { tools: [pay] });
-  const paused = await scene().run(lead.role);
+  const paused = await newFixture().run(lead.role);
   const closed = memoryStore();
   await closed.close();
   const answers = approveAll(paused);
@@ -63,16 +63,16 @@ proves(
   "with a store, no call of the second resumption runs: not one that a requested pause put off either",
   async () => {
     const look = spyTool("look");
-    const asked = gate();
+    const asked = latch();
     const script = [{ ...calls(use("look")), after: asked.opened }, says("Done."), says("Twice.")];
     const lead = part("lead", script, { tools: [look] });
     const store = memoryStore();
-    const stage = scene({ store });
-    const run = stage.start(lead.role);
+    const fixture = newFixture({ store });
+    const run = fixture.start(lead.role);
     await settled();
     run.requestPause();
     asked.open();
-    const { status, pausedRun } = await stage.outcome(run);
+    const { status, pausedRun } = await fixture.outcome(run);
     expect([status, look.calls.length]).toEqual(["paused", 0]);
     const resume = () =>
       // Each as a process of its own: with a tracing of its own, it does not know of the other.
@@ -102,7 +102,7 @@ proves(
     const pay = payTool();
     const lead = part("lead", [calls(PAY), says("Done.")], { tools: [pay] });
     const store = memoryStore();
-    const paused = await scene({ store }).run(lead.role);
+    const paused = await newFixture({ store }).run(lead.role);
     const stored = JSON.stringify(paused.pausedRun);
     const resumed = async (text: string): Promise<readonly unknown[]> => {
       const sink = new RecordingSink();

@@ -8,9 +8,9 @@ import { z } from "zod";
 import { approve, giveResult } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, ends, part, spawn, use } from "../tree/cast.ts";
+import { calls, ends, part, spawn, use } from "../tree/scripted-agents.ts";
 
 // The root's reply and the child's have five output tokens each.
 const SPENT_BY_THE_CHILD = { outputTokens: 10 };
@@ -23,10 +23,10 @@ test("a result that was asked for and given is taken, though a subagent spent th
     subagents: [child.role],
     budget: SPENT_BY_THE_CHILD,
   });
-  const stage = scene();
-  const paused = await stage.run(root.role);
+  const fixture = newFixture();
+  const paused = await fixture.run(root.role);
   const answers = paused.questions.map((question) => giveResult(question, "fetched"));
-  const result = await stage.outcome(stage.resume(root.role, paused.pausedRun, answers));
+  const result = await fixture.outcome(fixture.resume(root.role, paused.pausedRun, answers));
   const executions = result.steps[0]?.tools.executions.map(({ type }) => type);
   expect([result.reason.code, executions]).toEqual(["token_limit", ["succeeded", "succeeded"]]);
 });
@@ -45,12 +45,12 @@ async function approvedEnding(isAskedAtOnce: boolean): Promise<unknown> {
     subagents: [child.role],
     budget: SPENT_BY_THE_CHILD,
   });
-  const stage = scene(isAskedAtOnce ? { approver: (question) => approve(question) } : {});
-  const first = await stage.run(root.role);
+  const fixture = newFixture(isAskedAtOnce ? { approver: (question) => approve(question) } : {});
+  const first = await fixture.run(root.role);
   const last = isAskedAtOnce
     ? first
-    : await stage.outcome(
-        stage.resume(
+    : await fixture.outcome(
+        fixture.resume(
           root.role,
           first.pausedRun,
           first.questions.map((one) => approve(one)),
@@ -79,14 +79,14 @@ async function pausedEnding(pauses: boolean): Promise<unknown> {
     subagents: [child.role],
     budget: SPENT_BY_THE_CHILD,
   });
-  const stage = scene();
-  const run = stage.start(root.role);
+  const fixture = newFixture();
+  const run = fixture.start(root.role);
   if (pauses) {
     for await (const event of run.events())
       if (event.type === "model.replied" && event.depth === 1) run.requestPause();
   }
-  const first = await stage.outcome(run);
+  const first = await fixture.outcome(run);
   expect(first.status).toBe(pauses ? "paused" : "stopped");
-  const last = pauses ? await stage.outcome(stage.resume(root.role, first.pausedRun)) : first;
+  const last = pauses ? await fixture.outcome(fixture.resume(root.role, first.pausedRun)) : first;
   return last.agents.map(({ status, reason, text }) => [status, reason.code, text]);
 }

@@ -4,7 +4,7 @@
 
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
-import type { Outside } from "./equivalence-cast.ts";
+import type { Outside } from "./equivalence-agents.ts";
 
 /** A run that was played to its end. */
 export interface Performance {

@@ -8,10 +8,10 @@ import { expect, vi } from "vitest";
 
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { proves } from "../harness/proves.ts";
-import { keyOf } from "./equivalence-cast.ts";
+import { keyOf } from "./equivalence-agents.ts";
 import { recordOf } from "./equivalence-record.ts";
 import { RICH_WORLD } from "./equivalence-rich-world.ts";
-import { play, type Moment, type Played, type Way } from "./equivalence-stage.ts";
+import { play, type Moment, type Played, type Way } from "./equivalence-fixture.ts";
 import { withoutToolLimits, worlds, type World } from "./equivalence-world.ts";
 
 const RUNS = Number(process.env["FC_RUNS"] ?? 35);

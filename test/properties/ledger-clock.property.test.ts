@@ -77,7 +77,7 @@ class Player {
     this.#ledger.open({ agentId: id, path, limits: {}, ...times }, above?.id ?? null);
     const clock = new AgentTime({
       run: { clock: this.#time },
-      account: this.#ledger.gate(id),
+      account: this.#ledger.accountView(id),
       parent: above === undefined ? undefined : { time: above.clock },
       deadlineReached: () => {
         check(!this.#ended.has(index), `${path} is ended once`);
@@ -134,7 +134,10 @@ class Player {
         if (isOver && atMs <= agent.closedAtMs) overAtMs ??= atMs;
         if (atMs < nowMs && this.#isStill(index, atMs)) stoodMs += 1;
       }
-      check(this.#ledger.gate(agent.id).stoodMs === stoodMs, `${agent.id} stood ${stoodMs} ms`);
+      check(
+        this.#ledger.accountView(agent.id).stoodMs === stoodMs,
+        `${agent.id} stood ${stoodMs} ms`,
+      );
       this.#checkEnd(index, overAtMs);
       const isOver = overAtMs !== undefined;
       if (this.#isWatched(index, { stoodMs, isOver })) timers += 1;

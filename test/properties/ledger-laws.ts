@@ -31,7 +31,7 @@ export function checkAccounts(
     const stood = stoodMs(expected.time, nowMs);
     hold(account.stoodMs === stood, `stood still for ${stood} ms`, account);
     const deadlineAtMs = deadlineOf(expected, nowMs);
-    const isSo = ledger.gate(account.agentId).deadlineAtMs() === deadlineAtMs;
+    const isSo = ledger.accountView(account.agentId).deadlineAtMs() === deadlineAtMs;
     hold(isSo, `the deadline is ${String(deadlineAtMs)}`, account);
     const below = childTotals.get(account.agentId) ?? {};
     for (const field of USAGE_FIELDS) {

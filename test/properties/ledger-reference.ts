@@ -1,7 +1,7 @@
 // A second, naive ledger to compare the real one with: it keeps every lease and every booking, and works out by words of the
 // design, not of the code, who must be granted what. Integer prices only, so that amounts are exact.
 
-import type { LeaseAsk } from "../../src/agent/budget-gate.ts";
+import type { LeaseAsk } from "../../src/agent/account-view.ts";
 import {
   SPEND_AXES,
   type Amounts,

@@ -3,7 +3,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 
-import type { LeaseAsk, LeaseOutcome } from "../../src/agent/budget-gate.ts";
+import type { LeaseAsk, LeaseOutcome } from "../../src/agent/account-view.ts";
 import type { AgentAccount } from "../../src/orchestrator/budget/agent-account.ts";
 import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
 import {
@@ -121,7 +121,7 @@ class Player {
     const priced = PRICES[price % PRICES.length];
     const ask = { inputTokens: input, maxOutputTokens: output, price: priced };
     this.#wait({ account, ask, extended: undefined }, (signal) =>
-      this.#ledger.gate(agentId).reserve(ask, signal),
+      this.#ledger.accountView(agentId).reserve(ask, signal),
     );
   }
 
@@ -215,7 +215,7 @@ class Player {
   #holderOf({ account }: ReferenceLease): AgentAccount {
     const agentId = this.#ids[account.index];
     if (agentId === undefined) throw new Error("An account of the reference was never opened.");
-    return this.#ledger.gate(agentId);
+    return this.#ledger.accountView(agentId);
   }
 
   #end(lease: ReferenceLease, usage: Usage | undefined): void {
@@ -271,7 +271,7 @@ class Player {
     const account = this.#reference.accounts[agent % this.#reference.accounts.length];
     const agentId = account === undefined ? undefined : this.#ids[account.index];
     if (account === undefined || agentId === undefined) return;
-    const refusal = this.#ledger.gate(agentId).chargeToolCall();
+    const refusal = this.#ledger.accountView(agentId).chargeToolCall();
     const isCharged = this.#reference.chargeToolCall(account, this.#clock.nowMs());
     if (isCharged !== (refusal === undefined))
       throw new Error(`A tool call of ${agentId}: ${JSON.stringify(refusal)}`);
@@ -296,10 +296,10 @@ class Player {
     const last = still.at(-1);
     if (last !== undefined && last.untilMs === undefined) {
       last.untilMs = this.#clock.nowMs();
-      this.#ledger.gate(agentId).resumeTime();
+      this.#ledger.accountView(agentId).resumeTime();
     } else {
       still.push({ fromMs: this.#clock.nowMs() });
-      this.#ledger.gate(agentId).stopTime();
+      this.#ledger.accountView(agentId).stopTime();
     }
   }
 

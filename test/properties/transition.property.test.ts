@@ -25,7 +25,7 @@ import {
   twoCalls,
 } from "../support/changes.ts";
 import { unfrozenParts } from "../support/frozen.ts";
-import { callUsage } from "../support/ledger-scene.ts";
+import { callUsage } from "../support/ledger-fixture.ts";
 import { contextOf } from "../support/step-context.ts";
 
 const FIXED = { seed: 20_261_121, numRuns: 1_000 };

@@ -15,7 +15,7 @@ import type { Account } from "../../src/protocol/account.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { PRICE } from "./tree-foreign.ts";
 import { law, same } from "./tree-law.ts";
-import type { PlayedRun } from "./tree-stage.ts";
+import type { PlayedRun } from "./tree-fixture.ts";
 import { roleAt, type World } from "./tree-world.ts";
 
 /** Throws, naming the law, unless it held after every single event. */

@@ -113,7 +113,7 @@ export function modelOf(role: WorldRole, name: string, outside: Outside): Model 
     return await perform(act, { request, options, callPrefix: `${name}.${asked}`, outside });
   };
   const count = counterOf(role);
-  const model = { provider: "stage", id: `model of ${name}`, price: PRICE, generate };
+  const model = { provider: "fixture", id: `model of ${name}`, price: PRICE, generate };
   return count === undefined ? model : { ...model, countTokens: count };
 }
 
@@ -164,11 +164,11 @@ async function perform(act: Act, asked: Asked): Promise<ModelReply> {
 }
 
 /** Worlds are played one after the other; tools, which are costly to define, serve all of them. */
-const stage = { outside: new Outside() };
+const fixture = { outside: new Outside() };
 
 /** From now on tools work in this world. */
 export function enter(outside: Outside): void {
-  stage.outside = outside;
+  fixture.outside = outside;
 }
 
 const EXTERNAL = defineTool({ name: "external", description: "Acts.", input: z.object({}) });
@@ -198,7 +198,7 @@ export const TOOLS: readonly (FunctionTool | ExternalTool | DelegationTool)[] = 
       ...(kind === "long" ? { maxResultCharacters: 40, longResults: "summarize" } : {}),
       execute: (_input, context) => {
         const { agentPath, callId } = context;
-        const { outside } = stage;
+        const { outside } = fixture;
         outside.bodies.push({ agentPath, callId, tool: kind });
         return act(kind, context, outside);
       },

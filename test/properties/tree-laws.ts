@@ -11,7 +11,7 @@ import { law, same } from "./tree-law.ts";
 import { checkLives } from "./tree-lives.ts";
 import { checkReports } from "./tree-reports.ts";
 import { checkShape } from "./tree-shape.ts";
-import { MOST_EVENTS, type Played, type PlayedRun } from "./tree-stage.ts";
+import { MOST_EVENTS, type Played, type PlayedRun } from "./tree-fixture.ts";
 import type { World } from "./tree-world.ts";
 
 /** Throws, naming the law, unless all of them hold. */

@@ -4,7 +4,7 @@ import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { law, same } from "./tree-law.ts";
 import { keptPaths } from "./tree-shape.ts";
-import type { Order, PlayedRun } from "./tree-stage.ts";
+import type { Order, PlayedRun } from "./tree-fixture.ts";
 import { childNameOf, roleAt, type World } from "./tree-world.ts";
 
 /** Throws, naming the law, unless all lives of the run keep to it. */

@@ -33,7 +33,7 @@ registerHooks({
 const { sample } = await import("fast-check");
 const { worlds } = await import("./tree-arbitrary.ts");
 const { checkLaws } = await import("./tree-laws.ts");
-const { play } = await import("./tree-stage.ts");
+const { play } = await import("./tree-fixture.ts");
 if (!isPlanted) throw new Error("The file of the plant was never loaded.");
 
 process.on("warning", () => undefined);

@@ -5,7 +5,7 @@ import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { law } from "./tree-law.ts";
 import type { Sent } from "./tree-foreign.ts";
-import type { Played, PlayedRun } from "./tree-stage.ts";
+import type { Played, PlayedRun } from "./tree-fixture.ts";
 import { childNameOf, roleAt, type World, type WorldRole } from "./tree-world.ts";
 
 /** Throws, naming the law, unless every agent was told once of every subagent that worked beside it, and every request was paid for. */
@@ -13,7 +13,7 @@ export function checkReports(world: World, played: Played, run: PlayedRun): void
   if (!played.isTraced) return;
   checkPaid(played, run);
   for (const [index, event] of run.events.entries())
-    if (event.type === "agent.ended") checkTold(world, played, run, index);
+    if (event.type === "agent.ended") checkRecordedOnce(world, played, run, index);
 }
 
 /** B4: a request is sent between the grant of its agent's lease and what gives that back. */
@@ -41,7 +41,7 @@ function checkPaid({ sent, runs }: Played, run: PlayedRun): void {
 }
 
 /** Of an execution that has just ended: what it was told of those that it had started beside it. */
-function checkTold(world: World, { sent }: Played, run: PlayedRun, end: number): void {
+function checkRecordedOnce(world: World, { sent }: Played, run: PlayedRun, end: number): void {
   const { events, results } = run;
   const ended = events[end];
   if (ended?.type !== "agent.ended") return;

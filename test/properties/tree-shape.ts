@@ -4,7 +4,7 @@ import { FINISH_TOOL_NAME } from "../../src/protocol/tool-rule.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { law, same } from "./tree-law.ts";
-import type { PlayedRun } from "./tree-stage.ts";
+import type { PlayedRun } from "./tree-fixture.ts";
 import { roleAt, type World, type WorldCall } from "./tree-world.ts";
 
 /** Throws, naming the law, unless the tree kept to its limits, refusals were true, and nobody was offered what is denied above. */

@@ -1,6 +1,6 @@
 // What the worlds of the tree property must come across: else that they keep the laws says little.
 
-import type { Played } from "./tree-stage.ts";
+import type { Played } from "./tree-fixture.ts";
 
 export const EXPECTED: readonly string[] = [
   ...["completed", "stopped", "failed", "cancelled"].map((status) => `agent ${status}`),

@@ -1,12 +1,12 @@
 // Worlds for the tree property: random roles, policies, budgets, limits, scripts, faults and moments, as plain values that fast-check can
-// shrink and print. How they are played is in tree-stage.ts; what must hold afterwards in tree-laws.ts.
+// shrink and print. How they are played is in tree-fixture.ts; what must hold afterwards in tree-laws.ts.
 
 import type { Budget } from "../../src/policies/budget.ts";
 import type { BudgetShare } from "../../src/policies/budget-share.ts";
 import type { AtEnd, OnFailure } from "../../src/policies/delegation-policy.ts";
 import type { SubagentLimits } from "../../src/policies/subagent-limits.ts";
 
-/** How a tool of the stage behaves. `never`: it neither settles nor heeds its signal. */
+/** How a tool of the fixture behaves. `never`: it neither settles nor heeds its signal. */
 export const TOOL_KINDS = [
   "quick",
   "slow",

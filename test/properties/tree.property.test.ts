@@ -1,7 +1,7 @@
 // Goal: the laws of a tree hold whatever its models, tools, hooks, watchers and callers do, and whenever they do it.
 // Method: random worlds (trees, policies, budgets, limits, scripts) with faults at every effect, and with cancels, stops, pauses, grants,
 // letters and time from outside; each is played to its end, over all its pauses, and then judged by laws that know nothing of how it came
-// about. See tree-world.ts, tree-stage.ts and tree-laws.ts. `FC_RUNS=…` plays more of them (`npm run test:long`), `FC_SEED=…` others.
+// about. See tree-world.ts, tree-fixture.ts and tree-laws.ts. `FC_RUNS=…` plays more of them (`npm run test:long`), `FC_SEED=…` others.
 // That the laws find what is broken is shown in tree-plants.test.ts.
 
 import { assert, asyncProperty } from "fast-check";
@@ -12,7 +12,7 @@ import { takeWarnings } from "../harness/process-watch.ts";
 import { worlds } from "./tree-arbitrary.ts";
 import { checkLaws } from "./tree-laws.ts";
 import { EXPECTED, sights } from "./tree-sights.ts";
-import { play } from "./tree-stage.ts";
+import { play } from "./tree-fixture.ts";
 
 const RUNS = Number(process.env["FC_RUNS"] ?? 2_000);
 

@@ -8,7 +8,7 @@ import { approve } from "../../src/protocol/question.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 
@@ -38,7 +38,7 @@ test.for([false, true])(
       subagents: [kid],
       tools: [hand],
     });
-    const { run, outcome, resume } = scene();
+    const { run, outcome, resume } = newFixture();
     const first = await run(lead);
     const answers = first.questions.map((question) => approve(question));
     const { agents } = needsApproval
@@ -78,7 +78,7 @@ test.for([
       execute: () => "seen",
     });
     const { role } = soloist([asks("look", {}), says("done")], { tools: [look], guards: [guard] });
-    const { status, questions } = await scene().run(role);
+    const { status, questions } = await newFixture().run(role);
     expect({ status, seen, asked: questions.map((question) => question.arguments) }).toEqual({
       status: "paused",
       seen: [{}],
@@ -100,7 +100,7 @@ test("what was approved runs, also where the schema would make no JSON of it the
     },
   });
   const { role } = soloist([asks("grow", { by: 1 }), says("done")], { tools: [grow] });
-  const { run, outcome, resume } = scene();
+  const { run, outcome, resume } = newFixture();
   const { pausedRun, questions } = await run(role);
   await outcome(
     resume(

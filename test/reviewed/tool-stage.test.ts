@@ -12,7 +12,7 @@ import { defineDelegation } from "../../src/tools/define-tool.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
 import { toolFilter, type FilterCheck } from "../../src/tools/tool-filter.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
-import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 
@@ -24,7 +24,7 @@ test("a filter that gives a promise, which rejects, fails its agent and nothing 
     tools: [spyTool("look")],
     toolFilters: [toolFilter(rejecting(), { name: "later" })],
   });
-  const { agents } = await scene().run(role);
+  const { agents } = await newFixture().run(role);
   expect(agents[0]?.errors.map(({ code }) => code)).toEqual(["filter_failed"]);
 });
 
@@ -74,7 +74,7 @@ test("a child that is paused when a hook breaks over its sibling ends with their
       }),
     ],
   });
-  const { agents } = await scene().run(lead); // The scene says: every spawn settles, nobody ends over a living child.
+  const { agents } = await newFixture().run(lead); // The fixture says: every spawn settles, nobody ends over a living child.
   expect(agents.map(({ status }) => status)).toEqual(["failed", "cancelled"]);
 });
 
@@ -107,12 +107,12 @@ test("an approved call that was let through before the pause is not judged again
       budget: { totalTokens: 45 },
     });
   };
-  const direct = await scene({ approver: (question) => approve(question) }).run(make());
+  const direct = await newFixture({ approver: (question) => approve(question) }).run(make());
   const logs = [log.splice(0)];
-  const stage = scene();
-  const paused = await stage.run(make());
+  const fixture = newFixture();
+  const paused = await fixture.run(make());
   const answers = paused.questions.map((question) => approve(question));
-  const resumed = await stage.outcome(stage.resume(make(), paused.pausedRun, answers));
+  const resumed = await fixture.outcome(fixture.resume(make(), paused.pausedRun, answers));
   logs.push(log);
   expect([direct.reason.code, resumed.reason.code, logs]).toEqual([
     "token_limit",
@@ -129,7 +129,7 @@ test("a denial is no result that a model is paid to put into words of its own", 
     tools: [long()],
     guards: [toolGuard(() => ({ type: "deny", reason: "Never on a Sunday." }))],
   });
-  const { steps } = await scene().run(role);
+  const { steps } = await newFixture().run(role);
   const text = steps[0]?.tools.executions[0]?.text ?? "";
   expect([model.requests.length, text.includes("brief")]).toEqual([2, false]);
 });
@@ -143,7 +143,7 @@ test("nothing is summarised for an agent that fails", async () => {
     { name: "bad", arguments: {} },
   ];
   const { role, model } = soloist([{ calls }, says("brief")], { tools: [long(), bad] });
-  const { status } = await scene().run(role);
+  const { status } = await newFixture().run(role);
   expect([status, model.requests.length]).toEqual(["failed", 1]);
 });
 
@@ -160,7 +160,7 @@ function part(name: string, model: ScriptedModel): AgentRole {
 }
 
 test("time that a summary waits for the budget is waiting time", async () => {
-  const held = gate();
+  const held = latch();
   const counting = {
     countTokens: ({ tools }: { tools: readonly unknown[] }) => (tools.length > 0 ? 10 : 100),
   };
@@ -184,13 +184,13 @@ test("time that a summary waits for the budget is waiting time", async () => {
     maxOutputTokens: 10,
     budget: { totalTokens: 160 },
   });
-  const stage = scene();
-  const run = stage.start(lead);
+  const fixture = newFixture();
+  const run = fixture.start(lead);
   await settled();
-  stage.clock.advance(1_000);
+  fixture.clock.advance(1_000);
   held.open();
-  const { agents } = await stage.outcome(run);
-  const waits = stage.sink.of("budget.reserved").filter(({ callId }) => callId !== null);
+  const { agents } = await fixture.outcome(run);
+  const waits = fixture.sink.of("budget.reserved").filter(({ callId }) => callId !== null);
   const waited = agents.find(({ role }) => role === "one")?.waitedMs;
   expect([waits.map(({ waitedMs }) => waitedMs), waited]).toEqual([[1_000], 1_000]);
 });
@@ -206,7 +206,7 @@ test("an error whose severity changes when it is looked at is an error like any 
       throw error;
     });
     const { role } = soloist([asks("look", {}), says("done")], { tools: [tool] });
-    outcomes.push((await scene().run(role)).status);
+    outcomes.push((await newFixture().run(role)).status);
   }
   expect(outcomes).toEqual(Array.from({ length: 6 }, () => "completed"));
 });

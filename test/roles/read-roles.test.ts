@@ -17,7 +17,7 @@ import { readRoles } from "../../src/roles/read-roles.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { temporaryFolder } from "../examples/temporary-folder.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { fast, OPTIONS, parsed, roleFile, save, search, strong } from "./role-folder.ts";
 
 const LEAD = `---
@@ -149,7 +149,7 @@ async function played(
   const roles = await rolesOf({ slow, quick });
   let minted = 0;
   const tracing = localTracing((digits) => String((minted += 1)).padStart(digits, "0"));
-  const { sink, orchestrator, outcome } = scene({ roles, tracing });
+  const { sink, orchestrator, outcome } = newFixture({ roles, tracing });
   const [helper, lead] = roles;
   if (lead === undefined) throw new Error(`Expected a lead after ${helper?.name}.`);
   const result = await outcome(orchestrator.start(lead, "Do it."));
@@ -193,8 +193,8 @@ test("a role in a file may name one in code, and a name that nobody has is found
     instructions: "Find faults.",
     model: fast,
   });
-  expect(() => scene().start(lead)).toThrow("lead.subagents[0]");
-  const { run } = scene({ roles: [critic] });
+  expect(() => newFixture().start(lead)).toThrow("lead.subagents[0]");
+  const { run } = newFixture({ roles: [critic] });
   expect((await run(lead)).status).toBe("completed");
 });
 

@@ -40,7 +40,7 @@ import { dyingStore } from "../journal/dying-store.ts";
 import { proves } from "../harness/proves.ts";
 import { rejectionOf, thrownBy } from "../support/thrown.ts";
 import { recorder } from "../telemetry/recorded-spans.ts";
-import { calls } from "../tree/cast.ts";
+import { calls } from "../tree/scripted-agents.ts";
 
 const SECRET = "the-secret-of-this-context";
 

@@ -25,9 +25,9 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import type { ToolContext } from "../../src/tools/tool-context.ts";
 import { dyingStore } from "../journal/dying-store.ts";
 import { proves } from "../harness/proves.ts";
-import { onward } from "../support/life-cast.ts";
+import { onward } from "../support/life-agents.ts";
 import { rejectionOf, thrownBy } from "../support/thrown.ts";
-import { calls, spawn, told } from "../tree/cast.ts";
+import { calls, spawn, receivedTexts } from "../tree/scripted-agents.ts";
 
 interface User {
   readonly name: string;
@@ -116,8 +116,8 @@ describe("instructions that are a function", () => {
     expect(made).toEqual(["Ann"]);
     const text = "lead serves Ann, time 1.";
     expect(systems(model)).toEqual([[text], [text], [text]]);
-    expect(told(model.requests[1])).toEqual(["paid"]);
-    expect(told(model.requests[2])).toEqual(["worked for Ben"]);
+    expect(receivedTexts(model.requests[1])).toEqual(["paid"]);
+    expect(receivedTexts(model.requests[2])).toEqual(["worked for Ben"]);
   });
 
   proves(["H15"], "stay over a crash, whenever it comes", async () => {
@@ -254,7 +254,7 @@ describe("instructions that cannot be made", () => {
     const root = defineAgent({ name: "root", instructions: "Lead.", model, subagents: [helper] });
     const { text, refusalsByCode } = await new Orchestrator().start(root, "Lead.").orThrow();
     expect([text, refusalsByCode]).toEqual(["Alone.", { setup_failed: 1 }]);
-    expect(told(model.requests[1])).toEqual([
+    expect(receivedTexts(model.requests[1])).toEqual([
       "Not started: setting lead up failed (Expected lead.instructions to give text that is not empty, but it threw: no such user. Make it a function of the context that answers at once.). Do this part yourself.",
     ]);
   });

@@ -15,7 +15,7 @@ import { functionCall, message, reasoning } from "../fixtures/streams/response-e
 import { checkRun } from "../harness/run-scripted.ts";
 import { proves } from "../harness/proves.ts";
 import { OpenAiServer, type Handler } from "../support/openai-server.ts";
-import { approveAll } from "../support/pause-scenes.ts";
+import { approveAll } from "../support/pause-stories.ts";
 import { responds } from "../support/responses-replies.ts";
 
 /** With all that is said in base64 and in JSON. */

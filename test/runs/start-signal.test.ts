@@ -12,7 +12,7 @@ import { memoryStore } from "../../src/store/memory-store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { thrownBy } from "../support/thrown.ts";
 
@@ -20,8 +20,8 @@ proves(
   ["S7.37"],
   "a signal that is aborted cancels the run, down to the model call under way",
   async () => {
-    const { start, outcome } = scene();
-    const { role, model } = soloist([says("Late.", { after: gate().opened })]);
+    const { start, outcome } = newFixture();
+    const { role, model } = soloist([says("Late.", { after: latch().opened })]);
     const controller = new AbortController();
     const run = start(role, "Do it.", { signal: controller.signal });
     await settled();
@@ -38,7 +38,7 @@ proves(
   "one that is aborted already gives a cancelled run, without a model call",
   async () => {
     for (const store of [undefined, memoryStore()]) {
-      const { start, outcome, sink } = scene(store === undefined ? {} : { store });
+      const { start, outcome, sink } = newFixture(store === undefined ? {} : { store });
       const { role, model } = soloist([says("Never.")]);
       const { status, reason, usage } = await outcome(
         start(role, "Do it.", { signal: AbortSignal.abort() }),
@@ -55,7 +55,7 @@ proves(
 );
 
 test("a run that is over has let go of its signal, and an abort changes nothing", async () => {
-  const { start, outcome } = scene();
+  const { start, outcome } = newFixture();
   const controller = new AbortController();
   const runs = ["One.", "Two."].map((task) =>
     start(soloist([says("Done.")]).role, task, { signal: controller.signal }),

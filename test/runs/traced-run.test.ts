@@ -7,7 +7,7 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 import { recorder, type RecordedSpan } from "../telemetry/recorded-spans.ts";
 
@@ -49,8 +49,8 @@ proves(
       ),
       subagents: [reader],
     });
-    const stage = scene({ tracing: openTelemetry({ tracer }) });
-    const result = await stage.outcome(stage.start(lead, CANARY));
+    const fixture = newFixture({ tracing: openTelemetry({ tracer }) });
+    const result = await fixture.outcome(fixture.start(lead, CANARY));
 
     expect(outline(spans())).toEqual([
       "invoke_workflow lead INTERNAL",
@@ -70,13 +70,13 @@ proves(
 
 proves(["R176"], "events carry the ids of the very spans that show them", async () => {
   const { tracer, spans } = recorder();
-  const stage = scene({ tracing: openTelemetry({ tracer }) });
+  const fixture = newFixture({ tracing: openTelemetry({ tracer }) });
   const model = new ScriptedModel([asks("read", {}), says("done")]);
-  await stage.run(
+  await fixture.run(
     defineAgent({ name: "solo", instructions: "Work.", model, tools: [spyTool("read")] }),
   );
   const named = new Map(spans().map((span) => [span.spanId, span.name]));
-  const places = stage.sink.events.map((event) => [event.type, named.get(event.spanId)]);
+  const places = fixture.sink.events.map((event) => [event.type, named.get(event.spanId)]);
   expect(
     places.filter(
       ([type]) => type === "model.replied" || type === "tool.ended" || type === "agent.ended",

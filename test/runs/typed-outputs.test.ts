@@ -13,9 +13,9 @@ import { memoryStore } from "../../src/store/memory-store.ts";
 import { asks, ScriptedModel, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { payTool } from "../support/pause-scenes.ts";
-import { told } from "../tree/cast.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { payTool } from "../support/pause-stories.ts";
+import { receivedTexts } from "../tree/scripted-agents.ts";
 
 const Review = z.object({ verdict: z.enum(["good", "bad"]) });
 type Review = z.output<typeof Review>;
@@ -71,12 +71,12 @@ proves(
     };
     const output = jsonSchema<{ readonly count: number }>(schema);
     const role = defineAgent({ name: "counter", instructions: "Count.", model, output });
-    const stage = scene();
-    const run = stage.orchestrator.start(role, "Count.");
+    const fixture = newFixture();
+    const run = fixture.orchestrator.start(role, "Count.");
     const result = await run.result;
     expect([result.status, result.output]).toEqual(["completed", { count: 3 }]);
     expectTypeOf(result.output?.count).toEqualTypeOf<number | undefined>();
-    expect(told(model.requests[1])).toEqual([
+    expect(receivedTexts(model.requests[1])).toEqual([
       'The arguments of Finish do not fit its schema:\n- count: expected an integer, got "many"\nCorrect them and call Finish again.',
     ]);
     expect(model.requests[0]?.tools.map(({ inputSchema }) => inputSchema)).toEqual([schema]);

@@ -11,7 +11,7 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { StartOptions } from "../../src/orchestrator/run/start-options.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
-import { checkRun, gate } from "../harness/run-scripted.ts";
+import { checkRun, latch } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 import {
   calls,
@@ -151,8 +151,8 @@ test("each fault stays with the child that it hit, and a passing one is retried"
 
 test("cancelling the run closes the sockets of every call in flight", async () => {
   const names = ["one", "two"];
-  const held = gate();
-  const both = gate();
+  const held = latch();
+  const both = latch();
   let waiting = 0;
   const handler = answering(names, async () => {
     waiting += 1;

@@ -8,13 +8,13 @@ import { EspalierError } from "../../src/kernel/error.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { SessionOptions } from "../../src/orchestrator/sessions/session-options.ts";
 import { says } from "../../src/testing/scripted-model.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, use } from "../tree/cast.ts";
-import { codeOf, rejectionOf, sessionScene, type SessionScene } from "./session-scene.ts";
+import { calls, use } from "../tree/scripted-agents.ts";
+import { codeOf, rejectionOf, newSessionFixture, type SessionFixture } from "./session-fixture.ts";
 
-async function stored(s: SessionScene): Promise<string> {
+async function stored(s: SessionFixture): Promise<string> {
   const session = await s.session();
   const { role } = soloist([calls(use("search")), says("A1.")], { tools: [spyTool("search")] });
   await s.outcome(s.start(role, "Q1?", { session }));
@@ -62,7 +62,7 @@ const BODIES: Readonly<Record<string, (body: string) => string>> = {
 
 describe("a stored session that is no session", () => {
   test.each(Object.entries(BODIES))("%s", async (_what, change) => {
-    const s = sessionScene();
+    const s = newSessionFixture();
     const body = change(await stored(s));
     s.shelf.shelf.set("customer-42", { version: 1, body });
     const found = await s.elsewhere().catch((thrown: unknown) => thrown);
@@ -74,7 +74,7 @@ describe("a stored session that is no session", () => {
 });
 
 test("a session of a newer release is not read, and the error says so", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const body = broken(await stored(s), (one) => (one["version"] = 3));
   s.shelf.shelf.set("customer-42", { version: 1, body });
   await expect(s.elsewhere()).rejects.toThrow(
@@ -84,7 +84,7 @@ test("a session of a newer release is not read, and the error says so", async ()
 });
 
 test("a session that became unreadable while a handle was held does not harm the handle", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([says("A1.")]);
   await s.outcome(s.start(role, "Q1?", { session }));
@@ -97,14 +97,14 @@ test("a session that became unreadable while a handle was held does not harm the
 describe("an id that is none", () => {
   const ids = ["", " \n", "a\0b", "\uD800", "x".repeat(513)];
   test.each([...ids, 42, null, undefined, {}, Promise.resolve("x")])("%j", async (id) => {
-    const s = sessionScene();
+    const s = newSessionFixture();
     const asked: unknown = Reflect.apply(s.session, undefined, [id ?? null]);
     expect(await rejectionOf(Promise.resolve(asked))).toBe("invalid_option");
   });
 });
 
 test("ids that look like parts of objects are ids like any other", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   for (const id of ["__proto__", "constructor", "a/b", "ünï 😀"]) {
     const session = await s.session(id);
     const { role } = soloist([says("A1.")]);
@@ -137,7 +137,7 @@ const OPTIONS: readonly unknown[] = [
 
 describe("options that are not usable", () => {
   test.each(OPTIONS)("%j", async (options) => {
-    const s = sessionScene();
+    const s = newSessionFixture();
     const asked: unknown = Reflect.apply(s.orchestrator.session, s.orchestrator, [
       "customer-42",
       options,
@@ -147,7 +147,7 @@ describe("options that are not usable", () => {
 });
 
 test("without a store there are no sessions", async () => {
-  const { orchestrator } = scene();
+  const { orchestrator } = newFixture();
   await expect(orchestrator.session("customer-42")).rejects.toThrow(
     "Expected options.store to be set, to keep sessions in, got undefined. Or session options.store.",
   );
@@ -155,7 +155,7 @@ test("without a store there are no sessions", async () => {
 
 describe("what is handed in as a session and is none", () => {
   test.each([null, {}, "customer-42", 42, [], Promise.resolve({})])("%j", (session) => {
-    const s = sessionScene();
+    const s = newSessionFixture();
     const { role } = soloist([]);
     expect(
       codeOf(() => Reflect.apply(s.orchestrator.start, s.orchestrator, [role, "Q?", { session }])),
@@ -165,7 +165,7 @@ describe("what is handed in as a session and is none", () => {
 });
 
 test("a start that is refused for another reason leaves the session free", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([says("A1.")]);
   expect(codeOf(() => s.start(role, "", { session }))).toBe("invalid_definition");
@@ -205,7 +205,7 @@ describe("a store that cannot be read", () => {
 });
 
 test("a store that answers a write with nonsense has not saved it", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const store = misbehaving(() => Promise.resolve(undefined));
   const session = await s.session("customer-42", store === undefined ? {} : { store });
   const result = await s.outcome(s.start(soloist([says("A1.")]).role, "Q1?", { session }));
@@ -220,7 +220,7 @@ describe("what is merged and is no result of this session", () => {
   test.each([null, undefined, {}, { session: {} }, "result", Promise.resolve({})])(
     "%j",
     async (result) => {
-      const s = sessionScene();
+      const s = newSessionFixture();
       const session = await s.session();
       const asked: unknown = Reflect.apply(session.merge, session, [result]);
       expect(await rejectionOf(Promise.resolve(asked))).toBe("invalid_option");
@@ -229,7 +229,7 @@ describe("what is merged and is no result of this session", () => {
   );
 
   test("that of another session, that of a paused run, that of a run without one", async () => {
-    const s = sessionScene();
+    const s = newSessionFixture();
     const [session, other] = [await s.session(), await s.session("other")];
     const { role } = soloist([says("A1."), says("A2.")]);
     const result = await s.outcome(s.start(role, "Q1?", { session: other }));
@@ -241,7 +241,7 @@ describe("what is merged and is no result of this session", () => {
 });
 
 test("a paused run of a session does not go on where nobody keeps it, nor on another session", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([calls(use("ask")), says("A1.")], {
     tools: [spyTool("ask", () => "asked", { needsApproval: true })],

@@ -9,12 +9,18 @@ import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, use } from "../tree/cast.ts";
-import { placesOf, rejectionOf, said, sessionScene, type SessionScene } from "./session-scene.ts";
+import { calls, use } from "../tree/scripted-agents.ts";
+import {
+  placesOf,
+  rejectionOf,
+  said,
+  newSessionFixture,
+  type SessionFixture,
+} from "./session-fixture.ts";
 
 const STEPS = [calls(use("search"), use("search")), calls(use("search")), says("A1.")];
 
-async function threeSteps(s: SessionScene) {
+async function threeSteps(s: SessionFixture) {
   const session = await s.session();
   const { role } = soloist(STEPS, { tools: [spyTool("search")] });
   await s.outcome(s.start(role, "Q1?", { session }));
@@ -25,7 +31,7 @@ proves(
   ["R156"],
   "a fork at step 1 of three has the messages of step 1 only, calls with all their results",
   async () => {
-    const s = sessionScene();
+    const s = newSessionFixture();
     const session = await threeSteps(s);
     expect(session.messages).toHaveLength(7);
     const fork = await session.fork({ atStep: 1 });
@@ -49,7 +55,7 @@ proves(
 
 describe("a step that there is not", () => {
   test.each([0, 4, -1, 1.5, Number.NaN, Infinity])("%s", async (atStep) => {
-    const s = sessionScene();
+    const s = newSessionFixture();
     const session = await threeSteps(s);
     expect(await rejectionOf(session.fork({ atStep }))).toBe("invalid_option");
     expect(s.shelf.shelf.size).toBe(1);
@@ -57,7 +63,7 @@ describe("a step that there is not", () => {
 });
 
 proves(["R156"], "a step out of range is an error that says which there are", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await threeSteps(s);
   await expect(session.fork({ atStep: 4 })).rejects.toThrow(
     "Expected fork options.atStep to be a step of execution_1 (1 to 3), got 4. Or leave it out: at its end.",
@@ -68,7 +74,7 @@ proves(
   ["R157"],
   "a fork has ids of its own and nothing spent, says where it is from, and both go on differently while the origin stays byte-equal",
   async () => {
-    const s = sessionScene();
+    const s = newSessionFixture();
     const session = await threeSteps(s);
     const { usage } = session;
     const before = s.shelf.bodyOf("customer-42");
@@ -111,7 +117,7 @@ proves(
 );
 
 test("a fork at the end of an earlier execution, and in the middle of one, leaves later ones out", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await threeSteps(s);
   const { role } = soloist([says("A2.")]);
   await s.outcome(s.start(role, "Q2?", { session }));
@@ -127,7 +133,7 @@ test("a fork at the end of an earlier execution, and in the middle of one, leave
 });
 
 test("what the execution was told after the step is not in the fork", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([calls(use("search")), says("A1.")], { tools: [spyTool("search")] });
   const run = s.start(role, "Q1?", { session });
@@ -140,7 +146,7 @@ test("what the execution was told after the step is not in the fork", async () =
 });
 
 test("a step whose history a compaction left out cannot be forked at", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   const long = "word ".repeat(60);
   const script = [calls(use("search")), calls(use("search")), calls(use("search")), says("A1.")];
@@ -159,7 +165,7 @@ test("a step whose history a compaction left out cannot be forked at", async () 
 });
 
 test("a summary that a later execution made of older ones goes with the fork", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session("customer-42", {
     retention: { maxMessages: 4, summarizeOld: true },
   });
@@ -179,7 +185,7 @@ test("a summary that a later execution made of older ones goes with the fork", a
 });
 
 test("the id of a fork is free, or nothing happens", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await threeSteps(s);
   const before = s.shelf.bodyOf("customer-42");
   expect(await rejectionOf(session.fork({ sessionId: "customer-42" }))).toBe("session_conflict");
@@ -188,7 +194,7 @@ test("the id of a fork is free, or nothing happens", async () => {
 });
 
 test("a session without a history is forked into an empty one", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   const fork = await session.fork();
   expect([fork.messages, fork.executions, fork.version]).toEqual([[], [], 1]);

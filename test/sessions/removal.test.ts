@@ -10,8 +10,8 @@ import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, use } from "../tree/cast.ts";
-import { historyOf, rejectionOf, said, sessionScene } from "./session-scene.ts";
+import { calls, use } from "../tree/scripted-agents.ts";
+import { historyOf, rejectionOf, said, newSessionFixture } from "./session-fixture.ts";
 
 const BROKEN = { error: new TypeError("Broken.") };
 const SCRIPT = [says("A1."), calls(use("search")), BROKEN, says("A3.")];
@@ -24,7 +24,7 @@ proves(
   ["R99"],
   'with onFailure: "remove" the next execution sees exactly what was there before the failed one, which stays on record',
   async () => {
-    const s = sessionScene();
+    const s = newSessionFixture();
     const session = await s.session("customer-42", { onFailure: "remove" });
     const { role, model } = soloist(SCRIPT, { tools: [spyTool("search")] });
     await s.outcome(s.start(role, "Q1?", { session }));
@@ -46,7 +46,7 @@ proves(
 
 describe.each(["failed", "stopped"] as const)("by default", (status) => {
   test(`what an execution that ${status} has done stays, so that it is not done twice`, async () => {
-    const s = sessionScene();
+    const s = newSessionFixture();
     const session = await s.session();
     const { role } = soloist(SCRIPT, { tools: [spyTool("search")] });
     await s.outcome(s.start(role, "Q1?", { session }));
@@ -58,7 +58,7 @@ describe.each(["failed", "stopped"] as const)("by default", (status) => {
 });
 
 test("only a failure is taken out, not what was stopped or cancelled", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session("customer-42", { onFailure: "remove" });
   const { role } = soloist(SCRIPT, { tools: [spyTool("search")] });
   await s.outcome(s.start(role, "Q1?", { session }));
@@ -70,7 +70,7 @@ proves(
   ["R99"],
   "any execution can be taken out by its id, afterwards, and the next request is valid",
   async () => {
-    const s = sessionScene();
+    const s = newSessionFixture();
     const session = await s.session();
     const { role, model } = soloist(SCRIPT, { tools: [spyTool("search")] });
     await s.outcome(s.start(role, "Q1?", { session }));
@@ -87,7 +87,7 @@ proves(
 );
 
 test("what stands for older messages stays when the execution in which they went is taken out", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session("customer-42", {
     onFailure: "remove",
     retention: { maxMessages: 2, summarizeOld: true },
@@ -104,7 +104,7 @@ test("what stands for older messages stays when the execution in which they went
 });
 
 test("whoever merges a failed run into a session that leaves failures out adds its record only", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const [session, other] = [
     await s.session(),
     await s.session("customer-42", { onFailure: "remove" }),

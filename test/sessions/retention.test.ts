@@ -12,9 +12,9 @@ import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, use } from "../tree/cast.ts";
-import { historyOf, said, sessionScene } from "./session-scene.ts";
 import { parsePausedRun } from "../../src/orchestrator/durability/paused-run.ts";
+import { calls, use } from "../tree/scripted-agents.ts";
+import { historyOf, said, newSessionFixture } from "./session-fixture.ts";
 
 const policy = (more: Parameters<typeof messageRetention>[1] = {}) =>
   messageRetention("retention", more);
@@ -75,7 +75,7 @@ const pairs = (from: number, to: number): readonly string[] =>
   ]);
 
 proves(["R154"], "the sixth execution drops all messages of the first", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   const { role, model } = soloist(Array.from({ length: 7 }, (_, index) => says(`A${index + 1}.`)));
   for (const number of [1, 2, 3, 4, 5, 6, 7])
@@ -94,7 +94,7 @@ proves(
   ["R155"],
   "what is dropped is replaced by one summary, whose model call is leased and charged to the run and is no step",
   async () => {
-    const s = sessionScene();
+    const s = newSessionFixture();
     const session = await s.session("customer-42", {
       retention: { maxMessages: 3, summarizeOld: true },
     });
@@ -148,7 +148,7 @@ proves(
   ["R155"],
   "off, which is the default, nothing takes the place of what is dropped",
   async () => {
-    const s = sessionScene();
+    const s = newSessionFixture();
     const session = await s.session("customer-42", { retention: { maxMessages: 1 } });
     const { role, model } = soloist([says("A1."), says("A2.")]);
     await s.outcome(s.start(role, "Q1?", { session }));
@@ -164,7 +164,7 @@ test("a summary of which nothing comes is paid for and not there; the old goes a
     says("", { refusal: "No." }),
     { error: new TypeError("Broken.") },
   ]) {
-    const s = sessionScene();
+    const s = newSessionFixture();
     const session = await s.session("customer-42", {
       retention: { maxMessages: 2, summarizeOld: true },
     });
@@ -179,7 +179,7 @@ test("a summary of which nothing comes is paid for and not there; the old goes a
 });
 
 test("a summary is summed up with what goes next", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const retention = { maxMessages: 2, summarizeOld: true };
   const session = await s.session("customer-42", { retention });
   const script = [says("A1."), says("S1."), says("A2."), says("S2."), says("A3.")];
@@ -194,7 +194,7 @@ test("a summary is summed up with what goes next", async () => {
 });
 
 test("an execution is never cut while it runs: what it adds is all there, whatever the bounds", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session("customer-42", { retention: { maxMessages: 2 } });
   const script = [calls(use("search")), calls(use("search")), says("A1.")];
   const { role } = soloist(script, { tools: [spyTool("search")] });

@@ -14,8 +14,8 @@ import { checkMessages } from "../../src/testing/check-messages.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, use } from "../tree/cast.ts";
-import { historyOf, sessionScene, type SessionScene } from "./session-scene.ts";
+import { calls, use } from "../tree/scripted-agents.ts";
+import { historyOf, newSessionFixture, type SessionFixture } from "./session-fixture.ts";
 
 const runs = fc.record({
   type: fc.constant("run" as const),
@@ -60,7 +60,7 @@ function scriptOf({ calls: steps, ending }: RunPlan): readonly ScriptStep[] {
   ];
 }
 
-async function execute(s: SessionScene, session: Session, run: RunPlan) {
+async function execute(s: SessionFixture, session: Session, run: RunPlan) {
   const script = scriptOf(run);
   let at = 0;
   const reply: ScriptStep = (request) => {
@@ -89,7 +89,7 @@ async function execute(s: SessionScene, session: Session, run: RunPlan) {
   expect(new Set(ids).size).toBe(ids.length);
 }
 
-async function happen(s: SessionScene, session: Session, what: Happening): Promise<Session> {
+async function happen(s: SessionFixture, session: Session, what: Happening): Promise<Session> {
   if (what.type === "run") await execute(s, session, what);
   if (what.type === "clear") await session.clear();
   if (what.type === "remove") {
@@ -111,7 +111,7 @@ async function happen(s: SessionScene, session: Session, what: Happening): Promi
   return fork;
 }
 
-async function checkWhole(s: SessionScene, session: Session): Promise<void> {
+async function checkWhole(s: SessionFixture, session: Session): Promise<void> {
   const { messages } = session;
   const { repairs } = repairMessages(messages);
   expect(repairs.filter(({ type }) => type !== "added_notice")).toEqual([]);
@@ -132,7 +132,7 @@ test("a session is whole, whatever happens to it", async () => {
       options,
       fc.array(changes, { minLength: 1, maxLength: 8 }),
       async (how, happenings) => {
-        const s = sessionScene();
+        const s = newSessionFixture();
         let session = await s.session("customer-42", how);
         for (const what of happenings) {
           session = await happen(s, session, what);

@@ -8,18 +8,18 @@ import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll, payTool } from "../support/pause-scenes.ts";
-import { calls, use } from "../tree/cast.ts";
-import { codeOf, rejectionOf, said, sessionScene, storeOf } from "./session-scene.ts";
+import { approveAll, payTool } from "../support/pause-stories.ts";
+import { calls, use } from "../tree/scripted-agents.ts";
+import { codeOf, rejectionOf, said, newSessionFixture, storeOf } from "./session-fixture.ts";
 
 proves(
   ["R152"],
   "after two executions the history has one boundary, with the id of the first, and no model was shown it",
   async () => {
-    const s = sessionScene();
+    const s = newSessionFixture();
     const session = await s.session();
     const { role, model } = soloist([says("One."), says("Two.")]);
     const first = await s.outcome(s.start(role, "First?", { session }));
@@ -59,7 +59,7 @@ const ended = (id: string): string =>
   `[Execution ${id} of solo ended here: completed, 1970-01-01T00:00:00.000Z]`;
 
 proves(["R152"], "if it is configured, a model is told where each execution ended", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session("customer-42", { showBoundaries: true });
   const { role, model } = soloist([says("One."), says("Two."), says("Three.")]);
   for (const task of ["First?", "Second?", "Third?"])
@@ -96,7 +96,7 @@ describe.each(Object.entries(ENDINGS))("after one that %s", (status, { script, s
     ["R158"],
     `the next execution runs, with the history and counters at their beginning [${status}]`,
     async () => {
-      const s = sessionScene();
+      const s = newSessionFixture();
       const session = await s.session();
       const failing = spyTool("search", () => {
         throw new Error("No network.");
@@ -134,7 +134,7 @@ describe.each(Object.entries(ENDINGS))("after one that %s", (status, { script, s
 });
 
 test("each role speaks under its own instructions; those of others are not in the history", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   const asker = soloist([says("One.")]);
   const other = soloist([says("Two.")], { name: "other", instructions: "Judge." });
@@ -150,7 +150,7 @@ test("each role speaks under its own instructions; those of others are not in th
 });
 
 test("another process finds all of it, with the ids, the usage and the version", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([calls(use("search")), says("One.")], { tools: [spyTool("search")] });
   const { usage } = await s.outcome(s.start(role, "First?", { session }));
@@ -177,7 +177,7 @@ test("another process finds all of it, with the ids, the usage and the version",
 });
 
 test("the orchestrator's store is where its sessions are, unless they say otherwise", async () => {
-  const s = scene({ store: memoryStore() });
+  const s = newFixture({ store: memoryStore() });
   const session = await s.orchestrator.session("customer-42");
   const { role } = soloist([says("One."), says("Two.")]);
   await s.outcome(s.start(role, "First?", { session }));
@@ -192,7 +192,7 @@ test("the orchestrator's store is where its sessions are, unless they say otherw
 });
 
 test("usage is that of the whole tree, and each execution is charged once, also one that was granted more", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([calls(use("search")), says("Found.")], { tools: [spyTool("search")] });
   const run = s.start(role, "Do it.", { session, budget: { steps: 1 } });
@@ -209,7 +209,7 @@ test("usage is that of the whole tree, and each execution is charged once, also 
 });
 
 test("a run that waits for somebody leaves the session as it was, and writes it at its end, in a fresh process", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([calls({ name: "pay", arguments: { amount: 3 } }), says("Paid.")], {
     tools: [payTool()],
@@ -239,7 +239,7 @@ test("a run that waits for somebody leaves the session as it was, and writes it 
 });
 
 test("a paused run goes on with the handle that it is given, which then knows what it added", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([calls({ name: "pay", arguments: { amount: 3 } }), says("Paid.")], {
     tools: [payTool()],
@@ -258,9 +258,9 @@ test("a paused run goes on with the handle that it is given, which then knows wh
 });
 
 test("one thing at a time: neither a second run nor a change while a run uses the handle, also while it is written", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
-  const [answer, disk] = [gate(), gate()];
+  const [answer, disk] = [latch(), latch()];
   const { role } = soloist([says("One.", { after: answer.opened }), says("Two.")]);
   s.shelf.beforeWrite = () => disk.opened;
   const run = s.start(role, "First?", { session });
@@ -282,7 +282,7 @@ test("one thing at a time: neither a second run nor a change while a run uses th
 });
 
 test("an exchange can be cleared; what it consumed stays on record", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   const { role, model } = soloist([says("One."), says("Two.")]);
   const { usage } = await s.outcome(s.start(role, "First?", { session }));
@@ -298,7 +298,7 @@ test("an exchange can be cleared; what it consumed stays on record", async () =>
 });
 
 test("a session that nobody has used is empty, and not in the store", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   expect([session.version, session.messages, session.executions, session.usage]).toEqual([
     0,
@@ -310,7 +310,7 @@ test("a session that nobody has used is empty, and not in the store", async () =
 });
 
 test("a run that was refused its task is on record, with nothing in the history", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([says("Never.")]);
   const run = s.start(role, "First?", { session });
@@ -323,7 +323,7 @@ test("a run that was refused its task is on record, with nothing in the history"
 });
 
 test("what is shown of a session cannot be changed", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   await s.outcome(s.start(soloist([says("One.")]).role, "First?", { session }));
   for (const part of [session.messages, session.executions, session.usage, session.messages[0]])

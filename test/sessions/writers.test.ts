@@ -7,15 +7,15 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Store } from "../../src/store/store.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { says } from "../../src/testing/scripted-model.ts";
-import { scene, settled } from "../harness/run-scripted.ts";
+import { newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll, payTool } from "../support/pause-scenes.ts";
-import { calls, use } from "../tree/cast.ts";
-import { codeOf, rejectionOf, said, sessionScene, storeOf } from "./session-scene.ts";
+import { approveAll, payTool } from "../support/pause-stories.ts";
+import { calls, use } from "../tree/scripted-agents.ts";
+import { codeOf, rejectionOf, said, newSessionFixture, storeOf } from "./session-fixture.ts";
 
 test("while a run is paused another may use the session; then the paused one cannot be saved, and nothing is lost", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist(
     [calls({ name: "pay", arguments: { amount: 3 } }), says("Meanwhile."), says("Paid.")],
@@ -47,7 +47,7 @@ test("while a run is paused another may use the session; then the paused one can
 });
 
 test("two processes write one session: the second keeps its result, and adds what it has after the first", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const [session, other] = [await s.session(), await s.session()];
   const { role } = soloist([says("One."), says("Two."), says("Three.")]);
   await s.outcome(s.start(role, "First?", { session }));
@@ -77,7 +77,7 @@ test("two processes write one session: the second keeps its result, and adds wha
 });
 
 test("whoever only wants what others have added reloads, and goes on", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const [session, other] = [await s.session(), await s.session()];
   const { role } = soloist([says("One."), says("Two."), says("Three.")]);
   await s.outcome(s.start(role, "First?", { session }));
@@ -93,7 +93,7 @@ test("whoever only wants what others have added reloads, and goes on", async () 
 });
 
 test("a store that fails leaves the result as it is; what was added is merged once it works", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([says("One."), says("Two.")]);
   s.shelf.beforeWrite = () => {
@@ -113,7 +113,7 @@ test("a store that fails leaves the result as it is; what was added is merged on
 });
 
 test("an answer of the store that was lost does not make an execution count twice", async () => {
-  const s = sessionScene();
+  const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([says("One."), says("Two.")]);
   s.shelf.afterWrite = () => {
@@ -170,7 +170,7 @@ test.each(
   "a process that dies %s: it is in the session once for whoever recovers it (%s, %s; %s the handle)",
   async (_when, at, isDone, handle) => {
     const store = memoryStore();
-    const s = scene({ store: dying(store, at, isDone) });
+    const s = newFixture({ store: dying(store, at, isDone) });
     const session = await s.orchestrator.session("customer-42");
     const { role, model } = soloist([calls(use("search")), says("A1.")], {
       tools: [spyTool("search")],
@@ -198,7 +198,7 @@ test.each(
 
 test("a run whose end is kept is in its session, though nobody gave it up", async () => {
   const store = memoryStore();
-  const s = scene({ store: dying(store, "release", false) });
+  const s = newFixture({ store: dying(store, "release", false) });
   const session = await s.orchestrator.session("customer-42");
   const { role, model } = soloist([says("A1.")]);
   const run = s.start(role, "Q1?", { session });

@@ -11,10 +11,10 @@ import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, part, spawn } from "../tree/cast.ts";
+import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
 /** The same hash, made in another way. */
 const sha = (text: string): string => createHash("sha256").update(text, "utf8").digest("hex");
@@ -37,8 +37,8 @@ proves(
       budget: { steps: 5, totalTokens: 9_000 },
       maxOutputTokens: 700,
     });
-    const stage = scene();
-    const result = await stage.run(role);
+    const fixture = newFixture();
+    const result = await fixture.run(role);
     const [first, second] = model.requests;
     if (first === undefined || second === undefined) throw new Error("Expected two requests.");
     const shared = { model: { provider: "scripted", id: "scripted" } };
@@ -80,7 +80,7 @@ proves(
       [toolsSha(second)]: JSON.stringify(second.tools),
     });
     expect(
-      stage.sink.of("step.started").map(({ promptHash, toolsHash }) => [promptHash, toolsHash]),
+      fixture.sink.of("step.started").map(({ promptHash, toolsHash }) => [promptHash, toolsHash]),
     ).toEqual(contextsIn(result).map(({ promptHash, toolsHash }) => [promptHash, toolsHash]));
   },
 );
@@ -92,7 +92,7 @@ proves(["R172"], "the budget is what was left before the step had its lease", as
     maxOutputTokens: 900,
     showBudget: true,
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect(contextsIn(result).map(({ budget }) => budget)).toEqual([
     { totalTokens: 1_000 },
     { totalTokens: 985 },
@@ -108,7 +108,7 @@ test("a further system message is part of the prompt, and no other message is", 
       { name: "place", lifeCycle: "step", text: "You are at home." },
     ],
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect(model.requests[0]?.messages.map(({ text }) => text)).toEqual([
     "Work.",
     "Be kind.",
@@ -124,7 +124,7 @@ test("agents of one run keep a text that they share once, in one table", async (
   const lead = part("lead", [calls(spawn("helper"), spawn("helper")), says("done")], {
     subagents: [helper.role],
   });
-  const result = await scene().run(lead.role);
+  const result = await newFixture().run(lead.role);
   const hashes = result.agents.flatMap((agent) =>
     contextsIn(agent).flatMap(({ promptHash, toolsHash }) => [promptHash, toolsHash]),
   );
@@ -142,15 +142,15 @@ test("a paused run has the table, and the steps after the pause add to it", asyn
       })),
     ],
   });
-  const stage = scene();
-  const paused = await stage.run(role);
+  const fixture = newFixture();
+  const paused = await fixture.run(role);
   expect(paused.definitions).toEqual(paused.pausedRun?.definitions);
   expect(Object.values(paused.definitions)).toContain("Step 1.");
   const [question] = paused.questions;
   if (question === undefined) throw new Error("Expected a question.");
   const { questionId, argumentsHash } = question;
   const answer = { type: "approved", questionId, argumentsHash } as const;
-  const result = await stage.outcome(stage.resume(role, paused.pausedRun, [answer]));
+  const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, [answer]));
   expect(Object.values(result.definitions)).toEqual([
     ...Object.values(paused.definitions),
     "Step 2.",
@@ -159,7 +159,7 @@ test("a paused run has the table, and the steps after the pause add to it", asyn
 
 test("a step that broke says what it began with", async () => {
   const { role } = soloist([{ error: new Error("gone") }], { budget: { steps: 3 } });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect(result.status).toBe("failed");
   expect(contextsIn(result)).toEqual([
     {

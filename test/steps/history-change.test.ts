@@ -15,7 +15,7 @@ import { historyAtStep, historyChange } from "../../src/agent/history-change.ts"
 import { transition } from "../../src/agent/transition.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { proves } from "../harness/proves.ts";
-import { changes, opening, replyOf, resting } from "../support/changes.ts";
+import { changes, opening, replyOf, settledState } from "../support/changes.ts";
 import { contextOf } from "../support/step-context.ts";
 
 /** What happens after a step: messages come in, and the history may be cut to some of its messages, with a notice among them. */
@@ -41,7 +41,7 @@ function stepTaken(state: AgentState, number: number): AgentState {
 }
 
 function throughJson(state: AgentState): AgentSnapshot {
-  const paused = resting(transition(state, changes().pause));
+  const paused = settledState(transition(state, changes().pause));
   return AgentSnapshotSchema.parse(JSON.parse(JSON.stringify(snapshotOf(paused))));
 }
 

@@ -14,11 +14,11 @@ import type { Message } from "../../src/protocol/message.ts";
 import { asks, says, type ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { calls, part, spawn } from "../tree/cast.ts";
+import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
 const work = asks("work", {});
 const LONG = [work, work, work, work, says("done")];
@@ -54,7 +54,7 @@ function note(text: string): Message {
   return { role: "user", text, origin: "injected" };
 }
 
-const SCENES: Readonly<Record<string, Partial<Omit<AgentDefinition, "model">>>> = {
+const STORIES: Readonly<Record<string, Partial<Omit<AgentDefinition, "model">>>> = {
   "nothing but the history": {},
   "a filter and a temperature": {
     temperature: 0,
@@ -100,7 +100,7 @@ function expectAll(snapshot: PausedRun | undefined, { requests }: ScriptedModel)
   );
 }
 
-for (const [name, more] of Object.entries(SCENES)) {
+for (const [name, more] of Object.entries(STORIES)) {
   proves(
     ["R173"],
     `the exact request of each step is made again from the stored run: ${name}`,
@@ -110,9 +110,9 @@ for (const [name, more] of Object.entries(SCENES)) {
         { tools: [spyTool("work"), spyTool("look")], ...more },
         { countTokens: ({ messages }) => messages.length * 10 },
       );
-      const stage = scene();
-      const run = stage.start(role);
-      await stage.outcome(run);
+      const fixture = newFixture();
+      const run = fixture.start(role);
+      await fixture.outcome(run);
       expect(model.requests).toHaveLength(5);
       expectAll(run.snapshot(), model);
     },
@@ -127,17 +127,17 @@ proves(
     const hooks = [redact, shuffled];
     const script = [work, asks("pay", {}), work, says("done")];
     const { role, model } = soloist(script, { tools: [spyTool("work"), pay], hooks });
-    const stage = scene();
-    const paused = await stage.run(role);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
     expect(paused.status).toBe("paused");
     expectAll(paused.pausedRun, model);
     const [question] = paused.questions;
     if (question === undefined) throw new Error("Expected a question.");
     const { questionId, argumentsHash } = question;
-    const run = stage.resume(role, paused.pausedRun, [
+    const run = fixture.resume(role, paused.pausedRun, [
       { type: "approved", questionId, argumentsHash },
     ]);
-    await stage.outcome(run);
+    await fixture.outcome(run);
     expect(model.requests).toHaveLength(4);
     expectAll(run.snapshot(), model);
   },
@@ -146,9 +146,9 @@ proves(
 proves(["R173"], "the request of a subagent is made again by its id", async () => {
   const helper = part("helper", [says("found")], { hooks: [shuffled] });
   const lead = part("lead", [calls(spawn("helper")), says("done")], { subagents: [helper.role] });
-  const stage = scene();
-  const run = stage.start(lead.role);
-  const { agents } = await stage.outcome(run);
+  const fixture = newFixture();
+  const run = fixture.start(lead.role);
+  const { agents } = await fixture.outcome(run);
   const text = stored(run.snapshot());
   const [, child] = agents;
   if (child === undefined) throw new Error("Expected a subagent.");
@@ -160,7 +160,7 @@ proves(["R173"], "the request of a subagent is made again by its id", async () =
 async function sizeOfShown(hook: typeof redact, steps: number): Promise<number> {
   const script = [...Array.from({ length: steps - 1 }, () => work), says("done")];
   const { role } = soloist(script, { tools: [spyTool("work")], hooks: [hook] });
-  const result = await scene().run(role, { budget: { steps: 1_000 } });
+  const result = await newFixture().run(role, { budget: { steps: 1_000 } });
   return JSON.stringify(result.steps.map(({ context }) => context.shown)).length;
 }
 
@@ -173,16 +173,16 @@ for (const [name, hook] of Object.entries({ redact, window, shuffled, doubled })
 
 test("a run in which nothing is changed keeps nothing for it", async () => {
   const { role } = soloist(LONG, { tools: [spyTool("work")] });
-  const { steps, definitions } = await scene().run(role);
+  const { steps, definitions } = await newFixture().run(role);
   expect(steps.map(({ context }) => context.shown)).toEqual(LONG.map(() => undefined));
   expect(Object.keys(definitions)).toHaveLength(2);
 });
 
 async function finished(): Promise<PausedRun> {
   const { role } = soloist([work, says("done")], { tools: [spyTool("work")], hooks: [shuffled] });
-  const stage = scene();
-  const run = stage.start(role);
-  await stage.outcome(run);
+  const fixture = newFixture();
+  const run = fixture.start(role);
+  await fixture.outcome(run);
   return run.snapshot();
 }
 

@@ -14,10 +14,10 @@ import { NO_TIMING, type StepTiming } from "../../src/protocol/step-timing.ts";
 import type { ManualClock } from "../../src/testing/manual-clock.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene, settled, type Scene } from "../harness/run-scripted.ts";
+import { newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, part, spawn, use } from "../tree/cast.ts";
+import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
 
 /** Resolves when so much time has passed. */
 type Lasts = (ms: number) => Promise<void>;
@@ -27,21 +27,21 @@ function lastsBy(clock: ManualClock): Lasts {
 }
 
 interface Played {
-  readonly stage: Scene;
+  readonly fixture: Fixture;
   readonly result: RunResult;
 }
 
 /** Lets time pass until the run rests, and checks what must hold of the time of every step. */
-async function playedOut(stage: Scene, run: Run): Promise<RunResult> {
+async function playedOut(fixture: Fixture, run: Run): Promise<RunResult> {
   const progress = { isOver: false };
   void run.settled.finally(() => (progress.isOver = true));
   await settled();
   while (!progress.isOver) {
-    stage.clock.advance(1);
+    fixture.clock.advance(1);
     await settled();
     await settled();
   }
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   for (const { steps } of result.agents)
     for (const { telemetry } of steps) {
       const { inferenceMs, toolsMs, hooksMs, formattingMs } = telemetry.timing;
@@ -51,17 +51,17 @@ async function playedOut(stage: Scene, run: Run): Promise<RunResult> {
   return result;
 }
 
-type Cast = Partial<Omit<AgentDefinition, "model">>;
+type MoreOfAgent = Partial<Omit<AgentDefinition, "model">>;
 
 async function played(
   script: (lasts: Lasts) => readonly ScriptStep[],
-  more: (lasts: Lasts, clock: ManualClock) => Cast = () => ({}),
+  more: (lasts: Lasts, clock: ManualClock) => MoreOfAgent = () => ({}),
   options: OrchestratorOptions = {},
 ): Promise<Played> {
-  const stage = scene(options);
-  const lasts = lastsBy(stage.clock);
-  const { role } = soloist(script(lasts), more(lasts, stage.clock));
-  return { stage, result: await playedOut(stage, stage.start(role)) };
+  const fixture = newFixture(options);
+  const lasts = lastsBy(fixture.clock);
+  const { role } = soloist(script(lasts), more(lasts, fixture.clock));
+  return { fixture, result: await playedOut(fixture, fixture.start(role)) };
 }
 
 /** Tools that take so long. */
@@ -82,7 +82,7 @@ proves(
   ["R174"],
   "inference, tools, hooks and formatting add up to the step, and parallel tools have wall time and sum",
   async () => {
-    const { stage, result } = await played(
+    const { fixture, result } = await played(
       (lasts) => [
         () => ({ ...calls(use("short"), use("long")), after: lasts(30) }),
         () => says("done", { after: lasts(20) }),
@@ -114,7 +114,7 @@ proves(
       { ...NO_TIMING, inferenceMs: 20 },
     ]);
     expect(durations(result)).toEqual([145, 20]);
-    expect(stage.sink.of("step.completed").map(({ timing }) => timing)).toEqual(timings(result));
+    expect(fixture.sink.of("step.completed").map(({ timing }) => timing)).toEqual(timings(result));
   },
 );
 
@@ -139,8 +139,8 @@ proves(
   ["R174"],
   "of two agents with one slot for model calls, each has the time of its own call",
   async () => {
-    const stage = scene({ concurrency: { modelCalls: 1 } });
-    const lasts = lastsBy(stage.clock);
+    const fixture = newFixture({ concurrency: { modelCalls: 1 } });
+    const lasts = lastsBy(fixture.clock);
     const helper = part("helper", [
       () => says("one", { after: lasts(30) }),
       () => says("two", { after: lasts(50) }),
@@ -148,7 +148,7 @@ proves(
     const lead = part("lead", [calls(spawn("helper"), spawn("helper")), says("done")], {
       subagents: [helper.role],
     });
-    const result = await playedOut(stage, stage.start(lead.role));
+    const result = await playedOut(fixture, fixture.start(lead.role));
     const [, first, second] = result.agents;
     expect([first, second].map((agent) => timings(agent ?? { steps: [] }))).toEqual([
       [{ ...NO_TIMING, inferenceMs: 30 }],
@@ -160,18 +160,18 @@ proves(
 );
 
 proves(["R174"], "waiting for the answer of somebody is none of the four", async () => {
-  const stage = scene({
+  const fixture = newFixture({
     approver: async (question) => {
-      await lastsBy(stage.clock)(60);
+      await lastsBy(fixture.clock)(60);
       return approve(question);
     },
   });
-  const lasts = lastsBy(stage.clock);
+  const lasts = lastsBy(fixture.clock);
   const pay = spyTool("pay", () => lasts(8).then(() => "paid"), { needsApproval: true });
   const { role } = soloist([() => ({ ...calls(use("pay")), after: lasts(5) }), says("done")], {
     tools: [pay],
   });
-  const result = await playedOut(stage, stage.start(role));
+  const result = await playedOut(fixture, fixture.start(role));
   expect([timings(result)[0], durations(result)[0]]).toEqual([
     { ...NO_TIMING, inferenceMs: 5, toolsMs: 8, toolsSumMs: 8 },
     73,
@@ -179,8 +179,8 @@ proves(["R174"], "waiting for the answer of somebody is none of the four", async
 });
 
 proves(["R174"], "over a pause the time is kept, and the pause is none of it", async () => {
-  const stage = scene();
-  const lasts = lastsBy(stage.clock);
+  const fixture = newFixture();
+  const lasts = lastsBy(fixture.clock);
   const pay = spyTool("pay", () => lasts(8).then(() => "paid"), { needsApproval: true });
   const { role } = soloist(
     [() => ({ ...calls(use("look"), use("pay")), after: lasts(5) }), says("done")],
@@ -189,11 +189,14 @@ proves(["R174"], "over a pause the time is kept, and the pause is none of it", a
       hooks: [transform("beforeTool", () => lasts(3))],
     },
   );
-  const paused = await playedOut(stage, stage.start(role));
+  const paused = await playedOut(fixture, fixture.start(role));
   const [question] = paused.questions;
   if (question === undefined) throw new Error("Expected a question.");
-  stage.clock.advance(5_000);
-  const result = await playedOut(stage, stage.resume(role, paused.pausedRun, [approve(question)]));
+  fixture.clock.advance(5_000);
+  const result = await playedOut(
+    fixture,
+    fixture.resume(role, paused.pausedRun, [approve(question)]),
+  );
   expect(timings(result)[0]).toEqual({
     inferenceMs: 5,
     toolsMs: 48,
@@ -245,11 +248,11 @@ proves(["R174"], "attempts of a model call and the waits between them are infere
     message: "Later.",
     retryAfterMs: 25,
   });
-  const { stage, result } = await played((lasts) => [
+  const { fixture, result } = await played((lasts) => [
     () => ({ error: busy, after: lasts(10) }),
     () => says("done", { after: lasts(10) }),
   ]);
-  expect(stage.sink.of("model.retried").map(({ delayMs }) => delayMs)).toEqual([25]);
+  expect(fixture.sink.of("model.retried").map(({ delayMs }) => delayMs)).toEqual([25]);
   expect(timings(result)).toEqual([{ ...NO_TIMING, inferenceMs: 45 }]);
 });
 
@@ -278,8 +281,8 @@ proves(["R174"], "the summary of a long result is inference of the step that mad
 });
 
 test("what was cancelled had its time, too", async () => {
-  const stage = scene();
-  const lasts = lastsBy(stage.clock);
+  const fixture = newFixture();
+  const lasts = lastsBy(fixture.clock);
   const { role } = soloist([() => ({ ...calls(use("work")), after: lasts(10) })], {
     tools: [
       spyTool("work", async ({ signal }) => {
@@ -290,8 +293,8 @@ test("what was cancelled had its time, too", async () => {
       }),
     ],
   });
-  const run = stage.start(role);
-  const result = await playedOut(stage, run);
+  const run = fixture.start(role);
+  const result = await playedOut(fixture, run);
   expect([result.status, timings(result)]).toEqual([
     "cancelled",
     [{ ...NO_TIMING, inferenceMs: 10, toolsMs: 12, toolsSumMs: 12 }],
@@ -299,11 +302,11 @@ test("what was cancelled had its time, too", async () => {
 });
 
 test("a model that is cancelled had the time until then", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const { role } = soloist([{ after: new Promise(() => undefined) }]);
-  const run = stage.start(role);
-  stage.clock.setTimer(40, () => void run.cancel("Enough."));
-  const result = await playedOut(stage, run);
+  const run = fixture.start(role);
+  fixture.clock.setTimer(40, () => void run.cancel("Enough."));
+  const result = await playedOut(fixture, run);
   expect([result.status, timings(result)]).toEqual([
     "cancelled",
     [{ ...NO_TIMING, inferenceMs: 40 }],

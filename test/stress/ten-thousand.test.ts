@@ -4,7 +4,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import { gate, settled } from "../harness/run-scripted.ts";
+import { latch, settled } from "../harness/run-scripted.ts";
 import { lead, playBigTree, TOKENS_PER_REPLY, worker, type Work } from "./big-trees.ts";
 
 const TIMEOUT_MS = 120_000;
@@ -66,7 +66,7 @@ describe("ten thousand agents in one tree", () => {
   test(
     "a cancel while all of them live ends every one, leaves first",
     async () => {
-      const { opened } = gate();
+      const { opened } = latch();
       const root = lead("lead", worker(opened), 10_000);
       const { result } = await playBigTree(root, {}, async (run, sink) => {
         while (sink.of("agent.started").length < 10_001) await settled();

@@ -5,7 +5,7 @@ import {
   type AgentState,
   type Conversation,
   type Deferral,
-  type RestingState,
+  type SettledState,
   type StepReply,
 } from "../../src/agent/agent-state.ts";
 import { transition, type Change } from "../../src/agent/transition.ts";
@@ -20,7 +20,7 @@ import type { Message, ToolCall } from "../../src/protocol/message.ts";
 import { argumentsHashOf } from "../../src/protocol/question.ts";
 import type { TerminalStatus } from "../../src/protocol/stop.ts";
 import type { ToolExecution } from "../../src/protocol/tool-outcome.ts";
-import { callUsage } from "./ledger-scene.ts";
+import { callUsage } from "./ledger-fixture.ts";
 import { contextOf, PARTS, TIMING } from "./step-context.ts";
 
 export const AGENT_ID = AgentIdSchema.parse("agent_1");
@@ -210,7 +210,7 @@ export function after(state: AgentState, ...list: readonly Change[]): AgentState
 }
 
 /** The state, which the test knows to be at rest. */
-export function resting(state: AgentState): RestingState {
+export function settledState(state: AgentState): SettledState {
   if (state.status === "pending" || state.status === "running")
     throw new Error(`The state is ${state.status}.`);
   return state;

@@ -12,20 +12,20 @@ import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
-import { gate, scene, settled, type Scene } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 
-/** A run that rests, with its scene. */
+/** A run that rests, with its fixture. */
 export interface Rested {
-  readonly stage: Scene;
+  readonly fixture: Fixture;
   readonly result: RunResult;
 }
 
 export interface Ending {
   readonly status: RunResult["status"];
   readonly code: string;
-  /** Runs it. Each time on a stage of its own. */
+  /** Runs it. Each time on a fixture of its own. */
   play(): Promise<Rested>;
 }
 
@@ -38,7 +38,7 @@ interface Play {
   /** Done before anything has begun. */
   readonly first?: (run: Run) => void;
   /** Done once everything waits. */
-  readonly act?: (run: Run, stage: Scene) => void;
+  readonly act?: (run: Run, fixture: Fixture) => void;
 }
 
 function ending(
@@ -46,14 +46,14 @@ function ending(
   { role, options, first, act }: Play,
 ): Ending {
   const play = async (): Promise<Rested> => {
-    const stage = scene();
-    const run = stage.start(role(), "Do it.", options);
+    const fixture = newFixture();
+    const run = fixture.start(role(), "Do it.", options);
     first?.(run);
     if (act !== undefined) {
       await settled();
-      act(run, stage);
+      act(run, fixture);
     }
-    return { stage, result: await stage.outcome(run) };
+    return { fixture, result: await fixture.outcome(run) };
   };
   return { status, code, play };
 }
@@ -62,7 +62,7 @@ const misfits = [1, 2, 3, 4].map((wrong) => asks("count", { wrong }));
 
 const PRICE = { inputUsdPerMillion: 1_000_000, outputUsdPerMillion: 1_000_000 };
 const worker = (): AgentRole => soloist(forever, { tools: [spyTool("work")] }).role;
-const waiting = (): AgentRole => soloist([says("late", { after: gate().opened })]).role;
+const waiting = (): AgentRole => soloist([says("late", { after: latch().opened })]).role;
 
 const counter = defineTool({
   name: "count",

@@ -7,9 +7,9 @@ import {
   type snapshotOf,
   type stateOf,
 } from "../../src/agent/agent-snapshot.ts";
-import type { AgentState, RestingState } from "../../src/agent/agent-state.ts";
+import type { AgentState, SettledState } from "../../src/agent/agent-state.ts";
 import type { Change, transition } from "../../src/agent/transition.ts";
-import { changes, executionOf, resting, states, twoCalls } from "./changes.ts";
+import { changes, executionOf, settledState, states, twoCalls } from "./changes.ts";
 import { unfrozenParts } from "./frozen.ts";
 
 type Move = typeof transition;
@@ -125,7 +125,7 @@ export function checkSerialisation({ snapshotOf, stateOf }: Serialiser): void {
   }
 }
 
-function restingStates(): readonly (readonly [string, RestingState])[] {
+function restingStates(): readonly (readonly [string, SettledState])[] {
   const { waiting, rested, completed, stopped, failed, cancelled } = states();
   const plain = { waiting, rested, completed, stopped, failed, cancelled };
   return Object.entries(plain).map(([name, state]) => {
@@ -135,7 +135,7 @@ function restingStates(): readonly (readonly [string, RestingState])[] {
       subtasks: recordSubtasks.subtasks,
       ...recordOutputOf(recordOutput),
     };
-    return [name, resting({ ...state, log })] as const;
+    return [name, settledState({ ...state, log })] as const;
   });
 }
 
@@ -143,7 +143,7 @@ function recordOutputOf({ output }: Extract<Change, { readonly type: "recordOutp
   return { output, uselessReplies: 1, overflows: 1, vetoes: 2 };
 }
 
-function withoutTransient(state: RestingState): RestingState {
+function withoutTransient(state: SettledState): SettledState {
   if (state.status !== "paused" || state.step === undefined) return state;
   return { ...state, step: { ...state.step, input: [], error: undefined } };
 }

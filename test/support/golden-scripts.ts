@@ -1,18 +1,18 @@
-// The runs whose traces are golden: each comes to rest, perhaps after a pause, and leaves its scene and its last result.
+// The runs whose traces are golden: each settles, perhaps after a pause, and leaves its fixture and its last result.
 
 import { lastTextOf } from "../../src/agent/agent-state.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { approve, deny } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
-import { scene, settled, type Scene } from "../harness/run-scripted.ts";
+import { newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, listens, part, spawn, tool, until, use } from "../tree/cast.ts";
 import { agentStateOf } from "./agent-state-of.ts";
+import { calls, listens, part, spawn, tool, until, use } from "../tree/scripted-agents.ts";
 
 export interface Played {
-  readonly stage: Scene;
+  readonly fixture: Fixture;
   readonly result: RunResult;
 }
 
@@ -21,22 +21,22 @@ const broken = spyTool("break", () => {
 });
 
 async function success(): Promise<Played> {
-  const stage = scene();
+  const fixture = newFixture();
   const { role } = soloist([asks("work", {}), says("The answer.")], { tools: [spyTool("work")] });
-  return { stage, result: await stage.run(role, { budget: { totalTokens: 9_000, steps: 5 } }) };
+  return { fixture, result: await fixture.run(role, { budget: { totalTokens: 9_000, steps: 5 } }) };
 }
 
 async function toolError(): Promise<Played> {
-  const stage = scene();
+  const fixture = newFixture();
   const wrong = { name: "work", arguments: "{oops" };
   const { role } = soloist([calls(use("break"), use("nobody"), wrong), says("Never mind.")], {
     tools: [broken, spyTool("work")],
   });
-  return { stage, result: await stage.run(role) };
+  return { fixture, result: await fixture.run(role) };
 }
 
 async function driverError(): Promise<Played> {
-  const stage = scene();
+  const fixture = newFixture();
   const { role } = soloist(
     [
       asks("work", {}),
@@ -45,22 +45,22 @@ async function driverError(): Promise<Played> {
     ],
     { tools: [spyTool("work")] },
   );
-  const run = stage.start(role);
-  await until(() => stage.sink.of("model.retried").length === 1);
-  stage.clock.advance(500);
-  return { stage, result: await stage.outcome(run) };
+  const run = fixture.start(role);
+  await until(() => fixture.sink.of("model.retried").length === 1);
+  fixture.clock.advance(500);
+  return { fixture, result: await fixture.outcome(run) };
 }
 
 async function stop(): Promise<Played> {
-  const stage = scene();
+  const fixture = newFixture();
   const { role } = soloist([asks("work", {}), calls(use("work"), use("work"))], {
     tools: [spyTool("work")],
   });
-  return { stage, result: await stage.run(role, { budget: { totalTokens: 30 } }) };
+  return { fixture, result: await fixture.run(role, { budget: { totalTokens: 30 } }) };
 }
 
 async function pause(): Promise<Played> {
-  const stage = scene();
+  const fixture = newFixture();
   const tools = [
     spyTool("look"),
     spyTool("pay", () => "paid", { needsApproval: true }),
@@ -71,25 +71,25 @@ async function pause(): Promise<Played> {
     tools,
     subagents: [helper.role],
   });
-  const paused = await stage.run(lead.role);
+  const paused = await fixture.run(lead.role);
   const answers = paused.questions.map((question) =>
     question.toolName === "pay" ? approve(question) : deny(question, "Too risky."),
   );
-  const run = stage.resume(lead.role, paused.pausedRun, answers);
-  return { stage, result: await stage.outcome(run) };
+  const run = fixture.resume(lead.role, paused.pausedRun, answers);
+  return { fixture, result: await fixture.outcome(run) };
 }
 
 async function cancel(): Promise<Played> {
-  const stage = scene();
+  const fixture = newFixture();
   const { role } = soloist([asks("listen", {})], { tools: [listens("listen")] });
-  const run = stage.start(role);
-  await until(() => stage.sink.of("tool.started").length === 1);
+  const run = fixture.start(role);
+  await until(() => fixture.sink.of("tool.started").length === 1);
   await run.cancel("Changed my mind.");
-  return { stage, result: await stage.outcome(run) };
+  return { fixture, result: await fixture.outcome(run) };
 }
 
 async function childRuns(): Promise<Played> {
-  const stage = scene();
+  const fixture = newFixture();
   const leaf = part("leaf", [says("Leaf.")]);
   const digs = part("digs", [calls(spawn("leaf", "Dig.")), says("Dug.")], {
     subagents: [leaf.role],
@@ -103,33 +103,33 @@ async function childRuns(): Promise<Played> {
     [calls(spawn("digs"), spawn("nobody")), calls(spawn("fails")), says("Done.")],
     { subagents: [digs.role, fails.role] },
   );
-  return { stage, result: await stage.run(lead.role) };
+  return { fixture, result: await fixture.run(lead.role) };
 }
 
 async function subtasks(): Promise<Played> {
-  const stage = scene();
+  const fixture = newFixture();
   const helper = part("helper", [says("Found.")]);
   const plan = tool("plan", ({ queueSubtask }) => queueSubtask({ role: "helper", task: "Look." }));
   const lead = part("lead", [calls(use("plan")), {}, says("Done.")], {
     tools: [plan],
     subagents: [helper.role],
   });
-  return { stage, result: await stage.run(lead.role) };
+  return { fixture, result: await fixture.run(lead.role) };
 }
 
 async function compaction(): Promise<Played> {
-  const stage = scene();
+  const fixture = newFixture();
   const overflow = new ModelError({ code: "model_context_overflow", message: "Too long." });
   const { role } = soloist(
     [asks("work", {}), asks("work", {}), { error: overflow }, says("First."), says("Done.")],
     { tools: [spyTool("work")], compaction: { keepMessages: 2 } },
   );
-  const run = stage.start(role);
+  const run = fixture.start(role);
   for await (const { phase, state } of run.iterate())
     if (phase === "infer" && lastTextOf(agentStateOf(state)) === "First.")
       void run.steer("And this?");
   await settled();
-  return { stage, result: await stage.outcome(run) };
+  return { fixture, result: await fixture.outcome(run) };
 }
 
 /** By the name of their golden file. */

@@ -1,6 +1,6 @@
 // The operations of a ledger on accounts that are plain values: each is done on live accounts made of them, and gives what they have become.
 
-import type { BudgetRefusal, LeaseAsk, Remaining } from "../../src/agent/budget-gate.ts";
+import type { BudgetRefusal, LeaseAsk, Remaining } from "../../src/agent/account-view.ts";
 import { LedgerAccount } from "../../src/orchestrator/budget/ledger-account.ts";
 import type { ReserveOutcome } from "../../src/orchestrator/budget/ledger-arithmetic.ts";
 import * as arithmetic from "../../src/orchestrator/budget/ledger-arithmetic.ts";

@@ -3,23 +3,23 @@
 import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import type { AtEnd } from "../../src/policies/delegation-policy.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
-import { gate, scene, type Gate, type Scene } from "../harness/run-scripted.ts";
-import { beside } from "./life-cast.ts";
-import { aborted, calls, part, tool, use, type Part } from "../tree/cast.ts";
+import { latch, newFixture, type Latch, type Fixture } from "../harness/run-scripted.ts";
+import { beside } from "./life-agents.ts";
+import { aborted, calls, part, tool, use, type Part } from "../tree/scripted-agents.ts";
 
 export type More = Partial<Omit<AgentDefinition, "name" | "model">>;
 
-export interface Stage {
-  readonly s: Scene;
+export interface EndsFixture {
+  readonly s: Fixture;
   readonly lead: Part;
   readonly slow: Part;
   /** Lets the child give its result. */
-  readonly done: Gate;
+  readonly done: Latch;
 }
 
 /** A lead with one child in the background that works until `done`. */
-export function stage(atEnd: AtEnd, replies: readonly ScriptStep[], more: More = {}): Stage {
-  const done = gate();
+export function setUp(atEnd: AtEnd, replies: readonly ScriptStep[], more: More = {}): EndsFixture {
+  const done = latch();
   const work = tool("work", async ({ signal }) => {
     await Promise.race([done.opened, aborted(signal)]);
     return "worked";
@@ -30,5 +30,5 @@ export function stage(atEnd: AtEnd, replies: readonly ScriptStep[], more: More =
     delegation: { background: true, atEnd },
     subagents: [slow.role],
   });
-  return { s: scene(), lead, slow, done };
+  return { s: newFixture(), lead, slow, done };
 }

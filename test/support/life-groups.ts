@@ -1,13 +1,23 @@
-// The cast of tests about groups: a lead with a policy, whose members do what their task says.
+// The group of tests about groups: a lead with a policy, whose members do what their task says.
 
 import { expect } from "vitest";
 import type { OnFailure } from "../../src/policies/delegation-policy.ts";
 import { says, type ScriptedReply, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import type { AgentDefinition } from "../../src/agent/define-agent.ts";
-import { gate, scene, type Scene } from "../harness/run-scripted.ts";
-import { outcomes } from "./life-cast.ts";
-import { payTool } from "./pause-scenes.ts";
-import { byTask, calls, listens, part, spawn, told, tool, use, type Part } from "../tree/cast.ts";
+import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
+import { outcomes } from "./life-agents.ts";
+import { payTool } from "./pause-stories.ts";
+import {
+  byTask,
+  calls,
+  listens,
+  part,
+  spawn,
+  receivedTexts,
+  tool,
+  use,
+  type Part,
+} from "../tree/scripted-agents.ts";
 
 const PAY = { name: "pay", arguments: { amount: 1 } };
 
@@ -27,19 +37,19 @@ const SCRIPTS: Readonly<Record<string, readonly ScriptStep[]>> = {
   "Ask and work on.": [calls(PAY), calls(use("listen")), says("Never.")],
 };
 
-export interface Cast {
+export interface GroupFixture {
   readonly lead: Part;
-  readonly stage: Scene;
-  readonly look: ReturnType<typeof gate>;
+  readonly fixture: Fixture;
+  readonly look: ReturnType<typeof latch>;
 }
 
 /** A lead with this policy whose members do what their task says. `look` holds up those that look. */
-export function cast(
+export function newGroup(
   onFailure: OnFailure,
   replies: readonly ScriptStep[],
   more: Partial<Omit<AgentDefinition, "name" | "model">> = {},
-): Cast {
-  const look = gate();
+): GroupFixture {
+  const look = latch();
   const member = part("member", byTask(SCRIPTS), {
     tools: [listens("listen"), tool("look", async () => (await look.opened, "seen")), payTool()],
   });
@@ -48,7 +58,7 @@ export function cast(
     delegation: { background: true, onFailure, maxIdenticalDelegations: "unlimited" },
     subagents: [member.role, ...(more.subagents ?? [])],
   });
-  return { lead, stage: scene(), look };
+  return { lead, fixture: newFixture(), look };
 }
 
 export const members = (...tasks: readonly string[]): ScriptedReply =>
@@ -60,4 +70,5 @@ export const COMPLETED: unknown = expect.objectContaining({ outcome: "completed"
 
 export const CANCELLED: unknown = expect.objectContaining({ outcome: "cancelled" });
 
-export const told1 = ({ lead }: Cast, index = 1) => outcomes(told(lead.model.requests[index]));
+export const receivedTexts1 = ({ lead }: GroupFixture, index = 1) =>
+  outcomes(receivedTexts(lead.model.requests[index]));

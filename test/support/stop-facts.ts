@@ -12,7 +12,7 @@ import { NO_TIMING } from "../../src/protocol/step-timing.ts";
 import type { StopReason } from "../../src/protocol/stop.ts";
 import { addUsage, NO_USAGE } from "../../src/protocol/usage.ts";
 import { executionOf, toolCall } from "./changes.ts";
-import { callUsage } from "./ledger-scene.ts";
+import { callUsage } from "./ledger-fixture.ts";
 import { contextOf } from "./step-context.ts";
 
 export function stepCalling(number: number, ...toolNames: readonly string[]): StepRecord {

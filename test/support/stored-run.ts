@@ -8,7 +8,7 @@ import {
   AGENT_ID,
   changes,
   questionAbout,
-  resting,
+  settledState,
   STEP_ID,
   states,
   subagentOn,
@@ -103,9 +103,9 @@ export function stored() {
     questions: question.type === "question" ? [question.question] : [],
     answered: ["execution_0.1.0"],
     agents: [
-      agent(AGENT_ID, null, snapshotOf(resting(root))),
-      agent(CHILD_ID, AGENT_ID, snapshotOf(resting(rested))),
-      agent(ENDED_ID, AGENT_ID, snapshotOf(resting(completed))),
+      agent(AGENT_ID, null, snapshotOf(settledState(root))),
+      agent(CHILD_ID, AGENT_ID, snapshotOf(settledState(rested))),
+      agent(ENDED_ID, AGENT_ID, snapshotOf(settledState(completed))),
     ],
     definitions: { [textHash("Work.")]: "Work.", [textHash("[]")]: "[]" },
     prices: [

@@ -21,7 +21,7 @@ import type { FunctionTool, FunctionUse, ToolReturn } from "../../src/tools/tool
 export const GRACE_MS = 50;
 
 /** One run, in which tests call tools. */
-export class CallStage {
+export class CallFixture {
   readonly clock = new ManualClock(1_000);
   /** Aborts the calls that have no signal of their own. */
   readonly controller = new AbortController();

@@ -28,16 +28,16 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { toolGuard, type GuardCheck } from "../../src/tools/tool-guard.ts";
-import { gate, scene, type Scene } from "../harness/run-scripted.ts";
+import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
-import { aborted, calls, part, quiet, spawn, use, type Part } from "../tree/cast.ts";
+import { aborted, calls, part, quiet, spawn, use, type Part } from "../tree/scripted-agents.ts";
 import { goOn, improvise, spawnAs, spawnBeside, writeTo } from "./subagent-calls.ts";
 import { guardThat, toolThatWishes } from "./tool-matrix-guards.ts";
 import { atPace } from "./tool-matrix.ts";
 
-/** A run that is over, with its scene and the root's model. */
+/** A run that is over, with its fixture and the root's model. */
 export interface FailurePlay {
-  readonly stage: Scene;
+  readonly fixture: Fixture;
   readonly result: RunResult;
   readonly lead: Part;
 }
@@ -102,7 +102,7 @@ const NO_KEY = { code: "model_not_authorized", message: "Expected a key that is 
 const subagents = () => [
   part("broken", () => ({ error: new ModelError(NO_KEY) })).role,
   part("unborn", []).role,
-  part("idle", [says("late", { after: gate().opened })]).role,
+  part("idle", [says("late", { after: latch().opened })]).role,
 ];
 
 const look = use("look");
@@ -132,7 +132,7 @@ export interface Play {
   /** How long the first call keeps the process busy: time passes, and no timer is served. */
   readonly busyMs?: number;
   /** Done once everything waits, before the time goes on. */
-  readonly act?: (run: Run, stage: Scene) => void;
+  readonly act?: (run: Run, fixture: Fixture) => void;
   /** Done between the first reply and its calls. */
   readonly beforeCalls?: (run: Run) => void;
 }
@@ -143,7 +143,7 @@ export async function playFailures(play: Play): Promise<FailurePlay> {
   const { definition = PATIENT, unbornAgent, busyMs } = play;
   const busy = busyMs === undefined ? undefined : busyTool(busyMs);
   const ids = unbornAgent === undefined ? {} : { ids: idsWithoutAgent(unbornAgent) };
-  const stage = scene({
+  const fixture = newFixture({
     approver: (question) => deny(question, "Too dear."),
     ...options,
     ...ids,
@@ -157,13 +157,13 @@ export async function playFailures(play: Play): Promise<FailurePlay> {
     budget,
     ...definition,
   });
-  const run = stage.start(lead.role);
+  const run = fixture.start(lead.role);
   if (beforeCalls !== undefined) await atCalls(run, () => beforeCalls(run));
   await quiet();
-  act?.(run, stage);
-  const idle = stage.sink.of("subagent.spawned").find(({ role }) => role === "idle");
+  act?.(run, fixture);
+  const idle = fixture.sink.of("subagent.spawned").find(({ role }) => role === "idle");
   if (idle !== undefined) run.cancelAgent(idle.childId, "Not needed any more.");
-  return { stage, result: await atPace(stage, run, TIMEOUT_MS), lead };
+  return { fixture, result: await atPace(fixture, run, TIMEOUT_MS), lead };
 }
 
 async function atCalls(run: Run, act: () => void): Promise<void> {
@@ -344,20 +344,20 @@ async function playSeverity(
   const child = part("child", [reply, says("Child.")], both);
   const first = where === "root" ? reply : calls(...besideOthers([spawn("child")]));
   const lead = part("lead", [first, says("Done.")], { ...both, subagents: [child.role] });
-  const stage = scene();
-  return { stage, result: await stage.run(lead.role), lead };
+  const fixture = newFixture();
+  return { fixture, result: await fixture.run(lead.role), lead };
 }
 
 /** What a run came to, call by call, as the logs of its agents tell of it. */
-export function failureBlock(title: string, { result, stage }: FailurePlay): string {
+export function failureBlock(title: string, { result, fixture }: FailurePlay): string {
   const { agents } = result;
   const heads = agents.map(
     ({ agentPath, status, reason }) => `${agentPath} ${status} (${reason.code})`,
   );
-  return [`${title}: ${heads.join(", ")}`, ...agents.flatMap(linesIn(stage))].join("\n");
+  return [`${title}: ${heads.join(", ")}`, ...agents.flatMap(linesIn(fixture))].join("\n");
 }
 
-function linesIn({ sink }: Scene): (agent: RunResult["agents"][number]) => readonly string[] {
+function linesIn({ sink }: Fixture): (agent: RunResult["agents"][number]) => readonly string[] {
   return ({ agentPath, steps }) =>
     steps
       .flatMap(({ tools }) => tools.executions)

@@ -8,9 +8,9 @@ import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { approve, deny, type Answer, type Question } from "../../src/protocol/question.ts";
 import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { toolGuard, type GuardAnswer, type ToolGuard } from "../../src/tools/tool-guard.ts";
-import { scene, type Scene } from "../harness/run-scripted.ts";
+import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, part, spawn, told, use } from "../tree/cast.ts";
+import { calls, part, spawn, receivedTexts, use } from "../tree/scripted-agents.ts";
 import { atPace } from "./tool-matrix.ts";
 
 /** What one guard does when it is asked. */
@@ -123,15 +123,15 @@ export async function playGuards({ sayings, wish, desk }: GuardCase): Promise<Gu
     tools: [look, tool],
     guards,
   });
-  const stage = scene({ hookTimeoutMs: GUARD_MS, ...deskOptions(desk) });
-  const first = await atPace(stage, stage.start(role), GUARD_MS);
-  const result = first.status === "paused" ? await answered(stage, role, first, desk) : first;
+  const fixture = newFixture({ hookTimeoutMs: GUARD_MS, ...deskOptions(desk) });
+  const first = await atPace(fixture, fixture.start(role), GUARD_MS);
+  const result = first.status === "paused" ? await answered(fixture, role, first, desk) : first;
   const [before, end, after] = endsOf(result);
   return {
-    ...said(stage),
+    ...said(fixture),
     ran: tool.calls.length,
     end: end ?? [],
-    text: told(model.requests[1])[1] ?? "",
+    text: receivedTexts(model.requests[1])[1] ?? "",
     isPaused: first.status === "paused",
     beside: [...(before ?? []), ...(after ?? []), look.calls.length],
     status: result.status,
@@ -139,7 +139,7 @@ export async function playGuards({ sayings, wish, desk }: GuardCase): Promise<Gu
 }
 
 async function answered(
-  stage: Scene,
+  fixture: Fixture,
   role: AgentRole,
   paused: RunResult,
   desk: Desk,
@@ -147,7 +147,7 @@ async function answered(
   const answers = paused.questions.map((question) =>
     desk === "pause, approved" ? approve(question) : deny(question, "Too late."),
   );
-  return await atPace(stage, stage.resume(role, paused.pausedRun, answers), GUARD_MS);
+  return await atPace(fixture, fixture.resume(role, paused.pausedRun, answers), GUARD_MS);
 }
 
 function endsOf(result: RunResult, agent = 0): readonly (readonly string[])[] {
@@ -159,7 +159,7 @@ function endsOf(result: RunResult, agent = 0): readonly (readonly string[])[] {
   );
 }
 
-function said({ sink }: Scene): Pick<GuardRecord, "guarded" | "asked" | "answered"> {
+function said({ sink }: Fixture): Pick<GuardRecord, "guarded" | "asked" | "answered"> {
   const [guarded] = sink
     .of("tool.guarded")
     .map(({ decision, answers }) => [
@@ -189,17 +189,17 @@ export async function playGuardsInTree(
     subagents: [child.role],
     guards: guards[1] ?? [],
   });
-  const stage = scene({
+  const fixture = newFixture({
     hookTimeoutMs: GUARD_MS,
     guards: guards[0] ?? [],
     ...deskOptions("approver approves"),
   });
-  const result = await atPace(stage, stage.start(root.role), GUARD_MS);
+  const result = await atPace(fixture, fixture.start(root.role), GUARD_MS);
   return {
-    ...said(stage),
+    ...said(fixture),
     ran: tool.calls.length,
     end: endsOf(result, 1)[0] ?? [],
-    text: told(child.model.requests[1])[0] ?? "",
+    text: receivedTexts(child.model.requests[1])[0] ?? "",
   };
 }
 
@@ -314,7 +314,7 @@ function answerTo(question: Question): Answer {
 
 /** Calls with every answer of a guard in one reply, and calls that no guard knows between them; approved is what is not asked again. */
 export async function playAllAnswers(way: "approver" | "pause"): Promise<{
-  readonly stage: Scene;
+  readonly fixture: Fixture;
   readonly model: ScriptedModel;
 }> {
   const reply = GUARDED.flatMap(([toolName]) => [use(toolName), use("look")]);
@@ -331,14 +331,14 @@ export async function playAllAnswers(way: "approver" | "pause"): Promise<{
     // Calls that fail in a row must not end the run.
     errorBudget: { maxConsecutiveErrors: 99 },
   });
-  const stage = scene({
+  const fixture = newFixture({
     hookTimeoutMs: GUARD_MS,
     ...(way === "approver" ? { approver: answerTo } : {}),
   });
-  const first = await atPace(stage, stage.start(role), GUARD_MS);
+  const first = await atPace(fixture, fixture.start(role), GUARD_MS);
   if (first.status === "paused") {
-    const resumed = stage.resume(role, first.pausedRun, first.questions.map(answerTo));
-    await atPace(stage, resumed, GUARD_MS);
+    const resumed = fixture.resume(role, first.pausedRun, first.questions.map(answerTo));
+    await atPace(fixture, resumed, GUARD_MS);
   }
-  return { stage, model };
+  return { fixture, model };
 }

@@ -13,9 +13,9 @@ import { withApproval } from "../../src/tools/wrappers/with-approval.ts";
 import { withRateLimit } from "../../src/tools/wrappers/with-rate-limit.ts";
 import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
 import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
-import { scene, settled, type Scene } from "../harness/run-scripted.ts";
+import { newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, use } from "../tree/cast.ts";
+import { calls, use } from "../tree/scripted-agents.ts";
 import { atPace, ordersOf, readings } from "./tool-matrix.ts";
 
 /** How long things take, in milliseconds: every sum of them that matters is another number. */
@@ -108,12 +108,12 @@ export interface OrderPlay {
 
 /** Plays a case: two calls of the wrapped tool at once, and one of a plain tool between them. */
 export async function playOrder({ order, act, way, cancelAtMs }: OrderCase): Promise<OrderPlay> {
-  const stage = scene({
+  const fixture = newFixture({
     hookTimeoutMs: TIMES.guard,
     graceMs: TIMES.grace,
     ...(way === "ask and pause" ? {} : { approver: (question) => approve(question) }),
   });
-  const { tool, triesAtMs } = deploying(stage.clock, ACTS[act]);
+  const { tool, triesAtMs } = deploying(fixture.clock, ACTS[act]);
   const wrapped = order.reduceRight((inner, name) => WRAPPERS[name](inner), tool);
   const model = new ScriptedModel([
     calls({ name: "deploy", arguments: { part: 1 } }, use("look"), {
@@ -129,18 +129,18 @@ export async function playOrder({ order, act, way, cancelAtMs }: OrderCase): Pro
     tools: [wrapped, spyTool("look", () => "seen")],
     guards: [guardSaying(way)],
   });
-  const run = stage.start(role);
-  if (cancelAtMs !== undefined) await cancelAt(stage, run, cancelAtMs);
-  const first = await atPace(stage, run, TIMES.grid);
-  const result = first.status === "paused" ? await approved(stage, role, first) : first;
+  const run = fixture.start(role);
+  if (cancelAtMs !== undefined) await cancelAt(fixture, run, cancelAtMs);
+  const first = await atPace(fixture, run, TIMES.grid);
+  const result = first.status === "paused" ? await approved(fixture, role, first) : first;
   return {
-    record: recordOf(stage, result, triesAtMs),
-    reasons: stage.sink.of("question.asked").map(({ question }) => question.reason),
+    record: recordOf(fixture, result, triesAtMs),
+    reasons: fixture.sink.of("question.asked").map(({ question }) => question.reason),
     read: readings(model.requests[1]),
   };
 }
 
-async function cancelAt({ clock }: Scene, run: Run, cancelAtMs: number): Promise<void> {
+async function cancelAt({ clock }: Fixture, run: Run, cancelAtMs: number): Promise<void> {
   await settled();
   while (clock.nowMs() + TIMES.grid < cancelAtMs) {
     clock.advance(TIMES.grid);
@@ -152,12 +152,12 @@ async function cancelAt({ clock }: Scene, run: Run, cancelAtMs: number): Promise
 }
 
 async function approved(
-  stage: Scene,
-  role: Parameters<Scene["resume"]>[0],
+  fixture: Fixture,
+  role: Parameters<Fixture["resume"]>[0],
   paused: RunResult,
 ): Promise<RunResult> {
   const answers = paused.questions.map((question) => approve(question));
-  return await atPace(stage, stage.resume(role, paused.pausedRun, answers), TIMES.grid);
+  return await atPace(fixture, fixture.resume(role, paused.pausedRun, answers), TIMES.grid);
 }
 
 /** The tool itself, which asks for an approval on its own, too; and when each call of it was tried. */
@@ -226,7 +226,7 @@ function guardSaying(way: Way): ToolGuard {
 }
 
 function recordOf(
-  { sink }: Scene,
+  { sink }: Fixture,
   { status, reason, steps, agents }: RunResult,
   triesAtMs: ReadonlyMap<string, readonly number[]>,
 ): OrderRecord {

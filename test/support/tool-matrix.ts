@@ -4,7 +4,7 @@ import type { ModelRequest } from "../../src/model/model.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
-import { settled, type Scene } from "../harness/run-scripted.ts";
+import { settled, type Fixture } from "../harness/run-scripted.ts";
 import { goldenLines } from "./golden-lines.ts";
 
 /** Every order of the things. */
@@ -25,7 +25,7 @@ export function sequencesOf<T>(things: readonly T[], length: number): readonly (
 const MOST_ROUNDS = 1_000;
 
 /** The result of the run. Whenever everything waits for the clock, it goes on by `gridMs`. */
-export async function atPace(stage: Scene, run: Run, gridMs: number): Promise<RunResult> {
+export async function atPace(fixture: Fixture, run: Run, gridMs: number): Promise<RunResult> {
   let isOver = false;
   const watched = run.result.then(() => {
     isOver = true;
@@ -34,10 +34,10 @@ export async function atPace(stage: Scene, run: Run, gridMs: number): Promise<Ru
     if (round > MOST_ROUNDS) throw new Error("The run does not end.");
     await settled();
     if (isOver) break;
-    if (stage.clock.pendingTimers > 0) stage.clock.advance(gridMs);
+    if (fixture.clock.pendingTimers > 0) fixture.clock.advance(gridMs);
   }
   await watched;
-  return await stage.outcome(run);
+  return await fixture.outcome(run);
 }
 
 /** What a model reads of the last reply: the calls that it made, each with its result, as lines. */

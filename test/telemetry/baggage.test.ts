@@ -13,11 +13,11 @@ import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { openTelemetry, type OpenTelemetryOptions } from "../../src/telemetry/otel.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { scene, settled, type Scene } from "../harness/run-scripted.ts";
+import { newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
 import { made, textsOf } from "../mcp/agents.ts";
 import { handMadeOverHttp } from "../mcp/http-server.ts";
 import { handMadeOverStdio } from "../mcp/servers.ts";
-import { calls, part, spawn } from "../tree/cast.ts";
+import { calls, part, spawn } from "../tree/scripted-agents.ts";
 import { recorder } from "./recorded-spans.ts";
 
 const recording = recorder();
@@ -29,7 +29,7 @@ afterAll(() => {
 });
 
 /** The headers that an HTTP call in a tool of a subagent sends. */
-async function headersOfCall(stage: Scene): Promise<IncomingHttpHeaders> {
+async function headersOfCall(fixture: Fixture): Promise<IncomingHttpHeaders> {
   const received: IncomingHttpHeaders[] = [];
   const server = createServer((request, response) => {
     received.push(request.headers);
@@ -51,7 +51,7 @@ async function headersOfCall(stage: Scene): Promise<IncomingHttpHeaders> {
   });
   const helper = part("helper", [asks("call", {}), says("Called.")], { tools: [call] });
   const lead = part("lead", [calls(spawn("helper")), says("Done.")], { subagents: [helper.role] });
-  await stage.run(lead.role);
+  await fixture.run(lead.role);
   server.closeAllConnections();
   await new Promise<void>((resolve) => server.close(() => resolve()));
   const [headers] = received;
@@ -59,11 +59,11 @@ async function headersOfCall(stage: Scene): Promise<IncomingHttpHeaders> {
   return headers;
 }
 
-function traced(options: OpenTelemetryOptions = {}): Scene {
-  return scene({ tracing: openTelemetry({ tracer: recording.tracer, ...options }) });
+function traced(options: OpenTelemetryOptions = {}): Fixture {
+  return newFixture({ tracing: openTelemetry({ tracer: recording.tracer, ...options }) });
 }
 
-function started({ sink }: Scene): EspalierEvent {
+function started({ sink }: Fixture): EspalierEvent {
   const event = sink.events.findLast(({ type }) => type === "tool.started");
   if (event === undefined) throw new Error("Expected a call of a tool.");
   return event;
@@ -82,9 +82,9 @@ function entriesOf(header: unknown): Readonly<Record<string, string>> {
 
 test("by default a call in a tool carries the trace and no baggage", async () => {
   for (const options of [{}, { baggage: false }]) {
-    const stage = traced(options);
-    const headers = await headersOfCall(stage);
-    const { traceId, spanId } = started(stage);
+    const fixture = traced(options);
+    const headers = await headersOfCall(fixture);
+    const { traceId, spanId } = started(fixture);
     expect([headers["traceparent"], headers["baggage"]]).toEqual([
       `00-${traceId}-${spanId}-01`,
       undefined,
@@ -97,11 +97,11 @@ test("switched on, it says the run and the agent, and keeps what the caller of t
     customer: { value: "17" },
     "espalier.run.id": { value: "of somebody else" },
   });
-  const stage = traced({ baggage: true });
+  const fixture = traced({ baggage: true });
   const headers = await context.with(propagation.setBaggage(context.active(), given), () =>
-    headersOfCall(stage),
+    headersOfCall(fixture),
   );
-  const { runId, traceId, spanId } = started(stage);
+  const { runId, traceId, spanId } = started(fixture);
   expect(headers["traceparent"]).toBe(`00-${traceId}-${spanId}-01`);
   expect(entriesOf(headers["baggage"])).toEqual({
     customer: "17",
@@ -112,15 +112,15 @@ test("switched on, it says the run and the agent, and keeps what the caller of t
 
 test("switched off, what the caller put there goes on as it is", async () => {
   const given = propagation.createBaggage({ customer: { value: "17" } });
-  const stage = traced();
+  const fixture = traced();
   const headers = await context.with(propagation.setBaggage(context.active(), given), () =>
-    headersOfCall(stage),
+    headersOfCall(fixture),
   );
   expect(headers["baggage"]).toBe("customer=17");
 });
 
 /** What stands in the baggage for an agent. */
-function place({ sink }: Scene, agentPath: string): object {
+function place({ sink }: Fixture, agentPath: string): object {
   return { "espalier.run.id": sink.events[0]?.runId, "espalier.agent.path": agentPath };
 }
 
@@ -137,23 +137,23 @@ test("a run that a tool starts says its own place", async () => {
     },
   });
   const inner = part("inner", [asks("note", {}), says("Inner.")], { tools: [note] });
-  const innerStage = traced({ baggage: true });
+  const innerFixture = traced({ baggage: true });
   const nest = defineTool({
     name: "nest",
     description: "Nests.",
     input: z.object({}),
-    execute: async () => (await innerStage.run(inner.role)).text,
+    execute: async () => (await innerFixture.run(inner.role)).text,
   });
   const outer = part("outer", [asks("nest", {}), asks("note", {}), says("Outer.")], {
     tools: [nest, note],
   });
-  const stage = traced({ baggage: true });
-  await stage.run(outer.role);
-  expect(seen).toEqual([place(innerStage, "inner"), place(stage, "outer")]);
+  const fixture = traced({ baggage: true });
+  await fixture.run(outer.role);
+  expect(seen).toEqual([place(innerFixture, "inner"), place(fixture, "outer")]);
 });
 
 /** What the server's tool `meta` gives, called in a run whose caller has baggage of its own. */
-async function metaOf(transport: McpTransport, stage: Scene): Promise<unknown> {
+async function metaOf(transport: McpTransport, fixture: Fixture): Promise<unknown> {
   const server = await connectMcp({
     name: "peer",
     transport,
@@ -166,7 +166,7 @@ async function metaOf(transport: McpTransport, stage: Scene): Promise<unknown> {
   try {
     const [text = ""] = await context.with(
       propagation.setBaggage(context.active(), given),
-      async () => textsOf(await made(server.tools, [["peer_meta"]], stage)),
+      async () => textsOf(await made(server.tools, [["peer_meta"]], fixture)),
     );
     return parseJson(text);
   } finally {
@@ -175,17 +175,17 @@ async function metaOf(transport: McpTransport, stage: Scene): Promise<unknown> {
 }
 
 test("to an MCP server nothing of the baggage goes by default, whoever put it there", async () => {
-  const stage = traced();
-  const meta = await metaOf(handMadeOverStdio("well").transport, stage);
-  const { traceId, spanId } = started(stage);
+  const fixture = traced();
+  const meta = await metaOf(handMadeOverStdio("well").transport, fixture);
+  const { traceId, spanId } = started(fixture);
   expect(meta).toEqual({ traceparent: `00-${traceId}-${spanId}-01` });
 });
 
 test("switched on, our two entries go to an MCP server, in _meta and in the headers, and those of others stay", async () => {
   const { transport, headers } = await handMadeOverHttp();
-  const stage = traced({ baggage: true });
-  const meta = await metaOf(transport, stage);
-  const { runId, traceId, spanId } = started(stage);
+  const fixture = traced({ baggage: true });
+  const meta = await metaOf(transport, fixture);
+  const { runId, traceId, spanId } = started(fixture);
   const baggage = `espalier.run.id=${runId},espalier.agent.path=solo`;
   expect(meta).toEqual({ traceparent: `00-${traceId}-${spanId}-01`, baggage });
   expect(headers.map((sent) => sent["baggage"])).toEqual([
@@ -216,8 +216,8 @@ test("switched off for a run that a tool of another one starts, nothing of eithe
 
 test("without a tracer that records, baggage is there all the same", async () => {
   const tracer = new ProxyTracerProvider().getTracer("none");
-  const stage = traced({ tracer, baggage: true });
-  const headers = await headersOfCall(stage);
+  const fixture = traced({ tracer, baggage: true });
+  const headers = await headersOfCall(fixture);
   expect(Object.keys(entriesOf(headers["baggage"]))).toEqual([
     "espalier.run.id",
     "espalier.agent.path",

@@ -10,7 +10,7 @@ import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { OpenAiServer, says } from "../support/openai-server.ts";
 import { thrownBy } from "../support/thrown.ts";
 import { recorder, type RecordedSpan } from "./recorded-spans.ts";
@@ -18,7 +18,9 @@ import { recorder, type RecordedSpan } from "./recorded-spans.ts";
 async function spansOf(model: Model): Promise<readonly RecordedSpan[]> {
   const recording = recorder();
   const tracing = new SpanProjector(recording.tracer, () => expect.fail("no ids"));
-  await scene({ tracing }).run(defineAgent({ name: "solo", instructions: "You answer.", model }));
+  await newFixture({ tracing }).run(
+    defineAgent({ name: "solo", instructions: "You answer.", model }),
+  );
   return recording.spans();
 }
 

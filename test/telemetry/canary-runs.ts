@@ -15,10 +15,10 @@ import { ToolError } from "../../src/tools/tool-error.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
-import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, part, spawn, use } from "../tree/cast.ts";
+import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
 
 export const CANARY = "canary-5150";
 
@@ -69,8 +69,8 @@ async function toolCalls(options: Watched): Promise<void> {
     tools: [looks, throws, retries, guarded],
     guards,
   });
-  const stage = scene(options);
-  await stage.outcome(stage.start(role, CANARY, START));
+  const fixture = newFixture(options);
+  await fixture.outcome(fixture.start(role, CANARY, START));
 }
 
 async function hooked(options: Watched): Promise<void> {
@@ -97,8 +97,8 @@ async function hooked(options: Watched): Promise<void> {
       ],
     },
   );
-  const stage = scene(options);
-  await stage.outcome(stage.start(role, CANARY, START));
+  const fixture = newFixture(options);
+  await fixture.outcome(fixture.start(role, CANARY, START));
 }
 
 async function asked(options: Watched): Promise<void> {
@@ -116,15 +116,15 @@ async function asked(options: Watched): Promise<void> {
   const lead = part("lead", [calls(spawn("clerk", CANARY)), says(SAID)], {
     subagents: [clerk.role],
   });
-  const stage = scene(options);
-  const paused = await stage.outcome(stage.start(lead.role, CANARY, START));
+  const fixture = newFixture(options);
+  const paused = await fixture.outcome(fixture.start(lead.role, CANARY, START));
   const answers = paused.questions.map((question, index) => {
     if (question.kind === "external") return giveResult(question, { said: CANARY });
     return index === 0
       ? approve(question, { arguments: { note: `${CANARY} changed` } })
       : deny(question, CANARY);
   });
-  await stage.outcome(stage.resume(lead.role, paused.pausedRun, answers));
+  await fixture.outcome(fixture.resume(lead.role, paused.pausedRun, answers));
 }
 
 async function withoutPurpose(options: Watched): Promise<void> {
@@ -132,10 +132,10 @@ async function withoutPurpose(options: Watched): Promise<void> {
   const { role } = soloist([calls(called("pays")), says(SAID)], { tools: [pays] });
   const ids = sequentialIds();
   ids.next("run"); // Another run than the one before: they may share a tracing.
-  const stage = scene({ ...options, ids });
-  const paused = await stage.outcome(stage.start(role, CANARY, START));
+  const fixture = newFixture({ ...options, ids });
+  const paused = await fixture.outcome(fixture.start(role, CANARY, START));
   const answers = paused.questions.map((question) => approve(question));
-  await stage.outcome(stage.resume(role, paused.pausedRun, answers));
+  await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
 }
 
 async function delegated(options: Watched): Promise<void> {
@@ -174,8 +174,8 @@ async function delegated(options: Watched): Promise<void> {
     ],
     { subagents: [reader.role], dynamicRoles },
   );
-  const stage = scene(options);
-  await stage.outcome(stage.start(lead.role, CANARY, START));
+  const fixture = newFixture(options);
+  await fixture.outcome(fixture.start(lead.role, CANARY, START));
 }
 
 /** Nothing is looked up any more: the names are whatever the model wrote. */
@@ -195,13 +195,13 @@ async function stoppedMeanwhile(options: Watched): Promise<void> {
       if (event.type === "tool.started" && event.kind === "delegation") run.requestStop(CANARY);
     },
   };
-  const stage = scene({ ...options, sinks: [...(options.sinks ?? []), stop] });
-  const run = stage.start(lead.role, CANARY, START);
-  await stage.outcome(run);
+  const fixture = newFixture({ ...options, sinks: [...(options.sinks ?? []), stop] });
+  const run = fixture.start(lead.role, CANARY, START);
+  await fixture.outcome(run);
 }
 
 async function background(options: Watched): Promise<void> {
-  const told = gate();
+  const told = latch();
   const worker = part("worker", () => says(SAID));
   const beside = {
     name: "SpawnSubagent",
@@ -230,13 +230,13 @@ async function background(options: Watched): Promise<void> {
       ],
     },
   );
-  const stage = scene(options);
-  const run = stage.start(lead.role, CANARY, START);
+  const fixture = newFixture(options);
+  const run = fixture.start(lead.role, CANARY, START);
   await settled();
   const delivery = run.steer(CANARY);
   told.open();
   await delivery;
-  await stage.outcome(run);
+  await fixture.outcome(run);
 }
 
 async function summarized(options: Watched): Promise<void> {
@@ -258,9 +258,9 @@ async function summarized(options: Watched): Promise<void> {
       scripted: { countTokens: ({ messages }) => messages.length * 60 },
     },
   );
-  const stage = scene(options);
-  const run = stage.start(role, CANARY, START);
-  await stage.outcome(run);
+  const fixture = newFixture(options);
+  const run = fixture.start(role, CANARY, START);
+  await fixture.outcome(run);
 }
 
 async function broken(options: Watched): Promise<void> {
@@ -276,14 +276,14 @@ async function broken(options: Watched): Promise<void> {
       tools: [spyTool("waits", () => new Promise<string>(() => undefined))],
     },
   );
-  const stage = scene(options);
-  const run = stage.start(lead.role, CANARY, START);
+  const fixture = newFixture(options);
+  const run = fixture.start(lead.role, CANARY, START);
   for (let turn = 0; turn < 20; turn += 1) await settled();
   const ended = run.cancel(CANARY);
   for (let turn = 0; turn < 20; turn += 1) await settled();
-  stage.clock.advance(60_000);
+  fixture.clock.advance(60_000);
   await ended;
-  await stage.outcome(run);
+  await fixture.outcome(run);
 }
 
 async function limited(options: Watched): Promise<void> {
@@ -307,13 +307,13 @@ async function limited(options: Watched): Promise<void> {
       toolFilters: [toolFilter((toolName) => toolName !== "hidden", { name: CANARY })],
     },
   );
-  const stage = scene(options);
-  const run = stage.start(role, CANARY, { ...START, budget: { steps: 1 } });
+  const fixture = newFixture(options);
+  const run = fixture.start(role, CANARY, { ...START, budget: { steps: 1 } });
   for (let round = 0; round < 6; round += 1) {
     for (let turn = 0; turn < 10; turn += 1) await settled();
-    stage.clock.advance(1_000);
+    fixture.clock.advance(1_000);
   }
-  await stage.outcome(run);
+  await fixture.outcome(run);
   const grants = [{ budget: { steps: 2 }, by: CANARY }];
-  await stage.outcome(stage.grantOn(role, run.snapshot(), grants));
+  await fixture.outcome(fixture.grantOn(role, run.snapshot(), grants));
 }

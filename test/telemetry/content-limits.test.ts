@@ -18,11 +18,11 @@ import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls } from "../tree/cast.ts";
+import { calls } from "../tree/scripted-agents.ts";
 import { recorder, type RecordedSpan } from "./recorded-spans.ts";
 import { contentOf } from "./spoken-spans.ts";
 
@@ -56,7 +56,7 @@ test("content of megabytes is shortened to JSON of 16,384 characters, and its sp
     tools: [save],
     instructions: MEGABYTES,
   });
-  await scene({ tracing }).run(role);
+  await newFixture({ tracing }).run(role);
   const spans = recording.spans();
   expect(longest(spans)).toBeLessThanOrEqual(MAX_ATTRIBUTE_CHARACTERS);
   expect(truncatedOf(spans)).toEqual([
@@ -150,9 +150,9 @@ test("a name or a description of megabytes is cut, named on its span, and warned
       { tools: [tool], purpose: MEGABYTES },
       { id: MEGABYTES },
     );
-  const stage = scene({ tracing });
-  await stage.run(make().role);
-  await stage.run(make().role);
+  const fixture = newFixture({ tracing });
+  await fixture.run(make().role);
+  await fixture.run(make().role);
   const spans = recording.spans();
   expect(longest(spans)).toBeLessThanOrEqual(MAX_ATTRIBUTE_CHARACTERS);
   expect(Math.max(...spans.map(({ name }) => name.length))).toBeLessThanOrEqual(300);
@@ -195,6 +195,6 @@ test("a list of names is as long as a text may be, and ends by saying how many a
 test("what fits is exported as it is, and nothing is said of it", async () => {
   const recording = recorder();
   const tracing = openTelemetry({ tracer: recording.tracer, content: true });
-  await scene({ tracing }).run(soloist([says("x".repeat(16_000))]).role);
+  await newFixture({ tracing }).run(soloist([says("x".repeat(16_000))]).role);
   expect(truncatedOf(recording.spans())).toEqual([]);
 });

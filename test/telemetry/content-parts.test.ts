@@ -16,11 +16,11 @@ import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { FakeTerminal } from "../cli/fake-terminal.ts";
 import { proves } from "../harness/proves.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll } from "../support/pause-scenes.ts";
-import { calls, part, spawn } from "../tree/cast.ts";
+import { approveAll } from "../support/pause-stories.ts";
+import { calls, part, spawn } from "../tree/scripted-agents.ts";
 import { recorder } from "./recorded-spans.ts";
 import { contentOf } from "./spoken-spans.ts";
 
@@ -61,7 +61,7 @@ proves(
     const recording = recorder();
     const tracing = openTelemetry({ tracer: recording.tracer, content: true });
     const { role } = soloist([thinks("c1"), says("Done.")], { tools: [spyTool("look")] });
-    await scene({ tracing }).run(role);
+    await newFixture({ tracing }).run(role);
     const chats = contentOf(recording.spans()).filter(({ span }) => span === "chat scripted");
     expect(chats.map((chat) => [chat["input.messages"], chat["output.messages"]])).toEqual([
       [[{ role: "user", parts: [text("Do it.")] }], [{ ...SAID, finish_reason: "tool_call" }]],
@@ -95,7 +95,7 @@ proves(
     };
     const tracing = openTelemetry({ tracer: recording.tracer, content: { redact } });
     const { role } = soloist([thinks("c1"), says("Done.")], { tools: [spyTool("look")] });
-    await scene({ tracing }).run(role);
+    await newFixture({ tracing }).run(role);
     const [chat] = contentOf(recording.spans());
     expect(chat?.["output.messages"]).toEqual([
       {
@@ -128,16 +128,16 @@ const PLAYS: Readonly<Record<string, Play>> = {
       subagents: [helper.role],
       context: { inheritMessages: true },
     });
-    const stage = scene(options);
+    const fixture = newFixture(options);
     const onText = (piece: unknown): void => void heard.push(JSON.stringify(piece));
-    return await stage.outcome(stage.start(lead.role, "Do it.", { onText }));
+    return await fixture.outcome(fixture.start(lead.role, "Do it.", { onText }));
   },
   "a pause": async (options) => {
     const tools = [spyTool("pay", undefined, { needsApproval: true })];
     const { role } = soloist([thinks("c1", "pay"), says("Done.")], { tools });
-    const stage = scene(options);
-    const paused = await stage.run(role);
-    return await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+    const fixture = newFixture(options);
+    const paused = await fixture.run(role);
+    return await fixture.outcome(fixture.resume(role, paused.pausedRun, approveAll(paused)));
   },
   "a summary": async (options) => {
     const model = {
@@ -146,7 +146,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
     const compaction = { strategy: "summarize", maxInputTokens: 1_600, keepMessages: 2 } as const;
     const script = [thinks("c1"), thinks("c2"), says("Summed up."), says("Done.")];
     const { role } = soloist(script, { tools: [spyTool("look")], compaction }, model);
-    return await scene(options).run(role);
+    return await newFixture(options).run(role);
   },
   "parts that do not fit": async (options) => {
     const { role, model } = soloist([thinks("c1")], { tools: [spyTool("look")] });
@@ -155,14 +155,14 @@ const PLAYS: Readonly<Record<string, Play>> = {
       const reply = await generate(...asked);
       return { ...reply, message: { ...reply.message, text: "Shorter." } };
     };
-    return await scene(options).run(role);
+    return await newFixture(options).run(role);
   },
   "a hook that gives what is no reply": async (options) => {
     const wrap = wrapModelCall(async (_call, next) =>
       Object.assign({}, await next(), { finishReason: "enough" }),
     );
     const { role } = soloist([thinks("c1")], { tools: [spyTool("look")], hooks: [wrap] });
-    return await scene(options).run(role);
+    return await newFixture(options).run(role);
   },
 };
 

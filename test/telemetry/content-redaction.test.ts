@@ -10,7 +10,7 @@ import type { SpanContent } from "../../src/protocol/span-content.ts";
 import { openTelemetry, type RedactContent } from "../../src/telemetry/otel.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
@@ -25,7 +25,7 @@ async function spoken(redact: RedactContent): Promise<readonly SpokenSpan[]> {
   const { role } = soloist([asks("look", { key: "secret" }), says("The secret is out.")], {
     tools: [spyTool("look", ({ callId }) => `secret of ${callId}`)],
   });
-  const result = await scene({ tracing }).run(role);
+  const result = await newFixture({ tracing }).run(role);
   expect([result.status, result.text]).toEqual(["completed", "The secret is out."]);
   return contentOf(recording.spans());
 }
@@ -91,7 +91,7 @@ test("the copy is a copy: what the tool works with is never frozen", async () =>
   const { role } = soloist([asks("look", { list: [1] }), says("Done.")], {
     tools: [spyTool("look")],
   });
-  const stage = scene({
+  const fixture = newFixture({
     tracing: {
       place: (draft) => tracing.place(draft),
       within: (scope, work) => tracing.within(scope, work),
@@ -104,7 +104,7 @@ test("the copy is a copy: what the tool works with is never frozen", async () =>
       },
     },
   });
-  expect((await stage.run(role)).status).toBe("completed");
+  expect((await fixture.run(role)).status).toBe("completed");
   expect(last).toEqual({ list: [1] });
 });
 

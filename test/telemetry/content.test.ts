@@ -19,11 +19,11 @@ import { asks, says, type ScriptStep } from "../../src/testing/scripted-model.ts
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolSet } from "../../src/tools/tool-set.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, part, spawn, use } from "../tree/cast.ts";
+import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
 import { contentOf, type SpokenSpan } from "./spoken-spans.ts";
 import { recorder } from "./recorded-spans.ts";
 
@@ -37,7 +37,7 @@ async function spoken(
 ): Promise<readonly SpokenSpan[]> {
   const recording = recorder();
   const tracing = openTelemetry({ tracer: recording.tracer, content: true });
-  await scene({ ...options, tracing }).run(soloist(script, role).role);
+  await newFixture({ ...options, tracing }).run(soloist(script, role).role);
   return contentOf(recording.spans());
 }
 
@@ -193,7 +193,7 @@ test("a delegation, its subagent, and the tool by which an agent gives its resul
     subagents: [reader.role],
   });
   const tracing = openTelemetry({ tracer: recording.tracer, content: true });
-  await scene({ tracing }).run(lead.role);
+  await newFixture({ tracing }).run(lead.role);
   const result = { outcome: "completed", output: { pages: 3 }, steps: 1 };
   expect(callsOf(contentOf(recording.spans()))).toEqual([
     ["execute_tool Finish", { pages: 3 }, "Your result was taken."],
@@ -212,12 +212,12 @@ test("over a pause, a call says its arguments on both spans, and its result on t
     subagents: [clerk.role],
   });
   const tracing = openTelemetry({ tracer: recording.tracer, content: true });
-  const stage = scene({ tracing });
-  const paused = await stage.run(lead.role);
+  const fixture = newFixture({ tracing });
+  const paused = await fixture.run(lead.role);
   const answers = paused.questions.map((question) =>
     question.kind === "approval" ? approve(question) : giveResult(question, { yes: true }),
   );
-  await stage.outcome(stage.resume(lead.role, paused.pausedRun, answers));
+  await fixture.outcome(fixture.resume(lead.role, paused.pausedRun, answers));
   const delegation = { role: "clerk", task: "Pay." };
   expect(callsOf(contentOf(recording.spans()))).toEqual([
     ["spawn clerk#1 (suspended)", delegation, undefined],
@@ -258,7 +258,7 @@ test("a call that fails says what was asked, and a span that a sampler left out 
   const recording = recorder();
   const tracing = openTelemetry({ tracer: recording.tracer, content: true });
   const { role } = soloist([{ error: new TypeError("The model is down.") }]);
-  await scene({ tracing }).run(role);
+  await newFixture({ tracing }).run(role);
   expect(contentOf(recording.spans())).toEqual([
     {
       span: "chat scripted",
@@ -267,7 +267,7 @@ test("a call that fails says what was asked, and a span that a sampler left out 
     },
   ]);
   const off = openTelemetry({ tracer: trace.getTracer("none"), content: { redact: neverAsked } });
-  await scene({ tracing: off }).run(soloist([says("Done.")]).role);
+  await newFixture({ tracing: off }).run(soloist([says("Done.")]).role);
 });
 
 test("content whose call is not open is on no span: not on the agent's, nor on that of another call", async () => {
@@ -306,7 +306,7 @@ test("content whose call is not open is on no span: not on the agent's, nor on t
     recordContent: undefined,
   };
   const { role } = soloist([asks("look", {}), says("Done.")], { tools: [spyTool("look")] });
-  await scene({ tracing: astray }).run(role);
+  await newFixture({ tracing: astray }).run(role);
   expect(recording.spans().length).toBe(5);
   expect(contentOf(recording.spans())).toEqual([]);
 });
@@ -320,7 +320,7 @@ test("a tracing that fails to take content is left out, and the run continues as
       if (pieces === failing) throw new Error("no room");
     };
     const { role } = soloist([asks("look", {}), says("Done.")], { tools: [spyTool("look")] });
-    const result = await scene({ tracing: { ...local, recordContent } }).run(role);
+    const result = await newFixture({ tracing: { ...local, recordContent } }).run(role);
     await new Promise((resolve) => setImmediate(resolve));
     expect([result.text, pieces, takeWarnings()]).toEqual([
       "Done.",

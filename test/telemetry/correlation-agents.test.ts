@@ -10,7 +10,7 @@ import type { Store } from "../../src/store/store.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { settled } from "../harness/run-scripted.ts";
-import { calls, part, spawn, use } from "../tree/cast.ts";
+import { calls, part, spawn, use } from "../tree/scripted-agents.ts";
 import { logbook } from "./logbook.ts";
 
 test("filters and token counters of a subagent stand at the subagent, those of its parent at the parent", async () => {

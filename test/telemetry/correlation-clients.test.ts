@@ -8,7 +8,7 @@ import { defineAgent } from "../../src/index.ts";
 import { connectMcp } from "../../src/mcp/connect-mcp.ts";
 import { openai } from "../../src/model/openai/openai-model.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
-import { scene, settled } from "../harness/run-scripted.ts";
+import { newFixture, settled } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 import { caller, made } from "../mcp/agents.ts";
 import { handMadeOverHttp } from "../mcp/http-server.ts";
@@ -28,14 +28,14 @@ test("text that arrives in pieces, and a client's own fetch, have the ids of the
   };
   for (const more of [{}, { fetch: fetched }]) {
     lines.length = 0;
-    const stage = scene();
+    const fixture = newFixture();
     const role = defineAgent({
       name: "solo",
       instructions: "Say.",
       model: openai("test-model", { ...options, ...more }),
     });
-    await stage.outcome(stage.start(role, "What is it?", { onText: () => write("text") }));
-    const asked = firstIds(stage.sink.events, "model.requested");
+    await fixture.outcome(fixture.start(role, "What is it?", { onText: () => write("text") }));
+    const asked = firstIds(fixture.sink.events, "model.requested");
     const pieces = ["text", "text", "text", "text"];
     const expected = "fetch" in more ? ["fetch", ...pieces] : pieces;
     expect(lines).toEqual(expected.map((at) => [at, asked]));
@@ -56,10 +56,10 @@ test("the request to an MCP server has the ids of the call", async () => {
     },
     filter: ({ name }) => name === "meta",
   });
-  const stage = scene();
-  await made(server.tools, [["peer_meta"]], stage);
+  const fixture = newFixture();
+  await made(server.tools, [["peer_meta"]], fixture);
   await server.close();
-  const started = firstIds(stage.sink.events, "tool.started");
+  const started = firstIds(fixture.sink.events, "tool.started");
   expect(lines).toEqual([["fetch", started]]);
 });
 
@@ -78,11 +78,11 @@ for (const [kind, isRegistered] of [
       active.push(trace.getActiveSpan()?.spanContext().spanId);
       return "looked";
     });
-    const stage = scene({ tracing: openTelemetry() });
-    await stage.run(caller([look], [["look"]]));
+    const fixture = newFixture({ tracing: openTelemetry() });
+    await fixture.run(caller([look], [["look"]]));
     trace.disable();
     context.disable();
-    const started = firstIds(stage.sink.events, "tool.started");
+    const started = firstIds(fixture.sink.events, "tool.started");
     expect(lines).toEqual([["tool", started]]);
     expect(active).toEqual([isRegistered ? started.spanId : undefined]);
   });

@@ -19,11 +19,11 @@ import { observe, processStep, transform, wrapModelCall, wrapToolCall } from "..
 import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, part, spawn } from "../tree/cast.ts";
+import { calls, part, spawn } from "../tree/scripted-agents.ts";
 import { firstIds, idsOf, logbook, type Ids } from "./logbook.ts";
 
 proves(["R176"], "code of every kind has the ids of the events of its place", async () => {
@@ -101,18 +101,18 @@ proves(["R176"], "code of every kind has the ids of the events of its place", as
       },
     ],
   });
-  const stage = scene({
+  const fixture = newFixture({
     approver: async (question) => {
       await later("approver");
       return approve(question);
     },
     sinks: [{ take: ({ type }) => (type === "tool.ended" ? write("sink") : undefined) }],
   });
-  const result = await stage.run(lead);
+  const result = await fixture.run(lead);
   expect([result.status, result.text]).toEqual(["completed", "Done."]);
 
   const first = (type: EspalierEvent["type"], nth = 0): Ids =>
-    firstIds(stage.sink.events, type, nth);
+    firstIds(fixture.sink.events, type, nth);
   const agent = first("agent.started");
   const inStep = (nth: number): Ids => ({ ...agent, stepId: first("step.started", nth).stepId });
   const inCall = { ...inStep(0), callId: first("tool.started").callId };
@@ -164,14 +164,14 @@ function loggingTool(write: (at: string) => void, opened: Promise<void>) {
 
 proves(["R176"], "agents beside each other never see each other's ids", async () => {
   const { lines, write } = logbook();
-  const [first, second] = [gate(), gate()];
-  const gates = [first, second];
-  const begun = gate();
+  const [first, second] = [latch(), latch()];
+  const latches = [first, second];
+  const begun = latch();
   let waiting = 0;
   const look = spyTool("look", async () => {
-    const own = gates[waiting];
+    const own = latches[waiting];
     waiting += 1;
-    if (waiting === gates.length) begun.open();
+    if (waiting === latches.length) begun.open();
     write("before");
     await own?.opened;
     write("after");
@@ -188,14 +188,14 @@ proves(["R176"], "agents beside each other never see each other's ids", async ()
   const lead = part("lead", [calls(spawn("helper"), spawn("helper")), says("Done.")], {
     subagents: [helper.role],
   });
-  const stage = scene();
-  const run = stage.start(lead.role);
+  const fixture = newFixture();
+  const run = fixture.start(lead.role);
   await begun.opened;
   second.open();
   await settled();
   first.open();
-  await stage.outcome(run);
-  const bodies = stage.sink.events.filter(
+  await fixture.outcome(run);
+  const bodies = fixture.sink.events.filter(
     (event) => event.type === "tool.started" && event.toolName === "look",
   );
   const [one, two] = bodies.map(idsOf);
@@ -234,9 +234,9 @@ test("a run that a tool starts has its own ids, and the tool has its own again a
       }),
     ],
   });
-  const stage = scene();
-  await stage.run(outer.role);
-  const own = firstIds(stage.sink.events, "tool.started");
+  const fixture = newFixture();
+  await fixture.run(outer.role);
+  const own = firstIds(fixture.sink.events, "tool.started");
   const within = (type: EspalierEvent["type"]): Ids => firstIds(innerEvents, type);
   expect(lines).toEqual([
     ["before", own],
@@ -248,12 +248,12 @@ test("a run that a tool starts has its own ids, and the tool has its own again a
 });
 
 test("outside of runs there is an empty object, a new one each time", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const seen: Partial<Ids>[] = [correlation()];
-  const run = stage.start(soloist([says("Done.")]).role);
+  const run = fixture.start(soloist([says("Done.")]).role);
   seen.push(correlation());
   for await (const _event of run.events()) seen.push(correlation());
-  await stage.outcome(run).then(() => seen.push(correlation()));
+  await fixture.outcome(run).then(() => seen.push(correlation()));
   expect(seen.length).toBeGreaterThan(10);
   expect(seen.filter((ids) => Object.keys(ids).length > 0)).toEqual([]);
   expect(Object.assign(correlation(), { level: 30 })).toEqual({ level: 30 });
@@ -267,32 +267,32 @@ test("what a logger does to the ids changes nothing", async () => {
     seen.push(correlation());
     return "looked";
   });
-  const stage = scene();
-  await stage.run(soloist([asks("look", {}), says("Done.")], { tools: [look] }).role);
-  expect(seen).toEqual([firstIds(stage.sink.events, "tool.started")]);
+  const fixture = newFixture();
+  await fixture.run(soloist([asks("look", {}), says("Done.")], { tools: [look] }).role);
+  expect(seen).toEqual([firstIds(fixture.sink.events, "tool.started")]);
 });
 
 test("a body that was left behind has the ids of its call, in the trace of its run", async () => {
   const { lines, write } = logbook();
-  const late = gate();
-  const stage = scene({ graceMs: 0 });
-  const begun = gate();
+  const late = latch();
+  const fixture = newFixture({ graceMs: 0 });
+  const begun = latch();
   const stuck = spyTool("stuck", async () => {
     begun.open();
     await late.opened;
     write("late");
     return "too late";
   });
-  const run = stage.start(soloist([asks("stuck", {})], { tools: [stuck] }).role);
+  const run = fixture.start(soloist([asks("stuck", {})], { tools: [stuck] }).role);
   await begun.opened;
   void run.cancel("Enough.");
   await settled();
-  stage.clock.advance(0);
-  await stage.outcome(run);
+  fixture.clock.advance(0);
+  await fixture.outcome(run);
   late.open();
   await settled();
-  const started = firstIds(stage.sink.events, "tool.started");
-  const { spanId } = idsOf(stage.sink.events.at(-1));
+  const started = firstIds(fixture.sink.events, "tool.started");
+  const { spanId } = idsOf(fixture.sink.events.at(-1));
   expect(lines).toEqual([["late", { ...started, spanId }]]);
 });
 
@@ -302,11 +302,11 @@ function throws(): never {
 
 test("a tracing that cannot say its ids is left out once, and lines keep the trace that was begun", async () => {
   const { lines, write } = logbook();
-  const stage = scene({ tracing: { ...localTracing(), idsOf: throws } });
+  const fixture = newFixture({ tracing: { ...localTracing(), idsOf: throws } });
   const opened = Promise.resolve();
   const look = loggingTool(write, opened);
-  await stage.run(soloist([asks("look", {}), says("Done.")], { tools: [look] }).role);
-  const started = firstIds(stage.sink.events, "tool.started");
+  await fixture.run(soloist([asks("look", {}), says("Done.")], { tools: [look] }).role);
+  const started = firstIds(fixture.sink.events, "tool.started");
   expect(lines).toEqual([
     ["before", started],
     ["after", started],

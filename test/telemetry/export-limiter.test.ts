@@ -19,7 +19,7 @@ const SUCCESS: AnyExportResult = { code: 0 };
 const FAILURE: AnyExportResult = { code: 1, error: new Error("gone") };
 
 /** Batches are named by a span that only has a name. */
-function stage(): {
+function setUp(): {
   readonly limiter: ExportLimiter;
   readonly clock: ManualClock;
   readonly exported: readonly string[];
@@ -74,7 +74,7 @@ function span(name: string): FinishedSpan {
 const EIGHT = ["1", "2", "3", "4", "5", "6", "7", "8"];
 
 test("eight batches are in flight; then the urgent ones go first, each queue in its order", () => {
-  const { send, answer, exported } = stage();
+  const { send, answer, exported } = setUp();
   for (const name of [...EIGHT, "9", "10"]) send(name);
   send("urgent 1", true);
   send("urgent 2", true);
@@ -84,7 +84,7 @@ test("eight batches are in flight; then the urgent ones go first, each queue in 
 });
 
 test("eight failures in a row give up what waits; one success among them does not", () => {
-  const { send, answer, exported, answered } = stage();
+  const { send, answer, exported, answered } = setUp();
   for (const name of [...EIGHT, "9", "10"]) send(name);
   for (const name of EIGHT.slice(0, 7)) answer(name, FAILURE);
   answer("8", SUCCESS);
@@ -100,7 +100,7 @@ test("eight failures in a row give up what waits; one success among them does no
 });
 
 test("what waits is given up with the failure of the eighth, and is never exported", () => {
-  const { send, answer, exported, answered } = stage();
+  const { send, answer, exported, answered } = setUp();
   for (const name of [...EIGHT, "9", "10"]) send(name);
   send("urgent", true);
   for (const name of EIGHT.slice(0, 5)) answer(name, FAILURE);
@@ -111,7 +111,7 @@ test("what waits is given up with the failure of the eighth, and is never export
 });
 
 test("an endpoint that was gone is tried with one batch, and has eight again when it takes it", () => {
-  const { send, answer, exported } = stage();
+  const { send, answer, exported } = setUp();
   for (const name of EIGHT) send(name);
   for (const name of EIGHT) answer(name, FAILURE);
   const later = ["9", "10", "11", "12", "13", "14", "15", "16", "17", "18"];
@@ -122,7 +122,7 @@ test("an endpoint that was gone is tried with one batch, and has eight again whe
 });
 
 test("each batch is answered once, also by an exporter that answers twice or throws", async () => {
-  const { send, answer, answered, limiter } = stage();
+  const { send, answer, answered, limiter } = setUp();
   send("broken");
   send("twice");
   answer("broken", SUCCESS);
@@ -133,7 +133,7 @@ test("each batch is answered once, also by an exporter that answers twice or thr
 });
 
 test("an export that is a promise fails when it rejects, and is not over when it resolves", async () => {
-  const { send, answer, answered, limiter, clock } = stage();
+  const { send, answer, answered, limiter, clock } = setUp();
   for (const name of ["rejects", "resolves", "odd"]) send(name);
   await settled();
   expect(answered).toEqual(["rejects 1", "odd 1"]);
@@ -144,7 +144,7 @@ test("an export that is a promise fails when it rejects, and is not over when it
 });
 
 test("what is never answered fails in the end, a late answer is ignored, and others go on", async () => {
-  const { send, answer, answered, exported, limiter, clock } = stage();
+  const { send, answer, answered, exported, limiter, clock } = setUp();
   for (const name of EIGHT) send(name);
   clock.advance(400);
   answer("1", SUCCESS);
@@ -166,7 +166,7 @@ test("what is never answered fails in the end, a late answer is ignored, and oth
 });
 
 test("it is idle when nothing waits and nothing is in flight", async () => {
-  const { send, answer, limiter } = stage();
+  const { send, answer, limiter } = setUp();
   await limiter.idle();
   const told: string[] = [];
   for (const name of [...EIGHT, "9"]) send(name);

@@ -9,8 +9,8 @@ import type { Tracing } from "../../src/protocol/tracing.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
-import { scene, settled } from "../harness/run-scripted.ts";
-import { calls, part, spawn, tool, use } from "../tree/cast.ts";
+import { newFixture, settled } from "../harness/run-scripted.ts";
+import { calls, part, spawn, tool, use } from "../tree/scripted-agents.ts";
 
 function team() {
   const ran: string[] = [];
@@ -45,7 +45,7 @@ test("a processor that throws: the run continues, every span that was open is en
   });
   const projector = new SpanProjector(provider.getTracer("test"), () => expect.fail("no ids"));
   const { role, ran } = team();
-  const result = await scene({ tracing: projector }).run(role);
+  const result = await newFixture({ tracing: projector }).run(role);
   expect([result.status, ran]).toEqual(["completed", ["work"]]);
   expect(projector.openSpans).toBe(0);
   expect(ended.toSorted()).toEqual([
@@ -73,7 +73,7 @@ test("the events of a run keep to its trace, and say once what its beginning say
       return { ...local.place(draft), ...(placed === 1 ? { isSampled: true } : {}) };
     },
   };
-  const s = scene({ tracing });
+  const s = newFixture({ tracing });
   const { traceId } = await s.run(team().role);
   expect(new Set(s.sink.events.map((event) => event.traceId))).toEqual(new Set([traceId]));
   expect(s.sink.events.filter((event) => "isSampled" in event).map(({ seq }) => seq)).toEqual([1]);
@@ -93,7 +93,7 @@ const BREACHES: Readonly<Record<string, (scope: unknown, work: () => unknown) =>
 test.each(Object.entries(BREACHES))("one that %s: a tool runs once", async (_what, within) => {
   const { role, ran } = team();
   const tracing: Tracing = Object.assign(localTracing(), { within });
-  const result = await scene({ tracing }).run(role);
+  const result = await newFixture({ tracing }).run(role);
   expect([result.status, ran]).toEqual(["completed", ["work"]]);
   await warnings();
 });

@@ -45,7 +45,7 @@ import { timeFaults } from "./span-times.ts";
 import { recorded, type RecordedSpan } from "./recorded-spans.ts";
 
 /** A lead with two readers, each of which uses a tool; one of them works in the background. */
-function cast(): AgentRole {
+function leadOf(): AgentRole {
   const reader = defineAgent({
     name: "reader",
     purpose: "Reads.",
@@ -104,7 +104,7 @@ async function told(kills: readonly Kill[], options: HowTold = {}): Promise<Told
   for (const kill of [...kills, undefined]) {
     const dying = dyingStore(store, kill);
     const tracing = mortalTracing(openTelemetry({ tracer, maxSpansPerTrace }), () => dying.isDead);
-    const role = cast();
+    const role = leadOf();
     const orchestrator = new Orchestrator({
       clock,
       ids,
@@ -398,7 +398,7 @@ test("a process that lives on without its store keeps nothing of the run, and en
   const projector = new SpanProjector(provider.getTracer("test"), () => expect.fail("no ids"));
   const { store } = dyingStore(memoryStore({ clock: new ManualClock() }), { at: 4, how: "before" });
   const clock = new ManualClock();
-  const run = new Orchestrator({ clock, store, tracing: projector }).start(cast(), "Go.");
+  const run = new Orchestrator({ clock, store, tracing: projector }).start(leadOf(), "Go.");
   await expect(run.result).rejects.toMatchObject({ code: "store_failed" });
   await turns(5);
   expect(projector.openSpans).toBe(0);

@@ -10,10 +10,10 @@ import { approve, deny } from "../../src/protocol/question.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, type Scene } from "../harness/run-scripted.ts";
+import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { aborted, calls, part, quiet, spawn, tool, until, use } from "../tree/cast.ts";
+import { aborted, calls, part, quiet, spawn, tool, until, use } from "../tree/scripted-agents.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
 import {
   checkMetrics,
@@ -23,22 +23,22 @@ import {
   type MetricRecorder,
 } from "./recorded-metrics.ts";
 
-interface Stage extends Scene {
+interface MeteredFixture extends Fixture {
   readonly recording: MetricRecorder;
 }
 
-function stage(options: OrchestratorOptions = {}): Stage {
+function setUp(options: OrchestratorOptions = {}): MeteredFixture {
   const recording = metricRecorder();
   const { meter } = recording;
   const tracing = openTelemetry({ tracer: trace.getTracer("none"), meter });
-  return { ...scene({ ...options, tracing }), recording };
+  return { ...newFixture({ ...options, tracing }), recording };
 }
 
 proves(
   ["X18"],
   "tools, refusals, subagents and a failing model: the sums are the usage",
   async () => {
-    const { recording, ...s } = stage({ limits: { maxBreadthPerParent: 1 } });
+    const { recording, ...s } = setUp({ limits: { maxBreadthPerParent: 1 } });
     const failing = part("failing", [{ error: new Error("down") }]);
     const lead = part(
       "lead",
@@ -83,7 +83,7 @@ proves(
 );
 
 test("an approval over a pause, in another process: what is pending is down while it stands", async () => {
-  const { recording, ...s } = stage();
+  const { recording, ...s } = setUp();
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const { role } = soloist([calls(use("pay"), use("pay")), says("Done.")], {
     tools: [pay],
@@ -113,8 +113,8 @@ test("an approval over a pause, in another process: what is pending is down whil
 });
 
 test("an approver who is asked: pending while it thinks", async () => {
-  const mayAnswer = gate();
-  const { recording, ...s } = stage({
+  const mayAnswer = latch();
+  const { recording, ...s } = setUp({
     approver: async (question) => {
       await mayAnswer.opened;
       return approve(question);
@@ -137,7 +137,7 @@ test("an approver who is asked: pending while it thinks", async () => {
 });
 
 test("subagents in the background, and a cancel", async () => {
-  const { recording, ...s } = stage();
+  const { recording, ...s } = setUp();
   const worker = part("worker", [calls(use("work"))], {
     tools: [tool("work", ({ signal }) => aborted(signal))],
   });
@@ -165,7 +165,7 @@ test("subagents in the background, and a cancel", async () => {
 });
 
 test("a hook that asks the model twice at once: both are counted", async () => {
-  const { recording, ...s } = stage();
+  const { recording, ...s } = setUp();
   const { role } = soloist([says("One."), says("Two.")], {
     hooks: [
       wrapModelCall(async (_call, next) => {
@@ -181,8 +181,8 @@ test("a hook that asks the model twice at once: both are counted", async () => {
 });
 
 test("a call that waits for a place is told how long", async () => {
-  const { recording, ...s } = stage({ concurrency: { toolCalls: 1 } });
-  const slow = gate();
+  const { recording, ...s } = setUp({ concurrency: { toolCalls: 1 } });
+  const slow = latch();
   const { role } = soloist([calls(use("first"), use("second")), says("Done.")], {
     tools: [spyTool("first", () => slow.opened.then(() => "done")), spyTool("second")],
   });

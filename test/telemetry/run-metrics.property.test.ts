@@ -17,7 +17,7 @@ import { playThrough, type Play } from "../journal/crash-play.ts";
 import { DEATHS } from "../journal/dying-store.ts";
 import { countedTool, spawnCall, thinker } from "../journal/thinkers.ts";
 import { worlds } from "../properties/tree-arbitrary.ts";
-import { play } from "../properties/tree-stage.ts";
+import { play } from "../properties/tree-fixture.ts";
 import {
   checkAttributes,
   checkMetrics,

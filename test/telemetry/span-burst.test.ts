@@ -16,7 +16,7 @@ import type {
 } from "../../src/telemetry/delivery/any-sdk.ts";
 import { setUpNodeTracing, type FlushReport } from "../../src/telemetry/node-setup.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
-import { gate, settled } from "../harness/run-scripted.ts";
+import { latch, settled } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { OtlpSink, type SinkMode } from "../support/otlp-sink.ts";
 import { placeAll } from "./recorded-spans.ts";
@@ -60,16 +60,16 @@ function burst(sink: OtlpSink): Promise<Ending> {
 
 /** An exporter that answers what it has taken when it is opened, and at once from then on. */
 class GatedExporter implements AnySpanExporter {
-  readonly #gate = gate();
+  readonly #latch = latch();
   readonly batches: FinishedSpan[][] = [];
 
   export(spans: FinishedSpan[], done: (result: AnyExportResult) => void): void {
     this.batches.push(spans);
-    void this.#gate.opened.then(() => done({ code: 0 }));
+    void this.#latch.opened.then(() => done({ code: 0 }));
   }
 
   open(): void {
-    this.#gate.open();
+    this.#latch.open();
   }
 
   async shutdown(): Promise<void> {}

@@ -32,13 +32,13 @@ afterEach(() => {
   for (const api of [context, trace, propagation]) api.disable();
 });
 
-interface Stage {
+interface Fixture {
   readonly newTracing: NewTracing;
   readonly spans: readonly RecordedSpan[];
   readonly events: readonly (EventDraft & TraceIds)[];
 }
 
-interface StageOptions {
+interface FixtureOptions {
   readonly sampler?: Sampler;
   /** Ids are the provider's own. */
   readonly hasOwnIds?: boolean;
@@ -46,7 +46,7 @@ interface StageOptions {
 }
 
 /** An SDK in memory, and what a story tells it. */
-function stage({ sampler, hasOwnIds = false, options = {} }: StageOptions = {}): Stage {
+function setUp({ sampler, hasOwnIds = false, options = {} }: FixtureOptions = {}): Fixture {
   const exporter = new InMemorySpanExporter();
   const provider = new NodeTracerProvider({
     spanProcessors: [new SimpleSpanProcessor(exporter)],
@@ -189,9 +189,9 @@ function pathsIn(spans: readonly RecordedSpan[]): readonly string[] {
 
 async function played(
   story: (newTracing: NewTracing) => Promise<void>,
-  options: StageOptions = {},
-): Promise<Stage> {
-  const stage_ = stage(options);
+  options: FixtureOptions = {},
+): Promise<Fixture> {
+  const stage_ = setUp(options);
   await story(stage_.newTracing);
   return stage_;
 }
@@ -213,7 +213,7 @@ describe("a trace that grows too large", () => {
   const LIMIT = 40;
 
   test("is split between subagents, with links in both directions, and no span is lost", () => {
-    const s = stage({ options: { maxSpansPerTrace: LIMIT } });
+    const s = setUp({ options: { maxSpansPerTrace: LIMIT } });
     const ids = placeAll(s.newTracing(), wideRun(10, 8).drafts);
     const { spans } = s;
     const parts = spans.filter(({ attributes }) => "espalier.trace.part" in attributes);
@@ -259,7 +259,7 @@ describe("a trace that grows too large", () => {
 
 /** The spans of a tree in traces of ten spans and the rest of a subagent, without those around further traces. */
 function splitTree(sampler: Sampler, index: number): readonly RecordedSpan[] {
-  const s = stage({ sampler, options: { maxSpansPerTrace: 10 } });
+  const s = setUp({ sampler, options: { maxSpansPerTrace: 10 } });
   const { drafts } = wideRun(6, 4);
   placeAll(
     s.newTracing(),
@@ -280,7 +280,7 @@ describe("a sampler that takes a share of all traces", () => {
 
   test("takes all traces of a run that was paused, or none", () => {
     const kept = Array.from({ length: RUNS }, (_, index) => {
-      const s = stage({ sampler: half() });
+      const s = setUp({ sampler: half() });
       const { drafts } = pausedRun();
       const before = drafts.findIndex(({ body }) => body.type === "run.resumed");
       const moved = drafts.map((draft) => ({ ...draft, atMs: draft.atMs + index }));
@@ -335,7 +335,7 @@ describe("a sampler that takes a share of all traces", () => {
           const before = { previousTraceId, previousSpanId: "b".repeat(16), wasSampled };
           return { ...draft, body: { ...draft.body, ...before } };
         });
-        const s = stage({ sampler: half() });
+        const s = setUp({ sampler: half() });
         const [first] = placeAll(s.newTracing(), resumed);
         expect(first?.isSampled).toBe(wasSampled);
         expect(s.spans.length > 0).toBe(wasSampled);
@@ -346,7 +346,7 @@ describe("a sampler that takes a share of all traces", () => {
 
 describe("below a span of the caller", () => {
   test("the event that begins a run says which one, no other does", () => {
-    const s = stage();
+    const s = setUp();
     const run = new RunScript();
     run.started();
     run.root.lives();

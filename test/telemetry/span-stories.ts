@@ -15,10 +15,10 @@ import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import type { FunctionTool } from "../../src/tools/tool.ts";
 import { turns } from "../journal/crash-play.ts";
 import { dyingStore } from "../journal/dying-store.ts";
-import { gate, scene, type Scene } from "../harness/run-scripted.ts";
-import { payTool } from "../support/pause-scenes.ts";
+import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
+import { payTool } from "../support/pause-stories.ts";
 import { mortalTracing } from "./mortal-tracing.ts";
-import { byTask, calls, part, spawn, tool, until, use } from "../tree/cast.ts";
+import { byTask, calls, part, spawn, tool, until, use } from "../tree/scripted-agents.ts";
 
 /** What a process traces with. Asked once for each process of a story. */
 export type NewTracing = () => Tracing;
@@ -54,48 +54,48 @@ function later(clock: ManualClock, step: Exclude<ScriptStep, Function>, takesMs 
 function staged(
   newTracing: NewTracing,
   newClock: NewClock,
-): Scene & { readonly clock: ManualClock } {
+): Fixture & { readonly clock: ManualClock } {
   const clock = newClock(START_MS);
-  return { ...scene({ clock, tracing: newTracing() }), clock };
+  return { ...newFixture({ clock, tracing: newTracing() }), clock };
 }
 
 async function success(newTracing: NewTracing, newClock = manualClock): Promise<void> {
-  const { clock, ...stage } = staged(newTracing, newClock);
+  const { clock, ...fixture } = staged(newTracing, newClock);
   const reader = part("reader", [later(clock, calls(use("work"))), later(clock, says("Read."))], {
     tools: [works(clock)],
   });
   const lead = part("lead", [later(clock, calls(spawn("reader"))), later(clock, says("Done."))], {
     subagents: [reader.role],
   });
-  await stage.run(lead.role, { budget: { totalTokens: 9_000, steps: 9 } });
+  await fixture.run(lead.role, { budget: { totalTokens: 9_000, steps: 9 } });
 }
 
 async function toolError(newTracing: NewTracing, newClock = manualClock): Promise<void> {
-  const { clock, ...stage } = staged(newTracing, newClock);
+  const { clock, ...fixture } = staged(newTracing, newClock);
   const wrong: ScriptedCall = { name: "work", arguments: "{oops" };
   const first = calls(use("break"), use("nobody"), wrong);
   const lead = part("lead", [later(clock, first), later(clock, says("Never mind."))], {
     tools: [fails("break"), works(clock)],
   });
-  await stage.run(lead.role);
+  await fixture.run(lead.role);
 }
 
 async function modelError(newTracing: NewTracing, newClock = manualClock): Promise<void> {
-  const { clock, ...stage } = staged(newTracing, newClock);
+  const { clock, ...fixture } = staged(newTracing, newClock);
   const busy = { error: new ModelError({ code: "model_overloaded", message: "Busy." }) };
   const refused = { error: new ModelError({ code: "model_refused_request", message: "No." }) };
   const helper = part("helper", [later(clock, busy), later(clock, refused)]);
   const lead = part("lead", [later(clock, calls(spawn("helper"))), later(clock, says("Alone."))], {
     subagents: [helper.role],
   });
-  const run = stage.start(lead.role);
-  await until(() => stage.sink.of("model.retried").length === 1);
+  const run = fixture.start(lead.role);
+  await until(() => fixture.sink.of("model.retried").length === 1);
   clock.advance(500);
-  await stage.outcome(run);
+  await fixture.outcome(run);
 }
 
 async function refusal(newTracing: NewTracing, newClock = manualClock): Promise<void> {
-  const { clock, ...stage } = staged(newTracing, newClock);
+  const { clock, ...fixture } = staged(newTracing, newClock);
   const reader = part("reader", [later(clock, says("Read."))]);
   const nested = part("nested", [later(clock, calls(spawn("reader"))), later(clock, says("No."))], {
     subagents: [reader.role],
@@ -105,11 +105,11 @@ async function refusal(newTracing: NewTracing, newClock = manualClock): Promise<
     subagents: [nested.role, reader.role],
     limits: { maxDepth: 1 },
   });
-  await stage.run(lead.role);
+  await fixture.run(lead.role);
 }
 
 async function limits(newTracing: NewTracing, newClock = manualClock): Promise<void> {
-  const { clock, ...stage } = staged(newTracing, newClock);
+  const { clock, ...fixture } = staged(newTracing, newClock);
   const worker = part(
     "worker",
     [later(clock, calls(use("work"))), later(clock, calls(use("work"))), says("Never.")],
@@ -118,13 +118,13 @@ async function limits(newTracing: NewTracing, newClock = manualClock): Promise<v
   const lead = part("lead", [later(clock, calls(spawn("worker"))), later(clock, says("Done."))], {
     subagents: [worker.role],
   });
-  await stage.run(lead.role, { budget: { steps: 9 } });
+  await fixture.run(lead.role, { budget: { steps: 9 } });
 }
 
 async function approval(newTracing: NewTracing, newClock = manualClock): Promise<void> {
   const clock = newClock(START_MS);
-  const asked = gate();
-  const stage = scene({
+  const asked = latch();
+  const fixture = newFixture({
     clock,
     tracing: newTracing(),
     approver: async (question) => {
@@ -137,15 +137,15 @@ async function approval(newTracing: NewTracing, newClock = manualClock): Promise
     [later(clock, calls({ name: "pay", arguments: { amount: 1 } })), later(clock, says("Paid."))],
     { tools: [payTool()] },
   );
-  const run = stage.start(lead.role);
-  await until(() => stage.sink.of("question.asked").length === 1);
+  const run = fixture.start(lead.role);
+  await until(() => fixture.sink.of("question.asked").length === 1);
   clock.advance(60_000);
   asked.open();
-  await stage.outcome(run);
+  await fixture.outcome(run);
 }
 
 async function pauseAndResume(newTracing: NewTracing, newClock = manualClock): Promise<void> {
-  const { clock, ...stage } = staged(newTracing, newClock);
+  const { clock, ...fixture } = staged(newTracing, newClock);
   const pay = { name: "pay", arguments: { amount: 1 } };
   const clerk = part("clerk", [later(clock, calls(pay)), later(clock, says("Paid."))], {
     tools: [payTool()],
@@ -153,16 +153,16 @@ async function pauseAndResume(newTracing: NewTracing, newClock = manualClock): P
   const lead = part("lead", [later(clock, calls(spawn("clerk"))), later(clock, says("Done."))], {
     subagents: [clerk.role],
   });
-  const paused = await stage.run(lead.role);
+  const paused = await fixture.run(lead.role);
   clock.advance(3_600_000);
   const answers = paused.questions.map((question) => approve(question));
-  const run = stage.resume(lead.role, paused.pausedRun, answers, { tracing: newTracing() });
-  await stage.outcome(run);
+  const run = fixture.resume(lead.role, paused.pausedRun, answers, { tracing: newTracing() });
+  await fixture.outcome(run);
 }
 
 async function background(newTracing: NewTracing, newClock = manualClock): Promise<void> {
-  const { clock, ...stage } = staged(newTracing, newClock);
-  const hurry = gate();
+  const { clock, ...fixture } = staged(newTracing, newClock);
+  const hurry = latch();
   const beside = {
     name: "SpawnSubagent",
     arguments: { role: "scout", task: "Work.", background: true },
@@ -191,7 +191,7 @@ async function background(newTracing: NewTracing, newClock = manualClock): Promi
     ],
     { delegation: { background: true }, subagents: [scout.role], tools: [look] },
   );
-  await stage.run(lead.role);
+  await fixture.run(lead.role);
 }
 
 /** Says what follows from the history: a process that goes on says the same. */
@@ -230,22 +230,22 @@ async function crashAndRecovery(newTracing: NewTracing, newClock = manualClock):
 }
 
 async function fork(newTracing: NewTracing, newClock = manualClock): Promise<void> {
-  const { clock, ...stage } = staged(newTracing, newClock);
+  const { clock, ...fixture } = staged(newTracing, newClock);
   const lead = part(
     "lead",
     [later(clock, calls(use("work"))), later(clock, says("Done.")), later(clock, says("Other."))],
     { tools: [works(clock)] },
   );
-  const run = stage.start(lead.role);
-  await stage.outcome(run);
-  const forked = stage.fork(lead.role, run.snapshot(), { atStep: 1, message: "Otherwise." });
-  await stage.outcome(forked);
+  const run = fixture.start(lead.role);
+  await fixture.outcome(run);
+  const forked = fixture.fork(lead.role, run.snapshot(), { atStep: 1, message: "Otherwise." });
+  await fixture.outcome(forked);
 }
 
 async function waiting(newTracing: NewTracing, newClock = manualClock): Promise<void> {
   const clock = newClock(START_MS);
-  const stage = scene({ clock, tracing: newTracing(), concurrency: { modelCalls: 1 } });
-  const first = gate();
+  const fixture = newFixture({ clock, tracing: newTracing(), concurrency: { modelCalls: 1 } });
+  const first = latch();
   const reader = part("reader", [
     { ...says("Read."), after: first.opened },
     later(clock, says("Read, too.")),
@@ -258,26 +258,26 @@ async function waiting(newTracing: NewTracing, newClock = manualClock): Promise<
     ],
     { subagents: [reader.role] },
   );
-  const run = stage.start(lead.role);
+  const run = fixture.start(lead.role);
   await until(() => reader.model.requests.length === 1);
   clock.advance(150);
   first.open();
-  await stage.outcome(run);
+  await fixture.outcome(run);
 }
 
 async function session(newTracing: NewTracing, newClock = manualClock): Promise<void> {
   const clock = newClock(START_MS);
-  const stage = scene({ clock, tracing: newTracing(), store: memoryStore({ clock }) });
+  const fixture = newFixture({ clock, tracing: newTracing(), store: memoryStore({ clock }) });
   const lead = part("lead", [later(clock, says("One.")), later(clock, says("Two."))]);
-  const thread = await stage.orchestrator.session("thread-7");
-  await stage.run(lead.role, { session: thread });
-  await stage.run(lead.role, { session: thread });
+  const thread = await fixture.orchestrator.session("thread-7");
+  await fixture.run(lead.role, { session: thread });
+  await fixture.run(lead.role, { session: thread });
 }
 
 /** A hook that asks the model twice at once, and takes what comes first. */
 async function hedged(newTracing: NewTracing, newClock = manualClock): Promise<void> {
   const clock = newClock(START_MS);
-  const late = gate();
+  const late = latch();
   const twice = wrapModelCall(async (_call, next) => {
     const first = next();
     const second = await next();
@@ -286,12 +286,12 @@ async function hedged(newTracing: NewTracing, newClock = manualClock): Promise<v
     await first;
     return second;
   });
-  const stage = scene({ clock, tracing: newTracing(), hooks: [twice] });
+  const fixture = newFixture({ clock, tracing: newTracing(), hooks: [twice] });
   const lead = part("lead", [
     { ...says("Slow."), after: late.opened },
     later(clock, says("Fast.")),
   ]);
-  await stage.run(lead.role);
+  await fixture.run(lead.role);
 }
 
 export const SPAN_STORIES: Readonly<Record<string, Story>> = {

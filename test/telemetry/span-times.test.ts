@@ -13,11 +13,11 @@ import { says } from "../../src/testing/scripted-model.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { Tracing } from "../../src/protocol/tracing.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import type { SinkSpan } from "../support/otlp-schema.ts";
 import { OtlpSink } from "../support/otlp-sink.ts";
 import { TickingClock } from "../support/ticking-clock.ts";
-import { calls, part, tool, use } from "../tree/cast.ts";
+import { calls, part, tool, use } from "../tree/scripted-agents.ts";
 import { timeFaults } from "./span-times.ts";
 import { SPAN_STORIES } from "./span-stories.ts";
 
@@ -75,9 +75,9 @@ describe("a tool that takes 0.3 ms", () => {
       const events: EspalierEvent[] = [];
       const results: RunResult[] = [];
       const spans = await exported(async (newTracing) => {
-        const stage = scene({ clock, tracing: newTracing(), sinks: [{ take }] });
-        results.push(await stage.run(role));
-        events.push(...stage.sink.events);
+        const fixture = newFixture({ clock, tracing: newTracing(), sinks: [{ take }] });
+        results.push(await fixture.run(role));
+        events.push(...fixture.sink.events);
       });
 
       expect(timeFaults(spans)).toEqual([]);

@@ -7,7 +7,7 @@ import { sleep } from "../../src/kernel/clock.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { proves } from "../harness/proves.ts";
-import { answered } from "../support/ledger-scene.ts";
+import { answered } from "../support/ledger-fixture.ts";
 
 function watched(startMs = 0): {
   readonly clock: ManualClock;

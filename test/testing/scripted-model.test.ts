@@ -8,8 +8,8 @@ import type { GenerateOptions, ModelReply, ModelRequest } from "../../src/model/
 import type { Message } from "../../src/protocol/message.ts";
 import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate } from "../harness/run-scripted.ts";
-import { answered } from "../support/ledger-scene.ts";
+import { latch } from "../harness/run-scripted.ts";
+import { answered } from "../support/ledger-fixture.ts";
 import { rejectionOf, thrownBy } from "../support/thrown.ts";
 
 const TASK: Message = { role: "user", text: "Do it.", origin: "task" };
@@ -128,8 +128,8 @@ test("a script may fail, with the very error", async () => {
   await expect(ask(new ScriptedModel([{ error }]))).rejects.toBe(error);
 });
 
-test("a reply that waits for a gate comes when it is opened", async () => {
-  const { opened, open } = gate();
+test("a reply that waits for a latch comes when it is opened", async () => {
+  const { opened, open } = latch();
   let reply: ModelReply | undefined;
   void ask(new ScriptedModel([says("Late.", { after: opened })])).then((one) => (reply = one));
   await answered();
@@ -140,7 +140,7 @@ test("a reply that waits for a gate comes when it is opened", async () => {
 });
 
 test("a call that waits heeds its signal at once, with the reason as its cause", async () => {
-  const { opened } = gate();
+  const { opened } = latch();
   const controller = new AbortController();
   const model = new ScriptedModel([
     says("Late.", { after: opened }),
@@ -152,8 +152,8 @@ test("a call that waits heeds its signal at once, with the reason as its cause",
   await expect(ask(model, { signal: AbortSignal.abort("before") })).rejects.toBe("before");
 });
 
-test("a call that hangs heeds nothing but its gate", async () => {
-  const { opened, open } = gate();
+test("a call that hangs heeds nothing but its latch", async () => {
+  const { opened, open } = latch();
   const controller = new AbortController();
   const model = new ScriptedModel([says("Late.", { after: opened, ignoresSignal: true })]);
   const waiting = ask(model, { signal: controller.signal });

@@ -12,7 +12,7 @@ import { problemsText, type ArgumentProblem } from "../../src/tools/arguments/ar
 import { inputSchema, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 
 const LENIENT = { isStrict: false };
@@ -55,7 +55,7 @@ async function told(
     execute: () => (ran += 1),
   });
   const { role, model } = soloist([asks("search", given), says("done")], { tools: [search] });
-  const { status } = await scene().run(role);
+  const { status } = await newFixture().run(role);
   const last = model.requests[1]?.messages.at(-1);
   return { text: last?.role === "tool" ? last.text : "", ran, status };
 }

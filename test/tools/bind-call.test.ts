@@ -11,7 +11,7 @@ import { unknownTool } from "../../src/tools/rejected-call.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { toolSet } from "../../src/tools/tool-set.ts";
 import type { SpawnOutcome } from "../../src/protocol/subagent.ts";
-import { CallStage } from "../support/tool-calls.ts";
+import { CallFixture } from "../support/tool-calls.ts";
 
 const search = defineTool({
   name: "search",
@@ -194,6 +194,6 @@ test("arguments that a schema's own code throws at are rejected like other misfi
 async function ran(bound: BoundCall): Promise<unknown> {
   if (bound.type !== "function")
     throw new Error(`Expected a function call, got ${JSON.stringify(bound)}.`);
-  const stage = new CallStage();
-  return await bound.use.run(stage.context(), stage.runtime(bound.tool.name));
+  const fixture = new CallFixture();
+  return await bound.use.run(fixture.context(), fixture.runtime(bound.tool.name));
 }

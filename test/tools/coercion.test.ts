@@ -13,7 +13,7 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import { inputSchema, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
 import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 
 /** Said of arguments that do not fit. */
@@ -308,7 +308,7 @@ async function counted(
   });
   const script = given.map((argumentsText) => asks("count", argumentsText));
   const { role, model } = soloist([...script, says("done")], { tools: [count] });
-  const { status } = await scene().run(role);
+  const { status } = await newFixture().run(role);
   expect(status).toBe("completed");
   const messages = model.requests.at(-1)?.messages ?? [];
   return {

@@ -12,10 +12,10 @@ import type { SubagentResult } from "../../src/protocol/subagent.ts";
 import { AgentIdSchema, ExecutionIdSchema } from "../../src/protocol/ids.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import { callUsage } from "../support/ledger-scene.ts";
+import { callUsage } from "../support/ledger-fixture.ts";
 
 class NotFound extends Error {}
 
@@ -267,7 +267,7 @@ proves(
     const tool = spyTool("look", () => values.shift());
     const call = { name: "look", arguments: {} };
     const { role } = soloist([{ calls: [call, call] }, says("Done.")], { tools: [tool] });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     const executions = result.steps[0]?.tools.executions ?? [];
     expect([result.status, ...executions.map(({ type }) => type)]).toEqual([
       "completed",

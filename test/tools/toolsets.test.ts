@@ -17,7 +17,7 @@ import {
 } from "../../src/tools/toolsets.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { CallStage, toolThat } from "../support/tool-calls.ts";
+import { CallFixture, toolThat } from "../support/tool-calls.ts";
 
 const search = toolThat("search", () => "search was run");
 const read = toolThat("read", () => "read was run");
@@ -36,7 +36,7 @@ function names(tools: readonly Tool[]): readonly string[] {
 /** Calls a tool by its name, as an agent with these tools would. */
 async function called(tools: readonly Tool[], name: string): Promise<unknown> {
   const tool = toolSet("lead", tools).find(name);
-  return tool?.kind === "function" ? await new CallStage().call(tool).ended : tool?.kind;
+  return tool?.kind === "function" ? await new CallFixture().call(tool).ended : tool?.kind;
 }
 
 proves(

@@ -19,9 +19,9 @@ import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
-import { calls, part, spawn, tool, use } from "./cast.ts";
+import { calls, part, spawn, tool, use } from "./scripted-agents.ts";
 
 const MOST = Number.MAX_SAFE_INTEGER;
 const PRICE = { inputUsdPerMillion: 600, outputUsdPerMillion: 600 };
@@ -63,7 +63,7 @@ describe("a usage that cannot be true", () => {
           },
         );
         const store = memoryStore({ clock: new ManualClock() });
-        const s = scene({ store });
+        const s = newFixture({ store });
         const result = await s.run(lead.role, { budget: { totalTokens: 500 } });
         expect(result.agents.map((agent) => [agent.agentPath, agent.status])).toEqual([
           ["lead", "completed"],
@@ -101,7 +101,7 @@ describe("a usage that cannot be true", () => {
         maxOutputTokens: 100,
       },
     );
-    const result = await scene().run(helper.role);
+    const result = await newFixture().run(helper.role);
     const { totalTokens, estimatedCalls } = result.usage.total;
     expect([totalTokens, estimatedCalls]).toEqual([1_100, 0]);
   });
@@ -114,7 +114,7 @@ describe("a usage that cannot be true", () => {
         const { role } = part("helper", [brokenAfter(lost), brokenAfter(lost), says("Here.")], {
           maxOutputTokens: 100,
         });
-        const result = await scene().run(role, { budget: { totalTokens: 900 } });
+        const result = await newFixture().run(role, { budget: { totalTokens: 900 } });
         const { totalTokens, estimatedCalls } = result.usage.total;
         // The broken attempts: their input; the last: 10 + 5.
         expect([result.status, totalTokens, estimatedCalls]).toEqual(["completed", 35, 2]);
@@ -128,7 +128,7 @@ describe("a usage that cannot be true", () => {
     const { role } = part("helper", [brokenAfter(10 * (10 + 100) + 1_366), says("Here.")], {
       maxOutputTokens: 100,
     });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect(result.usage.total.totalTokens).toBe(10 + 2_466 + 15);
   });
 
@@ -150,7 +150,7 @@ function brokenAfter(lostOutputTokens: number): ScriptedReply {
 describe("what a user hands over", () => {
   test("a count of input tokens that cannot be true is none", async () => {
     const { role } = part("lead", [says("Done.")], { scripted: { countTokens: () => MOST } });
-    const result = await scene().run(role, { budget: { totalTokens: 20_000 } });
+    const result = await newFixture().run(role, { budget: { totalTokens: 20_000 } });
     expect(result.status).toBe("completed");
   });
 

@@ -8,7 +8,7 @@ import { approve, deny } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import {
   beside,
   cancel,
@@ -20,9 +20,9 @@ import {
   settlements,
   waitFor,
   write,
-} from "../support/life-cast.ts";
-import { approveAll, asked, payTool, questionOf, refusalOf } from "../support/pause-scenes.ts";
-import { calls, part, quiet, spawn, told, tool, until, use } from "./cast.ts";
+} from "../support/life-agents.ts";
+import { approveAll, asked, payTool, questionOf, refusalOf } from "../support/pause-stories.ts";
+import { calls, part, quiet, spawn, receivedTexts, tool, until, use } from "./scripted-agents.ts";
 
 const BACKGROUND = { delegation: { background: true } } as const;
 const pays = (amount: number) => calls({ name: "pay", arguments: { amount } });
@@ -46,7 +46,7 @@ describe("a child in the background that needs an approval", () => {
         ],
         { ...BACKGROUND, subagents: [worker.role], tools: [look] },
       );
-      const s = scene();
+      const s = newFixture();
       const run = s.start(lead.role);
       const paused = await s.outcome(run);
       expect([paused.status, asked(paused), lead.model.requests.length, pay.paid]).toEqual([
@@ -96,7 +96,7 @@ describe("a child in the background that needs an approval", () => {
           subagents: [worker.role, boss.role],
         },
       );
-      const s = scene();
+      const s = newFixture();
       const paused = await s.outcome(s.start(lead.role));
       expect(asked(paused)).toEqual([
         ["lead/worker#1", "pay"],
@@ -133,7 +133,7 @@ describe("a child in the background that needs an approval", () => {
       ...BACKGROUND,
       subagents: [worker.role],
     });
-    const s = scene();
+    const s = newFixture();
     let result = await s.outcome(s.start(lead.role));
     while (result.status === "paused")
       result = await s.outcome(s.resume(lead.role, result.pausedRun, approveAll(result)));
@@ -146,7 +146,7 @@ describe("a child in the background that needs an approval", () => {
   });
 
   test("a sibling that works goes on until it ends; its report is read after the pause", async () => {
-    const held = gate();
+    const held = latch();
     const asking = part("asking", [pays(1), says("Paid.")], { tools: [payTool()] });
     const slow = part("slow", [says("Slow.", { after: held.opened })]);
     const lead = part(
@@ -157,7 +157,7 @@ describe("a child in the background that needs an approval", () => {
         subagents: [asking.role, slow.role],
       },
     );
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await until(() => s.sink.of("agent.paused").length === 1);
     await quiet();
@@ -176,7 +176,7 @@ describe("a child in the background that needs an approval", () => {
   });
 });
 
-const stage = (...verbs: readonly ReturnType<typeof list>[]) => {
+const setUp = (...verbs: readonly ReturnType<typeof list>[]) => {
   const pay = payTool();
   const worker = part("worker", [pays(1), says("Paid.")], { tools: [pay] });
   const settledFirst = tool("settle", async () => {
@@ -188,13 +188,13 @@ const stage = (...verbs: readonly ReturnType<typeof list>[]) => {
     [calls(beside("worker")), calls(use("settle")), calls(...verbs), says("Early."), says("Late.")],
     { ...BACKGROUND, subagents: [worker.role], tools: [settledFirst] },
   );
-  const s = scene();
+  const s = newFixture();
   return { s, lead, pay };
 };
 
 describe("what a parent may do with a child that is paused", () => {
   test("list it, wait for it without being held up, and be told that it cannot read or go on", async () => {
-    const { s, lead } = stage(
+    const { s, lead } = setUp(
       list(),
       waitFor(),
       waitFor("worker#1"),
@@ -203,7 +203,7 @@ describe("what a parent may do with a child that is paused", () => {
     );
     const paused = await s.outcome(s.start(lead.role));
     expect(paused.status).toBe("paused");
-    expect(told(lead.model.requests[3])).toEqual([
+    expect(receivedTexts(lead.model.requests[3])).toEqual([
       '[{"role":"worker","status":"paused","subagent":"worker#1","task":"Work.","totalTokens":15}]',
       "None of your subagents is at work.",
       '{"status":"paused","subagent":"worker#1"}',
@@ -218,7 +218,7 @@ describe("what a parent may do with a child that is paused", () => {
     ["X10", "R149"],
     "cancel it: nobody is asked any more, and the run does not pause",
     async () => {
-      const { s, lead, pay } = stage(cancel("worker#1", "Not needed."));
+      const { s, lead, pay } = setUp(cancel("worker#1", "Not needed."));
       const result = await s.outcome(s.start(lead.role));
       expect([result.status, result.text, result.questions, pay.paid]).toEqual([
         "completed",
@@ -226,7 +226,7 @@ describe("what a parent may do with a child that is paused", () => {
         [],
         [],
       ]);
-      expect(outcomes(told(lead.model.requests[3]))).toEqual([
+      expect(outcomes(receivedTexts(lead.model.requests[3]))).toEqual([
         {
           subagent: "worker#1",
           outcome: "cancelled",
@@ -261,7 +261,7 @@ test("a foreground child that waits for an approval and is cancelled by another 
       ],
     },
   );
-  const s = scene();
+  const s = newFixture();
   const result = await s.outcome(s.start(lead.role));
   expect([result.status, result.questions, settlements(s)]).toEqual([
     "completed",

@@ -17,15 +17,15 @@ import {
   type Question,
 } from "../../src/protocol/question.ts";
 import { proves } from "../harness/proves.ts";
-import { checkRun, gate, scene, type Scene } from "../harness/run-scripted.ts";
-import { approveAll, asked, ending, questionOf } from "../support/pause-scenes.ts";
+import { checkRun, latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
+import { approveAll, asked, ending, questionOf } from "../support/pause-stories.ts";
 import { askingTree } from "../support/peers-approvals.ts";
 import { station, type Station } from "../support/peers-processes.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { until } from "./cast.ts";
+import { until } from "./scripted-agents.ts";
 
 interface Paused {
-  readonly stage: Scene;
+  readonly fixture: Fixture;
   readonly at: Station;
   readonly role: ReturnType<typeof askingTree>;
   readonly paused: RunResult;
@@ -35,8 +35,8 @@ interface Paused {
 async function pausedOver(task: string): Promise<Paused> {
   const at = station();
   const role = askingTree({ logFile: at.logFile, mayWork: Promise.resolve() });
-  const stage = scene();
-  return { stage, at, role, paused: await stage.outcome(stage.start(role, task)) };
+  const fixture = newFixture();
+  return { fixture, at, role, paused: await fixture.outcome(fixture.start(role, task)) };
 }
 
 /** Who asked a model, in order. */
@@ -76,24 +76,24 @@ describe("a question two levels down", () => {
     ["R149"],
     "reaches the root with its path while sibling and cousin work on; a fresh process executes it once, in the grandchild",
     async () => {
-      const held = gate();
+      const held = latch();
       const at = station();
       const role = askingTree({ logFile: at.logFile, mayWork: held.opened });
-      const stage = scene();
-      const run = stage.start(role, "One question.");
+      const fixture = newFixture();
+      const run = fixture.start(role, "One question.");
       const workers = (): number =>
-        stage.sink.of("tool.started").filter(({ toolName }) => toolName === "work").length;
-      await until(() => stage.sink.of("question.asked").length === 1 && workers() === 2);
-      expect([at.log(), stage.sink.of("run.paused")]).toEqual([[], []]);
+        fixture.sink.of("tool.started").filter(({ toolName }) => toolName === "work").length;
+      await until(() => fixture.sink.of("question.asked").length === 1 && workers() === 2);
+      expect([at.log(), fixture.sink.of("run.paused")]).toEqual([[], []]);
       held.open();
-      const paused = await stage.outcome(run);
+      const paused = await fixture.outcome(run);
 
       const path = "root/child#1/grandchild#1";
       expect([ending(paused), asked(paused)]).toEqual([
         ["paused", "answers_needed"],
         [[path, "write"]],
       ]);
-      expect(stage.sink.of("run.paused")[0]?.questions).toEqual(paused.questions);
+      expect(fixture.sink.of("run.paused")[0]?.questions).toEqual(paused.questions);
       expect(rests(paused)).toEqual({
         root: "paused: ",
         "root/child#1": "paused: ",
@@ -112,7 +112,7 @@ describe("a question two levels down", () => {
 
       const after = await at.goOnAfresh(paused, approveAll(paused));
       const result = after.result ?? expect.fail("refused");
-      checkRun(result, [...stage.sink.events, ...after.events]);
+      checkRun(result, [...fixture.sink.events, ...after.events]);
       expect([result.runId, ending(result), result.text]).toEqual([
         paused.runId,
         ["completed", "completed"],
@@ -127,11 +127,11 @@ describe("a question two levels down", () => {
   );
 
   test("denied in a fresh process, it is not executed, and the grandchild goes on with the reason", async () => {
-    const { at, stage, paused } = await pausedOver("One question.");
+    const { at, fixture, paused } = await pausedOver("One question.");
     const before = at.log();
     const after = await at.goOnAfresh(paused, [deny(questionOf(paused), "Not today.")]);
     const result = after.result ?? expect.fail("refused");
-    checkRun(result, [...stage.sink.events, ...after.events]);
+    checkRun(result, [...fixture.sink.events, ...after.events]);
     const path = "root/child#1/grandchild#1";
     expect([ending(result), at.log(), callsOf(result, path)]).toEqual([
       ["completed", "completed"],
@@ -142,11 +142,11 @@ describe("a question two levels down", () => {
   });
 
   test("another question after the first pauses the run again, in a process of its own each time", async () => {
-    const { at, stage, paused } = await pausedOver("One after another.");
+    const { at, fixture, paused } = await pausedOver("One after another.");
     const path = "root/child#1/grandchild#1";
     const second = await at.goOnAfresh(paused, approveAll(paused));
     const again = second.result ?? expect.fail("refused");
-    checkRun(again, [...stage.sink.events, ...second.events]);
+    checkRun(again, [...fixture.sink.events, ...second.events]);
     expect([ending(again), asked(again), again.pausedRun?.pauses, at.log()]).toEqual([
       ["paused", "answers_needed"],
       [[path, "write"]],
@@ -155,7 +155,7 @@ describe("a question two levels down", () => {
     ]);
     const third = await at.goOnAfresh(again, approveAll(again));
     const result = third.result ?? expect.fail("refused");
-    checkRun(result, [...stage.sink.events, ...second.events, ...third.events]);
+    checkRun(result, [...fixture.sink.events, ...second.events, ...third.events]);
     expect([ending(result), at.log()]).toEqual([
       ["completed", "completed"],
       [`${path} wrote one`, `${path} wrote two`],
@@ -173,7 +173,7 @@ describe("questions at three depths at once", () => {
     ["R149", "X17"],
     "are asked together, answered in any order in a fresh process, and each answer is used once, where it belongs",
     async () => {
-      const { at, stage, paused } = await pausedOver("Many questions.");
+      const { at, fixture, paused } = await pausedOver("Many questions.");
       expect([asked(paused), at.log()]).toEqual([
         [
           ["root", "write"],
@@ -191,7 +191,7 @@ describe("questions at three depths at once", () => {
       ];
       const after = await at.goOnAfresh(paused, answers);
       const result = after.result ?? expect.fail("refused");
-      checkRun(result, [...stage.sink.events, ...after.events]);
+      checkRun(result, [...fixture.sink.events, ...after.events]);
       expect([ending(result), at.log().toSorted()]).toEqual([
         ["completed", "completed"],
         ["root wrote root's", "root/child#1/grandchild#1 wrote another"],
@@ -219,7 +219,7 @@ describe("questions at three depths at once", () => {
 
   test("about the very same call of two grandchildren are two questions: the one that was approved runs", async () => {
     for (const approved of [0, 1]) {
-      const { at, stage, paused } = await pausedOver("The same twice.");
+      const { at, fixture, paused } = await pausedOver("The same twice.");
       const [one, two] = [questionOf(paused, 0), questionOf(paused, 1)];
       expect([one.argumentsHash === two.argumentsHash, one.callId === two.callId]).toEqual([
         true,
@@ -230,7 +230,7 @@ describe("questions at three depths at once", () => {
       );
       const after = await at.goOnAfresh(paused, answers.toReversed());
       const result = after.result ?? expect.fail("refused");
-      checkRun(result, [...stage.sink.events, ...after.events]);
+      checkRun(result, [...fixture.sink.events, ...after.events]);
       expect(at.log()).toEqual([`root/child#1/grandchild#${approved + 1} wrote one`]);
     }
   });
@@ -241,7 +241,7 @@ describe("answers that are refused name who asked", () => {
     ["X17", "R149"],
     "given twice, altered, of the wrong kind, missing, or that do not fit: nothing runs, and the run can still be gone on with",
     async () => {
-      const { stage, at, role, paused } = await pausedOver("Many questions.");
+      const { fixture, at, role, paused } = await pausedOver("Many questions.");
       const [root, child, deep, mail] = [0, 1, 2, 3].map((index) => questionOf(paused, index));
       if (root === undefined || child === undefined) expect.fail("no questions above");
       if (deep === undefined || mail === undefined) expect.fail("no questions below");
@@ -259,10 +259,10 @@ describe("answers that are refused name who asked", () => {
         missing: good.toSpliced(2, 1),
         "that does not fit": good.with(2, approve(deep, { arguments: { line: 1 } })),
       };
-      const events = stage.sink.events.length;
+      const events = fixture.sink.events.length;
       const refusals = Object.entries(wrong).map(([what, answers]) => [
         what,
-        ...named(() => stage.resume(role, paused.pausedRun, answers)),
+        ...named(() => fixture.resume(role, paused.pausedRun, answers)),
       ]);
       const path = "root/child#1/grandchild#1";
       expect(refusals).toEqual([
@@ -274,8 +274,8 @@ describe("answers that are refused name who asked", () => {
         ["missing", "invalid_answer", "missing", path, true],
         ["that does not fit", "invalid_answer", "invalid_arguments", path, true],
       ]);
-      expect([stage.sink.events.length, at.log()]).toEqual([events, []]);
-      const result = await stage.outcome(stage.resume(role, paused.pausedRun, good));
+      expect([fixture.sink.events.length, at.log()]).toEqual([events, []]);
+      const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, good));
       expect([ending(result), at.log().length]).toEqual([["completed", "completed"], 3]);
     },
   );
@@ -284,12 +284,12 @@ describe("answers that are refused name who asked", () => {
     ["X17", "R149"],
     "to a question that was answered before, in this process and in a fresh one: it is executed once",
     async () => {
-      const { stage, at, role, paused } = await pausedOver("One after another.");
+      const { fixture, at, role, paused } = await pausedOver("One after another.");
       const old = approveAll(paused);
-      const second = await stage.outcome(stage.resume(role, paused.pausedRun, old));
+      const second = await fixture.outcome(fixture.resume(role, paused.pausedRun, old));
       const path = "root/child#1/grandchild#1";
       const again = (answers: readonly Answer[]) => () =>
-        stage.resume(role, second.pausedRun, answers);
+        fixture.resume(role, second.pausedRun, answers);
       const refused = ["invalid_answer", "already_answered", path, true];
       expect(named(again(old))).toEqual(refused);
       expect(named(again([...approveAll(second), ...old]))).toEqual(refused);
@@ -312,24 +312,24 @@ describe("answers that are refused name who asked", () => {
   test("to a question of another run with the same tree: it is unknown there", async () => {
     const mine = await pausedOver("One question.");
     const role = mine.role;
-    const yours = await mine.stage.outcome(mine.stage.start(role, "One question."));
+    const yours = await mine.fixture.outcome(mine.fixture.start(role, "One question."));
     const stranger: Question = questionOf(mine.paused);
     expect(questionOf(yours).argumentsHash).toBe(stranger.argumentsHash);
     const { code, data } = thrownBy(() =>
-      mine.stage.resume(role, yours.pausedRun, [approve(stranger)]),
+      mine.fixture.resume(role, yours.pausedRun, [approve(stranger)]),
     );
     expect([code, data["problem"]]).toEqual(["invalid_answer", "unknown"]);
   });
 
   test("a pause that was gone on from cannot be gone on from again: the grandchild's call stays executed once", async () => {
-    const { stage, at, role, paused } = await pausedOver("One question.");
+    const { fixture, at, role, paused } = await pausedOver("One question.");
     const given = paused.pausedRun ?? expect.fail("not paused");
-    const { orchestrator } = stage;
+    const { orchestrator } = fixture;
     const first = orchestrator.resume(given, approveAll(paused), { role });
     const codes = [approveAll(paused), [deny(questionOf(paused))]].map(
       (answers) => thrownBy(() => orchestrator.resume(given, answers, { role })).code,
     );
-    const result = await stage.outcome(first);
+    const result = await fixture.outcome(first);
     expect([codes, result.status]).toEqual([["already_resumed", "already_resumed"], "completed"]);
     expect(at.log().filter((line) => line.endsWith("wrote one"))).toHaveLength(1);
   });

@@ -7,8 +7,8 @@ import { describe, expect } from "vitest";
 import type { Budget } from "../../src/policies/budget.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene, type Scene } from "../harness/run-scripted.ts";
-import { calls, part, spawn, tool, type Part } from "./cast.ts";
+import { newFixture, type Fixture } from "../harness/run-scripted.ts";
+import { calls, part, spawn, tool, type Part } from "./scripted-agents.ts";
 
 const LEVELS = ["root", "root/child#1", "root/child#1/grandchild#1"] as const;
 type Level = (typeof LEVELS)[number];
@@ -96,7 +96,7 @@ const AXES: readonly Axis[] = [
 describe.each(AXES)("$name", (axis) => {
   for (const [depth, level] of LEVELS.entries()) {
     proves(["X3"], `a limit at ${level} leaves the grandchild three steps`, async () => {
-      const s = scene();
+      const s = newFixture();
       const maximum = axis.limits[depth] ?? 0;
       const chain = chainWith(s, level, axis.budget(maximum));
       const result = await s.run(chain.root.role);
@@ -124,7 +124,7 @@ describe.each(AXES)("$name", (axis) => {
 describe("wallTimeMs", () => {
   for (const [depth, level] of LEVELS.entries()) {
     proves(["X3"], `wallTimeMs at ${level} ends the grandchild in its third step`, async () => {
-      const s = scene();
+      const s = newFixture();
       const chain = chainWith(s, level, { wallTimeMs: 30 });
       const result = await s.run(chain.root.role);
       const { status, reason, steps } = result.agents[2] ?? expect.fail("no grandchild");
@@ -142,7 +142,7 @@ describe("wallTimeMs", () => {
   }
 
   proves(["X3"], "a child's longer time limit does not outlast its parent's", async () => {
-    const s = scene();
+    const s = newFixture();
     const chain = chainWith(s, "root/child#1", { wallTimeMs: 30 }, { wallTimeMs: 5_000 });
     const result = await s.run(chain.root.role);
     expect(result.agents.map((agent) => [agent.status, agent.durationMs])).toEqual([
@@ -167,7 +167,7 @@ interface Chain {
 }
 
 /** A chain with a budget at one level, and another at the levels below it. */
-function chainWith(s: Scene, level: Level, budget: Budget, below: Budget = {}): Chain {
+function chainWith(s: Fixture, level: Level, budget: Budget, below: Budget = {}): Chain {
   const limited = LEVELS.indexOf(level);
   const at = (depth: number): Budget => (depth === limited ? budget : depth > limited ? below : {});
   const tick = tool("tick", () => s.clock.advance(10));

@@ -1,12 +1,12 @@
 // Goal: subagents in the background: a receipt at once, the result as a message, and everything that a parent may do with them meanwhile.
-// Method: real runs with scripted models and gates; requests and results compared whole.
+// Method: real runs with scripted models and latches; requests and results compared whole.
 
 import { describe, expect, test } from "vitest";
 import { says } from "../../src/testing/scripted-model.ts";
 import type { ScriptedCall } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
-import { calls, listens, part, quiet, told, tool, until, use } from "./cast.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
+import { calls, listens, part, quiet, receivedTexts, tool, until, use } from "./scripted-agents.ts";
 
 const BACKGROUND = { delegation: { background: true } } as const;
 
@@ -31,18 +31,18 @@ describe("a receipt and a message", () => {
     ["X10"],
     "a spawn gives a receipt at once; the result is in the next request after the end",
     async () => {
-      const done = gate();
+      const done = latch();
       const worker = part("worker", [says("Worked.", { after: done.opened })]);
-      const pause = gate();
+      const pause = latch();
       const lead = part(
         "lead",
         [calls(beside("worker")), { ...calls(use("look")), after: pause.opened }, says("Done.")],
         { ...BACKGROUND, subagents: [worker.role], tools: [tool("look", () => "seen")] },
       );
-      const s = scene();
+      const s = newFixture();
       const run = s.start(lead.role);
       await until(() => lead.model.requests.length === 2);
-      expect(told(lead.model.requests[1])).toEqual([RECEIPT]);
+      expect(receivedTexts(lead.model.requests[1])).toEqual([RECEIPT]);
       done.open();
       await until(() => s.sink.of("subagent.ended").length === 1);
       pause.open();
@@ -57,13 +57,13 @@ describe("a receipt and a message", () => {
   );
 
   proves(["X9"], "an agent that has answered waits for them, and reads what they say", async () => {
-    const done = gate();
+    const done = latch();
     const worker = part("worker", [says("Worked.", { after: done.opened })]);
     const lead = part("lead", [calls(beside("worker")), says("Early."), says("Late.")], {
       ...BACKGROUND,
       subagents: [worker.role],
     });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await until(() => lead.model.requests.length === 2);
     await quiet();
@@ -71,7 +71,7 @@ describe("a receipt and a message", () => {
     done.open();
     const result = await s.outcome(run);
     expect(result.text).toBe("Late.");
-    expect(told(lead.model.requests[2])).toEqual([REPORT]);
+    expect(receivedTexts(lead.model.requests[2])).toEqual([REPORT]);
   });
 
   proves(["X9"], "or cancels them, and ends after them", async () => {
@@ -82,7 +82,7 @@ describe("a receipt and a message", () => {
       delegation: { background: true, atEnd: "cancel" },
       subagents: [worker.role],
     });
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect(result.agents.map(({ agentPath, status }) => [agentPath, status])).toEqual([
       ["lead", "completed"],
@@ -95,13 +95,13 @@ describe("a receipt and a message", () => {
   });
 
   proves(["X9"], "or leaves them to the run, which settles after them", async () => {
-    const done = gate();
+    const done = latch();
     const worker = part("worker", [says("Worked.", { after: done.opened })]);
     const lead = part("lead", [calls(beside("worker")), says("Done.")], {
       delegation: { background: true, atEnd: "detach" },
       subagents: [worker.role],
     });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     const early = await run.result;
     expect([early.status, early.agents.map(({ agentPath }) => agentPath)]).toEqual([
@@ -121,7 +121,7 @@ describe("a receipt and a message", () => {
 
 describe("while they work", () => {
   proves(["X10"], "they can be listed, written to, waited for and cancelled", async () => {
-    const first = gate();
+    const first = latch();
     const worker = part(
       "worker",
       (request) => {
@@ -149,10 +149,10 @@ describe("while they work", () => {
       ],
       { ...BACKGROUND, subagents: [worker.role] },
     );
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect(result.status).toBe("completed");
-    const answers = lead.model.requests.map((request) => told(request)).slice(2);
+    const answers = lead.model.requests.map((request) => receivedTexts(request)).slice(2);
     expect(answers).toMatchInlineSnapshot(`
       [
         [
@@ -177,7 +177,7 @@ describe("while they work", () => {
   });
 
   proves(["X10"], "a wait has an end in time", async () => {
-    const done = gate();
+    const done = latch();
     const worker = part("worker", [says("Worked.", { after: done.opened })]);
     const lead = part(
       "lead",
@@ -189,12 +189,12 @@ describe("while they work", () => {
       ],
       { ...BACKGROUND, subagents: [worker.role] },
     );
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await until(() => s.clock.pendingTimers === 1);
     s.clock.advance(2_000);
     const result = await s.outcome(run);
-    expect(lead.model.requests.slice(2).map(told)).toEqual([
+    expect(lead.model.requests.slice(2).map(receivedTexts)).toEqual([
       ['{"status":"running","subagent":"worker#1"}'],
       [RESULT],
     ]);
@@ -222,7 +222,7 @@ describe("while they work", () => {
         ],
         { subagents: [worker.role] },
       );
-      const s = scene({ limits: { maxTotalSubagents: 1 } });
+      const s = newFixture({ limits: { maxTotalSubagents: 1 } });
       const result = await s.run(lead.role);
       expect(worker.model.requests[1]?.messages.map(({ role, text }) => [role, text])).toEqual([
         ["system", "You are worker."],
@@ -237,7 +237,9 @@ describe("while they work", () => {
         ["lead/worker#1", "stopped", 3],
       ]);
       expect(result.subagentsByDepth).toEqual({ "1": 1 });
-      expect(told(lead.model.requests[3])).toMatchObject([expect.stringContaining("steps_limit")]);
+      expect(receivedTexts(lead.model.requests[3])).toMatchObject([
+        expect.stringContaining("steps_limit"),
+      ]);
     },
   );
 });
@@ -254,7 +256,7 @@ test("a parent that is cancelled takes them with it, leaves first", async () => 
     subagents: [worker.role],
     tools: [listens("listen")],
   });
-  const s = scene();
+  const s = newFixture();
   const run = s.start(lead.role);
   await until(
     () => s.sink.of("tool.started").filter(({ toolName }) => toolName === "listen").length === 3,
@@ -271,12 +273,12 @@ test("a parent that is cancelled takes them with it, leaves first", async () => 
 
 describe("over a pause", () => {
   test("what works in the background pauses and goes on; what has ended is reported after the pause", async () => {
-    const held = gate();
+    const held = latch();
     const slow = part("slow", [{ ...calls(use("look")), after: held.opened }, says("Slow.")], {
       tools: [tool("look", () => "seen")],
     });
     const quick = part("quick", [says("Quick.")]);
-    const wait = gate();
+    const wait = latch();
     const lead = part(
       "lead",
       [
@@ -287,7 +289,7 @@ describe("over a pause", () => {
       ],
       { ...BACKGROUND, subagents: [slow.role, quick.role], tools: [tool("look", () => "seen")] },
     );
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await until(() => s.sink.of("subagent.ended").length === 1);
     run.requestPause();
@@ -301,7 +303,7 @@ describe("over a pause", () => {
     const result = await s.outcome(s.resume(lead.role, paused.pausedRun));
     expect([result.status, result.text]).toEqual(["completed", "Late."]);
     const requests = lead.model.requests.map((request) =>
-      told(request).filter((text) => text.includes("background, has")),
+      receivedTexts(request).filter((text) => text.includes("background, has")),
     );
     expect(requests.map((texts) => texts.map((text) => text.slice(0, 7)))).toEqual([
       [],

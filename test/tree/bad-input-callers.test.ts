@@ -5,11 +5,11 @@ import { describe, expect, test } from "vitest";
 import { approve } from "../../src/protocol/question.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { says } from "../../src/testing/scripted-model.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { beside, cancel, rested, rests, write } from "../support/life-cast.ts";
-import { approveAll, payTool, questionOf } from "../support/pause-scenes.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { beside, cancel, rested, rests, write } from "../support/life-agents.ts";
+import { approveAll, payTool, questionOf } from "../support/pause-stories.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { calls, listens, part, spawn, told, use } from "./cast.ts";
+import { calls, listens, part, spawn, receivedTexts, use } from "./scripted-agents.ts";
 
 const PAY = { name: "pay", arguments: { amount: 1 } };
 
@@ -23,7 +23,7 @@ async function pausedTree() {
     subagents: [leaf.role],
   });
   const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
-  const s = scene();
+  const s = newFixture();
   const paused = await s.outcome(s.start(root.role));
   return { s, root, paused };
 }
@@ -39,7 +39,7 @@ describe("errors of the caller name the place in the tree", () => {
       ...BACKGROUND,
       subagents: [leaf.role],
     });
-    const s = scene();
+    const s = newFixture();
     const first = await s.outcome(s.start(root.role));
     const second = await s.outcome(s.resume(root.role, first.pausedRun, approveAll(first)));
     const error = thrownBy(() =>
@@ -101,7 +101,7 @@ describe("errors of the caller name the place in the tree", () => {
       delegation: { background: true, atEnd: "detach" },
       subagents: [worker.role],
     });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     expect(thrownBy(() => run.snapshot()).code).toBe("invalid_state");
     await run.result;
@@ -128,12 +128,12 @@ describe("errors of the caller name the place in the tree", () => {
         subagents: [worker.role],
       },
     );
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     const result = await s.outcome(run);
     const ended =
       'Not done: worker#1 (lead/worker#1) has ended (completed). To give it more to do, call SpawnSubagent with "continue": "worker#1".';
-    expect([told(lead.model.requests[2]), result.refusalsByCode]).toEqual([
+    expect([receivedTexts(lead.model.requests[2]), result.refusalsByCode]).toEqual([
       [ended, ended],
       { subagent_ended: 2 },
     ]);
@@ -162,7 +162,7 @@ describe("a stored run that was tampered with", () => {
       ...BACKGROUND,
       subagents: [worker.role],
     });
-    const s = scene();
+    const s = newFixture();
     const paused = await s.outcome(s.start(lead.role));
     const text = JSON.stringify(paused.pausedRun);
     const tampered = {

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { says } from "../../src/testing/scripted-model.ts";
 import { defineDelegation } from "../../src/tools/define-tool.ts";
 import type { DelegationContext, DelegationOutcome } from "../../src/tools/tool-context.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import {
   beside,
   cancel,
@@ -16,8 +16,8 @@ import {
   verb,
   waitFor,
   write,
-} from "../support/life-cast.ts";
-import { calls, part, spawn, told, tool, until, use } from "./cast.ts";
+} from "../support/life-agents.ts";
+import { calls, part, spawn, receivedTexts, tool, until, use } from "./scripted-agents.ts";
 
 const ODD: object = { forever: true };
 
@@ -62,10 +62,10 @@ describe("a name that no subagent has", () => {
         errorBudget: { maxToolErrors: 500, maxConsecutiveErrors: 500 },
       },
     );
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect(result.refusalsByCode).toEqual({ unknown_subagent: 4 * STRANGE_NAMES.length });
-    for (const text of told(lead.model.requests[2]))
+    for (const text of receivedTexts(lead.model.requests[2]))
       expect(text).toMatch(/^Not done: lead has no subagent ".*"\. Yours are: worker#1\.$/su);
     expect([result.status, settlements(s).length]).toEqual(["completed", 1]);
   });
@@ -76,8 +76,8 @@ describe("a name that no subagent has", () => {
       ...BACKGROUND,
       subagents: [worker.role],
     });
-    await scene().run(lead.role);
-    expect(told(lead.model.requests[1])).toEqual([
+    await newFixture().run(lead.role);
+    expect(receivedTexts(lead.model.requests[1])).toEqual([
       "[]",
       "None of your subagents is at work.",
       'Not done: lead has no subagent "worker#1". You have started none.',
@@ -104,7 +104,7 @@ describe("arguments that do not fit", () => {
       subagents: [worker.role],
       errorBudget: { maxToolErrors: 50, maxConsecutiveErrors: 50, maxRetryErrors: 50 },
     });
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect(
       result.steps[0]?.tools.executions.map(({ type, errorCode }) => [type, errorCode]),
@@ -117,7 +117,7 @@ describe("arguments that do not fit", () => {
     const lead = part("lead", [calls(beside("worker")), calls(list()), says("Done.")], {
       subagents: [worker.role],
     });
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect(lead.model.requests[0]?.tools.map(({ name }) => name)).toEqual(["SpawnSubagent"]);
     expect(JSON.stringify(lead.model.requests[0]?.tools)).not.toContain("background");
@@ -156,7 +156,7 @@ describe("a delegation of one's own", () => {
         subagents: [worker.role],
         tools: [tried],
       });
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(lead.role);
       const [execution] = result.steps[1]?.tools.executions ?? [];
       expect([execution?.type, result.status, settlements(s).length]).toEqual([
@@ -167,7 +167,7 @@ describe("a delegation of one's own", () => {
     });
 
   test("that looks away from what it started in the background forgets nobody", async () => {
-    const held = gate();
+    const held = latch();
     const worker = part("worker", [says("Worked.", { after: held.opened })]);
     const start = defineDelegation({
       name: "Start",
@@ -183,7 +183,7 @@ describe("a delegation of one's own", () => {
       subagents: [worker.role],
       tools: [start],
     });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await until(() => lead.model.requests.length === 2);
     held.open();
@@ -220,7 +220,7 @@ describe("a delegation of one's own", () => {
         tools: [keep, misuse],
       },
     );
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect([
       late.map(({ type }) => type),

@@ -8,8 +8,8 @@ import { transform } from "../../src/hooks/hook.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
-import { calls, part, spawn, tool, until, use, type Part } from "./cast.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
+import { calls, part, spawn, tool, until, use, type Part } from "./scripted-agents.ts";
 
 const work = tool("work", () => "done");
 const again = calls(use("work"));
@@ -35,7 +35,7 @@ function lastTexts({ model }: Part): readonly unknown[] {
 proves(["X6"], "each request ends with the line when it is switched on", async () => {
   const price = { inputUsdPerMillion: 1_000, outputUsdPerMillion: 2_000 };
   const agent = solo([again, again, says("Done.")], {}, { price });
-  const s = scene();
+  const s = newFixture();
   const budget = { steps: 4, totalTokens: 12_345, costUsd: 0.25, toolCalls: 9, wallTimeMs: 40_000 };
   await s.run(agent.role, { budget });
   expect(lastTexts(agent)).toEqual([
@@ -60,7 +60,7 @@ proves(
       [true, {}],
     ] as const) {
       const agent = part("solo", [says("Done.")], showBudget === undefined ? {} : { showBudget });
-      await scene().run(agent.role, { budget });
+      await newFixture().run(agent.role, { budget });
       expect(lastTexts(agent)).toEqual(["Do it."]);
     }
   },
@@ -68,7 +68,7 @@ proves(
 
 test("the history has no line, nor has the report of a step anything that was not sent", async () => {
   const agent = solo([again, says("Done.")]);
-  const s = scene();
+  const s = newFixture();
   const run = s.start(agent.role, "Do it.", { budget: { steps: 5 } });
   const origins: unknown[] = [];
   for await (const { phase, state } of run.iterate())
@@ -96,7 +96,7 @@ proves(
       maxOutputTokens: 5,
       delegation: { reserve: { totalTokens: 100, steps: 1 } },
     });
-    await scene().run(lead.role, { budget: { steps: 9, totalTokens: 1_000 } });
+    await newFixture().run(lead.role, { budget: { steps: 9, totalTokens: 1_000 } });
     expect(lastTexts(child)).toEqual([
       "Budget left: 2 steps, 885 tokens.",
       "Budget left: 1 step, 870 tokens.",
@@ -110,7 +110,7 @@ proves(
 
 proves(["X6"], "in the last step it stands after the notice to finish", async () => {
   const agent = solo([again, says("Half.")], { wrapUp: "Wrap it up!" });
-  const result = await scene().run(agent.role, { budget: { steps: 2 } });
+  const result = await newFixture().run(agent.role, { budget: { steps: 2 } });
   expect(
     agent.model.requests.map(({ messages }) => messages.slice(-2).map(({ text }) => text)),
   ).toEqual([
@@ -131,7 +131,7 @@ proves(["X6"], "hooks change what comes before it, and do not see it", async () 
     };
   });
   const agent = solo([says("Done.")], { hooks: [shout] });
-  await scene().run(agent.role, { budget: { steps: 2 } });
+  await newFixture().run(agent.role, { budget: { steps: 2 } });
   expect(seen).toEqual(["Do it."]);
   expect(agent.model.requests[0]?.messages.map(({ text }) => text)).toEqual([
     "You are solo.",
@@ -152,9 +152,9 @@ proves(
         counted,
       );
     const budget = { inputTokens: 30 };
-    expect((await scene().run(make(false).role, { budget })).text).toBe("Done.");
+    expect((await newFixture().run(make(false).role, { budget })).text).toBe("Done.");
     const told = make(true);
-    const result = await scene().run(told.role, { budget });
+    const result = await newFixture().run(told.role, { budget });
     expect([result.status, result.reason.code, told.model.requests.length]).toEqual([
       "stopped",
       "token_limit",
@@ -171,7 +171,7 @@ test("the line is never longer than what was counted for it, whatever is left", 
     {},
     { ...bytes, price },
   );
-  const s = scene();
+  const s = newFixture();
   await s.run(agent.role, { budget: { steps: 21, costUsd: 0.0105, totalTokens: 10_001 } });
   const held = s.sink.of("budget.reserved").map(({ inputTokens }) => inputTokens);
   for (const [index, { messages }] of agent.model.requests.entries()) {
@@ -181,7 +181,7 @@ test("the line is never longer than what was counted for it, whatever is left", 
 });
 
 test("who waited for its lease reads what is left by then", async () => {
-  const first = gate();
+  const first = latch();
   const replies = [says("1.", { after: first.opened }), says("2.")];
   const child = part("child", () => replies.shift() ?? says("Too many."), {
     showBudget: true,
@@ -189,7 +189,7 @@ test("who waited for its lease reads what is left by then", async () => {
   });
   const both = calls(spawn("child", "A"), spawn("child", "B"));
   const lead = part("lead", [both, says("Done.")], { subagents: [child.role], maxOutputTokens: 5 });
-  const s = scene();
+  const s = newFixture();
   const run = s.start(lead.role, "Do it.", { budget: { outputTokens: 70 } });
   await until(() => child.model.requests.length === 1);
   first.open();
@@ -215,7 +215,7 @@ test("what the provider counted of a request with a line is used for the next on
   const leases = async (showBudget: boolean): Promise<readonly number[]> => {
     const uncounted = { countTokens: () => Number.NaN };
     const agent = solo(script, { showBudget, tools: [read, work] }, uncounted);
-    const s = scene();
+    const s = newFixture();
     await s.run(agent.role, { budget: { steps: 9 } });
     return s.sink.of("budget.reserved").map(({ inputTokens }) => inputTokens);
   };

@@ -11,8 +11,8 @@ import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, type Scene } from "../harness/run-scripted.ts";
-import { byTask, calls, part, quiet, spawn, until, use, type Part } from "./cast.ts";
+import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
+import { byTask, calls, part, quiet, spawn, until, use, type Part } from "./scripted-agents.ts";
 
 const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
 
@@ -85,7 +85,7 @@ describe("what a child may spend", () => {
       const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
         subagents: [middle.role],
       });
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(lead.role, { budget: { totalTokens: 500, outputTokens: 1_000 } });
       // After one step of each ancestor: 500 - 30, 400 - 15, 50 tokens; 1,000 - 10, 40 - 5, 300 of
       // output.
@@ -118,7 +118,7 @@ describe("who is charged", () => {
     // A call that was cut off is charged by estimate: its input.
     [
       "is cancelled",
-      { after: gate().opened },
+      { after: latch().opened },
       { totalTokens: 25, inputTokens: 20, outputTokens: 5 },
     ],
   ] satisfies readonly (readonly [string, ScriptedReply, Partial<Usage>])[]) {
@@ -130,7 +130,7 @@ describe("who is charged", () => {
         const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
           subagents: [helper.role],
         });
-        const s = scene();
+        const s = newFixture();
         const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 1_000 } });
         if (how === "is cancelled") {
           await until(() => helper.model.requests.length === 2);
@@ -177,7 +177,7 @@ describe("who is charged", () => {
   }
 
   proves(["R143"], "ancestors are charged while their children still run", async () => {
-    const late = [gate(), gate()] as const;
+    const late = [latch(), latch()] as const;
     const script = byTask({
       A: [calls(use("nothing")), says("A.", { after: late[0].opened })],
       B: [calls(use("nothing")), says("B.", { after: late[1].opened })],
@@ -188,7 +188,7 @@ describe("who is charged", () => {
       subagents: [helper.role],
       maxOutputTokens: 5,
     });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 200 } });
     await until(() => helper.model.requests.length === 4);
     // Three calls of 15 have settled and two are in flight: nobody has ended.
@@ -218,7 +218,7 @@ describe("a budget under parallel children", () => {
         budget: { totalTokens: 80 },
       });
       const lead = freeLead([spawn("helper"), spawn("helper")], helper);
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(lead.role, { budget: { totalTokens: 100 } });
       const started = requestsAfterLimit(s, 100);
       expect(started).toEqual({ startedAfterLimit: 0, overshoot: 20 });
@@ -241,9 +241,9 @@ describe("a budget under parallel children", () => {
     ["X2"],
     "of three children that want 40 of 100 two run, and the third as soon as one has settled",
     async () => {
-      const gates = [gate(), gate(), gate()];
+      const latches = [latch(), latch(), latch()];
       const usage = { inputTokens: 10, outputTokens: 10 };
-      const replies = gates.map(({ opened }, index) => {
+      const replies = latches.map(({ opened }, index) => {
         return [`${index}`, [says(`${index}.`, { after: opened, usage })]] as const;
       });
       const helper = part("helper", byTask(Object.fromEntries(replies)), { maxOutputTokens: 30 });
@@ -251,16 +251,16 @@ describe("a budget under parallel children", () => {
         [spawn("helper", "0"), spawn("helper", "1"), spawn("helper", "2")],
         helper,
       );
-      const s = scene();
+      const s = newFixture();
       const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 100 } });
       await until(() => helper.model.requests.length === 2);
       s.clock.advance(50);
       await quiet();
       expect(helper.model.requests).toHaveLength(2);
       expect(s.sink.of("budget.denied")).toEqual([]);
-      gates[1]?.open();
+      latches[1]?.open();
       await until(() => helper.model.requests.length === 3);
-      for (const one of gates) one.open();
+      for (const one of latches) one.open();
       const result = await s.outcome(run);
       const leases = s.sink
         .of("budget.reserved")
@@ -285,14 +285,14 @@ describe("a budget under parallel children", () => {
     ["X2"],
     "one that wants 120 of 100 is refused at once, while others hold what there is",
     async () => {
-      const late = gate();
+      const late = latch();
       const small = part("small", [says("Small.", { after: late.opened })]);
       const large = part("large", [], {
         scripted: { countTokens: () => 120 },
         budget: { totalTokens: 500 },
       });
       const lead = freeLead([spawn("small"), spawn("large")], small, large);
-      const s = scene();
+      const s = newFixture();
       const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 100 } });
       await until(() => s.sink.of("subagent.ended").length === 1);
       expect(
@@ -325,24 +325,24 @@ describe("a budget under parallel children", () => {
   );
 
   test("waiters are served in order, also when a later one would fit before (B5)", async () => {
-    const gates = { first: gate(), second: gate() };
+    const latches = { first: latch(), second: latch() };
     const usage = { inputTokens: 10, outputTokens: 0 };
-    const first = part("first", [says("1.", { after: gates.first.opened, usage })], {
+    const first = part("first", [says("1.", { after: latches.first.opened, usage })], {
       maxOutputTokens: 50,
     });
-    const big = part("big", [says("2.", { after: gates.second.opened, usage })], {
+    const big = part("big", [says("2.", { after: latches.second.opened, usage })], {
       maxOutputTokens: 60,
     });
     const tiny = part("tiny", [says("3.", { usage })], { maxOutputTokens: 5 });
     const lead = freeLead([spawn("first"), spawn("big"), spawn("tiny")], first, big, tiny);
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 100 } });
     await until(() => first.model.requests.length === 1);
     await quiet();
     expect([big.model.requests.length, tiny.model.requests.length]).toEqual([0, 0]);
-    gates.first.open();
+    latches.first.open();
     await until(() => big.model.requests.length === 1 && tiny.model.requests.length === 1);
-    gates.second.open();
+    latches.second.open();
     const result = await s.outcome(run);
     expect(result.status).toBe("completed");
   });
@@ -366,7 +366,7 @@ async function childUnder(
     subagents: [helper.role],
     scripted: { price: PRICE },
   });
-  const s = scene();
+  const s = newFixture();
   const run = s.start(lead.role, "Do it.", { budget: tree });
   await s.outcome(run);
   const budget = s.sink.of("agent.started")[1]?.budget;
@@ -393,7 +393,7 @@ function tokens(result: RunResult): readonly unknown[] {
 }
 
 /** How many requests started after the tree had reached its limit, and how far it went beyond. */
-function requestsAfterLimit(s: Scene, limit: number): unknown {
+function requestsAfterLimit(s: Fixture, limit: number): unknown {
   let spent = 0;
   let startedAfterLimit = 0;
   for (const event of s.sink.events) {

@@ -1,13 +1,13 @@
 // Goal: wherever an agent waits (in the ledger's line, for a slot, between attempts, for a model),
 // it can be told to end.
-// Method: one tree for each place, held there by gates; what waited leaves at once and leaves
+// Method: one tree for each place, held there by latches; what waited leaves at once and leaves
 // nothing behind.
 
 import { expect, test } from "vitest";
 
 import { ModelError } from "../../src/model/model-error.ts";
 import { says } from "../../src/testing/scripted-model.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import {
   aborted,
   byTask,
@@ -21,12 +21,12 @@ import {
   tool,
   until,
   use,
-} from "./cast.ts";
+} from "./scripted-agents.ts";
 
 test("in the ledger's line: it leaves the line, and those behind it move up", async () => {
-  const gates = { holder: gate() };
+  const latches = { holder: latch() };
   const usage = { inputTokens: 10, outputTokens: 0 };
-  const holder = part("holder", [says("1.", { after: gates.holder.opened, usage })], {
+  const holder = part("holder", [says("1.", { after: latches.holder.opened, usage })], {
     maxOutputTokens: 40,
   });
   const big = part("big", [], { maxOutputTokens: 60 });
@@ -38,7 +38,7 @@ test("in the ledger's line: it leaves the line, and those behind it move up", as
     maxOutputTokens: 1,
     scripted: { countTokens: () => 0 },
   });
-  const s = scene();
+  const s = newFixture();
   const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 100 } });
   await until(() => holder.model.requests.length === 1);
   await quiet();
@@ -46,7 +46,7 @@ test("in the ledger's line: it leaves the line, and those behind it move up", as
   s.clock.advance(30);
   run.cancelAgent(s.sink.of("subagent.spawned")[1]?.childId ?? expect.fail("no child"));
   await until(() => small.model.requests.length === 1);
-  gates.holder.open();
+  latches.holder.open();
   const result = await s.outcome(run);
   expect(result.agents.map((agent) => [agent.status, agent.waitedMs, agent.steps.length])).toEqual([
     ["completed", 0, 2],
@@ -58,12 +58,12 @@ test("in the ledger's line: it leaves the line, and those behind it move up", as
 });
 
 test("in the ledger's line, all at once: no lease is left behind", async () => {
-  const helper = part("helper", () => ({ after: gate().opened }), { maxOutputTokens: 60 });
+  const helper = part("helper", () => ({ after: latch().opened }), { maxOutputTokens: 60 });
   const lead = part("lead", [calls(spawn("helper"), spawn("helper"), spawn("helper"))], {
     subagents: [helper.role],
     maxOutputTokens: 5,
   });
-  const s = scene();
+  const s = newFixture();
   const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 100 } });
   await until(() => helper.model.requests.length === 1);
   void run.cancel();
@@ -73,13 +73,13 @@ test("in the ledger's line, all at once: no lease is left behind", async () => {
 });
 
 test("in the queue for a slot, behind a model that hangs", async () => {
-  const stuck = gate();
+  const stuck = latch();
   const script = byTask({ A: [says("A.", { after: stuck.opened, ignoresSignal: true })] });
   const helper = part("helper", script);
   const lead = part("lead", [calls(spawn("helper", "A"), spawn("helper", "B")), says("Done.")], {
     subagents: [helper.role],
   });
-  const s = scene({ concurrency: { modelCalls: 1 } });
+  const s = newFixture({ concurrency: { modelCalls: 1 } });
   const run = s.start(lead.role);
   await until(() => helper.model.requests.length === 1);
   await quiet();
@@ -100,7 +100,7 @@ test("a tool that waits for a slot never starts", async () => {
     await aborted(signal);
   });
   const lead = part("lead", [calls(use("work"), use("work"), use("work"))], { tools: [work] });
-  const s = scene({ concurrency: { toolCalls: 1 } });
+  const s = newFixture({ concurrency: { toolCalls: 1 } });
   const run = s.start(lead.role);
   await until(() => started === 1);
   await quiet();
@@ -113,7 +113,7 @@ test("a tool that waits for a slot never starts", async () => {
 
 test("between two attempts of a model call: at once, without the clock", async () => {
   const error = new ModelError({ code: "model_overloaded", message: "Busy." });
-  const s = scene();
+  const s = newFixture();
   const tree = chain(listens("work"), { error });
   const run = s.start(tree.root.role);
   await until(() => s.sink.of("model.retried").length === 1);
@@ -125,8 +125,8 @@ test("between two attempts of a model call: at once, without the clock", async (
 });
 
 test("during a model call that heeds its signal", async () => {
-  const s = scene();
-  const tree = chain(listens("work"), { after: gate().opened });
+  const s = newFixture();
+  const tree = chain(listens("work"), { after: latch().opened });
   const run = s.start(tree.root.role);
   await until(() => tree.leaf.model.requests.length === 1);
   void run.cancel();

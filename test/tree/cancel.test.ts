@@ -1,6 +1,6 @@
 // Goal: whoever is told to end ends, leaves first, within a bounded time, with the reason in every
 // result; the others go on.
-// Method: trees that wait at gates, or for ever, at every place where an agent can wait; the clock
+// Method: trees that wait at latches, or for ever, at every place where an agent can wait; the clock
 // is moved by hand.
 
 import { getEventListeners } from "node:events";
@@ -12,7 +12,7 @@ import type { Run } from "../../src/orchestrator/run/run.ts";
 import { goldenTree } from "../../src/testing/golden-tree.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, type Scene } from "../harness/run-scripted.ts";
+import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
 import {
   aborted,
   byTask,
@@ -23,18 +23,18 @@ import {
   part,
   quiet,
   spawn,
-  told,
+  receivedTexts,
   tool,
   until,
   use,
-} from "./cast.ts";
+} from "./scripted-agents.ts";
 
 describe("cancelling a run", () => {
   proves(
     ["R148", "X33"],
     "all agents end, leaves first, and each says who ended them and why",
     async () => {
-      const s = scene();
+      const s = newFixture();
       const tree = chain(listens("work"));
       const run = s.start(tree.root.role);
       await until(() => s.sink.of("tool.started").some((event) => event.toolName === "work"));
@@ -73,8 +73,8 @@ describe("cancelling a run", () => {
     "a tool two levels down that ignores its signal is left behind after the grace period",
     async () => {
       for (const late of ["returns", "throws"] as const) {
-        const stuck = gate();
-        const s = scene({ graceMs: 200 });
+        const stuck = latch();
+        const s = newFixture({ graceMs: 200 });
         const work = tool("work", async () => {
           await stuck.opened;
           if (late === "throws") throw new Error("too late");
@@ -101,8 +101,8 @@ describe("cancelling a run", () => {
   );
 
   test("a model that hangs and ignores its signal is left behind as well", async () => {
-    const s = scene({ graceMs: 200 });
-    const tree = chain(listens("work"), { after: gate().opened, ignoresSignal: true });
+    const s = newFixture({ graceMs: 200 });
+    const tree = chain(listens("work"), { after: latch().opened, ignoresSignal: true });
     const run = s.start(tree.root.role);
     await until(() => tree.leaf.model.requests.length === 1);
     void run.cancel();
@@ -120,11 +120,11 @@ describe("cancelling a run", () => {
   });
 
   test("a reply that comes after the cancel is paid for, and not acted upon", async () => {
-    const late = gate();
+    const late = latch();
     let worked = 0;
     const work = tool("work", () => void (worked += 1));
     const reply = { text: "Too late.", calls: [use("work")], usage: { outputTokens: 7 } };
-    const s = scene();
+    const s = newFixture();
     const tree = chain(work, { ...reply, after: late.opened, ignoresSignal: true });
     const run = s.start(tree.root.role);
     await until(() => tree.leaf.model.requests.length === 1);
@@ -140,9 +140,9 @@ describe("cancelling a run", () => {
   });
 
   test("what a model that was left behind writes later goes nowhere (S3)", async () => {
-    const late = gate();
+    const late = latch();
     const pieces: string[] = [];
-    const s = scene();
+    const s = newFixture();
     const role = part("root", [
       says("late words", { after: late.opened, ignoresSignal: true }),
     ]).role;
@@ -158,7 +158,7 @@ describe("cancelling a run", () => {
 
   test("a tool learns why it must end, and its own way out is a cancelled call", async () => {
     const seen: unknown[] = [];
-    const s = scene();
+    const s = newFixture();
     const work = tool("work", async ({ signal }) => {
       await aborted(signal);
       seen.push(cancelReasonOf(signal));
@@ -173,11 +173,11 @@ describe("cancelling a run", () => {
   });
 
   test("siblings that wait in parallel are all ended before their parent", async () => {
-    const helper = part("helper", () => ({ after: gate().opened }));
+    const helper = part("helper", () => ({ after: latch().opened }));
     const lead = part("lead", [calls(...Array.from({ length: 5 }, () => spawn("helper")))], {
       subagents: [helper.role],
     });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await until(() => helper.model.requests.length === 5);
     void run.cancel();
@@ -192,7 +192,7 @@ describe("cancelling a run", () => {
     const lead = part("lead", [calls(...Array.from({ length: 50 }, () => spawn("helper")))], {
       subagents: [helper.role],
     });
-    const s = scene({ limits, concurrency: { toolCalls: 10, modelCalls: 10 } });
+    const s = newFixture({ limits, concurrency: { toolCalls: 10, modelCalls: 10 } });
     const run = s.start(lead.role);
     await until(
       () => s.sink.of("tool.started").filter((event) => event.toolName === "work").length === 10,
@@ -211,12 +211,12 @@ describe("cancelling a run", () => {
     const many = calls(use("count"), spawn("helper"), spawn("helper"), spawn("helper"));
     const script = [calls(use("count")), many, calls(use("count")), says("Done.")];
     const lead = part("lead", script, { subagents: [helper.role], tools: [count] });
-    await scene().run(lead.role);
+    await newFixture().run(lead.role);
     expect([listening.length, listening[2]]).toEqual([3, listening[0]]);
   });
 
   test("before the first tick: nothing is asked of any model", async () => {
-    const s = scene();
+    const s = newFixture();
     const tree = chain(listens("work"));
     const run = s.start(tree.root.role);
     void run.cancel("Never mind.");
@@ -230,7 +230,7 @@ describe("cancelling a run", () => {
   });
 
   test("twice is as good as once, and after the end it changes nothing", async () => {
-    const s = scene();
+    const s = newFixture();
     const run = s.start(chain(listens("work")).root.role);
     await until(() => s.sink.of("tool.started").length === 3);
     const first = run.cancel("First.");
@@ -254,7 +254,7 @@ describe("cancelling a run", () => {
   });
 
   test("whoever breaks off the iteration while a grandchild works cancels the whole tree", async () => {
-    const s = scene();
+    const s = newFixture();
     const run = s.start(chain(listens("work")).root.role);
     const phases: string[] = [];
     const iterated = (async () => {
@@ -286,7 +286,7 @@ describe("cancelling one agent", () => {
     ["R148"],
     "it ends with all below it, and its parent goes on with a cancelled result",
     async () => {
-      const s = scene();
+      const s = newFixture();
       const tree = chain(listens("work"));
       const run = s.start(tree.root.role);
       await until(() => s.sink.of("tool.started").length === 3);
@@ -294,7 +294,9 @@ describe("cancelling one agent", () => {
       const result = await s.outcome(run);
       expect(ends(result)).toEqual(["completed", "cancelled", "cancelled"]);
       expect(s.sink.of("agent.ended").map((event) => event.depth)).toEqual([2, 1, 0]);
-      expect(told(tree.root.model.requests[1]).map((text): unknown => JSON.parse(text))).toEqual([
+      expect(
+        receivedTexts(tree.root.model.requests[1]).map((text): unknown => JSON.parse(text)),
+      ).toEqual([
         {
           subagent: "child#1",
           outcome: "cancelled",
@@ -309,18 +311,18 @@ describe("cancelling one agent", () => {
   );
 
   test("its siblings do not notice", async () => {
-    const late = gate();
+    const late = latch();
     const helper = part(
       "helper",
       byTask({
-        A: [{ after: gate().opened }],
+        A: [{ after: latch().opened }],
         B: [says("B.", { after: late.opened })],
       }),
     );
     const lead = part("lead", [calls(spawn("helper", "A"), spawn("helper", "B")), says("Done.")], {
       subagents: [helper.role],
     });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await until(() => helper.model.requests.length === 2);
     run.cancelAgent(childOf(s));
@@ -330,7 +332,7 @@ describe("cancelling one agent", () => {
   });
 
   test("an id that the run does not know is refused with a coded error", async () => {
-    const s = scene();
+    const s = newFixture();
     const other = s.start(part("other", [says("Ok.")]).role);
     const run = s.start(part("lead", [says("Ok.")]).role);
     const stranger = (await s.outcome(other)).agents[0]?.agentId ?? expect.fail("no agent");
@@ -341,6 +343,6 @@ describe("cancelling one agent", () => {
   });
 });
 
-function childOf(s: Scene): Parameters<Run["cancelAgent"]>[0] {
+function childOf(s: Fixture): Parameters<Run["cancelAgent"]>[0] {
   return s.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("no child");
 }

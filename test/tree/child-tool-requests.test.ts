@@ -11,10 +11,19 @@ import type { SpawnRequest } from "../../src/protocol/subagent.ts";
 import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { questionOf } from "../support/pause-scenes.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { questionOf } from "../support/pause-stories.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { calls, part, quiet, spawn, told, tool, use, type Part } from "./cast.ts";
+import {
+  calls,
+  part,
+  quiet,
+  spawn,
+  receivedTexts,
+  tool,
+  use,
+  type Part,
+} from "./scripted-agents.ts";
 import { offered, removed, removedByEvent, removedByReport, texts } from "./tool-audit.ts";
 import { parsePausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 
@@ -56,7 +65,7 @@ describe("the lists of a request", () => {
   proves(["R131", "R132"], "hold next to those of the policy, and only tighten", async () => {
     const lists = { allowedTools: ["a", "b"], deniedTools: [] };
     const { lead, helper } = asking(lists, { deniedTools: ["a"] });
-    const s = scene();
+    const s = newFixture();
     await s.run(lead.role);
     expect(offered(helper)).toEqual(["b"]);
     expect(removedByEvent(s)).toEqual([[removed("a", "denied"), removed("c", "not_allowed")]]);
@@ -64,7 +73,7 @@ describe("the lists of a request", () => {
 
   proves(["R133"], "a tool in both lists of a request is denied and reported", async () => {
     const { lead, helper } = asking({ allowedTools: ["a"], deniedTools: ["a"] });
-    const s = scene();
+    const s = newFixture();
     await s.run(lead.role);
     expect(offered(helper)).toEqual([]);
     expect(removedByEvent(s)[0]).toContainEqual(removed("a", "conflict"));
@@ -72,17 +81,17 @@ describe("the lists of a request", () => {
 
   test("an allowed tool that nobody there has is a slip of the model: it is told, and nobody is started", async () => {
     const { lead, helper } = asking({ allowedTools: ["a", "shell"] });
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect([helper.model.requests, result.refusalsByCode]).toEqual([[], { invalid_context: 1 }]);
-    expect(told(lead.model.requests[1])).toEqual([
+    expect(receivedTexts(lead.model.requests[1])).toEqual([
       'Not started: allowedTools[1] of the request by lead names "shell", and helper has no such tool. Its tools are: a, b, c. Correct the name.',
     ]);
   });
 
   proves(["S7.11"], "a tool that nobody there has may be denied all the same", async () => {
     const { lead, helper } = asking({ deniedTools: ["a", "shell"] });
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect([offered(helper), result.refusalsByCode]).toEqual([["b", "c"], {}]);
   });
@@ -98,7 +107,7 @@ describe("the lists of a request", () => {
       [calls({ name: "delegate", arguments: { deniedTools: ["b"] } }), says("Done.")],
       { subagents: [helper.role], tools: [delegate] },
     );
-    const s = scene();
+    const s = newFixture();
     await s.run(lead.role);
     expect([offered(helper), offered(leaf)]).toEqual([["a", SPAWN_TOOL_NAME], ["a"]]);
     expect(removedByEvent(s)).toEqual([[], [removed("b", "denied")]]);
@@ -129,12 +138,12 @@ describe("over a pause", () => {
         [calls({ name: "delegate", arguments: { deniedTools: ["c"] } }), says("Done.")],
         { subagents: [helper.role], tools: [delegate], context: { deniedTools: ["b"] } },
       );
-      const s = scene();
+      const s = newFixture();
       const paused = await s.run(lead.role);
       expect(paused.status).toBe("paused");
       const run = s.resume(lead.role, paused.pausedRun, [approve(questionOf(paused))]);
       const result = await s.outcome(run);
-      expect(told(helper.model.requests[2])).toEqual([
+      expect(receivedTexts(helper.model.requests[2])).toEqual([
         "Not executed: you cannot use b (denied by lead). Your tools are: pay, a, SpawnSubagent.",
         "Not executed: you cannot use c (denied by lead). Your tools are: pay, a, SpawnSubagent.",
       ]);
@@ -154,7 +163,7 @@ describe("over a pause", () => {
       subagents: [helper.role],
       context: { allowedTools: ["pay"] },
     });
-    const s = scene();
+    const s = newFixture();
     const paused = await s.run(lead.role);
     expect(parsePausedRun(paused.pausedRun).agents.map(({ toolRules }) => toolRules)).toEqual([
       [],
@@ -188,7 +197,7 @@ describe("whoever comes later", () => {
       subagents: [middle.role],
       context: { deniedTools: ["b"] },
     });
-    const s = scene();
+    const s = newFixture();
     await s.run(lead.role);
     expect(written.requests[0]?.tools.map(({ name }) => name)).toEqual(["a"]);
     expect(removedByEvent(s)).toEqual([[], [removed("b", "denied")]]);
@@ -205,7 +214,7 @@ describe("whoever comes later", () => {
       delegation: { background: true },
       context: { deniedTools: ["b"] },
     });
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect([offered(helper), texts(helper).length]).toEqual([["a"], 1]);
     expect(removedByReport(result)).toEqual([[], [removed("b", "denied")]]);
@@ -219,7 +228,7 @@ describe("whoever comes later", () => {
       tools: [delegate],
       context: { deniedTools: ["b"] },
     });
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     const names = helper.model.requests.map(({ tools }) => tools.map(({ name }) => name));
     expect(names).toEqual([["a"], ["a"]]);
     expect(removedByReport(result)).toEqual([[], [removed("b", "denied"), removed("c", "denied")]]);
@@ -234,7 +243,7 @@ describe("whoever comes later", () => {
       tools: [delegate],
       context: { deniedTools: ["b"] },
     });
-    const s = scene({ roles: [lead.role] });
+    const s = newFixture({ roles: [lead.role] });
     const run = s.start(lead.role);
     await s.outcome(run);
     const fork = s.orchestrator.fork(run.snapshot(), { atStep: 1, message: "Again." });

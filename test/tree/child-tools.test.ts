@@ -11,9 +11,9 @@ import type { SubagentContextPolicy } from "../../src/policies/subagent-context-
 import { says } from "../../src/testing/scripted-model.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { calls, part, spawn, told, tool, use, type Part } from "./cast.ts";
+import { calls, part, spawn, receivedTexts, tool, use, type Part } from "./scripted-agents.ts";
 import { offered, removed, removedByEvent, removedByReport, texts } from "./tool-audit.ts";
 
 const a = tool("a", () => "A.");
@@ -43,7 +43,7 @@ describe("the lists of one parent", () => {
     "of a and b allowed and b denied a child has a alone",
     async () => {
       const { lead, helper } = pair({ allowedTools: ["a", "b"], deniedTools: ["b"] });
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(lead.role);
       const gone = [removed("b", "conflict"), removed("c", "not_allowed")];
       expect(offered(helper)).toEqual(["a"]);
@@ -57,7 +57,7 @@ describe("the lists of one parent", () => {
 
   proves(["R131"], "without a list a child has all tools of its role", async () => {
     const { lead, helper } = pair({});
-    const s = scene();
+    const s = newFixture();
     await s.run(lead.role);
     expect([offered(helper), removedByEvent(s), texts(helper)]).toEqual([
       ["a", "b", "c"],
@@ -68,7 +68,7 @@ describe("the lists of one parent", () => {
 
   proves(["R131"], "of an empty list it has none", async () => {
     const { lead, helper } = pair({ allowedTools: [] });
-    const s = scene();
+    const s = newFixture();
     await s.run(lead.role);
     const gone = ["a", "b", "c"].map((name) => removed(name, "not_allowed"));
     expect([offered(helper), removedByEvent(s)]).toEqual([[], [gone]]);
@@ -76,7 +76,7 @@ describe("the lists of one parent", () => {
 
   test("of a list that denies all it has none", async () => {
     const { lead, helper } = pair({ deniedTools: ["c", "b", "a"] });
-    const s = scene();
+    const s = newFixture();
     await s.run(lead.role);
     const gone = ["a", "b", "c"].map((name) => removed(name, "denied"));
     expect([offered(helper), removedByEvent(s)]).toEqual([[], [gone]]);
@@ -84,7 +84,7 @@ describe("the lists of one parent", () => {
 
   proves(["R134"], "by option it is not told, and lacks the tools all the same", async () => {
     const { lead, helper } = pair({ deniedTools: ["b"], tellRemovedTools: false });
-    const s = scene();
+    const s = newFixture();
     await s.run(lead.role);
     expect([offered(helper), texts(helper), removedByEvent(s)]).toEqual([
       ["a", "c"],
@@ -100,7 +100,7 @@ describe("the lists of one parent", () => {
       tools: [a],
       context: { deniedTools: ["a"] },
     });
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     expect(offered(lead)).toEqual(["a", SPAWN_TOOL_NAME]);
     expect(offered(helper)).toEqual([]);
     expect(result.agents[0]?.toolsUsed).toEqual({ a: 1, [SPAWN_TOOL_NAME]: 1 });
@@ -115,7 +115,7 @@ describe("the lists of one parent", () => {
       subagents: [helper.role],
       context: { allowedTools: [] },
     });
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     expect(offered(helper)).toEqual([FINISH_TOOL_NAME]);
     expect(result.agents[1]?.output).toEqual({ n: 1 });
   });
@@ -127,7 +127,7 @@ describe("the lists of one parent", () => {
       subagents: [left.role, right.role],
       context: { deniedTools: ["b"] },
     });
-    const s = scene();
+    const s = newFixture();
     await s.run(lead.role);
     expect([offered(left), offered(right)]).toEqual([["a"], ["c"]]);
     expect(removedByEvent(s)).toEqual([[removed("b", "denied")], [removed("b", "denied")]]);
@@ -142,7 +142,7 @@ describe("the lists of one parent", () => {
     const lead = part("lead", [calls(spawn("helper")), calls(spawn("boss")), says("Done.")], {
       subagents: [helper.role, boss.role],
     });
-    await scene().run(lead.role);
+    await newFixture().run(lead.role);
     expect(helper.model.requests.map(({ tools }) => tools.map(({ name }) => name))).toEqual([
       ["a", "b"],
       ["a"],
@@ -165,14 +165,14 @@ describe("below the child", () => {
         subagents: [middle.role],
         context: { deniedTools: ["b"] },
       });
-      const s = scene();
+      const s = newFixture();
       await s.run(lead.role);
       expect([offered(middle), offered(leaf)]).toEqual([[SPAWN_TOOL_NAME], ["a"]]);
       expect(removedByEvent(s)).toEqual([
         [removed("b", "denied")],
         [removed("b", "denied"), removed("c", "not_allowed", "lead/middle#1")],
       ]);
-      expect(told(leaf.model.requests[1])).toEqual([
+      expect(receivedTexts(leaf.model.requests[1])).toEqual([
         "Not executed: you cannot use b (denied by lead). Your tools are: a.",
       ]);
     },
@@ -187,10 +187,10 @@ describe("below the child", () => {
       subagents: [middle.role],
       context: { deniedTools: [SPAWN_TOOL_NAME] },
     });
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     expect([offered(middle), leaf.model.requests]).toEqual([[], []]);
     expect(result.agents.map(({ agentPath }) => agentPath)).toEqual(["lead", "lead/middle#1"]);
-    expect(told(middle.model.requests[1])).toEqual([
+    expect(receivedTexts(middle.model.requests[1])).toEqual([
       "Not executed: you cannot use SpawnSubagent (denied by lead). You have no tools in this step; answer in text.",
     ]);
   });
@@ -202,7 +202,7 @@ describe("below the child", () => {
         request.messages.some(({ role }) => role === "tool") ? says("Up.") : calls(spawn("node")),
       { subagents: ["node"], tools: [a] },
     );
-    const s = scene({ limits: { maxDepth: 2 } });
+    const s = newFixture({ limits: { maxDepth: 2 } });
     const result = await s.run(node.role);
     expect(removedByEvent(s)).toEqual([[], [removed(SPAWN_TOOL_NAME, "no_depth_left", "node")]]);
     expect(node.model.requests[2]?.tools.map(({ name }) => name)).toEqual(["a"]);
@@ -210,7 +210,7 @@ describe("below the child", () => {
       [CANNOT, "- SpawnSubagent: there may be no subagents below you"].join("\n"),
     );
     expect(result.refusalsByCode).toEqual({ depth_limit: 1 });
-    expect(told(node.model.requests[3])).toEqual([
+    expect(receivedTexts(node.model.requests[3])).toEqual([
       "Not started: subagents may be at depth 2 at most and you are at depth 2. Do this part yourself with your own tools.",
     ]);
   });
@@ -224,7 +224,7 @@ describe("below the child", () => {
     const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
       subagents: [middle.role],
     });
-    const s = scene();
+    const s = newFixture();
     await s.run(lead.role);
     expect(removedByEvent(s)).toEqual([
       [],
@@ -240,7 +240,7 @@ describe("below the child", () => {
     const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
       subagents: [helper.role],
     });
-    const s = scene({ limits: { maxDepth: 1 } });
+    const s = newFixture({ limits: { maxDepth: 1 } });
     await s.run(lead.role);
     expect(offered(helper)).toEqual([]);
     expect(removedByEvent(s)[0]?.map(({ toolName, rule }) => [toolName, rule])).toEqual(
@@ -268,10 +268,10 @@ describe("calls of a tool that was taken away", () => {
       context: { deniedTools: ["b"] },
       guards: [guard],
     });
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect(guarded).toEqual(["lead SpawnSubagent", "lead/helper#1 a"]);
-    expect(told(helper.model.requests[1])).toEqual([
+    expect(receivedTexts(helper.model.requests[1])).toEqual([
       "Not executed: you cannot use b (denied by lead). Your tools are: a.",
       "A.",
     ]);
@@ -297,8 +297,8 @@ describe("calls of a tool that was taken away", () => {
       subagents: [helper.role],
       context: { deniedTools: ["b"] },
     });
-    await scene().run(lead.role);
-    expect(told(helper.model.requests[1])).toEqual([
+    await newFixture().run(lead.role);
+    expect(receivedTexts(helper.model.requests[1])).toEqual([
       'There is no tool named "x". Your tools are: a.',
     ]);
   });
@@ -317,7 +317,7 @@ describe("a name that no agent below has", () => {
     test(`${what} is refused before anything starts, with the field and the path`, () => {
       const middle = part("middle", [], { subagents: [helper.role], tools: [c], context });
       const lead = part("lead", [], { subagents: [middle.role] });
-      const s = scene();
+      const s = newFixture();
       const { code, data, message } = thrownBy(() => s.start(lead.role));
       const [got] = [...(context.allowedTools ?? []), ...(context.deniedTools ?? [])].slice(-1);
       expect([code, data]).toEqual([
@@ -337,9 +337,9 @@ describe("a name that no agent below has", () => {
       subagents: [middle.role],
       context: { allowedTools: ["a", FINISH_TOOL_NAME], deniedTools: [SPAWN_TOOL_NAME] },
     });
-    expect((await scene().run(lead.role)).status).toBe("completed");
+    expect((await newFixture().run(lead.role)).status).toBe("completed");
     const alone = part("alone", [says("Alone.")], { context: { deniedTools: ["x"] } });
-    expect((await scene().run(alone.role)).status).toBe("completed");
+    expect((await newFixture().run(alone.role)).status).toBe("completed");
   });
 
   test("a role that starts itself has its own tools below", async () => {
@@ -348,6 +348,6 @@ describe("a name that no agent below has", () => {
       tools: [a],
       context: { deniedTools: ["a", SPAWN_TOOL_NAME] },
     });
-    expect((await scene().run(node.role)).status).toBe("completed");
+    expect((await newFixture().run(node.role)).status).toBe("completed");
   });
 });

@@ -10,9 +10,9 @@ import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { Message, UserMessage } from "../../src/protocol/message.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, type Scene } from "../harness/run-scripted.ts";
+import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { unfrozenParts } from "../support/frozen.ts";
-import { byTask, calls, part, quiet, spawn, tool, use, type Part } from "./cast.ts";
+import { byTask, calls, part, quiet, spawn, tool, use, type Part } from "./scripted-agents.ts";
 
 const look = tool("look", ({ callId }) => `Seen by ${callId}.`);
 const fetch = tool("fetch", () => {
@@ -20,7 +20,7 @@ const fetch = tool("fetch", () => {
 });
 
 /** What an agent is shown between its instructions and its task, the first time. */
-function toldTo({ model }: Part, request = 0): readonly Message[] {
+function receivedBy({ model }: Part, request = 0): readonly Message[] {
   const messages = model.requests[request]?.messages ?? [];
   const task = messages.findIndex((one) => one.role === "user" && one.origin === "task");
   expect([messages[0]?.role, task]).toEqual(["system", expect.any(Number)]);
@@ -60,24 +60,24 @@ describe("results of siblings", () => {
     "with the option the second child is shown what the first one came to",
     async () => {
       const { lead, helper } = pair({ siblingResults: true }, script);
-      await scene().run(lead.role);
-      expect(toldTo(helper)).toEqual([]);
+      await newFixture().run(lead.role);
+      expect(receivedBy(helper)).toEqual([]);
       const frame = framed([completed("helper#1", "Done: First.")]);
-      expect(toldTo(helper, 1)).toEqual([injected(`${IN_SHORT} ${frame}`)]);
+      expect(receivedBy(helper, 1)).toEqual([injected(`${IN_SHORT} ${frame}`)]);
     },
   );
 
   proves(["R150"], "without the option it is not", async () => {
     const { lead, helper } = pair({}, script);
-    await scene().run(lead.role);
-    expect([toldTo(helper), toldTo(helper, 1)]).toEqual([[], []]);
+    await newFixture().run(lead.role);
+    expect([receivedBy(helper), receivedBy(helper, 1)]).toEqual([[], []]);
   });
 
   test("children that run at once know nothing of each other", async () => {
     const both = [calls(spawn("helper", "Left."), spawn("helper", "Right.")), says("Done.")];
     const { lead, helper } = pair({ siblingResults: true }, both);
-    await scene().run(lead.role);
-    expect([toldTo(helper), toldTo(helper, 1)]).toEqual([[], []]);
+    await newFixture().run(lead.role);
+    expect([receivedBy(helper), receivedBy(helper, 1)]).toEqual([[], []]);
   });
 
   test("a long result is shown in short, and says so; a typed one as JSON", async () => {
@@ -95,12 +95,12 @@ describe("results of siblings", () => {
       ],
       { subagents: [helper.role, typed.role], context: { siblingResults: true } },
     );
-    await scene().run(lead.role);
+    await newFixture().run(lead.role);
     const results = [
       completed("helper#1", `${"x".repeat(1_000)}\n[1000 of 5000 characters]`),
       completed("typed#1", '{"n":1}'),
     ];
-    expect(toldTo(helper, 1)).toEqual([injected(`${IN_SHORT} ${framed(results)}`)]);
+    expect(receivedBy(helper, 1)).toEqual([injected(`${IN_SHORT} ${framed(results)}`)]);
   });
 
   test("a sibling that failed is shown as one that failed", async () => {
@@ -110,9 +110,9 @@ describe("results of siblings", () => {
       subagents: [broken.role, helper.role],
       context: { siblingResults: true },
     });
-    await scene({ retry: { maxAttempts: 1 } }).run(lead.role);
+    await newFixture({ retry: { maxAttempts: 1 } }).run(lead.role);
     const result = { childName: "broken#1", role: "broken", outcome: "failed", text: "" } as const;
-    expect(toldTo(helper)).toEqual([injected(`${IN_SHORT} ${framed([result])}`)]);
+    expect(receivedBy(helper)).toEqual([injected(`${IN_SHORT} ${framed([result])}`)]);
   });
 
   test("subagents of somebody else are no siblings", async () => {
@@ -125,8 +125,8 @@ describe("results of siblings", () => {
     const lead = part("lead", [calls(spawn("other")), calls(spawn("middle")), says("Done.")], {
       subagents: [other.role, middle.role],
     });
-    await scene().run(lead.role);
-    expect(toldTo(leaf)).toEqual([]);
+    await newFixture().run(lead.role);
+    expect(receivedBy(leaf)).toEqual([]);
   });
 });
 
@@ -138,8 +138,8 @@ describe("what binds and what failed", () => {
     "failed tool calls of the parent are listed in the child's context",
     async () => {
       const { lead, helper } = pair({ failedAttempts: true }, tries);
-      await scene().run(lead.role);
-      expect(toldTo(helper)).toEqual([
+      await newFixture().run(lead.role);
+      expect(receivedBy(helper)).toEqual([
         injected(
           [
             "Calls of the agent that started you which failed. Do not repeat them as they were:",
@@ -155,10 +155,10 @@ describe("what binds and what failed", () => {
     "what is left to the parent is told as it is when the child is started",
     async () => {
       const { lead, helper } = pair({ parentConstraints: true }, tries);
-      await scene({ limits: { maxBreadthPerParent: 3 } }).run(lead.role, {
+      await newFixture({ limits: { maxBreadthPerParent: 3 } }).run(lead.role, {
         budget: { steps: 20, totalTokens: 1_000 },
       });
-      expect(toldTo(helper)).toEqual([
+      expect(receivedBy(helper)).toEqual([
         injected(
           [
             "What binds the agent that started you binds you, too. Left to all its subagents together:",
@@ -178,8 +178,8 @@ describe("what binds and what failed", () => {
       delegation: { reserve: { steps: 4 } },
       context: { parentConstraints: true },
     });
-    await scene().run(lead.role, { budget: { steps: 20 } });
-    expect(toldTo(helper)[0]?.text.split("\n").slice(1)).toEqual([
+    await newFixture().run(lead.role, { budget: { steps: 20 } });
+    expect(receivedBy(helper)[0]?.text.split("\n").slice(1)).toEqual([
       "- steps: 15",
       "- subagents that it may start: 4",
     ]);
@@ -196,16 +196,16 @@ describe("what binds and what failed", () => {
       subagents: [middle.role],
       context: { deniedTools: ["fetch"] },
     });
-    await scene().run(lead.role);
-    expect(toldTo(leaf).map(({ text }) => text.split("\n").at(-1))).toEqual([
+    await newFixture().run(lead.role);
+    expect(receivedBy(leaf).map(({ text }) => text.split("\n").at(-1))).toEqual([
       "It may not use: fetch.",
     ]);
   });
 
   proves(["R127", "R151"], "without the options nothing of it is told", async () => {
     const { lead, helper } = pair({}, tries);
-    await scene().run(lead.role, { budget: { steps: 20 } });
-    expect(toldTo(helper)).toEqual([]);
+    await newFixture().run(lead.role, { budget: { steps: 20 } });
+    expect(receivedBy(helper)).toEqual([]);
   });
 });
 
@@ -224,7 +224,7 @@ describe("a selection of one's own", () => {
         },
         [calls(use("look")), calls(use("look")), calls(spawn("helper", "Go.")), says("Done.")],
       );
-      await scene().run(lead.role);
+      await newFixture().run(lead.role);
       const callId = CallIdSchema.parse("call_1");
       const reply = {
         role: "assistant",
@@ -232,7 +232,7 @@ describe("a selection of one's own", () => {
         toolCalls: [{ callId, toolName: "look", argumentsText: "{}" }],
       };
       const result = { role: "tool", callId, toolName: "look", text: "Seen by call_1." };
-      expect(toldTo(helper)).toEqual([reply, result]);
+      expect(receivedBy(helper)).toEqual([reply, result]);
       expect(handed.map((messages) => messages.map(({ role }) => role))).toEqual([
         ["user", "assistant", "tool", "assistant", "tool"],
       ]);
@@ -256,7 +256,7 @@ describe("a selection of one's own", () => {
     const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
       subagents: [middle.role],
     });
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect([result.status, result.agents.length, leaf.model.requests]).toEqual([
       "completed",
@@ -284,7 +284,7 @@ describe("a selection of one's own", () => {
       },
       [calls(spawn("helper", "Go.")), calls(spawn("helper", "Go on.")), says("Done.")],
     );
-    const s = scene({ limits: { maxBreadthPerParent: 1, maxTotalSubagents: 1 } });
+    const s = newFixture({ limits: { maxBreadthPerParent: 1, maxTotalSubagents: 1 } });
     const result = await s.run(lead.role);
     expect(helper.model.requests).toHaveLength(1);
     expect(result.subagentsByDepth).toEqual({ 1: 1 });
@@ -306,10 +306,10 @@ describe("what the parent's history holds", () => {
         compaction: { maxInputTokens: 1_000, keepMessages: 2 },
         scripted: { countTokens: ({ messages }) => messages.length * 100 },
       });
-      const s = scene();
+      const s = newFixture();
       await s.run(lead.role);
       expect(s.sink.of("conversation.compacted").length).toBeGreaterThan(0);
-      const told = toldTo(helper);
+      const told = receivedBy(helper);
       const history = lead.model.requests.at(-2)?.messages ?? [];
       expect(told).toEqual(
         history
@@ -331,8 +331,8 @@ describe("what the parent's history holds", () => {
       tools: [queue, look],
       context: { inheritMessages: true, messageWindowSize: 2 },
     });
-    await scene().run(lead.role);
-    expect(toldTo(helper).map(({ role, text }) => [role, text])).toEqual([
+    await newFixture().run(lead.role);
+    expect(receivedBy(helper).map(({ role, text }) => [role, text])).toEqual([
       ["assistant", ""],
       ["tool", "Queued."],
     ]);
@@ -344,7 +344,7 @@ describe("two children at once", () => {
     ["R128", "R129", "R130"],
     "each is told the same of the parent, and shares nothing",
     async () => {
-      const opened = gate();
+      const opened = latch();
       const waits = tool("waits", async ({ metadata }) => {
         await opened.opened;
         return JSON.stringify(metadata);
@@ -366,10 +366,10 @@ describe("two children at once", () => {
           context: { inheritMessages: true, metadataKeys: ["a"], contextInjections: ["Hint."] },
         },
       );
-      const s: Scene = scene();
+      const s: Fixture = newFixture();
       const run = s.start(lead.role, "Do it.", { metadata: { a: { b: 1 }, c: 2 } });
       await quiet();
-      const [left, right] = [toldTo(helper), toldTo(helper, 1)];
+      const [left, right] = [receivedBy(helper), receivedBy(helper, 1)];
       expect(left).toEqual(right);
       expect(left.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "user"]);
       opened.open();

@@ -6,7 +6,7 @@ import { approve } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import {
   beside,
   cancel,
@@ -16,9 +16,9 @@ import {
   rests,
   settlements,
   waitFor,
-} from "../support/life-cast.ts";
-import { approveAll, payTool } from "../support/pause-scenes.ts";
-import { calls, listens, part, spawn, told, tool, until, use } from "./cast.ts";
+} from "../support/life-agents.ts";
+import { approveAll, payTool } from "../support/pause-stories.ts";
+import { calls, listens, part, spawn, receivedTexts, tool, until, use } from "./scripted-agents.ts";
 
 const BACKGROUND = {
   delegation: { background: true, maxIdenticalDelegations: "unlimited" },
@@ -60,9 +60,9 @@ describe("its own subagents", () => {
         [calls(spawn("middle", "First.")), calls(onward("middle#1", "Second.")), says("Done.")],
         { subagents: [middle.role] },
       );
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(lead.role);
-      expect(told(middle.model.requests[3])).toEqual([
+      expect(receivedTexts(middle.model.requests[3])).toEqual([
         '[{"role":"leaf","status":"completed","subagent":"leaf#1","task":"Leaf first.","totalTokens":15}]',
       ]);
       expect([result.status, rests(result), result.refusalsByCode]).toEqual([
@@ -92,7 +92,7 @@ describe("its own subagents", () => {
       [calls(spawn("middle", "First.")), calls(onward("middle#1", "Second.")), says("Done.")],
       { subagents: [middle.role] },
     );
-    const s = scene({ limits: { maxBreadthPerParent: 3 } });
+    const s = newFixture({ limits: { maxBreadthPerParent: 3 } });
     const result = await s.run(lead.role);
     expect(Object.keys(rests(result))).toEqual([
       "lead",
@@ -119,7 +119,7 @@ describe("its own subagents", () => {
       [calls(spawn("middle", "First.")), calls(onward("middle#1", "Second.")), says("Never.")],
       { subagents: [middle.role] },
     );
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await until(() => s.sink.of("tool.started").some(({ toolName }) => toolName === "listen"));
     void run.cancel("Enough.");
@@ -152,7 +152,7 @@ describe("its own subagents", () => {
       [calls(spawn("middle", "First.")), calls(onward("middle#1", "Second.")), says("Done.")],
       { subagents: [middle.role] },
     );
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect([result.status, rests(result)["lead/middle#1/leaf#1"], settlements(s)]).toEqual([
       "completed",
@@ -180,7 +180,7 @@ describe("over a pause", () => {
         ],
         { subagents: [worker.role], tools: [payTool()] },
       );
-      const s = scene();
+      const s = newFixture();
       const paused = await s.outcome(s.start(lead.role));
       const result = await s.outcome(s.resume(lead.role, paused.pausedRun, approveAll(paused)));
       expect([result.status, result.agents[1]?.executions]).toEqual(["completed", 2]);
@@ -209,7 +209,7 @@ describe("over a pause", () => {
         ],
         { ...BACKGROUND, subagents: [worker.role] },
       );
-      const s = scene();
+      const s = newFixture();
       const paused = await s.outcome(s.start(lead.role));
       expect(paused.questions.map(({ agentPath }) => agentPath)).toEqual(["lead/worker#1"]);
       const result = await s.outcome(s.resume(lead.role, paused.pausedRun, approveAll(paused)));
@@ -238,7 +238,7 @@ describe("over a pause", () => {
         guards: [asksBeforeMore],
       },
     );
-    const s = scene();
+    const s = newFixture();
     const paused = await s.outcome(s.start(lead.role));
     const result = await s.outcome(s.resume(lead.role, paused.pausedRun, approveAll(paused)));
     expect([result.status, settlements(s).length]).toEqual(["completed", 2]);
@@ -261,7 +261,7 @@ describe("over a pause", () => {
         guards: [asksBeforeMore],
       },
     );
-    const s = scene();
+    const s = newFixture();
     const paused = await s.outcome(s.start(lead.role));
     expect(paused.status).toBe("paused");
     const [question] = paused.questions;
@@ -272,7 +272,7 @@ describe("over a pause", () => {
       ["lead/worker#1 completed"],
       "lead",
     ]);
-    expect(told(lead.model.requests[2])).toEqual([
+    expect(receivedTexts(lead.model.requests[2])).toEqual([
       expect.stringContaining('"text":"One."'),
       "Not continued: another call of the same reply gives you the result of worker#1 (lead/worker#1). Read it first, and continue it then.",
     ]);
@@ -292,12 +292,12 @@ describe("what cannot go on", () => {
       ],
       { delegation: { background: true, atEnd: "cancel" }, subagents: [worker.role] },
     );
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
-    expect(told(lead.model.requests[1])).toEqual([
+    expect(receivedTexts(lead.model.requests[1])).toEqual([
       'Not done: lead has no subagent "worker#1". You have started none.',
     ]);
-    expect(told(lead.model.requests[3])).toEqual([
+    expect(receivedTexts(lead.model.requests[3])).toEqual([
       "Not continued: worker#1 (lead/worker#1) has not ended. Wait for its result, or write to it while it runs.",
       'Not done: lead has no subagent "worker". Yours are: worker#1.',
       'Not done: lead has no subagent "lead". Yours are: worker#1.',
@@ -319,7 +319,7 @@ describe("what cannot go on", () => {
       ],
       { subagents: [middle.role, leaf.role] },
     );
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect(result.refusalsByCode).toEqual({ unknown_subagent: 2 });
   });
@@ -331,7 +331,7 @@ describe("what cannot go on", () => {
       [calls(spawn("worker", "1")), calls(onward("worker#1", "2")), says("Done.")],
       { subagents: [worker.role] },
     );
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect([result.status, settlements(s)]).toEqual([
       "completed",
@@ -350,9 +350,9 @@ describe("what cannot go on", () => {
         delegation: { reserve: { steps: 1 } },
       },
     );
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect([result.text, result.refusalsByCode]).toEqual(["Done.", { budget_exhausted: 1 }]);
-    expect(told(lead.model.requests[2])[0]).toContain("kept for the answer of lead");
+    expect(receivedTexts(lead.model.requests[2])[0]).toContain("kept for the answer of lead");
   });
 });

@@ -4,9 +4,9 @@
 import { describe, expect } from "vitest";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { onward, rests, settlements } from "../support/life-cast.ts";
-import { calls, part, spawn, tool, use } from "./cast.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { onward, rests, settlements } from "../support/life-agents.ts";
+import { calls, part, spawn, tool, use } from "./scripted-agents.ts";
 
 describe("time", () => {
   proves(
@@ -53,7 +53,7 @@ describe("time", () => {
           ],
         },
       );
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(lead.role);
       expect([
         result.status,

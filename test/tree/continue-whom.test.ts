@@ -7,9 +7,9 @@ import { approve, type Question } from "../../src/protocol/question.ts";
 import { says, type ScriptedCall } from "../../src/testing/scripted-model.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { outcomes, wideScene } from "../support/life-cast.ts";
-import { calls, part, spawn, told } from "./cast.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { outcomes, newWideFixture } from "../support/life-agents.ts";
+import { calls, part, spawn, receivedTexts } from "./scripted-agents.ts";
 
 function continuing(more: object): ScriptedCall {
   return { name: "SpawnSubagent", arguments: { task: "Second.", ...more } };
@@ -27,8 +27,8 @@ describe("a delegation that says whom to continue", () => {
       ],
       { subagents: [worker.role] },
     );
-    const result = await wideScene().run(lead.role);
-    expect(outcomes(told(lead.model.requests[2]))).toEqual([
+    const result = await newWideFixture().run(lead.role);
+    expect(outcomes(receivedTexts(lead.model.requests[2]))).toEqual([
       { outcome: "completed", subagent: "worker#1", text: "Two." },
     ]);
     expect(result.agents.map(({ executions }) => executions)).toEqual([1, 2]);
@@ -46,7 +46,7 @@ describe("a delegation that says whom to continue", () => {
         ],
         { subagents: [worker.role] },
       );
-      const result = await wideScene().run(lead.role);
+      const result = await newWideFixture().run(lead.role);
       expect(result.agents.map(({ agentPath }) => agentPath)).toEqual([
         "lead",
         "lead/worker#1",
@@ -77,7 +77,7 @@ describe("a delegation that says whom to continue", () => {
           asked.push(question.callId);
           return approve(question);
         };
-        const result = await scene({ approver }).run(lead.role);
+        const result = await newFixture({ approver }).run(lead.role);
         expect([asked, result.refusalsByCode]).toEqual([["call_1"], { total_limit: 1 }]);
       },
     );
@@ -90,7 +90,7 @@ describe("a delegation that says whom to continue", () => {
         const lead = part("lead", [calls(continuing({ continue: empty })), says("Done.")], {
           subagents: [worker.role],
         });
-        const result = await wideScene().run(lead.role);
+        const result = await newWideFixture().run(lead.role);
         const [execution] = result.agents[0]?.steps[0]?.tools.executions ?? [];
         expect(execution?.errorCode).toBe("invalid_arguments");
         expect(execution?.text).toContain(
@@ -103,7 +103,7 @@ describe("a delegation that says whom to continue", () => {
   proves(["S7.24"], "is described so to the model", async () => {
     const worker = part("worker", []);
     const lead = part("lead", [says("Done.")], { subagents: [worker.role] });
-    await wideScene().run(lead.role);
+    await newWideFixture().run(lead.role);
     const [tool] = lead.model.requests[0]?.tools ?? [];
     const schema = JSON.stringify(tool?.inputSchema);
     expect(schema).toContain('"required":["task"]');
@@ -116,7 +116,7 @@ describe("a delegation that says whom to continue", () => {
     const lead = part("lead", [says("Done.")], {
       dynamicRoles: { models: { small: worker.model } },
     });
-    await wideScene().run(lead.role);
+    await newWideFixture().run(lead.role);
     const [tool] = lead.model.requests[0]?.tools ?? [];
     const schema = JSON.stringify(tool?.inputSchema);
     expect(schema).toContain('"required":["task"]');

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { says } from "../../src/testing/scripted-model.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import {
   beside,
   cancel,
@@ -15,10 +15,20 @@ import {
   reporters,
   settlements,
   waitFor,
-  wideScene,
+  newWideFixture,
   write,
-} from "../support/life-cast.ts";
-import { calls, listens, part, quiet, spawn, told, tool, until, use } from "./cast.ts";
+} from "../support/life-agents.ts";
+import {
+  calls,
+  listens,
+  part,
+  quiet,
+  spawn,
+  receivedTexts,
+  tool,
+  until,
+  use,
+} from "./scripted-agents.ts";
 
 const BACKGROUND = {
   delegation: { background: true, maxIdenticalDelegations: "unlimited" },
@@ -47,7 +57,7 @@ describe("one that has ended goes on", () => {
         [calls(spawn("worker", "First.")), calls(onward("worker#1", "Second.")), says("Done.")],
         { subagents: [worker.role] },
       );
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(lead.role);
       expect(lines(worker.model.requests[2])).toEqual([
         "system: You are worker.",
@@ -80,7 +90,7 @@ describe("one that has ended goes on", () => {
         result.usage.total.totalTokens,
         result.subagentsByDepth,
       ]).toEqual([2, 90, { "1": 1 }]);
-      expect(told(lead.model.requests[2])).toEqual([
+      expect(receivedTexts(lead.model.requests[2])).toEqual([
         '{"outcome":"completed","steps":1,"subagent":"worker#1","text":"Two.","totalTokens":45}',
       ]);
     },
@@ -98,13 +108,13 @@ describe("one that has ended goes on", () => {
       ],
       { ...BACKGROUND, subagents: [worker.role] },
     );
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect([result.status, settlements(s)]).toEqual([
       "completed",
       ["lead/worker#1 completed", "lead/worker#1 completed"],
     ]);
-    expect(outcomes(told(lead.model.requests[2]))).toMatchObject([
+    expect(outcomes(receivedTexts(lead.model.requests[2]))).toMatchObject([
       { status: "running", subagent: "worker#1" },
     ]);
     expect(
@@ -122,7 +132,7 @@ describe("one that has ended goes on", () => {
       const worker = part("worker", (request) =>
         says(request.messages.some(({ text }) => text === "Second.") ? "Two." : "One."),
       );
-      const pause = gate();
+      const pause = latch();
       const lead = part(
         "lead",
         [
@@ -134,7 +144,7 @@ describe("one that has ended goes on", () => {
         ],
         { ...BACKGROUND, subagents: [worker.role], tools: [tool("look", () => "seen")] },
       );
-      const s = scene();
+      const s = newFixture();
       const run = s.start(lead.role);
       await until(() => settlements(s).length === 1);
       pause.open();
@@ -152,7 +162,7 @@ describe("one that has ended goes on", () => {
 
   test("whose report has not been read does not go on before: no result is lost, nobody is forgotten", async () => {
     const worker = part("worker", [says("One."), says("Two.")]);
-    const held = gate();
+    const held = latch();
     const lead = part(
       "lead",
       [
@@ -174,14 +184,14 @@ describe("one that has ended goes on", () => {
         ],
       },
     );
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await until(() => settlements(s).length === 1);
     await quiet();
     held.open();
     const result = await s.outcome(run);
     expect([result.status, settlements(s).length]).toEqual(["completed", 2]);
-    expect(told(lead.model.requests[2])[1]).toContain("you have not read its result yet");
+    expect(receivedTexts(lead.model.requests[2])[1]).toContain("you have not read its result yet");
   });
 
   test("again and again, each time with one report", async () => {
@@ -190,7 +200,7 @@ describe("one that has ended goes on", () => {
     const lead = part("lead", [calls(spawn("worker", "Task 1.")), ...replies, says("Done.")], {
       subagents: [worker.role],
     });
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect([result.agents[1]?.executions, result.subagentsByDepth, settlements(s).length]).toEqual([
       5,
@@ -241,11 +251,11 @@ describe("one that has ended goes on", () => {
             dynamicRoles: { models: { small: worker.model } },
           },
         );
-        const s = scene();
+        const s = newFixture();
         const result = await s.run(lead.role);
-        expect(told(lead.model.requests[2])).toEqual([text]);
+        expect(receivedTexts(lead.model.requests[2])).toEqual([text]);
         expect(result.refusalsByCode).toEqual({ [code]: 1 });
-        expect(outcomes(told(lead.model.requests[3]))).toMatchObject([{ text: "Two." }]);
+        expect(outcomes(receivedTexts(lead.model.requests[3]))).toMatchObject([{ text: "Two." }]);
         expect(result.agents[1]?.executions).toBe(2);
       });
     }
@@ -262,9 +272,9 @@ describe("one that has ended goes on", () => {
       ],
       { subagents: [worker.role] },
     );
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
-    expect([told(lead.model.requests[2])[1], result.refusalsByCode]).toEqual([
+    expect([receivedTexts(lead.model.requests[2])[1], result.refusalsByCode]).toEqual([
       "Not continued: worker#1 (lead/worker#1) has not ended. Wait for its result, or write to it while it runs.",
       { subagent_running: 1 },
     ]);
@@ -297,7 +307,7 @@ describe("one that has ended goes on", () => {
       ],
       { ...BACKGROUND, subagents: [worker.role] },
     );
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect([result.status, settlements(s).map((text) => text.split(" ")[1])]).toEqual([
       "completed",
@@ -329,9 +339,9 @@ describe("one that has ended goes on", () => {
       [calls(spawn("worker", "First.")), calls(onward("worker#1", "Second.")), says("Done.")],
       { subagents: [worker.role] },
     );
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
-    expect(outcomes(told(lead.model.requests[2]))).toEqual([
+    expect(outcomes(receivedTexts(lead.model.requests[2]))).toEqual([
       { outcome: "completed", output: { value: 2 }, subagent: "worker#1" },
     ]);
     expect(result.agents[1]?.output).toEqual({ value: 2 });
@@ -348,7 +358,7 @@ describe("one that has ended goes on", () => {
       [calls(spawn("worker", "First.")), calls(onward("worker#1", "Second.")), says("Done.")],
       { subagents: [worker.role] },
     );
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect([settlements(s), result.agents[1]?.output]).toEqual([
       ["lead/worker#1 failed", "lead/worker#1 completed"],
@@ -358,7 +368,7 @@ describe("one that has ended goes on", () => {
 });
 
 test("a message reaches the second execution as it reached the first", async () => {
-  const hold = gate();
+  const hold = latch();
   const worker = part(
     "worker",
     (request) => {
@@ -379,9 +389,9 @@ test("a message reaches the second execution as it reached the first", async () 
     ],
     { ...BACKGROUND, subagents: [worker.role] },
   );
-  const s = wideScene();
+  const s = newWideFixture();
   const result = await s.run(lead.role);
-  expect([result.text, outcomes(told(lead.model.requests[4]))]).toEqual([
+  expect([result.text, outcomes(receivedTexts(lead.model.requests[4]))]).toEqual([
     "Done.",
     [{ outcome: "completed", subagent: "worker#1", text: "Hurried." }],
   ]);

@@ -1,6 +1,6 @@
 // Goal: time limits and requests to stop end a tree at the right place: what is under way ends or
 // is cut off, nothing new starts.
-// Method: trees that wait at a tool, a line, a back-off or a gate while the clock is moved past a
+// Method: trees that wait at a tool, a line, a back-off or a latch while the clock is moved past a
 // deadline by hand.
 
 import { describe, expect, test } from "vitest";
@@ -12,7 +12,7 @@ import type { EventSink } from "../../src/protocol/event-sink.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import {
   aborted,
   byTask,
@@ -23,11 +23,11 @@ import {
   part,
   quiet,
   spawn,
-  told,
+  receivedTexts,
   tool,
   until,
   use,
-} from "./cast.ts";
+} from "./scripted-agents.ts";
 
 describe("time limits", () => {
   proves(
@@ -39,7 +39,7 @@ describe("time limits", () => {
         await aborted(signal);
         reasons.push(cancelReasonOf(signal));
       });
-      const s = scene();
+      const s = newFixture();
       const tree = chain(work);
       const run = s.start(tree.root.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
       await until(() => s.sink.of("tool.started").length === 3);
@@ -70,7 +70,7 @@ describe("time limits", () => {
   );
 
   test("a child's own time ends the child and all below it; its parent goes on", async () => {
-    const s = scene();
+    const s = newFixture();
     const tree = chain(listens("work"), undefined, { child: { wallTimeMs: 100 } });
     const run = s.start(tree.root.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
     await until(() => s.sink.of("tool.started").length === 3);
@@ -81,7 +81,9 @@ describe("time limits", () => {
       ["stopped", "time_limit"],
       ["stopped", "time_limit"],
     ]);
-    expect(told(tree.root.model.requests[1]).map((text): unknown => JSON.parse(text))).toEqual([
+    expect(
+      receivedTexts(tree.root.model.requests[1]).map((text): unknown => JSON.parse(text)),
+    ).toEqual([
       {
         subagent: "child#1",
         outcome: "no_output",
@@ -98,7 +100,7 @@ describe("time limits", () => {
     ["R58"],
     "after the absolute deadline of a run no agent asks anything, whatever its own limit says",
     async () => {
-      const s = scene();
+      const s = newFixture();
       s.clock.advance(5_000);
       const tree = chain(listens("work"), undefined, { leaf: { wallTimeMs: 60_000 } });
       const run = s.start(tree.root.role, "Do it.", {
@@ -121,7 +123,7 @@ describe("time limits", () => {
 
   test("a run whose deadline has passed when it starts asks nothing", async () => {
     for (const options of [{ deadlineAtMs: 10 }, { budget: { wallTimeMs: 0 } }]) {
-      const s = scene();
+      const s = newFixture();
       s.clock.advance(10);
       const tree = chain(listens("work"));
       const result = await s.outcome(s.start(tree.root.role, "Do it.", options));
@@ -135,8 +137,8 @@ describe("time limits", () => {
   });
 
   test("a tool that ignores the deadline is left behind after the grace period", async () => {
-    const s = scene({ graceMs: 50 });
-    const work = tool("work", () => gate().opened);
+    const s = newFixture({ graceMs: 50 });
+    const work = tool("work", () => latch().opened);
     const run = s.start(chain(work).root.role, "Do it.", { budget: { wallTimeMs: 100 } });
     await until(() => s.sink.of("tool.started").length === 3);
     s.clock.advance(149);
@@ -152,7 +154,7 @@ describe("time limits", () => {
   });
 
   test("the time runs while an agent waits in the ledger's line, and ends it there", async () => {
-    const holder = gate();
+    const holder = latch();
     const helper = part("helper", byTask({ A: [says("A.", { after: holder.opened })] }), {
       maxOutputTokens: 60,
       budget: { wallTimeMs: 80 },
@@ -164,7 +166,7 @@ describe("time limits", () => {
       subagents: [helper.role, patient.role],
       maxOutputTokens: 5,
     });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 100 } });
     await until(() => patient.model.requests.length === 1);
     await quiet();
@@ -181,7 +183,7 @@ describe("time limits", () => {
   });
 
   test("a back-off does not outlast the deadline", async () => {
-    const s = scene();
+    const s = newFixture();
     const error = new ModelError({
       code: "model_overloaded",
       message: "Busy.",
@@ -206,7 +208,7 @@ describe("time limits", () => {
     };
     const work = tool("work", () => expect.fail("nothing may start after the deadline"));
     const role = part("root", [calls(use("work"))], { tools: [work] }).role;
-    const s = scene({ clock });
+    const s = newFixture({ clock });
     const run = s.start(role, "Do it.", { budget: { wallTimeMs: 100 } });
     for await (const { phase } of run.iterate()) if (phase === "evaluate") lateMs = 150;
     const result = await s.outcome(run);
@@ -219,8 +221,8 @@ describe("time limits", () => {
 
 describe("a request to stop", () => {
   test("aborts the calls under way, and nothing further starts at any level", async () => {
-    const late = gate();
-    const s = scene();
+    const late = latch();
+    const s = newFixture();
     const work = tool("work", async ({ signal }) => {
       await late.opened;
       return signal.aborted ? "cut off" : "worked to the end";
@@ -247,7 +249,7 @@ describe("a request to stop", () => {
   });
 
   test("before the first tick asks nothing of any model", async () => {
-    const s = scene();
+    const s = newFixture();
     const tree = chain(listens("work"));
     const run = s.start(tree.root.role);
     run.requestStop();
@@ -261,7 +263,7 @@ describe("a request to stop", () => {
   });
 
   test("an agent that waits in the ledger's line stops when its turn comes, and gives the lease back", async () => {
-    const holder = gate();
+    const holder = latch();
     const script = byTask({ A: [says("A.", { after: holder.opened })], C: [] });
     const helper = part("helper", script, { maxOutputTokens: 60 });
     const lead = part(
@@ -272,7 +274,7 @@ describe("a request to stop", () => {
         maxOutputTokens: 5,
       },
     );
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 100 } });
     await until(() => helper.model.requests.length === 1);
     await quiet();
@@ -300,7 +302,7 @@ describe("a request to stop", () => {
         if (event.type === "subagent.spawned" && event.childPath === "lead/helper#1") stop?.();
       },
     };
-    const s = scene({ sinks: [viewer] });
+    const s = newFixture({ sinks: [viewer] });
     const run = s.start(lead.role);
     stop = () => run.requestStop();
     const result = await s.outcome(run);
@@ -311,7 +313,7 @@ describe("a request to stop", () => {
   });
 
   test("a cancel that comes after it is kept, and the request still names the reason", async () => {
-    const s = scene();
+    const s = newFixture();
     const run = s.start(chain(listens("work")).root.role);
     await until(() => s.sink.of("tool.started").length === 3);
     run.requestStop();

@@ -1,21 +1,21 @@
 // Goal: a subagent that was left to the run lives on after its parent: the run settles after it, and nobody loses it from sight.
-// Method: gates hold the detached one while everything else happens; results, events and accounts compared whole.
+// Method: latches hold the detached one while everything else happens; results, events and accounts compared whole.
 
 import { describe, expect, test } from "vitest";
 
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
-import { beside, endings, rested, rests, settlements } from "../support/life-cast.ts";
-import { approveAll, payTool } from "../support/pause-scenes.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
+import { beside, endings, rested, rests, settlements } from "../support/life-agents.ts";
+import { approveAll, payTool } from "../support/pause-stories.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { aborted, calls, part, quiet, spawn, tool, until, use } from "./cast.ts";
+import { aborted, calls, part, quiet, spawn, tool, until, use } from "./scripted-agents.ts";
 
 const DETACH = { delegation: { background: true, atEnd: "detach" } } as const;
 const PAY = { name: "pay", arguments: { amount: 1 } };
 
-function stage() {
-  const done = gate();
+function setUp() {
+  const done = latch();
   const work = tool("work", async ({ signal }) => {
     await Promise.race([done.opened, aborted(signal)]);
     return "worked";
@@ -25,12 +25,12 @@ function stage() {
     ...DETACH,
     subagents: [slow.role],
   });
-  return { s: scene(), lead, slow, done };
+  return { s: newFixture(), lead, slow, done };
 }
 
 describe("while it lives on", () => {
   proves(["X9"], "the result is there, and says who lives; the run is not over", async () => {
-    const { s, lead, done } = stage();
+    const { s, lead, done } = setUp();
     const run = s.start(lead.role);
     const early = await run.result;
     expect([early.status, early.text, early.detached, early.agents.length]).toEqual([
@@ -58,7 +58,7 @@ describe("while it lives on", () => {
   });
 
   test("it can be written to, and cancelled by its id", async () => {
-    const { s, lead } = stage();
+    const { s, lead } = setUp();
     const run = s.start(lead.role);
     const { detached } = await run.result;
     const [id] = detached;
@@ -73,7 +73,7 @@ describe("while it lives on", () => {
   });
 
   test("cancelling the run cancels it", async () => {
-    const { s, lead } = stage();
+    const { s, lead } = setUp();
     const run = s.start(lead.role);
     await run.result;
     const early = await run.cancel("Enough.");
@@ -86,7 +86,7 @@ describe("while it lives on", () => {
   });
 
   test("stopping the run stops it", async () => {
-    const { s, lead, done } = stage();
+    const { s, lead, done } = setUp();
     const run = s.start(lead.role);
     await run.result;
     run.requestStop();
@@ -96,7 +96,7 @@ describe("while it lives on", () => {
   });
 
   test("it spends from the account of its parent, and what it may spend can be raised", async () => {
-    const { s, lead, done } = stage();
+    const { s, lead, done } = setUp();
     const run = s.start(lead.role, "Do it.", { budget: { steps: 3 } });
     await run.result;
     expect(run.grant({ steps: 1 }, { by: "Ann" })).toBe(true);
@@ -109,7 +109,7 @@ describe("while it lives on", () => {
   });
 
   test("without the grant the limit of the tree stops it", async () => {
-    const { s, lead, done } = stage();
+    const { s, lead, done } = setUp();
     const run = s.start(lead.role, "Do it.", { budget: { steps: 3 } });
     await run.result;
     done.open();
@@ -118,7 +118,7 @@ describe("while it lives on", () => {
   });
 
   test("listeners hear it to the end", async () => {
-    const { s, lead, done } = stage();
+    const { s, lead, done } = setUp();
     const run = s.start(lead.role);
     const heard: string[] = [];
     const listening = (async () => {
@@ -141,7 +141,7 @@ describe("further down", () => {
     ["X9"],
     "one that its parent left lives on while the rest of the tree works and ends",
     async () => {
-      const done = gate();
+      const done = latch();
       const leaf = part("leaf", [says("Leaf.", { after: done.opened })]);
       const middle = part("middle", [calls(beside("leaf")), says("Middle.")], {
         ...DETACH,
@@ -150,7 +150,7 @@ describe("further down", () => {
       const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
         subagents: [middle.role],
       });
-      const s = scene();
+      const s = newFixture();
       const run = s.start(lead.role);
       const early = await run.result;
       expect([early.text, early.detached.length, endings(s)]).toEqual([
@@ -168,7 +168,7 @@ describe("further down", () => {
   );
 
   test("what it starts itself it waits for", async () => {
-    const done = gate();
+    const done = latch();
     const leaf = part("leaf", [says("Leaf.", { after: done.opened })]);
     const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
       subagents: [leaf.role],
@@ -177,7 +177,7 @@ describe("further down", () => {
       ...DETACH,
       subagents: [middle.role],
     });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await run.result;
     done.open();
@@ -187,7 +187,7 @@ describe("further down", () => {
   });
 
   test("two generations may be left, each by its parent", async () => {
-    const [one, two] = [gate(), gate()];
+    const [one, two] = [latch(), latch()];
     const leaf = part("leaf", [says("Leaf.", { after: two.opened })]);
     const middle = part("middle", [calls(beside("leaf")), says("Middle.", { after: one.opened })], {
       ...DETACH,
@@ -197,7 +197,7 @@ describe("further down", () => {
       ...DETACH,
       subagents: [middle.role],
     });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await run.result;
     one.open();
@@ -220,7 +220,7 @@ describe("one that asks somebody", () => {
       ...DETACH,
       subagents: [slow.role],
     });
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect([result.status, rests(result), settlements(s)]).toEqual([
       "completed",
@@ -240,7 +240,7 @@ describe("one that asks somebody", () => {
       subagents: [middle.role],
       tools: [pay],
     });
-    const s = scene();
+    const s = newFixture();
     const paused = await s.outcome(s.start(lead.role));
     expect([paused.status, paused.questions.map(({ agentPath }) => agentPath)]).toEqual([
       "paused",
@@ -255,7 +255,7 @@ describe("one that asks somebody", () => {
 });
 
 test("a pause that is asked for while only detached ones live ends them, since the root is over", async () => {
-  const { s, lead, done } = stage();
+  const { s, lead, done } = setUp();
   const run = s.start(lead.role);
   await run.result;
   run.requestPause();

@@ -10,9 +10,9 @@ import { says, ScriptedModel, type ScriptedCall } from "../../src/testing/script
 import { defineDelegation } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { calls, part, told, tool, use } from "./cast.ts";
+import { calls, part, receivedTexts, tool, use } from "./scripted-agents.ts";
 
 function draft(role: string, newRole: object, task = "Work."): ScriptedCall {
   return { name: "SpawnSubagent", arguments: { role, task, newRole } };
@@ -22,7 +22,7 @@ const READ = tool("read", () => "read");
 const SEARCH = tool("search", () => "found");
 const WIPE = tool("wipe", () => "wiped");
 
-function stage(
+function setUp(
   script: ConstructorParameters<typeof ScriptedModel>[0],
   more: Partial<DynamicRoleBounds> = {},
 ) {
@@ -43,7 +43,7 @@ describe("a role that is written at spawn", () => {
     ["X27"],
     "gets the intersection of what it asks for and what the bounds allows",
     async () => {
-      const { lead, strong } = stage([
+      const { lead, strong } = setUp([
         calls(
           draft("critic", {
             instructions: "You find faults.",
@@ -54,7 +54,7 @@ describe("a role that is written at spawn", () => {
         ),
         says("Done."),
       ]);
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(lead.role);
       expect(result.agents.map(({ agentPath, role, model }) => [agentPath, role, model])).toEqual([
         ["lead", "lead", "lead-model"],
@@ -86,9 +86,9 @@ describe("a role that is written at spawn", () => {
       subagents: [helper.role],
       tools: [write],
     });
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     expect([result.status, result.refusalsByCode]).toEqual(["completed", { forbidden_role: 1 }]);
-    expect(told(lead.model.requests[1])).toEqual([
+    expect(receivedTexts(lead.model.requests[1])).toEqual([
       "Not started: you may not write roles. You can start: helper. Call again with one of these.",
     ]);
     expect(
@@ -97,27 +97,27 @@ describe("a role that is written at spawn", () => {
   });
 
   test("has all tools of the bounds, its first model and its budget, if it asks for nothing", async () => {
-    const { lead, fast } = stage([
+    const { lead, fast } = setUp([
       calls(draft("helper", { instructions: "Help." })),
       says("Done."),
     ]);
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     expect(fast.requests[0]?.tools.map(({ name }) => name)).toEqual(["read", "search"]);
     expect([result.agents[1]?.model, result.accounts[1]?.limits.steps]).toEqual(["fast-model", 3]);
   });
 
   test("may ask for less", async () => {
-    const { lead, fast } = stage([
+    const { lead, fast } = setUp([
       calls(draft("helper", { instructions: "Help.", tools: [], steps: 1 })),
       says("Done."),
     ]);
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     expect(fast.requests[0]?.tools).toEqual([]);
     expect(result.accounts[1]?.limits).toEqual({ steps: 1, totalTokens: 1_000 });
   });
 
   test("is told to the model as an instruction when it cannot be", async () => {
-    const { lead } = stage([
+    const { lead } = setUp([
       calls(
         draft("helper", { instructions: "Help.", model: "huge" }),
         draft("lead", { instructions: "Lead." }),
@@ -125,9 +125,9 @@ describe("a role that is written at spawn", () => {
       ),
       says("Done."),
     ]);
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     expect(result.refusalsByCode).toEqual({ invalid_role: 3 });
-    expect(told(lead.model.requests[1])).toEqual([
+    expect(receivedTexts(lead.model.requests[1])).toEqual([
       'Not started: there is no model "huge". Choose one of: fast, strong.',
       'Not started: there is a role "lead" already. Give yours another name, or start that one.',
       expect.stringContaining("letters, digits, _ and -"),
@@ -136,13 +136,13 @@ describe("a role that is written at spawn", () => {
 
   test("lives on over a pause, under the bounds of the process that resumes it", async () => {
     const asking = new ScriptedModel([calls(use("read")), says("Read.")], { id: "fast-model" });
-    const { lead } = stage(
+    const { lead } = setUp(
       [calls(draft("helper", { instructions: "Help.", tools: ["read"] })), says("Done.")],
       {
         models: { fast: asking },
       },
     );
-    const s = scene({
+    const s = newFixture({
       guards: [toolGuard(() => ({ type: "ask", reason: "It reads." }), { tools: ["read"] })],
     });
     const paused = await s.run(lead.role);
@@ -160,8 +160,10 @@ describe("a role that is written at spawn", () => {
   });
 
   test("needs a price for every model of the bounds where money is limited", () => {
-    const { lead } = stage([]);
-    const error = thrownBy(() => scene().start(lead.role, "Do it.", { budget: { costUsd: 1 } }));
+    const { lead } = setUp([]);
+    const error = thrownBy(() =>
+      newFixture().start(lead.role, "Do it.", { budget: { costUsd: 1 } }),
+    );
     expect(error.code).toBe("price_unknown");
   });
 });
@@ -169,9 +171,9 @@ describe("a role that is written at spawn", () => {
 describe("the bounds of dynamic roles", () => {
   test("that says nothing usable is an error at once", () => {
     const attempts = [
-      () => stage([], { models: {} }),
-      () => stage([], { tools: [READ, READ] }),
-      () => stage([], { budget: { steps: -1 } }),
+      () => setUp([], { models: {} }),
+      () => setUp([], { tools: [READ, READ] }),
+      () => setUp([], { budget: { steps: -1 } }),
     ];
     expect(attempts.map((attempt) => thrownBy(attempt).code)).toEqual([
       "invalid_definition",
@@ -189,11 +191,11 @@ describe("an agent whose role was written", () => {
       const fast = new ScriptedModel(() => ({ calls: [{ name: "read", arguments: {} }] }), {
         id: "fast-model",
       });
-      const { lead } = stage(
+      const { lead } = setUp(
         [calls(draft("helper", { instructions: "Help.", steps: 99 })), says("Done.")],
         { models: { fast }, budget: { steps: 50 } },
       );
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(lead.role, { budget: { steps: 4 } });
       expect([result.agents[1]?.steps.length, fast.requests.length]).toEqual([3, 3]);
       expect(s.sink.of("subagent.spawned")[0]?.context.tightened).toEqual([
@@ -207,10 +209,10 @@ describe("an agent whose role was written", () => {
       [{ calls: [draft("another", { instructions: "Help." })] }, says("Fast.")],
       { id: "fast-model" },
     );
-    const { lead } = stage([calls(draft("helper", { instructions: "Help." })), says("Done.")], {
+    const { lead } = setUp([calls(draft("helper", { instructions: "Help." })), says("Done.")], {
       models: { fast },
     });
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     expect([
       result.agents.length,
       fast.requests[0]?.tools.map(({ name }) => name),
@@ -225,7 +227,7 @@ describe("an agent whose role was written", () => {
       const asking = new ScriptedModel([says("Once."), calls(use("read")), says("Twice.")], {
         id: "fast-model",
       });
-      const { lead } = stage(
+      const { lead } = setUp(
         [
           calls(draft("helper", { instructions: "You help.", tools: ["read"] })),
           calls({
@@ -236,7 +238,7 @@ describe("an agent whose role was written", () => {
         ],
         { models: { fast: asking } },
       );
-      const s = scene({
+      const s = newFixture({
         guards: [toolGuard(() => ({ type: "ask", reason: "It reads." }), { tools: ["read"] })],
       });
       const paused = await s.run(lead.role);
@@ -258,7 +260,7 @@ describe("an agent whose role was written", () => {
   );
 
   test("comes along in a fork", async () => {
-    const { lead, fast } = stage([
+    const { lead, fast } = setUp([
       calls(draft("helper", { instructions: "You help." })),
       says("Original."),
       calls({
@@ -267,7 +269,7 @@ describe("an agent whose role was written", () => {
       }),
       says("Forked."),
     ]);
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await s.outcome(run);
     const forked = await s.outcome(s.fork(lead.role, run.snapshot(), { atStep: 1 }));
@@ -279,14 +281,14 @@ describe("an agent whose role was written", () => {
   });
 
   test("under a name that was written before is numbered on, with its own instructions", async () => {
-    const { lead, fast } = stage([
+    const { lead, fast } = setUp([
       calls(
         draft("helper", { instructions: "First." }),
         draft("helper", { instructions: "Second." }),
       ),
       says("Done."),
     ]);
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     expect(result.agents.map(({ agentPath }) => agentPath)).toEqual([
       "lead",
       "lead/helper#1",
@@ -321,7 +323,7 @@ describe("an agent whose role was written", () => {
         context: { deniedTools: ["search"] },
       },
     );
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     expect([result.status, fast.requests[0]?.tools.map(({ name }) => name)]).toEqual([
       "completed",
       ["read"],

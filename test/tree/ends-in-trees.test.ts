@@ -6,11 +6,21 @@ import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
-import { beside, endings, rests, settlements, waitFor } from "../support/life-cast.ts";
-import { approveAll, payTool } from "../support/pause-scenes.ts";
-import { calls, listens, part, quiet, spawn, told, tool, until, use } from "./cast.ts";
-import { type More, type Stage, stage } from "../support/life-ends.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
+import { beside, endings, rests, settlements, waitFor } from "../support/life-agents.ts";
+import { approveAll, payTool } from "../support/pause-stories.ts";
+import {
+  calls,
+  listens,
+  part,
+  quiet,
+  spawn,
+  receivedTexts,
+  tool,
+  until,
+  use,
+} from "./scripted-agents.ts";
+import { type More, type EndsFixture, setUp } from "../support/life-ends.ts";
 
 /** Ways to end without an answer, with what they make of the lead. */
 const WAYS: Readonly<
@@ -19,7 +29,7 @@ const WAYS: Readonly<
     {
       readonly replies: readonly ScriptStep[];
       readonly more?: More;
-      readonly act?: (run: Run, one: Stage) => unknown;
+      readonly act?: (run: Run, one: EndsFixture) => unknown;
       readonly status: string;
     }
   >
@@ -94,7 +104,7 @@ describe("an agent that ends without an answer cancels its child, whatever its p
       const isEarly = atEnd !== "await" && way.endsWith("while it waits");
       if (isEarly) continue;
       proves(["X9", "X8"], `${way}: ${atEnd}`, async () => {
-        const one = stage(atEnd, replies, {
+        const one = setUp(atEnd, replies, {
           ...more,
           tools: [
             tool("look", () => "seen"),
@@ -122,14 +132,14 @@ describe("an agent that ends without an answer cancels its child, whatever its p
 });
 
 /** Until nothing moves any more without somebody outside. */
-async function untilIdle1({ lead }: Stage): Promise<void> {
+async function untilIdle1({ lead }: EndsFixture): Promise<void> {
   await until(() => lead.model.requests.length === 2);
   await quiet();
 }
 
 describe("the middle of a tree", () => {
   test("waits for its own before its parent hears of it; the grandchild is nobody else's business", async () => {
-    const done = gate();
+    const done = latch();
     const leaf = part("leaf", [says("Leaf.", { after: done.opened })]);
     const middle = part("middle", [calls(beside("leaf")), says("Early."), says("Late.")], {
       delegation: { background: true },
@@ -138,7 +148,7 @@ describe("the middle of a tree", () => {
     const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
       subagents: [middle.role],
     });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await until(() => middle.model.requests.length === 2);
     await quiet();
@@ -146,7 +156,7 @@ describe("the middle of a tree", () => {
     done.open();
     await s.outcome(run);
     expect(endings(s)).toEqual(["lead/middle#1/leaf#1", "lead/middle#1", "lead"]);
-    expect(told(lead.model.requests[1])[0]).toContain("Late.");
+    expect(receivedTexts(lead.model.requests[1])[0]).toContain("Late.");
   });
 
   test("that is cancelled alone takes only its own with it", async () => {
@@ -155,7 +165,7 @@ describe("the middle of a tree", () => {
       delegation: { background: true },
       subagents: [leaf.role],
     });
-    const done = gate();
+    const done = latch();
     const slow = part("slow", [says("Slow.", { after: done.opened })]);
     const lead = part(
       "lead",
@@ -165,7 +175,7 @@ describe("the middle of a tree", () => {
         subagents: [middle.role, slow.role],
       },
     );
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await until(() => s.sink.of("tool.started").some(({ toolName }) => toolName === "listen"));
     await quiet();
@@ -196,7 +206,7 @@ describe("a slow child that does not heed its signal", () => {
         delegation: { background: true, atEnd: "cancel" },
         subagents: [slow.role],
       });
-      const s = scene({ graceMs: 500 });
+      const s = newFixture({ graceMs: 500 });
       const run = s.start(lead.role);
       await until(() => s.clock.pendingTimers > 0);
       await quiet();
@@ -228,7 +238,7 @@ describe("over a pause", () => {
         ],
         { delegation: { background: true, atEnd }, subagents: [slow.role], tools: [pay] },
       );
-      const s = scene();
+      const s = newFixture();
       const paused = await s.outcome(s.start(lead.role));
       expect([paused.status, paused.questions.length]).toEqual(["paused", 2]);
       const answers = approveAll(paused);
@@ -241,7 +251,7 @@ describe("over a pause", () => {
 });
 
 test("a wait that was cut short by the end of the agent settles nothing twice", async () => {
-  const one = stage("await", [calls(waitFor()), says("Never.")]);
+  const one = setUp("await", [calls(waitFor()), says("Never.")]);
   const run = one.s.start(one.lead.role);
   await untilIdle1(one);
   void run.cancel("Enough.");

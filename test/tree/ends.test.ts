@@ -6,17 +6,17 @@ import { z } from "zod";
 import { transform } from "../../src/hooks/hook.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
-import { beside, endings, heard, reporters, rests, settlements } from "../support/life-cast.ts";
-import { calls, part, quiet, spawn, told, until } from "./cast.ts";
-import { type More, type Stage, stage } from "../support/life-ends.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
+import { beside, endings, heard, reporters, rests, settlements } from "../support/life-agents.ts";
+import { calls, part, quiet, spawn, receivedTexts, until } from "./scripted-agents.ts";
+import { type More, type EndsFixture, setUp } from "../support/life-ends.ts";
 
 const finish = (value: number) => calls({ name: "Finish", arguments: { value } });
 
 const OUTPUT = { output: z.object({ value: z.number() }) };
 
 /** Lets the lead come as far as it can without its child. */
-async function untilIdle({ s }: Stage): Promise<void> {
+async function untilIdle({ s }: EndsFixture): Promise<void> {
   await until(() => s.sink.of("step.completed").length >= 2);
   await quiet();
 }
@@ -26,7 +26,7 @@ describe("an agent that has answered", () => {
     ["X9"],
     "waits for its child by default, and its last answer knows the child's result",
     async () => {
-      const one = stage("await", [says("Early."), says("Late.")]);
+      const one = setUp("await", [says("Early."), says("Late.")]);
       const run = one.s.start(one.lead.role);
       await untilIdle(one);
       expect(endings(one.s)).toEqual([]);
@@ -42,7 +42,7 @@ describe("an agent that has answered", () => {
   );
 
   proves(["X9"], "or cancels it, waits for its end, and ends after it", async () => {
-    const one = stage("cancel", [says("Done.")]);
+    const one = setUp("cancel", [says("Done.")]);
     const result = await one.s.run(one.lead.role);
     expect([result.text, endings(one.s), settlements(one.s)]).toEqual([
       "Done.",
@@ -53,7 +53,7 @@ describe("an agent that has answered", () => {
   });
 
   proves(["X9"], "or leaves it to the run, whose last event is the end of the run", async () => {
-    const one = stage("detach", [says("Done.")]);
+    const one = setUp("detach", [says("Done.")]);
     const run = one.s.start(one.lead.role);
     const early = await run.result;
     expect([early.status, early.detached, endings(one.s)]).toEqual([
@@ -76,7 +76,7 @@ describe("an agent that has answered", () => {
   });
 
   test("reads what several said at once, and one that ends meanwhile is waited for with the rest", async () => {
-    const [first, second] = [gate(), gate()];
+    const [first, second] = [latch(), latch()];
     const one = part("one", [says("One.", { after: first.opened })]);
     const two = part("two", [says("Two.", { after: second.opened })]);
     const lead = part(
@@ -87,7 +87,7 @@ describe("an agent that has answered", () => {
         subagents: [one.role, two.role],
       },
     );
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await until(() => lead.model.requests.length === 2);
     await quiet();
@@ -117,7 +117,7 @@ describe("an agent that has answered", () => {
         subagents: [slow.role],
       },
     );
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect([result.text, settlements(s)]).toEqual([
       "Last.",
@@ -132,7 +132,7 @@ describe("an agent that has answered", () => {
         delegation: { background: true, atEnd },
         subagents: [worker.role],
       });
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(lead.role);
       expect([result.text, s.sink.of("subagent.detached"), result.detached]).toEqual([
         "Done.",
@@ -145,7 +145,7 @@ describe("an agent that has answered", () => {
 
 describe("an agent with a typed result", () => {
   proves(["X9"], "waits; the result that counts is the one it gives last", async () => {
-    const one = stage("await", [finish(1), finish(2)], OUTPUT);
+    const one = setUp("await", [finish(1), finish(2)], OUTPUT);
     const run = one.s.start(one.lead.role);
     await untilIdle(one);
     expect(endings(one.s)).toEqual([]);
@@ -162,7 +162,7 @@ describe("an agent with a typed result", () => {
     ["cancel", ["lead/slow#1", "lead"]],
     ["detach", ["lead", "lead/slow#1"]],
   ] as const)("%s", async (atEnd, order) => {
-    const one = stage(atEnd, [finish(1)], OUTPUT);
+    const one = setUp(atEnd, [finish(1)], OUTPUT);
     const run = one.s.start(one.lead.role);
     await run.result;
     one.done.open();
@@ -183,7 +183,7 @@ describe("an agent whose answer is vetoed", () => {
   };
 
   proves(["X9"], "waits, reads, and is asked about its last answer", async () => {
-    const one = stage("await", [says("Early."), says("Late."), says("Last.")], vetoOnce);
+    const one = setUp("await", [says("Early."), says("Late."), says("Last.")], vetoOnce);
     const run = one.s.start(one.lead.role);
     await untilIdle(one);
     one.done.open();
@@ -197,7 +197,7 @@ describe("an agent whose answer is vetoed", () => {
   test.each(["cancel", "detach"] as const)(
     "goes on with its child first, then: %s",
     async (atEnd) => {
-      const one = stage(atEnd, [says("Early."), says("Last.")], vetoOnce);
+      const one = setUp(atEnd, [says("Early."), says("Last.")], vetoOnce);
       const run = one.s.start(one.lead.role);
       await run.result;
       one.done.open();
@@ -212,14 +212,17 @@ describe("an agent whose answer is vetoed", () => {
 
 describe("an agent that is written to while it waits", () => {
   proves(["X9", "X23"], "answers at once, and waits again", async () => {
-    const one = stage("await", [says("Early."), says("Noted."), says("Late.")]);
+    const one = setUp("await", [says("Early."), says("Noted."), says("Late.")]);
     const run = one.s.start(one.lead.role);
     await untilIdle(one);
     const delivery = await run.steer("Be brief.");
     expect(delivery).toEqual({ isDelivered: true, stepNumber: 3 });
     await until(() => one.lead.model.requests.length === 3);
     await quiet();
-    expect([told(one.lead.model.requests[2]), endings(one.s)]).toEqual([["Be brief."], []]);
+    expect([receivedTexts(one.lead.model.requests[2]), endings(one.s)]).toEqual([
+      ["Be brief."],
+      [],
+    ]);
     one.done.open();
     const result = await one.s.outcome(run);
     expect([result.text, one.lead.model.requests.length]).toEqual(["Late.", 4]);

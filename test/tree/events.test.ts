@@ -11,8 +11,8 @@ import { usageOf } from "../../src/protocol/usage-of-events.ts";
 import { goldenTree } from "../../src/testing/golden-tree.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { calls, part, spawn, tool, use } from "./cast.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { calls, part, spawn, tool, use } from "./scripted-agents.ts";
 import { fiveEndings } from "./five-endings.ts";
 
 const SOME_NUMBER: unknown = expect.any(Number);
@@ -78,7 +78,7 @@ describe("what events say", () => {
     ["R177"],
     "a tool's end names the tool, its place, how long it took and how it came out",
     async () => {
-      const s = scene();
+      const s = newFixture();
       const slow = tool("slow", () => s.clock.advance(70));
       const broken = tool("broken", () => {
         throw new Error("No disk.");
@@ -245,7 +245,7 @@ describe("what events say", () => {
         seen.push(event);
       },
     };
-    const s = scene({ sinks: [vandal] });
+    const s = newFixture({ sinks: [vandal] });
     await s.run(part("lead", [says("Done.")]).role);
     expect(seen).toEqual(s.sink.events);
   });

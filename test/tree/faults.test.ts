@@ -11,8 +11,19 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
-import { byTask, calls, ends, part, quiet, spawn, told, tool, until, use } from "./cast.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
+import {
+  byTask,
+  calls,
+  ends,
+  part,
+  quiet,
+  spawn,
+  receivedTexts,
+  tool,
+  until,
+  use,
+} from "./scripted-agents.ts";
 
 /** Thrown things that neither `String` nor a template can show. */
 const UNSHOWABLE: readonly (readonly [string, unknown])[] = [
@@ -46,13 +57,13 @@ describe.each(UNSHOWABLE)("what throws %s", (_what, thrown) => {
     const lead = part("lead", [calls(spawn("foreign")), says("Without it.")], {
       subagents: [role],
     });
-    const result = await scene().run(lead.role, { budget: { steps: 20 } });
+    const result = await newFixture().run(lead.role, { budget: { steps: 20 } });
     expect([ends(result), asked]).toEqual([["completed", "failed"], 1]);
     expect(result.agents[1]?.errors.map((error) => error.code)).toEqual(["model_misbehaved"]);
   });
 
   test("a tool: its call fails, and no parent ends over a child that lives", async () => {
-    const late = gate();
+    const late = latch();
     const bad = tool("bad", () => {
       throw thrown;
     });
@@ -61,7 +72,7 @@ describe.each(UNSHOWABLE)("what throws %s", (_what, thrown) => {
       subagents: [helper.role],
       tools: [bad],
     });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await until(() => helper.model.requests.length === 1);
     await quiet();
@@ -71,8 +82,8 @@ describe.each(UNSHOWABLE)("what throws %s", (_what, thrown) => {
     expect(endedEarly).toEqual([]);
     const result = await s.outcome(run);
     expect(ends(result)).toEqual(["completed", "completed"]);
-    expect(told(lead.model.requests[1])).toHaveLength(2);
-    expect(told(lead.model.requests[1])[1]).toMatch(/^bad failed/);
+    expect(receivedTexts(lead.model.requests[1])).toHaveLength(2);
+    expect(receivedTexts(lead.model.requests[1])[1]).toMatch(/^bad failed/);
   });
 
   test("a token counter: its agent fails, and its parent goes on", async () => {
@@ -86,7 +97,7 @@ describe.each(UNSHOWABLE)("what throws %s", (_what, thrown) => {
     const lead = part("lead", [calls(spawn("broken")), says("Without it.")], {
       subagents: [broken.role],
     });
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     expect(ends(result)).toEqual(["completed", "failed"]);
   });
 });
@@ -98,7 +109,7 @@ describe("what replies with nonsense", () => {
       const lead = part("lead", [calls(spawn("foreign")), says("Without it.")], {
         subagents: [role],
       });
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(lead.role, { budget: { steps: 20 } });
       expect(ends(result)).toEqual(["completed", "failed"]);
       expect(result.agents[1]?.errors.map((error) => error.code)).toEqual(["model_misbehaved"]);
@@ -125,7 +136,7 @@ describe("what replies with nonsense", () => {
     const lead = part("lead", [calls(...tools.map((one) => use(one.name))), says("Done.")], {
       tools,
     });
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     expect(result.status).toBe("completed");
     const executions = result.steps[0]?.tools.executions.map(({ type, errorCode }) => [
       type,
@@ -148,7 +159,7 @@ describe("what replies with nonsense", () => {
     const lead = part("lead", [calls(use("look"), use("strict"), use("look")), says("Done.")], {
       tools: [strict, look],
     });
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect(result.status).toBe("completed");
     const types = result.steps[0]?.tools.executions.map((execution) => execution.type);
@@ -165,10 +176,10 @@ describe("what replies with nonsense", () => {
       { ...spawn("helper", "B"), callId: "same" },
     );
     const lead = part("lead", [twice, says("Done.")], { subagents: [helper.role] });
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect(ends(result)).toEqual(["completed", "completed", "completed"]);
-    const results = told(lead.model.requests[1]).map((text): unknown => JSON.parse(text));
+    const results = receivedTexts(lead.model.requests[1]).map((text): unknown => JSON.parse(text));
     expect(results).toMatchObject([{ text: "A." }, { text: "B." }]);
     const callIds = s.sink.of("agent.started").map((event) => event.spawnCallId);
     expect(new Set(callIds).size).toBe(3);

@@ -6,12 +6,12 @@ import { expect } from "vitest";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
-import { gate, scene, type Scene } from "../harness/run-scripted.ts";
-import { calls, part, spawn, until } from "./cast.ts";
+import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
+import { calls, part, spawn, until } from "./scripted-agents.ts";
 
-/** A run that is over, with its scene. */
+/** A run that is over, with its fixture. */
 export interface Watched {
-  readonly s: Scene;
+  readonly s: Fixture;
   readonly result: RunResult;
 }
 
@@ -23,7 +23,7 @@ export async function fiveEndings(options: OrchestratorOptions = {}): Promise<Wa
   const cut = part("cut", [
     says("Half a", { finishReason: "length", usage: { outputTokens: 15 } }),
   ]);
-  const waits = part("waits", [calls(spawn("cut")), { after: gate().opened }], {
+  const waits = part("waits", [calls(spawn("cut")), { after: latch().opened }], {
     subagents: [cut.role],
   });
   const children = [completes, stops, fails, waits];
@@ -34,7 +34,7 @@ export async function fiveEndings(options: OrchestratorOptions = {}): Promise<Wa
       subagents: children.map((one) => one.role),
     },
   );
-  const s = scene(options);
+  const s = newFixture(options);
   const run = s.start(lead.role);
   await until(() => waits.model.requests.length === 2 && s.sink.of("subagent.ended").length === 4);
   const waiting = s.sink.of("agent.started").find((event) => event.role === "waits");

@@ -14,13 +14,13 @@ import { recordingOf } from "../../src/testing/replay/recording.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { toolGuard, type GuardAnswer } from "../../src/tools/tool-guard.ts";
-import { asksAbout, denies, refusal } from "../guards/guard-scenes.ts";
+import { asksAbout, denies, refusal } from "../guards/guard-stories.ts";
 import { proves } from "../harness/proves.ts";
-import { scene, type Scene } from "../harness/run-scripted.ts";
+import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { gist } from "../journals/play.ts";
 import { replaysToTheSame } from "../journal/replay-story.ts";
-import { approveAll } from "../support/pause-scenes.ts";
-import { calls, part, spawn, told, tool, use, type Part } from "./cast.ts";
+import { approveAll } from "../support/pause-stories.ts";
+import { calls, part, spawn, receivedTexts, tool, use, type Part } from "./scripted-agents.ts";
 
 const DENIED = refusal("SpawnSubagent", "Do it yourself.");
 
@@ -46,7 +46,7 @@ function ruled(): { readonly lead: Part; readonly middle: Part } {
 }
 
 /** What is told of the calls: the type of each event, and what it says of the refusal. */
-function tellings({ sink }: Scene): readonly unknown[] {
+function tellings({ sink }: Fixture): readonly unknown[] {
   return sink.events.flatMap((event) => {
     if (event.type === "subagent.refused") return [[event.type, event.role, event.refusal.code]];
     if (event.type === "tool.rejected")
@@ -59,9 +59,9 @@ function tellings({ sink }: Scene): readonly unknown[] {
 async function ran(
   role: () => AgentRole,
   options: OrchestratorOptions = {},
-): Promise<{ readonly result: RunResult; readonly s: Scene }> {
+): Promise<{ readonly result: RunResult; readonly s: Fixture }> {
   const store = memoryStore();
-  const s = scene({ store, ...options });
+  const s = newFixture({ store, ...options });
   const result = await s.run(role());
   expect(gist(await new Orchestrator({ store }).resultOf(result.runId))).toEqual(gist(result));
   const recording = await recordingOf(store, result.runId);
@@ -91,11 +91,11 @@ describe("a spawn that is forbidden", () => {
 
   proves(["S7.27", "X14", "X16"], "by a rule of any agent above is counted", async () => {
     const { lead, middle } = ruled();
-    const plain = scene();
+    const plain = newFixture();
     const first = await plain.run(lead.role);
     const text =
       "Not executed: you cannot use SpawnSubagent (denied by lead). You have no tools in this step; answer in text.";
-    expect(told(middle.model.requests[1])).toEqual([text]);
+    expect(receivedTexts(middle.model.requests[1])).toEqual([text]);
     expect(first.refusalsByCode).toEqual({ tool_not_available: 1 });
     expect(tellings(plain)).toEqual([
       ["tool.started"],
@@ -121,12 +121,12 @@ describe("a spawn that is forbidden", () => {
       ),
     ];
     const again = { name: "SpawnSubagent", arguments: { task: "More.", continue: "worker#1" } };
-    const cast = (): AgentRole => {
+    const leadOf = (): AgentRole => {
       const worker = part("worker", [says("Worked.")]);
       const script = [calls(spawn("worker")), calls(again), says("Done.")];
       return part("lead", script, { subagents: [worker.role], guards }).role;
     };
-    const { result, s } = await ran(cast);
+    const { result, s } = await ran(leadOf);
     expect(result.refusalsByCode).toEqual({ blocked: 1 });
     expect(s.sink.of("subagent.refused").map(({ role }) => role)).toEqual(["worker"]);
   });
@@ -135,7 +135,7 @@ describe("a spawn that is forbidden", () => {
     let answer: GuardAnswer = { type: "ask", reason: "Sure?" };
     const guards = [toolGuard(() => answer)];
     const store = memoryStore();
-    const s = scene({ store });
+    const s = newFixture({ store });
     const { role } = delegating({ guards });
     const paused = await s.run(role);
     expect(paused.refusalsByCode).toEqual({});
@@ -155,9 +155,9 @@ test("a call of another tool that is denied, and a spawn that a person denies, a
     tools: [look],
     guards: [denies()],
   });
-  const s = scene({ approver: (question) => deny(question, "No.") });
+  const s = newFixture({ approver: (question) => deny(question, "No.") });
   const denied = await s.run(lead.role);
   expect(denied.steps[0]?.tools.executions[0]?.errorCode).toBe("denied");
   expect(denied.refusalsByCode).toEqual({});
-  expect((await scene().run(other.role)).refusalsByCode).toEqual({});
+  expect((await newFixture().run(other.role)).refusalsByCode).toEqual({});
 });

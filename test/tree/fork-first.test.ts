@@ -8,18 +8,18 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { rested } from "../support/life-cast.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { rested } from "../support/life-agents.ts";
 import { look, PAY, shown, threeSteps } from "../support/life-forks.ts";
-import { payTool } from "../support/pause-scenes.ts";
-import { calls, part, spawn, use } from "./cast.ts";
+import { payTool } from "../support/pause-stories.ts";
+import { calls, part, spawn, use } from "./scripted-agents.ts";
 
 const FIRST_INPUT = ["system: You are lead.", "user: Do it."];
 
 describe("a fork before the first step", () => {
   proves(["S7.20"], "gives the first input again, and nothing that came after it", async () => {
     const { lead, worker } = threeSteps([calls(spawn("worker")), says("Forked.")]);
-    const s = scene();
+    const s = newFixture();
     const { result, snapshot } = await rested(s, s.start(lead.role));
     const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 0 }));
     expect([shown(lead, 0), shown(lead, 4)]).toEqual([FIRST_INPUT, FIRST_INPUT]);
@@ -37,7 +37,7 @@ describe("a fork before the first step", () => {
 
   proves(["S7.20"], "may be told something besides", async () => {
     const { lead } = threeSteps([says("Forked.")]);
-    const s = scene();
+    const s = newFixture();
     const { snapshot } = await rested(s, s.start(lead.role));
     await s.outcome(s.fork(lead.role, snapshot, { atStep: 0, message: "In short." }));
     expect(shown(lead, 4)).toEqual([...FIRST_INPUT, "user: In short."]);
@@ -58,7 +58,7 @@ describe("a fork before the first step", () => {
 
   proves(["S7.20"], "of a run that never took a step begins with its task", async () => {
     const lead = part("lead", [says("Forked.")]);
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     run.requestStop();
     const { result, snapshot } = await rested(s, run);
@@ -74,7 +74,7 @@ describe("a fork of a run that was paused in its first step", () => {
     proves(["S7.20"], `at ${what} gives the first input again, and asks nothing`, async () => {
       const pay = payTool();
       const lead = part("lead", [calls(PAY), says("Forked.")], { tools: [pay] });
-      const s = scene();
+      const s = newFixture();
       const paused = await s.run(lead.role);
       expect([paused.status, paused.steps.length]).toEqual(["paused", 0]);
       const options = atStep === undefined ? {} : { atStep };
@@ -88,7 +88,7 @@ describe("a fork of a run that was paused in its first step", () => {
     const lead = part("lead", [says("Forked.")], {
       hooks: [transform("userInput", ({ task }) => ({ task: `${task} Please.` }))],
     });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     run.requestPause();
     const paused = await s.outcome(run);
@@ -108,7 +108,7 @@ describe("a fork with a role of its own", () => {
     async () => {
       const { lead, worker } = threeSteps([]);
       const helper = part("helper", [], { subagents: [lead.role] });
-      const s = scene({ roles: [lead.role, worker.role, helper.role] });
+      const s = newFixture({ roles: [lead.role, worker.role, helper.role] });
       const { snapshot } = await rested(s, s.start(lead.role));
       const other = part("lead", [calls(use("look")), says("Otherwise.")], {
         subagents: [worker.role],
@@ -122,7 +122,7 @@ describe("a fork with a role of its own", () => {
   test("starting one that differs from a known role of its name is refused as before", () => {
     const { lead } = threeSteps([]);
     const other = part("lead", []);
-    const s = scene({ roles: [lead.role] });
+    const s = newFixture({ roles: [lead.role] });
     expect(() => s.start(other.role)).toThrow(/one role named "lead"/);
   });
 });

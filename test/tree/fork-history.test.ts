@@ -3,10 +3,10 @@
 
 import { describe, expect, test } from "vitest";
 import { says } from "../../src/testing/scripted-model.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { rested } from "../support/life-cast.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { rested } from "../support/life-agents.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { calls, part, use } from "./cast.ts";
+import { calls, part, use } from "./scripted-agents.ts";
 import { BEFORE, look, shown } from "../support/life-forks.ts";
 
 /** Steps by step; the history is made shorter on the way. */
@@ -20,7 +20,7 @@ async function compacted() {
       scripted: { countTokens: ({ messages }) => messages.length * 6 },
     },
   );
-  const s = scene();
+  const s = newFixture();
   const { snapshot } = await rested(s, s.start(lead.role));
   expect(s.sink.of("conversation.compacted").length).toBeGreaterThan(0);
   return { lead, s, snapshot };
@@ -59,7 +59,7 @@ test("replies that were of no use are no part of the history, and no part of a f
     ],
     { tools: [look] },
   );
-  const s = scene();
+  const s = newFixture();
   const { result, snapshot } = await rested(s, s.start(lead.role));
   expect([result.status, result.text]).toEqual(["completed", "Strange."]);
   for (const atStep of [1, 2, 3]) {

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "vitest";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import {
   beside,
   onward,
@@ -15,11 +15,11 @@ import {
   rests,
   settlements,
   waitFor,
-  wideScene,
-} from "../support/life-cast.ts";
-import { payTool } from "../support/pause-scenes.ts";
-import { planner } from "../support/subtask-scenes.ts";
-import { calls, part, quiet, spawn, told, tool, until, use } from "./cast.ts";
+  newWideFixture,
+} from "../support/life-agents.ts";
+import { payTool } from "../support/pause-stories.ts";
+import { planner } from "../support/subtask-stories.ts";
+import { calls, part, quiet, spawn, receivedTexts, tool, until, use } from "./scripted-agents.ts";
 import { look, shown, PAY } from "../support/life-forks.ts";
 
 describe("subagents", () => {
@@ -38,7 +38,7 @@ describe("subagents", () => {
         ],
         { subagents: [worker.role] },
       );
-      const s = scene();
+      const s = newFixture();
       const { result, snapshot } = await rested(s, s.start(lead.role));
       const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 1 }));
       expect(shown(worker, 1)).toEqual([
@@ -57,7 +57,7 @@ describe("subagents", () => {
         result.agents[1]?.executions,
         forked.agents[1]?.executions,
       ]).toEqual([{ "1": 2 }, 1, 2]);
-      expect(outcomes(told(lead.model.requests[3]))).toMatchObject([
+      expect(outcomes(receivedTexts(lead.model.requests[3]))).toMatchObject([
         { subagent: "worker#1", text: "In the fork." },
         { subagent: "worker#2", text: "Another." },
       ]);
@@ -85,7 +85,7 @@ describe("subagents", () => {
       ],
       { subagents: [middle.role, late.role] },
     );
-    const s = scene();
+    const s = newFixture();
     const { snapshot } = await rested(s, s.start(lead.role));
     const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 1 }));
     expect([Object.keys(rests(forked)), forked.subagentsByDepth, forked.status]).toEqual([
@@ -114,7 +114,7 @@ describe("subagents", () => {
       ],
       { subagents: [worker.role] },
     );
-    const s = scene({ limits: { maxBreadthPerParent: 3 } });
+    const s = newFixture({ limits: { maxBreadthPerParent: 3 } });
     const { snapshot } = await rested(s, s.start(lead.role));
     const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 1 }));
     expect([Object.keys(rests(forked)), forked.refusalsByCode]).toEqual([
@@ -136,7 +136,7 @@ describe("subagents", () => {
       ],
       { delegation: { background: true }, subagents: [worker.role], tools: [look] },
     );
-    const s = scene();
+    const s = newFixture();
     const { result, snapshot } = await rested(s, s.start(lead.role));
     expect(result.status).toBe("paused");
     const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 2 }));
@@ -156,7 +156,7 @@ describe("subagents", () => {
       ],
       { subagents: [worker.role] },
     );
-    const s = scene();
+    const s = newFixture();
     const { snapshot } = await rested(s, s.start(lead.role));
     const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 1 }));
     expect(Object.keys(rests(forked))).toEqual(["lead", "lead/worker#2"]);
@@ -176,7 +176,7 @@ describe("subagents", () => {
       ],
       { subagents: [worker.role], tools: [look] },
     );
-    const s = scene();
+    const s = newFixture();
     const original = await rested(s, s.start(lead.role));
     const first = await rested(s, s.fork(lead.role, original.snapshot, { atStep: 1 }));
     const result = await s.outcome(s.fork(lead.role, first.snapshot, { atStep: 1 }));
@@ -189,7 +189,7 @@ describe("subagents", () => {
 
   test("in the background whose report the root had not read by then report in the fork", async () => {
     const worker = part("worker", [says("Worked.")]);
-    const held = gate();
+    const held = latch();
     const lead = part(
       "lead",
       [
@@ -205,7 +205,7 @@ describe("subagents", () => {
         tools: [tool("hold", async () => (await held.opened, "held"))],
       },
     );
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await until(() => settlements(s).length === 1);
     await quiet();
@@ -234,7 +234,7 @@ describe("subagents", () => {
       [calls(beside("worker")), calls(waitFor()), says("Original."), says("Forked.")],
       { delegation: { background: true }, subagents: [worker.role] },
     );
-    const s = scene();
+    const s = newFixture();
     const { snapshot } = await rested(s, s.start(lead.role));
     const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 2 }));
     expect([forked.text, lead.model.requests.map(reporters).flat()]).toEqual(["Forked.", []]);
@@ -250,7 +250,7 @@ describe("subtasks", () => {
       subagents: [helper.role],
       tools: [planner({ role: "helper", task: "A" }, { role: "helper", task: "B" })],
     });
-    const s = wideScene();
+    const s = newWideFixture();
     const { snapshot } = await rested(s, s.start(lead.role));
     const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 1 }));
     const requests = lead.model.requests.map(({ messages }) =>
@@ -268,7 +268,7 @@ describe("subtasks", () => {
       subagents: [helper.role],
       tools: [planner({ role: "helper", task: "A" })],
     });
-    const s = wideScene();
+    const s = newWideFixture();
     const { result, snapshot } = await rested(
       s,
       s.start(lead.role, "Do it.", { budget: { steps: 2 } }),

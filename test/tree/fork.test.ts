@@ -8,11 +8,11 @@ import { EspalierError } from "../../src/kernel/error.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { says, ScriptedModel, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, type Scene } from "../harness/run-scripted.ts";
-import { rested, rests } from "../support/life-cast.ts";
-import { approveAll, payTool } from "../support/pause-scenes.ts";
+import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
+import { rested, rests } from "../support/life-agents.ts";
+import { approveAll, payTool } from "../support/pause-stories.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { aborted, calls, part, tool, until, use } from "./cast.ts";
+import { aborted, calls, part, tool, until, use } from "./scripted-agents.ts";
 import { BEFORE, look, shown, threeSteps, PAY } from "../support/life-forks.ts";
 
 /** The ids in a run. */
@@ -29,7 +29,7 @@ describe("a fork", () => {
     "completes differently, and the original stays byte for byte as it was",
     async () => {
       const { lead } = threeSteps([calls(use("look")), says("Forked.")]);
-      const s = scene();
+      const s = newFixture();
       const { result, snapshot } = await rested(s, s.start(lead.role));
       const text = JSON.stringify(snapshot);
       const fork = s.fork(lead.role, snapshot, { atStep: 2, message: "Try something else." });
@@ -57,7 +57,7 @@ describe("a fork", () => {
 
   proves(["X24"], "has ids of its own, and nothing is spent in it", async () => {
     const { lead } = threeSteps([says("Forked.")]);
-    const s = scene();
+    const s = newFixture();
     const { result, snapshot } = await rested(s, s.start(lead.role));
     const fork = s.fork(lead.role, snapshot, { atStep: 3 });
     const forked = await s.outcome(fork);
@@ -73,7 +73,7 @@ describe("a fork", () => {
 
   test.each([1, 2, 3, 4])("at step %i has the history up to it", async (atStep) => {
     const { lead } = threeSteps([says("Forked.")]);
-    const s = scene();
+    const s = newFixture();
     const { snapshot } = await rested(s, s.start(lead.role));
     await s.outcome(s.fork(lead.role, snapshot, { atStep, message: "Go on." }));
     const whole = [
@@ -90,7 +90,7 @@ describe("a fork", () => {
 
   test("by default at the last step", async () => {
     const { lead } = threeSteps([says("Forked.")]);
-    const s = scene();
+    const s = newFixture();
     const { snapshot } = await rested(s, s.start(lead.role));
     const fork = s.fork(lead.role, snapshot, { message: "And?" });
     await s.outcome(fork);
@@ -99,7 +99,7 @@ describe("a fork", () => {
 
   test("many times from the same snapshot, also at once: each is a run of its own", async () => {
     const { lead } = threeSteps([says("A."), says("B."), says("C.")]);
-    const s = scene();
+    const s = newFixture();
     const { snapshot } = await rested(s, s.start(lead.role));
     const forks = [1, 2, 3].map((atStep) => s.fork(lead.role, snapshot, { atStep }));
     const results = await Promise.all(forks.map((fork) => s.outcome(fork)));
@@ -111,7 +111,7 @@ describe("a fork", () => {
 
   test("of a fork, and of that again", async () => {
     const { lead } = threeSteps([calls(use("look")), says("First fork."), says("Second fork.")]);
-    const s = scene();
+    const s = newFixture();
     const { snapshot } = await rested(s, s.start(lead.role));
     const first = await rested(s, s.fork(lead.role, snapshot, { atStep: 2, message: "Once." }));
     const second = await s.outcome(
@@ -132,7 +132,7 @@ describe("a fork", () => {
 
   test("with another role of the same name: other instructions hold from now on, the history is the same", async () => {
     const { lead, worker } = threeSteps([]);
-    const s = scene();
+    const s = newFixture();
     const { snapshot } = await rested(s, s.start(lead.role));
     const model = new ScriptedModel([says("Otherwise.")]);
     const other = defineAgent({
@@ -160,7 +160,7 @@ const RESTS: Readonly<
     string,
     {
       readonly second: ScriptStep;
-      readonly act?: (s: Scene, run: ReturnType<Scene["start"]>) => unknown;
+      readonly act?: (s: Fixture, run: ReturnType<Fixture["start"]>) => unknown;
       readonly status: string;
       readonly budget?: object;
     }
@@ -193,7 +193,7 @@ describe("a fork of a run that", () => {
       const lead = part("lead", [calls(use("look")), second, says("Forked.")], {
         tools: [look, payTool(), listen],
       });
-      const s = scene();
+      const s = newFixture();
       const run = s.start(lead.role, "Do it.", { budget });
       const { result, snapshot } = await rested(s, run);
       expect(result.status).toBe(status);
@@ -218,7 +218,7 @@ describe("a fork of a run that", () => {
         tools: [look, pay],
       },
     );
-    const s = scene();
+    const s = newFixture();
     const paused = await s.outcome(s.start(lead.role));
     const forked = await s.outcome(s.fork(lead.role, paused.pausedRun, {}));
     const result = await s.outcome(s.resume(lead.role, paused.pausedRun, approveAll(paused)));
@@ -234,7 +234,7 @@ describe("a fork of a run that", () => {
 describe("the budget of a fork", () => {
   proves(["X24"], "is that of the original, anew; it can be tightened, and holds", async () => {
     const lead = part("lead", () => calls(use("look")), { tools: [look] });
-    const s = scene();
+    const s = newFixture();
     const { result, snapshot } = await rested(
       s,
       s.start(lead.role, "Do it.", { budget: { steps: 3 } }),
@@ -261,7 +261,7 @@ describe("the budget of a fork", () => {
         tools: [look, tool("spend", () => (s.clock.advance(600), "spent"))],
       },
     );
-    const s = scene();
+    const s = newFixture();
     const { snapshot } = await rested(
       s,
       s.start(lead.role, "Do it.", {
@@ -278,7 +278,7 @@ describe("the budget of a fork", () => {
 describe("what cannot be forked", () => {
   test("is refused before anything happens", async () => {
     const { lead } = threeSteps([]);
-    const s = scene();
+    const s = newFixture();
     const { snapshot } = await rested(s, s.start(lead.role));
     const events = s.sink.events.length;
     const codes = [5, 99, -1, 1.5, Number.NaN].map(
@@ -305,9 +305,9 @@ describe("what cannot be forked", () => {
   });
 
   test("a run that has taken no step, and one that goes on", async () => {
-    const held = gate();
+    const held = latch();
     const lead = part("lead", [says("Done.", { after: held.opened })]);
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await until(() => lead.model.requests.length === 1);
     expect(thrownBy(() => run.snapshot())).toMatchObject({
@@ -333,7 +333,7 @@ describe("what cannot be forked", () => {
 
 test("a snapshot is plain JSON, frozen, and made anew at each call", async () => {
   const { lead } = threeSteps([]);
-  const s = scene();
+  const s = newFixture();
   const run = s.start(lead.role);
   await s.outcome(run);
   const [one, two]: readonly PausedRun[] = [run.snapshot(), run.snapshot()];

@@ -1,5 +1,5 @@
 // Goal: what random trees have shown to be broken once: lives that end late, twice, or that nobody owns.
-// Method: real runs with scripted models and gates; the checks of every run (scene) and the results compared.
+// Method: real runs with scripted models and latches; the checks of every run (fixture) and the results compared.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -7,8 +7,8 @@ import { z } from "zod";
 import { says, type ScriptedCall } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
-import { calls, listens, part, quiet, told, tool, until, use } from "./cast.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
+import { calls, listens, part, quiet, receivedTexts, tool, until, use } from "./scripted-agents.ts";
 
 const DETACHING = { delegation: { background: true, atEnd: "detach" } } as const;
 const BACKGROUND = { delegation: { background: true } } as const;
@@ -24,15 +24,15 @@ function verb(name: string, input: object = {}): ScriptedCall {
 }
 
 test("an answer that is not the last word, since somebody wrote, is followed by that letter, also if a pause is asked for right then", async () => {
-  const held = gate();
+  const held = latch();
   const root = part("root", [says("First.", { after: held.opened }), says("Second.")]);
-  const stage = scene();
-  const run = stage.start(root.role);
+  const fixture = newFixture();
+  const run = fixture.start(root.role);
   await until(() => root.model.requests.length === 1);
   const delivery = run.steer("And then?");
   run.requestPause();
   held.open();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect(await delivery).toEqual({ isDelivered: true, stepNumber: 2 });
   expect([result.status, result.text]).toEqual(["completed", "Second."]);
   for (const { messages } of root.model.requests)
@@ -40,7 +40,7 @@ test("an answer that is not the last word, since somebody wrote, is followed by 
 });
 
 test("a detached agent that is paused when the root is cancelled ends with it; the run has a result", async () => {
-  const held = gate();
+  const held = latch();
   const worker = part("worker", [says("Never.", { after: held.opened }), says("Never.")], {
     tools: [tool("look", () => "seen")],
   });
@@ -53,20 +53,20 @@ test("a detached agent that is paused when the root is cancelled ends with it; t
     subagents: [lead.role],
     tools: [listens("listen")],
   });
-  const stage = scene();
-  const run = stage.start(root.role);
-  await until(() => stage.sink.of("subagent.detached").length === 1);
+  const fixture = newFixture();
+  const run = fixture.start(root.role);
+  await until(() => fixture.sink.of("subagent.detached").length === 1);
   run.requestPause();
   await quiet();
   held.open();
   await quiet();
   void run.cancel();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect(result.status).toBe("cancelled");
 });
 
 test("whoever a detached agent leaves to the run in its turn is waited for, too", async () => {
-  const [early, late] = [gate(), gate()];
+  const [early, late] = [latch(), latch()];
   const worker = part("worker", [says("Worked.", { after: late.opened })]);
   const lead = part("lead", [calls(beside("worker")), says("Left.", { after: early.opened })], {
     ...DETACHING,
@@ -76,14 +76,14 @@ test("whoever a detached agent leaves to the run in its turn is waited for, too"
     ...DETACHING,
     subagents: [lead.role],
   });
-  const stage = scene();
-  const run = stage.start(root.role);
+  const fixture = newFixture();
+  const run = fixture.start(root.role);
   expect((await run.result).status).toBe("completed");
   early.open();
   await quiet();
-  expect(stage.sink.of("run.ended")).toEqual([]);
+  expect(fixture.sink.of("run.ended")).toEqual([]);
   late.open();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect(result.agents.map(({ agentPath, status }) => [agentPath, status])).toEqual([
     ["root", "completed"],
     ["root/lead#1", "completed"],
@@ -93,7 +93,7 @@ test("whoever a detached agent leaves to the run in its turn is waited for, too"
 
 /** What a lead is told that continues its worker so many turns of the microtask queue after the worker's reply, and the whole run. */
 async function continuedAfter(turns: number, isBackground: boolean) {
-  const held = gate();
+  const held = latch();
   const worker = part("worker", [says("One.", { after: held.opened }), says("Never.")]);
   const more = { role: "worker", task: "More.", continue: "worker#1", background: isBackground };
   let isAsked = false;
@@ -110,13 +110,13 @@ async function continuedAfter(turns: number, isBackground: boolean) {
     subagents: [worker.role],
     guards: [inTime],
   });
-  const stage = scene();
-  const run = stage.start(lead.role);
+  const fixture = newFixture();
+  const run = fixture.start(lead.role);
   await until(() => isAsked && worker.model.requests.length === 1);
   held.open();
-  const result = await stage.outcome(run);
-  const ended = stage.sink.of("subagent.ended").map(({ outcome }) => outcome);
-  return { told: told(lead.model.requests[2])[0], status: result.status, ended };
+  const result = await fixture.outcome(run);
+  const ended = fixture.sink.of("subagent.ended").map(({ outcome }) => outcome);
+  return { told: receivedTexts(lead.model.requests[2])[0], status: result.status, ended };
 }
 
 const RUNNING =
@@ -143,24 +143,24 @@ test("two calls of one reply may cancel the same paused subagent", async () => {
   const external = defineTool({ name: "external", description: "Elsewhere.", input: z.object({}) });
   const worker = part("worker", [calls(verb("external")), says("Never.")], { tools: [external] });
   const cancel = verb("CancelSubagent", { subagent: "worker#1" });
-  const paused = gate();
+  const paused = latch();
   const root = part(
     "root",
     [calls(beside("worker")), { ...calls(cancel, cancel), after: paused.opened }, says("Done.")],
     { ...BACKGROUND, subagents: [worker.role] },
   );
-  const stage = scene();
-  const run = stage.start(root.role);
-  await until(() => stage.sink.of("agent.paused").length === 1);
+  const fixture = newFixture();
+  const run = fixture.start(root.role);
+  await until(() => fixture.sink.of("agent.paused").length === 1);
   paused.open();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect(result.status).toBe("completed");
   const texts = root.model.requests[2]?.messages.slice(-2).map(({ text }) => text) ?? [];
   expect(texts.map((text) => text.includes('"outcome":"cancelled"'))).toEqual([true, true]);
 });
 
 test("a cancel of a paused subagent is heeded before the run rests, also if another was heeded before", async () => {
-  const held = gate();
+  const held = latch();
   const worker = part(
     "worker",
     (request) => (request.messages.length > 2 ? says("Done.") : calls(use("look"))),
@@ -175,19 +175,19 @@ test("a cancel of a paused subagent is heeded before the run rests, also if anot
       tools: [tool("hold", async () => (await held.opened, "held"))],
     },
   );
-  const stage = scene();
+  const fixture = newFixture();
   const sent: string[] = [];
-  const run = stage.start(root.role);
+  const run = fixture.start(root.role);
   run.requestPause();
   for await (const event of run.events()) {
     if (event.type !== "agent.paused" || event.depth > 0) continue;
-    const next = stage.sink.of("agent.started")[sent.length + 1];
+    const next = fixture.sink.of("agent.started")[sent.length + 1];
     if (next === undefined) continue;
     sent.push(next.agentId);
     run.cancelAgent(next.agentId);
   }
   held.open();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   const cancelled = result.agents.filter(({ status }) => status === "cancelled");
   expect(cancelled.map(({ agentId }) => agentId)).toEqual(sent);
 });

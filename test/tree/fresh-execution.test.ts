@@ -7,10 +7,10 @@ import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
-import { onward, rested } from "../support/life-cast.ts";
-import { calls, part, spawn, use } from "./cast.ts";
+import { onward, rested } from "../support/life-agents.ts";
+import { calls, part, spawn, use } from "./scripted-agents.ts";
 
 const breaks = spyTool("break", () => {
   throw new ToolError("It broke.");
@@ -75,7 +75,7 @@ describe("a fresh execution begins at zero", () => {
         ],
         { subagents: [worker.role] },
       );
-      const s = scene();
+      const s = newFixture();
       await s.run(lead.role);
       const ends = s.sink.of("subagent.ended").map((event) => [event.status, event.reason.code]);
       expect(ends).toEqual([
@@ -88,7 +88,7 @@ describe("a fresh execution begins at zero", () => {
     proves(["S7.30", "R158"], `${what}: a run that a limit had stopped`, async () => {
       const script = [...full, ...full, says("Done.")];
       const lead = part("lead", script, more);
-      const s = scene();
+      const s = newFixture();
       const budget = { steps: full.length };
       const stopped = await rested(s, s.start(lead.role, "Do it.", { budget }));
       expect(stopped.result.reason.code).toBe("steps_limit");

@@ -1,5 +1,5 @@
 // Goal: more budget for a run that goes on is there at once, for whoever waits for it or has not been stopped yet, and is on record.
-// Method: real runs that are held at a gate or a clock while somebody grants more; events, accounts and ends compared whole.
+// Method: real runs that are held at a latch or a clock while somebody grants more; events, accounts and ends compared whole.
 
 import { describe, expect, test } from "vitest";
 
@@ -8,17 +8,28 @@ import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, type Scene } from "../harness/run-scripted.ts";
-import { payTool } from "../support/pause-scenes.ts";
+import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
+import { payTool } from "../support/pause-stories.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { aborted, byTask, calls, part, quiet, spawn, tool, until, use, type Part } from "./cast.ts";
+import {
+  aborted,
+  byTask,
+  calls,
+  part,
+  quiet,
+  spawn,
+  tool,
+  until,
+  use,
+  type Part,
+} from "./scripted-agents.ts";
 
 const BY = "Ada, who pays.";
 const PAY = { name: "pay", arguments: { amount: 1 } };
 
 /** An agent that waits in its first step, then takes another one and answers in the third. */
 function held(): { readonly solo: Part; readonly open: () => void } {
-  const { opened, open } = gate();
+  const { opened, open } = latch();
   const wait = tool("wait", async () => {
     await opened;
     return "opened";
@@ -30,7 +41,7 @@ function held(): { readonly solo: Part; readonly open: () => void } {
   return { solo, open };
 }
 
-function grants({ sink }: Scene): readonly unknown[] {
+function grants({ sink }: Fixture): readonly unknown[] {
   return sink
     .of("budget.granted")
     .map(({ accountPath, budget, by, remaining }) => ({ accountPath, budget, by, remaining }));
@@ -42,7 +53,7 @@ describe("a grant to a run that goes on", () => {
     "an agent that has not yet met its limit goes on; event and ledger have the author",
     async () => {
       const { solo, open } = held();
-      const s = scene();
+      const s = newFixture();
       const run = s.start(solo.role, "Do it.", { budget: { steps: 1 } });
       await until(() => s.sink.of("tool.started").length === 1);
       s.clock.advance(5);
@@ -64,12 +75,12 @@ describe("a grant to a run that goes on", () => {
   test("without it the same agent is stopped", async () => {
     const { solo, open } = held();
     open();
-    const result = await scene().run(solo.role, { budget: { steps: 1 } });
+    const result = await newFixture().run(solo.role, { budget: { steps: 1 } });
     expect([result.status, result.reason.code]).toEqual(["stopped", "steps_limit"]);
   });
 
   proves(["X7"], "children that wait for a lease are served, the first first", async () => {
-    const first = gate();
+    const first = latch();
     const replies = [says("1.", { after: first.opened }), says("2."), says("3.")];
     const child = part("child", () => replies.shift() ?? says("Too many."), {
       maxOutputTokens: 30,
@@ -79,7 +90,7 @@ describe("a grant to a run that goes on", () => {
       subagents: [child.role],
       maxOutputTokens: 5,
     });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 75 } });
     await until(() => child.model.requests.length === 1);
     await quiet();
@@ -100,7 +111,7 @@ describe("a grant to a run that goes on", () => {
   });
 
   proves(["X7"], "more for one subagent is more for it alone", async () => {
-    const { opened, open } = gate();
+    const { opened, open } = latch();
     const wait = tool("wait", async () => await opened);
     const waits = [calls(use("wait")), says("Child.")];
     const child = part("child", byTask({ A: waits, B: waits }), {
@@ -109,7 +120,7 @@ describe("a grant to a run that goes on", () => {
     });
     const two = calls(spawn("child", "A"), spawn("child", "B"));
     const lead = part("lead", [two, says("Done.")], { subagents: [child.role] });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role, "Do it.", { budget: { steps: 50 } });
     await until(() => s.sink.of("tool.started").length === 4);
     const first = s.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("no child");
@@ -134,7 +145,7 @@ describe("a grant to a run that goes on", () => {
   proves(["X7"], "more time moves the end, to the millisecond", async () => {
     const work = tool("work", ({ signal }) => aborted(signal));
     const solo = part("solo", [calls(use("work")), says("Done.")], { tools: [work] });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(solo.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
     await until(() => s.sink.of("tool.started").length === 1);
     s.clock.advance(999);
@@ -157,7 +168,7 @@ describe("a grant to a run that goes on", () => {
   test("in the tick of its start it counts, and is told after the start", async () => {
     const { solo, open } = held();
     open();
-    const s = scene();
+    const s = newFixture();
     const run = s.start(solo.role, "Do it.", { budget: { steps: 1 } });
     run.grant({ steps: 5 }, { by: BY });
     const result = await s.outcome(run);
@@ -179,7 +190,7 @@ describe("a grant to a run that goes on", () => {
           given.push(run.grant({ totalTokens: 100 }, { by: "A listener." }));
       },
     };
-    const s = scene({ sinks: [generous] });
+    const s = newFixture({ sinks: [generous] });
     const run = s.start(solo.role, "Do it.", { budget: { totalTokens: 18 } });
     const result = await s.outcome(run);
     expect([result.status, given]).toEqual(["completed", [true]]);
@@ -188,7 +199,7 @@ describe("a grant to a run that goes on", () => {
 
   test("thresholds of the larger limit are told anew", async () => {
     const { solo, open } = held();
-    const s = scene();
+    const s = newFixture();
     const run = s.start(solo.role, "Do it.", { budget: { steps: 1 } });
     await until(() => s.sink.of("tool.started").length === 1);
     run.grant({ steps: 2 }, { by: BY });
@@ -213,7 +224,7 @@ function complaint(cause: () => unknown): readonly unknown[] {
 describe("a grant that cannot be made", () => {
   proves(["X7"], "is refused by name, and changes nothing", async () => {
     const { solo, open } = held();
-    const s = scene();
+    const s = newFixture();
     const run = s.start(solo.role, "Do it.", { budget: { steps: 3, totalTokens: 500 } });
     const bad: readonly (readonly [given: readonly unknown[], why: readonly unknown[]])[] = [
       [
@@ -298,7 +309,7 @@ describe("a grant that cannot be made", () => {
 
   test("comes too late for a run that is over, and for one that has paused", async () => {
     const solo = part("solo", [calls(PAY), says("Done.")], { tools: [payTool()] });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(solo.role, "Do it.", { budget: { steps: 2 } });
     const paused = await s.outcome(run);
     expect(run.grant({ steps: 1 }, { by: BY })).toBe(false);
@@ -312,7 +323,7 @@ describe("a grant that cannot be made", () => {
   test("does not wake an agent that has been stopped", async () => {
     const { solo, open } = held();
     open();
-    const s = scene();
+    const s = newFixture();
     const run = s.start(solo.role, "Do it.", { budget: { steps: 1 } });
     for await (const { phase, state } of run.iterate())
       if (state.log.signals.length > 0 && phase !== "ended") run.grant({ steps: 5 }, { by: BY });

@@ -7,53 +7,63 @@ import { approve, deny } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
-import { beside, idOf, onward, rests, settlements } from "../support/life-cast.ts";
-import { calls, spawn, tool, until, use } from "./cast.ts";
-import { cast, members, FAILED, COMPLETED, CANCELLED, told1 } from "../support/life-groups.ts";
+import { beside, idOf, onward, rests, settlements } from "../support/life-agents.ts";
+import { calls, spawn, tool, until, use } from "./scripted-agents.ts";
+import {
+  newGroup,
+  members,
+  FAILED,
+  COMPLETED,
+  CANCELLED,
+  receivedTexts1,
+} from "../support/life-groups.ts";
 
 describe("members that wait for an approval", () => {
   proves(["X11"], "end with their sibling: nobody is asked any more", async () => {
-    const one = cast("fail_fast", [members("Ask and succeed.", "Look and fail."), says("Done.")]);
-    const run = one.stage.start(one.lead.role);
-    await until(() => one.stage.sink.of("agent.paused").length === 1);
+    const one = newGroup("fail_fast", [
+      members("Ask and succeed.", "Look and fail."),
+      says("Done."),
+    ]);
+    const run = one.fixture.start(one.lead.role);
+    await until(() => one.fixture.sink.of("agent.paused").length === 1);
     one.look.open();
-    const result = await one.stage.outcome(run);
-    expect([result.status, result.questions, told1(one)]).toEqual([
+    const result = await one.fixture.outcome(run);
+    expect([result.status, result.questions, receivedTexts1(one)]).toEqual([
       "completed",
       [],
       [CANCELLED, FAILED],
     ]);
-    expect(settlements(one.stage)).toEqual(["lead/member#2 failed", "lead/member#1 cancelled"]);
+    expect(settlements(one.fixture)).toEqual(["lead/member#2 failed", "lead/member#1 cancelled"]);
   });
 
   test("the same once enough have completed", async () => {
-    const one = cast({ quorum: 1 }, [
+    const one = newGroup({ quorum: 1 }, [
       members("Ask and succeed.", "Look and succeed."),
       says("Done."),
     ]);
-    const run = one.stage.start(one.lead.role);
-    await until(() => one.stage.sink.of("agent.paused").length === 1);
+    const run = one.fixture.start(one.lead.role);
+    await until(() => one.fixture.sink.of("agent.paused").length === 1);
     one.look.open();
-    const result = await one.stage.outcome(run);
-    expect([result.status, told1(one)]).toEqual(["completed", [CANCELLED, COMPLETED]]);
+    const result = await one.fixture.outcome(run);
+    expect([result.status, receivedTexts1(one)]).toEqual(["completed", [CANCELLED, COMPLETED]]);
   });
 
   test.each([spawn, beside])(
     "after the pause they are one group still, in a fresh orchestrator (%o)",
     async (start) => {
-      const one = cast("fail_fast", [
+      const one = newGroup("fail_fast", [
         calls(start("member", "Ask and work on."), start("member", "Ask and fail.")),
         says("Early."),
         says("Late."),
         says("Later."),
       ]);
-      const paused = await one.stage.outcome(one.stage.start(one.lead.role));
+      const paused = await one.fixture.outcome(one.fixture.start(one.lead.role));
       expect([paused.status, paused.questions.length]).toEqual(["paused", 2]);
       const answers = paused.questions.map((question) => approve(question));
-      const result = await one.stage.outcome(
-        one.stage.resume(one.lead.role, paused.pausedRun, answers),
+      const result = await one.fixture.outcome(
+        one.fixture.resume(one.lead.role, paused.pausedRun, answers),
       );
-      expect([result.status, settlements(one.stage)]).toEqual([
+      expect([result.status, settlements(one.fixture)]).toEqual([
         "completed",
         ["lead/member#2 failed", "lead/member#1 cancelled"],
       ]);
@@ -61,14 +71,14 @@ describe("members that wait for an approval", () => {
   );
 
   test("what had completed before the pause counts after it", async () => {
-    const one = cast({ quorum: 2 }, [
+    const one = newGroup({ quorum: 2 }, [
       members("Succeed.", "Ask and work on.", "Ask and succeed."),
       says("Done."),
     ]);
-    const paused = await one.stage.outcome(one.stage.start(one.lead.role));
+    const paused = await one.fixture.outcome(one.fixture.start(one.lead.role));
     const answers = paused.questions.map((question) => approve(question));
-    const result = await one.stage.outcome(
-      one.stage.resume(one.lead.role, paused.pausedRun, answers),
+    const result = await one.fixture.outcome(
+      one.fixture.resume(one.lead.role, paused.pausedRun, answers),
     );
     expect([result.status, rests(result)]).toEqual([
       "completed",
@@ -82,14 +92,14 @@ describe("members that wait for an approval", () => {
   });
 
   test("and what could not complete before it does not after it", async () => {
-    const one = cast({ quorum: 2 }, [
+    const one = newGroup({ quorum: 2 }, [
       members("Fail.", "Ask and work on.", "Ask and fail."),
       says("Done."),
     ]);
-    const paused = await one.stage.outcome(one.stage.start(one.lead.role));
+    const paused = await one.fixture.outcome(one.fixture.start(one.lead.role));
     const answers = paused.questions.map((question) => approve(question));
-    const result = await one.stage.outcome(
-      one.stage.resume(one.lead.role, paused.pausedRun, answers),
+    const result = await one.fixture.outcome(
+      one.fixture.resume(one.lead.role, paused.pausedRun, answers),
     );
     expect(rests(result)).toMatchObject({
       "lead/member#2": "cancelled (cancelled)",
@@ -98,24 +108,27 @@ describe("members that wait for an approval", () => {
   });
 
   test("denied, a member goes on and may complete: it ends nobody", async () => {
-    const one = cast("fail_fast", [members("Ask and succeed.", "Ask and succeed."), says("Done.")]);
-    const paused = await one.stage.outcome(one.stage.start(one.lead.role));
+    const one = newGroup("fail_fast", [
+      members("Ask and succeed.", "Ask and succeed."),
+      says("Done."),
+    ]);
+    const paused = await one.fixture.outcome(one.fixture.start(one.lead.role));
     const [first, second] = paused.questions;
     if (first === undefined || second === undefined) expect.fail("no questions");
-    const result = await one.stage.outcome(
-      one.stage.resume(one.lead.role, paused.pausedRun, [deny(first, "No."), approve(second)]),
+    const result = await one.fixture.outcome(
+      one.fixture.resume(one.lead.role, paused.pausedRun, [deny(first, "No."), approve(second)]),
     );
-    expect([result.status, told1(one)]).toEqual(["completed", [COMPLETED, COMPLETED]]);
+    expect([result.status, receivedTexts1(one)]).toEqual(["completed", [COMPLETED, COMPLETED]]);
   });
 });
 
 test("a parent that is cancelled ends all members, whatever the policy", async () => {
   for (const onFailure of ["isolate", "fail_fast", { quorum: 1 }] as const) {
-    const one = cast(onFailure, [members("Work on.", "Work on."), says("Never.")]);
-    const run = one.stage.start(one.lead.role);
-    await until(() => one.stage.sink.of("tool.started").length === 4);
+    const one = newGroup(onFailure, [members("Work on.", "Work on."), says("Never.")]);
+    const run = one.fixture.start(one.lead.role);
+    await until(() => one.fixture.sink.of("tool.started").length === 4);
     void run.cancel("Enough.");
-    const result = await one.stage.outcome(run);
+    const result = await one.fixture.outcome(run);
     expect(rests(result)).toEqual({
       lead: "cancelled (cancelled)",
       "lead/member#1": "cancelled (cancelled)",
@@ -134,7 +147,7 @@ describe("one reply is one group", () => {
       isSequential: true,
       execute: () => "ran alone",
     });
-    const one = cast(
+    const one = newGroup(
       { quorum: 2 },
       [
         calls(spawn("member", "Succeed."), use("alone"), spawn("member", "Succeed.")),
@@ -142,8 +155,8 @@ describe("one reply is one group", () => {
       ],
       { tools: [alone] },
     );
-    await one.stage.run(one.lead.role);
-    expect(told1(one)).toEqual([COMPLETED, "ran alone", COMPLETED]);
+    await one.fixture.run(one.lead.role);
+    expect(receivedTexts1(one)).toEqual([COMPLETED, "ran alone", COMPLETED]);
   });
 
   test("and subtasks are none of it: one that fails ends nobody of the next reply", async () => {
@@ -151,23 +164,23 @@ describe("one reply is one group", () => {
       queueSubtask({ role: "member", task: "Fail." });
       return "planned";
     });
-    const one = cast(
+    const one = newGroup(
       "fail_fast",
       [calls(use("plan")), members("Succeed.", "Succeed."), says("Done.")],
       { tools: [plan] },
     );
-    const result = await one.stage.run(one.lead.role);
-    expect([told1(one, 2), result.refusalsByCode]).toEqual([[COMPLETED, COMPLETED], {}]);
+    const result = await one.fixture.run(one.lead.role);
+    expect([receivedTexts1(one, 2), result.refusalsByCode]).toEqual([[COMPLETED, COMPLETED], {}]);
   });
 
   test("a reply that only continues is one, too", async () => {
-    const one = cast({ quorum: 1 }, [
+    const one = newGroup({ quorum: 1 }, [
       members("Succeed.", "Fail."),
       calls(onward("member#1", "Work on."), onward("member#2", "Succeed.")),
       says("Done."),
     ]);
-    const result = await one.stage.run(one.lead.role);
-    expect([result.status, settlements(one.stage).slice(-2)]).toEqual([
+    const result = await one.fixture.run(one.lead.role);
+    expect([result.status, settlements(one.fixture).slice(-2)]).toEqual([
       "completed",
       ["lead/member#2 completed", "lead/member#1 cancelled"],
     ]);

@@ -7,17 +7,25 @@ import { says } from "../../src/testing/scripted-model.ts";
 import { defineDelegation } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
-import { beside, endings, heard, list, onward, rests, settlements } from "../support/life-cast.ts";
-import { calls, listens, part, spawn, told, until, use } from "./cast.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
+import {
+  beside,
+  endings,
+  heard,
+  list,
+  onward,
+  rests,
+  settlements,
+} from "../support/life-agents.ts";
+import { calls, listens, part, spawn, receivedTexts, until, use } from "./scripted-agents.ts";
 import {
   broken,
-  cast,
+  newGroup,
   members,
   FAILED,
   COMPLETED,
   CANCELLED,
-  told1,
+  receivedTexts1,
 } from "../support/life-groups.ts";
 
 describe("isolate", () => {
@@ -25,15 +33,18 @@ describe("isolate", () => {
     ["X11"],
     "is the default: one that fails is a result, and the others run to their end",
     async () => {
-      const one = cast("isolate", [
+      const one = newGroup("isolate", [
         members("Fail.", "Look and succeed.", "Look and fail."),
         says("Done."),
       ]);
-      const run = one.stage.start(one.lead.role);
-      await until(() => one.stage.sink.of("subagent.ended").length === 1);
+      const run = one.fixture.start(one.lead.role);
+      await until(() => one.fixture.sink.of("subagent.ended").length === 1);
       one.look.open();
-      const result = await one.stage.outcome(run);
-      expect([result.status, told1(one)]).toEqual(["completed", [FAILED, COMPLETED, FAILED]]);
+      const result = await one.fixture.outcome(run);
+      expect([result.status, receivedTexts1(one)]).toEqual([
+        "completed",
+        [FAILED, COMPLETED, FAILED],
+      ]);
     },
   );
 });
@@ -43,9 +54,9 @@ describe("fail fast", () => {
     ["X11"],
     "the first that does not complete ends its siblings, and they are waited for",
     async () => {
-      const one = cast("fail_fast", [members("Work on.", "Fail.", "Work on."), says("Done.")]);
-      const result = await one.stage.run(one.lead.role);
-      expect([result.text, told1(one)]).toEqual([
+      const one = newGroup("fail_fast", [members("Work on.", "Fail.", "Work on."), says("Done.")]);
+      const result = await one.fixture.run(one.lead.role);
+      expect([result.text, receivedTexts1(one)]).toEqual([
         "Done.",
         [
           {
@@ -59,10 +70,10 @@ describe("fail fast", () => {
           CANCELLED,
         ],
       ]);
-      const asked = one.stage.sink.events.findLastIndex(
+      const asked = one.fixture.sink.events.findLastIndex(
         (event) => event.type === "model.requested" && event.agentPath === "lead",
       );
-      const last = one.stage.sink.events.findLastIndex(({ type }) => type === "subagent.ended");
+      const last = one.fixture.sink.events.findLastIndex(({ type }) => type === "subagent.ended");
       expect(last).toBeLessThan(asked);
     },
   );
@@ -72,19 +83,25 @@ describe("fail fast", () => {
     ["Be mute.", "no_output"],
     ["Fail.", "failed"],
   ])("%s is not completed either: %s", async (task, outcome) => {
-    const one = cast("fail_fast", [members("Work on.", task), says("Done.")]);
-    await one.stage.run(one.lead.role);
-    expect(settlements(one.stage)).toEqual([`lead/member#2 ${outcome}`, "lead/member#1 cancelled"]);
+    const one = newGroup("fail_fast", [members("Work on.", task), says("Done.")]);
+    await one.fixture.run(one.lead.role);
+    expect(settlements(one.fixture)).toEqual([
+      `lead/member#2 ${outcome}`,
+      "lead/member#1 cancelled",
+    ]);
   });
 
   test("nor is one that the caller cancels", async () => {
-    const one = cast("fail_fast", [members("Work on.", "Work on.", "Work on."), says("Done.")]);
-    const run = one.stage.start(one.lead.role);
-    await until(() => one.stage.sink.of("tool.started").length === 6);
-    const spawned = one.stage.sink.of("subagent.spawned").map(({ childId }) => childId);
+    const one = newGroup("fail_fast", [members("Work on.", "Work on.", "Work on."), says("Done.")]);
+    const run = one.fixture.start(one.lead.role);
+    await until(() => one.fixture.sink.of("tool.started").length === 6);
+    const spawned = one.fixture.sink.of("subagent.spawned").map(({ childId }) => childId);
     run.cancelAgent(spawned[1] ?? expect.fail("none"), "Not needed.");
-    const result = await one.stage.outcome(run);
-    expect([result.status, told1(one)]).toEqual(["completed", [CANCELLED, CANCELLED, CANCELLED]]);
+    const result = await one.fixture.outcome(run);
+    expect([result.status, receivedTexts1(one)]).toEqual([
+      "completed",
+      [CANCELLED, CANCELLED, CANCELLED],
+    ]);
   });
 
   test("ends what is below a sibling as well, leaves first", async () => {
@@ -93,13 +110,13 @@ describe("fail fast", () => {
       delegation: { background: true },
       subagents: [leaf.role],
     });
-    const gone = gate();
+    const gone = latch();
     const failing = part("failing", [{ ...broken, after: gone.opened }]);
     const lead = part("lead", [calls(spawn("boss"), spawn("failing")), says("Done.")], {
       delegation: { onFailure: "fail_fast" },
       subagents: [boss.role, failing.role],
     });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await until(() => leaf.model.requests.length === 2);
     gone.open();
@@ -118,24 +135,24 @@ describe("fail fast", () => {
   });
 
   test("whoever is cancelled through it is no further failure, and completed ones stay so", async () => {
-    const one = cast("fail_fast", [
+    const one = newGroup("fail_fast", [
       members("Succeed.", "Look and fail.", "Work on."),
       says("Done."),
     ]);
-    const run = one.stage.start(one.lead.role);
-    await until(() => one.stage.sink.of("subagent.ended").length === 1);
+    const run = one.fixture.start(one.lead.role);
+    await until(() => one.fixture.sink.of("subagent.ended").length === 1);
     one.look.open();
-    await one.stage.outcome(run);
-    expect(told1(one)).toEqual([COMPLETED, FAILED, CANCELLED]);
+    await one.fixture.outcome(run);
+    expect(receivedTexts1(one)).toEqual([COMPLETED, FAILED, CANCELLED]);
   });
 
   test("a delegation that was refused ends nobody", async () => {
-    const one = cast("fail_fast", [
+    const one = newGroup("fail_fast", [
       calls(spawn("nobody"), spawn("member", "Succeed."), onward("member#9", "More.")),
       says("Done."),
     ]);
-    const result = await one.stage.run(one.lead.role);
-    expect(told1(one)).toEqual([
+    const result = await one.fixture.run(one.lead.role);
+    expect(receivedTexts1(one)).toEqual([
       expect.stringContaining('there is no subagent "nobody"'),
       COMPLETED,
       expect.stringContaining('no subagent "member#9"'),
@@ -144,8 +161,8 @@ describe("fail fast", () => {
   });
 
   test("whoever comes late is not started", async () => {
-    const mayAnswer = gate();
-    const one = cast("fail_fast", [members("Fail.", "Succeed."), says("Done.")], {
+    const mayAnswer = latch();
+    const one = newGroup("fail_fast", [members("Fail.", "Succeed."), says("Done.")], {
       guards: [
         toolGuard(async ({ arguments: input }) => {
           if (JSON.stringify(input).includes("Succeed.")) await mayAnswer.opened;
@@ -153,11 +170,11 @@ describe("fail fast", () => {
         }),
       ],
     });
-    const run = one.stage.start(one.lead.role);
-    await until(() => one.stage.sink.of("subagent.ended").length === 1);
+    const run = one.fixture.start(one.lead.role);
+    await until(() => one.fixture.sink.of("subagent.ended").length === 1);
     mayAnswer.open();
-    const result = await one.stage.outcome(run);
-    expect(told1(one)).toEqual([
+    const result = await one.fixture.outcome(run);
+    expect(receivedTexts1(one)).toEqual([
       FAILED,
       "Not started: member#1, started by the same reply, did not complete.",
     ]);
@@ -165,35 +182,38 @@ describe("fail fast", () => {
   });
 
   test("holds for one that is continued in the same reply, too", async () => {
-    const one = cast("fail_fast", [
+    const one = newGroup("fail_fast", [
       members("Succeed."),
       calls(onward("member#1", "Work on."), spawn("member", "Fail.")),
       says("Done."),
     ]);
-    await one.stage.run(one.lead.role);
-    expect(told1(one, 2)).toEqual([CANCELLED, FAILED]);
+    await one.fixture.run(one.lead.role);
+    expect(receivedTexts1(one, 2)).toEqual([CANCELLED, FAILED]);
   });
 });
 
 describe("quorum", () => {
   proves(["X11"], "once n have completed, the rest is cancelled and waited for", async () => {
-    const one = cast({ quorum: 2 }, [
+    const one = newGroup({ quorum: 2 }, [
       members("Work on.", "Succeed.", "Fail.", "Succeed.", "Work on."),
       says("Done."),
     ]);
-    const result = await one.stage.run(one.lead.role);
-    expect(told1(one)).toEqual([CANCELLED, COMPLETED, FAILED, COMPLETED, CANCELLED]);
-    expect([result.status, new Set(endings(one.stage)).size]).toEqual(["completed", 6]);
+    const result = await one.fixture.run(one.lead.role);
+    expect(receivedTexts1(one)).toEqual([CANCELLED, COMPLETED, FAILED, COMPLETED, CANCELLED]);
+    expect([result.status, new Set(endings(one.fixture)).size]).toEqual(["completed", 6]);
     expect(rests(result)["lead/member#1"]).toBe("cancelled (cancelled)");
-    expect(JSON.stringify(told(one.lead.model.requests[1])[0])).toContain(
+    expect(JSON.stringify(receivedTexts(one.lead.model.requests[1])[0])).toContain(
       "2 of those started by the same reply have completed, which is enough.",
     );
   });
 
   proves(["X11"], "or once n cannot complete any more", async () => {
-    const one = cast({ quorum: 2 }, [members("Work on.", "Fail.", "Say nothing."), says("Done.")]);
-    await one.stage.run(one.lead.role);
-    expect(told1(one)).toEqual([
+    const one = newGroup({ quorum: 2 }, [
+      members("Work on.", "Fail.", "Say nothing."),
+      says("Done."),
+    ]);
+    await one.fixture.run(one.lead.role);
+    expect(receivedTexts1(one)).toEqual([
       expect.objectContaining({
         outcome: "cancelled",
         explanation: "Of those started by the same reply, 2 cannot complete any more.",
@@ -204,46 +224,49 @@ describe("quorum", () => {
   });
 
   test("of one: the first is enough", async () => {
-    const one = cast({ quorum: 1 }, [members("Work on.", "Work on.", "Succeed."), says("Done.")]);
-    await one.stage.run(one.lead.role);
-    expect(told1(one)).toEqual([CANCELLED, CANCELLED, COMPLETED]);
+    const one = newGroup({ quorum: 1 }, [
+      members("Work on.", "Work on.", "Succeed."),
+      says("Done."),
+    ]);
+    await one.fixture.run(one.lead.role);
+    expect(receivedTexts1(one)).toEqual([CANCELLED, CANCELLED, COMPLETED]);
   });
 
   test("a refused delegation counts as one that cannot complete", async () => {
-    const one = cast({ quorum: 2 }, [
+    const one = newGroup({ quorum: 2 }, [
       calls(spawn("member", "Work on."), spawn("nobody")),
       says("Done."),
     ]);
-    await one.stage.run(one.lead.role);
-    expect(told1(one)).toEqual([
+    await one.fixture.run(one.lead.role);
+    expect(receivedTexts1(one)).toEqual([
       "Not started: Of those started by the same reply, 2 cannot complete any more.",
       expect.stringContaining('"nobody"'),
     ]);
   });
 
   test("so does a subagent that cannot be continued", async () => {
-    const one = cast({ quorum: 2 }, [
+    const one = newGroup({ quorum: 2 }, [
       calls(spawn("member", "Work on."), onward("member#7", "Go on.")),
       says("Done."),
     ]);
-    await one.stage.run(one.lead.role);
-    expect(told1(one)).toEqual([
+    await one.fixture.run(one.lead.role);
+    expect(receivedTexts1(one)).toEqual([
       "Not started: Of those started by the same reply, 2 cannot complete any more.",
       expect.stringContaining('"member#7"'),
     ]);
   });
 
   test("a call that starts nobody is none of the group", async () => {
-    const one = cast({ quorum: 2 }, [
+    const one = newGroup({ quorum: 2 }, [
       calls(spawn("member", "Work on."), list(), spawn("member", "Fail.")),
       says("Done."),
     ]);
-    await one.stage.run(one.lead.role);
-    expect(told1(one)).toEqual([CANCELLED, expect.any(Object), FAILED]);
+    await one.fixture.run(one.lead.role);
+    expect(receivedTexts1(one)).toEqual([CANCELLED, expect.any(Object), FAILED]);
   });
 
   test("so does a delegation that a guard denies", async () => {
-    const one = cast(
+    const one = newGroup(
       { quorum: 2 },
       [calls(spawn("member", "Work on."), spawn("member", "Succeed.")), says("Done.")],
       {
@@ -256,17 +279,17 @@ describe("quorum", () => {
         ],
       },
     );
-    await one.stage.run(one.lead.role);
-    expect(told1(one)).toEqual([
+    await one.fixture.run(one.lead.role);
+    expect(receivedTexts1(one)).toEqual([
       "Not started: Of those started by the same reply, 2 cannot complete any more.",
       expect.stringContaining("No."),
     ]);
   });
 
   test("larger than the reply does not keep one from completing", async () => {
-    const one = cast({ quorum: 3 }, [members("Succeed."), says("Done.")]);
-    await one.stage.run(one.lead.role);
-    expect(told1(one)).toEqual([COMPLETED]);
+    const one = newGroup({ quorum: 3 }, [members("Succeed."), says("Done.")]);
+    await one.fixture.run(one.lead.role);
+    expect(receivedTexts1(one)).toEqual([COMPLETED]);
   });
 
   test("a delegation of one's own that starts several is no group that is decided too early", async () => {
@@ -283,39 +306,41 @@ describe("quorum", () => {
         return first ?? { type: "answered", text: "none" };
       },
     });
-    const one = cast({ quorum: 3 }, [calls(use("Ask_three")), says("Done.")], { tools: [several] });
-    const run = one.stage.start(one.lead.role);
-    await until(() => one.stage.sink.of("subagent.ended").length === 1);
+    const one = newGroup({ quorum: 3 }, [calls(use("Ask_three")), says("Done.")], {
+      tools: [several],
+    });
+    const run = one.fixture.start(one.lead.role);
+    await until(() => one.fixture.sink.of("subagent.ended").length === 1);
     one.look.open();
-    await one.stage.outcome(run);
-    expect(settlements(one.stage)).toEqual([1, 2, 3].map((n) => `lead/member#${n} completed`));
+    await one.fixture.outcome(run);
+    expect(settlements(one.fixture)).toEqual([1, 2, 3].map((n) => `lead/member#${n} completed`));
   });
 });
 
 describe("members in the background", () => {
   proves(["X11"], "end one another, too; their results arrive as messages", async () => {
-    const one = cast("fail_fast", [
+    const one = newGroup("fail_fast", [
       calls(beside("member", "Work on."), beside("member", "Look and fail.")),
       () => (one.look.open(), says("Early.")),
       says("Late."),
       says("Later."),
     ]);
-    const result = await one.stage.run(one.lead.role);
+    const result = await one.fixture.run(one.lead.role);
     expect(result.status).toBe("completed");
-    expect(settlements(one.stage)).toEqual(["lead/member#2 failed", "lead/member#1 cancelled"]);
+    expect(settlements(one.fixture)).toEqual(["lead/member#2 failed", "lead/member#1 cancelled"]);
     const reports = heard(one.lead.model.requests.at(-1), "report");
     expect(reports.map((text) => text.slice(0, 8)).toSorted()).toEqual(["member#1", "member#2"]);
   });
 
   proves(["X11"], "two replies are two groups", async () => {
-    const one = cast("fail_fast", [
+    const one = newGroup("fail_fast", [
       calls(beside("member", "Look and succeed.")),
       calls(spawn("member", "Fail."), spawn("member", "Work on.")),
       () => (one.look.open(), says("Early.")),
       says("Late."),
     ]);
-    await one.stage.run(one.lead.role);
-    expect(settlements(one.stage)).toEqual([
+    await one.fixture.run(one.lead.role);
+    expect(settlements(one.fixture)).toEqual([
       "lead/member#2 failed",
       "lead/member#3 cancelled",
       "lead/member#1 completed",
@@ -323,12 +348,15 @@ describe("members in the background", () => {
   });
 
   test("fore- and background of one reply are one group", async () => {
-    const one = cast({ quorum: 1 }, [
+    const one = newGroup({ quorum: 1 }, [
       calls(beside("member", "Work on."), spawn("member", "Succeed.")),
       says("Early."),
       says("Late."),
     ]);
-    await one.stage.run(one.lead.role);
-    expect(settlements(one.stage)).toEqual(["lead/member#2 completed", "lead/member#1 cancelled"]);
+    await one.fixture.run(one.lead.role);
+    expect(settlements(one.fixture)).toEqual([
+      "lead/member#2 completed",
+      "lead/member#1 cancelled",
+    ]);
   });
 });

@@ -6,8 +6,8 @@ import { approve, deny } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { calls, part, spawn } from "./cast.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { calls, part, spawn } from "./scripted-agents.ts";
 
 const REFUSED = "Not started: you have started 2 of at most 2 subagents.";
 
@@ -27,7 +27,7 @@ proves(
           guards: [toolGuard(() => ({ type: "ask", reason: "Sure?" }))],
         },
       );
-      const s = scene({
+      const s = newFixture({
         approver: (question) => {
           asked.push(question.callId);
           return approve(question);
@@ -52,7 +52,7 @@ proves(["S7.12"], "a spawn that was denied makes room for the next reply", async
     limits: { maxBreadthPerParent: 2 },
     guards: [toolGuard(() => ({ type: "ask", reason: "Sure?" }))],
   });
-  const s = scene({
+  const s = newFixture({
     approver: (question) =>
       question.callId === "call_1" ? deny(question, "Not A.") : approve(question),
   });
@@ -80,7 +80,7 @@ proves(["S7.12"], "one that was denied makes room for those that come after it",
     ],
   });
   const limits = { maxBreadthPerParent: most, maxTotalSubagents: 2 * most };
-  const result = await scene({ limits }).run(lead.role);
+  const result = await newFixture({ limits }).run(lead.role);
   expect([result.agents.length, result.refusalsByCode]).toEqual([1 + most, { blocked: 1 }]);
 });
 
@@ -96,7 +96,7 @@ proves(
         limits,
         delegation: { maxIdenticalDelegations: 1 },
       });
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(lead.role);
       expect(result.agents.length).toBe(3);
       // The last, which would be asked about, has two ahead of it; the second finds the place taken.

@@ -10,8 +10,8 @@ import type { Message } from "../../src/protocol/message.ts";
 import type { SubagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { calls, part, spawn, tool, use } from "./cast.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { calls, part, spawn, tool, use } from "./scripted-agents.ts";
 
 const look = tool("look", ({ callId }) => `Seen by ${callId}.`);
 
@@ -22,7 +22,7 @@ proves(
     const helper = part("helper", [says("Ok.")], { temperature: 0.5, maxOutputTokens: 99 });
     const script = [calls(use("look")), calls(spawn("helper", "Help me.")), says("Done.")];
     const lead = part("lead", script, { subagents: [helper.role], tools: [look] });
-    await scene().run(lead.role, { metadata: { secret: 1 } });
+    await newFixture().run(lead.role, { metadata: { secret: 1 } });
     expect(helper.model.requests).toEqual([
       {
         messages: [
@@ -70,7 +70,7 @@ test("a grandchild inherits what its own parent had inherited, still in whole pa
   });
   const script = [calls(use("look")), calls(spawn("middle", "Down.")), says("Lead.")];
   const lead = part("lead", script, { subagents: [middle.role], context, tools: [look] });
-  await scene().run(lead.role);
+  await newFixture().run(lead.role);
   expect(leaf.model.requests[0]?.messages).toEqual([
     { role: "system", text: "You are leaf.", origin: "instructions" },
     { role: "user", text: "Do it.", origin: "inherited" },
@@ -108,7 +108,7 @@ proves(["R130"], "injected texts come before its task, tagged as injected", asyn
     subagents: [helper.role],
     context: { contextInjections: ["Be brief.", "Be kind."] },
   });
-  const s = scene();
+  const s = newFixture();
   await s.run(lead.role);
   expect(helper.model.requests[0]?.messages).toEqual([
     { role: "system", text: "You are helper.", origin: "instructions" },
@@ -146,7 +146,7 @@ async function inherited(context: Partial<SubagentContextPolicy>): Promise<reado
     says("Done."),
   ];
   const lead = part("lead", script, { subagents: [helper.role], tools: [look], context });
-  await scene().run(lead.role);
+  await newFixture().run(lead.role);
   const messages = helper.model.requests[0]?.messages ?? [];
   expect([messages[0]?.text, messages.at(-1)?.text]).toEqual(["You are helper.", "Go."]);
   return messages.slice(1, -1);
@@ -166,7 +166,7 @@ async function metadataUnder(
   const helper = part("helper", [calls(use("spoil")), says("Ok.")], { tools: [spoil] });
   const script = [calls(use("read")), calls(spawn("helper")), calls(use("read")), says("Done.")];
   const lead = part("lead", script, { subagents: [helper.role], tools: [read], context });
-  const outcome = await scene().run(lead.role, { metadata: { a: { list: [1] }, b: 2 } });
+  const outcome = await newFixture().run(lead.role, { metadata: { a: { list: [1] }, b: 2 } });
   expect(outcome.agents[1]?.metadata).toEqual(given[1]);
   expect(given[1]).not.toBe(given[0]);
   expect(given[1]?.["a"] ?? {}).not.toBe(given[0]?.["a"]);

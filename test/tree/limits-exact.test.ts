@@ -11,11 +11,11 @@ import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { defineDelegation } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, type Scene } from "../harness/run-scripted.ts";
-import { approveAll, payTool } from "../support/pause-scenes.ts";
+import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
+import { approveAll, payTool } from "../support/pause-stories.ts";
 import { BreakingWorld, throwingAt } from "../support/peers-broken-world.ts";
-import { another, byTurn, several } from "../support/peers-cast.ts";
-import { byTask, calls, ends, part, spawn, until, use, type Part } from "./cast.ts";
+import { another, byTurn, several } from "../support/peers-agents.ts";
+import { byTask, calls, ends, part, spawn, until, use, type Part } from "./scripted-agents.ts";
 import { parsePausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 
 /** Asks about every delegation. */
@@ -31,7 +31,7 @@ describe("depth", () => {
       async () => {
         const node = chainOf("node");
         const askedBy: string[] = [];
-        const s = scene({
+        const s = newFixture({
           limits: { maxDepth },
           guards: [ASKS],
           approver: (question) => {
@@ -55,7 +55,7 @@ describe("depth", () => {
 
   test("no run pauses over a delegation that would be refused anyway", async () => {
     const node = chainOf("node");
-    const s = scene({ limits: { maxDepth: 0 }, guards: [ASKS] });
+    const s = newFixture({ limits: { maxDepth: 0 }, guards: [ASKS] });
     const result = await s.run(node.role);
     expect([result.status, result.questions, result.refusalsByCode]).toEqual([
       "completed",
@@ -80,7 +80,7 @@ describe("breadth", () => {
           };
           const manager = part("manager", asking("helper"), { subagents: [helper.role] });
           const lead = part("lead", asking("manager"), { subagents: [manager.role] });
-          const s = scene({ limits: { maxBreadthPerParent: limit, maxTotalSubagents: 100 } });
+          const s = newFixture({ limits: { maxBreadthPerParent: limit, maxTotalSubagents: 100 } });
           const result = await s.run(lead.role);
           const managers = Array.from({ length: limit }, (_one, at) => `lead/manager#${at + 1}`);
           expect(refusals(s).toSorted(byPath)).toEqual(
@@ -102,8 +102,8 @@ describe("the total", () => {
       ["R139", "R141"],
       `${limit} of eight that are wanted at once in one reply: the first ones run, the rest is refused`,
       async () => {
-        const s = scene({ limits: { maxTotalSubagents: limit, maxBreadthPerParent: 8 } });
-        const held = gate();
+        const s = newFixture({ limits: { maxTotalSubagents: limit, maxBreadthPerParent: 8 } });
+        const held = latch();
         const helper = part("helper", () => says("Ok.", { after: held.opened }));
         const lead = part("lead", [calls(...times(8, spawn("helper"))), says("Done.")], {
           subagents: [helper.role],
@@ -136,7 +136,7 @@ describe("the total", () => {
         const lead = part("lead", [four, says("Done.")], {
           subagents: [manager.role, helper.role],
         });
-        const result = await scene({ limits: { maxTotalSubagents } }).run(lead.role);
+        const result = await newFixture({ limits: { maxTotalSubagents } }).run(lead.role);
         expect(new Set(ends(result))).toEqual(new Set(["completed"]));
         rows.push([maxTotalSubagents, result.subagentsByDepth, result.refusalsByCode]);
       }
@@ -160,7 +160,7 @@ describe("a set-up that fails", () => {
     "frees its place for the next of the same reply, and for no more than that",
     async () => {
       // Of eight calls the first and the fourth fail; the second, third and fifth fill the total.
-      const s = scene({
+      const s = newFixture({
         limits: { maxTotalSubagents: 3, maxBreadthPerParent: 8 },
         ids: throwingAt("agent_2", "agent_5"),
       });
@@ -211,7 +211,7 @@ describe("a set-up that fails", () => {
           says("Done."),
         ];
         const lead = part("lead", script, { subagents: [helper.role], tools: [breaker, pay] });
-        const s = scene({ clock: world, ids: world.ids, limits: { maxTotalSubagents: 1 } });
+        const s = newFixture({ clock: world, ids: world.ids, limits: { maxTotalSubagents: 1 } });
         const paused = await s.run(lead.role);
         expect([paused.status, paused.refusalsByCode, paused.subagentsByDepth]).toEqual([
           "paused",
@@ -260,7 +260,7 @@ describe("counts per depth", () => {
         says("Done."),
       ];
       const root = part("root", script, { subagents: [one.role], tools: [pay] });
-      const s = scene();
+      const s = newFixture();
       const paused = await s.run(root.role);
       const counts = { 1: 1, 2: 2, 3: 3 };
       expect([paused.subagentsByDepth, parsePausedRun(paused.pausedRun).subagentsByDepth]).toEqual([
@@ -293,7 +293,7 @@ function chainOf(name: string): Part {
   return part(name, script, { subagents: [name] });
 }
 
-function refusals({ sink }: Scene): readonly (readonly unknown[])[] {
+function refusals({ sink }: Fixture): readonly (readonly unknown[])[] {
   return sink
     .of("subagent.refused")
     .map(({ agentPath, refusal }) => [agentPath, refusal.code, refusal.current, refusal.maximum]);

@@ -12,8 +12,8 @@ import { goldenTree } from "../../src/testing/golden-tree.ts";
 import { says, type ScriptedCall } from "../../src/testing/scripted-model.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { proves } from "../harness/proves.ts";
-import { scene, type Scene } from "../harness/run-scripted.ts";
-import { byTask, calls, part, spawn, told, type Part } from "./cast.ts";
+import { newFixture, type Fixture } from "../harness/run-scripted.ts";
+import { byTask, calls, part, spawn, receivedTexts, type Part } from "./scripted-agents.ts";
 
 describe("the shape of a tree", () => {
   proves(
@@ -21,7 +21,7 @@ describe("the shape of a tree", () => {
     "the deepest subagent stands at the allowed depth, and one below it is refused",
     async () => {
       const node = chainOf("node");
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(node.role);
       expect(goldenTree(s.sink.events)).toBe(
         [
@@ -60,7 +60,7 @@ describe("the shape of a tree", () => {
       const lead = part("lead", [calls(...six), says("Done.")], {
         subagents: [manager.role, helper.role],
       });
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(lead.role);
       expect(refusals(s)).toEqual([["lead", "breadth_limit", 5, 5]]);
       expect(result.agents.map((agent) => agent.agentPath)).toEqual([
@@ -86,7 +86,7 @@ describe("the shape of a tree", () => {
       const oneByOne = times(9, calls(spawn("helper")));
       const script = [...oneByOne, calls(spawn("manager")), calls(spawn("helper")), says("Done.")];
       const lead = part("lead", script, { subagents: [helper.role, manager.role] });
-      const s = scene({ limits: { maxBreadthPerParent: 20 } });
+      const s = newFixture({ limits: { maxBreadthPerParent: 20 } });
       const result = await s.run(lead.role);
       expect(result.agents).toHaveLength(11);
       expect(refusals(s)).toEqual([
@@ -113,7 +113,7 @@ describe("the shape of a tree", () => {
         subagents: [top.role, busy.role],
       },
     );
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect(result.subagentsByDepth).toEqual({ 1: 3, 2: 4 });
     expect(s.sink.of("subagent.spawned").map((event) => event.subagentsByDepth)).toEqual([
@@ -137,7 +137,7 @@ describe("the shape of a tree", () => {
         subagents: [helper.role],
       },
     );
-    const s = scene({ limits: { maxTotalSubagents: 1 } });
+    const s = newFixture({ limits: { maxTotalSubagents: 1 } });
     const runs = [s.start(lead.role), s.start(lead.role)];
     const results = await Promise.all(runs.map((run) => s.outcome(run)));
     expect(results.map((result) => [result.agents.length, result.refusalsByCode])).toEqual([
@@ -165,10 +165,9 @@ describe("limits under parallel spawns", () => {
       expect(refusals(s)).toEqual(times(5, ["lead", "total_limit", 3, 3]));
       expect(result.refusalsByCode).toEqual({ total_limit: 5 });
       expect(helper.model.requests).toHaveLength(3);
-      expect(told(lead.model.requests[1]).map((text) => text.startsWith("Not started"))).toEqual([
-        ...times(3, false),
-        ...times(5, true),
-      ]);
+      expect(
+        receivedTexts(lead.model.requests[1]).map((text) => text.startsWith("Not started")),
+      ).toEqual([...times(3, false), ...times(5, true)]);
     },
   );
 
@@ -181,7 +180,7 @@ describe("limits under parallel spawns", () => {
     const lead = part("lead", [calls(...times(3, spawn("pair"))), says("Done.")], {
       subagents: [pair.role],
     });
-    const s = scene({ limits: { maxTotalSubagents: 7 } });
+    const s = newFixture({ limits: { maxTotalSubagents: 7 } });
     const result = await s.run(lead.role);
     expect([result.subagentsByDepth, result.refusalsByCode]).toEqual([
       { 1: 3, 2: 4 },
@@ -212,7 +211,7 @@ describe("limits under parallel spawns", () => {
           expect(result.subagentsByDepth).toEqual({ 1: 2 });
           const paths = result.accounts.map((account) => account.path);
           expect(paths).toEqual(["lead", "lead/helper#2", "lead/helper#3"]);
-          expect(told(lead.model.requests[1])[0]).toBe(
+          expect(receivedTexts(lead.model.requests[1])[0]).toBe(
             "Not started: setting helper up failed (no more ids). Do this part yourself.",
           );
         },
@@ -235,7 +234,7 @@ describe("limits under parallel spawns", () => {
   test("an id source that fails before anything has started is the caller's error", () => {
     const helper = part("helper", []);
     const ids = throwingAt("agent_1");
-    expect(() => scene({ ids }).start(helper.role)).toThrow("no more ids");
+    expect(() => newFixture({ ids }).start(helper.role)).toThrow("no more ids");
     expect(helper.model.requests).toEqual([]);
   });
 });
@@ -296,7 +295,7 @@ describe("refusals", () => {
       });
       for (const { lead, s } of [deep, broad, many, unknown]) {
         const message = s.sink.of("subagent.refused")[0]?.refusal.message;
-        expect(told(lead.model.requests[1]).at(-1)).toBe(message);
+        expect(receivedTexts(lead.model.requests[1]).at(-1)).toBe(message);
       }
     },
   );
@@ -307,7 +306,7 @@ describe("refusals", () => {
     async () => {
       const helper = part("helper", []);
       const lead = part("lead", [calls(spawn("helper"))], { subagents: [helper.role] });
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(lead.role, { budget: { steps: 1 } });
       expect(s.sink.of("subagent.refused").map((event) => event.refusal)).toEqual([
         {
@@ -338,7 +337,7 @@ describe("refusals", () => {
           : calls(spawn("ghost"), spawn("node"), spawn("node")),
       { subagents: ["node"] },
     );
-    const s = scene({ limits: { maxDepth: 2, maxBreadthPerParent: 2, maxTotalSubagents: 5 } });
+    const s = newFixture({ limits: { maxDepth: 2, maxBreadthPerParent: 2, maxTotalSubagents: 5 } });
     const result = await s.run(node.role);
     expect(result.subagentsByDepth).toEqual({ 1: 2, 2: 3 });
     expect(result.refusalsByCode).toEqual({ unknown_role: 6, total_limit: 1, depth_limit: 6 });
@@ -361,7 +360,7 @@ function chainOf(name: string): Part {
 }
 
 interface Asked {
-  readonly s: Scene;
+  readonly s: Fixture;
   readonly result: RunResult;
   readonly lead: Part;
   readonly helper: Part;
@@ -375,7 +374,7 @@ async function leadAsksFor(
 ): Promise<Asked> {
   const helper = part("helper", () => says("Ok."));
   const lead = part("lead", [calls(...list), says("Done.")], { subagents: [helper.role] });
-  const s = scene({ limits, ids });
+  const s = newFixture({ limits, ids });
   return { s, lead, helper, result: await s.run(lead.role) };
 }
 
@@ -385,7 +384,7 @@ function refused({ s }: Asked): unknown {
   return events[0]?.refusal;
 }
 
-function refusals(s: Scene): readonly unknown[] {
+function refusals(s: Fixture): readonly unknown[] {
   return s.sink
     .of("subagent.refused")
     .map(({ agentPath, refusal }) => [agentPath, refusal.code, refusal.current, refusal.maximum]);

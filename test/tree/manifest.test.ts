@@ -10,9 +10,9 @@ import type { Message } from "../../src/protocol/message.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene, type Scene } from "../harness/run-scripted.ts";
+import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { recorder } from "../telemetry/recorded-spans.ts";
-import { calls, part, spawn, tool, use, type Part } from "./cast.ts";
+import { calls, part, spawn, tool, use, type Part } from "./scripted-agents.ts";
 
 const look = tool("look", () => "Seen.");
 const breaks = tool("breaks", () => {
@@ -20,7 +20,7 @@ const breaks = tool("breaks", () => {
 });
 
 /** A lead that looks, fails, delegates to a scout and then to a helper by name of the scout's result. */
-function cast(context: Partial<SubagentContextPolicy>): {
+function leadOf(context: Partial<SubagentContextPolicy>): {
   readonly lead: Part;
   readonly helper: Part;
 } {
@@ -40,7 +40,7 @@ function cast(context: Partial<SubagentContextPolicy>): {
 }
 
 /** What is to be told of the helper, from its event. */
-function manifestOf(s: Scene): ContextManifest {
+function manifestOf(s: Fixture): ContextManifest {
   const event = s.sink.of("subagent.spawned").find(({ role }) => role === "helper");
   return event?.context ?? expect.fail("the helper was not started");
 }
@@ -71,7 +71,7 @@ function readOff(messages: readonly Message[], inherited: number): object {
 }
 
 proves(["X13"], "of a rich policy the manifest is what the first request holds", async () => {
-  const { lead, helper } = cast({
+  const { lead, helper } = leadOf({
     inheritMessages: true,
     messageWindowSize: 3,
     contextInjections: ["Hint one.", "Hint two."],
@@ -81,7 +81,7 @@ proves(["X13"], "of a rich policy the manifest is what the first request holds",
     failedAttempts: true,
     deniedTools: ["breaks"],
   });
-  const s = scene();
+  const s = newFixture();
   const result = await s.run(lead.role, { metadata: METADATA });
   const messages = firstRequest(helper);
   const manifest = manifestOf(s);
@@ -112,8 +112,8 @@ proves(
   ["X13", "R127"],
   "by default it says that nothing was received, but what was asked for by name",
   async () => {
-    const { lead, helper } = cast({});
-    const s = scene();
+    const { lead, helper } = leadOf({});
+    const s = newFixture();
     await s.run(lead.role, { metadata: METADATA });
     const injected = firstRequest(helper).slice(1, 2);
     const [scout] = s.sink.of("subagent.spawned");
@@ -162,8 +162,8 @@ proves(
   async () => {
     await fc.assert(
       fc.asyncProperty(policies, async (policy) => {
-        const { lead, helper } = cast(policy);
-        const s = scene();
+        const { lead, helper } = leadOf(policy);
+        const s = newFixture();
         const result = await s.run(lead.role, { metadata: METADATA });
         const manifest = manifestOf(s);
         expect(manifest).toMatchObject(readOff(firstRequest(helper), manifest.messages.count));
@@ -181,7 +181,7 @@ proves(
 
 proves(["X13", "R132"], "the span of the delegation has the manifest, too", async () => {
   const { tracer, spans } = recorder();
-  const { lead } = cast({
+  const { lead } = leadOf({
     inheritMessages: true,
     messageWindowSize: 2,
     metadataKeys: ["repository"],
@@ -189,7 +189,7 @@ proves(["X13", "R132"], "the span of the delegation has the manifest, too", asyn
     allowedTools: ["look"],
     deniedTools: ["look"],
   });
-  const s = scene({ tracing: openTelemetry({ tracer }) });
+  const s = newFixture({ tracing: openTelemetry({ tracer }) });
   await s.run(lead.role, { metadata: METADATA });
   const { messages, injections } = manifestOf(s);
   const span = spans().find(({ name }) => name === "spawn helper#1");
@@ -225,7 +225,7 @@ proves(
     const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
       subagents: [middle.role],
     });
-    const s = scene();
+    const s = newFixture();
     await s.run(lead.role);
     expect(s.sink.of("subagent.spawned").map(({ context }) => context.tightened)).toEqual([
       [],
@@ -247,7 +247,7 @@ test("a child that goes on a second time has its manifest from the first", async
     subagents: [helper.role],
     context: { deniedTools: ["look"] },
   });
-  const s = scene();
+  const s = newFixture();
   await s.run(lead.role);
   expect(s.sink.of("subagent.spawned")).toHaveLength(1);
   expect(helper.model.requests.map(({ tools }) => tools)).toEqual([[], []]);

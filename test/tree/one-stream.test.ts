@@ -8,8 +8,8 @@ import type { EventSink } from "../../src/protocol/event-sink.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { calls, part, spawn } from "./cast.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { calls, part, spawn } from "./scripted-agents.ts";
 
 function family() {
   const helper = part("helper", () => says("Helped."));
@@ -35,12 +35,12 @@ proves(
           helpers.push(read(run.events({ agentId: event.childId })));
       },
     };
-    const stage = scene({ sinks: [watcher] });
-    const run = stage.start(family().role);
+    const fixture = newFixture({ sinks: [watcher] });
+    const run = fixture.start(family().role);
     const slow = run.events({ maxBacklog: 3 });
     const all = await read(run.events());
-    const result = await stage.outcome(run);
-    expect(all).toEqual(stage.sink.events);
+    const result = await fixture.outcome(run);
+    expect(all).toEqual(fixture.sink.events);
     expect(all.map(({ seq }) => seq)).toEqual(all.map((_event, index) => index + 1));
     expect([...new Set(all.map(({ agentPath, depth }) => `${depth} ${agentPath}`))]).toEqual([
       "0 lead",
@@ -58,8 +58,8 @@ proves(
 );
 
 test("the events of nobody are refused at once", async () => {
-  const stage = scene();
-  const run = stage.start(family().role);
+  const fixture = newFixture();
+  const run = fixture.start(family().role);
   expect(() => run.events({ agentId: AgentIdSchema.parse("nobody") })).toThrow(/id of an agent/);
-  await stage.outcome(run);
+  await fixture.outcome(run);
 });

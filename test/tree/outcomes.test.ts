@@ -7,9 +7,9 @@ import { z } from "zod";
 import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { beside, heard, outcomes, waitFor } from "../support/life-cast.ts";
-import { calls, listens, part, spawn, told, tool, use } from "./cast.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { beside, heard, outcomes, waitFor } from "../support/life-agents.ts";
+import { calls, listens, part, spawn, receivedTexts, tool, use } from "./scripted-agents.ts";
 
 interface End {
   readonly replies: readonly ScriptStep[];
@@ -108,12 +108,12 @@ describe("what a subagent's end is worth", () => {
       const lead = part("lead", [calls(spawn("child")), says("Done.")], {
         subagents: [child.role],
       });
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(lead.role);
       const said = end.output === undefined ? { text: end.text } : { output: end.output };
       const why = end.outcome === "completed" ? {} : { reason: SOME_TEXT, explanation: SOME_TEXT };
       const broke = end.status === "failed" ? { error: SOME_TEXT } : {};
-      expect(outcomes(told(lead.model.requests[1]))).toEqual([
+      expect(outcomes(receivedTexts(lead.model.requests[1]))).toEqual([
         { subagent: "child#1", outcome: end.outcome, ...said, ...why, ...broke },
       ]);
       expect(s.sink.of("subagent.ended").map(({ outcome, status }) => [outcome, status])).toEqual([
@@ -138,8 +138,8 @@ describe("what a subagent's end is worth", () => {
             subagents: [child.role],
           },
         );
-        await scene().run(waiting.role);
-        expect([name, outcomes(told(waiting.model.requests[2]))]).toMatchObject([
+        await newFixture().run(waiting.role);
+        expect([name, outcomes(receivedTexts(waiting.model.requests[2]))]).toMatchObject([
           name,
           [{ outcome: end.outcome }],
         ]);
@@ -148,7 +148,7 @@ describe("what a subagent's end is worth", () => {
           delegation: { background: true },
           subagents: [other.role],
         });
-        await scene().run(lead.role);
+        await newFixture().run(lead.role);
         const [report = ""] = heard(lead.model.requests.at(-1), "report");
         expect([name, report]).toEqual([
           name,
@@ -164,7 +164,7 @@ test("a cancelled one is cancelled, whatever it had written", async () => {
     tools: [listens("listen")],
   });
   const lead = part("lead", [calls(spawn("child")), says("Done.")], { subagents: [child.role] });
-  const s = scene();
+  const s = newFixture();
   const run = s.start(lead.role);
   const events = run.events();
   for await (const event of events) {
@@ -173,7 +173,7 @@ test("a cancelled one is cancelled, whatever it had written", async () => {
     if (event.type === "run.ended") break;
   }
   await s.outcome(run);
-  expect(outcomes(told(lead.model.requests[1]))).toEqual([
+  expect(outcomes(receivedTexts(lead.model.requests[1]))).toEqual([
     {
       subagent: "child#1",
       outcome: "cancelled",
@@ -195,8 +195,8 @@ test("a typed result that was given before the agent was cut off still counts as
     },
   );
   const lead = part("lead", [calls(spawn("child")), says("Done.")], { subagents: [child.role] });
-  await scene().run(lead.role);
-  expect(outcomes(told(lead.model.requests[1]))).toEqual([
+  await newFixture().run(lead.role);
+  expect(outcomes(receivedTexts(lead.model.requests[1]))).toEqual([
     { subagent: "child#1", outcome: "completed", output: { value: 1 } },
   ]);
 });

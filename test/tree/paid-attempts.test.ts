@@ -1,5 +1,5 @@
 // Goal: every further attempt of a model call is paid for from what is really left, waits like any call, and is refused like any.
-// Method: models whose attempts break after so many lost tokens, under budgets that let so many of them go out; siblings held by gates.
+// Method: models whose attempts break after so many lost tokens, under budgets that let so many of them go out; siblings held by latches.
 
 import { expect, test } from "vitest";
 
@@ -14,10 +14,10 @@ import { memoryStore } from "../../src/store/memory-store.ts";
 import { recordingOf } from "../../src/testing/replay/recording.ts";
 import { replay } from "../../src/testing/replay/replay.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, settled, type Scene } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled, type Fixture } from "../harness/run-scripted.ts";
 import { modelAt } from "../support/openai-calls.ts";
 import { OpenAiServer, says as served } from "../support/openai-server.ts";
-import { calls, part, spawn } from "./cast.ts";
+import { calls, part, spawn } from "./scripted-agents.ts";
 
 /** An attempt that breaks after it has written so many tokens. */
 function brokenAfter(lostOutputTokens: number, more: Partial<ScriptedReply> = {}): ScriptedReply {
@@ -33,7 +33,7 @@ function brokenAfter(lostOutputTokens: number, more: Partial<ScriptedReply> = {}
 
 const RETRY = { retry: { maxAttempts: 5 } };
 
-function denials({ sink }: Scene): readonly unknown[] {
+function denials({ sink }: Fixture): readonly unknown[] {
   return sink
     .of("budget.denied")
     .map(({ axis, accountPath, agentPath, maximum, spent, asked }) => ({
@@ -51,7 +51,7 @@ proves(
   "what an attempt lost beyond its cap is spent before the next one is asked for: that ends as a refused lease",
   async () => {
     const lead = part("lead", [brokenAfter(500_000)], { maxOutputTokens: 50_000 });
-    const s = scene(RETRY);
+    const s = newFixture(RETRY);
     const result = await s.run(lead.role, { budget: { totalTokens: 100_000 } });
     expect([result.status, result.reason.code, lead.model.requests.length]).toEqual([
       "stopped",
@@ -81,7 +81,7 @@ proves(["S7.2"], "the cap of each attempt is what the ones before it have left",
   const lead = part("lead", [brokenAfter(300), brokenAfter(200), says("Done.")], {
     maxOutputTokens: 600,
   });
-  const result = await scene(RETRY).run(lead.role, { budget: { totalTokens: 1_000 } });
+  const result = await newFixture(RETRY).run(lead.role, { budget: { totalTokens: 1_000 } });
   const caps = lead.model.requests.map(({ maxOutputTokens }) => maxOutputTokens);
   // 1,000 less 310, less 210, and 10 for the input of the next.
   expect([result.status, caps]).toEqual(["completed", [600, 600, 470]]);
@@ -94,7 +94,7 @@ proves(["S7.2"], "prices count, too: what was lost is paid, and rounded up once"
   const lead = part("lead", [brokenAfter(3), brokenAfter(1), says("Done.")], {
     scripted: { price },
   });
-  const result = await scene(RETRY).run(lead.role, { budget: { costUsd: 1 } });
+  const result = await newFixture(RETRY).run(lead.role, { budget: { costUsd: 1 } });
   // 30 input and 3 + 1 + 5 output tokens: 9 and 6.3 micro-dollars.
   expect([result.usage.total.costMicroUsd, result.accounts[0]?.reserved.costMicroUsd]).toEqual([
     16, 0,
@@ -110,7 +110,7 @@ proves(
       maxOutputTokens: 50,
       scripted: { price },
     });
-    const s = scene(RETRY);
+    const s = newFixture(RETRY);
     const result = await s.run(lead.role, { budget: { costUsd: 0.0001 } });
     const caps = lead.model.requests.map(({ maxOutputTokens }) => maxOutputTokens);
     expect([result.status, result.reason.code, caps]).toEqual(["stopped", "cost_limit", [50, 35]]);
@@ -131,14 +131,14 @@ proves(
   ["S7.28", "X2"],
   "an attempt that may fit once a sibling settles waits, without a slot and without room of its own",
   async () => {
-    const held = gate();
+    const held = latch();
     const slow = part("slow", [{ ...says("Slow."), after: held.opened }], { maxOutputTokens: 50 });
     const broken = part("broken", [brokenAfter(20), says("Whole.")], { maxOutputTokens: 40 });
     const lead = part("lead", [calls(spawn("slow"), spawn("broken")), says("Done.")], {
       maxOutputTokens: 10,
       subagents: [slow.role, broken.role],
     });
-    const s = scene(RETRY);
+    const s = newFixture(RETRY);
     // 15 for the lead; of the other 117 the siblings hold 60 and 50. 30 were lost: the next attempt needs 50.
     const run = s.start(lead.role, "Go.", { budget: { totalTokens: 132 } });
     await settled();
@@ -164,7 +164,7 @@ proves(
       maxOutputTokens: 10,
       subagents: [slow.role, broken.role],
     });
-    const s = scene({ ...RETRY, concurrency: { modelCalls: 1, toolCalls: 4 } });
+    const s = newFixture({ ...RETRY, concurrency: { modelCalls: 1, toolCalls: 4 } });
     const result = await s.run(lead.role, { budget: { totalTokens: 132 } });
     expect(result.agents.map(({ agentPath, status }) => [agentPath, status])).toEqual([
       ["lead", "completed"],
@@ -186,7 +186,7 @@ proves(
       subagents: both.map(({ role }) => role),
       delegation: { reserve: { totalTokens: 20 } },
     });
-    const s = scene(RETRY);
+    const s = newFixture(RETRY);
     const result = await s.run(lead.role, { budget: { totalTokens: 140 } });
     expect(
       result.agents.map(({ agentPath, status, reason }) => [agentPath, status, reason.code]),
@@ -200,14 +200,14 @@ proves(
 );
 
 test("an agent that is told to stop while its attempt waits for room ends at once, charged for what it lost", async () => {
-  const held = gate();
+  const held = latch();
   const slow = part("slow", [{ ...says("Slow."), after: held.opened }], { maxOutputTokens: 50 });
   const broken = part("broken", [brokenAfter(20)], { maxOutputTokens: 40 });
   const lead = part("lead", [calls(spawn("slow"), spawn("broken"))], {
     maxOutputTokens: 10,
     subagents: [slow.role, broken.role],
   });
-  const s = scene(RETRY);
+  const s = newFixture(RETRY);
   const run = s.start(lead.role, "Go.", { budget: { totalTokens: 132 } });
   await settled();
   run.requestStop("Enough.");
@@ -254,12 +254,12 @@ proves(
   ["S7.2"],
   "what a broken attempt was charged before its process died stays charged, once",
   async () => {
-    const held = gate();
+    const held = latch();
     const lead = part("lead", [brokenAfter(300), { ...says("Never."), after: held.opened }], {
       maxOutputTokens: 600,
     });
     const store = memoryStore({ clock: new ManualClock() });
-    const s = scene({ ...RETRY, store });
+    const s = newFixture({ ...RETRY, store });
     const run = s.start(lead.role, "Go.", { budget: { totalTokens: 2_000 } });
     for (let turn = 0; turn < 50 && lead.model.requests.length < 2; turn += 1) await settled();
     expect(lead.model.requests).toHaveLength(2);
@@ -297,7 +297,7 @@ test("calls that a hook makes at once are each charged when they end: none waits
     maxOutputTokens: 20,
     hooks: [twice],
   });
-  const result = await scene(RETRY).run(lead.role, { budget: { totalTokens: 70 } });
+  const result = await newFixture(RETRY).run(lead.role, { budget: { totalTokens: 70 } });
   const { totalTokens, modelCalls, steps } = result.usage.total;
   // Lost 20, and two replies of 15.
   expect([result.status, totalTokens, modelCalls, steps]).toEqual(["completed", 50, 2, 1]);
@@ -314,8 +314,8 @@ for (const [what, { lostTokens, cap, siblingCap, totalTokens }] of Object.entrie
   BESIDE_A_SIBLING,
 )) {
   proves(["R175", "S7.28"], `a call that ${what} between two attempts is replayed`, async () => {
-    const gates = [gate(), gate(), gate()] as const;
-    const [first, second, third] = gates;
+    const latches = [latch(), latch(), latch()] as const;
+    const [first, second, third] = latches;
     const sibling = part("sibling", [{ ...says("Late."), after: third.opened }], {
       maxOutputTokens: siblingCap,
     });
@@ -332,7 +332,7 @@ for (const [what, { lostTokens, cap, siblingCap, totalTokens }] of Object.entrie
       subagents: [broken.role, sibling.role],
     });
     const store = memoryStore();
-    const s = scene({ ...RETRY, store });
+    const s = newFixture({ ...RETRY, store });
     const run = s.start(lead.role, "Go.", { budget: { totalTokens } });
     for (const { open } of [first, third, second]) {
       for (let turn = 0; turn < 30; turn += 1) await settled();

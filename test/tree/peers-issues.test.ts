@@ -13,8 +13,8 @@ import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model
 import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
 import type { DelegationTool } from "../../src/tools/tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
-import { gate, scene, type Scene } from "../harness/run-scripted.ts";
-import { approveAll, asked, ending, payTool } from "../support/pause-scenes.ts";
+import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
+import { approveAll, asked, ending, payTool } from "../support/pause-stories.ts";
 import { POINTS } from "../support/hook-sites.ts";
 import {
   aborted,
@@ -25,12 +25,12 @@ import {
   part,
   quiet,
   spawn,
-  told,
+  receivedTexts,
   tool,
   until,
   use,
   type Part,
-} from "./cast.ts";
+} from "./scripted-agents.ts";
 
 const pays = (amount: number): ScriptedReply => asks("pay", { amount });
 
@@ -51,7 +51,7 @@ describe("3: a budget that is used up inside a subagent never leaves its parent 
     test(`${axis}: every delegation ends once, whatever is left, and the parent answers`, async () => {
       const ended: string[] = [];
       for (const amount of [0, 1, 2, 11, 16, 27, 31]) {
-        const s = scene();
+        const s = newFixture();
         const limit = axis === "costUsd" ? amount / 1_000_000 : amount;
         const work = tool("work", () => s.clock.advance(5));
         const leaf = part("leaf", byTask(endless()), { tools: [work], ...priced });
@@ -91,7 +91,7 @@ describe("3: a budget that is used up inside a subagent never leaves its parent 
   }
 
   test("also while its siblings wait in line for what it holds", async () => {
-    const held = gate();
+    const held = latch();
     const reply = calls(use("nothing"));
     const all = { ...reply, usage: { outputTokens: 30 }, after: held.opened };
     const leaf = part("leaf", byTask({ a: [all] }), { maxOutputTokens: 30 });
@@ -100,7 +100,7 @@ describe("3: a budget that is used up inside a subagent never leaves its parent 
       budget: { totalTokens: 60 },
     });
     const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(root.role);
     await until(() => leaf.model.requests.length === 1);
     await quiet();
@@ -122,7 +122,7 @@ describe("14, 15, 16, 17: an approval inside a child", () => {
       tools: [nested("askChild", "child")],
       subagents: [child.role],
     });
-    const s = scene();
+    const s = newFixture();
     const paused = await s.run(root.role);
     expect([asked(paused), pay.paid]).toEqual([[["root/child#1/leaf#1", "pay"]], []]);
     const result = await s.outcome(s.resume(root.role, paused.pausedRun, approveAll(paused)));
@@ -135,7 +135,7 @@ describe("14, 15, 16, 17: an approval inside a child", () => {
     const script = [pays(1), calls(use("work")), calls(use("work")), says("After three steps.")];
     const child = part("child", script, { tools: [pay, work] });
     const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
-    const s = scene();
+    const s = newFixture();
     const paused = await s.run(root.role);
     const before = child.model.requests.at(-1)?.messages ?? [];
     const result = await s.outcome(s.resume(root.role, paused.pausedRun, approveAll(paused)));
@@ -169,14 +169,14 @@ describe("14, 15, 16, 17: an approval inside a child", () => {
       [calls(spawn("helper", "act"), use("act"), spawn("helper", "ask")), says("Root.")],
       { subagents: [helper.role], tools: [act] },
     );
-    const s = scene();
+    const s = newFixture();
     const paused = await s.run(root.role);
     const before = [...did];
     expect(before.toSorted()).toEqual(["root", "root/helper#1", "root/helper#2"]);
     const seen = helper.model.requests.length;
     const result = await s.outcome(s.resume(root.role, paused.pausedRun, approveAll(paused)));
     expect([did, pay.paid, helper.model.requests.length - seen]).toEqual([before, [1], 1]);
-    expect([ends(result), told(root.model.requests[1]).length]).toEqual([
+    expect([ends(result), receivedTexts(root.model.requests[1]).length]).toEqual([
       ["completed", "completed", "completed"],
       3,
     ]);
@@ -202,7 +202,7 @@ describe("22: told to end, everybody ends, at every depth and whatever they wait
     const busy = new ModelError({ code: "model_overloaded", message: "Busy." });
     const last: Readonly<Record<Wait, ScriptedReply>> = {
       "a tool": calls(use("work")),
-      "a model": { after: gate().opened },
+      "a model": { after: latch().opened },
       "an approver": pays(1),
       "a model's next attempt": { error: busy },
     };
@@ -215,13 +215,13 @@ describe("22: told to end, everybody ends, at every depth and whatever they wait
           : part(name, [calls(spawn(below.role.name))], { subagents: [below.role] });
       chain.unshift(made);
     }
-    const s = scene({
+    const s = newFixture({
       approver: (_question, { signal }) => listen(signal, "an approver").then(() => undefined),
     });
     return { s, heard, root: chain[0]?.role ?? expect.fail("no chain") };
   }
 
-  function waits(s: Scene, wait: Wait, depth: number): boolean {
+  function waits(s: Fixture, wait: Wait, depth: number): boolean {
     const types = {
       "a tool": "tool.started",
       "a model": "model.requested",
@@ -253,7 +253,7 @@ describe("22: told to end, everybody ends, at every depth and whatever they wait
 
   for (const told of [1, 2, 3]) {
     test(`the agent at depth ${told} alone: all below it end, all above it go on`, async () => {
-      const s = scene();
+      const s = newFixture();
       const work = tool("work", ({ signal }) => aborted(signal));
       const three = part("three", [calls(use("work"))], { tools: [work] });
       const two = part("two", [calls(spawn("three")), says("Two.")], { subagents: [three.role] });
@@ -306,7 +306,7 @@ describe("25: hooks, guards, approvers and tools know whom they serve", () => {
       execute: (_input, context) => note("tool", context),
     });
     const { root } = chain(work);
-    const s = scene({
+    const s = newFixture({
       hooks,
       guards: [guard],
       approver: (question) => {
@@ -366,7 +366,7 @@ describe("30: a subagent that goes round in circles is noticed", () => {
 
   test("its third identical call is asked about, with its path", async () => {
     const { root, ran } = loops();
-    const paused = await scene().run(root.role);
+    const paused = await newFixture().run(root.role);
     expect([ending(paused), asked(paused), ran.length]).toEqual([
       ["paused", "answers_needed"],
       [["root/child#1/leaf#1", "work"]],
@@ -376,7 +376,7 @@ describe("30: a subagent that goes round in circles is noticed", () => {
 
   test("where nobody can be asked it is denied, and its error budget ends it, and only it", async () => {
     const { root, leaf, ran } = loops();
-    const result = await scene({ unanswered: "deny" }).run(root.role);
+    const result = await newFixture({ unanswered: "deny" }).run(root.role);
     expect([ends(result), ran.length, result.agents[2]?.reason.code]).toEqual([
       ["completed", "completed", "stopped"],
       2,

@@ -10,10 +10,10 @@ import { JsonObjectSchema } from "../../src/protocol/json-value.ts";
 import { deny } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
-import { approveAll, asked, ending, payTool, questionOf } from "../support/pause-scenes.ts";
-import { byTurn, several } from "../support/peers-cast.ts";
+import { approveAll, asked, ending, payTool, questionOf } from "../support/pause-stories.ts";
+import { byTurn, several } from "../support/peers-agents.ts";
 import { CUT_OFF, LOOK, TYPED } from "../support/peers-cut-off.ts";
 import {
   byTask,
@@ -22,18 +22,18 @@ import {
   part,
   quiet,
   spawn,
-  told,
+  receivedTexts,
   tool,
   until,
   use,
   type Part,
-} from "./cast.ts";
+} from "./scripted-agents.ts";
 
 const PRICE = { scripted: { price: { inputUsdPerMillion: 1, outputUsdPerMillion: 2 } } };
 
 /** What the parent's model was told of its delegations, as values. */
 function toldOf(parent: Part, request = 1): readonly JsonObject[] {
-  return told(parent.model.requests[request]).map((text) =>
+  return receivedTexts(parent.model.requests[request]).map((text) =>
     JsonObjectSchema.parse(JSON.parse(text)),
   );
 }
@@ -74,8 +74,8 @@ describe("seen: the limits of a parent do not bind its children", () => {
           maxOutputTokens: 5,
         });
         const bounded = { ...root.role.budget, ...budget };
-        const result = await scene().run(root.role, { budget: bounded });
-        const spent = new Map<string, number>(Object.entries(result.usage.total)).get(axis);
+        const result = await newFixture().run(root.role, { budget: bounded });
+        const spent = new Map(Object.entries(result.usage.total)).get(axis);
         expect(spent).toBeLessThanOrEqual(most);
         expect(spent).toBeGreaterThan(most * 0.7);
         // Whoever needs no call any more may still answer without one.
@@ -105,7 +105,7 @@ describe("seen: the limits of a parent do not bind its children", () => {
         [calls(...children.map(({ role }) => spawn(role.name))), says("Root.")],
         { subagents: children.map(({ role }) => role) },
       );
-      const s = scene({
+      const s = newFixture({
         limits: { maxDepth: 2, maxBreadthPerParent: 4, maxTotalSubagents: 50 },
       });
       const result = await s.run(root.role);
@@ -142,7 +142,7 @@ describe("seen: a child that its limit cut off comes back as an empty success", 
         const root = part("root", [calls(spawn("child")), says("Root.")], {
           subagents: [child.role],
         });
-        const s = scene();
+        const s = newFixture();
         const result = await s.run(root.role);
         const [outcome, status, code] = end;
         expect(toldOf(root)).toMatchObject([{ outcome, reason: code, text }]);
@@ -166,7 +166,7 @@ describe("seen: a child that its limit cut off comes back as an empty success", 
     const root = part("root", [calls(spawn("child"), spawn("plain")), says("Root.")], {
       subagents: [child.role, plain.role],
     });
-    const s = scene();
+    const s = newFixture();
     await s.run(root.role);
     expect(toldOf(root)).toMatchObject([
       { outcome: "completed", output: { pages: 3 } },
@@ -181,7 +181,7 @@ describe("seen: a child that its limit cut off comes back as an empty success", 
   test("here a child that says nothing is asked again, and has failed at last", async () => {
     const child = part("child", () => says(""));
     const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
-    const result = await scene().run(root.role);
+    const result = await newFixture().run(root.role);
     expect([ends(result), toldOf(root).map(({ outcome }) => outcome)]).toEqual([
       ["completed", "failed"],
       ["failed"],
@@ -196,7 +196,7 @@ describe("seen: an approval that a child needs is lost, and reported as success"
     "here the run is paused with the question, and nobody is told of a result before there is one",
     async () => {
       const { pay, child, root } = payingChild();
-      const s = scene();
+      const s = newFixture();
       const paused = await s.run(root.role);
       expect([ending(paused), asked(paused), ends(paused), pay.paid]).toEqual([
         ["paused", "answers_needed"],
@@ -220,7 +220,7 @@ describe("seen: an approval that a child needs is lost, and reported as success"
   ] as const) {
     test(`here ${who} does not count as a yes: the call is not made, and the child reads that`, async () => {
       const { pay, child, root } = payingChild();
-      const s = scene(
+      const s = newFixture(
         answer === "nobody" ? { unanswered: "deny" } : answer === "broken" ? BROKEN : {},
       );
       const first = await s.run(root.role);
@@ -236,7 +236,7 @@ describe("seen: an approval that a child needs is lost, and reported as success"
       expect(takeWarnings().map((one) => one.includes("The approver broke."))).toEqual(
         answer === "broken" ? [true] : [],
       );
-      expect(told(child.model.requests[1])[0]).toMatch(/^Not executed: pay was denied\./);
+      expect(receivedTexts(child.model.requests[1])[0]).toMatch(/^Not executed: pay was denied\./);
       expect(result.agents[1]?.toolErrors.map(({ toolName }) => toolName)).toEqual(["pay"]);
     });
   }
@@ -262,14 +262,14 @@ describe("seen: one child's limit throws the whole run away, while its sibling w
       ["R136"],
       `here the sibling works on, is waited for, and both are reported: ${what}`,
       async () => {
-        const held = gate();
+        const held = latch();
         const second = part("second", [calls(use("hold")), says("Second.")], {
           tools: [tool("hold", () => held.opened)],
         });
         const root = part("root", [calls(spawn("first"), spawn("second")), says("Root.")], {
           subagents: [first.role, second.role],
         });
-        const s = scene();
+        const s = newFixture();
         const run = s.start(root.role);
         await until(() => s.sink.of("subagent.ended").length === 1);
         await quiet();
@@ -291,7 +291,7 @@ describe("seen: one child's limit throws the whole run away, while its sibling w
   }
 
   test("here the limit of the whole run stops all, and the run waits for who is at work", async () => {
-    const held = gate();
+    const held = latch();
     const second = part("second", [calls(use("hold"))], {
       tools: [tool("hold", () => held.opened)],
     });
@@ -299,7 +299,7 @@ describe("seen: one child's limit throws the whole run away, while its sibling w
     const root = part("root", [calls(spawn("second"), spawn("first"))], {
       subagents: [first.role, second.role],
     });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(root.role, "Do it.", { budget: { steps: 5 } });
     await until(() => s.sink.of("subagent.ended").length === 1);
     await quiet();
@@ -315,7 +315,7 @@ describe("seen: one child's limit throws the whole run away, while its sibling w
 
 describe("seen: one role cannot run twice in parallel", () => {
   test("here two agents of a role are at work at once, below one parent, below two, and in two runs", async () => {
-    const held = gate();
+    const held = latch();
     const inside: string[] = [];
     const work = tool("work", async ({ runId, agentPath }) => {
       inside.push(`${runId} ${agentPath}`);
@@ -324,7 +324,7 @@ describe("seen: one role cannot run twice in parallel", () => {
     });
     const worker = part(
       "worker",
-      byTurn([calls(use("work")), (request) => says(told(request)[0] ?? "")]),
+      byTurn([calls(use("work")), (request) => says(receivedTexts(request)[0] ?? "")]),
       {
         tools: [work],
       },
@@ -337,7 +337,7 @@ describe("seen: one role cannot run twice in parallel", () => {
       byTask({ "Do it.": [calls(spawn("boss"), spawn("boss"), spawn("worker")), says("Root.")] }),
       { subagents: [boss.role, worker.role] },
     );
-    const s = scene();
+    const s = newFixture();
     const runs = [s.start(root.role), s.start(root.role)];
     await until(() => inside.length === 10);
     const paths = [
@@ -375,7 +375,7 @@ describe("seen: a parent's usage leaves its children out", () => {
       const root = part("root", [calls(spawn("child"), spawn("broken")), says("Root.")], {
         subagents: [child.role, broken.role],
       });
-      const s = scene();
+      const s = newFixture();
       const paused = await s.run(root.role);
       expect(tokens(paused)).toEqual([
         ["root", 15, 60],

@@ -11,9 +11,9 @@ import { says } from "../../src/testing/scripted-model.ts";
 import { defineDelegation } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { another, byTurn } from "../support/peers-cast.ts";
-import { calls, part, spawn, told, use, type Part } from "./cast.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { another, byTurn } from "../support/peers-agents.ts";
+import { calls, part, spawn, receivedTexts, use, type Part } from "./scripted-agents.ts";
 
 describe("refusals", () => {
   const LIMITS = { maxDepth: 2, maxBreadthPerParent: 3, maxTotalSubagents: 5 };
@@ -43,7 +43,7 @@ describe("refusals", () => {
     "of five kinds in one tree say each which limit, where it stands and what to do, to the model and in the event, and are counted by code",
     async () => {
       const { lead, manager, helper } = fiveKinds();
-      const s = scene({ limits: LIMITS });
+      const s = newFixture({ limits: LIMITS });
       const result = await s.run(lead.role);
       const events = s.sink.of("subagent.refused");
       expect(events.map(({ agentPath, role, refusal }) => [agentPath, role, refusal.code])).toEqual(
@@ -75,17 +75,17 @@ describe("refusals", () => {
       });
       expect(result.refusalsByCode).toEqual(COUNTERS);
       expect(s.sink.of("run.ended")[0]?.refusalsByCode).toEqual(COUNTERS);
-      expect(told(lead.model.requests[1])[0]).toBe(TEXTS.unknown_role);
-      expect(told(manager.model.requests[1])[3]).toBe(TEXTS.breadth_limit);
-      expect(told(helper.model.requests.at(-1))).toEqual([TEXTS.depth_limit]);
-      expect(told(lead.model.requests[3])).toEqual([TEXTS.total_limit]);
+      expect(receivedTexts(lead.model.requests[1])[0]).toBe(TEXTS.unknown_role);
+      expect(receivedTexts(manager.model.requests[1])[3]).toBe(TEXTS.breadth_limit);
+      expect(receivedTexts(helper.model.requests.at(-1))).toEqual([TEXTS.depth_limit]);
+      expect(receivedTexts(lead.model.requests[3])).toEqual([TEXTS.total_limit]);
     },
   );
 
   test("of all five kinds come before anybody is asked: only what may be started is asked about", async () => {
     const { lead } = fiveKinds();
     const asked: string[] = [];
-    const s = scene({
+    const s = newFixture({
       limits: LIMITS,
       guards: [toolGuard(() => ({ type: "ask", reason: "May it?" }), { tools: ["SpawnSubagent"] })],
       approver: (question) => {
@@ -116,7 +116,7 @@ describe("refusals", () => {
       subagents: [helper.role],
       tools: [research],
     });
-    const s = scene({ limits: { maxTotalSubagents: 1 } });
+    const s = newFixture({ limits: { maxTotalSubagents: 1 } });
     const result = await s.run(lead.role);
     expect(
       outcomes.map((one) => (one.type === "refused" ? [one.type, one.refusal.code] : [one.type])),
@@ -130,11 +130,12 @@ describe("refusals", () => {
     const lead = part("lead", [calls(...names.map((name) => spawn(name))), says("Done.")], {
       subagents: [helper.role],
     });
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect(result.refusalsByCode).toEqual({ unknown_role: names.length });
 
-    for (const text of told(lead.model.requests[1])) expect(text.length).toBeLessThan(51_000);
+    for (const text of receivedTexts(lead.model.requests[1]))
+      expect(text.length).toBeLessThan(51_000);
   });
 });
 

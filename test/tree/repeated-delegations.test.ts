@@ -6,12 +6,12 @@ import { describe, expect, test } from "vitest";
 import { approve, deny } from "../../src/protocol/question.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { approveAll, payTool } from "../support/pause-scenes.ts";
-import { calls, part, spawn, told, type Part } from "./cast.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { approveAll, payTool } from "../support/pause-stories.ts";
+import { calls, part, spawn, receivedTexts, type Part } from "./scripted-agents.ts";
 
 /** A lead whose helper gets a task as often as there are replies. */
-function cast(
+function leadOf(
   script: readonly ScriptedReply[],
   most: number | "unlimited" = 2,
 ): Part & { readonly helper: Part } {
@@ -32,8 +32,8 @@ const again = [
 
 describe("the same delegation", () => {
   proves(["X21"], "is asked about the third time", async () => {
-    const lead = cast(again);
-    const s = scene();
+    const lead = leadOf(again);
+    const s = newFixture();
     const paused = await s.run(lead.role);
     expect([paused.status, lead.helper.model.requests.length]).toEqual(["paused", 2]);
     const [question] = paused.questions;
@@ -47,14 +47,14 @@ describe("the same delegation", () => {
       s.resume(lead.role, paused.pausedRun, [deny(question, "Enough.")]),
     );
     expect([denied.status, denied.text]).toEqual(["completed", "Done."]);
-    expect(told(lead.model.requests.at(-1))).toEqual([
+    expect(receivedTexts(lead.model.requests.at(-1))).toEqual([
       "Not executed: SpawnSubagent was denied. Enough. It was asked about for this reason: helper was started with the same task 2 times in this run. Do without it, or answer with what you have.",
     ]);
   });
 
   test("goes on when somebody approves of it", async () => {
-    const lead = cast(again);
-    const s = scene({ approver: (question) => approve(question) });
+    const lead = leadOf(again);
+    const s = newFixture({ approver: (question) => approve(question) });
     const result = await s.run(lead.role);
     expect([result.status, result.agents.length]).toEqual(["completed", 4]);
   });
@@ -67,7 +67,7 @@ describe("the same delegation", () => {
         subagents: ["node"],
         delegation: { maxIdenticalDelegations: 2 },
       });
-      const s = scene({ limits: { maxDepth: 10 }, unanswered: "deny" });
+      const s = newFixture({ limits: { maxDepth: 10 }, unanswered: "deny" });
       const result = await s.run(node.role, { budget: { steps: 6 } });
       expect(result.agents.map(({ agentPath }) => agentPath)).toEqual([
         "node",
@@ -78,8 +78,8 @@ describe("the same delegation", () => {
   );
 
   test("counts once for all calls of a reply", async () => {
-    const lead = cast([calls(spawn("helper"), spawn("helper"), spawn("helper")), says("Done.")]);
-    const result = await scene().run(lead.role);
+    const lead = leadOf([calls(spawn("helper"), spawn("helper"), spawn("helper")), says("Done.")]);
+    const result = await newFixture().run(lead.role);
     expect([result.status, result.agents.length]).toEqual(["completed", 4]);
   });
 
@@ -91,8 +91,8 @@ describe("the same delegation", () => {
       calls(spawn("helper", "Do it.")),
       says("Done."),
     ];
-    const lead = cast(script);
-    const paused = await scene().run(lead.role);
+    const lead = leadOf(script);
+    const paused = await newFixture().run(lead.role);
     expect([paused.status, lead.helper.model.requests.length]).toEqual(["paused", 3]);
   });
 
@@ -101,15 +101,15 @@ describe("the same delegation", () => {
     [1, 1],
     ["unlimited", 3],
   ])("may be made %s times, if the role says so", async (most, started) => {
-    const lead = cast(again, most);
-    const s = scene({ unanswered: "deny" });
+    const lead = leadOf(again, most);
+    const s = newFixture({ unanswered: "deny" });
     const result = await s.run(lead.role);
     expect([result.status, lead.helper.model.requests.length]).toEqual(["completed", started]);
   });
 
   test("is remembered over a pause", async () => {
-    const lead = cast(again, 1);
-    const s = scene();
+    const lead = leadOf(again, 1);
+    const s = newFixture();
     const first = await s.run(lead.role);
     const [question] = first.questions;
     if (question === undefined) throw new Error("asked");
@@ -125,8 +125,8 @@ describe("the same delegation", () => {
       name: "SpawnSubagent",
       arguments: { role: "helper", task: "Work.", continue: "helper#1" },
     });
-    const lead = cast([calls(spawn("helper")), goOn, goOn, says("Done.")]);
-    const paused = await scene().run(lead.role);
+    const lead = leadOf([calls(spawn("helper")), goOn, goOn, says("Done.")]);
+    const paused = await newFixture().run(lead.role);
     expect([paused.status, lead.helper.model.requests.length]).toEqual(["paused", 2]);
   });
 });
@@ -152,7 +152,7 @@ describe("what was delegated before a pause", () => {
       ],
       { ...WATCHED, subagents: [helper.role], tools: [pay] },
     );
-    const s = scene();
+    const s = newFixture();
     const first = await s.run(lead.role);
     const second = await s.outcome(s.resume(lead.role, first.pausedRun, approveAll(first)));
     expect([second.status, second.questions.map(({ reason }) => reason)]).toEqual([
@@ -174,7 +174,7 @@ describe("what was delegated before a pause", () => {
       ],
       { ...WATCHED, subagents: [helper.role] },
     );
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await s.outcome(run);
     const forked = await s.outcome(s.fork(lead.role, run.snapshot(), { atStep: 2 }));
@@ -193,7 +193,7 @@ test("siblings at different depths count together, in whatever order they are st
     [calls(spawn("helper")), calls(spawn("middle")), calls(spawn("helper")), says("Done.")],
     { ...WATCHED, subagents: [helper.role, middle.role] },
   );
-  const s = scene();
+  const s = newFixture();
   const paused = await s.run(lead.role);
   expect([
     paused.status,
@@ -209,7 +209,7 @@ test("one that was refused was not started, and counts for nothing", async () =>
     [...Array.from({ length: 4 }, () => calls(spawn("helper"))), says("Done.")],
     { ...WATCHED, subagents: [helper.role] },
   );
-  const s = scene({ limits: { maxTotalSubagents: 1 } });
+  const s = newFixture({ limits: { maxTotalSubagents: 1 } });
   const result = await s.run(lead.role);
   expect([result.status, result.refusalsByCode]).toEqual(["completed", { total_limit: 3 }]);
 });

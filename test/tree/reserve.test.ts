@@ -7,8 +7,17 @@ import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import type { Budget } from "../../src/policies/budget.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
-import { calls, part, spawn, told, tool, until, use, type Part } from "./cast.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
+import {
+  calls,
+  part,
+  spawn,
+  receivedTexts,
+  tool,
+  until,
+  use,
+  type Part,
+} from "./scripted-agents.ts";
 
 const ONE_MORE = calls(use("nothing"));
 
@@ -39,7 +48,7 @@ proves(["X5"], "children exhaust the rest; the parent still makes its last call"
   const both = calls(spawn("greedy", "A"), spawn("greedy", "B"));
   const answer = says("What we have.");
   const { lead, child } = leadWith({ totalTokens: 15 }, [both, answer]);
-  const s = scene();
+  const s = newFixture();
   const result = await s.run(lead.role, { budget: { totalTokens: 100 } });
   expect(result.agents.map(({ status, reason, text }) => [status, reason.code, text])).toEqual([
     ["completed", "completed", "What we have."],
@@ -54,7 +63,7 @@ proves(["X5"], "children exhaust the rest; the parent still makes its last call"
 test("without a reserve the same children leave the parent nothing", async () => {
   const both = calls(spawn("greedy", "A"), spawn("greedy", "B"));
   const { lead } = leadWith({}, [both, says("What we have.")]);
-  const result = await scene().run(lead.role, { budget: { totalTokens: 100 } });
+  const result = await newFixture().run(lead.role, { budget: { totalTokens: 100 } });
   expect([result.status, result.reason.code, result.text]).toEqual(["stopped", "token_limit", ""]);
 });
 
@@ -80,7 +89,7 @@ for (const [reserve, limit, childRequests] of AXES)
       scripted: { price },
       delegation: { reserve },
     });
-    const result = await scene().run(lead.role, { budget: limit });
+    const result = await newFixture().run(lead.role, { budget: limit });
     expect([result.status, result.text]).toEqual(["completed", "Done."]);
     expect(child.model.requests).toHaveLength(childRequests);
   });
@@ -93,7 +102,7 @@ proves(["X5"], "tool calls are kept, too: the child's is refused, the parent's r
     tools: [work],
     delegation: { reserve: { toolCalls: 1 } },
   });
-  const result = await scene().run(lead.role, { budget: { toolCalls: 3 } });
+  const result = await newFixture().run(lead.role, { budget: { toolCalls: 3 } });
   const executions = result.agents.map(({ agentPath, steps }) => [
     agentPath,
     steps.flatMap(({ tools }) => tools.executions.map(({ type, call }) => [call.toolName, type])),
@@ -126,13 +135,13 @@ proves(
   async () => {
     const script = [calls(spawn("greedy")), calls(spawn("greedy")), says("Done.")];
     const { lead, child } = leadWith({ steps: 2 }, script);
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role, { budget: { steps: 5 } });
     expect(child.model.requests).toHaveLength(2);
     expect(s.sink.of("subagent.refused").map(({ refusal }) => refusal.code)).toEqual([
       "budget_exhausted",
     ]);
-    expect(told(lead.model.requests[2])).toEqual([
+    expect(receivedTexts(lead.model.requests[2])).toEqual([
       "Not started: 4 of 5 of the steps budget of lead are spent. The rest is kept for the answer of lead. Answer with what you have.",
     ]);
     expect([result.status, result.text, result.refusalsByCode]).toEqual([
@@ -148,7 +157,7 @@ proves(
   "a call that a reserve refuses says so: to who listens, and in the reason of the child's end",
   async () => {
     const { lead } = leadWith({ totalTokens: 18 }, [calls(spawn("greedy")), says("Done.")]);
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role, { budget: { totalTokens: 50 } });
     const refusal = {
       axis: "totalTokens",
@@ -185,7 +194,7 @@ proves(
       maxOutputTokens: 5,
       delegation: { reserve: { steps: 1 } },
     });
-    const result = await scene().run(lead.role, { budget: { steps: 8 } });
+    const result = await newFixture().run(lead.role, { budget: { steps: 8 } });
     expect(
       result.agents.map(({ agentPath, text, steps }) => [agentPath, text, steps.length]),
     ).toEqual([
@@ -197,7 +206,7 @@ proves(
 );
 
 test("children that are under way at once leave it, too: who does not fit waits, and is refused in the end", async () => {
-  const open = gate();
+  const open = latch();
   const child = part("child", () => ({ text: "Child.", after: open.opened }), {
     maxOutputTokens: 30,
   });
@@ -207,7 +216,7 @@ test("children that are under way at once leave it, too: who does not fit waits,
     maxOutputTokens: 5,
     delegation: { reserve: { outputTokens: 5 } },
   });
-  const s = scene();
+  const s = newFixture();
   const run = s.start(lead.role, "Do it.", { budget: { outputTokens: 20 } });
   await until(() => child.model.requests.length === 1);
   // 20 - 5 that the lead has spent - 5 that it keeps.
@@ -230,7 +239,7 @@ proves(["X5", "X24", "S7.7"], "a fork keeps its parent's reserve, too", async ()
     both,
     says("What we have."),
   ]);
-  const s = scene();
+  const s = newFixture();
   const run = s.start(lead.role, "Go.", { budget: { totalTokens: 100 } });
   await s.outcome(run);
   const forked = await s.outcome(s.fork(lead.role, run.snapshot(), { message: "Go on." }));

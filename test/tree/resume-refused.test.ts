@@ -4,14 +4,14 @@
 import { describe, expect, test } from "vitest";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
-import { rested } from "../support/life-cast.ts";
-import { ending } from "../support/pause-scenes.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
+import { rested } from "../support/life-agents.ts";
+import { ending } from "../support/pause-stories.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { calls, part, spawn, tool, use, until } from "./cast.ts";
+import { calls, part, spawn, tool, use, until } from "./scripted-agents.ts";
 
 async function stopped() {
-  const s = scene();
+  const s = newFixture();
   const worker = part("worker", () => says("Worked."));
   const lead = part("lead", [calls(spawn("worker")), says("At last.")], {
     subagents: [worker.role],
@@ -67,7 +67,7 @@ describe("what cannot go on, or be granted", () => {
       { text: "I", finishReason: "length" },
     ];
     for (const end of endings) {
-      const s = scene();
+      const s = newFixture();
       const lead = part("lead", [end]);
       const { snapshot } = await rested(s, s.start(lead.role, "Do it.", { budget: { steps: 5 } }));
       const { code, message } = thrownBy(() =>
@@ -78,8 +78,8 @@ describe("what cannot go on, or be granted", () => {
         true,
       ]);
     }
-    const s = scene();
-    const lead = part("lead", [says("Never.", { after: gate().opened })]);
+    const s = newFixture();
+    const lead = part("lead", [says("Never.", { after: latch().opened })]);
     const run = s.start(lead.role, "Do it.", { budget: { steps: 5 } });
     await until(() => lead.model.requests.length === 1);
     void run.cancel("Enough.");
@@ -101,7 +101,7 @@ describe("what cannot go on, or be granted", () => {
   });
 
   test("a fixed deadline is never moved", async () => {
-    const s = scene();
+    const s = newFixture();
     const lead = part("lead", [calls(use("spend")), says("Never.")], {
       tools: [tool("spend", () => (s.clock.advance(1_000), "spent"))],
     });

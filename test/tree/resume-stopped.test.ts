@@ -5,11 +5,11 @@ import { describe, expect, test } from "vitest";
 import type { Budget } from "../../src/policies/budget.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, type Scene } from "../harness/run-scripted.ts";
-import { beside, onward, reporters, rested, rests, settlements } from "../support/life-cast.ts";
-import { approveAll, ending, payTool } from "../support/pause-scenes.ts";
-import { calls, part, spawn, told, tool, use } from "./cast.ts";
 import { parsePausedRun } from "../../src/orchestrator/durability/paused-run.ts";
+import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
+import { beside, onward, reporters, rested, rests, settlements } from "../support/life-agents.ts";
+import { approveAll, ending, payTool } from "../support/pause-stories.ts";
+import { calls, part, spawn, receivedTexts, tool, use } from "./scripted-agents.ts";
 
 const look = tool("look", () => "seen");
 
@@ -70,7 +70,7 @@ const LIMITS: Readonly<Record<string, Limit>> = {
 
 const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
 
-function lone(limit: Limit, s: Scene) {
+function lone(limit: Limit, s: Fixture) {
   return part("lead", [...limit.replies, says("At last.")], {
     tools: [
       look,
@@ -89,7 +89,7 @@ describe("a run that was stopped by its limit of", () => {
       ["X7"],
       `${name} goes on after a grant and completes; the ledger shows the grant`,
       async () => {
-        const s = scene();
+        const s = newFixture();
         const lead = lone(limit, s);
         const { result, snapshot } = await rested(
           s,
@@ -112,7 +112,7 @@ describe("a run that was stopped by its limit of", () => {
         ]);
         const [, second] = s.sink.of("agent.started");
         expect([second?.agentId, second?.executionId]).toEqual(["agent_1", "execution_2"]);
-        expect(told(lead.model.requests.at(-1)).at(-1)).toBe(
+        expect(receivedTexts(lead.model.requests.at(-1)).at(-1)).toBe(
           `You were stopped before you were done: ${result.reason.message} You have been granted more since. Go on from where you were.`,
         );
         const own = lead.model.requests.length;
@@ -121,7 +121,7 @@ describe("a run that was stopped by its limit of", () => {
     );
 
   test("anything, again and again: each grant is on record", async () => {
-    const s = scene();
+    const s = newFixture();
     const lead = part("lead", () => calls(use("look")), { tools: [look] });
     let { snapshot } = await rested(s, s.start(lead.role, "Do it.", { budget: { steps: 1 } }));
     for (const by of ["Ann", "Bob", "Cleo"])
@@ -137,7 +137,7 @@ describe("a run that was stopped by its limit of", () => {
   });
 
   test("two things at once needs both", async () => {
-    const s = scene();
+    const s = newFixture();
     const lead = part("lead", [calls(use("look")), says("At last.")], { tools: [look] });
     const budget = { steps: 1, totalTokens: 15 };
     const { snapshot } = await rested(s, s.start(lead.role, "Do it.", { budget }));
@@ -158,7 +158,7 @@ describe("a tree", () => {
     ["X7"],
     "that was stopped goes on: idle subagents are known by name, and spend from the grant",
     async () => {
-      const s = scene();
+      const s = newFixture();
       const worker = part("worker", [says("One."), says("Two.")]);
       const lead = part(
         "lead",
@@ -188,7 +188,7 @@ describe("a tree", () => {
     ["X7"],
     "a grant to a child by its path lets the child go on when it is continued",
     async () => {
-      const s = scene();
+      const s = newFixture();
       const worker = part("worker", [calls(use("look")), says("At last.")], {
         tools: [look],
         budget: { steps: 1 },
@@ -228,8 +228,8 @@ describe("a tree", () => {
   );
 
   test("subagents in the background that the limit took with it are known, and can be continued", async () => {
-    const s = scene();
-    const held = gate();
+    const s = newFixture();
+    const held = latch();
     const worker = part("worker", [says("Never.", { after: held.opened }), says("At last.")]);
     const lead = part(
       "lead",
@@ -263,13 +263,13 @@ describe("a tree", () => {
 
 describe("a paused run", () => {
   proves(["X7"], "takes grants with its answers", async () => {
-    const s = scene();
+    const s = newFixture();
     const pay = payTool();
     const lead = part("lead", [calls(PAY), says("At last.")], { tools: [pay] });
     const paused = await s.outcome(s.start(lead.role, "Do it.", { budget: { steps: 1 } }));
     const without = s.resume(lead.role, paused.pausedRun, approveAll(paused));
     expect(ending(await s.outcome(without))).toEqual(["stopped", "steps_limit"]);
-    const t = scene();
+    const t = newFixture();
     const again = part("lead", [calls(PAY), says("At last.")], { tools: [pay] });
     const anew = await t.outcome(t.start(again.role, "Do it.", { budget: { steps: 1 } }));
     const run = t.grantOn(
@@ -282,7 +282,7 @@ describe("a paused run", () => {
   });
 
   test("of whose child a limit is about to stop it: the grant goes to the child", async () => {
-    const s = scene();
+    const s = newFixture();
     const worker = part("worker", [calls(PAY), says("Worked.")], {
       tools: [payTool()],
       budget: { steps: 1 },

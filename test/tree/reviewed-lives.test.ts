@@ -1,14 +1,14 @@
 // Goal: what a review of the lives of subagents found broken, and stays mended.
-// Method: real runs with scripted models, gates and the manual clock.
+// Method: real runs with scripted models, latches and the manual clock.
 
 import { expect, test } from "vitest";
 
 import { transform } from "../../src/hooks/hook.ts";
 import { says, type ScriptedCall } from "../../src/testing/scripted-model.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { calls, listens, part, spawn, told, until, use } from "./cast.ts";
+import { calls, listens, part, spawn, receivedTexts, until, use } from "./scripted-agents.ts";
 
 function beside(role: string): ScriptedCall {
   return { name: "SpawnSubagent", arguments: { role, task: "Work.", background: true } };
@@ -28,10 +28,10 @@ test("a start that is impossible when it is asked for is refused before guards a
     ],
     hooks: [transform("subagentStart", () => void asked.push("hook"))],
   });
-  const s = scene();
+  const s = newFixture();
   const result = await s.outcome(s.start(lead.role, "Do it.", { budget: { steps: 2 } }));
   expect([result.status, result.agents.length, asked]).toEqual(["completed", 1, []]);
-  expect(told(lead.model.requests[1])).toEqual([
+  expect(receivedTexts(lead.model.requests[1])).toEqual([
     "Not started: 1 of 2 of the steps budget of lead are spent. The rest is kept for the answer of lead. Answer with what you have.",
   ]);
   expect(s.sink.of("tool.started")).toEqual([]);
@@ -47,7 +47,7 @@ test("who continues a subagent with a task that it gave before is asked about it
     subagents: [worker.role],
     delegation: { maxIdenticalDelegations: 2 },
   });
-  const paused = await scene().run(lead.role);
+  const paused = await newFixture().run(lead.role);
   expect([paused.status, worker.model.requests.length]).toEqual(["paused", 2]);
 });
 
@@ -57,7 +57,7 @@ test("a detached agent heeds the time limit of the run that has ended over it", 
     subagents: [worker.role],
     delegation: { background: true, atEnd: "detach" },
   });
-  const s = scene();
+  const s = newFixture();
   const run = s.start(lead.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
   await run.result;
   await until(() => s.sink.of("tool.started").some(({ toolName }) => toolName === "listen"));
@@ -77,7 +77,7 @@ test("a result that was unread when a limit stopped the agent is read after the 
     subagents: [worker.role],
     delegation: { background: true },
   });
-  const s = scene();
+  const s = newFixture();
   const run = s.start(lead.role, "Do it.", { budget: { steps: 2 } });
   const stopped = await s.outcome(run);
   expect(stopped.reason.code).toBe("steps_limit");
@@ -85,18 +85,18 @@ test("a result that was unread when a limit stopped the agent is read after the 
   const result = await s.outcome(again);
   expect(result.text).toBe("Done.");
   expect(
-    told(lead.model.requests[1]).some((text) => text.startsWith("worker#1, which worked")),
+    receivedTexts(lead.model.requests[1]).some((text) => text.startsWith("worker#1, which worked")),
   ).toBe(true);
 });
 
 test("a pause that is asked for after the root has ended leaves detached agents alone", async () => {
-  const held = gate();
+  const held = latch();
   const worker = part("worker", [says("Worked.", { after: held.opened })]);
   const lead = part("lead", [calls(beside("worker")), says("Done.")], {
     subagents: [worker.role],
     delegation: { background: true, atEnd: "detach" },
   });
-  const s = scene();
+  const s = newFixture();
   const run = s.start(lead.role);
   await run.result;
   run.requestPause();
@@ -107,7 +107,7 @@ test("a pause that is asked for after the root has ended leaves detached agents 
 
 test("a fork of an answer needs to be told what is next", async () => {
   const lead = part("lead", [says("Done.")]);
-  const s = scene();
+  const s = newFixture();
   const run = s.start(lead.role);
   await s.outcome(run);
   const error = thrownBy(() => s.fork(lead.role, run.snapshot()));

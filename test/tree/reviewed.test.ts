@@ -14,7 +14,7 @@ import { bareRun } from "../support/bare-run.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 
@@ -38,8 +38,8 @@ proves(
       {},
       options,
     );
-    const stage = scene({ retry: { maxAttempts: 5 } });
-    const spent = await stage.run(poor.role, { budget: { totalTokens: 1_000 } });
+    const fixture = newFixture({ retry: { maxAttempts: 5 } });
+    const spent = await fixture.run(poor.role, { budget: { totalTokens: 1_000 } });
     expect([spent.status, poor.model.requests.length, spent.usage.total.totalTokens]).toEqual([
       "stopped",
       1,
@@ -47,7 +47,7 @@ proves(
     ]);
 
     const rich = soloist([brokenAfter(50), says("done")], {}, options);
-    const paid = await scene().run(rich.role, { budget: { totalTokens: 20_000 } });
+    const paid = await newFixture().run(rich.role, { budget: { totalTokens: 20_000 } });
     expect([paid.status, paid.usage.total.totalTokens, paid.usage.total.estimatedCalls]).toEqual([
       "completed",
       165,
@@ -66,7 +66,7 @@ proves(
         tools: [spyTool("work")],
       },
     );
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([result.status, result.text, model.requests.length]).toEqual(["completed", "done", 2]);
   },
 );
@@ -84,8 +84,8 @@ proves(["R136"], "a parent is given the error of a child that failed", async () 
     asks("SpawnSubagent", { role: "child", task: "Try." }),
     says("Without it."),
   ]);
-  const stage = scene();
-  const result = await stage.run(
+  const fixture = newFixture();
+  const result = await fixture.run(
     defineAgent({ name: "lead", instructions: "Lead.", model, subagents: [child] }),
   );
   expect(result.agents[1]?.errors).toEqual([
@@ -114,8 +114,8 @@ test("S2: with one slot and a budget that makes siblings wait, all of them come 
     subagents: [worker],
     maxOutputTokens: 100,
   });
-  const stage = scene({ concurrency: { modelCalls: 1 } });
-  const result = await stage.run(lead, { budget: { totalTokens: 4_000 } });
+  const fixture = newFixture({ concurrency: { modelCalls: 1 } });
+  const result = await fixture.run(lead, { budget: { totalTokens: 4_000 } });
   expect(result.agents.map((agent) => agent.status)).toEqual([
     "completed",
     "completed",
@@ -147,7 +147,7 @@ test("T3: a slot can be given back once only", () => {
     spawnStepId: undefined,
     limits: { maxDepth: 1, maxBreadthPerParent: 1 },
     state: pendingState({ messages: [], prefix: NO_PREFIX }),
-    account: ledger.gate(identity.agentId),
+    account: ledger.accountView(identity.agentId),
   });
   const tree = new RunTree({ maxDepth: 1, maxBreadthPerParent: 1, maxTotalSubagents: 1 });
   const slot = tree.take(node, "child");
@@ -161,7 +161,7 @@ test("text beyond ASCII is not undercounted", async () => {
     { instructions: "漢".repeat(3_000) },
     { countTokens: null },
   );
-  const result = await scene().run(role, { budget: { inputTokens: 2_900 } });
+  const result = await newFixture().run(role, { budget: { inputTokens: 2_900 } });
   expect([result.reason.code, model.requests.length]).toEqual(["token_limit", 0]);
 });
 
@@ -169,8 +169,8 @@ proves(
   ["R17"],
   "a run that is cancelled while it is iterated still yields its last state",
   async () => {
-    const stage = scene();
-    const run = stage.start(
+    const fixture = newFixture();
+    const run = fixture.start(
       soloist([asks("work", {}), says("done")], { tools: [spyTool("work")] }).role,
     );
     const phases: string[] = [];
@@ -179,22 +179,22 @@ proves(
       if (phase === "infer") void run.cancel();
     }
     expect(phases.at(-1)).toBe("ended");
-    expect((await stage.outcome(run)).status).toBe("cancelled");
+    expect((await fixture.outcome(run)).status).toBe("cancelled");
   },
 );
 
 test("a deadline ends a run that somebody iterates and has forgotten", async () => {
-  const stage = scene();
-  const run = stage.start(soloist([says("done")]).role, "Do it.", { budget: { wallTimeMs: 10 } });
+  const fixture = newFixture();
+  const run = fixture.start(soloist([says("done")]).role, "Do it.", { budget: { wallTimeMs: 10 } });
   const forgotten = run.iterate();
   await forgotten.next();
-  stage.clock.advance(10);
-  expect((await stage.outcome(run)).reason.code).toBe("time_limit");
+  fixture.clock.advance(10);
+  expect((await fixture.outcome(run)).reason.code).toBe("time_limit");
 });
 
 test("cancelling before iterating does not hang", async () => {
-  const stage = scene();
-  const run = stage.start(soloist([says("never")]).role);
+  const fixture = newFixture();
+  const run = fixture.start(soloist([says("never")]).role);
   const cancelled = run.cancel();
   const phases: string[] = [];
   for await (const { phase } of run.iterate()) phases.push(phase);
@@ -202,17 +202,17 @@ test("cancelling before iterating does not hang", async () => {
 });
 
 test("a lease that was not used goes back, and the log says so", async () => {
-  const stage = scene();
-  const run = stage.start(soloist([says("never")]).role);
+  const fixture = newFixture();
+  const run = fixture.start(soloist([says("never")]).role);
   for await (const { phase } of run.iterate()) if (phase === "prepare") run.requestStop();
-  await stage.outcome(run);
+  await fixture.outcome(run);
   expect(
-    stage.sink.events.map((event) => event.type).filter((type) => type.startsWith("budget")),
+    fixture.sink.events.map((event) => event.type).filter((type) => type.startsWith("budget")),
   ).toEqual(["budget.reserved", "budget.released"]);
 });
 
 test("what a failed attempt still says does not reach the listener of the next", async () => {
-  const late = gate();
+  const late = latch();
   const pieces: string[] = [];
   let attempt = 0;
   const model = new ScriptedModel(() => says("real"));
@@ -228,11 +228,11 @@ test("what a failed attempt still says does not reach the listener of the next",
       );
     },
   };
-  const stage = scene();
+  const fixture = newFixture();
   const role = defineAgent({ name: "solo", instructions: "Work.", model: haunted });
-  const run = stage.start(role, "Do it.", { onText: ({ text }) => void pieces.push(text) });
+  const run = fixture.start(role, "Do it.", { onText: ({ text }) => void pieces.push(text) });
   await settled();
   late.open();
-  await stage.outcome(run);
+  await fixture.outcome(run);
   expect(pieces).toEqual(["real"]);
 });

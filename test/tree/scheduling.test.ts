@@ -11,8 +11,19 @@ import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { z } from "zod";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, settled } from "../harness/run-scripted.ts";
-import { byTask, calls, ends, part, quiet, spawn, tool, until, UNWATCHED, use } from "./cast.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import {
+  byTask,
+  calls,
+  ends,
+  part,
+  quiet,
+  spawn,
+  tool,
+  until,
+  UNWATCHED,
+  use,
+} from "./scripted-agents.ts";
 
 const DEEP = { maxDepth: 10, maxBreadthPerParent: 10, maxTotalSubagents: 50 };
 
@@ -23,7 +34,7 @@ describe("a tree that is deeper than its queues are wide", () => {
     async () => {
       const meter = { models: peak(), tools: peak() };
       const role = digger(meter, 5);
-      const s = scene({ limits: DEEP, concurrency: { modelCalls: 1, toolCalls: 1 } });
+      const s = newFixture({ limits: DEEP, concurrency: { modelCalls: 1, toolCalls: 1 } });
       const result = await s.run(role);
       expect(result.subagentsByDepth).toEqual({ 1: 1, 2: 1, 3: 1, 4: 1, 5: 1 });
       expect(new Set(ends(result))).toEqual(new Set(["completed"]));
@@ -34,7 +45,7 @@ describe("a tree that is deeper than its queues are wide", () => {
   test("completes with a budget that lets one call through at a time as well (B5)", async () => {
     const meter = { models: peak(), tools: peak() };
     const role = digger(meter, 5, 2);
-    const s = scene({ limits: DEEP, concurrency: { modelCalls: 1, toolCalls: 1 } });
+    const s = newFixture({ limits: DEEP, concurrency: { modelCalls: 1, toolCalls: 1 } });
     const budget = { totalTokens: 63 * 30 + 20, steps: 1_000 };
     const result = await s.run(role, { budget });
     expect(result.agents.length).toBeGreaterThan(30);
@@ -43,7 +54,7 @@ describe("a tree that is deeper than its queues are wide", () => {
   });
 
   test("a parent that waits for its child leaves its slot to others", async () => {
-    const late = gate();
+    const late = latch();
     const slow = part("slow", [says("Slow.", { after: late.opened })]);
     const quick = part("quick", () => says("Quick."));
     const manager = part("manager", [calls(spawn("slow")), says("Managed.")], {
@@ -52,7 +63,7 @@ describe("a tree that is deeper than its queues are wide", () => {
     const lead = part("lead", [calls(spawn("manager"), spawn("quick")), says("Done.")], {
       subagents: [manager.role, quick.role],
     });
-    const s = scene({ concurrency: { modelCalls: 2, toolCalls: 1 } });
+    const s = newFixture({ concurrency: { modelCalls: 2, toolCalls: 1 } });
     const run = s.start(lead.role);
     // lead and manager wait for children, slow holds one of the two slots: quick gets through.
     await until(() => s.sink.of("subagent.ended").length === 1);
@@ -77,7 +88,10 @@ describe("how much of a tree goes on at once", () => {
             subagents: [helper],
           },
         );
-        const s = scene({ limits: DEEP, concurrency: { modelCalls: width, toolCalls: width } });
+        const s = newFixture({
+          limits: DEEP,
+          concurrency: { modelCalls: width, toolCalls: width },
+        });
         await s.run(lead.role);
         expect([meter.models.most, meter.tools.most]).toEqual([width, width]);
         expect([meter.models.running, meter.tools.running]).toEqual([0, 0]);
@@ -103,16 +117,16 @@ describe("how much of a tree goes on at once", () => {
         tools: [work],
       },
     );
-    const s = scene({ concurrency: { toolCalls: 3 } });
+    const s = newFixture({ concurrency: { toolCalls: 3 } });
     await s.run(lead.role);
     expect(tools.most).toBe(3);
     expect(tools.count).toBe(8);
   });
 
   test("runs of one orchestrator have their slots each for itself", async () => {
-    const late = gate();
+    const late = latch();
     const role = part("lead", () => says("Done.", { after: late.opened })).role;
-    const s = scene({ concurrency: { modelCalls: 1 } });
+    const s = newFixture({ concurrency: { modelCalls: 1 } });
     const runs = [s.start(role), s.start(role)];
     await until(() => s.sink.of("model.requested").length === 2);
     late.open();
@@ -120,7 +134,7 @@ describe("how much of a tree goes on at once", () => {
   });
 
   test("who waits for a slot is served in order, and how long it waited is reported", async () => {
-    const late = gate();
+    const late = latch();
     const helper = part("helper", () => says("Ok.", { after: late.opened }));
     const lead = part(
       "lead",
@@ -129,7 +143,7 @@ describe("how much of a tree goes on at once", () => {
         subagents: [helper.role],
       },
     );
-    const s = scene({ concurrency: { modelCalls: 1 } });
+    const s = newFixture({ concurrency: { modelCalls: 1 } });
     const run = s.start(lead.role);
     await until(() => helper.model.requests.length === 1);
     await quiet();

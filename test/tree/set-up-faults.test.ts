@@ -11,8 +11,8 @@ import { memoryStore } from "../../src/store/memory-store.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { defineDelegation } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { calls, part, spawn, use } from "./cast.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { calls, part, spawn, use } from "./scripted-agents.ts";
 
 interface Fault {
   isArmed: boolean;
@@ -58,7 +58,7 @@ async function played(nth: number, isKept: boolean) {
   const script = [calls(use("break")), calls(spawn("helper", "Second.")), says("Done.")];
   const lead = part("lead", script, { subagents: [role], tools: [breaker] });
   const limits = { maxTotalSubagents: 2, maxBreadthPerParent: 2 };
-  const s = scene({ limits, ...(isKept ? { store: memoryStore() } : {}) });
+  const s = newFixture({ limits, ...(isKept ? { store: memoryStore() } : {}) });
   const result = await s.run(lead.role);
   return { fault, result, s, helper };
 }

@@ -7,11 +7,11 @@ import type { BudgetShare } from "../../src/policies/budget-share.ts";
 import type { Budget } from "../../src/policies/budget.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene, type Scene } from "../harness/run-scripted.ts";
-import { calls, part, spawn, type Part } from "./cast.ts";
+import { newFixture, type Fixture } from "../harness/run-scripted.ts";
+import { calls, part, spawn, type Part } from "./scripted-agents.ts";
 
 interface Shared {
-  readonly s: Scene;
+  readonly s: Fixture;
   /** What each child could spend when it was started, by its name. */
   readonly started: unknown;
   /** What was left to the lead after each settlement of its own. */
@@ -28,7 +28,7 @@ async function shared(share: BudgetShare, own: Budget = {}, reserve: Budget = {}
     subagents: [scout.role, writer.role],
     delegation: { share, reserve },
   });
-  const s = scene();
+  const s = newFixture();
   const result = await s.run(lead.role, {
     budget: { totalTokens: 115, steps: 41, wallTimeMs: 5_000 },
   });
@@ -144,7 +144,7 @@ test("a child whose share is nothing is stopped before its first call, and the o
     subagents: [child.role],
     delegation: { share: { type: "fixed", budget: { steps: 0 } } },
   });
-  const result = await scene().run(lead.role);
+  const result = await newFixture().run(lead.role);
   expect(result.agents.map(({ status, reason }) => [status, reason.code])).toEqual([
     ["completed", "completed"],
     ["stopped", "steps_limit"],

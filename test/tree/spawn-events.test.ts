@@ -8,12 +8,12 @@ import { ModelError } from "../../src/model/model-error.ts";
 import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, type Scene } from "../harness/run-scripted.ts";
-import { approveAll, payTool } from "../support/pause-scenes.ts";
-import { calls, part, spawn, until } from "./cast.ts";
+import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
+import { approveAll, payTool } from "../support/pause-stories.ts";
+import { calls, part, spawn, until } from "./scripted-agents.ts";
 
 /** A lead whose children end in every way; the first of them has children of its own. */
-async function everyEnd(): Promise<Scene> {
+async function everyEnd(): Promise<Fixture> {
   const leaf = part("leaf", [says("Leaf.")]);
   const completes = part(
     "completes",
@@ -24,7 +24,7 @@ async function everyEnd(): Promise<Scene> {
   const silent = part("silent", () => asks("nothing", {}), { budget: { steps: 1 } });
   const error = new ModelError({ code: "model_not_authorized", message: "No." });
   const fails = part("fails", [{ error }]);
-  const waits = part("waits", [{ after: gate().opened }]);
+  const waits = part("waits", [{ after: latch().opened }]);
   const children = [completes, partial, silent, fails, waits];
   const lead = part(
     "lead",
@@ -33,7 +33,7 @@ async function everyEnd(): Promise<Scene> {
       subagents: children.map(({ role }) => role),
     },
   );
-  const s = scene({ limits: { maxTotalSubagents: 6 } });
+  const s = newFixture({ limits: { maxTotalSubagents: 6 } });
   const run = s.start(lead.role);
   await until(() => s.sink.of("subagent.ended").length === 5);
   const waiting = s.sink.of("agent.started").find(({ role }) => role === "waits");
@@ -43,7 +43,7 @@ async function everyEnd(): Promise<Scene> {
 }
 
 /** The ids of the agents by their paths. */
-function idsIn({ sink }: Scene): ReadonlyMap<string, string> {
+function idsIn({ sink }: Fixture): ReadonlyMap<string, string> {
   return new Map(sink.of("agent.started").map(({ agentPath, agentId }) => [agentPath, agentId]));
 }
 
@@ -165,7 +165,7 @@ test("a pause is no end: the end comes once, after it, with the same ids", async
   const pay = payTool();
   const helper = part("helper", [asks("pay", { amount: 1 }), says("Paid.")], { tools: [pay] });
   const lead = part("lead", [calls(spawn("helper")), says("Done.")], { subagents: [helper.role] });
-  const s = scene();
+  const s = newFixture();
   const paused = await s.run(lead.role);
   expect(typesOf(s.sink.events)).toEqual(["subagent.spawned"]);
   await s.outcome(s.resume(lead.role, paused.pausedRun, approveAll(paused)));
@@ -181,7 +181,7 @@ test("a set-up that fails is a refusal: nobody was started, and nobody ends", as
   const helper = part("helper", []);
   const lead = part("lead", [calls(spawn("helper")), says("Done.")], { subagents: [helper.role] });
   const ids = { next: (kind: string) => `${kind}_1` };
-  const s = scene({ ids });
+  const s = newFixture({ ids });
   await s.run(lead.role);
   expect(typesOf(s.sink.events)).toEqual(["subagent.refused"]);
   expect(s.sink.of("subagent.refused")[0]).toMatchObject({

@@ -9,8 +9,8 @@ import { ModelError } from "../../src/model/model-error.ts";
 import { goldenTree } from "../../src/testing/golden-tree.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
-import { byTask, calls, part, spawn, told, tool, until, use } from "./cast.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
+import { byTask, calls, part, spawn, receivedTexts, tool, until, use } from "./scripted-agents.ts";
 
 describe("starting a subagent", () => {
   proves(
@@ -25,7 +25,7 @@ describe("starting a subagent", () => {
         says("Done."),
       ];
       const lead = part("lead", script, { subagents: [finder.role, writer.role] });
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(lead.role);
 
       expect(lead.model.requests[0]?.tools).toEqual([
@@ -68,7 +68,7 @@ describe("starting a subagent", () => {
           },
         },
       ]);
-      expect(told(lead.model.requests[2])).toEqual([
+      expect(receivedTexts(lead.model.requests[2])).toEqual([
         'Not started: there is no subagent "nobody". You can start: finder, writer. Call again with one of these.',
       ]);
       expect(result.refusalsByCode).toEqual({ unknown_role: 1 });
@@ -99,7 +99,7 @@ describe("starting a subagent", () => {
       says("I see."),
     ];
     const lead = part("lead", script, { subagents: [helper.role] });
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     expect(result.subagentsByDepth).toEqual({});
     expect(
       result.steps[0]?.tools.executions.map(({ type, errorCode }) => [type, errorCode]),
@@ -117,7 +117,7 @@ describe("starting a subagent", () => {
     const reader = part("reader", script, { tools: [read] });
     const both = calls(spawn("reader", "A"), spawn("reader", "B"));
     const lead = part("lead", [both, says("Both.")], { subagents: [reader.role] });
-    const s = scene();
+    const s = newFixture();
     await s.run(lead.role);
     expect(goldenTree(s.sink.events)).toBe(
       [
@@ -134,31 +134,31 @@ describe("starting a subagent", () => {
         "└─ step 2 answered",
       ].join("\n"),
     );
-    const answers = reader.model.requests.map((request) => told(request).at(-1));
+    const answers = reader.model.requests.map((request) => receivedTexts(request).at(-1));
     expect(answers).toEqual(["A", "B", "read by lead/reader#1"]);
   });
 
   test("results stand in call order when the children end in reverse (L3)", async () => {
-    const gates = [gate(), gate(), gate()];
-    const replies = gates.map(({ opened }, index) => {
+    const latches = [latch(), latch(), latch()];
+    const replies = latches.map(({ opened }, index) => {
       return [`${index}`, [says(`Result ${index}.`, { after: opened })]] as const;
     });
     const script = byTask(Object.fromEntries(replies));
     const helper = part("helper", script);
     const three = calls(spawn("helper", "0"), spawn("helper", "1"), spawn("helper", "2"));
     const lead = part("lead", [three, says("Done.")], { subagents: [helper.role] });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await until(() => helper.model.requests.length === 3);
     const ended = (): readonly string[] =>
       s.sink.of("subagent.ended").map((event) => event.childPath);
-    for (const [index, one] of gates.toReversed().entries()) {
+    for (const [index, one] of latches.toReversed().entries()) {
       one.open();
       await until(() => ended().length === index + 1);
     }
     await s.outcome(run);
     expect(ended()).toEqual(["lead/helper#3", "lead/helper#2", "lead/helper#1"]);
-    const texts = told(lead.model.requests[1]).map((text): unknown => JSON.parse(text));
+    const texts = receivedTexts(lead.model.requests[1]).map((text): unknown => JSON.parse(text));
     expect(texts).toEqual(
       [0, 1, 2].map((index) => ({
         subagent: `helper#${index + 1}`,
@@ -183,7 +183,7 @@ describe("what a parent gets back", () => {
         subagents: [helper.role],
         context: { inheritMetadata: true },
       });
-      const result = await scene().run(lead.role, { metadata: { repository: "r" } });
+      const result = await newFixture().run(lead.role, { metadata: { repository: "r" } });
       const used = {
         modelCalls: 2,
         steps: 2,
@@ -230,7 +230,7 @@ describe("what a parent gets back", () => {
         waitedMs: 0,
         pausedMs: 0,
       });
-      expect(told(lead.model.requests[1])).toEqual([
+      expect(receivedTexts(lead.model.requests[1])).toEqual([
         '{"outcome":"completed","steps":2,"subagent":"helper#1","text":"Seen.","totalTokens":30}',
       ]);
     },
@@ -245,9 +245,11 @@ describe("what a parent gets back", () => {
       const lead = part("lead", [calls(spawn("helper")), says("Without it, then.")], {
         subagents: [helper.role],
       });
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(lead.role);
-      expect(told(lead.model.requests[1]).map((text): unknown => JSON.parse(text))).toEqual([
+      expect(
+        receivedTexts(lead.model.requests[1]).map((text): unknown => JSON.parse(text)),
+      ).toEqual([
         {
           error: "model_refused_request",
           subagent: "helper#1",
@@ -280,13 +282,13 @@ describe("what a parent gets back", () => {
   );
 
   test("a child that fails harms neither its sibling nor the order of the results", async () => {
-    const late = gate();
+    const late = latch();
     const error = new ModelError({ code: "model_not_authorized", message: "No." });
     const script = byTask({ bad: [{ error }], good: [says("Good.", { after: late.opened })] });
     const helper = part("helper", script);
     const both = calls(spawn("helper", "bad"), spawn("helper", "good"));
     const lead = part("lead", [both, says("Half.")], { subagents: [helper.role] });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await until(() => s.sink.of("subagent.ended").length === 1);
     late.open();
@@ -313,7 +315,7 @@ describe("what a parent gets back", () => {
       const lead = part("lead", [calls(spawn("helper", "Look.")), says("Done.")], {
         subagents: [helper.role],
       });
-      await scene().run(lead.role);
+      await newFixture().run(lead.role);
       expect(helper.model.requests[2]?.messages).toHaveLength(6);
       const argumentsText = '{"role":"helper","task":"Look."}';
       expect(lead.model.requests[1]?.messages).toEqual([
@@ -340,9 +342,9 @@ describe("what a parent gets back", () => {
     const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
       subagents: [helper.role],
     });
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     expect(result.agents[1]?.output).toEqual({ title: "T", pages: 3 });
-    expect(told(lead.model.requests[1])).toEqual([
+    expect(receivedTexts(lead.model.requests[1])).toEqual([
       '{"outcome":"completed","output":{"pages":3,"title":"T"},"steps":1,"subagent":"helper#1","totalTokens":15}',
     ]);
   });
@@ -356,7 +358,7 @@ describe("what a parent gets back", () => {
     const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
       subagents: [helper.role],
     });
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     const { status, output: given } = result.agents[1] ?? expect.fail("no report of the helper");
     expect({ status, given }).toEqual({ status: "completed", given: { pages: 3 } });
   });
@@ -369,7 +371,7 @@ describe("what a parent gets back", () => {
     const helper = part("helper", script);
     const both = calls(spawn("helper", "silent"), spawn("helper", "cut"));
     const lead = part("lead", [both, says("Done.")], { subagents: [helper.role] });
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     const ends = result.agents
       .slice(1)
       .map((agent) => [agent.status, agent.reason.code, agent.text]);

@@ -8,18 +8,28 @@ import type { Run } from "../../src/orchestrator/run/run.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
-import { beside, heard, idOf, onward, rests } from "../support/life-cast.ts";
-import { approveAll, payTool } from "../support/pause-scenes.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
+import { beside, heard, idOf, onward, rests } from "../support/life-agents.ts";
+import { approveAll, payTool } from "../support/pause-stories.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { calls, listens, part, quiet, spawn, told, tool, until, use } from "./cast.ts";
+import {
+  calls,
+  listens,
+  part,
+  quiet,
+  spawn,
+  receivedTexts,
+  tool,
+  until,
+  use,
+} from "./scripted-agents.ts";
 
 const PAY = { name: "pay", arguments: { amount: 1 } };
 
 /** Root, child and leaf; each uses a tool in its first step, which tells the test, and waits there. */
 function line() {
-  const hold = gate();
-  const arrived = { root: gate(), child: gate(), leaf: gate() };
+  const hold = latch();
+  const arrived = { root: latch(), child: latch(), leaf: latch() };
   const stop = (name: keyof typeof arrived) =>
     tool("stop", async () => {
       arrived[name].open();
@@ -44,7 +54,7 @@ describe("a message in a tree", () => {
     "to any agent of it is in that agent's next request, and its writer learns the step",
     async () => {
       const { root, child, leaf, hold, arrived } = line();
-      const s = scene();
+      const s = newFixture();
       const run = s.start(root.role);
       await Promise.all([arrived.root.opened, arrived.child.opened, arrived.leaf.opened]);
       const ids = s.sink.of("agent.started").map(({ agentId }) => agentId);
@@ -86,7 +96,7 @@ describe("a message in a tree", () => {
         [calls(spawn("done"), spawn("broken"), spawn("cut")), calls(use("write")), says("Root.")],
         { subagents: [done.role, broken.role, cut.role], tools: [write] },
       );
-      const s = scene();
+      const s = newFixture();
       const run: Run = s.start(root.role);
       const result = await s.outcome(run);
       expect(await Promise.all(deliveries)).toEqual([
@@ -105,13 +115,13 @@ describe("a message in a tree", () => {
   test("to one that is cancelled, or fails, before its next step is not delivered, and says so", async () => {
     const endings = { cancelled: calls(use("listen")), failed: calls(use("fail")) };
     for (const [reason, reply] of Object.entries(endings)) {
-      const hold = gate();
+      const hold = latch();
       const leaf = part("leaf", [reply, { error: new Error("gone") }], {
         tools: [listens("listen"), tool("fail", async () => (await hold.opened, "failing"))],
         budget: { steps: reason === "failed" ? 5 : 9 },
       });
       const root = part("root", [calls(spawn("leaf")), says("Root.")], { subagents: [leaf.role] });
-      const s = scene();
+      const s = newFixture();
       const run = s.start(root.role);
       await until(() => s.sink.of("tool.started").length === 2);
       const id = s.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("none");
@@ -129,26 +139,26 @@ describe("a message in a tree", () => {
   });
 
   test("makes a child that was about to answer go on, and its parent waits", async () => {
-    const held = gate();
+    const held = latch();
     const child = part("child", [says("First.", { after: held.opened }), says("Second.")]);
     const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(root.role);
     await until(() => child.model.requests.length === 1);
     const delivery = run.steer("Look again.", s.sink.of("subagent.spawned")[0]?.childId);
     held.open();
     await s.outcome(run);
-    expect([await delivery, told(root.model.requests[1])[0]]).toEqual([
+    expect([await delivery, receivedTexts(root.model.requests[1])[0]]).toEqual([
       { isDelivered: true, stepNumber: 2 },
       expect.stringContaining('"text":"Second."'),
     ]);
   });
 
   test("to a parent that waits for its child is read after the child has ended", async () => {
-    const held = gate();
+    const held = latch();
     const child = part("child", [says("Child.", { after: held.opened })]);
     const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(root.role);
     await until(() => child.model.requests.length === 1);
     const delivery = run.steer("How far are you?");
@@ -163,7 +173,7 @@ describe("a message in a tree", () => {
   });
 
   proves(["X23"], "to one in the background, and to one that goes on a second time", async () => {
-    const hold = [gate(), gate()];
+    const hold = [latch(), latch()];
     let turn = 0;
     const worker = part(
       "worker",
@@ -177,7 +187,7 @@ describe("a message in a tree", () => {
       [calls(beside("worker", "1")), says("Early."), calls(onward("worker#1", "2")), says("Root.")],
       { delegation: { background: true }, subagents: [worker.role] },
     );
-    const s = scene();
+    const s = newFixture();
     const run = s.start(root.role);
     const stops = (): number =>
       s.sink.of("tool.started").filter(({ toolName }) => toolName === "stop").length;
@@ -200,7 +210,7 @@ describe("a message in a tree", () => {
   test("to one that is paused is not delivered; after the pause it is", async () => {
     const child = part("child", [calls(PAY), says("Child.")], { tools: [payTool()] });
     const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
-    const s = scene();
+    const s = newFixture();
     const run = s.start(root.role);
     const paused = await s.outcome(run);
     const id = idOf(paused, "root/child#1");
@@ -216,7 +226,7 @@ describe("a message in a tree", () => {
 
   test("to nobody, or with nothing in it, is an error at once", async () => {
     const root = part("root", [says("Root.")]);
-    const s = scene();
+    const s = newFixture();
     const run = s.start(root.role);
     const codes = [
       () => run.steer("Hello.", AgentIdSchema.parse("agent_9")),

@@ -6,15 +6,15 @@ import { describe, expect, test } from "vitest";
 import { approve } from "../../src/protocol/question.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, type Scene } from "../harness/run-scripted.ts";
-import { payTool } from "../support/pause-scenes.ts";
-import { calls, part, spawn, tool, until, use } from "./cast.ts";
+import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
+import { payTool } from "../support/pause-stories.ts";
+import { calls, part, spawn, tool, until, use } from "./scripted-agents.ts";
 
 const work = tool("work", () => "done");
 const again = calls(use("work"));
 const PAY = { name: "pay", arguments: { amount: 1 } };
 
-function reached({ sink }: Scene): readonly unknown[] {
+function reached({ sink }: Fixture): readonly unknown[] {
   return sink
     .of("budget.threshold_reached")
     .map(({ agentPath, accountPath, axis, threshold, spent, maximum }) => [
@@ -29,7 +29,7 @@ function reached({ sink }: Scene): readonly unknown[] {
 proves(["X6"], "two events for a budget that is used up, never repeated", async () => {
   const script = Array<ScriptedReply>(9).fill(again);
   const solo = part("solo", [...script, says("Done.")], { tools: [work] });
-  const s = scene();
+  const s = newFixture();
   await s.run(solo.role, { budget: { totalTokens: 150 } });
   expect(reached(s)).toEqual([
     ["solo", "solo", "totalTokens", 0.8, "120 of 150"],
@@ -39,7 +39,7 @@ proves(["X6"], "two events for a budget that is used up, never repeated", async 
 
 test("a budget that is not nearly used up is not spoken of", async () => {
   const solo = part("solo", [again, says("Done.")], { tools: [work] });
-  const s = scene();
+  const s = newFixture();
   await s.run(solo.role, { budget: { totalTokens: 38, steps: 3, toolCalls: 2 } });
   expect(reached(s)).toEqual([]);
 });
@@ -50,7 +50,7 @@ proves(
   async () => {
     const child = part("child", [again, says("Child.")], { tools: [work], budget: { steps: 2 } });
     const lead = part("lead", [calls(spawn("child")), says("Done.")], { subagents: [child.role] });
-    const s = scene();
+    const s = newFixture();
     await s.run(lead.role, { budget: { totalTokens: 56, toolCalls: 20 } });
     expect(reached(s)).toEqual([
       ["lead/child#1", "lead/child#1", "steps", 0.8, "2 of 2"],
@@ -71,11 +71,11 @@ describe("a limit in time", () => {
       clock?.advance(ms);
       return "done";
     });
-  let clock: Scene["clock"] | undefined;
+  let clock: Fixture["clock"] | undefined;
 
   proves(["S7.27", "X6"], "reaches its thresholds to the millisecond, once each", async () => {
-    const s = scene();
-    const held = gate();
+    const s = newFixture();
+    const held = latch();
     const hold = tool("hold", () => held.opened);
     const solo = part("solo", [calls(use("hold")), says("Done.")], { tools: [hold] });
     const run = s.start(solo.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
@@ -112,7 +112,7 @@ describe("a limit in time", () => {
           tools: [late(760), pay],
         },
       );
-      const s = scene();
+      const s = newFixture();
       ({ clock } = s);
       const run = s.start(lead.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
       const paused = await s.outcome(run);
@@ -129,8 +129,8 @@ describe("a limit in time", () => {
     ["S7.27", "X6"],
     "that was granted more reaches the thresholds of what it is then",
     async () => {
-      const s = scene();
-      const held = gate();
+      const s = newFixture();
+      const held = latch();
       const hold = tool("hold", () => held.opened);
       const solo = part("solo", [calls(use("hold")), says("Done.")], { tools: [hold] });
       const run = s.start(solo.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
@@ -149,7 +149,7 @@ describe("a limit in time", () => {
 
 proves(["X6"], "a pause and a resumption repeat nothing", async () => {
   const solo = part("solo", [calls(PAY), again, says("Done.")], { tools: [work, payTool()] });
-  const s = scene();
+  const s = newFixture();
   const options = { budget: { totalTokens: 45, steps: 100 } };
   const paused = await s.outcome(s.start(solo.role, "Do it.", options));
   const before = reached(s).length;

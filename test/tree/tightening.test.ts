@@ -8,14 +8,14 @@ import type { Budget } from "../../src/policies/budget.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { beside, onward, rests, spawnOf, wideScene } from "../support/life-cast.ts";
-import { calls, part, spawn, told, tool, use } from "./cast.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { beside, onward, rests, spawnOf, newWideFixture } from "../support/life-agents.ts";
+import { calls, part, spawn, receivedTexts, tool, use } from "./scripted-agents.ts";
 
 type More = Partial<Omit<AgentDefinition, "name" | "model" | "subagents">>;
 
 /** Three levels; each says what it asks for. */
-function levels(root: More, child: More, leaf: More, s = wideScene()) {
+function levels(root: More, child: More, leaf: More, s = newWideFixture()) {
   const bottom = part("leaf", () => says("Leaf."), leaf);
   const middle = part("child", [calls(spawn("leaf")), says("Child.")], {
     ...child,
@@ -33,7 +33,7 @@ describe("a time limit", () => {
     ["S7.27", "X16"],
     "that asks for more than its parent has left is in the manifest with what is left; one that asks for less is not",
     async () => {
-      const s = wideScene();
+      const s = newWideFixture();
       const wait = tool("wait", () => (s.clock.advance(400), "waited"));
       const leaf = part("leaf", () => says("Leaf."), { budget: { wallTimeMs: 5_000 } });
       const quick = part("quick", () => says("Quick."), { budget: { wallTimeMs: 600 } });
@@ -94,7 +94,7 @@ describe("limits of the tree", () => {
       [{ maxBreadthPerParent: 1 }, "breadth_limit"],
       [{ maxTotalSubagents: 2 }, "total_limit"],
     ] as const) {
-      const s = wideScene();
+      const s = newWideFixture();
       const bottom = part("leaf", () => says("Leaf."));
       const loose = { limits: { maxDepth: 6, maxBreadthPerParent: 20, maxTotalSubagents: 50 } };
       const middle = part(
@@ -160,7 +160,7 @@ describe("budgets", () => {
         [{ toolCalls: 3 }, "tool_calls_limit"],
       ];
       for (const [budget, code] of axes) {
-        const s = wideScene();
+        const s = newWideFixture();
         const loose: Budget = { steps: 100, totalTokens: 10_000, toolCalls: 100 };
         const bottom = part("leaf", () => calls(use("look")), {
           tools: [tool("look", () => "seen")],
@@ -182,7 +182,7 @@ describe("budgets", () => {
   );
 
   test("shares tighten, too, and say so", async () => {
-    const s = wideScene();
+    const s = newWideFixture();
     const child = part("child", () => says("Child."), { budget: { steps: 50 } });
     const top = part("root", [calls(spawn("child", "1"), spawn("child", "2")), says("Root.")], {
       subagents: [child.role],
@@ -197,7 +197,7 @@ describe("budgets", () => {
 
 describe("deadlines", () => {
   proves(["X16"], "of a parent end its subagents, whatever time they ask for", async () => {
-    const s = wideScene();
+    const s = newWideFixture();
     const bottom = part("leaf", [calls(use("spend")), says("Never.")], {
       tools: [tool("spend", () => (s.clock.advance(1_000), "spent"))],
       budget: { wallTimeMs: 90_000 },
@@ -219,7 +219,7 @@ describe("deadlines", () => {
   });
 
   test("of a child are its own, and end nobody above", async () => {
-    const s = wideScene();
+    const s = newWideFixture();
     const bottom = part("leaf", [calls(use("spend")), says("Never.")], {
       tools: [tool("spend", () => (s.clock.advance(1_000), "spent"))],
       budget: { wallTimeMs: 500 },
@@ -240,7 +240,7 @@ describe("denials", () => {
     async () => {
       const ran: string[] = [];
       const wipe = tool("wipe", () => (ran.push("wipe"), "wiped"));
-      const s = wideScene();
+      const s = newWideFixture();
       const bottom = part("leaf", [calls(use("wipe")), says("Leaf.")], {
         tools: [wipe, tool("look", () => "seen")],
       });
@@ -253,7 +253,7 @@ describe("denials", () => {
         context: { deniedTools: ["wipe"] },
       });
       await s.run(top.role);
-      expect([ran, told(bottom.model.requests[1])[0]]).toEqual([
+      expect([ran, receivedTexts(bottom.model.requests[1])[0]]).toEqual([
         [],
         expect.stringContaining("you cannot use wipe"),
       ]);
@@ -266,7 +266,7 @@ describe("denials", () => {
   test("so do guards, also for one that goes on a second time, and for one in the background", async () => {
     const ran: string[] = [];
     const wipe = tool("wipe", () => (ran.push("wipe"), "wiped"));
-    const s = wideScene();
+    const s = newWideFixture();
     const leaf = part(
       "leaf",
       (request) => (request.messages.at(-1)?.role === "tool" ? says("Leaf.") : calls(use("wipe"))),
@@ -295,7 +295,7 @@ describe("denials", () => {
 });
 
 test("a second execution is bound like the first, and its parent's rest is what counts", async () => {
-  const s = scene();
+  const s = newFixture();
   const worker = part("worker", () => calls(use("look")), {
     tools: [tool("look", () => "seen")],
     budget: { steps: 3 },

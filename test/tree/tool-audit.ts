@@ -2,8 +2,8 @@
 
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { RemovedTool } from "../../src/protocol/tool-rule.ts";
-import type { Scene } from "../harness/run-scripted.ts";
-import type { Part } from "./cast.ts";
+import type { Fixture } from "../harness/run-scripted.ts";
+import type { Part } from "./scripted-agents.ts";
 
 /** What a model was offered, the first time. */
 export function offered({ model }: Part): readonly string[] | undefined {
@@ -19,7 +19,7 @@ export function removed(toolName: string, rule: RemovedTool["rule"], source = "l
   return { toolName, rule, source };
 }
 
-export function removedByEvent(s: Scene): readonly (readonly RemovedTool[])[] {
+export function removedByEvent(s: Fixture): readonly (readonly RemovedTool[])[] {
   return s.sink.of("subagent.spawned").map(({ context }) => context.removedTools);
 }
 

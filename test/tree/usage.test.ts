@@ -11,8 +11,8 @@ import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { calls, part, spawn, tool, use, type Part } from "./cast.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { calls, part, spawn, tool, use, type Part } from "./scripted-agents.ts";
 
 const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
 
@@ -21,7 +21,7 @@ describe("one definition of usage", () => {
     ["X18", "R181", "S7.29"],
     "results, events and accounts of a tree agree, on every axis and by every cut",
     async () => {
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(mixedTree().role, { budget: { totalTokens: 10_000 } });
       expect(result.agents.map((agent) => [agent.agentPath, agent.status])).toEqual([
         ["lead", "completed"],
@@ -63,7 +63,7 @@ describe("one definition of usage", () => {
     ["X18"],
     "a delegation's result carries the usage of the whole subtree, once",
     async () => {
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(mixedTree().role);
       const delegated = s.sink
         .of("tool.ended")
@@ -83,7 +83,7 @@ describe("one definition of usage", () => {
     const lead = part("constructor", [calls(spawn("toString")), says("Done.")], {
       subagents: [toString.role],
     });
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     expect(result.agents.map((agent) => agent.toolsUsed)).toEqual([
       Object.fromEntries([["SpawnSubagent", 1]]),
       Object.fromEntries([["constructor", 1]]),
@@ -105,7 +105,7 @@ describe("costs", () => {
         code: "price_unknown",
         data: { field: "budget.costUsd", role: "leaf", model: "leaf-model" },
       };
-      const s = scene();
+      const s = newFixture();
       expect(() => s.start(lead.role, "Do it.", { budget: { costUsd: 1 } })).toThrow(
         expect.objectContaining(refused),
       );
@@ -134,7 +134,7 @@ describe("costs", () => {
         subagents: [helper.role],
         scripted: { price: PRICE },
       });
-      const result = await scene().run(lead.role);
+      const result = await newFixture().run(lead.role);
       const { own, descendants, total } = result.usage;
       // Each call: 10 in, 5 out at 2: 20 micro-dollars.
       expect([own.costMicroUsd, own.unpricedCalls]).toEqual([40, 0]);
@@ -158,7 +158,7 @@ proves(
       },
     );
     // Each call costs 10 at 6 and 5 at 2: the third would have room if its input were fresh.
-    const result = await scene().run(helper.role, { budget: { costUsd: 0.00017 } });
+    const result = await newFixture().run(helper.role, { budget: { costUsd: 0.00017 } });
     expect([result.reason.code, result.usage.total.costMicroUsd]).toEqual(["cost_limit", 140]);
     expect(result.accounts[0]?.excess.costMicroUsd).toBe(0);
   },
@@ -170,7 +170,7 @@ describe("what providers report", () => {
     const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
       subagents: [helper.role],
     });
-    const result = await scene().run(lead.role);
+    const result = await newFixture().run(lead.role);
     expect(result.usage.descendants).toEqual({
       ...NO_USAGE,
       modelCalls: 1,
@@ -195,7 +195,7 @@ describe("what providers report", () => {
       },
     );
     const lead = part("lead", [calls(spawn("helper"))], { subagents: [helper.role] });
-    const result = await scene().run(lead.role, { budget: { totalTokens: 200 } });
+    const result = await newFixture().run(lead.role, { budget: { totalTokens: 200 } });
     expect(totals(result)).toEqual([
       ["lead", 15, 315],
       ["lead/helper#1", 300, 300],
@@ -220,7 +220,7 @@ describe("what providers report", () => {
         scripted: { price: { ...PRICE, cachedInputUsdPerMillion: 0.5 } },
       });
       const lead = freeLead(helper);
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(lead.role, { budget: { totalTokens: 150, steps: 50 } });
       expect(helper.model.requests.length).toBeLessThanOrEqual(15);
       expect(takeWarnings(), "said once").toHaveLength(1);
@@ -237,7 +237,7 @@ describe("what providers report", () => {
         scripted: { countTokens: () => count },
       });
       const lead = freeLead(helper);
-      const result = await scene().run(lead.role, { budget: { totalTokens: 100, steps: 9 } });
+      const result = await newFixture().run(lead.role, { budget: { totalTokens: 100, steps: 9 } });
       expect(helper.model.requests.length, `counted ${count}`).toBeLessThanOrEqual(1);
       expect(result.status).toBe("stopped");
     }

@@ -1,13 +1,13 @@
 // Goal: what a parent may do with its subagents in the background: wait for them, cancel them, and know them still after a compaction.
-// Method: real runs with scripted models and gates; what the parent is told compared whole, and each result counted.
+// Method: real runs with scripted models and latches; what the parent is told compared whole, and each result counted.
 
 import { describe, expect, test } from "vitest";
 import { says } from "../../src/testing/scripted-model.ts";
 import type { ScriptedCall, ScriptStep } from "../../src/testing/scripted-model.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
-import { calls, listens, part, quiet, told, tool, until, use } from "./cast.ts";
+import { latch, newFixture } from "../harness/run-scripted.ts";
+import { calls, listens, part, quiet, receivedTexts, tool, until, use } from "./scripted-agents.ts";
 
 const BACKGROUND = { delegation: { background: true } } as const;
 
@@ -22,9 +22,9 @@ function verb(name: string, input: object = {}): ScriptedCall {
 const RESULT =
   '{"outcome":"completed","steps":1,"subagent":"worker#1","text":"Worked.","totalTokens":15}';
 
-/** A lead that starts two, the second of which works until the gate opens. */
+/** A lead that starts two, the second of which works until the latch opens. */
 function two(...replies: readonly ScriptStep[]) {
-  const done = gate();
+  const done = latch();
   const quick = part("quick", [says("Quick.")]);
   const slow = part("slow", [says("Slow.", { after: done.opened })]);
   const settle = tool("settle", async () => {
@@ -40,7 +40,7 @@ function two(...replies: readonly ScriptStep[]) {
       tools: [settle],
     },
   );
-  const s = scene();
+  const s = newFixture();
   return { s, lead, done };
 }
 
@@ -52,7 +52,7 @@ describe("waiting", () => {
       says("Late."),
     );
     const result = await s.run(lead.role);
-    expect([result.text, told(lead.model.requests[3])]).toEqual([
+    expect([result.text, receivedTexts(lead.model.requests[3])]).toEqual([
       "Late.",
       ['{"status":"running","subagent":"slow#1"}'],
     ]);
@@ -73,7 +73,7 @@ describe("waiting", () => {
     ["X10"],
     "without names is for all that work or have not been read; each result is read once",
     async () => {
-      const done = gate();
+      const done = latch();
       const quick = part("quick", [says("Quick.")]);
       const slow = part("slow", [says("Slow.", { after: done.opened })]);
       const lead = part(
@@ -85,7 +85,7 @@ describe("waiting", () => {
         ],
         { ...BACKGROUND, subagents: [quick.role, slow.role] },
       );
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(lead.role);
       const texts =
         lead.model.requests
@@ -101,7 +101,7 @@ describe("waiting", () => {
   );
 
   proves(["X10"], "for a sibling in the foreground waits for its end, too", async () => {
-    const done = gate();
+    const done = latch();
     const worker = part("worker", [says("Worked.", { after: done.opened })]);
     const lead = part(
       "lead",
@@ -126,14 +126,17 @@ describe("waiting", () => {
         ],
       },
     );
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await until(() => worker.model.requests.length === 1);
     await quiet();
     expect(s.sink.of("tool.ended")).toEqual([]);
     done.open();
     const result = await s.outcome(run);
-    expect([result.status, told(lead.model.requests[1])]).toEqual(["completed", [RESULT, RESULT]]);
+    expect([result.status, receivedTexts(lead.model.requests[1])]).toEqual([
+      "completed",
+      [RESULT, RESULT],
+    ]);
   });
 
   test("is not cut short by a message to the one that waits", async () => {
@@ -149,7 +152,7 @@ describe("waiting", () => {
   });
 
   test("ends with a pause that the caller asks for, and every result is read once after it", async () => {
-    const held = gate();
+    const held = latch();
     const worker = part(
       "worker",
       [{ ...calls(use("look")), after: held.opened }, says("Worked.")],
@@ -165,7 +168,7 @@ describe("waiting", () => {
         subagents: [worker.role],
       },
     );
-    const s = scene();
+    const s = newFixture();
     const run = s.start(lead.role);
     await until(() => lead.model.requests.length === 2);
     await quiet();
@@ -213,14 +216,14 @@ describe("cancelling", () => {
         ],
       },
     );
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect([
       result.status,
       result.agents[1]?.reason.message,
       s.sink.of("subagent.ended").length,
     ]).toEqual(["completed", "lead, its parent, cancelled it.", 1]);
-    const [one, two] = told(lead.model.requests[1]);
+    const [one, two] = receivedTexts(lead.model.requests[1]);
     expect([one, one === two]).toEqual([expect.stringContaining('"outcome":"cancelled"'), true]);
   });
 
@@ -250,13 +253,13 @@ describe("cancelling", () => {
       ],
       { ...BACKGROUND, subagents: [worker.role], tools: [settle] },
     );
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect([result.text, s.sink.of("agent.ended").map(({ agentPath }) => agentPath)]).toEqual([
       "Done.",
       ["lead/worker#1/leaf#1", "lead/worker#1", "lead"],
     ]);
-    expect(told(lead.model.requests[3])[0]).toContain('"text":"So far."');
+    expect(receivedTexts(lead.model.requests[3])[0]).toContain('"text":"So far."');
   });
 
   test("and waiting for the same one in one reply tells of one end, once", async () => {
@@ -272,9 +275,9 @@ describe("cancelling", () => {
       ],
       { ...BACKGROUND, subagents: [worker.role] },
     );
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
-    const [one, two] = told(lead.model.requests[2]);
+    const [one, two] = receivedTexts(lead.model.requests[2]);
     expect([result.text, one === two, s.sink.of("subagent.ended").length]).toEqual([
       "Done.",
       true,
@@ -288,7 +291,7 @@ describe("after a compaction", () => {
     ["X10"],
     "the names are told anew, with who works and who is idle, so that all can still be reached",
     async () => {
-      const done = gate();
+      const done = latch();
       const slow = part("slow", [says("Slow.", { after: done.opened })]);
       const quick = part("quick", [says("Quick."), says("Again.")]);
       const look = tool("look", () => "seen");
@@ -317,7 +320,7 @@ describe("after a compaction", () => {
           scripted: { countTokens: ({ messages }) => messages.length * 8 },
         },
       );
-      const s = scene();
+      const s = newFixture();
       const result = await s.run(lead.role);
       expect(s.sink.of("conversation.compacted").length).toBeGreaterThan(0);
       const notices = lead.model.requests.flatMap(({ messages }) =>
@@ -349,7 +352,7 @@ describe("after a compaction", () => {
         scripted: { countTokens: ({ messages }) => messages.length * 8 },
       },
     );
-    const s = scene();
+    const s = newFixture();
     const result = await s.run(lead.role);
     expect(result.status).toBe("completed");
     expect(s.sink.of("conversation.compacted").length).toBeGreaterThan(1);

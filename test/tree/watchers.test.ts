@@ -9,9 +9,9 @@ import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { EventSink } from "../../src/protocol/event-sink.ts";
 import type { Tracing } from "../../src/protocol/tracing.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
-import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
-import { calls, part, quiet, spawn, told, tool, use } from "./cast.ts";
+import { calls, part, quiet, spawn, receivedTexts, tool, use } from "./scripted-agents.ts";
 import { fiveEndings, type Watched } from "./five-endings.ts";
 
 test("sinks that throw harm nobody, and are reported once each", async () => {
@@ -25,7 +25,7 @@ test("sinks that throw harm nobody, and are reported once each", async () => {
 });
 
 test("a sink that fails later, by a promise, harms nobody either", async () => {
-  const result = await scene({ sinks: [{ take: failsLater }] }).run(
+  const result = await newFixture({ sinks: [{ take: failsLater }] }).run(
     part("lead", [says("Done.")]).role,
   );
   expect(result.status).toBe("completed");
@@ -59,7 +59,7 @@ test("a tracing that fails around model and tool calls does not keep them from h
   const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
     subagents: [helper.role],
   });
-  const s = scene({ tracing: { ...localTracing(), within: noContext } });
+  const s = newFixture({ tracing: { ...localTracing(), within: noContext } });
   const result = await s.run(lead.role, { budget: { steps: 10 } });
   takeWarnings();
   expect([result.status, result.text, worked]).toEqual(["completed", "Done.", ["lead/helper#1"]]);
@@ -74,17 +74,17 @@ test("a tracing that fails after a call has begun does not take the call's resul
   const lead = part("lead", [calls(use("look"), use("late")), says("Done.")], {
     tools: [look, late],
   });
-  const s = scene({ tracing: { ...localTracing(), within: lateContext } });
+  const s = newFixture({ tracing: { ...localTracing(), within: lateContext } });
   const result = await s.run(lead.role, { budget: { steps: 10 } });
   await quiet();
   takeWarnings();
   expect([result.status, result.text]).toEqual(["completed", "Done."]);
   expect(lead.model.requests).toHaveLength(2);
-  expect(told(lead.model.requests[1])).toEqual(["seen", "late failed: no luck"]);
+  expect(receivedTexts(lead.model.requests[1])).toEqual(["seen", "late failed: no luck"]);
 });
 
 test("a reader who never reads does not hold the run up, and finds its events afterwards", async () => {
-  const s = scene();
+  const s = newFixture();
   const run = s.start(part("lead", [says("Done.")]).role);
   const idle = run.events();
   await s.outcome(run);
@@ -97,7 +97,7 @@ test("a reader who never reads does not hold the run up, and finds its events af
 });
 
 test("a reader who falls too far behind fails alone, after what it had; others and the run go on", async () => {
-  const s = scene();
+  const s = newFixture();
   const run = s.start(part("lead", [asks("nothing", {}), says("Done.")]).role);
   const slow = run.events({ maxBacklog: 5 });
   const brisk = run.events();
@@ -118,8 +118,8 @@ test("a reader who falls too far behind fails alone, after what it had; others a
 });
 
 test("a reader who leaves early is no longer served", async () => {
-  const late = gate();
-  const s = scene();
+  const late = latch();
+  const s = newFixture();
   const run = s.start(part("lead", [says("Done.", { after: late.opened })]).role);
   for await (const event of run.events()) if (event.type === "model.requested") break;
   late.open();

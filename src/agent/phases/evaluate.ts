@@ -3,7 +3,7 @@
 import type { StopSignal } from "../../protocol/stop.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { openStepOf, pendingCallsOf, type AgentState } from "../agent-state.ts";
-import type { LastStep } from "../budget-gate.ts";
+import type { LastStep } from "../account-view.ts";
 import { budgetSignal } from "../budget-signal.ts";
 import { addSignal } from "../stop-requests.ts";
 

@@ -8,7 +8,7 @@ import type { Message } from "../../protocol/message.ts";
 import type { AgentRole } from "../agent-role.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { AgentState } from "../agent-state.ts";
-import type { Lease, Remaining } from "../budget-gate.ts";
+import type { Lease, Remaining } from "../account-view.ts";
 import { FINISH_TOOL_NAME } from "../finish-tool.ts";
 import { BUILT_IN_SECTIONS, type BuiltInSection } from "../request-sections.ts";
 import { leftAtStep } from "../step-context.ts";

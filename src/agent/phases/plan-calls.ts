@@ -17,7 +17,7 @@ import {
   type Deferral,
   type OpenStep,
 } from "../agent-state.ts";
-import type { BudgetRefusal } from "../budget-gate.ts";
+import type { BudgetRefusal } from "../account-view.ts";
 import type { History, PlannedCall } from "../effects.ts";
 import type { HookedCall } from "./rewrite-calls.ts";
 import {

@@ -6,7 +6,7 @@ import { ephemeralAtEnd } from "../../model/request-prefix.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { NO_PREFIX, stepPosition, type AgentState } from "../agent-state.ts";
-import type { Lease } from "../budget-gate.ts";
+import type { Lease } from "../account-view.ts";
 import { budgetSignal } from "../budget-signal.ts";
 import { errorRecord } from "../error-record.ts";
 import { briefed, isHeld, type Prepared, type PreparedCall } from "../life-cycle.ts";

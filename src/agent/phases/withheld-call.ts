@@ -8,7 +8,7 @@ import { UNBEGUN_TEXT, unknownTool, type RejectedCall } from "../../tools/reject
 import type { Tool } from "../../tools/tool.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { OpenStep } from "../agent-state.ts";
-import type { BudgetRefusal } from "../budget-gate.ts";
+import type { BudgetRefusal } from "../account-view.ts";
 import type { PlannedCall } from "../effects.ts";
 
 /** Whoever holds the run wants the call left out, and says why. */

@@ -4,13 +4,13 @@
 // B6. An operation works out what comes of it first, and writes then: what throws has changed nothing. The watch hears of what is done.
 
 import type {
-  BudgetGate,
+  AccountView,
   BudgetRefusal,
   Lease,
   LeaseAsk,
   LeaseOutcome,
   Remaining,
-} from "../../agent/budget-gate.ts";
+} from "../../agent/account-view.ts";
 import { invariant } from "../../kernel/assert.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { sameJson } from "../../kernel/json.ts";
@@ -36,7 +36,7 @@ import * as arithmetic from "./ledger-arithmetic.ts";
 import type { SettledOutcome } from "./ledger-arithmetic.ts";
 import * as time from "./ledger-time.ts";
 import { LeaseQueue, type AccountAsk, type AskingAccount } from "./lease-queue.ts";
-import type { Booking, KeptHold, LedgerOperation } from "./ledger-operation.ts";
+import type { Booking, PersistedHold, LedgerOperation } from "./ledger-operation.ts";
 import { lastStep } from "./tight-budget.ts";
 
 /** A part of a limit that is spent by now. */
@@ -80,7 +80,7 @@ interface OpenLease {
 
 const ONE_TOOL_CALL: Usage = Object.freeze({ ...NO_USAGE, toolCalls: 1 });
 
-export class AgentAccount extends LedgerAccount implements BudgetGate, AskingAccount {
+export class AgentAccount extends LedgerAccount implements AccountView, AskingAccount {
   readonly #ledger: LedgerParts;
   readonly #leases: OpenLease[] = [];
 
@@ -200,7 +200,7 @@ export class AgentAccount extends LedgerAccount implements BudgetGate, AskingAcc
   }
 
   /** Takes over a lease that is open still: what it holds is in the figures. */
-  adopt({ lease: { leaseId }, hold, charged = NO_USAGE }: KeptHold): void {
+  adopt({ lease: { leaseId }, hold, charged = NO_USAGE }: PersistedHold): void {
     this.#leases.push({ leaseId, hold, parts: [hold], charged });
   }
 

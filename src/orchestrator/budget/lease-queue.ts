@@ -11,7 +11,7 @@
 // W3. The turns that one change brings about are given in one go from front to back: who has been passed by keeps its claims as they
 //     were then, until the next change.
 
-import type { LeaseAsk, LeaseOutcome } from "../../agent/budget-gate.ts";
+import type { LeaseAsk, LeaseOutcome } from "../../agent/account-view.ts";
 import { invariant } from "../../kernel/assert.ts";
 import { onAbort } from "../../kernel/cancel.ts";
 import type { Clock } from "../../kernel/clock.ts";

@@ -3,7 +3,7 @@
 //
 // B3. A charge reaches every ancestor: an account's total is its own plus its children's.
 
-import type { Overshoot } from "../../agent/budget-gate.ts";
+import type { Overshoot } from "../../agent/account-view.ts";
 import { invariant } from "../../kernel/assert.ts";
 import { shared } from "../../kernel/shared.ts";
 import {

@@ -7,7 +7,7 @@
 //
 // Room: what is not spent of a limit. Descendants of an account must leave its reserve; the agent itself need not (X5).
 
-import type { BudgetRefusal, LeaseAsk, Remaining } from "../../agent/budget-gate.ts";
+import type { BudgetRefusal, LeaseAsk, Remaining } from "../../agent/account-view.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { dearestCost } from "../../model/model-price.ts";
 import { NO_AMOUNTS, type Amounts, type SpendAxis } from "../../policies/budget.ts";

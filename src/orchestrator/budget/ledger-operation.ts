@@ -78,12 +78,12 @@ export type LedgerOperation = Readonly<z.infer<typeof LedgerOperationSchema>>;
 /** What is done to a lease while its call is under way. */
 export type Booking = Extract<LedgerOperation, { readonly operation: "charge" | "extend" }>;
 /** A lease as it was given. */
-export type KeptLease = Readonly<z.infer<typeof LeaseSchema>>;
+export type PersistedLease = Readonly<z.infer<typeof LeaseSchema>>;
 
 /** A lease that nobody has settled. */
-export interface KeptHold {
+export interface PersistedHold {
   readonly agentId: AgentId;
-  readonly lease: KeptLease;
+  readonly lease: PersistedLease;
   readonly hold: Amounts;
   readonly waitedMs: number;
   /** What attempts of the call that have ended were charged. */
@@ -93,7 +93,7 @@ export interface KeptHold {
 /** The accounts of a ledger, as its operations leave them. */
 export class LedgerCopy {
   readonly #accounts = new Map<AgentId, LedgerAccount>();
-  readonly #leases = new Map<LeaseId, KeptHold>();
+  readonly #leases = new Map<LeaseId, PersistedHold>();
   #leaseCount: number;
 
   constructor(accounts: readonly Account[] = [], leaseCount = 0) {
@@ -166,7 +166,7 @@ export class LedgerCopy {
     return Array.from(this.#accounts.values(), (account) => account.snapshotAt(atMs));
   }
 
-  get openLeases(): readonly KeptHold[] {
+  get openLeases(): readonly PersistedHold[] {
     return [...this.#leases.values()];
   }
 
@@ -176,13 +176,13 @@ export class LedgerCopy {
     return account;
   }
 
-  #lease(leaseId: LeaseId): KeptHold {
+  #lease(leaseId: LeaseId): PersistedHold {
     const kept = this.#leases.get(leaseId);
     invariant(kept !== undefined, `B2: ${leaseId} is open`);
     return kept;
   }
 
-  #take(leaseId: LeaseId): KeptHold {
+  #take(leaseId: LeaseId): PersistedHold {
     const kept = this.#lease(leaseId);
     this.#leases.delete(leaseId);
     return kept;

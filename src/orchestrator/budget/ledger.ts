@@ -11,7 +11,7 @@ import type { AgentId } from "../../protocol/ids.ts";
 import { AgentAccount, type LedgerParts, type LedgerWatch } from "./agent-account.ts";
 import { openAccount, type NewAccount } from "./ledger-account.ts";
 import { grantTo, type BudgetGrant } from "./ledger-grant.ts";
-import type { Booking, KeptHold } from "./ledger-operation.ts";
+import type { Booking, PersistedHold } from "./ledger-operation.ts";
 import type { LeaseQueue } from "./lease-queue.ts";
 
 export class BudgetLedger implements LedgerParts {
@@ -30,7 +30,7 @@ export class BudgetLedger implements LedgerParts {
 
   /** Opens an account below its parent's; the first one is the root's. */
   open(account: Omit<NewAccount, "nowMs">, parentId: AgentId | null): AgentAccount {
-    const parent = parentId === null ? undefined : this.gate(parentId);
+    const parent = parentId === null ? undefined : this.accountView(parentId);
     return this.#add(openAccount({ ...account, nowMs: this.clock.nowMs() }, parent), parent);
   }
 
@@ -54,7 +54,7 @@ export class BudgetLedger implements LedgerParts {
   restore(
     accounts: readonly Account[],
     leaseCount: number,
-    leases: readonly KeptHold[] = [],
+    leases: readonly PersistedHold[] = [],
   ): void {
     const isFresh = this.#accounts.size === 0 && this.leaseCount === 0;
     invariant(isFresh, "accounts are restored into a fresh ledger");
@@ -68,11 +68,11 @@ export class BudgetLedger implements LedgerParts {
       this.#add(account, parent);
     }
     this.leaseCount = leaseCount;
-    for (const lease of leases) this.gate(lease.agentId).adopt(lease);
+    for (const lease of leases) this.accountView(lease.agentId).adopt(lease);
   }
 
   /** The account that the agent holds. */
-  gate(agentId: AgentId): AgentAccount {
+  accountView(agentId: AgentId): AgentAccount {
     const account = this.#accounts.get(agentId);
     invariant(account !== undefined, `${agentId} has an account`);
     return account;
@@ -80,7 +80,7 @@ export class BudgetLedger implements LedgerParts {
 
   /** The agent's account as it stands, as a plain value. */
   account(agentId: AgentId): Account {
-    return this.gate(agentId).snapshotAt(this.clock.nowMs());
+    return this.accountView(agentId).snapshotAt(this.clock.nowMs());
   }
 
   /** All accounts, as plain values, in the order in which they were opened. */
@@ -101,7 +101,7 @@ export class BudgetLedger implements LedgerParts {
    * @throws EspalierError `invalid_option` for an axis on which the account has no limit.
    */
   grant(agentId: AgentId, given: BudgetGrant, field = "grant"): AccountGrant {
-    const account = this.gate(agentId);
+    const account = this.accountView(agentId);
     const grant = grantTo(account, { ...given, atMs: this.clock.nowMs() }, field);
     this.watch.onOperation?.({ operation: "grant", agentId, grant });
     this.queue?.touch(account);

@@ -1,6 +1,6 @@
 // Where the room of a budget is short: what a lease may still hold, and the refusal that says which limit forbids it. Pure.
 
-import type { BudgetRefusal, LastStep, LeaseAsk } from "../../agent/budget-gate.ts";
+import type { BudgetRefusal, LastStep, LeaseAsk } from "../../agent/account-view.ts";
 import { dearestCost, type ModelPrice } from "../../model/model-price.ts";
 import type { Amounts, SpendAxis } from "../../policies/budget.ts";
 import type { Asker, LedgerAccount } from "./ledger-account.ts";

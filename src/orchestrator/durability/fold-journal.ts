@@ -16,7 +16,7 @@ import {
 } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { StopSignalSchema, type StopSignal } from "../../protocol/stop.ts";
-import { LedgerCopy, type KeptHold } from "../budget/ledger-operation.ts";
+import { LedgerCopy, type PersistedHold } from "../budget/ledger-operation.ts";
 import { failedIn, parsePausedRun } from "./paused-run.ts";
 import type { RestoredRun } from "./restored-run.ts";
 import { OpenSpans } from "./open-spans.ts";
@@ -40,7 +40,7 @@ export interface FoldedRun {
   /** Its long texts, in order. */
   readonly texts: readonly string[];
   /** Leases of model calls of which nobody knows what became: they may have been made. */
-  readonly lost: readonly KeptHold[];
+  readonly lost: readonly PersistedHold[];
   /** Who was cancelled, and has not ended. */
   readonly cancelled: readonly { readonly agentId: AgentId; readonly message: string }[];
   /** Whose time was over, and who has not ended. */
@@ -134,7 +134,7 @@ class Fold {
 
   #whole(head: RecordOf<"run">): FoldedRun {
     const leases = this.#ledger.openLeases;
-    const isEnded = ({ agentId, lease }: KeptHold): boolean =>
+    const isEnded = ({ agentId, lease }: PersistedHold): boolean =>
       this.#agent(agentId).hasEnded(lease.leaseId);
     const kept = Map.groupBy(leases.filter(isEnded), ({ agentId }) => agentId);
     const agents = [...this.#agents.values()].map((agent) =>

@@ -2,7 +2,7 @@
 
 import type { AgentState } from "../../agent/agent-state.ts";
 import { CallEndSchema } from "../../agent/effect-outcomes.ts";
-import { stateFromKept } from "../../agent/kept-state.ts";
+import { stateFromPersisted } from "../../agent/persisted-state.ts";
 import { transition } from "../../agent/transition.ts";
 import { deepFreeze, sameJson } from "../../kernel/json.ts";
 import { changedBy } from "../../kernel/json-delta.ts";
@@ -10,7 +10,7 @@ import type { CallEnd } from "../../agent/effects.ts";
 import type { AgentId, LeaseId } from "../../protocol/ids.ts";
 import type { StopReason, StopSignal } from "../../protocol/stop.ts";
 import { childNameOf } from "../../agent/agent-identity.ts";
-import type { KeptHold } from "../budget/ledger-operation.ts";
+import type { PersistedHold } from "../budget/ledger-operation.ts";
 import type { PausedAgent } from "./paused-run.ts";
 import type { RestoredAgent } from "./restored-run.ts";
 import type { RecordOf } from "./journal-record.ts";
@@ -18,7 +18,7 @@ import {
   fingerprint,
   InFlightWork,
   type ChildOperation,
-  type KeptGrant,
+  type PersistedGrant,
   type InFlightChild,
 } from "../../agent/in-flight.ts";
 
@@ -49,7 +49,7 @@ export class FoldedAgent {
   #told: string[] = [];
   #inFlightChildren: InFlightChild[] = [];
   /** Leases that it was given, and those that its model calls were made with, by the names of their effects. */
-  #leases = new Map<LeaseId, KeptHold>();
+  #leases = new Map<LeaseId, PersistedHold>();
   #leaseIds = new Map<string, LeaseId>();
   #operations: ChildOperation[] = [];
   #signals: StopSignal[] = [];
@@ -129,7 +129,7 @@ export class FoldedAgent {
   }
 
   /** It was given a lease. */
-  hold(hold: KeptHold): void {
+  hold(hold: PersistedHold): void {
     this.#leases.set(hold.lease.leaseId, hold);
   }
 
@@ -198,7 +198,7 @@ export class FoldedAgent {
   }
 
   /** The leases of model calls that have ended. `open`: those of the agent that are not settled. */
-  #ended(open: readonly KeptHold[]): ReadonlyMap<string, KeptGrant> {
+  #ended(open: readonly PersistedHold[]): ReadonlyMap<string, PersistedGrant> {
     const known = new Map([...open].map((hold) => [hold.lease.leaseId, hold] as const));
     return new Map(
       [...this.#leaseIds].flatMap(([name, leaseId]) => {
@@ -210,8 +210,8 @@ export class FoldedAgent {
   }
 
   /** The agent as it stands. `open`: leases of it that are not settled. */
-  standing(open: readonly KeptHold[]): RestoredAgent {
-    const kept = stateFromKept(deepFreeze(this.#state));
+  standing(open: readonly PersistedHold[]): RestoredAgent {
+    const kept = stateFromPersisted(deepFreeze(this.#state));
     const state = this.#atRest(kept);
     const ends = this.#ends;
     const over = new Set(
@@ -266,7 +266,7 @@ function isToldAnew({ type, ...event }: StoredEvent): boolean {
   );
 }
 
-function grantOf({ lease, waitedMs }: KeptHold) {
+function grantOf({ lease, waitedMs }: PersistedHold) {
   return {
     type: "granted",
     lease: { ...lease, lastStep: lease.lastStep },

@@ -2,7 +2,7 @@
 // is not done again (D2). What has several steps of its own, such as the work of subagents, is kept by those steps.
 
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import type { LeaseOutcome, Lease } from "../../agent/budget-gate.ts";
+import type { LeaseOutcome, Lease } from "../../agent/account-view.ts";
 import type { EffectLog } from "../../agent/effect-log.ts";
 import { modelEffectName, toolEffectName } from "../../agent/effect-names.ts";
 import { CallEndSchema, keptOutcome } from "../../agent/effect-outcomes.ts";

@@ -4,7 +4,7 @@ import { nextTick } from "node:process";
 
 import type { AgentState } from "../../agent/agent-state.ts";
 import type { EffectLog } from "../../agent/effect-log.ts";
-import { keptState } from "../../agent/kept-state.ts";
+import { persistedState } from "../../agent/persisted-state.ts";
 import { deltaOf } from "../../kernel/json-delta.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
 import type { Account } from "../../protocol/account.ts";
@@ -107,7 +107,7 @@ export class RunJournal implements AgentJournal {
   }
 
   #save({ identity: { agentId } }: AgentRuntime, phase: string, state: AgentState): void {
-    const kept = keptState(state);
+    const kept = persistedState(state);
     const delta = deltaOf(this.#states.get(agentId), kept);
     this.#states.set(agentId, kept);
     if (delta !== undefined) this.append({ type: "state", agentId, phase, delta });
@@ -115,7 +115,7 @@ export class RunJournal implements AgentJournal {
 
   /** What is known to be written of an agent already: the state in which a paused run has it. */
   knows(agentId: AgentId, state: AgentState): void {
-    this.#states.set(agentId, keptState(state));
+    this.#states.set(agentId, persistedState(state));
   }
 
   requested({ identity: { agentId } }: AgentRuntime, signal: StopSignal): void {

@@ -76,7 +76,7 @@ export function restore(
   const pausedMs = clock.nowMs() - run.pausedAtMs;
   for (const { agentId, state } of run.agents)
     if (state.status === "paused" || state.status === "pending")
-      ledger.gate(agentId).excludeTime(pausedMs);
+      ledger.accountView(agentId).excludeTime(pausedMs);
   for (const agent of run.agents) {
     const role = roles.get(agent.agentId);
     invariant(role !== undefined, `${agent.agentPath} has a role`);
@@ -153,7 +153,7 @@ function restoredAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRol
     spawnStepId: spawnStepId ?? undefined,
     state: agent.state,
     inFlight: agent.inFlight,
-    account: ledger.gate(agentId),
+    account: ledger.accountView(agentId),
     before: { startedAtMs, children, subagentsBelow: 0, ordinals, execution, isDetached },
     limits: parent?.limits ?? tree.limits,
     toolLimits: restoredToolLimits(runtime, place, { rules: agent.toolRules, draft: agent.draft }),

@@ -1,6 +1,6 @@
 // What a model was asked in any step of a run at rest, from its stored form alone (R173). Pure.
 
-import { keptRequest, type RebuiltRequest } from "../../agent/kept-request.ts";
+import { persistedRequest, type RebuiltRequest } from "../../agent/persisted-request.ts";
 import { checkKeys, mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, isRecord } from "../../kernel/json.ts";
@@ -75,7 +75,7 @@ function rebuiltFrom(
   const agent = agentId === undefined ? agents[0] : agents.find((one) => one.agentId === agentId);
   if (agent === undefined) throw unknownAgent(agentId);
   checkStep(agent, stepNumber);
-  const rebuilt = keptRequest(agent.state, stepNumber, (hash) =>
+  const rebuilt = persistedRequest(agent.state, stepNumber, (hash) =>
     Object.hasOwn(definitions, hash) ? definitions[hash] : undefined,
   );
   if (rebuilt === undefined) throw incomplete(agent, stepNumber);

@@ -8,17 +8,17 @@ import type { SessionStore } from "../../store/session-store.ts";
 import { emptyRecord, readRecord, type SessionRecord } from "./session-record.ts";
 
 /** A session with the version that it has in its store; 0: it is not there yet. */
-export interface KeptSession {
+export interface StoredSession {
   readonly record: SessionRecord;
   readonly version: number;
 }
 
 /** Rejects with `store_failed`, `unsupported_version` or `invalid_session`. */
-export async function readKept(
+export async function readStored(
   store: SessionStore,
   sessionId: SessionId,
   nowMs: number,
-): Promise<KeptSession> {
+): Promise<StoredSession> {
   const stored: unknown = await asked(sessionId, () => store.readSession(sessionId));
   if (stored === undefined) return { record: emptyRecord(sessionId, nowMs), version: 0 };
   if (!isRecord(stored)) throw strange(sessionId, `gave ${shown(stored)}`);
@@ -28,11 +28,11 @@ export async function readKept(
 }
 
 /** Gives it with its new version. Rejects with `store_failed`, or with `session_conflict` if it has another version than expected. */
-export async function writeKept(
+export async function writeStored(
   store: SessionStore,
   record: SessionRecord,
   expectedVersion: number,
-): Promise<KeptSession> {
+): Promise<StoredSession> {
   const { sessionId } = record;
   const body = JSON.stringify(record);
   const version: unknown = await asked(sessionId, () =>

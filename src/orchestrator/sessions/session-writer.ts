@@ -12,7 +12,7 @@ import { errorRecord } from "../../agent/error-record.ts";
 import type { SessionId } from "../../protocol/ids.ts";
 import type { StoredMessage } from "../../protocol/message.ts";
 import type { SessionStore } from "../../store/session-store.ts";
-import { readKept, writeKept, type KeptSession } from "./session-access.ts";
+import { readStored, writeStored, type StoredSession } from "./session-access.ts";
 import { extended, hasExecution, merged, openingOf, type Opening } from "./session-changes.ts";
 import { forked, type ForkPoint } from "./session-fork.ts";
 import type { SessionSettings } from "./session-options.ts";
@@ -31,20 +31,20 @@ export interface KeeperParts {
 /** Writers that one `merge` gives way to. */
 const MOST_ATTEMPTS = 10;
 
-/** Reads a session, or makes one that is not in its store yet. Rejects like `readKept`. */
+/** Reads a session, or makes one that is not in its store yet. Rejects like `readStored`. */
 export async function openSession(parts: KeeperParts): Promise<SessionKeeper> {
   const { store, sessionId, clock } = parts;
-  return new SessionKeeper(parts, await readKept(store, sessionId, clock.nowMs()));
+  return new SessionKeeper(parts, await readStored(store, sessionId, clock.nowMs()));
 }
 
 export class SessionKeeper {
   readonly parts: KeeperParts;
-  #kept: KeptSession;
+  #kept: StoredSession;
   #isStale = false;
   /** What it is used for at the moment, in words. */
   #work: string | undefined;
 
-  constructor(parts: KeeperParts, kept: KeptSession) {
+  constructor(parts: KeeperParts, kept: StoredSession) {
     this.parts = parts;
     this.#kept = kept;
   }
@@ -109,7 +109,7 @@ export class SessionKeeper {
     });
     if (hasExecution(this.record, execution.executionId)) return outcome("saved");
     try {
-      this.#kept = await writeKept(store, extended(this.record, execution, messages), before);
+      this.#kept = await writeStored(store, extended(this.record, execution, messages), before);
       return outcome("saved");
     } catch (cause) {
       if (await this.#hasArrived(execution)) return outcome("saved");
@@ -131,7 +131,7 @@ export class SessionKeeper {
     }
   }
 
-  /** Puts an execution after whatever is in the store. Rejects with `invalid_state`, or like `readKept` and `writeKept`. */
+  /** Puts an execution after whatever is in the store. Rejects with `invalid_state`, or like `readStored` and `writeStored`. */
   async merge(execution: SessionExecution, added: readonly StoredMessage[]): Promise<void> {
     await this.#using("a merge", async () => {
       for (let attempt = 1; ; attempt += 1) {
@@ -139,7 +139,7 @@ export class SessionKeeper {
         const next = merged(kept.record, execution, added);
         if (next === kept.record) return kept;
         try {
-          return await writeKept(this.parts.store, next, kept.version);
+          return await writeStored(this.parts.store, next, kept.version);
         } catch (cause) {
           const isConflict = EspalierError.is(cause) && cause.code === "session_conflict";
           if (!isConflict || attempt === MOST_ATTEMPTS) throw cause;
@@ -148,18 +148,18 @@ export class SessionKeeper {
     });
   }
 
-  /** Takes over what the store has. Rejects with `invalid_state`, or like `readKept`. */
+  /** Takes over what the store has. Rejects with `invalid_state`, or like `readStored`. */
   async reload(): Promise<void> {
     await this.#using("a reload", () => this.#read());
   }
 
-  /** Writes the session as `change` makes it. Rejects like `assertReady` and `writeKept`, and with what `change` throws. */
+  /** Writes the session as `change` makes it. Rejects like `assertReady` and `writeStored`, and with what `change` throws. */
   async change(work: string, change: (record: SessionRecord) => SessionRecord): Promise<void> {
     this.assertReady();
     const next = change(this.record);
     await this.#using(work, async () => {
       try {
-        return await writeKept(this.parts.store, next, this.version);
+        return await writeStored(this.parts.store, next, this.version);
       } catch (cause) {
         this.#isStale = true;
         throw cause;
@@ -167,21 +167,21 @@ export class SessionKeeper {
     });
   }
 
-  /** Another session, in the same store, that begins with a part of this one. Rejects with `invalid_option`, and like `writeKept`. */
+  /** Another session, in the same store, that begins with a part of this one. Rejects with `invalid_option`, and like `writeStored`. */
   async fork(point: ForkPoint): Promise<SessionKeeper> {
     const { clock, ids, store } = this.parts;
     const record = forked(this.record, point, { ids, nowMs: clock.nowMs() });
     const { sessionId } = point;
-    return new SessionKeeper({ ...this.parts, sessionId }, await writeKept(store, record, 0));
+    return new SessionKeeper({ ...this.parts, sessionId }, await writeStored(store, record, 0));
   }
 
-  #read(): Promise<KeptSession> {
+  #read(): Promise<StoredSession> {
     const { store, sessionId, clock } = this.parts;
-    return readKept(store, sessionId, clock.nowMs());
+    return readStored(store, sessionId, clock.nowMs());
   }
 
   /** What the work gives is what is known from then on. */
-  async #using(work: string, read: () => Promise<KeptSession>): Promise<void> {
+  async #using(work: string, read: () => Promise<StoredSession>): Promise<void> {
     this.#assertFree();
     this.#work = work;
     try {

@@ -4,7 +4,7 @@
 import { messageOf } from "../../kernel/error.ts";
 import { isRecord, type JsonValue } from "../../kernel/json.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
-import type { BudgetRefusal } from "../../agent/budget-gate.ts";
+import type { BudgetRefusal } from "../../agent/account-view.ts";
 import type { DelegatedCall, RefusedSpawn } from "../../agent/run-ports.ts";
 import type { SpawnGroup } from "../../agent/spawn-group.ts";
 import type { EventScope } from "../../protocol/event.ts";

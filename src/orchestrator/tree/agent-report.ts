@@ -2,7 +2,7 @@
 
 import type { JsonObject, JsonValue } from "../../kernel/json.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { lastTextOf, type RestingState } from "../../agent/agent-state.ts";
+import { lastTextOf, type SettledState } from "../../agent/agent-state.ts";
 import type { AgentId, ExecutionId } from "../../protocol/ids.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import type { ErrorRecord, RestStatus, StopReason, StopSignal } from "../../protocol/stop.ts";
@@ -68,7 +68,7 @@ export interface RestedAgent extends Pick<
   | "removedTools"
   | "pausedMs"
 > {
-  readonly rested: RestingState;
+  readonly rested: SettledState;
 }
 
 export function restedAgent(node: AgentRuntime): RestedAgent | undefined {
@@ -130,7 +130,7 @@ export function agentReport(agent: RestedAgent, atMs: number): AgentReport {
 }
 
 /** How long the execution has lasted. `atMs`: the time, for one that is paused. */
-export function durationOf({ telemetry }: RestingState, atMs: number): number {
+export function durationOf({ telemetry }: SettledState, atMs: number): number {
   return (telemetry.endedAtMs ?? atMs) - (telemetry.startedAtMs ?? atMs);
 }
 

@@ -1,7 +1,7 @@
 // What a subagent may spend, and how far the tree below it may grow: what its role asks for, tightened by what holds above (R142, X4, X16).
 
 import type { AgentRole } from "../../agent/agent-role.ts";
-import type { Remaining } from "../../agent/budget-gate.ts";
+import type { Remaining } from "../../agent/account-view.ts";
 import { childLimits, COMMON_POOL, type ChildLimits } from "../../policies/budget-share.ts";
 import { tightenedLimits } from "../../policies/subagent-limits.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";

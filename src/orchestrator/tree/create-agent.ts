@@ -124,7 +124,7 @@ export function continueAgent(
   const state = transition(rested, change);
   if (state.status !== "pending") throw new Error("A next execution is pending.");
   const nowMs = clock.nowMs();
-  ledger.gate(identity.agentId).excludeTime(nowMs - (rested.telemetry.endedAtMs ?? nowMs));
+  ledger.accountView(identity.agentId).excludeTime(nowMs - (rested.telemetry.endedAtMs ?? nowMs));
   const agent = new AgentRuntime(run, {
     identity: Object.freeze({ ...identity, executionId }),
     role,

@@ -9,7 +9,7 @@ import { messageOf } from "../../kernel/error.ts";
 import type { JsonValue } from "../../kernel/json.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { type RestingState } from "../../agent/agent-state.ts";
+import { type SettledState } from "../../agent/agent-state.ts";
 import type { InFlightWork } from "../../agent/in-flight.ts";
 import { runAgent } from "../../agent/run-agent.ts";
 import type { DelegatedCall, RefusedSpawn, Subagents } from "../../agent/run-ports.ts";
@@ -35,7 +35,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
   }
 
   /** Runs an agent, from its beginning or from where it was paused, until it settles. */
-  async runToCompletion(agent: AgentRuntime): Promise<RestingState> {
+  async runToCompletion(agent: AgentRuntime): Promise<SettledState> {
     try {
       return await this.run.recorder.at(agent.scope(), () => runAgent(agent));
     } finally {

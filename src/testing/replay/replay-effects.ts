@@ -3,7 +3,7 @@
 // process died is known, as it was to the next process.
 
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import type { Lease, LeaseOutcome } from "../../agent/budget-gate.ts";
+import type { Lease, LeaseOutcome } from "../../agent/account-view.ts";
 import type { EffectLog } from "../../agent/effect-log.ts";
 import { modelEffectName, toolEffectName } from "../../agent/effect-names.ts";
 import { CallEndSchema, keptOutcome } from "../../agent/effect-outcomes.ts";

@@ -5,7 +5,7 @@ import { z } from "zod";
 
 import { withDelta } from "../../kernel/json-delta.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { keptState, stateFromKept } from "../../agent/kept-state.ts";
+import { persistedState, stateFromPersisted } from "../../agent/persisted-state.ts";
 import { foldJournal, type FoldedRun } from "../../orchestrator/durability/fold-journal.ts";
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
 import { parsePausedRun } from "../../orchestrator/durability/paused-run.ts";
@@ -188,8 +188,8 @@ function forkOf(
   const forkedFrom = given.data;
   if (root === undefined || began === undefined)
     return { type: "forked", run: { ...run, agents: others }, message: undefined, forkedFrom };
-  const messages = stateFromKept(withDelta(keptState(root.state), began.delta)).conversation
-    .messages;
+  const messages = stateFromPersisted(withDelta(persistedState(root.state), began.delta))
+    .conversation.messages;
   const isLonger = messages.length > root.state.conversation.messages.length;
   const last = isLonger ? messages.at(-1) : undefined;
   const message = last?.role === "user" ? last : undefined;

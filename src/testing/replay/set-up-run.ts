@@ -1,7 +1,7 @@
 // The run of a replay before its first step: the recorded root, or all agents as they were, under the real loop, tree, ledger and policies.
 
 import { isRecord } from "../../kernel/json.ts";
-import { stateFromKept } from "../../agent/kept-state.ts";
+import { stateFromPersisted } from "../../agent/persisted-state.ts";
 import { instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
 import { createAgent } from "../../orchestrator/tree/create-agent.ts";
 import {
@@ -175,6 +175,6 @@ function rootAgain(
 /** What the session had before: all but the instructions. */
 function historyOf({ head, opening }: Pick<Start, "head" | "opening">) {
   if (head.session === undefined || !isRecord(opening)) return undefined;
-  const { messages, tags } = stateFromKept(opening).conversation;
+  const { messages, tags } = stateFromPersisted(opening).conversation;
   return { messages: messages.slice(1), tags: tags.slice(1) };
 }

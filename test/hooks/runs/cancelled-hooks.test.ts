@@ -8,16 +8,16 @@ import type { Run } from "../../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import { says } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
-import { gate, scene, type Scene } from "../../harness/run-scripted.ts";
+import { latch, newFixture, type Fixture } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { hang, heed, SITES, treeWith, type HookSite } from "../../support/hook-sites.ts";
-import { quiet, until } from "../../tree/cast.ts";
+import { quiet, until } from "../../tree/scripted-agents.ts";
 
 const GRACE_MS = 300;
 
 /** A run that has come to its hook, which does `work`. */
 async function arrived(
-  stage: Scene,
+  fixture: Fixture,
   { point, hook }: HookSite,
   work: (signal: AbortSignal) => unknown,
 ): Promise<Run> {
@@ -26,7 +26,7 @@ async function arrived(
     point,
     hook((signal) => ((isCalled = true), work(signal))),
   );
-  const run = stage.start(lead.role);
+  const run = fixture.start(lead.role);
   await until(() => isCalled);
   return run;
 }
@@ -40,51 +40,51 @@ for (const site of SITES) {
     ["X33"],
     `a hook that hangs at ${site.point} holds up a cancel for the grace period and no longer`,
     async () => {
-      const stage = scene({ graceMs: GRACE_MS });
-      const run = await arrived(stage, site, hang);
+      const fixture = newFixture({ graceMs: GRACE_MS });
+      const run = await arrived(fixture, site, hang);
       const cancelled = run.cancel("Enough.");
       await quiet();
-      stage.clock.advance(GRACE_MS - 1);
+      fixture.clock.advance(GRACE_MS - 1);
       await quiet();
-      expect(stage.sink.of("run.ended")).toEqual([]);
-      stage.clock.advance(1);
+      expect(fixture.sink.of("run.ended")).toEqual([]);
+      fixture.clock.advance(1);
       await quiet();
-      expect(stage.sink.of("run.ended").map(({ status }) => status)).toEqual(["cancelled"]);
+      expect(fixture.sink.of("run.ended").map(({ status }) => status)).toEqual(["cancelled"]);
       await cancelled;
-      expect(ending(await stage.outcome(run))).toEqual(["cancelled", "Enough.", []]);
+      expect(ending(await fixture.outcome(run))).toEqual(["cancelled", "Enough.", []]);
     },
   );
 
   test(`a hook at ${site.point} that heeds its signal by rejecting ends with a cancelled run, not with a failed one`, async () => {
-    const stage = scene({ graceMs: GRACE_MS });
-    const run = await arrived(stage, site, heed);
+    const fixture = newFixture({ graceMs: GRACE_MS });
+    const run = await arrived(fixture, site, heed);
     void run.cancel("Enough.");
-    expect(ending(await stage.outcome(run))).toEqual(["cancelled", "Enough.", []]);
+    expect(ending(await fixture.outcome(run))).toEqual(["cancelled", "Enough.", []]);
   });
 
   test(`a hook at ${site.point} whose own time runs out within the grace period does not make a cancelled run a failed one`, async () => {
-    const stage = scene({ graceMs: GRACE_MS, hookTimeoutMs: GRACE_MS - 1 });
-    const run = await arrived(stage, site, hang);
+    const fixture = newFixture({ graceMs: GRACE_MS, hookTimeoutMs: GRACE_MS - 1 });
+    const run = await arrived(fixture, site, hang);
     void run.cancel("Enough.");
     await quiet();
-    stage.clock.advance(GRACE_MS - 1);
+    fixture.clock.advance(GRACE_MS - 1);
     await quiet();
-    stage.clock.advance(1);
+    fixture.clock.advance(1);
     await quiet();
-    expect(ending(await stage.outcome(run))).toEqual(["cancelled", "Enough.", []]);
+    expect(ending(await fixture.outcome(run))).toEqual(["cancelled", "Enough.", []]);
   });
 }
 
 test("a time limit that passes while a hook hangs stops the run with its own reason", async () => {
-  const stage = scene({ graceMs: GRACE_MS });
+  const fixture = newFixture({ graceMs: GRACE_MS });
   let isCalled = false;
   const hooks = [transform("beforeModel", () => ((isCalled = true), hang()))];
-  const run = stage.start(soloist([], { hooks }).role, "Do it.", { budget: { wallTimeMs: 50 } });
+  const run = fixture.start(soloist([], { hooks }).role, "Do it.", { budget: { wallTimeMs: 50 } });
   await until(() => isCalled);
-  stage.clock.advance(50);
+  fixture.clock.advance(50);
   await quiet();
-  stage.clock.advance(GRACE_MS);
-  const result = await stage.outcome(run);
+  fixture.clock.advance(GRACE_MS);
+  const result = await fixture.outcome(run);
   expect([result.status, result.reason.code, result.agents[0]?.errors]).toEqual([
     "stopped",
     "time_limit",
@@ -93,17 +93,17 @@ test("a time limit that passes while a hook hangs stops the run with its own rea
 });
 
 test("a hook that cancels its own run and waits for the result is not waited for", async () => {
-  const stage = scene({ graceMs: GRACE_MS });
-  const late = gate();
+  const fixture = newFixture({ graceMs: GRACE_MS });
+  const late = latch();
   const cancels = transform("beforeModel", async () => {
     await run.cancel("From within.");
     late.open();
   });
   const { role, model } = soloist([], { hooks: [cancels] });
-  const run = stage.start(role);
+  const run = fixture.start(role);
   await quiet();
-  stage.clock.advance(GRACE_MS);
-  const result = await stage.outcome(run);
+  fixture.clock.advance(GRACE_MS);
+  const result = await fixture.outcome(run);
   await late.opened;
   expect([...ending(result), model.requests.length]).toEqual(["cancelled", "From within.", [], 0]);
 });
@@ -115,13 +115,13 @@ test("after a hook was left behind, no other one is set going for the agent that
     transform("userInput", () => (called.push("userInput"), hang())),
     note("beforeModel"),
   ];
-  const stage = scene({ graceMs: GRACE_MS });
-  const run = stage.start(soloist([], { hooks }).role);
+  const fixture = newFixture({ graceMs: GRACE_MS });
+  const run = fixture.start(soloist([], { hooks }).role);
   await until(() => called.length > 0);
   void run.cancel("Enough.");
   await quiet();
-  stage.clock.advance(GRACE_MS);
-  expect([...ending(await stage.outcome(run)), called]).toEqual([
+  fixture.clock.advance(GRACE_MS);
+  expect([...ending(await fixture.outcome(run)), called]).toEqual([
     "cancelled",
     "Enough.",
     [],
@@ -135,28 +135,30 @@ test("however many hooks hang, a cancel takes one grace period", async () => {
     transform("userInput", () => (called.push("userInput"), hang())),
     transform("beforeModel", () => (called.push("beforeModel"), hang())),
   ];
-  const stage = scene({ graceMs: GRACE_MS });
-  const run = stage.start(soloist([], { hooks }).role);
+  const fixture = newFixture({ graceMs: GRACE_MS });
+  const run = fixture.start(soloist([], { hooks }).role);
   await until(() => called.length > 0);
   void run.cancel("Enough.");
   await quiet();
-  stage.clock.advance(GRACE_MS);
+  fixture.clock.advance(GRACE_MS);
   await quiet();
-  const endedAtMs = stage.sink.of("run.ended").map(({ atMs }) => atMs);
-  stage.clock.advance(GRACE_MS);
-  await stage.outcome(run);
+  const endedAtMs = fixture.sink.of("run.ended").map(({ atMs }) => atMs);
+  fixture.clock.advance(GRACE_MS);
+  await fixture.outcome(run);
   expect(endedAtMs).toEqual([GRACE_MS]);
 });
 
 test("a processor that heeds its signal does not make a cancelled run a failed one, wherever the cancel came", async () => {
-  const held = gate();
-  const stage = scene({ graceMs: GRACE_MS });
+  const held = latch();
+  const fixture = newFixture({ graceMs: GRACE_MS });
   const heeds = processStep(async (_step, { signal }) => {
     signal.throwIfAborted();
     await Promise.resolve();
   });
-  const run = stage.start(soloist([says("late", { after: held.opened })], { hooks: [heeds] }).role);
+  const run = fixture.start(
+    soloist([says("late", { after: held.opened })], { hooks: [heeds] }).role,
+  );
   await quiet();
   void run.cancel("Enough.");
-  expect(ending(await stage.outcome(run))).toEqual(["cancelled", "Enough.", []]);
+  expect(ending(await fixture.outcome(run))).toEqual(["cancelled", "Enough.", []]);
 });

@@ -11,7 +11,7 @@ import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import type { RecordingSink } from "../../../src/testing/recording-sink.ts";
 import { says } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
-import { scene } from "../../harness/run-scripted.ts";
+import { newFixture } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { takeWarnings } from "../../harness/process-watch.ts";
 import {
@@ -24,8 +24,8 @@ import {
   treeWith,
   type HookSite,
 } from "../../support/hook-sites.ts";
-import { quiet, until } from "../../tree/cast.ts";
-import { gives } from "../stage.ts";
+import { quiet, until } from "../../tree/scripted-agents.ts";
+import { gives } from "../fixture.ts";
 
 function broken(): never {
   throw new Error("boom");
@@ -58,16 +58,16 @@ function failedBy(
 
 for (const { point, owner, hook } of SITES.filter((site) => site.point !== "wrapToolCall")) {
   proves(["R16"], `a hook that throws at ${point} fails its agent once, by name`, async () => {
-    const stage = scene();
+    const fixture = newFixture();
     const { lead } = treeWith(point, hook(broken));
-    const result = await stage.run(lead.role);
+    const result = await fixture.run(lead.role);
     const name = `my ${point}`;
     const error = {
       code: "hook_failed",
       message: `The hook "${name}" failed at ${point}: boom`,
       data: { point, hook: name },
     };
-    expect(failure(result, stage.sink, owner)).toEqual(failedBy(error));
+    expect(failure(result, fixture.sink, owner)).toEqual(failedBy(error));
   });
 }
 
@@ -88,15 +88,15 @@ proves(
     ];
     const shapes: unknown[] = [];
     for (const { role } of parts) {
-      const stage = scene();
-      const result = await stage.run(role);
+      const fixture = newFixture();
+      const result = await fixture.run(role);
       const [agent] = result.agents;
       shapes.push([
         result.status,
         agent?.errors.length,
-        stage.sink.of("agent.ended").map(({ status, error }) => [status, error?.code]),
-        stage.sink.of("run.ended").map(({ status, error }) => [status, error?.code]),
-        stage.sink.of("signal.raised").length,
+        fixture.sink.of("agent.ended").map(({ status, error }) => [status, error?.code]),
+        fixture.sink.of("run.ended").map(({ status, error }) => [status, error?.code]),
+        fixture.sink.of("signal.raised").length,
       ]);
     }
     expect(shapes).toEqual([
@@ -109,26 +109,26 @@ proves(
 
 for (const { point, owner, hook, isTimed } of SITES.filter((site) => site.isTimed)) {
   test(`a hook that never settles at ${point} has hookTimeoutMs and no more`, async () => {
-    const stage = scene({ hookTimeoutMs: 100 });
+    const fixture = newFixture({ hookTimeoutMs: 100 });
     let isCalled = false;
     const { lead } = treeWith(
       point,
       hook(() => ((isCalled = true), hang())),
     );
-    const run = stage.start(lead.role);
+    const run = fixture.start(lead.role);
     await until(() => isCalled);
-    stage.clock.advance(99);
+    fixture.clock.advance(99);
     await quiet();
-    expect(stage.sink.of("run.ended")).toEqual([]);
-    stage.clock.advance(1);
-    const result = await stage.outcome(run);
+    expect(fixture.sink.of("run.ended")).toEqual([]);
+    fixture.clock.advance(1);
+    const result = await fixture.outcome(run);
     const name = `my ${point}`;
     const error = {
       code: "hook_timeout",
       message: `Expected the hook "${name}" at ${point} to settle within 100 ms, got nothing. Obey its signal, or give it more time.`,
       data: { point, hook: name, timeoutMs: 100, wasCancelled: false },
     };
-    expect([isTimed, failure(result, stage.sink, owner)]).toEqual([true, failedBy(error)]);
+    expect([isTimed, failure(result, fixture.sink, owner)]).toEqual([true, failedBy(error)]);
   });
 }
 
@@ -152,9 +152,9 @@ for (const point of POINTS) {
       const owner = ownerOf(point);
       const allowed = FIELDS[point];
       for (const field of ALL_FIELDS.filter((one) => !allowed.includes(one))) {
-        const stage = scene();
+        const fixture = newFixture();
         const strict = treeWith(point, gives(point, { [field]: "more" }));
-        const result = await stage.run(strict.lead.role);
+        const result = await fixture.run(strict.lead.role);
         const { status, errors } = reportOf(result, owner);
         const expected = `change ${allowed.join(", ")} only`;
         const got = `a change of ${field}`;
@@ -163,7 +163,7 @@ for (const point of POINTS) {
           [["hook_contract", { point, hook: "odd", field, expected, got }]],
         ]);
         const lenient = treeWith(point, gives(point, { [field]: "more" }, { isStrict: false }));
-        const fine = await scene().run(lenient.lead.role);
+        const fine = await newFixture().run(lenient.lead.role);
         expect([fine.status, fine.agents.flatMap((agent) => agent.errors)]).toEqual([
           "completed",
           [],
@@ -180,7 +180,7 @@ test("what is no patch at all is a broken contract at every point", async () => 
   for (const point of POINTS) {
     for (const given of [null, 7, "go on", [], new Date(0)]) {
       const owner = ownerOf(point);
-      const result = await scene().run(treeWith(point, gives(point, given)).lead.role);
+      const result = await newFixture().run(treeWith(point, gives(point, given)).lead.role);
       const { status, errors } = reportOf(result, owner);
       expect([point, status, errors.map(({ code }) => code)]).toEqual([
         point,
@@ -195,21 +195,21 @@ test("a hook that breaks before anything was spent leaves nothing behind: no cal
   for (const { point, hook } of SITES.filter(
     ({ point }) => point === "userInput" || point === "beforeModel",
   )) {
-    const stage = scene();
+    const fixture = newFixture();
     const { lead } = treeWith(point, hook(broken));
-    const result = await stage.run(lead.role);
+    const result = await fixture.run(lead.role);
     expect([point, lead.model.requests.length, result.steps, result.usage.total.steps]).toEqual([
       point,
       0,
       [],
       0,
     ]);
-    expect(stage.sink.of("budget.reserved")).toEqual([]);
+    expect(fixture.sink.of("budget.reserved")).toEqual([]);
   }
 });
 
 test("hooks that break for two calls at once are two errors, each call has its result, and nobody is asked again", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const tree = hookTree({
     lead: [
       transform("beforeTool", ({ toolName }) => {
@@ -217,7 +217,7 @@ test("hooks that break for two calls at once are two errors, each call has its r
       }),
     ],
   });
-  const result = await stage.run(tree.lead.role);
+  const result = await fixture.run(tree.lead.role);
   expect([
     result.status,
     result.agents[0]?.errors.map(({ message }) => message),
@@ -242,9 +242,9 @@ test("hooks that break for two calls at once are two errors, each call has its r
 });
 
 test("a tool that ran keeps its result when the hook after it breaks", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const { lead, work } = hookTree({ lead: [transform("afterTool", broken, { tools: ["work"] })] });
-  const result = await stage.run(lead.role);
+  const result = await fixture.run(lead.role);
   expect([
     result.status,
     work.calls.length,
@@ -263,7 +263,7 @@ test("a wrap that gives no reply fails the run as one that names it", async () =
   const noReply = z.custom<ModelReply>();
   const odd = wrapModelCall(() => Promise.resolve(noReply.parse(null)), { name: "odd" });
   const { role, model } = soloist([], { hooks: [odd] });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   const [error] = result.agents[0]?.errors ?? [];
   expect([result.status, model.requests.length, result.agents[0]?.errors.length]).toEqual([
     "failed",

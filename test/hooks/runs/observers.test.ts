@@ -7,7 +7,7 @@ import { observe } from "../../../src/hooks/hook.ts";
 import { ModelError } from "../../../src/model/model-error.ts";
 import { asks, says } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
-import { gate, scene, settled } from "../../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../../harness/run-scripted.ts";
 import { takeWarnings } from "../../harness/process-watch.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { spyTool } from "../../harness/tools.ts";
@@ -25,12 +25,12 @@ proves(
   ["R76"],
   "observers that throw, hang and scribble leave result, events and calls as they were",
   async () => {
-    const plain = scene();
+    const plain = newFixture();
     const quiet = hookTree({});
     const expected = await plain.run(quiet.lead.role);
 
     const scribbles: boolean[] = [];
-    const watched = scene({
+    const watched = newFixture({
       hooks: [
         observe(
           WATCHED,
@@ -67,7 +67,7 @@ proves(
   ["R77"],
   "however an execution ends, its finish is told once with its status, and each step once",
   async () => {
-    const held = gate();
+    const held = latch();
     const refused = new ModelError({ code: "model_refused_request", message: "No." });
     const tools = [spyTool("work")];
     const endings = {
@@ -83,11 +83,11 @@ proves(
         observe("agent.ended", (event) => void told.push([event.status, event.reason.code])),
         observe("step.completed", ({ number }) => void finished.push(number)),
       ];
-      const stage = scene();
-      const run = stage.start(soloist(script, { tools, hooks }).role, "Do it.", { budget });
+      const fixture = newFixture();
+      const run = fixture.start(soloist(script, { tools, hooks }).role, "Do it.", { budget });
       await settled();
       if (status === "cancelled") void run.cancel();
-      const result = await stage.outcome(run);
+      const result = await fixture.outcome(run);
       expect([status, told, finished]).toEqual([
         result.status,
         [[status, result.reason.code]],
@@ -102,7 +102,7 @@ test("observers of the orchestrator see the whole tree, those of a role its own 
   const note = (who: string) =>
     observe("agent.ended", ({ agentPath }) => void seen[who]?.push(agentPath));
   const { lead } = hookTree({ lead: [note("lead")], child: [note("child")] });
-  await scene({ hooks: [note("orchestrator")] }).run(lead.role);
+  await newFixture({ hooks: [note("orchestrator")] }).run(lead.role);
   expect(seen).toEqual({
     orchestrator: ["lead/child#1", "lead"],
     lead: ["lead"],
@@ -113,8 +113,8 @@ test("observers of the orchestrator see the whole tree, those of a role its own 
 test("the observers of a role in another run of the same orchestrator are not called", async () => {
   const seen: string[] = [];
   const hooks = [observe("run.ended", ({ runId }) => void seen.push(runId))];
-  const stage = scene();
-  await stage.run(soloist([says("a")], { hooks }).role);
-  await stage.run(soloist([says("b")]).role);
+  const fixture = newFixture();
+  await fixture.run(soloist([says("a")], { hooks }).role);
+  await fixture.run(soloist([says("b")]).role);
   expect(seen).toHaveLength(1);
 });

@@ -10,7 +10,7 @@ import { expect, test } from "vitest";
 import { processStep, transform, wrapModelCall, wrapToolCall } from "../../../src/hooks/hook.ts";
 import { asks, says } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
-import { scene } from "../../harness/run-scripted.ts";
+import { newFixture } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { spyTool } from "../../harness/tools.ts";
 import { hookTree, ownerOf, POINTS } from "../../support/hook-sites.ts";
@@ -92,7 +92,7 @@ proves(
       wrapToolCall(({ context }, next) => (note("wrapToolCall", context), next())),
     ];
     const { lead } = hookTree({});
-    await scene({ hooks }).run(lead.role);
+    await newFixture({ hooks }).run(lead.role);
     const places = [...POINTS, "processStep", "wrapModelCall", "wrapToolCall"];
     expect({ ...seen, userInput: SIGHT }).toEqual(
       Object.fromEntries(places.map((place) => [place, SIGHT])),
@@ -110,14 +110,14 @@ for (const point of POINTS.filter((one) => one !== "userInput")) {
         if ("requestStop" in context) context.requestStop(`Enough at ${point}.`);
       });
       const tree = hookTree({ [owner]: [stops] });
-      const stage = scene();
-      const result = await stage.run(tree.lead.role);
+      const fixture = newFixture();
+      const result = await fixture.run(tree.lead.role);
       const ended = result.agents.find(({ role }) => role === owner);
       expect([ended?.status, ended?.reason]).toEqual([
         "stopped",
         { code: "stop_requested", message: `Enough at ${point}.`, data: {} },
       ]);
-      const raised = stage.sink
+      const raised = fixture.sink
         .of("signal.raised")
         .map(({ signal }) => [signal.source, signal.name]);
       expect(raised).toContainEqual(["hook", `${point}#1`]);
@@ -135,9 +135,13 @@ test("a hook that asks for a stop many times, late and from everywhere changes n
     tools: [spyTool("work")],
     hooks: [keep],
   });
-  const stage = scene();
-  const result = await stage.run(role);
-  const { length } = stage.sink.events;
+  const fixture = newFixture();
+  const result = await fixture.run(role);
+  const { length } = fixture.sink.events;
   for (const requestStop of kept) requestStop("Too late.");
-  expect([result.status, kept.length, stage.sink.events.length]).toEqual(["completed", 1, length]);
+  expect([result.status, kept.length, fixture.sink.events.length]).toEqual([
+    "completed",
+    1,
+    length,
+  ]);
 });

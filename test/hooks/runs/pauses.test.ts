@@ -10,10 +10,10 @@ import { approve, deny, giveResult, type Question } from "../../../src/protocol/
 import { asks, says } from "../../../src/testing/scripted-model.ts";
 import { defineTool } from "../../../src/tools/define-tool.ts";
 import { proves } from "../../harness/proves.ts";
-import { scene } from "../../harness/run-scripted.ts";
+import { newFixture } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { spyTool } from "../../harness/tools.ts";
-import { calls, part, told, use } from "../../tree/cast.ts";
+import { calls, part, receivedTexts, use } from "../../tree/scripted-agents.ts";
 
 /** A tool that needs an approval and says what it was given. */
 function payTool(): { readonly tool: ReturnType<typeof defineTool>; readonly paid: number[] } {
@@ -63,21 +63,27 @@ proves(
       tools: [tool],
       hooks: doubling(log),
     });
-    const stage = scene();
-    const paused = await stage.run(role);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
     const question = questionOf(paused);
     expect([question.arguments, log, paid]).toEqual([
       { amount: 2 },
       [["before", { amount: 1 }]],
       [],
     ]);
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun, [approve(question)]));
-    expect([result.status, told(model.requests[1]), paid]).toEqual(["completed", ["paid 2"], [2]]);
+    const result = await fixture.outcome(
+      fixture.resume(role, paused.pausedRun, [approve(question)]),
+    );
+    expect([result.status, receivedTexts(model.requests[1]), paid]).toEqual([
+      "completed",
+      ["paid 2"],
+      [2],
+    ]);
     expect(log).toEqual([
       ["before", { amount: 1 }],
       ["after", { amount: 2 }, "paid 2"],
     ]);
-    expect(stage.sink.of("hook.applied").map(({ before, after }) => [before, after])).toEqual([
+    expect(fixture.sink.of("hook.applied").map(({ before, after }) => [before, after])).toEqual([
       [{ amount: 1 }, { amount: 2 }],
     ]);
   },
@@ -90,10 +96,10 @@ test("the hook after a call is shown the arguments that the answer gave it", asy
     tools: [tool],
     hooks: doubling(log),
   });
-  const stage = scene();
-  const paused = await stage.run(role);
+  const fixture = newFixture();
+  const paused = await fixture.run(role);
   const answer = approve(questionOf(paused), { arguments: { amount: 5 } });
-  await stage.outcome(stage.resume(role, paused.pausedRun, [answer]));
+  await fixture.outcome(fixture.resume(role, paused.pausedRun, [answer]));
   expect([paid, log]).toEqual([
     [5],
     [
@@ -112,13 +118,13 @@ test("an approver in the process is asked about what the hook wrote", async () =
     hooks: doubling(log),
   });
   const asked: unknown[] = [];
-  const stage = scene({
+  const fixture = newFixture({
     approver: (question) => {
       asked.push(question.arguments);
       return approve(question);
     },
   });
-  const result = await stage.run(role);
+  const result = await fixture.run(role);
   expect([result.status, asked, paid, log]).toEqual([
     "completed",
     [{ amount: 2 }],
@@ -136,9 +142,14 @@ test("a call that a hook denies is never asked about", async () => {
     tools: [tool],
     hooks: [transform("beforeTool", () => ({ deny: "Broke." }))],
   });
-  const stage = scene();
-  const result = await stage.run(role);
-  expect([result.status, stage.sink.of("question.asked"), paid, told(model.requests[1])]).toEqual([
+  const fixture = newFixture();
+  const result = await fixture.run(role);
+  expect([
+    result.status,
+    fixture.sink.of("question.asked"),
+    paid,
+    receivedTexts(model.requests[1]),
+  ]).toEqual([
     "completed",
     [],
     [],
@@ -164,12 +175,12 @@ test("hooks after a call see a result that came from outside, and what they note
     tools: [fetchTool],
     hooks,
   });
-  const stage = scene();
-  const paused = await stage.run(role);
+  const fixture = newFixture();
+  const paused = await fixture.run(role);
   expect(shown).toEqual(["before fetch"]);
   const answer = giveResult(questionOf(paused), { rows: 3 });
-  const result = await stage.outcome(stage.resume(role, paused.pausedRun, [answer]));
-  expect([shown, told(model.requests[1])]).toEqual([
+  const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, [answer]));
+  expect([shown, receivedTexts(model.requests[1])]).toEqual([
     ["before fetch", ["fetch", "succeeded", '{"rows":3}']],
     ["tidied"],
   ]);
@@ -191,10 +202,10 @@ proves(["R82"], "what hooks noted about a sibling outlives the pause", async () 
     [calls(use("work"), { name: "pay", arguments: { amount: 1 } }), says("done")],
     { tools: [spyTool("work"), tool], hooks },
   );
-  const stage = scene();
-  const paused = await stage.run(role);
-  const result = await stage.outcome(
-    stage.resume(role, paused.pausedRun, [deny(questionOf(paused), "No.")]),
+  const fixture = newFixture();
+  const paused = await fixture.run(role);
+  const result = await fixture.outcome(
+    fixture.resume(role, paused.pausedRun, [deny(questionOf(paused), "No.")]),
   );
   expect([result.status, notes[0], notes.length]).toEqual(["completed", [], 2]);
   expect(result.steps[0]?.tools.executions.map(({ metadata }) => metadata)[0]).toEqual({
@@ -215,11 +226,11 @@ test("a delegation that a hook mended goes on after a pause: its child is resume
     [calls({ name: "SpawnSubagent", arguments: { to: "nobody" } }), says("Done.")],
     { subagents: [child.role], hooks: [mend] },
   );
-  const stage = scene();
-  const paused = await stage.run(lead.role);
+  const fixture = newFixture();
+  const paused = await fixture.run(lead.role);
   const question = questionOf(paused);
-  const result = await stage.outcome(
-    stage.resume(lead.role, paused.pausedRun, [approve(question)]),
+  const result = await fixture.outcome(
+    fixture.resume(lead.role, paused.pausedRun, [approve(question)]),
   );
   expect([result.status, paid, result.agents.map(({ status, task }) => [status, task])]).toEqual([
     "completed",
@@ -246,10 +257,10 @@ test("vetoes are counted over a pause", async () => {
     says("four"),
   ];
   const { role } = soloist(script, { tools: [tool], hooks: [veto] });
-  const stage = scene();
-  const paused = await stage.run(role);
+  const fixture = newFixture();
+  const paused = await fixture.run(role);
   const answers = [approve(questionOf(paused))];
-  const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
+  const result = await fixture.outcome(fixture.resume(role, paused.pausedRun, answers));
   expect([result.status, result.text, asked]).toEqual([
     "completed",
     "four",

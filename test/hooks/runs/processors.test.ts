@@ -9,7 +9,7 @@ import type { EventSink } from "../../../src/protocol/event-sink.ts";
 import { asks, says } from "../../../src/testing/scripted-model.ts";
 import { ToolError } from "../../../src/tools/tool-error.ts";
 import { proves } from "../../harness/proves.ts";
-import { gate, scene, settled } from "../../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { spyTool } from "../../harness/tools.ts";
 import { vandalised } from "../../support/frozen.ts";
@@ -31,7 +31,7 @@ proves(["R88"], "three processors run in order on each step, one after the other
     processStep(({ number }) => void log.push(`three ${number}`)),
   ];
   const { role } = soloist([asks("work", {}), says("done")], { tools, hooks });
-  await scene().run(role);
+  await newFixture().run(role);
   const both = ["two begins", "two ends"];
   expect(log).toEqual(["one 1 1", ...both, "three 1", "one 2 2", ...both, "three 2"]);
 });
@@ -52,8 +52,8 @@ proves(
       processStep(() => void log.push("three")),
     ];
     const { role, model } = soloist([asks("work", {}), says("never")], { tools, hooks });
-    const stage = scene();
-    const result = await stage.run(role);
+    const fixture = newFixture();
+    const result = await fixture.run(role);
     expect([result.status, result.agents[0]?.errors, log, model.requests.length]).toEqual([
       "failed",
       [
@@ -73,7 +73,7 @@ proves(
         error,
       ]),
     ).toEqual([[1, ["succeeded"], undefined]]);
-    expect(stage.sink.of("step.completed").map(({ number, error }) => [number, error])).toEqual([
+    expect(fixture.sink.of("step.completed").map(({ number, error }) => [number, error])).toEqual([
       [1, undefined],
     ]);
   },
@@ -89,7 +89,7 @@ proves(["R88"], "a processor can look at a step, and change nothing of it", asyn
     }),
   ];
   const { role } = soloist([asks("work", {}), says("done")], { tools, hooks });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([changed, steps]).toEqual([[], result.steps]);
 });
 
@@ -104,18 +104,18 @@ proves(
       ),
     ];
     const refused = new ModelError({ code: "model_refused_request", message: "No." });
-    await scene().run(soloist([{ error: refused }], { hooks }).role);
-    await scene().run(soloist([asks("work", {})], { tools, hooks }).role, {
+    await newFixture().run(soloist([{ error: refused }], { hooks }).role);
+    await newFixture().run(soloist([asks("work", {})], { tools, hooks }).role, {
       budget: { totalTokens: 15 },
     });
     const stop = spyTool("work", (): void => run.requestStop(), { isSequential: true });
-    const stage = scene();
+    const fixture = newFixture();
     const two = { calls: [work, work] };
-    const run = stage.start(soloist([two], { tools: [stop], hooks }).role);
-    await stage.outcome(run);
+    const run = fixture.start(soloist([two], { tools: [stop], hooks }).role);
+    await fixture.outcome(run);
     expect(seen).toEqual([]);
-    await scene().run(soloist([says("half", { finishReason: "length" })], { hooks }).role);
-    await scene().run(soloist([asks("work", {}), says("done")], { tools, hooks }).role);
+    await newFixture().run(soloist([says("half", { finishReason: "length" })], { hooks }).role);
+    await newFixture().run(soloist([asks("work", {}), says("done")], { tools, hooks }).role);
     expect(seen).toEqual([
       [1, "length", undefined],
       [1, "tool_calls", undefined],
@@ -130,7 +130,7 @@ proves(
   async () => {
     const seen: unknown[] = [];
     const hooks = [processStep(({ number }) => void seen.push(number))];
-    const { opened, open } = gate();
+    const { opened, open } = latch();
     const held = spyTool("held", async ({ signal }) => {
       open();
       return await new Promise<string>((_resolve, reject) => {
@@ -142,16 +142,16 @@ proves(
       throw new ToolError("No disk.", { severity: "abortive" });
     });
     const both = { calls: [held, broken].map(({ name }) => ({ name, arguments: {} })) };
-    const aborted = await scene().run(soloist([both], { tools: [held, broken], hooks }).role);
+    const aborted = await newFixture().run(soloist([both], { tools: [held, broken], hooks }).role);
     const codes = aborted.steps[0]?.tools.executions.map(({ errorCode }) => errorCode);
     expect([aborted.status, codes]).toEqual(["failed", ["cancelled", "tool_error"]]);
     expect(seen).toEqual([]);
     const sinks: readonly EventSink[] = [
       { take: ({ type }) => void (type === "model.replied" && run.cancel("Enough.")) },
     ];
-    const stage = scene({ sinks });
-    const run = stage.start(soloist([says("done")], { hooks }).role);
-    const cancelled = await stage.outcome(run);
+    const fixture = newFixture({ sinks });
+    const run = fixture.start(soloist([says("done")], { hooks }).role);
+    const cancelled = await fixture.outcome(run);
     expect([cancelled.status, cancelled.steps.length]).toEqual(["cancelled", 1]);
     expect(seen).toEqual([]);
   },
@@ -160,14 +160,14 @@ proves(
 test("a processor that asks for a stop is heard before the next step", async () => {
   const hooks = [processStep((_step, { requestStop }) => requestStop("Seen enough."))];
   const { role, model } = soloist([asks("work", {}), says("never")], { tools, hooks });
-  const stage = scene();
-  const result = await stage.run(role);
+  const fixture = newFixture();
+  const result = await fixture.run(role);
   expect([result.status, result.reason.message, model.requests.length]).toEqual([
     "stopped",
     "Seen enough.",
     1,
   ]);
-  expect(stage.sink.of("signal.raised").map(({ signal }) => signal.name)).toEqual([
+  expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.name)).toEqual([
     "processStep#1",
   ]);
 });
@@ -178,7 +178,7 @@ test("a stop that a processor asked for on the last step holds against a veto an
     transform("stop", () => ({ goOn: "More." })),
   ];
   const { role, model } = soloist([says("done")], { hooks });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([result.status, result.reason.message, result.text, model.requests.length]).toEqual([
     "stopped",
     "Seen enough.",
@@ -206,11 +206,11 @@ proves(
       transform("beforeModel", () => ({ temperature: 0.5 }), { priority: 1 }),
       transform("stop", (_input, { requestStop }) => requestStop("Enough.")),
     ];
-    const stage = scene({ hooks: [transform("beforeModel", () => ({ temperature: 2 }))] });
-    await stage.run(soloist([says("done")], { hooks }).role);
+    const fixture = newFixture({ hooks: [transform("beforeModel", () => ({ temperature: 2 }))] });
+    await fixture.run(soloist([says("done")], { hooks }).role);
     expect([
-      stage.sink.of("hook.applied").map(({ changedBy }) => changedBy.map(({ hook }) => hook)),
-      stage.sink.of("signal.raised").map(({ signal }) => signal.name),
+      fixture.sink.of("hook.applied").map(({ changedBy }) => changedBy.map(({ hook }) => hook)),
+      fixture.sink.of("signal.raised").map(({ signal }) => signal.name),
     ]).toEqual([
       [["beforeModel#5", "beforeModel#1", "beforeModel#2", "words", "warm"]],
       [undefined, "stop#1"],
@@ -227,9 +227,9 @@ proves(
     );
     const orders = new Set<string>();
     for (let round = 0; round < 100; round += 1) {
-      const stage = scene({ hooks });
-      await stage.run(soloist([asks("work", {}), says("done")], { tools, hooks }).role);
-      for (const { changedBy } of stage.sink.of("hook.applied"))
+      const fixture = newFixture({ hooks });
+      await fixture.run(soloist([asks("work", {}), says("done")], { tools, hooks }).role);
+      for (const { changedBy } of fixture.sink.of("hook.applied"))
         orders.add(changedBy.map(({ hook }) => hook).join(" "));
     }
     const order = [2, 4, 7, 9, 1, 3, 5, 6, 8, 10].map((place) => `beforeModel#${place}`);
@@ -241,18 +241,18 @@ test("a nameless hook of the orchestrator has one name for all agents of the tre
   const names = new Set<string>();
   const nameless = transform("beforeModel", (_input, { hookName }) => void names.add(hookName));
   const { lead } = hookTree({ lead: [idle(), idle()], child: [idle()] });
-  await scene({ hooks: [nameless] }).run(lead.role);
+  await newFixture({ hooks: [nameless] }).run(lead.role);
   expect([...names]).toEqual(["beforeModel#1"]);
 });
 
 test("a run may go on in other agents while one waits for its hook", async () => {
-  const held = gate();
+  const held = latch();
   const waits = transform("subagentStop", async () => await held.opened.then(() => undefined));
   const { lead, work } = hookTree({ child: [waits] });
-  const stage = scene();
-  const run = stage.start(lead.role);
+  const fixture = newFixture();
+  const run = fixture.start(lead.role);
   await settled();
   expect(work.calls.length).toBe(1);
   held.open();
-  expect((await stage.outcome(run)).status).toBe("completed");
+  expect((await fixture.outcome(run)).status).toBe("completed");
 });

@@ -13,7 +13,7 @@ import { ManualClock } from "../../../src/testing/manual-clock.ts";
 import { recordingOf } from "../../../src/testing/replay/recording.ts";
 import { says, type ScriptStep } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
-import { scene } from "../../harness/run-scripted.ts";
+import { newFixture } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { spyTool } from "../../harness/tools.ts";
 import {
@@ -62,13 +62,13 @@ async function expectShown(
   pieces: readonly ReplyPiece[],
 ): Promise<void> {
   const { role, model } = hooked(hook);
-  const stage = scene();
-  await stage.run(role);
+  const fixture = newFixture();
+  await fixture.run(role);
   const reply = { role: "assistant", ...shown } as const;
   const results = shown.toolCalls.map(({ callId }) => result(callId));
   expectSent(model.requests[1], [...OPENING, reply, ...results], [pieces]);
   expectSent(model.requests[2], WHOLE, [FIRST, SECOND]);
-  expect(stage.sink.of("model.requested").map(({ prefix }) => prefix)).toEqual([
+  expect(fixture.sink.of("model.requested").map(({ prefix }) => prefix)).toEqual([
     undefined,
     { isHeld: true, messages: 2 },
     { isHeld: false, messages: 2, changed: "messages" },
@@ -126,7 +126,7 @@ describe("a hook before the request", () => {
         : undefined,
     );
     const { role, model } = hooked(taken);
-    await scene().run(role);
+    await newFixture().run(role);
     const reply = { role: "assistant", text: BARE.text, toolCalls: [] } as const;
     expectSent(
       model.requests[1],
@@ -151,7 +151,7 @@ describe("a hook before the request", () => {
     proves(["M1"], `that gives ${what} is refused by name`, async () => {
       const forging = inStepTwo((one) => ({ ...one, ...change(one.parts ?? []) }));
       const { role, model } = hooked(forging);
-      const { agents } = await scene().run(role);
+      const { agents } = await newFixture().run(role);
       expect([model.requests.length, agents[0]?.errors.map(({ code }) => code)]).toEqual([
         1,
         ["hook_contract"],
@@ -168,7 +168,7 @@ describe("a hook before the request", () => {
         : undefined,
     );
     const { role, model } = hooked(invented);
-    const { agents } = await scene().run(role);
+    const { agents } = await newFixture().run(role);
     expect([model.requests.length, agents[0]?.errors.map(({ code }) => code)]).toEqual([
       0,
       ["hook_contract"],
@@ -192,7 +192,7 @@ async function expectKept(
     return wrap(reply);
   });
   const { role, model } = hooked(once);
-  expect((await scene().run(role)).status).toBe("completed");
+  expect((await newFixture().run(role)).status).toBe("completed");
   const reply = { role: "assistant", ...kept } as const;
   const results = kept.toolCalls.map(({ callId }) => result(callId));
   expectSent(
@@ -283,9 +283,9 @@ describe("a hook around the call", () => {
     }));
     const { role } = hooked(warns);
     const store = memoryStore({ clock: new ManualClock() });
-    const stage = scene({ store });
-    const { runId, status } = await stage.run(role);
-    expect([status, stage.sink.of("model.warned")]).toEqual(["completed", []]);
+    const fixture = newFixture({ store });
+    const { runId, status } = await fixture.run(role);
+    expect([status, fixture.sink.of("model.warned")]).toEqual(["completed", []]);
     const kept = await recordingOf(store, runId);
     expect([kept.includes("Thought of c1."), kept.includes("I like")]).toEqual([true, false]);
   });
@@ -300,7 +300,7 @@ describe("a hook around the call", () => {
       tools: [spyTool("look")],
       hooks: [answers],
     });
-    await scene().run(role);
+    await newFixture().run(role);
     expectSent(
       model.requests[1],
       [...OPENING, { role: "assistant", ...bare }, result("c1"), thought(OWN, "c2"), result("c2")],
@@ -317,7 +317,7 @@ describe("a hook around the call", () => {
     });
     const script = [thinks("c1"), thinks("c2"), says("Done.")];
     const { role, model } = soloist(script, { tools: [spyTool("look")], hooks: [twice] });
-    await scene().run(role);
+    await newFixture().run(role);
     expectSent(model.requests[2], WHOLE.slice(0, 4), [FIRST]);
   });
 });

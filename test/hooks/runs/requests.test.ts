@@ -9,10 +9,10 @@ import { CallIdSchema } from "../../../src/protocol/ids.ts";
 import type { Message } from "../../../src/protocol/message.ts";
 import { asks, says, type ScriptStep } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
-import { scene } from "../../harness/run-scripted.ts";
+import { newFixture } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { spyTool } from "../../harness/tools.ts";
-import { calls, use } from "../../tree/cast.ts";
+import { calls, use } from "../../tree/scripted-agents.ts";
 
 const SECRET = "hunter2";
 function notice(text: string): Message {
@@ -41,12 +41,12 @@ const SCRIPT: readonly ScriptStep[] = [asks("work", {}), asks("work", {}), says(
 proves(["R78"], "a redacted word is not in the request, and still in the history", async () => {
   const redact = firstOnly(({ messages }) => ({ messages: messages.map(redacted) }));
   const { role, model } = soloist(SCRIPT, { tools, hooks: [redact] });
-  const stage = scene();
-  const run = stage.start(role, `Log in with ${SECRET}.`);
+  const fixture = newFixture();
+  const run = fixture.start(role, `Log in with ${SECRET}.`);
   const histories: boolean[] = [];
   for await (const { state } of run.iterate())
     histories.push(shows(state.conversation.messages).includes(SECRET));
-  await stage.outcome(run);
+  await fixture.outcome(run);
   expect(model.requests.map(({ messages }) => shows(messages).includes(SECRET))).toEqual([
     false,
     false,
@@ -54,7 +54,7 @@ proves(["R78"], "a redacted word is not in the request, and still in the history
   ]);
   expect(new Set(histories.slice(1))).toEqual(new Set([true]));
   expect(model.requests[2]?.messages.filter(({ role: who }) => who === "tool")).toHaveLength(2);
-  expect(stage.sink.of("request.repaired")).toEqual([]);
+  expect(fixture.sink.of("request.repaired")).toEqual([]);
 });
 
 proves(["R79"], "changed instructions and temperature are those of one request only", async () => {
@@ -65,8 +65,8 @@ proves(["R79"], "changed instructions and temperature are those of one request o
     { name: "hurry" },
   );
   const { role, model } = soloist([asks("work", {}), says("done")], { tools, hooks: [hurry] });
-  const stage = scene();
-  await stage.run(role);
+  const fixture = newFixture();
+  await fixture.run(role);
   expect(
     model.requests.map(({ messages, temperature }) => [messages[0]?.text, temperature]),
   ).toEqual([
@@ -74,7 +74,9 @@ proves(["R79"], "changed instructions and temperature are those of one request o
     ["Work.", undefined],
   ]);
   expect(
-    stage.sink.of("hook.applied").map(({ point, changedBy, stepId }) => [point, changedBy, stepId]),
+    fixture.sink
+      .of("hook.applied")
+      .map(({ point, changedBy, stepId }) => [point, changedBy, stepId]),
   ).toEqual([
     ["beforeModel", [{ hook: "hurry", fields: ["instructions", "temperature"] }], "execution_1.1"],
   ]);
@@ -98,16 +100,16 @@ for (const [what, change] of Object.entries(BREAKS)) {
     const hook = firstOnly(({ messages }) => ({ messages: change(messages) }));
     const script = [calls(use("work"), use("work")), asks("work", {}), says("done")];
     const plain = soloist(script, { tools });
-    await scene().run(plain.role);
+    await newFixture().run(plain.role);
     const { role, model } = soloist(script, { tools, hooks: [hook] });
-    const stage = scene();
-    const result = await stage.run(role);
+    const fixture = newFixture();
+    const result = await fixture.run(role);
     expect([result.status, model.requests.length, model.requests[2]?.messages]).toEqual([
       "completed",
       3,
       plain.model.requests[2]?.messages,
     ]);
-    const repaired = stage.sink.of("request.repaired").map(({ repairs }) => repairs > 0);
+    const repaired = fixture.sink.of("request.repaired").map(({ repairs }) => repairs > 0);
     expect(repaired.length > 0 && repaired.every(Boolean)).toBe(true);
   });
 }
@@ -123,9 +125,9 @@ test("a request that a hook changed is counted anew, and what the provider count
     says("done"),
   ];
   const { role } = soloist(script, { tools, hooks: [swell] }, { countTokens: null });
-  const stage = scene();
-  await stage.run(role);
-  const [first = 0, second = 0, third = 0] = stage.sink
+  const fixture = newFixture();
+  await fixture.run(role);
+  const [first = 0, second = 0, third = 0] = fixture.sink
     .of("budget.reserved")
     .map(({ inputTokens }) => inputTokens);
   expect([first < 1_000, second > 5_000, third > 1_000 && third < 2_000]).toEqual([
@@ -140,7 +142,7 @@ test("a request that a hook made too long for the budget is never sent", async (
     messages: [...messages, notice("word ".repeat(3_000))],
   }));
   const { role, model } = soloist([], { hooks: [swell] }, { countTokens: null });
-  const result = await scene().run(role, { budget: { inputTokens: 1_000 } });
+  const result = await newFixture().run(role, { budget: { inputTokens: 1_000 } });
   expect([result.status, result.reason.code, model.requests.length]).toEqual([
     "stopped",
     "token_limit",
@@ -156,7 +158,7 @@ proves(["R81"], "each hook is shown what the one before it made of the request",
       return { instructions: `${instructions} ${word}` };
     });
   const { role, model } = soloist([says("done")], { hooks: [add("three."), add("four.")] });
-  await scene({ hooks: [add("one."), add("two.")] }).run(role);
+  await newFixture({ hooks: [add("one."), add("two.")] }).run(role);
   expect([shown, model.requests[0]?.messages[0]?.text]).toEqual([
     ["Work.", "Work. one.", "Work. one. two.", "Work. one. two. three."],
     "Work. one. two. three. four.",

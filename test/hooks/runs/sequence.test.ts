@@ -6,11 +6,11 @@ import { expect } from "vitest";
 import { approve } from "../../../src/protocol/question.ts";
 import { asks, says } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
-import { scene } from "../../harness/run-scripted.ts";
+import { newFixture } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { spyTool } from "../../harness/tools.ts";
 import { hookRecorder } from "../../support/hook-recorder.ts";
-import { calls, part, spawn } from "../../tree/cast.ts";
+import { calls, part, spawn } from "../../tree/scripted-agents.ts";
 
 /** One model call of an agent, from the hooks before it to its settlement. */
 function modelCall(agent: string): readonly string[] {
@@ -89,7 +89,7 @@ proves(
       compaction: { maxInputTokens: 50, keepMessages: 2 },
       scripted: { countTokens: ({ messages }) => (messages.length > 4 ? 100 : 10) },
     });
-    const result = await scene({ hooks }).run(lead.role);
+    const result = await newFixture({ hooks }).run(lead.role);
     expect(result.status).toBe("completed");
     expect(log).toEqual([
       "lead: (run.started)",
@@ -110,11 +110,11 @@ proves(
     const { hooks, log } = hookRecorder();
     const work = spyTool("work", () => "done", { needsApproval: true });
     const { role } = soloist([asks("work", {}), says("Done.")], { tools: [work], hooks });
-    const stage = scene();
-    const paused = await stage.run(role);
+    const fixture = newFixture();
+    const paused = await fixture.run(role);
     const [question] = paused.questions;
     if (question === undefined) throw new Error("There is no question.");
-    await stage.outcome(stage.resume(role, paused.pausedRun, [approve(question)]));
+    await fixture.outcome(fixture.resume(role, paused.pausedRun, [approve(question)]));
     expect(log).toEqual([
       "solo: (run.started)",
       "solo: (agent.started)",

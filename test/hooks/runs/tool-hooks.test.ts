@@ -9,11 +9,11 @@ import { asks, says } from "../../../src/testing/scripted-model.ts";
 import { defineTool } from "../../../src/tools/define-tool.ts";
 import { takeWarnings } from "../../harness/process-watch.ts";
 import { proves } from "../../harness/proves.ts";
-import { gate, scene, settled } from "../../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { spyTool } from "../../harness/tools.ts";
 import { hookTree } from "../../support/hook-sites.ts";
-import { calls, part, spawn, told, use } from "../../tree/cast.ts";
+import { calls, part, spawn, receivedTexts, use } from "../../tree/scripted-agents.ts";
 
 /** A tool that says what it was given. */
 const echo = defineTool({
@@ -41,11 +41,14 @@ proves(
       tools: [echo],
       hooks: [say("b"), say("c")],
     });
-    const stage = scene();
-    const result = await stage.run(role);
-    expect([shown, told(model.requests[1])]).toEqual([[{ word: "a" }, { word: "b" }], ["c"]]);
+    const fixture = newFixture();
+    const result = await fixture.run(role);
+    expect([shown, receivedTexts(model.requests[1])]).toEqual([
+      [{ word: "a" }, { word: "b" }],
+      ["c"],
+    ]);
     expect(
-      stage.sink.of("hook.applied").map(({ point, changedBy, before, after, callId }) => ({
+      fixture.sink.of("hook.applied").map(({ point, changedBy, before, after, callId }) => ({
         point,
         changedBy,
         before,
@@ -76,13 +79,13 @@ test("what a hook wrote is checked like what a model wrote, and a hook can mend 
     tools: [echo],
     hooks: [wrong],
   });
-  await scene().run(bad.role);
-  expect(told(bad.model.requests[1])[0]).toContain("do not fit its schema");
+  await newFixture().run(bad.role);
+  expect(receivedTexts(bad.model.requests[1])[0]).toContain("do not fit its schema");
 
   const mend = transform("beforeTool", () => ({ arguments: { word: "mended" } }));
   const good = soloist([asks("echo", { wort: 1 }), says("done")], { tools: [echo], hooks: [mend] });
-  await scene().run(good.role);
-  expect(told(good.model.requests[1])).toEqual(["mended"]);
+  await newFixture().run(good.role);
+  expect(receivedTexts(good.model.requests[1])).toEqual(["mended"]);
 });
 
 test("a call that a hook denies does not run, is not charged, and the model is told why", async () => {
@@ -94,9 +97,9 @@ test("a call that a hook denies does not run, is not charged, and the model is t
     tools: [work],
     hooks: [denies, after],
   });
-  const stage = scene();
-  const result = await stage.run(role, { budget: { toolCalls: 0 } });
-  expect([result.status, work.calls.length, told(model.requests[1]), late]).toEqual([
+  const fixture = newFixture();
+  const result = await fixture.run(role, { budget: { toolCalls: 0 } });
+  expect([result.status, work.calls.length, receivedTexts(model.requests[1]), late]).toEqual([
     "completed",
     0,
     ["Not executed: work was denied. Too dear. Do without it, or answer with what you have."],
@@ -105,7 +108,7 @@ test("a call that a hook denies does not run, is not charged, and the model is t
   expect(result.steps[0]?.tools.executions.map(({ type, errorCode }) => [type, errorCode])).toEqual(
     [["refused", "blocked"]],
   );
-  expect(stage.sink.of("hook.applied").map(({ changedBy }) => changedBy)).toEqual([
+  expect(fixture.sink.of("hook.applied").map(({ changedBy }) => changedBy)).toEqual([
     [{ hook: "purse", fields: ["deny"] }],
   ]);
 });
@@ -126,9 +129,9 @@ proves(
       tools: [spyTool("work")],
       hooks,
     });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     const metadata = { tidy: true, by: "two" };
-    expect([seen, told(model.requests[1])]).toEqual([[[], [metadata]], ["work done!"]]);
+    expect([seen, receivedTexts(model.requests[1])]).toEqual([[[], [metadata]], ["work done!"]]);
     expect(result.steps[0]?.tools.executions.map((one) => [one.text, one.metadata])).toEqual([
       ["work done!", metadata],
     ]);
@@ -147,7 +150,7 @@ proves(["R85"], "hooks for one tool are not called for another", async () => {
     tools: [spyTool("a"), spyTool("b")],
     hooks,
   });
-  await scene().run(role);
+  await newFixture().run(role);
   expect(log).toEqual(["before a", "around a", "after a"]);
 });
 
@@ -163,8 +166,8 @@ proves(
       tools: [work],
       hooks: [stops],
     });
-    const stage = scene({ concurrency: { toolCalls: 1 } });
-    const result = await stage.run(role);
+    const fixture = newFixture({ concurrency: { toolCalls: 1 } });
+    const result = await fixture.run(role);
     expect([
       result.status,
       result.reason.message,
@@ -176,8 +179,8 @@ proves(
       ["call_2", "not_executed"],
       ["call_3", "not_executed"],
     ]);
-    expect(stage.sink.of("tool.started").map(({ callId }) => callId)).toEqual(["call_1"]);
-    expect(stage.sink.of("signal.raised").map(({ signal }) => signal.name)).toEqual(["stops"]);
+    expect(fixture.sink.of("tool.started").map(({ callId }) => callId)).toEqual(["call_1"]);
+    expect(fixture.sink.of("signal.raised").map(({ signal }) => signal.name)).toEqual(["stops"]);
   },
 );
 
@@ -185,7 +188,7 @@ proves(["R21"], "a stop from a hook before a tool keeps all calls from beginning
   const work = spyTool("work");
   const stops = transform("beforeTool", (_input, { requestStop }) => requestStop("Enough."));
   const { role } = soloist([calls(use("work"), use("work"))], { tools: [work], hooks: [stops] });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([
     result.status,
     work.calls.length,
@@ -194,7 +197,7 @@ proves(["R21"], "a stop from a hook before a tool keeps all calls from beginning
 });
 
 test("the hooks before several calls are asked at once: one that waits holds up no other", async () => {
-  const held = gate();
+  const held = latch();
   const log: string[] = [];
   const slow = transform("beforeTool", async ({ toolName }) => {
     log.push(`asked ${toolName}`);
@@ -205,7 +208,7 @@ test("the hooks before several calls are asked at once: one that waits holds up 
     tools: [spyTool("a"), spyTool("b")],
     hooks: [slow],
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([result.status, log]).toEqual(["completed", ["asked a", "asked b"]]);
 });
 
@@ -220,14 +223,16 @@ test("a hook rewrites the task of a subagent, in the name of the agent that dele
     { name: "haste" },
   );
   const { lead, child } = hookTree({ lead: [rewrite] });
-  const stage = scene();
-  const result = await stage.run(lead.role);
+  const fixture = newFixture();
+  const result = await fixture.run(lead.role);
   expect(shown).toEqual([[{ role: "child", task: "Work.", childDepth: 1 }, "lead", 1]]);
   expect([
-    stage.sink.of("subagent.spawned").map(({ task }) => task),
+    fixture.sink.of("subagent.spawned").map(({ task }) => task),
     child.model.requests[0]?.messages.at(-1)?.text,
     result.agents[1]?.task,
-    stage.sink.of("hook.applied").map(({ point, changedBy, callId }) => [point, changedBy, callId]),
+    fixture.sink
+      .of("hook.applied")
+      .map(({ point, changedBy, callId }) => [point, changedBy, callId]),
   ]).toEqual([
     ["Work. Quickly."],
     "Work. Quickly.",
@@ -248,7 +253,7 @@ test("the hook after a delegation is shown the arguments that it was made with",
     subagents: [child.role],
     hooks,
   });
-  const result = await scene().run(lead.role);
+  const result = await newFixture().run(lead.role);
   expect([result.agents[1]?.task, shown]).toEqual(["Other.", [{ role: "child", task: "Other." }]]);
 });
 
@@ -265,7 +270,7 @@ test("the hook after a tool call is called however the call ended", async () => 
     [{ calls: [use("broken"), use("denied"), { name: "echo", arguments: {} }] }, says("done")],
     { tools: [broken, spyTool("denied"), echo], hooks },
   );
-  await scene().run(role);
+  await newFixture().run(role);
   expect(new Set(shown)).toEqual(
     new Set([
       ["broken", "failed"],
@@ -286,7 +291,7 @@ for (const [what, hook] of [
 ] as const) {
   proves(["S7.11"], `a hook ${what} for a tool that no agent has is told of once`, async () => {
     const { role } = soloist([says("done"), says("done")], { tools: [echo] });
-    const s = scene({ hooks: [hook, only(["echo"])] });
+    const s = newFixture({ hooks: [hook, only(["echo"])] });
     await s.run(role);
     await s.run(role);
     await settled();
@@ -305,7 +310,7 @@ proves(
       subagents: [child.role],
       hooks: [only(["SpawnSubagent"]), only(["echo"])],
     });
-    await scene({ hooks: [only(["echo", "SpawnSubagent"])] }).run(root.role);
+    await newFixture({ hooks: [only(["echo", "SpawnSubagent"])] }).run(root.role);
     await settled();
     expect(takeWarnings()).toEqual([
       "EspalierWarning: A hook of root is for echo, and no agent there has a tool of that name (SpawnSubagent). Name tools as the model calls them, or the hook is never called.",

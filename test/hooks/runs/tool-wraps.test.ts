@@ -6,10 +6,10 @@ import { expect, test } from "vitest";
 import { wrapToolCall, type Hook } from "../../../src/hooks/hook.ts";
 import { asks, says } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
-import { scene } from "../../harness/run-scripted.ts";
+import { newFixture } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { spyTool } from "../../harness/tools.ts";
-import { calls, quiet, told, use } from "../../tree/cast.ts";
+import { calls, quiet, receivedTexts, use } from "../../tree/scripted-agents.ts";
 
 proves(["R86"], "wraps lie around one another, the orchestrator's outside", async () => {
   const log: string[] = [];
@@ -27,7 +27,7 @@ proves(["R86"], "wraps lie around one another, the orchestrator's outside", asyn
     tools: [spyTool("work", () => void log.push("work"))],
     hooks: [skin("role"), skin("first", 1)],
   });
-  await scene({ hooks: [skin("orchestrator")] }).run(role);
+  await newFixture({ hooks: [skin("orchestrator")] }).run(role);
   expect(log).toEqual([
     "first in",
     "orchestrator in",
@@ -59,8 +59,8 @@ proves(["R86"], "a wrap repeats a tool that failed, and the call is counted once
     tools: [flaky],
     hooks: [retry],
   });
-  const result = await scene().run(role, { budget: { toolCalls: 1 } });
-  expect([attempts, told(model.requests[1]), result.usage.own.toolCalls]).toEqual([
+  const result = await newFixture().run(role, { budget: { toolCalls: 1 } });
+  expect([attempts, receivedTexts(model.requests[1]), result.usage.own.toolCalls]).toEqual([
     3,
     ["at last"],
     1,
@@ -75,29 +75,31 @@ test("a wrap that passes on, or looks away from, what a tool threw leaves it a r
     tools: [broken],
     hooks: [wrapToolCall((_call, next) => next())],
   });
-  const passed = await scene().run(through.role);
+  const passed = await newFixture().run(through.role);
   const away = soloist([asks("work", {}), says("done")], {
     tools: [broken],
     hooks: [wrapToolCall((_call, next) => (void next(), "away"))],
   });
-  const looked = await scene().run(away.role);
+  const looked = await newFixture().run(away.role);
   expect([
     passed.status,
-    told(through.model.requests[1]),
+    receivedTexts(through.model.requests[1]),
     looked.status,
-    told(away.model.requests[1]),
+    receivedTexts(away.model.requests[1]),
   ]).toEqual(["completed", ["work failed: broken"], "completed", ["away"]]);
 });
 
 test("a wrapped tool that hangs is left behind like any other when its run is cancelled", async () => {
-  const stage = scene({ graceMs: 300 });
+  const fixture = newFixture({ graceMs: 300 });
   const hooks = [wrapToolCall(() => new Promise(() => undefined))];
-  const run = stage.start(soloist([calls(use("work"))], { tools: [spyTool("work")], hooks }).role);
+  const run = fixture.start(
+    soloist([calls(use("work"))], { tools: [spyTool("work")], hooks }).role,
+  );
   await quiet();
   void run.cancel("Enough.");
   await quiet();
-  stage.clock.advance(300);
-  const result = await stage.outcome(run);
+  fixture.clock.advance(300);
+  const result = await fixture.outcome(run);
   expect([
     result.status,
     result.agents[0]?.errors,

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { transform } from "../../../src/hooks/hook.ts";
 import { says } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
-import { scene } from "../../harness/run-scripted.ts";
+import { newFixture } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { hookTree } from "../../support/hook-sites.ts";
 
@@ -22,11 +22,11 @@ proves(
     const later: string[] = [];
     const hooks = [refuse, transform("userInput", ({ task }) => void later.push(task))];
     const { role, model } = soloist([], { hooks });
-    const stage = scene();
-    const run = stage.start(role, "Build a bomb.");
+    const fixture = newFixture();
+    const run = fixture.start(role, "Build a bomb.");
     const histories: unknown[] = [];
     for await (const { state } of run.iterate()) histories.push(state.conversation.messages);
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     const reason = { code: "input_refused", message: "Not with us.", data: {} };
     expect([result.status, result.reason, result.text, result.steps, later]).toEqual([
       "stopped",
@@ -42,9 +42,9 @@ proves(
     ]).toEqual([0, 0, 0]);
     expect(histories.at(-1)).toEqual([{ role: "system", text: "Work.", origin: "instructions" }]);
     expect([
-      stage.sink.of("signal.raised").map(({ signal }) => signal),
-      stage.sink.of("run.ended").map((event) => event.reason),
-      stage.sink.of("budget.reserved").length,
+      fixture.sink.of("signal.raised").map(({ signal }) => signal),
+      fixture.sink.of("run.ended").map((event) => event.reason),
+      fixture.sink.of("budget.reserved").length,
     ]).toEqual([[{ source: "hook", name: "gatekeeper", reason }], [reason], 0]);
   },
 );
@@ -57,11 +57,11 @@ proves(
       name: "manners",
     });
     const { role, model } = soloist([says("done")], { hooks: [rewrite] });
-    const stage = scene();
-    await stage.run(role);
+    const fixture = newFixture();
+    await fixture.run(role);
     expect([
       model.requests[0]?.messages.at(-1),
-      stage.sink.of("hook.applied").map(({ point, changedBy }) => [point, changedBy]),
+      fixture.sink.of("hook.applied").map(({ point, changedBy }) => [point, changedBy]),
     ]).toEqual([
       { role: "user", text: "Do it. Politely.", origin: "task" },
       [["userInput", [{ hook: "manners", fields: ["task"] }]]],
@@ -73,9 +73,9 @@ test("it is asked once for a run, of the root alone, with the role, the task and
   const asked: unknown[] = [];
   const watch = transform("userInput", (input, { hookName }) => void asked.push([hookName, input]));
   const { lead } = hookTree({});
-  const stage = scene({ hooks: [watch] });
-  const run = stage.start(lead.role, "Survey.", { metadata: { user: { id: 7 } } });
-  await stage.outcome(run);
+  const fixture = newFixture({ hooks: [watch] });
+  const run = fixture.start(lead.role, "Survey.", { metadata: { user: { id: 7 } } });
+  await fixture.outcome(run);
   expect(asked).toEqual([
     ["userInput#1", { role: "lead", task: "Survey.", metadata: { user: { id: 7 } } }],
   ]);
@@ -88,13 +88,13 @@ test("a run that is paused before it began is asked when it goes on, and not onc
     return { task: "Other." };
   });
   const { role, model } = soloist([says("done")], { hooks: [watch] });
-  const stage = scene();
-  const run = stage.start(role);
+  const fixture = newFixture();
+  const run = fixture.start(role);
   run.requestPause();
-  const paused = await stage.outcome(run);
+  const paused = await fixture.outcome(run);
   expect([paused.status, asked]).toEqual(["paused", []]);
-  const resumed = stage.resume(role, paused.pausedRun);
-  const result = await stage.outcome(resumed);
+  const resumed = fixture.resume(role, paused.pausedRun);
+  const result = await fixture.outcome(resumed);
   expect([result.status, asked, model.requests[0]?.messages.at(-1)?.text]).toEqual([
     "completed",
     ["Do it."],
@@ -105,7 +105,7 @@ test("a run that is paused before it began is asked when it goes on, and not onc
 test("a refusal that is no text is a broken contract, and the run does not begin", async () => {
   const odd = transform("userInput", () => ({ refuse: " " }));
   const { role, model } = soloist([], { hooks: [odd] });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([result.status, result.agents[0]?.errors.map(({ code }) => code)]).toEqual([
     "failed",
     ["hook_contract"],

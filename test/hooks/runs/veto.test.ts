@@ -12,10 +12,10 @@ import type { AgentDefinition } from "../../../src/agent/define-agent.ts";
 import { defineTool } from "../../../src/tools/define-tool.ts";
 import { toolGuard } from "../../../src/tools/tool-guard.ts";
 import { proves } from "../../harness/proves.ts";
-import { gate, scene, settled } from "../../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { spyTool } from "../../harness/tools.ts";
-import { calls, part, spawn, told } from "../../tree/cast.ts";
+import { calls, part, spawn, receivedTexts } from "../../tree/scripted-agents.ts";
 
 interface Vetoer {
   readonly hook: Hook;
@@ -42,8 +42,8 @@ proves(
   async () => {
     const { hook, asked } = vetoer(2);
     const { role, model } = soloist(ANSWERS, { hooks: [hook] });
-    const stage = scene();
-    const result = await stage.run(role);
+    const fixture = newFixture();
+    const result = await fixture.run(role);
     expect([result.status, result.reason.code, result.text, model.requests.length]).toEqual([
       "completed",
       "completed",
@@ -64,7 +64,7 @@ proves(
       ["Answer 3.", true, 2, undefined, [1, 2, 3]],
     ]);
     expect(
-      stage.sink
+      fixture.sink
         .of("continuation.evaluated")
         .map(({ decision, work, vetoedBy, signals }) => [decision, work, vetoedBy, signals.length]),
     ).toEqual([
@@ -83,7 +83,7 @@ proves(
 proves(["R24"], "with two steps allowed, no veto makes a third", async () => {
   const { hook, asked } = vetoer(9);
   const { role, model } = soloist(ANSWERS, { hooks: [hook] });
-  const result = await scene().run(role, { budget: { steps: 2 } });
+  const result = await newFixture().run(role, { budget: { steps: 2 } });
   expect([
     result.status,
     result.reason.code,
@@ -99,7 +99,7 @@ proves(
   async () => {
     const { hook, asked } = vetoer(99);
     const { role, model } = soloist(ANSWERS, { hooks: [hook] });
-    const result = await scene().run(role);
+    const result = await newFixture().run(role);
     expect([
       result.status,
       result.text,
@@ -117,7 +117,7 @@ proves(
 
 proves(["S7.18"], "the reason says nothing of a bound that was not reached", async () => {
   const { role } = soloist(ANSWERS, { hooks: [vetoer(2).hook] });
-  const { reason } = await scene().run(role);
+  const { reason } = await newFixture().run(role);
   expect(reason).toEqual({ code: "completed", message: "The agent gave its answer.", data: {} });
 });
 
@@ -125,7 +125,7 @@ test("the bound is for all stop hooks of an agent together, and a veto ends thei
   const one = vetoer(99);
   const two = vetoer(99);
   const { role, model } = soloist(ANSWERS, { hooks: [one.hook, two.hook] });
-  await scene().run(role);
+  await newFixture().run(role);
   expect([one.asked.length, two.asked.length, model.requests.length]).toEqual([3, 0, 4]);
 });
 
@@ -211,7 +211,7 @@ for (const [what, { script, more = {}, budget = {}, end }] of Object.entries(OTH
     const { hook, asked } = vetoer(9);
     const hooks = [...(more.hooks ?? []), hook];
     const { role, model } = soloist(script, { tools, ...more, hooks });
-    const result = await scene().run(role, { budget });
+    const result = await newFixture().run(role, { budget });
     expect([[result.status, result.reason.code], asked.length, model.requests.length]).toEqual([
       end,
       0,
@@ -226,14 +226,14 @@ proves(["R24"], "no veto against a cancel or a stop that somebody asked for", as
     ["stopped", "requestStop"],
   ] as const) {
     const { hook, asked } = vetoer(9);
-    const held = gate();
+    const held = latch();
     const { role, model } = soloist([says("late", { after: held.opened })], { hooks: [hook] });
-    const stage = scene();
-    const run = stage.start(role);
+    const fixture = newFixture();
+    const run = fixture.start(role);
     await settled();
     void run[ask]("Enough.");
     held.open();
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([result.status, result.reason.message, asked.length, model.requests.length]).toEqual([
       end,
       "Enough.",
@@ -248,14 +248,14 @@ test("a cancel or a stop that comes while the hook thinks holds against its veto
     ["cancelled", "cancel"],
     ["stopped", "requestStop"],
   ] as const) {
-    const stage = scene();
+    const fixture = newFixture();
     const hook = transform("stop", () => {
       void run[ask]("Enough.");
       return { goOn: "More." };
     });
     const { role, model } = soloist(ANSWERS, { hooks: [hook] });
-    const run = stage.start(role);
-    const result = await stage.outcome(run);
+    const run = fixture.start(role);
+    const result = await fixture.outcome(run);
     expect([result.status, result.reason.message, model.requests.length]).toEqual([
       end,
       "Enough.",
@@ -273,12 +273,12 @@ test("a hook that vetoes and asks for a stop at once has asked for a stop", asyn
     },
     { name: "torn" },
   );
-  const stage = scene();
+  const fixture = newFixture();
   const { role, model } = soloist(ANSWERS, { hooks: [hook] });
-  const result = await stage.run(role);
+  const result = await fixture.run(role);
   const reason = { code: "stop_requested", message: "Enough.", data: {} };
   expect([result.status, result.reason, model.requests.length]).toEqual(["stopped", reason, 1]);
-  expect(stage.sink.of("signal.raised").map(({ signal }) => signal)).toEqual([
+  expect(fixture.sink.of("signal.raised").map(({ signal }) => signal)).toEqual([
     { source: "hook", name: "torn", reason },
   ]);
 });
@@ -291,7 +291,7 @@ test("a veto against a typed result is given the result, and the next one takes 
     output,
     hooks: [hook],
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([result.status, result.output, asked.map((one) => one.output)]).toEqual([
     "completed",
     { count: 2 },
@@ -305,7 +305,7 @@ test("after a veto against a typed result the agent may work before it gives ano
     [asks("Finish", { count: 1 }), work, asks("Finish", { count: 2 })],
     { output, tools, hooks: [hook] },
   );
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([
     result.status,
     result.output,
@@ -328,14 +328,14 @@ proves(
       subagents: [child.role],
       hooks: [ofParent.hook],
     });
-    const stage = scene();
-    const result = await stage.run(lead.role);
+    const fixture = newFixture();
+    const result = await fixture.run(lead.role);
     expect([child.model.requests.length, lead.model.requests.length]).toEqual([2, 2]);
     expect(result.agents.map(({ role, text, steps }) => [role, text, steps.length])).toEqual([
       ["lead", "Done.", 2],
       ["child", "Second.", 2],
     ]);
-    expect(told(lead.model.requests[1])[0]).toContain("Second.");
+    expect(receivedTexts(lead.model.requests[1])[0]).toContain("Second.");
     expect([
       ofChild.asked.map(({ text, isActive }) => [text, isActive]),
       ofParent.asked.map(({ text, isActive }) => [text, isActive]),
@@ -361,7 +361,7 @@ proves(["R91"], "the veto for a subagent is bounded, for each agent by itself", 
   const lead = part("lead", [calls(spawn("child"), spawn("child")), says("Done.")], {
     subagents: [child.role],
   });
-  const result = await scene({ hooks: [veto] }).run(lead.role);
+  const result = await newFixture({ hooks: [veto] }).run(lead.role);
   expect([
     result.status,
     paths.toSorted(),

@@ -1,5 +1,5 @@
 // Goal: a wrap around a call measures, repeats or replaces it, and whatever it does is paid for and bounded (B1, B4).
-// Method: wraps over scripted models and counted tools; budgets that fit exactly; gates that open late.
+// Method: wraps over scripted models and counted tools; budgets that fit exactly; latches that open late.
 
 import { expect, test } from "vitest";
 
@@ -11,10 +11,10 @@ import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import type { Usage } from "../../../src/protocol/usage.ts";
 import { asks, says, type ScriptedReply } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
-import { gate, scene } from "../../harness/run-scripted.ts";
+import { latch, newFixture } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { spyTool } from "../../harness/tools.ts";
-import { calls, part, quiet, spawn, told } from "../../tree/cast.ts";
+import { calls, part, quiet, spawn, receivedTexts } from "../../tree/scripted-agents.ts";
 
 const INVENTED: ModelReply = {
   message: { role: "assistant", text: "Made up.", toolCalls: [] },
@@ -41,15 +41,15 @@ const persists: Hook = wrapModelCall(async (_call, next) => {
 });
 
 proves(["R86"], "a wrap measures model call and tool call, by a name of its own", async () => {
-  const stage = scene();
+  const fixture = newFixture();
   const log: unknown[] = [];
   const hooks = [
     wrapModelCall(
       async ({ request, context }, next) => {
-        const startedAtMs = stage.clock.nowMs();
+        const startedAtMs = fixture.clock.nowMs();
         const { message } = await next();
         const { hookName, agentPath, stepNumber } = context;
-        const took = stage.clock.nowMs() - startedAtMs;
+        const took = fixture.clock.nowMs() - startedAtMs;
         log.push([hookName, agentPath, stepNumber, request.messages.length, took]);
         return { message, finishReason: message.toolCalls.length > 0 ? "tool_calls" : "stop" };
       },
@@ -61,9 +61,9 @@ proves(["R86"], "a wrap measures model call and tool call, by a name of its own"
       return result;
     }),
   ];
-  const slow = (): ScriptedReply => (stage.clock.advance(7), says("done"));
+  const slow = (): ScriptedReply => (fixture.clock.advance(7), says("done"));
   const { role } = soloist([asks("work", { depth: 1 }), slow], { tools: [spyTool("work")], hooks });
-  const result = await stage.run(role);
+  const result = await fixture.run(role);
   expect([result.status, log]).toEqual([
     "completed",
     [
@@ -79,7 +79,7 @@ proves(
   "not calling next: neither model nor tool runs, and the wrap's value is used",
   async () => {
     const cached = soloist([], { hooks: [wrapModelCall(() => Promise.resolve(INVENTED))] });
-    const answered = await scene().run(cached.role);
+    const answered = await newFixture().run(cached.role);
     expect([answered.text, cached.model.requests.length, spent(answered)]).toEqual([
       "Made up.",
       0,
@@ -87,7 +87,7 @@ proves(
     ]);
     const { usage: _free, ...free } = INVENTED;
     const kept = soloist([], { hooks: [wrapModelCall(() => Promise.resolve(free))] });
-    expect(spent(await scene().run(kept.role))).toEqual({
+    expect(spent(await newFixture().run(kept.role))).toEqual({
       modelCalls: 0,
       steps: 1,
       toolCalls: 0,
@@ -99,10 +99,10 @@ proves(
       tools: [tool],
       hooks: [wrapToolCall(() => ({ from: "cache" }))],
     });
-    const result = await scene().run(replaced.role);
+    const result = await newFixture().run(replaced.role);
     expect([
       tool.calls.length,
-      told(replaced.model.requests[1]),
+      receivedTexts(replaced.model.requests[1]),
       result.agents[0]?.toolsUsed,
     ]).toEqual([0, ['{"from":"cache"}'], { work: 1 }]);
   },
@@ -118,10 +118,10 @@ for (const { limit, status, requests } of [
     async () => {
       const script = [says("bad"), says("bad"), says("good")];
       const { role, model } = soloist(script, { hooks: [persists], maxOutputTokens: 5 });
-      const stage = scene();
-      const result = await stage.run(role, { budget: { totalTokens: limit } });
+      const fixture = newFixture();
+      const result = await fixture.run(role, { budget: { totalTokens: limit } });
       const errors = result.agents[0]?.errors.map(({ code, message }) => [code, message]);
-      const denied = stage.sink.of("budget.denied").map(({ axis, asked }) => [axis, asked]);
+      const denied = fixture.sink.of("budget.denied").map(({ axis, asked }) => [axis, asked]);
       expect([result.status, model.requests.length, spent(result), errors, denied]).toEqual([
         status,
         requests,
@@ -132,9 +132,9 @@ for (const { limit, status, requests } of [
       const [account] = result.accounts;
       expect([account?.excess.totalTokens, account?.reserved.totalTokens]).toEqual([0, 0]);
       expect([
-        stage.sink.of("budget.reserved").length,
-        stage.sink.of("budget.settled").map(({ usage }) => usage.totalTokens),
-        stage.sink.of("model.replied").length,
+        fixture.sink.of("budget.reserved").length,
+        fixture.sink.of("budget.settled").map(({ usage }) => usage.totalTokens),
+        fixture.sink.of("model.replied").length,
       ]).toEqual([1, [requests * 15], requests]);
     },
   );
@@ -147,7 +147,7 @@ test("calls that a wrap makes at once are each paid for", async () => {
   });
   const script = [says("one"), says("two")];
   const { role } = soloist(script, { hooks: [twice], maxOutputTokens: 5 });
-  const enough = await scene().run(role, { budget: { totalTokens: 30 } });
+  const enough = await newFixture().run(role, { budget: { totalTokens: 30 } });
   expect([enough.status, enough.text, spent(enough).totalTokens]).toEqual(["completed", "one", 30]);
 });
 
@@ -157,16 +157,16 @@ test("a wrap that takes what it gets when the budget refuses another call has an
     return await next().catch(() => first);
   });
   const { role, model } = soloist([says("first")], { hooks: [modest], maxOutputTokens: 5 });
-  const result = await scene().run(role, { budget: { totalTokens: 15 } });
+  const result = await newFixture().run(role, { budget: { totalTokens: 15 } });
   expect([result.status, result.text, model.requests.length]).toEqual(["completed", "first", 1]);
 });
 
 test("a wrap may catch what the model threw and ask again; uncaught, the model's own failure counts", async () => {
   const again = wrapModelCall((_call, next) => next().catch(() => next()));
   const { role } = soloist([{ error: refusal() }, says("better")], { hooks: [again] });
-  expect((await scene().run(role)).text).toBe("better");
+  expect((await newFixture().run(role)).text).toBe("better");
 
-  const failed = await scene().run(soloist([{ error: refusal() }], { hooks: [passes] }).role);
+  const failed = await newFixture().run(soloist([{ error: refusal() }], { hooks: [passes] }).role);
   expect([failed.status, failed.agents[0]?.errors.map(({ code }) => code)]).toEqual([
     "failed",
     ["model_refused_request"],
@@ -188,8 +188,8 @@ test("a wrap's reply with calls is worked off like any other, and ids that are n
     tools: [work],
     hooks: [asksTwice],
   });
-  const result = await scene().run(role);
-  expect([result.status, work.calls.length, told(model.requests[1])]).toEqual([
+  const result = await newFixture().run(role);
+  expect([result.status, work.calls.length, receivedTexts(model.requests[1])]).toEqual([
     "completed",
     2,
     ["work done", "work done"],
@@ -210,8 +210,8 @@ proves(["R86"], "a next that is called after its wrap settled makes no call", as
     }),
   ];
   const { role, model } = soloist([asks("work", {}), says("done")], { tools: [tool], hooks });
-  const stage = scene();
-  const result = await stage.run(role);
+  const fixture = newFixture();
+  const result = await fixture.run(role);
   const late = await Promise.allSettled(kept.map((next) => next()));
   const codes = late.map((one) =>
     one.status === "rejected" && EspalierError.is(one.reason) ? one.reason.code : one.status,
@@ -225,19 +225,19 @@ proves(["R86"], "a next that is called after its wrap settled makes no call", as
 });
 
 test("a model call that its wrap has looked away from says nothing after its agent has ended (L2)", async () => {
-  const held = gate();
+  const held = latch();
   const away = wrapModelCall((_call, next) => {
     void next();
     return Promise.resolve(INVENTED);
   });
-  const stage = scene();
+  const fixture = newFixture();
   const { role } = soloist([says("late", { after: held.opened })], { hooks: [away] });
-  const result = await stage.run(role);
-  const { length } = stage.sink.events;
+  const result = await fixture.run(role);
+  const { length } = fixture.sink.events;
   held.open();
   await quiet();
   expect([result.text, spent(result).modelCalls]).toEqual(["Made up.", 2]);
-  expect(stage.sink.events.slice(length).map(({ type }) => type)).toEqual([]);
+  expect(fixture.sink.events.slice(length).map(({ type }) => type)).toEqual([]);
 });
 
 test("a stop that was asked for before the inner call is a stop, not a failure", async () => {
@@ -249,29 +249,29 @@ test("a stop that was asked for before the inner call is a stop, not a failure",
     { name: "stops" },
   );
   const { role, model } = soloist([], { hooks: [stops] });
-  const stage = scene();
-  const result = await stage.run(role);
+  const fixture = newFixture();
+  const result = await fixture.run(role);
   expect([result.status, result.reason.message, model.requests.length]).toEqual([
     "stopped",
     "Enough.",
     0,
   ]);
   expect(result.agents[0]?.errors).toEqual([]);
-  expect(stage.sink.of("signal.raised").map(({ signal }) => [signal.source, signal.name])).toEqual([
-    ["hook", "stops"],
-  ]);
+  expect(
+    fixture.sink.of("signal.raised").map(({ signal }) => [signal.source, signal.name]),
+  ).toEqual([["hook", "stops"]]);
 });
 
 test("a stop that comes while a wrapped call waits for its slot is a stop, not a failure", async () => {
-  const held = gate();
+  const held = latch();
   const child = part("child", () => says("Child.", { after: held.opened }), { hooks: [passes] });
   const lead = part("lead", [calls(spawn("child"), spawn("child"))], { subagents: [child.role] });
-  const stage = scene({ concurrency: { modelCalls: 1 } });
-  const run = stage.start(lead.role);
+  const fixture = newFixture({ concurrency: { modelCalls: 1 } });
+  const run = fixture.start(lead.role);
   await quiet();
   run.requestStop("Enough.");
   held.open();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([result.agents.map(({ status }) => status), child.model.requests.length]).toEqual([
     ["stopped", "stopped", "stopped"],
     1,
@@ -282,13 +282,13 @@ proves(
   ["R86"],
   "under a cancel, a wrapped call is cancelled, and what was used is charged",
   async () => {
-    const held = gate();
-    const stage = scene();
+    const held = latch();
+    const fixture = newFixture();
     const { role, model } = soloist([says("late", { after: held.opened })], { hooks: [passes] });
-    const run = stage.start(role);
+    const run = fixture.start(role);
     await quiet();
     void run.cancel("Enough.");
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     expect([
       result.status,
       result.agents[0]?.errors,
@@ -300,15 +300,15 @@ proves(
 
 test("a wrap that asks again because of the cancel makes no call, and does not fail the run", async () => {
   const stubborn = wrapModelCall((_call, next) => next().catch(() => next()));
-  const held = gate();
-  const stage = scene();
+  const held = latch();
+  const fixture = newFixture();
   const { role, model } = soloist([says("late", { after: held.opened }), says("again")], {
     hooks: [stubborn],
   });
-  const run = stage.start(role);
+  const run = fixture.start(role);
   await quiet();
   void run.cancel("Enough.");
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([result.status, result.agents[0]?.errors, model.requests.length]).toEqual([
     "cancelled",
     [],
@@ -318,15 +318,15 @@ test("a wrap that asks again because of the cancel makes no call, and does not f
 
 test("text streams through a wrap; what the wrap makes up does not stream", async () => {
   const pieces: string[] = [];
-  const stage = scene();
-  const run = stage.start(
+  const fixture = newFixture();
+  const run = fixture.start(
     soloist([says("one two")], {
       hooks: [wrapModelCall(async (_call, next) => (await next(), INVENTED))],
     }).role,
     "Do it.",
     { onText: ({ text }) => pieces.push(text) },
   );
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect([pieces, result.text]).toEqual([["one ", "two"], "Made up."]);
 });
 
@@ -345,7 +345,7 @@ test("what a wrap of a tool call throws is the call's failure: the model is told
     tools: [work],
     hooks: [explain],
   });
-  const result = await scene().run(role);
+  const result = await newFixture().run(role);
   expect([result.status, model.requests[1]?.messages.at(-1)]).toEqual([
     "completed",
     {

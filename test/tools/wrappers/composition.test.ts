@@ -11,7 +11,7 @@ import { withRateLimit } from "../../../src/tools/wrappers/with-rate-limit.ts";
 import { withRetries } from "../../../src/tools/wrappers/with-retries.ts";
 import { withTimeout } from "../../../src/tools/wrappers/with-timeout.ts";
 import { proves } from "../../harness/proves.ts";
-import { CallStage, never, toolThat, useOf, type CallEnd } from "../../support/tool-calls.ts";
+import { CallFixture, never, toolThat, useOf, type CallEnd } from "../../support/tool-calls.ts";
 
 type Wrapper = (tool: FunctionTool) => FunctionTool;
 
@@ -29,21 +29,21 @@ async function trial(
   wrappers: readonly Wrapper[],
   execute: (attempt: number) => unknown,
 ): Promise<Trial> {
-  const stage = new CallStage();
-  const nowMs = (): number => stage.clock.nowMs() - 1_000;
+  const fixture = new CallFixture();
+  const nowMs = (): number => fixture.clock.nowMs() - 1_000;
   const startsMs: number[] = [];
   const tool = toolThat("deploy", () => {
     startsMs.push(nowMs());
     return execute(startsMs.length);
   });
-  const call = stage.call(wrappers.reduceRight((inner, wrap) => wrap(inner), tool));
+  const call = fixture.call(wrappers.reduceRight((inner, wrap) => wrap(inner), tool));
   for (;;) {
     const end = await call.now();
     if (end !== undefined) {
-      const { pendingTimers } = stage.clock;
-      return { startsMs, endedAtMs: nowMs(), end, retries: stage.notes.length, pendingTimers };
+      const { pendingTimers } = fixture.clock;
+      return { startsMs, endedAtMs: nowMs(), end, retries: fixture.notes.length, pendingTimers };
     }
-    stage.clock.advance(10);
+    fixture.clock.advance(10);
   }
 }
 
@@ -118,18 +118,18 @@ test("a wait for a turn is part of the time of a limit around it, and not of one
     [within(500), onceIn(1_000)],
     [onceIn(1_000), within(500)],
   ]) {
-    const stage = new CallStage();
+    const fixture = new CallFixture();
     const tool = order.reduceRight(
       (inner, wrap) => wrap(inner),
       toolThat("deploy", () => "deployed"),
     );
-    await stage.call(tool).ended;
-    const second = stage.call(tool);
-    stage.clock.advance(500);
+    await fixture.call(tool).ended;
+    const second = fixture.call(tool);
+    fixture.clock.advance(500);
     const soon = await second.now();
-    stage.clock.advance(500);
+    fixture.clock.advance(500);
     const later = await second.now();
-    ends.push([soon?.type, later, stage.clock.pendingTimers]);
+    ends.push([soon?.type, later, fixture.clock.pendingTimers]);
   }
   expect(ends).toEqual([
     ["threw", { type: "threw", error: toolTimedOut("deploy", 500) }, 0],
@@ -147,9 +147,9 @@ test("an approval is asked for once and before all else, wherever it stands", as
     );
     const { needsApproval } = useOf(tool);
     if (typeof needsApproval !== "function") expect.unreachable("it decides call by call");
-    const stage = new CallStage();
-    expect(await needsApproval(stage.context())).toBe("It is Friday. Real money.");
-    expect(await stage.call(tool).ended).toEqual({ type: "returned", value: "deployed" });
+    const fixture = new CallFixture();
+    expect(await needsApproval(fixture.context())).toBe("It is Friday. Real money.");
+    expect(await fixture.call(tool).ended).toEqual({ type: "returned", value: "deployed" });
   }
 });
 
@@ -176,15 +176,15 @@ function orders<T>(things: readonly T[]): readonly (readonly T[])[] {
 
 test("a tool that is told to end ends through all wrappers, in every order, within the grace period", async () => {
   for (const order of orders([asks, within(500), tries, onceIn(1_000)])) {
-    const stage = new CallStage();
+    const fixture = new CallFixture();
     const tool = order.reduceRight((inner, wrap) => wrap(inner), toolThat("deploy", never));
-    const first = stage.call(tool);
-    const second = stage.call(tool);
+    const first = fixture.call(tool);
+    const second = fixture.call(tool);
     await second.now();
-    stage.controller.abort();
+    fixture.controller.abort();
     await second.now();
-    stage.clock.advance(50);
+    fixture.clock.advance(50);
     expect([(await first.now())?.type, (await second.now())?.type]).toEqual(["threw", "threw"]);
-    expect(stage.clock.pendingTimers).toBe(0);
+    expect(fixture.clock.pendingTimers).toBe(0);
   }
 });

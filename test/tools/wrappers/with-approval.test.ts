@@ -10,13 +10,13 @@ import type { ToolContext } from "../../../src/tools/tool-context.ts";
 import { defineTool, type ToolDefinition } from "../../../src/tools/define-tool.ts";
 import type { FunctionTool } from "../../../src/tools/tool.ts";
 import { withApproval } from "../../../src/tools/wrappers/with-approval.ts";
-import { CallStage, toolThat, useOf } from "../../support/tool-calls.ts";
+import { CallFixture, toolThat, useOf } from "../../support/tool-calls.ts";
 import { thrownBy } from "../../support/thrown.ts";
 
 /** What a call of the tool says about its approval. */
 async function said(tool: FunctionTool): Promise<unknown> {
   const { needsApproval } = useOf(tool);
-  const context = new CallStage().context();
+  const context = new CallFixture().context();
   return await (typeof needsApproval === "function" ? needsApproval(context) : needsApproval);
 }
 
@@ -126,7 +126,7 @@ test("the check gets the context of its call", async () => {
     seen.push(context);
     return false;
   });
-  const context = new CallStage().context();
+  const context = new CallFixture().context();
   const { needsApproval } = useOf(withApproval(tool));
   if (typeof needsApproval !== "function") expect.unreachable("it decides call by call");
   expect([needsApproval(context), seen[0] === context]).toEqual([true, true]);
@@ -144,12 +144,12 @@ test("all else of the tool stays: its face, its arguments, what it does", async 
   const wrapped = withApproval(tool);
   const { bind: _one, ...face } = tool;
   const { bind: _other, ...wrappedFace } = wrapped;
-  const stage = new CallStage();
+  const fixture = new CallFixture();
   expect([
     wrappedFace,
     Object.isFrozen(wrapped),
     wrapped.bind({ euros: {} }),
-    useOf(wrapped, { euros: 3 }).run(stage.context(), stage.runtime("pay")),
+    useOf(wrapped, { euros: 3 }).run(fixture.context(), fixture.runtime("pay")),
   ]).toEqual([face, true, tool.bind({ euros: {} }), [3, "lead"]]);
 });
 

@@ -14,19 +14,19 @@ import { rateLimit, type RateLimitOptions } from "../../../src/tools/wrappers/ra
 import { withRateLimit } from "../../../src/tools/wrappers/with-rate-limit.ts";
 import { withTimeout } from "../../../src/tools/wrappers/with-timeout.ts";
 import { proves } from "../../harness/proves.ts";
-import { CallStage, never, toolThat, useOf, type Call } from "../../support/tool-calls.ts";
+import { CallFixture, never, toolThat, useOf, type Call } from "../../support/tool-calls.ts";
 import { thrownBy } from "../../support/thrown.ts";
 
 const TWO_A_SECOND: RateLimitOptions = { maxCalls: 2, perMs: 1_000 };
 
 /** A tool that notes when it is started and for whom. */
 function noting(
-  stage: CallStage,
+  fixture: CallFixture,
   name = "search",
 ): { readonly tool: FunctionTool; readonly starts: readonly string[] } {
   const starts: string[] = [];
   const tool = toolThat(name, ({ agentId }) => {
-    starts.push(`${agentId} at ${stage.clock.nowMs() - 1_000}`);
+    starts.push(`${agentId} at ${fixture.clock.nowMs() - 1_000}`);
     return "found";
   });
   return { tool, starts };
@@ -37,14 +37,14 @@ function by(agent: string): { readonly agentId: ReturnType<typeof AgentIdSchema.
 }
 
 test("of three calls at once by three agents, the third waits for its turn", async () => {
-  const stage = new CallStage();
-  const { tool, starts } = noting(stage);
+  const fixture = new CallFixture();
+  const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, TWO_A_SECOND);
-  const calls = ["a", "b", "c"].map((agent) => stage.call(limited, by(agent)));
+  const calls = ["a", "b", "c"].map((agent) => fixture.call(limited, by(agent)));
   const third = calls[2];
   const seen = [];
   for (const byMs of [0, 999, 1]) {
-    stage.clock.advance(byMs);
+    fixture.clock.advance(byMs);
     seen.push([await third?.now(), [...starts]]);
   }
   expect(seen).toEqual([
@@ -53,19 +53,19 @@ test("of three calls at once by three agents, the third waits for its turn", asy
     [{ type: "returned", value: "found" }, ["a at 0", "b at 0", "c at 1000"]],
   ]);
   expect([
-    stage.clock.pendingTimers,
-    getEventListeners(stage.controller.signal, "abort").length,
+    fixture.clock.pendingTimers,
+    getEventListeners(fixture.controller.signal, "abort").length,
   ]).toEqual([0, 0]);
 });
 
 test("or it is refused, and the model reads when to try again", async () => {
-  const stage = new CallStage();
-  const { tool, starts } = noting(stage);
+  const fixture = new CallFixture();
+  const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { ...TWO_A_SECOND, whenExceeded: "refuse" });
-  await stage.call(limited, by("a")).ended;
-  stage.clock.advance(250.5);
-  await stage.call(limited, by("b")).ended;
-  const refused = await stage.call(limited, by("c")).ended;
+  await fixture.call(limited, by("a")).ended;
+  fixture.clock.advance(250.5);
+  await fixture.call(limited, by("b")).ended;
+  const refused = await fixture.call(limited, by("c")).ended;
   if (refused.type !== "threw" || !(refused.error instanceof ToolError))
     expect.unreachable("it is refused");
   const { message, hint, severity, code, data } = refused.error;
@@ -76,86 +76,86 @@ test("or it is refused, and the model reads when to try again", async () => {
     code: "tool_error",
     data: { maxCalls: 2, perMs: 1_000, retryAfterMs: 750 },
   });
-  stage.clock.advance(750);
-  await stage.call(limited, by("c")).ended;
-  expect([starts.map((start) => start[0]), stage.clock.pendingTimers]).toEqual([
+  fixture.clock.advance(750);
+  await fixture.call(limited, by("c")).ended;
+  expect([starts.map((start) => start[0]), fixture.clock.pendingTimers]).toEqual([
     ["a", "b", "c"],
     0,
   ]);
 });
 
 test("the span slides: a place is free again a whole span after its own start", async () => {
-  const stage = new CallStage();
-  const { tool, starts } = noting(stage);
+  const fixture = new CallFixture();
+  const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, TWO_A_SECOND);
-  void stage.call(limited, by("a"));
-  stage.clock.advance(900);
-  const calls = ["b", "c", "d"].map((agent) => stage.call(limited, by(agent)));
+  void fixture.call(limited, by("a"));
+  fixture.clock.advance(900);
+  const calls = ["b", "c", "d"].map((agent) => fixture.call(limited, by(agent)));
   for (let ms = 0; ms < 2_000; ms += 100) {
     await Promise.all(calls.map((call) => call.now()));
-    stage.clock.advance(100);
+    fixture.clock.advance(100);
   }
   expect(starts).toEqual(["a at 0", "b at 900", "c at 1000", "d at 1900"]);
 });
 
 test("nobody overtakes: who comes while others wait goes to the end of the line", async () => {
-  const stage = new CallStage();
-  const { tool, starts } = noting(stage);
+  const fixture = new CallFixture();
+  const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
-  const calls = ["a", "b", "c"].map((agent) => stage.call(limited, by(agent)));
-  stage.clock.advance(10); // The turn of b has come, and b has not heard of it yet.
-  calls.push(stage.call(limited, by("d")));
+  const calls = ["a", "b", "c"].map((agent) => fixture.call(limited, by(agent)));
+  fixture.clock.advance(10); // The turn of b has come, and b has not heard of it yet.
+  calls.push(fixture.call(limited, by("d")));
   for (let turn = 0; turn < 5; turn += 1) {
     await calls[3]?.now();
-    stage.clock.advance(10);
+    fixture.clock.advance(10);
   }
   expect(starts).toEqual(["a at 0", "b at 10", "c at 20", "d at 30"]);
 });
 
 test("nobody overtakes in the moment between a turn and its start either", async () => {
-  const stage = new CallStage();
-  const { tool, starts } = noting(stage);
+  const fixture = new CallFixture();
+  const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 2, perMs: 10 });
-  void stage.call(limited, by("a"));
-  stage.clock.advance(5);
-  void stage.call(limited, by("b"));
-  const third = stage.call(limited, by("c"));
+  void fixture.call(limited, by("a"));
+  fixture.clock.advance(5);
+  void fixture.call(limited, by("b"));
+  const third = fixture.call(limited, by("c"));
   await third.now();
-  stage.clock.advance(10); // The turn of c came after 5, and a second place is free now.
-  const fourth = stage.call(limited, by("d"));
+  fixture.clock.advance(10); // The turn of c came after 5, and a second place is free now.
+  const fourth = fixture.call(limited, by("d"));
   await fourth.now();
   expect(starts).toEqual(["a at 0", "b at 5", "c at 15", "d at 15"]);
 });
 
 test("nobody overtakes while a place is free and the next in the line has not heard of it", async () => {
-  const stage = new CallStage();
-  const { tool, starts } = noting(stage);
+  const fixture = new CallFixture();
+  const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
   const calls: Call[] = [];
-  stage.clock.setTimer(10, () => calls.push(stage.call(limited, by("c")))); // Due before the turn is.
-  calls.push(stage.call(limited, by("a")), stage.call(limited, by("b")));
-  stage.clock.advance(10);
+  fixture.clock.setTimer(10, () => calls.push(fixture.call(limited, by("c")))); // Due before the turn is.
+  calls.push(fixture.call(limited, by("a")), fixture.call(limited, by("b")));
+  fixture.clock.advance(10);
   await calls[2]?.now();
-  stage.clock.advance(10);
+  fixture.clock.advance(10);
   await calls[2]?.now();
   expect(starts).toEqual(["a at 0", "b at 10", "c at 20"]);
 });
 
 test("who is told to end leaves the line at once, and takes no place with them", async () => {
-  const stage = new CallStage();
-  const { tool, starts } = noting(stage);
+  const fixture = new CallFixture();
+  const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
-  void stage.call(limited, by("a"));
+  void fixture.call(limited, by("a"));
   const leaver = new AbortController();
-  const second = stage.call(limited, { ...by("b"), signal: leaver.signal });
-  const third = stage.call(limited, by("c"));
+  const second = fixture.call(limited, { ...by("b"), signal: leaver.signal });
+  const third = fixture.call(limited, by("c"));
   leaver.abort();
   expect(await second.now()).toEqual({
     type: "threw",
     error: new ToolError("search was told to end before it had a result."),
   });
-  stage.clock.advance(10);
-  expect([(await third.now())?.type, starts, stage.clock.pendingTimers]).toEqual([
+  fixture.clock.advance(10);
+  expect([(await third.now())?.type, starts, fixture.clock.pendingTimers]).toEqual([
     "returned",
     ["a at 0", "c at 10"],
     0,
@@ -163,46 +163,46 @@ test("who is told to end leaves the line at once, and takes no place with them",
 });
 
 test("when the last one leaves, no timer is left behind", async () => {
-  const stage = new CallStage();
-  const limited = withRateLimit(noting(stage).tool, { maxCalls: 1, perMs: 10 });
-  const calls = ["a", "b", "c"].map((agent) => stage.call(limited, by(agent)));
-  stage.controller.abort();
+  const fixture = new CallFixture();
+  const limited = withRateLimit(noting(fixture).tool, { maxCalls: 1, perMs: 10 });
+  const calls = ["a", "b", "c"].map((agent) => fixture.call(limited, by(agent)));
+  fixture.controller.abort();
   const ends = await Promise.all(calls.map((call) => call.now()));
-  expect([ends.map((end) => end?.type), stage.clock.pendingTimers]).toEqual([
+  expect([ends.map((end) => end?.type), fixture.clock.pendingTimers]).toEqual([
     ["returned", "threw", "threw"],
     0,
   ]);
 });
 
 test("a call that was told to end before does not start, and uses up nothing", async () => {
-  const stage = new CallStage();
-  const { tool, starts } = noting(stage);
+  const fixture = new CallFixture();
+  const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
-  const end = await stage.call(limited, { ...by("a"), signal: AbortSignal.abort() }).ended;
-  await stage.call(limited, by("b")).ended;
+  const end = await fixture.call(limited, { ...by("a"), signal: AbortSignal.abort() }).ended;
+  await fixture.call(limited, by("b")).ended;
   expect([end.type, starts]).toEqual(["threw", ["b at 0"]]);
 });
 
 test("a turn that comes in the moment in which the call ends goes to the next in the line", async () => {
-  const stage = new CallStage();
-  const { tool, starts } = noting(stage);
+  const fixture = new CallFixture();
+  const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
-  void stage.call(limited, by("a"));
+  void fixture.call(limited, by("a"));
   const leaver = new AbortController();
-  const second = stage.call(limited, { ...by("b"), signal: leaver.signal });
-  const third = stage.call(limited, by("c"));
-  stage.clock.advance(10);
+  const second = fixture.call(limited, { ...by("b"), signal: leaver.signal });
+  const third = fixture.call(limited, by("c"));
+  fixture.clock.advance(10);
   leaver.abort();
   expect([(await second.now())?.type, (await third.now())?.type, starts]).toEqual([
     "threw",
     "returned",
     ["a at 0", "c at 10"],
   ]);
-  expect(stage.clock.pendingTimers).toBe(0);
+  expect(fixture.clock.pendingTimers).toBe(0);
 });
 
 test("a failed call counts like any other: it has started", async () => {
-  const stage = new CallStage();
+  const fixture = new CallFixture();
   const error = new Error("broken");
   let calls = 0;
   const tool = toolThat("search", () => {
@@ -210,27 +210,27 @@ test("a failed call counts like any other: it has started", async () => {
     throw error;
   });
   const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10, whenExceeded: "refuse" });
-  const first = await stage.call(limited).ended;
-  await stage.call(limited).ended;
+  const first = await fixture.call(limited).ended;
+  await fixture.call(limited).ended;
   expect([first, calls]).toEqual([{ type: "threw", error }, 1]);
 });
 
 test("tools that share a limit count together, and stand in one line", async () => {
-  const stage = new CallStage();
+  const fixture = new CallFixture();
   const limit = rateLimit({ maxCalls: 2, perMs: 1_000 });
-  const search = noting(stage, "search");
-  const read = noting(stage, "read");
+  const search = noting(fixture, "search");
+  const read = noting(fixture, "read");
   const tools = [withRateLimit(search.tool, limit), withRateLimit(read.tool, limit)] as const;
-  const calls = [tools[0], tools[1], tools[0], tools[1]].map((tool) => stage.call(tool, by("a")));
+  const calls = [tools[0], tools[1], tools[0], tools[1]].map((tool) => fixture.call(tool, by("a")));
   await calls[0]?.now();
-  stage.clock.advance(1_000);
+  fixture.clock.advance(1_000);
   await calls[3]?.now();
   expect([search.starts, read.starts]).toEqual([
     ["a at 0", "a at 1000"],
     ["a at 0", "a at 1000"],
   ]);
   const own = withRateLimit(read.tool, { maxCalls: 2, perMs: 1_000 });
-  expect((await stage.call(own).now())?.type).toBe("returned");
+  expect((await fixture.call(own).now())?.type).toBe("returned");
 });
 
 test("two runs at once do not count for each other", async () => {
@@ -242,25 +242,25 @@ test("two runs at once do not count for each other", async () => {
       whenExceeded: "refuse",
     },
   );
-  const [one, other] = [new CallStage(), new CallStage()];
+  const [one, other] = [new CallFixture(), new CallFixture()];
   const ends = [];
-  for (const stage of [one, other, one, other]) ends.push(await stage.call(limited).ended);
+  for (const fixture of [one, other, one, other]) ends.push(await fixture.call(limited).ended);
   expect(ends.map(({ type }) => type)).toEqual(["returned", "returned", "threw", "threw"]);
 });
 
 proves(["S7.5"], "a wall clock that is set back or forward changes no span", async () => {
-  const stage = new CallStage();
-  const { tool, starts } = noting(stage);
+  const fixture = new CallFixture();
+  const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, perMs: 1_000 });
-  stage.clock.setWallClock(9_000_000);
-  await useOf(limited).run(stage.context(by("a")), stage.runtime("search"));
-  stage.clock.setWallClock(stage.clock.monotonicMs());
-  const call = stage.call(limited, by("b"));
+  fixture.clock.setWallClock(9_000_000);
+  await useOf(limited).run(fixture.context(by("a")), fixture.runtime("search"));
+  fixture.clock.setWallClock(fixture.clock.monotonicMs());
+  const call = fixture.call(limited, by("b"));
   await call.now();
-  stage.clock.setWallClock(9_000_000);
-  stage.clock.advance(999);
+  fixture.clock.setWallClock(9_000_000);
+  fixture.clock.advance(999);
   expect(await call.now()).toBeUndefined();
-  stage.clock.advance(1);
+  fixture.clock.advance(1);
   expect([(await call.now())?.type, starts]).toEqual([
     "returned",
     ["a at 8999000", "b at 9000000"],
@@ -275,10 +275,10 @@ test("a refusal says the name that the model knows", async () => {
   );
   const [find] = renameTools([limited], { search: "find" });
   if (find === undefined) expect.unreachable("it is there");
-  const stage = new CallStage();
-  await stage.call(find).ended;
-  stage.clock.advance(3_599_000);
-  const refused = await stage.call(find).ended;
+  const fixture = new CallFixture();
+  await fixture.call(find).ended;
+  fixture.clock.advance(3_599_000);
+  const refused = await fixture.call(find).ended;
   if (refused.type !== "threw" || !(refused.error instanceof ToolError))
     expect.unreachable("it is refused");
   expect([refused.error.message, refused.error.hint]).toEqual([
@@ -289,12 +289,12 @@ test("a refusal says the name that the model knows", async () => {
 
 test("a value passes through as it is", async () => {
   const value = { rows: [1] };
-  const stage = new CallStage();
+  const fixture = new CallFixture();
   const limited = withRateLimit(
     toolThat("search", () => Promise.resolve(value)),
     TWO_A_SECOND,
   );
-  const end = await stage.call(limited).ended;
+  const end = await fixture.call(limited).ended;
   expect(end.type === "returned" && end.value === value).toBe(true);
 });
 
@@ -322,10 +322,10 @@ test("whoever calls, waits and leaves: no span holds too many starts, and the or
       fc.integer({ min: 1, max: 3 }),
       fc.array(fc.tuple(command, fc.boolean()), { maxLength: 40 }),
       async (maxCalls, commands) => {
-        const stage = new CallStage();
+        const fixture = new CallFixture();
         const starts: { readonly number: number; readonly atMs: number }[] = [];
         const tool = toolThat("search", ({ depth }) => {
-          starts.push({ number: depth, atMs: stage.clock.nowMs() });
+          starts.push({ number: depth, atMs: fixture.clock.nowMs() });
           return "found";
         });
         const limited = withRateLimit(tool, { maxCalls, perMs: 20 });
@@ -334,13 +334,13 @@ test("whoever calls, waits and leaves: no span holds too many starts, and the or
           if (command.type === "call") {
             const leaver = new AbortController();
             const more = { depth: calls.length, signal: leaver.signal };
-            calls.push({ leaver, call: stage.call(limited, more) });
-          } else if (command.type === "wait") stage.clock.advance(command.ms);
+            calls.push({ leaver, call: fixture.call(limited, more) });
+          } else if (command.type === "wait") fixture.clock.advance(command.ms);
           else calls[command.which]?.leaver.abort();
           if (isCalm) await breathe();
         }
-        for (await breathe(); stage.clock.pendingTimers > 0; await breathe())
-          stage.clock.advance(1);
+        for (await breathe(); fixture.clock.pendingTimers > 0; await breathe())
+          fixture.clock.advance(1);
         const ends = await Promise.all(calls.map(({ call }) => call.ended));
         const started = starts.map(({ number }) => number);
         expect(started).toEqual(started.toSorted((left, right) => left - right));
@@ -362,23 +362,23 @@ test("whoever calls, waits and leaves: no span holds too many starts, and the or
 });
 
 test("a limit of time around it includes the wait", async () => {
-  const stage = new CallStage();
-  const { tool, starts } = noting(stage);
+  const fixture = new CallFixture();
+  const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, perMs: 100 });
   const call = (agent: string): Call =>
-    stage.call(withTimeout(limited, { timeoutMs: 100 }), by(agent));
+    fixture.call(withTimeout(limited, { timeoutMs: 100 }), by(agent));
   void call("a");
   const second = call("b");
-  stage.clock.advance(50);
+  fixture.clock.advance(50);
   const third = call("c");
-  stage.clock.advance(50); // The turn and the end of the time of b come together; whichever is first, nothing is lost.
+  fixture.clock.advance(50); // The turn and the end of the time of b come together; whichever is first, nothing is lost.
   await second.now();
   expect([(await third.now())?.type, starts.length]).toEqual(
     starts[1] === "b at 100" ? [undefined, 2] : ["returned", 2],
   );
-  stage.clock.advance(1_000);
+  fixture.clock.advance(1_000);
   await third.now();
-  expect(stage.clock.pendingTimers).toBe(0);
+  expect(fixture.clock.pendingTimers).toBe(0);
 });
 
 /** As plain JavaScript could call it. */

@@ -13,19 +13,19 @@ import { isToolTimeout } from "../../../src/tools/tool-timeout.ts";
 import { withRetries, type RetriesOptions } from "../../../src/tools/wrappers/with-retries.ts";
 import { withTimeout } from "../../../src/tools/wrappers/with-timeout.ts";
 import { takeWarnings } from "../../harness/process-watch.ts";
-import { CallStage, never, toolThat } from "../../support/tool-calls.ts";
+import { CallFixture, never, toolThat } from "../../support/tool-calls.ts";
 import { thrownBy } from "../../support/thrown.ts";
 
 const REASON: CancelReason = { type: "cancelled", message: "Enough.", agentId: "agent_1" };
 
 /** A tool that throws these errors, one a call, and then succeeds; it notes when it was called. */
 function failing(
-  stage: CallStage,
+  fixture: CallFixture,
   ...errors: readonly unknown[]
 ): { readonly tool: FunctionTool; readonly calledAtMs: readonly number[] } {
   const calledAtMs: number[] = [];
   const tool = toolThat("fetch", () => {
-    calledAtMs.push(stage.clock.nowMs() - 1_000);
+    calledAtMs.push(fixture.clock.nowMs() - 1_000);
     if (calledAtMs.length <= errors.length) throw errors[calledAtMs.length - 1];
     return "fetched";
   });
@@ -37,15 +37,15 @@ function broken(count: number): readonly Error[] {
 }
 
 test("a call that fails twice and then succeeds is one success, and says each repetition", async () => {
-  const stage = new CallStage();
+  const fixture = new CallFixture();
   const errors = broken(2);
-  const { tool, calledAtMs } = failing(stage, ...errors);
-  const call = stage.call(withRetries(tool, { maxAttempts: 3 }));
+  const { tool, calledAtMs } = failing(fixture, ...errors);
+  const call = fixture.call(withRetries(tool, { maxAttempts: 3 }));
   const steps: unknown[] = [];
   for (const byMs of [0, 499, 1, 999, 1]) {
-    stage.clock.advance(byMs);
+    fixture.clock.advance(byMs);
     const end = await call.now();
-    steps.push([calledAtMs.length, stage.notes.length, end?.type]);
+    steps.push([calledAtMs.length, fixture.notes.length, end?.type]);
   }
   expect(steps).toEqual([
     [1, 1, undefined],
@@ -54,7 +54,7 @@ test("a call that fails twice and then succeeds is one success, and says each re
     [2, 2, undefined],
     [3, 2, "returned"],
   ]);
-  expect([await call.ended, calledAtMs, stage.notes, stage.clock.pendingTimers]).toEqual([
+  expect([await call.ended, calledAtMs, fixture.notes, fixture.clock.pendingTimers]).toEqual([
     { type: "returned", value: "fetched" },
     [0, 500, 1_500],
     [
@@ -63,30 +63,30 @@ test("a call that fails twice and then succeeds is one success, and says each re
     ],
     0,
   ]);
-  expect(stage.notes.map(({ error }, index) => error === errors[index])).toEqual([true, true]);
+  expect(fixture.notes.map(({ error }, index) => error === errors[index])).toEqual([true, true]);
 });
 
 test("the last error is thrown as it is, after as many tries as are allowed", async () => {
   for (const maxAttempts of [1, 2, 3]) {
-    const stage = new CallStage();
+    const fixture = new CallFixture();
     const errors = broken(5);
-    const { tool, calledAtMs } = failing(stage, ...errors);
-    const end = await stage.call(withRetries(tool, { maxAttempts, firstDelayMs: 0 })).ended;
+    const { tool, calledAtMs } = failing(fixture, ...errors);
+    const end = await fixture.call(withRetries(tool, { maxAttempts, firstDelayMs: 0 })).ended;
     expect([
       end.type === "threw" && end.error === errors[maxAttempts - 1],
       calledAtMs.length,
     ]).toEqual([true, maxAttempts]);
-    expect(stage.notes.length).toBe(maxAttempts - 1);
+    expect(fixture.notes.length).toBe(maxAttempts - 1);
   }
 });
 
 /** The waits of a call that fails as often as it may be tried. */
 async function delays(maxAttempts: number, options: RetriesOptions): Promise<readonly number[]> {
-  const stage = new CallStage();
-  const { tool } = failing(stage, ...broken(maxAttempts));
-  const call = stage.call(withRetries(tool, { maxAttempts, ...options }));
-  while ((await call.now()) === undefined) stage.clock.advance(60_000);
-  return stage.notes.map(({ delayMs }) => delayMs);
+  const fixture = new CallFixture();
+  const { tool } = failing(fixture, ...broken(maxAttempts));
+  const call = fixture.call(withRetries(tool, { maxAttempts, ...options }));
+  while ((await call.now()) === undefined) fixture.clock.advance(60_000);
+  return fixture.notes.map(({ delayMs }) => delayMs);
 }
 
 test("waits double up to the longest one, and stay numbers however many there are", async () => {
@@ -116,38 +116,38 @@ test("what is meant for the model, or is the end of it, is not repeated", async 
   const asked: unknown[] = [];
   const shouldRetry = (error: unknown): boolean => asked.push(error) > 0;
   for (const error of errors) {
-    const stage = new CallStage();
-    const { tool, calledAtMs } = failing(stage, error);
-    const end = await stage.call(withRetries(tool, { shouldRetry })).ended;
+    const fixture = new CallFixture();
+    const { tool, calledAtMs } = failing(fixture, error);
+    const end = await fixture.call(withRetries(tool, { shouldRetry })).ended;
     expect([end.type === "threw" && end.error === error, calledAtMs.length]).toEqual([true, 1]);
-    expect(stage.notes).toEqual([]);
+    expect(fixture.notes).toEqual([]);
   }
   expect(asked).toEqual([]);
 });
 
 test("anything else that is thrown is repeated, whatever it is", async () => {
   for (const error of [new ToolError("Busy."), new Error("x"), "text", undefined, null, {}, 0]) {
-    const stage = new CallStage();
-    const { tool } = failing(stage, error);
-    const end = await stage.call(withRetries(tool, { firstDelayMs: 0 })).ended;
+    const fixture = new CallFixture();
+    const { tool } = failing(fixture, error);
+    const end = await fixture.call(withRetries(tool, { firstDelayMs: 0 })).ended;
     expect([error, end]).toEqual([error, { type: "returned", value: "fetched" }]);
   }
 });
 
 test("rejections are repeated like throws, and a value passes through as it is", async () => {
-  const stage = new CallStage();
+  const fixture = new CallFixture();
   const value = { rows: [1] };
   let calls = 0;
   const tool = toolThat("fetch", () => {
     calls += 1;
     return calls === 1 ? Promise.reject(new Error("broken")) : Promise.resolve(value);
   });
-  const end = await stage.call(withRetries(tool, { firstDelayMs: 0 })).ended;
+  const end = await fixture.call(withRetries(tool, { firstDelayMs: 0 })).ended;
   expect(end.type === "returned" && end.value === value).toBe(true);
 });
 
 test("shouldRetry decides, and is asked once for each failure that could be followed by a try", async () => {
-  const stage = new CallStage();
+  const fixture = new CallFixture();
   const [first, second, third] = broken(3);
   const asked: unknown[] = [];
   const shouldRetry = (error: unknown): boolean => {
@@ -155,10 +155,10 @@ test("shouldRetry decides, and is asked once for each failure that could be foll
     return error !== second;
   };
   const options = { firstDelayMs: 0, maxAttempts: 3, shouldRetry };
-  const refused = failing(stage, first, second, third);
-  const end = await stage.call(withRetries(refused.tool, options)).ended;
-  const last = failing(stage, first, third, third);
-  await stage.call(withRetries(last.tool, options)).ended;
+  const refused = failing(fixture, first, second, third);
+  const end = await fixture.call(withRetries(refused.tool, options)).ended;
+  const last = failing(fixture, first, third, third);
+  await fixture.call(withRetries(last.tool, options)).ended;
   expect([end, refused.calledAtMs.length, last.calledAtMs.length, asked]).toEqual([
     { type: "threw", error: second },
     2,
@@ -185,14 +185,14 @@ test("a shouldRetry that breaks, or gives no boolean, is a no that is warned of 
     }),
   ];
   for (const answer of answers) {
-    const stage = new CallStage();
+    const fixture = new CallFixture();
     const [error] = broken(1);
-    const { tool, calledAtMs } = failing(stage, error, error);
+    const { tool, calledAtMs } = failing(fixture, error, error);
     const options: RetriesOptions = {};
     Object.defineProperty(options, "shouldRetry", { value: answer, enumerable: true });
     const wrapped = withRetries(tool, options);
-    const ends = [await stage.call(wrapped).ended, await stage.call(wrapped).ended];
-    expect([ends, calledAtMs.length, stage.notes]).toEqual([
+    const ends = [await fixture.call(wrapped).ended, await fixture.call(wrapped).ended];
+    expect([ends, calledAtMs.length, fixture.notes]).toEqual([
       [
         { type: "threw", error },
         { type: "threw", error },
@@ -219,32 +219,32 @@ test("a shouldRetry that breaks, or gives no boolean, is a no that is warned of 
 });
 
 test("a call that is told to end while it waits ends at once with the last error, and tries no more", async () => {
-  const stage = new CallStage();
+  const fixture = new CallFixture();
   const [error] = broken(1);
-  const { tool, calledAtMs } = failing(stage, error);
-  const call = stage.call(withRetries(tool));
+  const { tool, calledAtMs } = failing(fixture, error);
+  const call = fixture.call(withRetries(tool));
   expect(await call.now()).toBeUndefined();
-  stage.controller.abort(REASON);
-  expect([await call.now(), calledAtMs.length, stage.clock.pendingTimers]).toEqual([
+  fixture.controller.abort(REASON);
+  expect([await call.now(), calledAtMs.length, fixture.clock.pendingTimers]).toEqual([
     { type: "threw", error },
     1,
     0,
   ]);
-  expect(getEventListeners(stage.controller.signal, "abort")).toEqual([]);
+  expect(getEventListeners(fixture.controller.signal, "abort")).toEqual([]);
 });
 
 test("a call that is told to end during a try is not repeated, and nothing says that it would be", async () => {
-  const stage = new CallStage();
+  const fixture = new CallFixture();
   const work = Promise.withResolvers<string>();
   let calls = 0;
   const tool = toolThat("fetch", () => {
     calls += 1;
     return work.promise;
   });
-  const call = stage.call(withRetries(tool, { firstDelayMs: 0 }));
-  stage.controller.abort(REASON);
+  const call = fixture.call(withRetries(tool, { firstDelayMs: 0 }));
+  fixture.controller.abort(REASON);
   work.reject(new Error("told to end"));
-  expect([await call.now(), calls, stage.notes]).toEqual([
+  expect([await call.now(), calls, fixture.notes]).toEqual([
     { type: "threw", error: new Error("told to end") },
     1,
     [],
@@ -252,19 +252,19 @@ test("a call that is told to end during a try is not repeated, and nothing says 
 });
 
 test("a try that took too long is repeated", async () => {
-  const stage = new CallStage();
+  const fixture = new CallFixture();
   let calls = 0;
   const tool = toolThat("fetch", () => {
     calls += 1;
     return calls < 3 ? never() : "fetched";
   });
   const limited = withTimeout(tool, { timeoutMs: 100 });
-  const call = stage.call(withRetries(limited, { shouldRetry: isToolTimeout }));
+  const call = fixture.call(withRetries(limited, { shouldRetry: isToolTimeout }));
   for (const byMs of [100, 500, 100, 1_000]) {
     await call.now();
-    stage.clock.advance(byMs);
+    fixture.clock.advance(byMs);
   }
-  expect([await call.now(), stage.notes.map(({ error }) => isToolTimeout(error))]).toEqual([
+  expect([await call.now(), fixture.notes.map(({ error }) => isToolTimeout(error))]).toEqual([
     { type: "returned", value: "fetched" },
     [true, true],
   ]);
@@ -273,7 +273,7 @@ test("a try that took too long is repeated", async () => {
 test("subtasks count from the try that counts, and from it alone", async () => {
   const outcomes = [];
   for (const failures of [0, 1, 2, 3]) {
-    const stage = new CallStage();
+    const fixture = new CallFixture();
     const kept: ToolContext[] = [];
     const tool = toolThat("plan", (context) => {
       kept[0]?.queueSubtask({ role: "helper", task: "Too late." });
@@ -283,12 +283,12 @@ test("subtasks count from the try that counts, and from it alone", async () => {
       context.reportProgress({ done: kept.length });
       if (kept.length <= failures) throw new Error("broken");
     });
-    const { type } = await stage.call(withRetries(tool, { firstDelayMs: 0 })).ended;
+    const { type } = await fixture.call(withRetries(tool, { firstDelayMs: 0 })).ended;
     kept.at(-1)?.queueSubtask({ role: "helper", task: "Too late." });
     outcomes.push([
       type,
-      stage.subtasks.map(({ task }) => task),
-      stage.progress.map(({ done }) => done),
+      fixture.subtasks.map(({ task }) => task),
+      fixture.progress.map(({ done }) => done),
     ]);
   }
   expect(outcomes).toEqual([
@@ -300,7 +300,7 @@ test("subtasks count from the try that counts, and from it alone", async () => {
 });
 
 test("what is no subtask is refused where it is queued, as without retries", async () => {
-  const stage = new CallStage();
+  const fixture = new CallFixture();
   const refused = new TypeError("no subtask");
   const queueSubtask = (): never => {
     throw refused;
@@ -309,20 +309,22 @@ test("what is no subtask is refused where it is queued, as without retries", asy
     Reflect.apply(context.queueSubtask, context, [{ role: "helper" }]),
   );
   const wrapped = withRetries(tool, { maxAttempts: 1 });
-  expect(await stage.call(wrapped, { queueSubtask }).ended).toEqual({
+  expect(await fixture.call(wrapped, { queueSubtask }).ended).toEqual({
     type: "threw",
     error: refused,
   });
 });
 
 test("each call counts for itself, also two of one use", async () => {
-  const stage = new CallStage();
-  const { tool, calledAtMs } = failing(stage, ...broken(4));
+  const fixture = new CallFixture();
+  const { tool, calledAtMs } = failing(fixture, ...broken(4));
   const wrapped = withRetries(tool, { maxAttempts: 2, firstDelayMs: 0 });
   const bound = wrapped.bind({});
   if (bound.type === "invalid") expect.unreachable("the arguments fit");
   const run = (): Promise<unknown> =>
-    Promise.resolve(bound.use.run(stage.context(), stage.runtime("fetch"))).catch(() => "threw");
+    Promise.resolve(bound.use.run(fixture.context(), fixture.runtime("fetch"))).catch(
+      () => "threw",
+    );
   expect([await run(), await run(), await run(), calledAtMs.length]).toEqual([
     "threw",
     "threw",

@@ -13,7 +13,7 @@ import { isToolTimeout, toolTimedOut } from "../../../src/tools/tool-timeout.ts"
 import { renameTools } from "../../../src/tools/toolsets.ts";
 import { withTimeout } from "../../../src/tools/wrappers/with-timeout.ts";
 import { proves } from "../../harness/proves.ts";
-import { CallStage, GRACE_MS, never, toolThat } from "../../support/tool-calls.ts";
+import { CallFixture, GRACE_MS, never, toolThat } from "../../support/tool-calls.ts";
 import { thrownBy } from "../../support/thrown.ts";
 
 const LIMIT = { timeoutMs: 30_000 };
@@ -24,19 +24,19 @@ proves(
   "a tool that ignores its signal: its call ends at the limit, and what comes later goes nowhere",
   async () => {
     for (const late of ["value", "rejection"] as const) {
-      const stage = new CallStage();
+      const fixture = new CallFixture();
       const work = Promise.withResolvers<string>();
       const signals: AbortSignal[] = [];
       const tool = toolThat("deploy", ({ signal }) => {
         signals.push(signal);
         return work.promise;
       });
-      const call = stage.call(withTimeout(tool, LIMIT));
-      stage.clock.advance(29_999);
+      const call = fixture.call(withTimeout(tool, LIMIT));
+      fixture.clock.advance(29_999);
       expect([await call.now(), signals[0]?.aborted]).toEqual([undefined, false]);
-      stage.clock.advance(1);
+      fixture.clock.advance(1);
       const end = await call.now();
-      expect([end, stage.clock.pendingTimers]).toEqual([
+      expect([end, fixture.clock.pendingTimers]).toEqual([
         { type: "threw", error: toolTimedOut("deploy", 30_000) },
         0,
       ]);
@@ -120,10 +120,10 @@ test("what ends in time passes through as it is, and leaves neither timer nor li
     () => Promise.reject(error),
     () => Promise.reject(),
   ];
-  const stage = new CallStage();
+  const fixture = new CallFixture();
   const ends = [];
   for (const work of works)
-    ends.push(await stage.call(withTimeout(toolThat("read", work), LIMIT)).ended);
+    ends.push(await fixture.call(withTimeout(toolThat("read", work), LIMIT)).ended);
   expect(ends).toEqual([
     { type: "returned", value },
     { type: "returned", value },
@@ -134,52 +134,52 @@ test("what ends in time passes through as it is, and leaves neither timer nor li
   ]);
   expect(ends[0]?.type === "returned" && ends[0].value === value).toBe(true);
   expect([
-    stage.clock.pendingTimers,
-    getEventListeners(stage.controller.signal, "abort").length,
+    fixture.clock.pendingTimers,
+    getEventListeners(fixture.controller.signal, "abort").length,
   ]).toEqual([0, 0]);
 });
 
 test("a tool that heeds its signal and gives something after the limit is late all the same", async () => {
-  const stage = new CallStage();
+  const fixture = new CallFixture();
   const tool = toolThat(
     "read",
     ({ signal }) =>
       new Promise((resolve) => signal.addEventListener("abort", () => resolve("half of it"))),
   );
-  const call = stage.call(withTimeout(tool, { timeoutMs: 10 }));
-  stage.clock.advance(10);
+  const call = fixture.call(withTimeout(tool, { timeoutMs: 10 }));
+  fixture.clock.advance(10);
   expect(await call.now()).toEqual({ type: "threw", error: toolTimedOut("read", 10) });
 });
 
 test("an agent that is told to end tells the tool why, and waits as long as the grace period", async () => {
-  const stage = new CallStage();
+  const fixture = new CallFixture();
   const reasons: unknown[] = [];
   const tool = toolThat("read", ({ signal }) => {
     signal.addEventListener("abort", () => reasons.push(signal.reason));
     return never();
   });
-  const call = stage.call(withTimeout(tool, LIMIT));
-  stage.controller.abort(REASON);
-  stage.clock.advance(GRACE_MS - 1);
+  const call = fixture.call(withTimeout(tool, LIMIT));
+  fixture.controller.abort(REASON);
+  fixture.clock.advance(GRACE_MS - 1);
   expect([await call.now(), reasons]).toEqual([undefined, [REASON]]);
-  stage.clock.advance(1);
-  expect([await call.now(), stage.clock.pendingTimers]).toEqual([
+  fixture.clock.advance(1);
+  expect([await call.now(), fixture.clock.pendingTimers]).toEqual([
     { type: "threw", error: new ToolError("read was told to end before it had a result.") },
     0,
   ]);
 });
 
 test("within the grace period a result still counts", async () => {
-  const stage = new CallStage();
+  const fixture = new CallFixture();
   const work = Promise.withResolvers<string>();
-  const call = stage.call(
+  const call = fixture.call(
     withTimeout(
       toolThat("read", () => work.promise),
       LIMIT,
     ),
   );
-  stage.controller.abort(REASON);
-  stage.clock.advance(GRACE_MS - 1);
+  fixture.controller.abort(REASON);
+  fixture.clock.advance(GRACE_MS - 1);
   work.resolve("cleaned up");
   expect(await call.now()).toEqual({ type: "returned", value: "cleaned up" });
 });
@@ -190,37 +190,37 @@ test("of two limits the tighter one ends the call, from outside and from inside,
     [30_000, 40_000],
     [30_000, 30_000],
   ] as const) {
-    const stage = new CallStage();
+    const fixture = new CallFixture();
     const signals: AbortSignal[] = [];
     const tool = toolThat("read", ({ signal }) => {
       signals.push(signal);
       return never();
     });
     const twice = withTimeout(withTimeout(tool, { timeoutMs: inner }), { timeoutMs: outer });
-    const call = stage.call(twice);
-    stage.clock.advance(30_000);
+    const call = fixture.call(twice);
+    fixture.clock.advance(30_000);
     expect([await call.now(), signals[0]?.aborted]).toEqual([
       { type: "threw", error: toolTimedOut("read", 30_000) },
       true,
     ]);
     expect([
-      stage.clock.pendingTimers,
-      getEventListeners(stage.controller.signal, "abort").length,
+      fixture.clock.pendingTimers,
+      getEventListeners(fixture.controller.signal, "abort").length,
     ]).toEqual([0, 0]);
   }
 });
 
 test("what a limit around it has given up already is not begun", async () => {
-  const stage = new CallStage();
+  const fixture = new CallFixture();
   let calls = 0;
   const tool = toolThat("read", () => (calls += 1));
   const signal = AbortSignal.abort(new DOMException("The time is up.", "TimeoutError"));
-  const call = stage.call(withTimeout(tool, LIMIT), { signal });
-  expect([(await call.now())?.type, calls, stage.clock.pendingTimers]).toEqual(["threw", 0, 0]);
+  const call = fixture.call(withTimeout(tool, LIMIT), { signal });
+  expect([(await call.now())?.type, calls, fixture.clock.pendingTimers]).toEqual(["threw", 0, 0]);
 });
 
 test("what a tool asks for counts until its time is up, and no longer", async () => {
-  const stage = new CallStage();
+  const fixture = new CallFixture();
   const kept: ToolContext[] = [];
   const tool = toolThat("read", (context) => {
     kept.push(context);
@@ -228,32 +228,32 @@ test("what a tool asks for counts until its time is up, and no longer", async ()
     context.reportProgress({ done: 1 });
     return never();
   });
-  const call = stage.call(withTimeout(tool, LIMIT));
-  stage.clock.advance(30_000);
+  const call = fixture.call(withTimeout(tool, LIMIT));
+  fixture.clock.advance(30_000);
   await call.now();
   kept[0]?.queueSubtask({ role: "helper", task: "Late." });
   kept[0]?.reportProgress({ done: 2 });
-  expect([stage.subtasks, stage.progress]).toEqual([
+  expect([fixture.subtasks, fixture.progress]).toEqual([
     [{ role: "helper", task: "In time." }],
     [{ done: 1 }],
   ]);
 });
 
 test("the tool's context is frozen, and that of the call but for its signal", async () => {
-  const stage = new CallStage();
+  const fixture = new CallFixture();
   const seen: ToolContext[] = [];
-  await stage.call(
+  await fixture.call(
     withTimeout(
       toolThat("read", (context) => void seen.push(context)),
       LIMIT,
     ),
   ).ended;
-  const { signal, queueSubtask, reportProgress } = stage.context();
+  const { signal, queueSubtask, reportProgress } = fixture.context();
   expect([
     seen.map(Object.isFrozen),
     seen.map((context) => ({ ...context, signal, queueSubtask, reportProgress })),
     seen.map((context) => context.signal instanceof AbortSignal && context.signal !== signal),
-  ]).toEqual([[true], [{ ...stage.context(), signal, queueSubtask, reportProgress }], [true]]);
+  ]).toEqual([[true], [{ ...fixture.context(), signal, queueSubtask, reportProgress }], [true]]);
 });
 
 test("the error says the name that the model knows, whichever came first, the name or the limit", async () => {
@@ -261,22 +261,22 @@ test("the error says the name that the model knows, whichever came first, the na
   const limited = renameTools([withTimeout(tool, LIMIT)], { read: "look" });
   const named = renameTools([tool], { read: "look" }).map((one) => withTimeout(one, LIMIT));
   for (const one of [...limited, ...named]) {
-    const stage = new CallStage();
-    const call = stage.call(one);
-    stage.clock.advance(30_000);
+    const fixture = new CallFixture();
+    const call = fixture.call(one);
+    fixture.clock.advance(30_000);
     expect(await call.now()).toEqual({ type: "threw", error: toolTimedOut("look", 30_000) });
   }
 });
 
 test("calls at the same time have a limit each", async () => {
-  const stage = new CallStage();
+  const fixture = new CallFixture();
   const tool = withTimeout(toolThat("read", never), LIMIT);
-  const first = stage.call(tool);
-  stage.clock.advance(10_000);
-  const second = stage.call(tool);
-  stage.clock.advance(20_000);
+  const first = fixture.call(tool);
+  fixture.clock.advance(10_000);
+  const second = fixture.call(tool);
+  fixture.clock.advance(20_000);
   expect([(await first.now())?.type, await second.now()]).toEqual(["threw", undefined]);
-  stage.clock.advance(10_000);
+  fixture.clock.advance(10_000);
   expect((await second.now())?.type).toBe("threw");
 });
 

@@ -1,7 +1,7 @@
 // Tools that queue subtasks, and what their agent reads of them.
 
 import type { SpawnRequest } from "../../src/protocol/subagent.ts";
-import type { Scene } from "../harness/run-scripted.ts";
+import type { Fixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 
 /** A tool that queues these, in this order. */
@@ -25,6 +25,6 @@ export function heading(task: string, role = "helper"): string {
 }
 
 /** Who called a model, in order. */
-export function callers({ sink }: Scene): readonly string[] {
+export function callers({ sink }: Fixture): readonly string[] {
   return sink.of("model.requested").map(({ agentPath }) => agentPath);
 }

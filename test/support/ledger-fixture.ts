@@ -1,6 +1,6 @@
 // A ledger under test: accounts named by their path in the tree, time by hand, answers that can be looked at without waiting.
 
-import type { LeaseAsk, LeaseOutcome } from "../../src/agent/budget-gate.ts";
+import type { LeaseAsk, LeaseOutcome } from "../../src/agent/account-view.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
 import type {
   AgentAccount,
@@ -36,7 +36,7 @@ export interface Asked {
   cancel(): void;
 }
 
-export class LedgerScene {
+export class LedgerFixture {
   readonly clock = new ManualClock();
   readonly ledger: BudgetLedger;
   /** Whose each lease is. */
@@ -55,7 +55,7 @@ export class LedgerScene {
   holderOf(leaseId: string): AgentAccount {
     const agentId = this.#holders.get(leaseId);
     if (agentId === undefined) throw new Error(`There was no lease ${leaseId}.`);
-    return this.ledger.gate(agentId);
+    return this.ledger.accountView(agentId);
   }
 
   /** Opens the account of `path` below that of the path before its last slash. A number is a fixed deadline. */
@@ -73,7 +73,9 @@ export class LedgerScene {
   /** Asks, and gives the promise of the ledger time to resolve if it is answered at once. */
   async ask(path: string, question: LeaseAsk): Promise<Asked> {
     const agentId = AgentIdSchema.parse(path);
-    return await this.#asked((signal) => this.ledger.gate(agentId).reserve(question, signal));
+    return await this.#asked((signal) =>
+      this.ledger.accountView(agentId).reserve(question, signal),
+    );
   }
 
   async #asked(wait: (signal: AbortSignal) => Promise<LeaseOutcome>): Promise<Asked> {

@@ -12,7 +12,7 @@ import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { recordingOf } from "../../src/testing/replay/recording.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolResult } from "../../src/tools/tool-result.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { newFixture } from "../harness/run-scripted.ts";
 import { replaysToTheSame } from "./replay-story.ts";
 import { thinker } from "./thinkers.ts";
 
@@ -50,9 +50,9 @@ for (const [what, structured] of ODD)
     const clock = new ManualClock();
     const store = memoryStore({ clock });
     const role = looking(structured);
-    const stage = scene({ store, clock });
-    const run = stage.start(role);
-    const result = await stage.outcome(run);
+    const fixture = newFixture({ store, clock });
+    const run = fixture.start(role);
+    const result = await fixture.outcome(run);
     const kept = await new Orchestrator({ store }).resultOf(run.runId);
     expect(JSON.stringify(kept)).toBe(JSON.stringify(result));
     await replaysToTheSame({ role }, { recording: await recordingOf(store, run.runId), result });

@@ -1,5 +1,5 @@
 // Goal: whatever one agent and its calls do comes again in a replay: hooks, guards, answers, typed results, compaction, failures.
-// Method: the scenes of the kept recordings, played anew, and some more.
+// Method: the stories of the kept recordings, played anew, and some more.
 
 import { expect, test } from "vitest";
 
@@ -7,19 +7,19 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { proves } from "../harness/proves.ts";
-import type { Build } from "../journals/cast.ts";
+import type { Build } from "../journals/fakes.ts";
 import { comesToTheSame, recorded } from "../journals/play.ts";
-import { inTurn, lead, scenes } from "../journals/roles.ts";
+import { inTurn, lead, stories } from "../journals/roles.ts";
 import { spawnCall } from "./thinkers.ts";
 
-for (const [name, { build }] of Object.entries(scenes))
-  proves(["X25"], `the scene ${name} replays to the same`, async () => {
+for (const [name, { build }] of Object.entries(stories))
+  proves(["X25"], `the fixture ${name} replays to the same`, async () => {
     await comesToTheSame(build);
   });
 
-test("the scenes come to what they are for", async () => {
+test("the stories come to what they are for", async () => {
   const ends: Record<string, unknown> = {};
-  for (const [name, { build }] of Object.entries(scenes)) {
+  for (const [name, { build }] of Object.entries(stories)) {
     const { result } = await recorded(build);
     ends[name] = [result.status, result.reason.code, result.agents.length];
   }
@@ -39,15 +39,15 @@ test("the scenes come to what they are for", async () => {
 });
 
 test("X25: models that fail, are tried again, and fail for good; tools that fail and end their agent", async () => {
-  await comesToTheSame((cast) => {
+  await comesToTheSame((fakes) => {
     let asked = 0;
-    const flaky = cast.model("flaky", () => {
+    const flaky = fakes.model("flaky", () => {
       asked += 1;
       if (asked === 1) throw new Error("Broken for good.");
       return { text: "Fine." };
     });
     return {
-      role: lead(cast, inTurn([spawnCall("flaky", "a"), spawnCall("flaky", "b")]), {
+      role: lead(fakes, inTurn([spawnCall("flaky", "a"), spawnCall("flaky", "b")]), {
         subagents: [defineAgent({ name: "flaky", purpose: "x", instructions: "x", model: flaky })],
       }),
     };
@@ -55,9 +55,9 @@ test("X25: models that fail, are tried again, and fail for good; tools that fail
 });
 
 test("X25: tools that run alone, between others, and parallel calls that end in another order", async () => {
-  await comesToTheSame((cast) => ({
+  await comesToTheSame((fakes) => ({
     role: lead(
-      cast,
+      fakes,
       inTurn([
         ["free", { thing: "a" }],
         ["quick", { thing: "b" }],
@@ -67,9 +67,9 @@ test("X25: tools that run alone, between others, and parallel calls that end in 
       ]),
       {
         tools: [
-          cast.slow("free", 6),
-          cast.slow("quick", 1),
-          cast.slow("alone", 2, { isSequential: true }),
+          fakes.slow("free", 6),
+          fakes.slow("quick", 1),
+          fakes.slow("alone", 2, { isSequential: true }),
         ],
       },
     ),
@@ -77,11 +77,11 @@ test("X25: tools that run alone, between others, and parallel calls that end in 
 });
 
 test("X25: stop conditions, wrap-up, error budgets", async () => {
-  const { result } = await comesToTheSame((cast) => ({
-    role: lead(cast, ({ results }) => ({ calls: [["broken", { thing: `${results.length}` }]] }), {
+  const { result } = await comesToTheSame((fakes) => ({
+    role: lead(fakes, ({ results }) => ({ calls: [["broken", { thing: `${results.length}` }]] }), {
       wrapUp: true,
       tools: [
-        cast.tool("broken", () => {
+        fakes.tool("broken", () => {
           throw new Error("Broken.");
         }),
       ],
@@ -97,8 +97,8 @@ test("X25: stop conditions, wrap-up, error budgets", async () => {
 test("X25: a session, in which history the root begins", async () => {
   const orchestrator = new Orchestrator({ store: memoryStore() });
   const session = await orchestrator.session("talk");
-  const build: Build = (cast) => ({
-    role: lead(cast, inTurn([["look", { thing: "map" }]]), { tools: [cast.tool("look")] }),
+  const build: Build = (fakes) => ({
+    role: lead(fakes, inTurn([["look", { thing: "map" }]]), { tools: [fakes.tool("look")] }),
     start: { session },
   });
   for (let turn = 0; turn < 3; turn += 1) await comesToTheSame(build);

@@ -17,9 +17,9 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { toolGuard, type GuardAnswer } from "../../src/tools/tool-guard.ts";
 import { ToolRetryError } from "../../src/tools/tool-error.ts";
-import { gate, scene, type Scene } from "../harness/run-scripted.ts";
+import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
-import { aborted, calls, part, quiet, spawn, use, type Part } from "../tree/cast.ts";
+import { aborted, calls, part, quiet, spawn, use, type Part } from "../tree/scripted-agents.ts";
 import { busyTool } from "../support/busy-tool.ts";
 import {
   cancelOf,
@@ -31,9 +31,9 @@ import {
 } from "../support/subagent-calls.ts";
 import { throws } from "./tool-acts.ts";
 
-/** A run that is over, with its scene. */
+/** A run that is over, with its fixture. */
 export interface Played {
-  readonly stage: Scene;
+  readonly fixture: Fixture;
   readonly result: RunResult;
 }
 
@@ -42,24 +42,24 @@ type Definition = Parameters<typeof part>[2];
 interface Play {
   readonly script: readonly ScriptStep[];
   readonly definition?: Definition;
-  readonly scene?: OrchestratorOptions;
+  readonly fixture?: OrchestratorOptions;
   readonly start?: StartOptions;
   /** Done once everything waits. */
-  readonly act?: (run: Run, stage: Scene) => void;
+  readonly act?: (run: Run, fixture: Fixture) => void;
   /** Done after the first reply. */
   readonly between?: (run: Run) => void;
 }
 
 async function play({ script, definition, act, between, ...options }: Play): Promise<Played> {
-  const stage = scene(options.scene);
+  const fixture = newFixture(options.fixture);
   const { role } = part("lead", script, definition);
-  const run = stage.start(role, "Do it.", options.start);
+  const run = fixture.start(role, "Do it.", options.start);
   if (between !== undefined) await afterReply(run, () => between(run));
   if (act !== undefined) {
     await quiet();
-    act(run, stage);
+    act(run, fixture);
   }
-  return { stage, result: await stage.outcome(run) };
+  return { fixture, result: await fixture.outcome(run) };
 }
 
 async function afterReply(run: Run, act: () => void): Promise<void> {
@@ -109,15 +109,15 @@ const pay = (act: Parameters<typeof spyTool>[1]) => [spyTool("pay", act, { isRep
 /** A process that is gone before its call has ended, and another one that goes on with the run. */
 async function crashed(): Promise<Played> {
   const store = memoryStore();
-  const gone = scene({ store });
-  const before = part("lead", [asks("pay", {})], { tools: pay(() => gate().opened) });
+  const gone = newFixture({ store });
+  const before = part("lead", [asks("pay", {})], { tools: pay(() => latch().opened) });
   const { runId } = gone.start(before.role);
   while (gone.sink.of("tool.started").length === 0) await quiet();
   for (let turns = 0; turns < 10; turns += 1) await quiet();
   const after = part("lead", [DONE], { tools: pay(() => "Paid twice.") });
-  const stage = scene({ store, roles: [after.role] });
-  const run = await stage.orchestrator.recover(runId, { takeOver: true });
-  return { stage, result: await run.result };
+  const fixture = newFixture({ store, roles: [after.role] });
+  const run = await fixture.orchestrator.recover(runId, { takeOver: true });
+  return { fixture, result: await run.result };
 }
 
 /** The plays, in the order of the table. */
@@ -178,7 +178,7 @@ export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
       },
     }),
   subagent_cancelled: () => {
-    const waiting = helper([says("late", { after: gate().opened })]);
+    const waiting = helper([says("late", { after: latch().opened })]);
     return play({
       script: [calls(spawn("helper")), DONE],
       definition: { subagents: [waiting.role] },
@@ -200,7 +200,7 @@ export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
     play({
       script: [calls(use("read")), DONE],
       definition: { tools: read(() => "text", { needsApproval: true }) },
-      scene: { approver: (question) => deny(question, "Not that file.") },
+      fixture: { approver: (question) => deny(question, "Not that file.") },
     }),
   approval_check_failed: () =>
     play({
@@ -242,7 +242,7 @@ export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
         calls(cancelOf("helper#1")),
         DONE,
       ],
-      definition: inBackground([says("late", { after: gate().opened })]),
+      definition: inBackground([says("late", { after: latch().opened })]),
     }),
   subagent_ended: () =>
     play({
@@ -250,7 +250,7 @@ export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
       definition: inBackground(),
     }),
   group_decided: () => {
-    const asked = gate();
+    const asked = latch();
     return play({
       script: [calls(spawn("helper", "Fail."), spawn("helper", "Wait.")), DONE],
       definition: {
@@ -258,7 +258,7 @@ export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
         delegation: { onFailure: "fail_fast" },
         guards: [toolGuard(({ arguments: given }) => askAbout("Wait.", given), { name: "slow" })],
       },
-      scene: {
+      fixture: {
         approver: async (question) => {
           await asked.opened;
           return approve(question);
@@ -271,19 +271,19 @@ export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
     play({
       script: [calls(spawn("helper")), DONE],
       definition: delegating(),
-      scene: { limits: { maxDepth: 0 } },
+      fixture: { limits: { maxDepth: 0 } },
     }),
   breadth_limit: () =>
     play({
       script: [calls(spawn("helper")), DONE],
       definition: delegating(),
-      scene: { limits: { maxBreadthPerParent: 0 } },
+      fixture: { limits: { maxBreadthPerParent: 0 } },
     }),
   total_limit: () =>
     play({
       script: [calls(spawn("helper")), DONE],
       definition: delegating(),
-      scene: { limits: { maxTotalSubagents: 0 } },
+      fixture: { limits: { maxTotalSubagents: 0 } },
     }),
   budget_exhausted: () =>
     play({ script: [calls(spawn("helper"))], definition: delegating({ budget: { steps: 1 } }) }),
@@ -304,7 +304,7 @@ export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
     return play({
       script: [calls(use("busy"), use("read"))],
       definition: { tools: [tool, ...read(() => "text")], budget: { wallTimeMs: 1_000 } },
-      scene: options,
+      fixture: options,
     });
   },
   cancelled: () =>

@@ -10,7 +10,7 @@ import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { AgentId } from "../../src/protocol/ids.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { ScriptedCall } from "../../src/testing/scripted-model.ts";
-import { scene, type Scene } from "../harness/run-scripted.ts";
+import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 
 /** A call that starts a subagent in the background. */
 export function beside(role: string, task = "Work."): ScriptedCall {
@@ -74,12 +74,12 @@ export function reporters(request: ModelRequest | undefined): readonly string[] 
 }
 
 /** Who settled, in order, and as what. */
-export function settlements({ sink }: Scene): readonly string[] {
+export function settlements({ sink }: Fixture): readonly string[] {
   return sink.of("subagent.ended").map(({ childPath, outcome }) => `${childPath} ${outcome}`);
 }
 
 /** Paths of the agents in the order in which they ended. */
-export function endings({ sink }: Scene): readonly string[] {
+export function endings({ sink }: Fixture): readonly string[] {
   return sink.of("agent.ended").map(({ agentPath }) => agentPath);
 }
 
@@ -90,18 +90,18 @@ export function idOf(result: RunResult, agentPath: string): AgentId {
 }
 
 /** The event by which a subagent was started. */
-export function spawnOf({ sink }: Scene, childPath: string): EspalierEvent<"subagent.spawned"> {
+export function spawnOf({ sink }: Fixture, childPath: string): EspalierEvent<"subagent.spawned"> {
   const event = sink.of("subagent.spawned").find((one) => one.childPath === childPath);
   return event ?? expect.fail(`${childPath} was not started`);
 }
 
 /** The result of a run, and what is left of it to go on with. */
-export async function rested(s: Scene, run: Run) {
+export async function rested(s: Fixture, run: Run) {
   const result = await s.outcome(run);
   return { result, snapshot: run.snapshot() };
 }
 
-/** A scene in which many may be started. */
-export function wideScene(): Scene {
-  return scene({ limits: { maxBreadthPerParent: 20, maxTotalSubagents: 50, maxDepth: 6 } });
+/** A fixture in which many may be started. */
+export function newWideFixture(): Fixture {
+  return newFixture({ limits: { maxBreadthPerParent: 20, maxTotalSubagents: 50, maxDepth: 6 } });
 }

@@ -7,7 +7,7 @@ import type { ModelRequest } from "../model/model.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import type { StepContext } from "../protocol/step-context.ts";
 import type { DefinitionTable } from "./definition-table.ts";
-import { shownInStep, type KeptSteps } from "./shown-messages.ts";
+import { shownInStep, type PersistedSteps } from "./shown-messages.ts";
 
 /** What a model was asked. */
 export interface RebuiltRequest {
@@ -28,8 +28,8 @@ const ToolSpecsSchema = z.array(
  * The request of a step, as it went out first: a repeated attempt may have had a lower `maxOutputTokens`. Undefined if the agent took no
  * such step in its last execution, or if something of it is missing.
  */
-export function keptRequest(
-  kept: KeptSteps,
+export function persistedRequest(
+  kept: PersistedSteps,
   stepNumber: number,
   textOf: DefinitionTable["textOf"],
 ): RebuiltRequest | undefined {
@@ -42,7 +42,7 @@ export function keptRequest(
   return { model, request: { messages, tools, ...parameters } };
 }
 
-function contextOf({ log, step }: KeptSteps, stepNumber: number): StepContext | undefined {
+function contextOf({ log, step }: PersistedSteps, stepNumber: number): StepContext | undefined {
   if (step?.context.number === stepNumber) return step.context;
   return log.steps.find(({ context }) => context.number === stepNumber)?.context;
 }

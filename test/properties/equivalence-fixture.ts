@@ -1,4 +1,4 @@
-// The stage of the equivalence property: plays a world in one of several ways, to its end. Whatever the way, questions get the same
+// The fixture of the equivalence property: plays a world in one of several ways, to its end. Whatever the way, questions get the same
 // answers, and every pause goes through JSON text to a fresh orchestrator with freshly made roles, models, tools and hooks.
 
 import { expect } from "vitest";
@@ -12,8 +12,8 @@ import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { IdSource } from "../../src/kernel/id-source.ts";
 import type { EventSink } from "../../src/protocol/event-sink.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
-import { scene } from "../harness/run-scripted.ts";
-import { answerTo, Outside, rootRole, taskOf } from "./equivalence-cast.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { answerTo, Outside, rootRole, taskOf } from "./equivalence-agents.ts";
 import { hookOf } from "./equivalence-hooks.ts";
 import type { Performance } from "./equivalence-record.ts";
 import type { World } from "./equivalence-world.ts";
@@ -48,18 +48,18 @@ export async function play(world: World, way: Way = {}): Promise<Played> {
   const outside = new Outside(world);
   const watch = new Watch();
   const ids = idsOfOneLength();
-  const stage = scene({ ...optionsOf(world, way), ids, sinks: [watch] });
-  const { clock, sink } = stage;
+  const fixture = newFixture({ ...optionsOf(world, way), ids, sinks: [watch] });
+  const { clock, sink } = fixture;
   const phases: PhaseReport[] = [];
   const more = way.onText === undefined ? {} : { onText: way.onText };
   const metadata = { color: "red", size: 3 };
-  let run = stage.start(rootRole(world, outside), taskOf(world.root.key), { ...more, metadata });
+  let run = fixture.start(rootRole(world, outside), taskOf(world.root.key), { ...more, metadata });
   for (let pauses = 0; pauses < MOST_PAUSES; pauses += 1) {
     const moment = way.pauses?.[pauses];
     watch.pauseAt(run, moment);
     if (way.iterates === true || moment?.at === "phase")
       phases.push(...(await iterated(run, moment)));
-    const result = await stage.outcome(run);
+    const result = await fixture.outcome(run);
     checkTimes(result);
     if (result.status !== "paused") {
       const { events } = sink;

@@ -61,7 +61,7 @@ export type LeaseOutcome =
 export type Remaining = Readonly<Record<string, number>>;
 
 /** The agent's own account. */
-export interface BudgetGate extends TimeAccount {
+export interface AccountView extends TimeAccount {
   /** Asks for a lease; waits in line while calls in flight may still make room (X2). Never rejects. */
   reserve(ask: LeaseAsk, signal: AbortSignal): Promise<LeaseOutcome>;
   /** Asks that an open lease cover one more attempt of its call, whose earlier ones are charged; waits for room like `reserve`. */

@@ -1,4 +1,4 @@
-// A scene with a store for sessions, and the models that speak in it.
+// A fixture with a store for sessions, and the models that speak in it.
 
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
@@ -17,7 +17,7 @@ import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { SessionStore, StoredSession } from "../../src/store/session-store.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
-import { scene, type Scene } from "../harness/run-scripted.ts";
+import { newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
 
 /** A store of sessions that tests look into, and in which they break things. */
@@ -62,19 +62,19 @@ export class SessionShelf implements SessionStore {
   }
 }
 
-export interface SessionScene extends Scene {
+export interface SessionFixture extends Fixture {
   readonly shelf: SessionShelf;
   session(id?: string, options?: SessionOptions): Promise<Session>;
   /** The same session as another process has it. */
   elsewhere(id?: string, options?: SessionOptions): Promise<Session>;
 }
 
-export function sessionScene(options: OrchestratorOptions = {}): SessionScene {
+export function newSessionFixture(options: OrchestratorOptions = {}): SessionFixture {
   const shelf = new SessionShelf();
-  const s = scene(options);
-  const session: SessionScene["session"] = (id = "customer-42", more = {}) =>
+  const s = newFixture(options);
+  const session: SessionFixture["session"] = (id = "customer-42", more = {}) =>
     s.orchestrator.session(id, { store: shelf, ...more });
-  const elsewhere: SessionScene["elsewhere"] = (id = "customer-42", more = {}) =>
+  const elsewhere: SessionFixture["elsewhere"] = (id = "customer-42", more = {}) =>
     new Orchestrator({ clock: s.clock }).session(id, { store: shelf, ...more });
   return { ...s, shelf, session, elsewhere };
 }

@@ -87,7 +87,7 @@ export const POINTS = [
   "subagentStop",
 ] as const satisfies readonly TransformPoint[];
 
-export interface Stage {
+export interface Fixture {
   readonly clock: ManualClock;
   readonly controller: AbortController;
   readonly bounds: HookBounds<HookContext>;
@@ -96,7 +96,7 @@ export interface Stage {
 }
 
 /** Bounds of one second, with ten milliseconds of grace. */
-export function stage(): Stage {
+export function setUp(): Fixture {
   const clock = new ManualClock();
   const controller = new AbortController();
   const stops: string[] = [];
@@ -138,7 +138,7 @@ export function gives(
 export function run<P extends TransformPoint>(
   point: P,
   hooks: readonly Hook[],
-  { bounds }: Stage = stage(),
+  { bounds }: Fixture = setUp(),
 ): Promise<ChainResult<P>> {
   const input = INPUTS[point];
   return runChain(point, hookSet(hooks).chain(point, "search"), input, bounds);

@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 
 /** Checks the events of a journal, from the first to the last. */
-export function checkTold(events: readonly EspalierEvent[]): void {
+export function checkRecordedOnce(events: readonly EspalierEvent[]): void {
   expect(
     events.map(({ seq }) => seq),
     "E1: numbered without gaps",
@@ -82,7 +82,7 @@ function twice(facts: readonly string[]): readonly string[] {
 }
 
 /** What a run told, without what depends on when its processes died: in any order, the same for each story of a run. */
-export function toldLines(events: readonly EspalierEvent[]): readonly string[] {
+export function recordedLines(events: readonly EspalierEvent[]): readonly string[] {
   return events
     .flatMap((event) => {
       const told = toldOf(event);

@@ -1,4 +1,4 @@
-// The cast of tests about compaction: an agent whose history outgrows its window, and a model that counts characters.
+// The agents of tests about compaction: an agent whose history outgrows its window, and a model that counts characters.
 
 import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import type { Compaction } from "../../src/agent/compaction.ts";

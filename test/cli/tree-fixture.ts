@@ -1,5 +1,5 @@
 // A small tree for the views: a lead with two researchers in parallel and one spawn that is
-// refused. Each researcher waits at a gate, so that tests can look at the tree in the middle of its
+// refused. Each researcher waits at a latch, so that tests can look at the tree in the middle of its
 // life.
 
 import { defineAgent, defineTool, type AgentRole } from "espalier";
@@ -7,25 +7,25 @@ import type { ModelRequest } from "espalier/extend";
 import { asks, says, ScriptedModel, type ScriptedReply } from "espalier/testing";
 import { z } from "zod";
 
-import { gate, type Gate } from "../harness/run-scripted.ts";
+import { latch, type Latch } from "../harness/run-scripted.ts";
 
-export interface TreeScene {
+export interface TreeFixture {
   readonly lead: AgentRole;
-  /** Resolves when both researchers wait at their gates. */
+  /** Resolves when both researchers wait at their latches. */
   readonly isWaiting: Promise<unknown>;
   /** Opened by the test: then the researcher of the docs answers. */
-  readonly docs: Gate;
+  readonly docs: Latch;
   /** The same for the one of the code, whose tool fails before. */
-  readonly code: Gate;
+  readonly code: Latch;
 }
 
 export const TASK = "Survey the repository.\nIn few words.";
 
-export function treeScene(): TreeScene {
-  const docs = gate();
-  const code = gate();
-  const docsAsked = gate();
-  const codeAsked = gate();
+export function newTreeFixture(): TreeFixture {
+  const docs = latch();
+  const code = latch();
+  const docsAsked = latch();
+  const codeAsked = latch();
   const researched = ({ messages }: ModelRequest): ScriptedReply => {
     if (messages.some((message) => message.text === "Read the docs.")) {
       docsAsked.open();

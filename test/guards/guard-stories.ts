@@ -14,7 +14,7 @@ import {
   type ToolGuard,
 } from "../../src/tools/tool-guard.ts";
 import type { ToolScopeOptions } from "../../src/tools/tool-scope.ts";
-import type { Scene } from "../harness/run-scripted.ts";
+import type { Fixture } from "../harness/run-scripted.ts";
 
 export const ALLOW: GuardAnswer = { type: "allow" };
 
@@ -67,8 +67,8 @@ export function watch(
 }
 
 /** What the events say of the guards: tool, decision, and every answer as text. */
-export function guardings(stage: Scene): readonly (readonly string[])[] {
-  return stage.sink
+export function guardings(fixture: Fixture): readonly (readonly string[])[] {
+  return fixture.sink
     .of("tool.guarded")
     .map(({ toolName, decision, answers }) => [
       toolName,

@@ -1,4 +1,4 @@
-// The cast of the equivalence property: roles, models, tools and hooks that do what a world says. Made afresh for every process; only
+// The agents of the equivalence property: roles, models, tools and hooks that do what a world says. Made afresh for every process; only
 // the outside world, which is what tools and models have been asked so far, goes on from one process to the next.
 
 import { z } from "zod";

@@ -1,4 +1,4 @@
-// The stage for the tree property: plays a world from its start to its end, over all its pauses and grants, and its fork after it. It makes
+// The fixture for the tree property: plays a world from its start to its end, over all its pauses and grants, and its fork after it. It makes
 // the moments happen, and sees to it that whatever hangs is told to end at last. What neither ends nor waits for anything is a hang.
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
@@ -13,7 +13,7 @@ import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { Answer } from "../../src/protocol/question.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { answerTo, grantsOf, REVIVAL } from "./tree-caller.ts";
-import { agentRole } from "./tree-cast.ts";
+import { agentRole } from "./tree-agents.ts";
 import { failingIds, faultySinks, faultyTracing } from "./tree-faults.ts";
 import { approverOf, enter, Outside, ticks, type Body, type Sent } from "./tree-foreign.ts";
 import type { Moment, World } from "./tree-world.ts";
@@ -65,15 +65,15 @@ const LONG_MS = 20_000;
 export async function play(world: World): Promise<Played> {
   const outside = new Outside();
   enter(outside);
-  const stage = new Stage(world, outside);
+  const fixture = new Fixture(world, outside);
   try {
-    return await stage.play();
+    return await fixture.play();
   } finally {
     outside.end();
   }
 }
 
-class Stage {
+class Fixture {
   readonly #world: World;
   readonly #outside: Outside;
   readonly #clock = new ManualClock();

@@ -1,4 +1,4 @@
-// What scenes are made of: a cast of models and tools, and what is played with it. In a replay all that stands for the world is dead: a
+// Fakes: the fake models and tools of recorded stories, and what is played with them. In a replay all of them are dead: a
 // model or a tool that is called says so.
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
@@ -20,11 +20,11 @@ type Execute = (
 ) => Promise<string> | string;
 
 /** Makes models and tools. */
-export class Cast {
+export class Fakes {
   /** What was called though it is dead. */
   readonly calls: string[] = [];
   readonly isAlive: boolean;
-  /** Time, by hand: for tools that take some. Of a dead cast it stands still. */
+  /** Time, by hand: for tools that take some. Of dead fakes it stands still. */
   readonly clock: ManualClock;
 
   /** `clock`: by default one that shows a second after the epoch at first. */
@@ -61,7 +61,7 @@ export class Cast {
     return this.tool(name, execute, more);
   }
 
-  /** A tool that ends when its agent is told to. */
+  /** A tool that ends when its agent ends. */
   endless(name: string): FunctionTool {
     return this.tool(name, ({ thing }, { signal }) => {
       if (signal.aborted) return `${thing} is over`;
@@ -104,7 +104,7 @@ export interface Act {
   readonly isAtOnce?: boolean;
 }
 
-export type Build = (cast: Cast) => Play;
+export type Build = (fakes: Fakes) => Play;
 
 /** Calls back for what is due, each act once. */
 export function listener(play: Play, run: () => Run | undefined, clock: ManualClock) {

@@ -10,7 +10,7 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { foldJournal } from "../../src/orchestrator/durability/fold-journal.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
-import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { playThrough, type Play } from "./crash-play.ts";
 import { world } from "./crash-world.ts";
 import { forwarding } from "./forwarding-store.ts";
@@ -65,9 +65,9 @@ function reader(store: Store): Orchestrator {
 
 test("D1: the result of a run that has ended is read from its store, without its roles", async () => {
   const store = memoryStore();
-  const stage = scene({ store });
-  const run = stage.start(role(), "Go.", { metadata: { place: "here" } });
-  const result = await stage.outcome(run);
+  const fixture = newFixture({ store });
+  const run = fixture.start(role(), "Go.", { metadata: { place: "here" } });
+  const result = await fixture.outcome(run);
   const kept = await reader(store).resultOf(run.runId);
   expect(kept).toEqual(result);
   expect(kept.agents.map(({ removedTools }) => removedTools.length)).toEqual([0, 1]);
@@ -77,9 +77,9 @@ test("D1: the result of a run that has ended is read from its store, without its
 
 test("D1: the result of a run that is paused says what it waits for, and can be resumed", async () => {
   const store = memoryStore();
-  const stage = scene({ store });
-  const run = stage.start(role(true));
-  const result = await stage.outcome(run);
+  const fixture = newFixture({ store });
+  const run = fixture.start(role(true));
+  const result = await fixture.outcome(run);
   const kept = await reader(store).resultOf(run.runId);
   expect(kept).toEqual(result);
   expect(kept.questions.map(({ toolName }) => toolName)).toEqual(["pay"]);
@@ -99,7 +99,7 @@ test("D1: the result of a run whose process died after its last word", async () 
 
 test("D1: there is none of a run that goes on, that nobody knows, or without a store", async () => {
   const store = memoryStore();
-  const held = gate();
+  const held = latch();
   const waiting = defineAgent({
     name: "lead",
     instructions: "You lead.",
@@ -113,12 +113,12 @@ test("D1: there is none of a run that goes on, that nobody knows, or without a s
       }),
     ],
   });
-  const stage = scene({ store });
-  const run = stage.start(waiting);
+  const fixture = newFixture({ store });
+  const run = fixture.start(waiting);
   for (let turn = 0; turn < 10; turn += 1) await settled();
   expect(await codeOf(reader(store).resultOf(run.runId))).toBe("invalid_state");
   held.open();
-  const result = await stage.outcome(run);
+  const result = await fixture.outcome(run);
   expect(await reader(store).resultOf(run.runId)).toEqual(result);
   expect(await codeOf(reader(store).resultOf("nobody"))).toBe("unknown_run");
   expect(await codeOf(reader(store).resultOf(""))).toBe("invalid_definition");

@@ -1,4 +1,4 @@
-// The cast of a tree test: roles with scripted models, and the replies by which they start each
+// Scripted agents for tests of trees: roles with scripted models, and the replies by which they start each
 // other.
 
 import { z } from "zod";
@@ -100,7 +100,7 @@ function isTask(message: ModelRequest["messages"][number]): boolean {
 }
 
 /** What the model was told of its calls by the end of a request: the texts of the last results. */
-export function told(request: ModelRequest | undefined): readonly string[] {
+export function receivedTexts(request: ModelRequest | undefined): readonly string[] {
   const messages = request?.messages ?? [];
   const spoken = messages.findLastIndex((message) => message.role === "assistant");
   return messages.slice(spoken + 1).map((message) => message.text);

@@ -15,14 +15,14 @@ import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { checkRun } from "../harness/run-scripted.ts";
 import { answerTo } from "../properties/tree-caller.ts";
-import { agentRole } from "../properties/tree-cast.ts";
+import { agentRole } from "../properties/tree-agents.ts";
 import { approverOf, enter, Outside, ticks } from "../properties/tree-foreign.ts";
 import type { Moment, World } from "../properties/tree-world.ts";
 import type { PlannedDeath } from "./crash-play.ts";
 import { dyingStore } from "./dying-store.ts";
 import { storedRecords } from "./stored-events.ts";
 import { checkKept, eventsIn } from "./stored-story.ts";
-import { checkTold } from "./told-once.ts";
+import { checkRecordedOnce } from "./recorded-once.ts";
 
 const GRACE_MS = 50;
 /** Longer than any time limit or back-off. */
@@ -41,13 +41,13 @@ export async function playMortally(
   const outside = new Outside();
   enter(outside);
   try {
-    return await new MortalStage(world, outside, deaths).play();
+    return await new MortalFixture(world, outside, deaths).play();
   } finally {
     outside.end();
   }
 }
 
-class MortalStage {
+class MortalFixture {
   readonly #world: World;
   readonly #outside: Outside;
   readonly #deaths: PlannedDeath[];
@@ -239,7 +239,7 @@ class MortalStage {
     const events = eventsIn(await storedRecords(this.#store, runId));
     const { run, status } = await foldJournal(runId, this.#store.read(runId));
     expect(status).toBe("ended");
-    checkTold(events);
+    checkRecordedOnce(events);
     if (result !== undefined) {
       checkRun(result, events);
       checkKept(result, run);

@@ -10,8 +10,8 @@ import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { recordingOf, type Recording } from "../../src/testing/replay/recording.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
-import { Cast, listener } from "./cast.ts";
-import { scenes } from "./roles.ts";
+import { Fakes, listener } from "./fakes.ts";
+import { stories } from "./roles.ts";
 
 /** Where a recording with the prompts and the tools of today is kept. */
 export function pathOf(name: string): string {
@@ -22,12 +22,12 @@ export function keptRecording(name: string): Recording {
   return readFileSync(pathOf(name), "utf8");
 }
 
-/** A recording of a scene, made now. */
+/** A recording of a story, made now. */
 export async function recordingFor(name: string): Promise<Recording> {
-  const cast = new Cast({ isAlive: true });
-  const { clock } = cast;
-  const play = scenes[name]?.build(cast);
-  if (play === undefined) throw new Error(`There is no scene ${name}.`);
+  const fakes = new Fakes({ isAlive: true });
+  const { clock } = fakes;
+  const play = stories[name]?.build(fakes);
+  if (play === undefined) throw new Error(`There is no story ${name}.`);
   const { role, means = {}, options = {}, start = {} } = play;
   const store = memoryStore({ clock: new ManualClock() });
   let run: Run | undefined;

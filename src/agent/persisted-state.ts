@@ -8,12 +8,12 @@ import { ErrorRecordSchema, StopReasonSchema, TerminalStatusSchema } from "../pr
 import { openStepOf, partsOf, STATE_PARTS, StepSnapshotSchema } from "./agent-snapshot.ts";
 import { type AgentState } from "./agent-state.ts";
 
-const KeptStepSchema = StepSnapshotSchema.extend({ error: ErrorRecordSchema.exactOptional() });
+const PersistedStepSchema = StepSnapshotSchema.extend({ error: ErrorRecordSchema.exactOptional() });
 const executionId = ExecutionIdSchema;
 const reason = StopReasonSchema;
-const step = KeptStepSchema.optional();
+const step = PersistedStepSchema.optional();
 
-const KeptStateSchema = z.discriminatedUnion("status", [
+const PersistedStateSchema = z.discriminatedUnion("status", [
   z.strictObject({ status: z.literal("pending"), ...STATE_PARTS }),
   z.strictObject({ status: z.literal("running"), executionId, step, ...STATE_PARTS }),
   z.strictObject({ status: z.literal("paused"), executionId, reason, step, ...STATE_PARTS }),
@@ -21,14 +21,14 @@ const KeptStateSchema = z.discriminatedUnion("status", [
 ]);
 
 /** The state without what is transient. */
-export function keptState(state: AgentState): object {
+export function persistedState(state: AgentState): object {
   const open = state.step;
   return open === undefined ? state : { ...state, step: { ...open, input: undefined } };
 }
 
 /** The state that was kept, frozen. Throws a `ZodError` for what is none. */
-export function stateFromKept(value: unknown): AgentState {
-  const kept = deepFreeze(structuredClone(KeptStateSchema.parse(value)));
+export function stateFromPersisted(value: unknown): AgentState {
+  const kept = deepFreeze(structuredClone(PersistedStateSchema.parse(value)));
   const parts = partsOf(kept);
   switch (kept.status) {
     case "pending":

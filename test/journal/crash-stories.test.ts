@@ -7,7 +7,7 @@ import { z } from "zod";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { defineDelegation } from "../../src/tools/define-tool.ts";
-import { gate } from "../harness/run-scripted.ts";
+import { latch } from "../harness/run-scripted.ts";
 import { aborted, killedEverywhere, opens, turns, type Play } from "./crash-play.ts";
 import { worker } from "./measuring-worker.ts";
 import { countedTool, spawnCall, thinker } from "./thinkers.ts";
@@ -42,8 +42,8 @@ function isAwaited(event: EspalierEvent): boolean {
 test("D2: subagents in the background, that are waited for, written to and cancelled", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
-    const written = gate();
-    const awaited = gate();
+    const written = latch();
+    const awaited = latch();
     const slow = defineAgent({
       name: "slow",
       purpose: "Is slow",
@@ -93,7 +93,7 @@ function hasAnswered(event: EspalierEvent): boolean {
 
 test("D2: a subagent that goes on, before its parent's eyes and in the background", async () => {
   await killedEverywhere((): Play => {
-    const answered = gate();
+    const answered = latch();
     const calls = new Map<string, number>();
     const role = defineAgent({
       name: "lead",
