@@ -43,6 +43,7 @@ async function stages(call: OpenCall): Promise<CallEnd> {
     if (turn !== undefined) await turn;
   }
   const asked = agent.log === undefined ? authorize(call, bound) : authorizeOnce(call, bound);
+  // Not awaited where nothing is asked: all calls of a reply are looked at before the first of them begins.
   const permission = asked instanceof Promise ? await asked : asked;
   switch (permission.type) {
     case "deferred":
