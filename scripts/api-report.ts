@@ -11,9 +11,6 @@ import { resolve } from "node:path";
 import { Extractor, ExtractorConfig, ExtractorLogLevel } from "@microsoft/api-extractor";
 import { z } from "zod";
 
-/** Schemas from which types are still inferred: they vanish as those types are written down. */
-const INFERRED_FROM = /Schema$|^bodies$|^Bodies$/;
-
 const isWriting = process.argv.includes("--write");
 const ManifestSchema = z.object({
   name: z.string(),
@@ -119,9 +116,7 @@ function reportOf(
   const blocks = [lines.join("\n"), ...own.map(({ text }) => text)].filter((block) => block !== "");
   return {
     text: `## API Report File for "${specifier}"\n\n> Written by \`npm run api\`. Do not edit it.\n\n\`\`\`ts\n\n${blocks.join("\n\n")}\n\n\`\`\`\n`,
-    forgotten: own.flatMap(({ name, isExported }) =>
-      isExported || INFERRED_FROM.test(name) ? [] : name,
-    ),
+    forgotten: own.flatMap(({ name, isExported }) => (isExported ? [] : name)),
   };
 }
 

@@ -74,7 +74,8 @@ export type {
   SessionId,
   StepId,
 } from "./protocol/ids.ts";
-export type { WorkType } from "./protocol/event-bodies.ts";
+export type { EventBodies, WorkType } from "./protocol/event-bodies.ts";
+export type { SpendAxis } from "./protocol/account.ts";
 
 // Tools: what wraps them, and what they get
 export type { ToolBasics } from "./tools/define-tool.ts";

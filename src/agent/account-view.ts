@@ -1,7 +1,7 @@
 // What an agent sees of the ledger: its own account, nothing else of the tree.
 
 import type { ModelPrice } from "../model/model-price.ts";
-import type { SpendAxis } from "../policies/budget.ts";
+import type { SpendAxis } from "../protocol/account.ts";
 import type { LeaseId } from "../protocol/ids.ts";
 import type { Usage, UsageReport } from "../protocol/usage.ts";
 

@@ -4,7 +4,7 @@ import { z } from "zod";
 
 import type { Model } from "../model/model.ts";
 import { FinishReasonSchema } from "../protocol/finish-reason.ts";
-import { SPEND_AXES } from "../policies/budget.ts";
+import { SPEND_AXES } from "../protocol/account.ts";
 import { AssistantMessageSchema } from "../protocol/message.ts";
 import { TimeSpanSchema } from "../protocol/step-timing.ts";
 import { ErrorRecordSchema } from "../protocol/stop.ts";

@@ -1,6 +1,6 @@
 // What is left of a budget, as one line for the model (X6).
 
-import type { SpendAxis } from "./budget.ts";
+import type { SpendAxis } from "../protocol/account.ts";
 
 type Axis = SpendAxis | "wallTimeMs";
 type Words = readonly [axis: Axis, text: (amount: number) => string];

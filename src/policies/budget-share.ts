@@ -2,8 +2,10 @@
 // was never taken from anybody.
 
 import type { Tightening } from "../protocol/context-manifest.ts";
-import { SPEND_AXES, spendLimitsOf, tighterLimits } from "./budget.ts";
-import type { Budget, SpendAxis, SpendLimits } from "./budget.ts";
+import { spendLimitsOf, tighterLimits } from "./budget.ts";
+import { SPEND_AXES } from "../protocol/account.ts";
+import type { Budget, SpendLimits } from "./budget.ts";
+import type { SpendAxis } from "../protocol/account.ts";
 
 /** What each subagent may take of what its parent has left, without the parent's reserve. */
 export type BudgetShare =

@@ -2,6 +2,7 @@
 
 import { checkAmount, checkCount, checkKeys } from "../kernel/check.ts";
 import { assertNever } from "../kernel/assert.ts";
+import { SPEND_AXES, type SpendAxis } from "../protocol/account.ts";
 import type { StopCode } from "../protocol/stop.ts";
 
 /**
@@ -31,18 +32,6 @@ export interface Budget {
 
 /** The axes of a budget. */
 export type BudgetAxis = keyof Budget;
-
-/** The axes on which amounts are spent and add up over the tree. Money is held in whole micro-dollars, so that sums are exact. */
-export const SPEND_AXES = [
-  "steps",
-  "totalTokens",
-  "inputTokens",
-  "cachedInputTokens",
-  "outputTokens",
-  "costMicroUsd",
-  "toolCalls",
-] as const;
-export type SpendAxis = (typeof SPEND_AXES)[number];
 
 /** An amount on every axis. */
 export type Amounts = Readonly<Record<SpendAxis, number>>;

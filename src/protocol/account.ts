@@ -5,8 +5,8 @@ import { z } from "zod";
 import { AgentIdSchema, type AgentId } from "./ids.ts";
 import { AmountSchema, UsageSchema, type Usage } from "./usage.ts";
 
-/** The axes on which amounts are spent: those of `SpendAxis`. The ledger's arithmetic does not compile unless both agree. */
-type Axis =
+/** An axis on which amounts are spent and add up over the tree. Money is held in whole micro-dollars, so that sums are exact. */
+export type SpendAxis =
   | "steps"
   | "totalTokens"
   | "inputTokens"
@@ -14,6 +14,16 @@ type Axis =
   | "outputTokens"
   | "costMicroUsd"
   | "toolCalls";
+
+export const SPEND_AXES = [
+  "steps",
+  "totalTokens",
+  "inputTokens",
+  "cachedInputTokens",
+  "outputTokens",
+  "costMicroUsd",
+  "toolCalls",
+] as const satisfies readonly SpendAxis[];
 
 /** More budget, given to one account while its tree ran or stood (X7). */
 export interface AccountGrant {
@@ -41,9 +51,9 @@ export interface Account {
   readonly parentId: AgentId | null;
   readonly path: string;
   /** Limited axes only. Grants are in it. */
-  readonly limits: Readonly<Partial<Record<Axis, number>>>;
+  readonly limits: Readonly<Partial<Record<SpendAxis, number>>>;
   /** What descendants must leave of the limits: it is kept for the agent itself. */
-  readonly reserve: Readonly<Partial<Record<Axis, number>>>;
+  readonly reserve: Readonly<Partial<Record<SpendAxis, number>>>;
   /** The oldest first. */
   readonly grants: readonly AccountGrant[];
   /** No request starts at or after it, also after a wait. Never later than the parent's; null: none. */
@@ -58,9 +68,9 @@ export interface Account {
   /** Spent by the agent and its descendants. */
   readonly total: Usage;
   /** Held by calls in flight. */
-  readonly reserved: Readonly<Record<Axis, number>>;
+  readonly reserved: Readonly<Record<SpendAxis, number>>;
   /** What providers reported beyond a lease. */
-  readonly excess: Readonly<Record<Axis, number>>;
+  readonly excess: Readonly<Record<SpendAxis, number>>;
 }
 
 const AxisSchema = z.enum([
@@ -71,7 +81,7 @@ const AxisSchema = z.enum([
   "outputTokens",
   "costMicroUsd",
   "toolCalls",
-]) satisfies z.ZodType<Axis>;
+]) satisfies z.ZodType<SpendAxis>;
 const LimitsSchema = z.partialRecord(AxisSchema, z.int().nonnegative()).readonly();
 export const AmountsSchema = z.record(AxisSchema, AmountSchema).readonly();
 

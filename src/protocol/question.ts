@@ -40,15 +40,16 @@ export interface Question {
   readonly deadlineAtMs: number | null;
 }
 
-type About = Pick<Question, "questionId" | "argumentsHash">;
+/** What an answer says of its question. */
+export type QuestionRef = Pick<Question, "questionId" | "argumentsHash">;
 
 /** The answer to one question. Make it with `approve`, `deny`, `giveResult` or `reportFailure`. */
 export type Answer =
   /** `arguments`: run it with these instead; checked against the tool's schema. */
-  | (About & { readonly type: "approved"; readonly arguments?: JsonObject | undefined })
-  | (About & { readonly type: "denied"; readonly reason: string })
-  | (About & { readonly type: "result"; readonly result: JsonValue })
-  | (About & { readonly type: "failure"; readonly message: string });
+  | (QuestionRef & { readonly type: "approved"; readonly arguments?: JsonObject | undefined })
+  | (QuestionRef & { readonly type: "denied"; readonly reason: string })
+  | (QuestionRef & { readonly type: "result"; readonly result: JsonValue })
+  | (QuestionRef & { readonly type: "failure"; readonly message: string });
 
 /** The kinds of answers. */
 export type AnswerType = Answer["type"];
@@ -93,9 +94,6 @@ export const AnswerTypeSchema = z.enum([
 export function kindAnsweredBy(type: AnswerType): QuestionKind {
   return type === "approved" || type === "denied" ? "approval" : "external";
 }
-
-/** What an answer says of its question. */
-export type QuestionRef = Pick<Question, "questionId" | "argumentsHash">;
 
 /**
  * Lets the call run; with `arguments`, run with these instead of its own. They must fit the tool's schema.

@@ -7,12 +7,8 @@ import { expect, test } from "vitest";
 import type { LeaseAsk } from "../../src/agent/account-view.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
 import { openAccount } from "../../src/orchestrator/budget/ledger-account.ts";
-import {
-  NO_AMOUNTS,
-  SPEND_AXES,
-  type Amounts,
-  type SpendLimits,
-} from "../../src/policies/budget.ts";
+import { NO_AMOUNTS, type Amounts, type SpendLimits } from "../../src/policies/budget.ts";
+import { SPEND_AXES } from "../../src/protocol/account.ts";
 import { AccountSchema, type Account } from "../../src/protocol/account.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 
 import type { ReachedThreshold } from "../../src/orchestrator/budget/agent-account.ts";
 import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
-import type { SpendAxis } from "../../src/policies/budget.ts";
+import type { SpendAxis } from "../../src/protocol/account.ts";
 import { AccountSchema } from "../../src/protocol/account.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";

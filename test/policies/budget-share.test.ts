@@ -6,7 +6,8 @@ import { describe, expect, test } from "vitest";
 
 import { childLimits, type BudgetShare } from "../../src/policies/budget-share.ts";
 import { budgetShare } from "../../src/policies/check-budget-share.ts";
-import { SPEND_AXES, type Budget } from "../../src/policies/budget.ts";
+import { type Budget } from "../../src/policies/budget.ts";
+import { SPEND_AXES } from "../../src/protocol/account.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";

@@ -5,12 +5,12 @@ import { expect, test } from "vitest";
 
 import {
   checkBudget,
-  SPEND_AXES,
   spendLimitsOf,
   stopCodeOf,
   tighterLimits,
   type Budget,
 } from "../../src/policies/budget.ts";
+import { SPEND_AXES } from "../../src/protocol/account.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
 

@@ -2,7 +2,7 @@
 
 import type { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
 import type { Account } from "../../src/protocol/account.ts";
-import { SPEND_AXES } from "../../src/policies/budget.ts";
+import { SPEND_AXES } from "../../src/protocol/account.ts";
 import { UsageSchema, type Usage } from "../../src/protocol/usage.ts";
 import {
   deadlineOf,

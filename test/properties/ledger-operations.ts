@@ -3,7 +3,8 @@
 import * as fc from "fast-check";
 
 import type { ModelPrice } from "../../src/model/model-price.ts";
-import { SPEND_AXES, type SpendAxis, type SpendLimits } from "../../src/policies/budget.ts";
+import { type SpendLimits } from "../../src/policies/budget.ts";
+import { SPEND_AXES, type SpendAxis } from "../../src/protocol/account.ts";
 import { UsageSchema, type Usage } from "../../src/protocol/usage.ts";
 
 /** An account: below which earlier one (taken modulo), with which limits. */

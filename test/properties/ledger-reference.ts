@@ -2,12 +2,8 @@
 // design, not of the code, who must be granted what. Integer prices only, so that amounts are exact.
 
 import type { LeaseAsk } from "../../src/agent/account-view.ts";
-import {
-  SPEND_AXES,
-  type Amounts,
-  type SpendAxis,
-  type SpendLimits,
-} from "../../src/policies/budget.ts";
+import { type Amounts, type SpendLimits } from "../../src/policies/budget.ts";
+import { SPEND_AXES, type SpendAxis } from "../../src/protocol/account.ts";
 import type { Usage } from "../../src/protocol/usage.ts";
 
 type Sums = Record<SpendAxis, number>;

@@ -10,7 +10,8 @@ import {
   LedgerCopy,
   LedgerOperationSchema,
 } from "../../src/orchestrator/budget/ledger-operation.ts";
-import { SPEND_AXES, type SpendLimits } from "../../src/policies/budget.ts";
+import { type SpendLimits } from "../../src/policies/budget.ts";
+import { SPEND_AXES } from "../../src/protocol/account.ts";
 import {
   AgentIdSchema,
   LeaseIdSchema,

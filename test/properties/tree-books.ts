@@ -3,14 +3,13 @@
 
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import {
-  SPEND_AXES,
   spendLimitsOf,
   tighterLimits,
   type Amounts,
   type Budget,
-  type SpendAxis,
   type SpendLimits,
 } from "../../src/policies/budget.ts";
+import { SPEND_AXES, type SpendAxis } from "../../src/protocol/account.ts";
 import type { Account } from "../../src/protocol/account.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { PRICE } from "./tree-foreign.ts";

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 
 import { describe, expect, test } from "vitest";
 
-import { SPEND_AXES } from "../../src/policies/budget.ts";
+import { SPEND_AXES } from "../../src/protocol/account.ts";
 import { checkLoss } from "../../src/model/believable-usage.ts";
 import { MOST_TOKENS } from "../../src/model/count-tokens.ts";
 import { ModelError } from "../../src/model/model-error.ts";

@@ -75,7 +75,7 @@ describe("seen: the limits of a parent do not bind its children", () => {
         });
         const bounded = { ...root.role.budget, ...budget };
         const result = await newFixture().run(root.role, { budget: bounded });
-        const spent = new Map(Object.entries(result.usage.total)).get(axis);
+        const spent = new Map<string, number>(Object.entries(result.usage.total)).get(axis);
         expect(spent).toBeLessThanOrEqual(most);
         expect(spent).toBeGreaterThan(most * 0.7);
         // Whoever needs no call any more may still answer without one.

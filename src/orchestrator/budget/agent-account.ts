@@ -14,13 +14,8 @@ import type {
 import { invariant } from "../../kernel/assert.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { sameJson } from "../../kernel/json.ts";
-import {
-  isEarly,
-  NO_AMOUNTS,
-  reachedThresholds,
-  type Amounts,
-  type SpendAxis,
-} from "../../policies/budget.ts";
+import { isEarly, NO_AMOUNTS, reachedThresholds, type Amounts } from "../../policies/budget.ts";
+import { type SpendAxis } from "../../protocol/account.ts";
 import type { Account } from "../../protocol/account.ts";
 import { LeaseIdSchema, type AgentId, type LeaseId } from "../../protocol/ids.ts";
 import {

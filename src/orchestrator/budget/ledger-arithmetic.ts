@@ -10,7 +10,8 @@
 import type { BudgetRefusal, LeaseAsk, Remaining } from "../../agent/account-view.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { dearestCost } from "../../model/model-price.ts";
-import { NO_AMOUNTS, type Amounts, type SpendAxis } from "../../policies/budget.ts";
+import { NO_AMOUNTS, type Amounts } from "../../policies/budget.ts";
+import { type SpendAxis } from "../../protocol/account.ts";
 import type { Asker, LedgerAccount } from "./ledger-account.ts";
 import { deadlineRefusal, timeLeft } from "./ledger-time.ts";
 import { clampOutput, refusalOf, unfit } from "./tight-budget.ts";

@@ -1,13 +1,8 @@
 // More budget for an account that exists (X7). Only limits that are there can be raised: a grant never makes a new one.
 
 import { mismatch } from "../../kernel/check.ts";
-import {
-  checkBudget,
-  SPEND_AXES,
-  spendLimitsOf,
-  type Budget,
-  type BudgetAxis,
-} from "../../policies/budget.ts";
+import { checkBudget, spendLimitsOf, type Budget, type BudgetAxis } from "../../policies/budget.ts";
+import { SPEND_AXES } from "../../protocol/account.ts";
 import type { AccountGrant } from "../../protocol/account.ts";
 import type { LedgerAccount } from "./ledger-account.ts";
 

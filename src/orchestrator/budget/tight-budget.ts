@@ -2,7 +2,8 @@
 
 import type { BudgetRefusal, LastStep, LeaseAsk } from "../../agent/account-view.ts";
 import { dearestCost, type ModelPrice } from "../../model/model-price.ts";
-import type { Amounts, SpendAxis } from "../../policies/budget.ts";
+import type { Amounts } from "../../policies/budget.ts";
+import type { SpendAxis } from "../../protocol/account.ts";
 import type { Asker, LedgerAccount } from "./ledger-account.ts";
 
 /** The account whose budget of steps leaves the agent no further one, reservations taken off; undefined: there is none. */

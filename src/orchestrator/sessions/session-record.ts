@@ -66,7 +66,7 @@ export interface SessionFork {
 
 /** A session as it is kept. */
 export interface SessionRecord {
-  readonly version: typeof SESSION_VERSION;
+  readonly version: 2;
   readonly sessionId: SessionId;
   readonly createdAtMs: number;
   /** Without instructions: each execution has those of its role. */
