@@ -80,3 +80,40 @@ test("the version is said in one place and told everywhere", () => {
   const [, version] = /"version": "([^"]+)"/.exec(manifest) ?? [];
   expect(readFileSync("CHANGELOG.md", "utf8")).toContain(`## ${version}`);
 });
+
+/** Adapters of one port have parts of the same names: no file imports from two of them. */
+const PARALLEL_FOLDERS = [
+  ["src/store/sqlite/", "src/store/postgres/"],
+  ["src/model/openai/", "src/model/ai-sdk/"],
+] as const;
+
+/** True if each file is in another one of parallel folders. */
+function areParallel(files: readonly string[]): boolean {
+  return PARALLEL_FOLDERS.some((folders) => {
+    const used = files.map((file) => folders.findIndex((folder) => file.startsWith(folder)));
+    return !used.includes(-1) && new Set(used).size === files.length;
+  });
+}
+
+/** The keys that more than one file has, but for parallel adapters. */
+function sharedKeys(keysOf: (source: (typeof sources)[number]) => readonly string[]) {
+  const filesByKey = new Map<string, string[]>();
+  for (const source of sources)
+    for (const key of keysOf(source))
+      filesByKey.set(key, [...(filesByKey.get(key) ?? []), source.file]);
+  return [...filesByKey].filter(([, files]) => files.length > 1 && !areParallel(files));
+}
+
+test("no two source files have one name, and no name is exported from two", () => {
+  // Entries of the package are imported by the name of the package.
+  expect(
+    sharedKeys(({ file }) => (file.endsWith("/index.ts") ? [] : [file.replace(/^.*\//, "")])),
+  ).toEqual([]);
+  const declared =
+    /^export (?:abstract )?(?:async )?(?:function\*?|const|class|interface|type) (\w+)/gm;
+  expect(
+    sharedKeys(({ text }) => [
+      ...new Set([...text.matchAll(declared)].map(([, name = ""]) => name)),
+    ]),
+  ).toEqual([]);
+});

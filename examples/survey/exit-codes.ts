@@ -1,7 +1,7 @@
-import type { RestStatus } from "espalier";
+import type { SettledStatus } from "espalier";
 
 /** What the demo exits with, for each way in which its run comes to rest. 2 is wrong use. */
-export const EXIT_CODES: Readonly<Record<RestStatus, number>> = {
+export const EXIT_CODES: Readonly<Record<SettledStatus, number>> = {
   completed: 0,
   failed: 1,
   stopped: 3,

@@ -16,7 +16,7 @@ import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
 import type { EventScope, EventBody, EventDraft } from "../protocol/event.ts";
 import type { AgentId, CallId, StepId } from "../protocol/ids.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
-import type { RestStatus, StopSignal } from "../protocol/stop.ts";
+import type { SettledStatus, StopSignal } from "../protocol/stop.ts";
 import type { DynamicRole } from "../protocol/subagent.ts";
 import { NO_TOOL_LIMITS, type RemovedTool, type ToolLimits } from "../protocol/tool-rule.ts";
 import type { Usage } from "../protocol/usage.ts";
@@ -143,7 +143,7 @@ export class AgentRuntime {
   /** The state in which it has settled; undefined while it has not begun, or runs. */
   rested: SettledState | undefined;
   /** The state from which it begins next, or in which it has settled. */
-  standingState: PendingState | SettledState;
+  currentState: PendingState | SettledState;
   /** Stop requests that the loop has not handled yet; the abort of the agent is the last of them, whenever it came. */
   stopRequests: readonly StopSignal[] = NO_REQUESTS;
   /** What was written to it while it runs; undefined: nothing ever was. */
@@ -164,7 +164,7 @@ export class AgentRuntime {
   #logged: StopSignal[] | undefined;
   #isActive = false;
   /** The status in which it has settled in this process, until it is active again. */
-  #readsNoMore: RestStatus | undefined;
+  #readsNoMore: SettledStatus | undefined;
   /** It was paused in this process, and its time stands still until it is active again. */
   #isWaiting = false;
   // Made when needed: most agents are leaves, and empty maps for each of ten thousand are megabytes.
@@ -199,7 +199,7 @@ export class AgentRuntime {
     this.startedAtMs = before?.startedAtMs ?? run.clock.nowMs();
     this.execution = before?.execution ?? 1;
     this.parent = parent;
-    this.standingState = state;
+    this.currentState = state;
     this.rested = state.status === "pending" ? undefined : state;
     if (state.log.signals.length > 0) this.#logged = [...state.log.signals];
     this.inFlight = made.inFlight;
@@ -295,7 +295,7 @@ export class AgentRuntime {
     root.#followers?.delete(this);
   }
 
-  #closeMailbox(status: RestStatus): void {
+  #closeMailbox(status: SettledStatus): void {
     this.#readsNoMore = status;
     this.mailbox?.close(status);
   }
@@ -309,7 +309,7 @@ export class AgentRuntime {
 
   /** The agent is active from now on, from the state that this gives: its first, or the one in which it was paused. */
   activate(): PendingState | PausedState {
-    const state = this.standingState;
+    const state = this.currentState;
     invariant(
       !this.#isActive && (state.status === "pending" || state.status === "paused"),
       `${this.identity.agentPath} is not active and has not ended`,
@@ -326,7 +326,7 @@ export class AgentRuntime {
   /** Notes the state in which it settles. One that has ended releases its timers and its parent; a paused one still follows it. */
   settle(state: SettledState): void {
     this.#isActive = false;
-    this.standingState = state;
+    this.currentState = state;
     this.rested = state;
     this.#closeMailbox(state.status);
     if (state.status !== "paused") return this.close();
@@ -396,7 +396,7 @@ export class AgentRuntime {
 
   /** Records what has happened in a phase, unless it was recorded before the process died (E3). */
   record(body: EventBody, at?: EventPosition): void {
-    if (this.inFlight?.takeTold(body, at) === true) return;
+    if (this.inFlight?.takeRecorded(body, at) === true) return;
     if (body.type === "signal.raised" && body.signal.reason.code === "error")
       this.run.noteFailure(this.identity.agentId);
     this.run.recorder.record(this.scope(at), body);
@@ -482,7 +482,7 @@ export class AgentRuntime {
   /** True if a call of the step has given it the result of the subagent, also before a pause. */
   wasReported(childId: AgentId, stepId: StepId): boolean {
     if (this.#reported?.get(childId) === stepId) return true;
-    const step = this.standingState.status === "paused" ? this.standingState.step : undefined;
+    const step = this.currentState.status === "paused" ? this.currentState.step : undefined;
     return (
       step?.stepId === stepId &&
       step.executions.some(({ reportedIds = [] }) => reportedIds.includes(childId))

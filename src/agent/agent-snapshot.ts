@@ -9,8 +9,8 @@ import { AgentIdSchema, CallIdSchema, ExecutionIdSchema, StepIdSchema } from "..
 import { JsonValueSchema } from "../protocol/json-value.ts";
 import { AssistantMessageSchema, MessageSchema, MessageTagSchema } from "../protocol/message.ts";
 import { QuestionSchema } from "../protocol/question.ts";
-import { StepContextSchema } from "../protocol/step-context.ts";
-import { StepRecordSchema } from "../protocol/step-record.ts";
+import { StepContextSchema } from "../protocol/recorded-step-context.ts";
+import { StepRecordSchema } from "../protocol/recorded-step.ts";
 import { StepTimingSchema } from "../protocol/step-timing.ts";
 import {
   ErrorRecordSchema,
@@ -157,15 +157,15 @@ function stepSnapshot({ input: _transient, error: _none, ...step }: OpenStep): o
 export function stateOf(stored: AgentSnapshot): SettledState {
   const snapshot = frozenCopy(stored);
   const { executionId, reason } = snapshot;
-  const shared = { executionId, reason, ...partsOf(snapshot) };
+  const shared = { executionId, reason, ...snapshotPartsOf(snapshot) };
   if (snapshot.status !== "paused") return deepFreeze({ status: snapshot.status, ...shared });
-  return deepFreeze({ status: "paused", ...shared, step: openStepOf(snapshot.step) });
+  return deepFreeze({ status: "paused", ...shared, step: restoredStep(snapshot.step) });
 }
 
 type StoredParts = Pick<AgentSnapshot, keyof typeof STATE_PARTS>;
 
 /** What every state has, with the keys that JSON leaves out. */
-export function partsOf({
+export function snapshotPartsOf({
   conversation,
   log,
   telemetry,
@@ -186,7 +186,7 @@ export function partsOf({
 }
 
 /** The open step, without what is transient. */
-export function openStepOf(
+export function restoredStep(
   step: z.infer<typeof StepSnapshotSchema> | undefined,
   error?: ErrorRecord,
 ): OpenStep | undefined {

@@ -14,15 +14,15 @@ import {
 /**
  * Answers the questions whether a call may run, in this process, while the run waits (R33). Called once per question; may ask a person
  * and take its time, which the agent's time limit does not count. Give `approve(question)` or `deny(question, reason)`, or nothing,
- * and the run pauses. An approver that throws, or whose answer does not fit the question, has given none; what went wrong is told with it.
- * `signal` is aborted when the answer is no longer wanted.
+ * and the run pauses. An approver that throws, or whose answer does not fit the question, has given none; what went wrong is recorded with it.
+ * `signal` is aborted when the answer is no longer needed.
  */
 export type Approver = (
   question: Question,
   context: { readonly signal: AbortSignal },
 ) => Answer | undefined | Promise<Answer | undefined>;
 
-/** What becomes of a question that no approver answers: the run pauses, or nobody can be asked and the call is denied. */
+/** What becomes of a question that no approver answers: the run pauses, or the call is denied. */
 export type Unanswered = "pause" | "deny";
 
 /** How the questions of a run are dealt with. */

@@ -1,5 +1,5 @@
 // BackgroundChildren: the subagents of one agent that live beside it. Owns their promises until they rest.
-// T2. Whoever ends the agent waits for them here first; none is forgotten.
+// T2. The end of the agent waits for them here first; none is forgotten.
 
 import { invariant } from "../kernel/assert.ts";
 import type { AgentId } from "../protocol/ids.ts";

@@ -5,7 +5,7 @@ import type { BoundedOutcome } from "../kernel/cancel.ts";
 import type { BrokenAttempt, GenerateOutcome } from "../model/retry.ts";
 import { subtractUsage, type Usage } from "../protocol/usage.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
-import { callUsage, type CallEnd } from "./call-usage.ts";
+import { callUsage, type ModelCallEnd } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
 import type { Turn, TurnEnd } from "./infer-call.ts";
@@ -48,7 +48,7 @@ export function chargeFor(agent: AgentRuntime, { call, charged }: Turn, used: Us
   return all;
 }
 
-/** The agent was told to end between two attempts. */
+/** The agent had to end between two attempts. */
 export function cancelledBetween(
   agent: AgentRuntime,
   { call }: Turn,
@@ -81,7 +81,7 @@ export function endWithoutReply(
   return outcome;
 }
 
-/** A call that was told to end counts as cancelled even if a reply came in the last moment: its result must not be acted upon. */
+/** A call whose signal was aborted counts as cancelled even if a reply came in the last moment: its result must not be acted upon. */
 function settledOutcome(
   agent: AgentRuntime,
   { call, after }: Turn,
@@ -107,7 +107,7 @@ function settledOutcome(
 }
 
 /** The end of an attempt that was left behind, with what was lost before it. */
-function leftBehind(after: BrokenAttempt | undefined): CallEnd {
+function leftBehind(after: BrokenAttempt | undefined): ModelCallEnd {
   if (after === undefined) return { type: "abandoned" };
   const { lostOutputTokens, brokenAttempts } = after.log;
   return { type: "failed", lostOutputTokens, brokenAttempts: brokenAttempts + 1 };

@@ -8,7 +8,7 @@ import { NO_USAGE, type Usage } from "../protocol/usage.ts";
 import type { Lease } from "./account-view.ts";
 
 /** How far the call came. */
-export type CallEnd =
+export type ModelCallEnd =
   /** It never left: the agent was told to end while the call waited for a slot. */
   | { readonly type: "unsent" }
   /** It was left behind while it ran: its input is charged. */
@@ -25,7 +25,7 @@ interface BrokenAttempts {
 }
 
 /** The usage of the step that the call belongs to; a step counts even if its call came to nothing. */
-export function callUsage(model: Model, lease: Lease, end: CallEnd): Usage {
+export function callUsage(model: Model, lease: Lease, end: ModelCallEnd): Usage {
   switch (end.type) {
     case "unsent":
       return { ...NO_USAGE, steps: 1 };

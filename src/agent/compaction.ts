@@ -5,7 +5,7 @@ import { checkCount, checkKeys, mismatch } from "../kernel/check.ts";
 /** How a history that grew too long is made shorter. Instructions and task stay, and so does what was said last (R14, R100). */
 export interface Compaction {
   /**
-   * What is done with a history that is too long. Default `truncate`: its oldest messages are left out, and the model is told how many.
+   * What is done with a history that is too long. Default `truncate`: its oldest messages are left out, and a notice says how many.
    * `summarize`: one message says what was in them, written by the agent's own model in a call of its own, which is paid for and counted
    * like any other and is no step; if there is no budget for it or nothing comes of it, they are left out. It takes at most a quarter of
    * `maxInputTokens`, 1,024 tokens and the role's `maxOutputTokens`, and is asked for only where it has room for 64 tokens: the window must

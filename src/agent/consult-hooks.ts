@@ -27,7 +27,7 @@ export type Hooked<P extends TransformPoint> =
       readonly patch: PointPatch[P];
       readonly changedBy: ChainResult<P>["changedBy"];
     }
-  /** The agent was told to end: what the hooks wanted does not matter any more. */
+  /** The agent has to end: what the hooks returned does not matter any more. */
   | { readonly type: "cancelled" }
   | { readonly type: "failed"; readonly error: ErrorRecord };
 

@@ -73,10 +73,10 @@ export interface AgentDefinition<
 > {
   /** Letters, digits, `_` and `-`, at most 64, a letter first. */
   readonly name: string;
-  /** What a supervisor is told about it. Required of roles that are spawned. */
+  /** What a supervisor reads about it. Required of roles that are spawned. */
   readonly purpose?: string;
   /**
-   * What the agent is told: its system prompt. A function is asked for it once for each execution of an agent, with the context of the
+   * The system prompt of its agents. A function is asked for it once for each execution of an agent, with the context of the
    * run, before anything of the execution has happened; the text stays with the execution, over a pause or a crash, too. It answers at
    * once; if it throws, or gives no text, the execution does not begin: `instructions_failed`.
    */
@@ -85,11 +85,11 @@ export interface AgentDefinition<
   readonly tools?: readonly Own[];
   /** What holds for its tools where they do not say themselves. */
   readonly toolDefaults?: ToolDefaults;
-  /** What says of each tool call whether it may run, here and in every agent below: nobody below may do what is forbidden here (T4). */
+  /** Functions that decide of each tool call whether it may run, here and in every agent below: what is forbidden here is forbidden below (T4). */
   readonly guards?: readonly ToolGuard<Context>[];
   /** Which of its tools the agent is offered, step by step. Default: all. */
   readonly toolFilters?: readonly ToolFilter<Context>[];
-  /** How many failures of tool calls each agent of this role bears. Default 5 in all, 3 in a row, 10 requests for a corrected call. */
+  /** How many failures of tool calls each agent of this role tolerates. Default 5 in all, 3 in a row, 10 requests for a corrected call. */
   readonly errorBudget?: Partial<ErrorBudget>;
   /** What is done when a call is denied, or a tool was retried too often. */
   readonly errorPolicy?: Partial<ErrorPolicy>;
@@ -115,9 +115,9 @@ export interface AgentDefinition<
   /** What watches and changes the agents of this role, after the orchestrator's own hooks. See `observe`, `transform` and the others. */
   readonly hooks?: readonly Hook<Context>[];
   /**
-   * On the last step that a `steps` budget allows, the model gets no tools (but `Finish`, if it has to give a typed result) and is told
-   * to finish: `true`, or what it is to be told. Without a `steps` budget on its path it does nothing.
-   * Its text is then the result of an agent that was stopped by `steps_limit`. Default: it is not told, and simply stopped.
+   * On the last step that a `steps` budget allows, the model gets no tools (but `Finish`, if it has to give a typed result) and a notice
+   * to finish: `true`, or the text of the notice. Without a `steps` budget on its path it does nothing.
+   * Its text is then the result of an agent that was stopped by `steps_limit`. Default: no notice, the agent is simply stopped.
    */
   readonly wrapUp?: boolean | string;
   /**
@@ -132,7 +132,7 @@ export interface AgentDefinition<
   /** From 0 to 2. Left out: the provider's default. */
   readonly temperature?: number;
   /**
-   * How the model is to answer agents of this role, over what its adapter was told. What the model cannot be asked is refused here.
+   * How the model is to answer agents of this role, over the options of its adapter. What the model cannot be asked is refused here.
    * `toolChoice`: which tools it may call; `required` and names of tools hold for the first step of an agent, so that it can end.
    */
   readonly modelSettings?: ModelSettings & { readonly toolChoice?: ToolChoice };
@@ -266,7 +266,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   });
 }
 
-/** Throws `price_unknown` if a cost limit at `field` would cover a model whose price nobody knows: unknown is never zero (R57). */
+/** Throws `price_unknown` if a cost limit at `field` would cover a model whose price is unknown: unknown is never zero (R57). */
 export function requirePrice(
   field: string,
   role: { readonly name: string; readonly model: Model },

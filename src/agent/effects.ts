@@ -4,7 +4,7 @@
 import type { ModelReply } from "../model/model.ts";
 import type { Message, ToolCall } from "../protocol/message.ts";
 import type { Answer } from "../protocol/question.ts";
-import type { StepRecord } from "../protocol/step-record.ts";
+import type { StepRecord } from "../protocol/recorded-step.ts";
 import type { TimeSpan } from "../protocol/step-timing.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
@@ -21,7 +21,7 @@ export interface RequestFacts {
   readonly ephemeral: number;
 }
 
-/** What the agent has done so far, for what subagents are told of it. */
+/** What the agent has done so far, for what its subagents are shown. */
 export interface History {
   readonly messages: readonly Message[];
   /** The completed steps of this execution, oldest first. */
@@ -55,7 +55,7 @@ export interface PlannedCall {
   readonly onEnd: (end: CallEnd) => void;
 }
 
-/** A call with its result, or one that waits for somebody outside. */
+/** A call with its result, or one that waits for an answer from outside. */
 export type CallEnd = Timed &
   (
     | {
@@ -85,12 +85,12 @@ export type InferOutcome = Timed &
       }
     /** A further attempt was not paid for: no limit on the path leaves room for it. */
     | { readonly type: "refused"; readonly refusal: BudgetRefusal; readonly usage: Usage }
-    /** The agent was told to end; what had been consumed by then is in `usage`. */
+    /** The agent had to end; what had been consumed by then is in `usage`. */
     | { readonly type: "cancelled"; readonly usage: Usage }
   );
 
 /**
- * What the user's code said. `failed`: it threw, rejected or did not answer in time. `cancelled`: it did so because the agent was told
+ * What the user's code said. `failed`: it threw, rejected or did not answer in time. `cancelled`: it did so because the agent had
  * to end.
  */
 export type Consulted<T> =

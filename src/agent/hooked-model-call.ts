@@ -206,7 +206,7 @@ class InnerCalls {
     return this.#replies.size === 0;
   }
 
-  /** True if it says that the agent was told to end, or to start nothing further. */
+  /** True if it says that the agent has to end, or may start nothing further. */
   wasToldToEnd(thrown: unknown): boolean {
     return this.#cancelled.has(thrown);
   }

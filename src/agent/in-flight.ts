@@ -1,4 +1,4 @@
-// InFlightWork: what an agent had begun in the phase in which its process died, as its journal tells. Owns what of it is not taken yet.
+// InFlightWork: what an agent had begun in the phase in which its process died, according to its journal. Owns what of it is not taken yet.
 // D2. What has come to an end is taken from here instead of being done again; a phase that is done once more finds it by its name.
 
 import { canonicalJson } from "../kernel/json.ts";
@@ -30,8 +30,8 @@ export interface ChildOperation {
   readonly text?: string;
 }
 
-/** Where in an execution something was told. */
-interface ToldPlace {
+/** Where in an execution an event belongs. */
+interface RecordedPosition {
   readonly stepId?: StepId | null;
   readonly callId?: CallId | null;
 }
@@ -43,8 +43,8 @@ export interface InFlightFacts {
   readonly begun: ReadonlySet<string>;
   /** Tool calls that were charged. */
   readonly chargedCalls: number;
-  /** What the agent has told: fingerprints of events, each as often as it was told. */
-  readonly told: readonly string[];
+  /** Fingerprints of the events of the agent, each as often as it was recorded. */
+  readonly recorded: readonly string[];
   readonly children: readonly InFlightChild[];
   /** Subagents whose results calls that have ended gave to the agent. */
   readonly reportedIds: ReadonlySet<AgentId>;
@@ -54,7 +54,7 @@ export interface InFlightFacts {
   readonly leases: ReadonlyMap<string, PersistedGrant>;
   /** What calls that have not ended have done to subagents. */
   readonly operations: readonly ChildOperation[];
-  /** Wishes to stop that are not in its log. */
+  /** Stop requests that are not in its log. */
   readonly signals: readonly StopSignal[];
   /** What was written to it and is not in its history. */
   readonly messages: readonly string[];
@@ -63,7 +63,7 @@ export interface InFlightFacts {
 export class InFlightWork {
   readonly facts: InFlightFacts;
   readonly #outcomes: Map<string, unknown>;
-  readonly #told = new Map<string, number>();
+  readonly #recorded = new Map<string, number>();
   #children: readonly InFlightChild[];
   #chargedCalls: number;
   #operations: readonly ChildOperation[];
@@ -73,7 +73,8 @@ export class InFlightWork {
   constructor(facts: InFlightFacts) {
     this.facts = facts;
     this.#outcomes = new Map(facts.outcomes);
-    for (const print of facts.told) this.#told.set(print, (this.#told.get(print) ?? 0) + 1);
+    for (const print of facts.recorded)
+      this.#recorded.set(print, (this.#recorded.get(print) ?? 0) + 1);
     this.#children = facts.children;
     this.#chargedCalls = facts.chargedCalls;
     this.#operations = facts.operations;
@@ -138,23 +139,23 @@ export class InFlightWork {
     return known !== undefined;
   }
 
-  /** True if the agent has told this before: nobody is told twice (E3). */
-  takeTold(body: EventBody, place: ToldPlace | undefined): boolean {
+  /** True if the event was recorded before the crash: it must not be emitted twice (E3). */
+  takeRecorded(body: EventBody, place: RecordedPosition | undefined): boolean {
     const print = fingerprint(body, {
       stepId: place?.stepId ?? null,
       callId: place?.callId ?? null,
     });
-    const count = this.#told.get(print) ?? 0;
-    if (count > 0) this.#told.set(print, count - 1);
+    const count = this.#recorded.get(print) ?? 0;
+    if (count > 0) this.#recorded.set(print, count - 1);
     return count > 0;
   }
 
-  /** Subagents that nobody has taken in again yet. */
+  /** Subagents that were not adopted again yet. */
   get childIds(): readonly AgentId[] {
     return this.#children.map(({ childId }) => childId);
   }
 
-  /** True if a call had started subagents that nobody has taken in again yet. `nth`: left out, any of them. */
+  /** True if a call had started subagents that were not adopted again yet. `nth`: left out, any of them. */
   hasChildOf(callId: CallId | null, nth?: number): boolean {
     return this.#children.some(
       (child) => child.callId === callId && (nth === undefined || child.nth === nth),
@@ -170,8 +171,8 @@ export class InFlightWork {
 }
 
 /**
- * An event as an agent told it, by which it is known when it is told again. What becomes of a lease is told once, whatever is left then,
- * and so is the end of an execution, of which early releases told less.
+ * The identity of an event, by which it is known when it is emitted again. What becomes of a lease is recorded once, whatever is left then,
+ * and so is the end of an execution, of which early releases recorded less.
  */
 export function fingerprint(
   body: object,

@@ -1,4 +1,4 @@
-// What a role makes of the context of a run, for its agents to be told before all else. The roles of most agents have a text instead.
+// Instructions that follow from the context of a run. The roles of most agents have a text instead.
 
 import { shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";

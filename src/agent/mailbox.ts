@@ -2,12 +2,12 @@
 // the first message: most agents get none.
 
 import type { AgentId } from "../protocol/ids.ts";
-import type { RestStatus } from "../protocol/stop.ts";
+import type { SettledStatus } from "../protocol/stop.ts";
 
 /** What became of a message to an agent (X23): the step before which it was read, or the status in which the agent came to rest unread. */
 export type Delivery =
   | { readonly isDelivered: true; readonly stepNumber: number }
-  | { readonly isDelivered: false; readonly reason: RestStatus };
+  | { readonly isDelivered: false; readonly reason: SettledStatus };
 
 interface Mail {
   readonly message: MailboxMessage;
@@ -29,10 +29,10 @@ export class Mailbox {
   #read: readonly Mail[] = [];
   #taken = 0;
   readonly #listeners = new Set<(message: MailboxMessage) => void>();
-  #rested: RestStatus | undefined;
+  #rested: SettledStatus | undefined;
 
   /** `rested`: the status in which the agent is at rest; undefined: it reads what comes. */
-  constructor(rested?: RestStatus) {
+  constructor(rested?: SettledStatus) {
     this.#rested = rested;
   }
 
@@ -43,7 +43,7 @@ export class Mailbox {
 
   /**
    * Writes to the agent. Resolves when it reads the message, or when it comes to rest without having read it. `by`: the agent that writes;
-   * left out: somebody outside the tree.
+   * left out: the caller, outside the tree.
    */
   write(text: string, by?: AgentId): Promise<Delivery> {
     if (this.#rested !== undefined)
@@ -57,12 +57,12 @@ export class Mailbox {
       this.#post({ message: { text, from }, answer: () => undefined });
   }
 
-  /** Takes back what a subagent reported: somebody else has told the agent. */
+  /** Takes back what a subagent reported: the agent has it in another way. */
   withdraw(from: AgentId): void {
     this.#unread = this.#unread.filter(({ message }) => message.from !== from);
   }
 
-  /** True if the subagent has reported and nobody has read it. */
+  /** True if the subagent has reported and the report was not read. */
   hasReportOf(from: AgentId): boolean {
     return this.#unread.some(({ message }) => message.from === from);
   }
@@ -109,8 +109,8 @@ export class Mailbox {
     return taken;
   }
 
-  /** The agent has come to rest: whoever waits learns that it read nothing more. */
-  close(status: RestStatus): void {
+  /** The agent has settled: its waiters learn that it read nothing more. */
+  close(status: SettledStatus): void {
     this.#rested = status;
     for (const { answer } of [...this.#read, ...this.#unread])
       answer({ isDelivered: false, reason: status });

@@ -81,7 +81,7 @@ export async function settlePaused(agent: AgentRuntime, state: PausedState): Pro
   return state;
 }
 
-/** Says of questions that are open at the end of an agent that nobody answers them any more. */
+/** Withdraws the questions that are open at the end of an agent. */
 export function dropQuestions(agent: AgentRuntime, state: AgentState, nowMs: number): void {
   const { stepId } = eventPosition(state);
   const at = stepId === undefined ? {} : { stepId };

@@ -5,7 +5,12 @@ import { z } from "zod";
 import { deepFreeze } from "../kernel/json.ts";
 import { ExecutionIdSchema } from "../protocol/ids.ts";
 import { ErrorRecordSchema, StopReasonSchema, TerminalStatusSchema } from "../protocol/stop.ts";
-import { openStepOf, partsOf, STATE_PARTS, StepSnapshotSchema } from "./agent-snapshot.ts";
+import {
+  restoredStep,
+  snapshotPartsOf,
+  STATE_PARTS,
+  StepSnapshotSchema,
+} from "./agent-snapshot.ts";
 import { type AgentState } from "./agent-state.ts";
 
 const PersistedStepSchema = StepSnapshotSchema.extend({ error: ErrorRecordSchema.exactOptional() });
@@ -29,13 +34,13 @@ export function persistedState(state: AgentState): object {
 /** The state that was kept, frozen. Throws a `ZodError` for what is none. */
 export function stateFromPersisted(value: unknown): AgentState {
   const kept = deepFreeze(structuredClone(PersistedStateSchema.parse(value)));
-  const parts = partsOf(kept);
+  const parts = snapshotPartsOf(kept);
   switch (kept.status) {
     case "pending":
       return deepFreeze({ status: kept.status, ...parts });
     case "running": {
       const { status, executionId, step } = kept;
-      return deepFreeze({ status, executionId, ...parts, step: openStepOf(step, step?.error) });
+      return deepFreeze({ status, executionId, ...parts, step: restoredStep(step, step?.error) });
     }
     case "paused": {
       const { status, executionId, reason, step } = kept;
@@ -44,7 +49,7 @@ export function stateFromPersisted(value: unknown): AgentState {
         executionId,
         reason,
         ...parts,
-        step: openStepOf(step, step?.error),
+        step: restoredStep(step, step?.error),
       });
     }
     default: {

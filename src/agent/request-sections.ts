@@ -5,7 +5,7 @@ import { checkKeys, checkList, checkName, checkText, misdefinition } from "../ke
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import type { AgentId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
-import type { StepRecord } from "../protocol/step-record.ts";
+import type { StepRecord } from "../protocol/recorded-step.ts";
 import type { Usage } from "../protocol/usage.ts";
 
 /**
@@ -33,7 +33,7 @@ export interface RequestSection<in Context = unknown> {
   /** The section that it stands right before: `history`, `wrapUp`, `budget` or another one of the role. Instead of `after`. */
   readonly before?: string;
   /**
-   * In whose name the model is told it. Default `user`. `system`: as a further system message, which has to stand right behind the
+   * The role of its message. Default `user`. `system`: as a further system message, which has to stand right behind the
    * instructions, or behind one that does.
    */
   readonly role?: "system" | "user";
@@ -75,7 +75,7 @@ export interface SectionContext<out Context = unknown> {
   readonly metadata: JsonObject;
   /** The context of the run: the very value that was given with it; undefined: none was. */
   readonly context: Context;
-  /** Aborted when the section must end: its agent was told to, or its time is up. */
+  /** Aborted when the section must end: its agent has to end, or its time is up. */
   readonly signal: AbortSignal;
 }
 
@@ -89,7 +89,7 @@ export interface PlacedSection<in Context = unknown> {
   readonly text: string | SectionText<Context> | undefined;
 }
 
-/** What every request consists of, in this order. The notices come last, so that nobody overlooks them. */
+/** What every request consists of, in this order. The notices come last, where models overlook them least. */
 export const BUILT_IN_SECTIONS = deepFreeze([
   { name: "instructions", lifeCycle: "persistent", role: "system", text: undefined },
   { name: "history", lifeCycle: "persistent", role: undefined, text: undefined },
@@ -181,7 +181,7 @@ interface Neighbours {
 
 /** Sections hang on one another like the branches of a tree; those that hang on nothing built in hang on themselves. */
 function inOrder(field: string, listed: readonly RequestSection[]): readonly PlacedSection[] {
-  // What goes into the history comes before what only stands behind it, if nobody says otherwise.
+  // What goes into the history comes before what only stands behind it, by default.
   const isFirst = (section: RequestSection): boolean =>
     section.lifeCycle === "persistent" && section.after === undefined;
   const sections = [...listed.filter(isFirst), ...listed.filter((one) => !isFirst(one))];

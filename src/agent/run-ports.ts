@@ -108,7 +108,7 @@ export interface Subagents<Agent> {
   /** Continues a subagent that has ended (X10). */
   continue(parent: Agent, request: ContinueRequest, call: DelegatedCall): Promise<SpawnOutcome>;
   /** A delegation was denied: it starts no subagent (X11). */
-  forgo(parent: Agent, call: DelegatedCall): void;
+  cancelDelegation(parent: Agent, call: DelegatedCall): void;
   /** Continues a paused subagent. */
   resume(parent: Agent, childId: AgentId, at: EventPosition): Promise<SpawnOutcome>;
   /** Ends a subagent that runs or is paused, with all below it. At once if it has ended. */

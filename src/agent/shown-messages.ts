@@ -1,4 +1,4 @@
-// What a model was shown, told by what is kept anyway: the history, and what the step before was shown. Only what is in neither is kept
+// What a model was shown, derived from what is persisted anyway: the history, and what the step before was shown. Only what is in neither is kept
 // for it, and its text once for the whole run. So what a step keeps grows with what hooks change in it, never with the history: a hook
 // that changes every message anew in each step still adds only the new ones.
 
@@ -6,12 +6,12 @@ import { sameJson } from "../kernel/json.ts";
 import { forModel } from "../model/written-by.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { MessageSchema, type Message } from "../protocol/message.ts";
-import type { ShownPart, StepContext } from "../protocol/step-context.ts";
+import type { ShownPart, StepContext } from "../protocol/recorded-step-context.ts";
 import type { AgentState } from "./agent-state.ts";
 import type { DefinitionTable } from "./definition-table.ts";
 import { historyAtStep, type PersistedHistory } from "./history-change.ts";
 
-/** What was shown in the last step of an agent, where it takes work to tell; by the context of that step. */
+/** What was shown in the last step of an agent, where it takes work to find out; by the context of that step. */
 const recent = new WeakMap<StepContext, readonly Message[]>();
 
 /** Keeps for the next step what this one is shown. */
@@ -42,7 +42,7 @@ export function shownParts(
   return parts.all;
 }
 
-/** What the last completed step was shown; nothing, if it cannot be told. */
+/** What the last completed step was shown; nothing, if that is unknown. */
 function shownBefore(definitions: DefinitionTable, state: AgentState): readonly Message[] {
   const last = state.log.steps.at(-1);
   if (last === undefined) return [];

@@ -1,4 +1,4 @@
-// The time of hooks that go around something, told from the time of what they go around.
+// The time of hooks that go around something, computed from the time of what they go around.
 
 import type { Clock } from "../kernel/clock.ts";
 import { spanOf, type TimeSpan } from "../protocol/step-timing.ts";

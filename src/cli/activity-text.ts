@@ -1,7 +1,8 @@
 // What an agent is doing, in a few words and one sign.
 
-import type { Activity, OpenCall, RestStatus } from "./agent-view.ts";
-import { oneLine, type Style } from "./terminal-text.ts";
+import type { SettledStatus } from "../index.ts";
+import type { Activity, OpenCallView } from "./agent-view.ts";
+import { singleLine, type Style } from "./terminal-text.ts";
 
 const SPINNER = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const SPINNER_FRAME_MS = 100;
@@ -14,7 +15,7 @@ interface Sign {
   readonly style: Style;
 }
 
-const RESTS: Readonly<Record<RestStatus, Sign>> = {
+const RESTS: Readonly<Record<SettledStatus, Sign>> = {
   paused: { icon: "‖", style: "magenta" },
   completed: { icon: "✔", style: "green" },
   stopped: { icon: "■", style: "yellow" },
@@ -23,7 +24,7 @@ const RESTS: Readonly<Record<RestStatus, Sign>> = {
 };
 
 /** Sign and colour of a status. */
-export function restSign(status: RestStatus): Sign {
+export function restSign(status: SettledStatus): Sign {
   return RESTS[status];
 }
 
@@ -37,17 +38,17 @@ export function activityText(activity: Activity, nowMs: number): string {
   switch (activity.kind) {
     case "ended": {
       const { status, reason } = activity;
-      const words = status === "stopped" ? `stopped: ${oneLine(reason.code)}` : status;
+      const words = status === "stopped" ? `stopped: ${singleLine(reason.code)}` : status;
       return `${restSign(status).icon} ${words}`;
     }
     case "paused":
-      return `${restSign("paused").icon} paused: ${oneLine(activity.reason.code)}`;
+      return `${restSign("paused").icon} paused: ${singleLine(activity.reason.code)}`;
     case "calling": {
       const sign = onlyAsks(activity.calls) ? QUESTION.icon : spinner(nowMs);
       return `${sign} ${callsText(activity.calls)}`;
     }
     case "retrying":
-      return `${spinner(nowMs)} attempt ${activity.attempt}: ${oneLine(activity.errorCode)}`;
+      return `${spinner(nowMs)} attempt ${activity.attempt}: ${singleLine(activity.errorCode)}`;
     case "preparing":
     case "queued":
     case "thinking":
@@ -74,21 +75,21 @@ export function activityStyle(activity: Activity): Style {
 }
 
 /** All that is under way in it is the wait for an answer. */
-function onlyAsks(calls: readonly OpenCall[]): boolean {
+function onlyAsks(calls: readonly OpenCallView[]): boolean {
   return calls.every(({ kind }) => kind === "question");
 }
 
-function callsText(calls: readonly OpenCall[]): string {
+function callsText(calls: readonly OpenCallView[]): string {
   const subagents = calls.filter(({ kind }) => kind === "delegation").length;
   const waiting = subagents === 0 ? [] : [`waiting for ${subagents}`];
   const asked = namesOf(calls, "question").map((name) => `asks: ${name}`);
   return [...waiting, ...asked, ...namesOf(calls, "tool")].join(", ");
 }
 
-function namesOf(calls: readonly OpenCall[], kind: OpenCall["kind"]): readonly string[] {
+function namesOf(calls: readonly OpenCallView[], kind: OpenCallView["kind"]): readonly string[] {
   const alike = Map.groupBy(
     calls.filter((call) => call.kind === kind),
-    (call) => oneLine(call.toolName),
+    (call) => singleLine(call.toolName),
   );
   return [...alike].map(([name, { length }]) => (length === 1 ? name : `${name} ×${length}`));
 }

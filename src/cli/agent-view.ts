@@ -5,7 +5,7 @@ import type { AgentId, RunResult, StopReason, TerminalStatus, Usage } from "../i
 import type { CallId } from "../extend.ts";
 
 /** How a run came to rest. */
-export type RestStatus = RunResult["status"];
+export type SettledStatus = RunResult["status"];
 
 /** One agent, with those that it started in the order of their start. */
 export interface AgentView {
@@ -35,7 +35,7 @@ export type Activity =
   | { readonly kind: "queued" }
   | { readonly kind: "thinking" }
   | { readonly kind: "retrying"; readonly attempt: number; readonly errorCode: string }
-  | { readonly kind: "calling"; readonly calls: readonly OpenCall[] }
+  | { readonly kind: "calling"; readonly calls: readonly OpenCallView[] }
   /** Settled, until the run is resumed. */
   | { readonly kind: "paused"; readonly reason: StopReason; readonly durationMs: number }
   | {
@@ -46,7 +46,7 @@ export type Activity =
     };
 
 /** A tool call under way. */
-export interface OpenCall {
+export interface OpenCallView {
   readonly callId: CallId | null;
   readonly toolName: string;
   /** `question`: it has not begun; a question must be answered first. */

@@ -1,7 +1,8 @@
 // Which agents of a tree get a line when there are fewer lines than agents. Pure. What is finished
 // is folded first, then what is paused; what runs is shown as long as there is room.
 
-import type { AgentView, RestStatus, Spent } from "./agent-view.ts";
+import type { SettledStatus } from "../index.ts";
+import type { AgentView, Spent } from "./agent-view.ts";
 
 /** One line of the tree. `branch` is what is drawn before its name. */
 export type TreeRow =
@@ -23,7 +24,7 @@ export type TreeRow =
 /** Siblings of one role that came to rest alike. */
 interface SettledGroup {
   readonly role: string;
-  readonly status: RestStatus;
+  readonly status: SettledStatus;
   /** The siblings, without those below them. */
   readonly agents: number;
   readonly hidden: number;
@@ -60,7 +61,7 @@ export function countPaused(agent: AgentView): number {
 }
 
 /** How an agent came to rest; undefined while it runs. */
-export function restOf({ activity }: AgentView): RestStatus | undefined {
+export function restOf({ activity }: AgentView): SettledStatus | undefined {
   if (activity.kind === "ended") return activity.status;
   return activity.kind === "paused" ? "paused" : undefined;
 }
@@ -151,7 +152,7 @@ function likenessOf(agent: AgentView): string {
   return rest === undefined ? RUNNING : `${rest} ${agent.role}`;
 }
 
-function groupOf(role: string, status: RestStatus, agents: readonly AgentView[]): SettledGroup {
+function groupOf(role: string, status: SettledStatus, agents: readonly AgentView[]): SettledGroup {
   const all = agents.reduce((sum, agent) => sum + countAgents(agent), 0);
   return {
     role,

@@ -1,7 +1,7 @@
 // A question that must be answered before a run can continue, as it is shown. Pure.
 
 import type { AgentId, RunResult } from "../index.ts";
-import { fit, oneLine } from "./terminal-text.ts";
+import { fit, singleLine } from "./terminal-text.ts";
 
 type Question = RunResult["questions"][number];
 
@@ -25,8 +25,8 @@ export function openQuestion(question: Question): OpenQuestion {
   return {
     questionId,
     agentId,
-    agentPath: oneLine(question.agentPath),
-    toolName: oneLine(question.toolName),
+    agentPath: singleLine(question.agentPath),
+    toolName: singleLine(question.toolName),
     arguments: shortText(JSON.stringify(question.arguments), LONGEST_ARGUMENTS),
     reason: shortText(question.reason, LONGEST_REASON),
     askedAtMs,
@@ -37,5 +37,5 @@ export function openQuestion(question: Question): OpenQuestion {
 /** Arguments may be long: what would not be shown anyway is not looked at. */
 function shortText(text: string, width: number): string {
   const start = text.slice(0, width * 4);
-  return fit(oneLine(start) + (start === text ? "" : "…"), width);
+  return fit(singleLine(start) + (start === text ? "" : "…"), width);
 }

@@ -3,7 +3,7 @@
 import type { EspalierEvent, Usage } from "../index.ts";
 import { countText, costText, durationText, numberOf } from "./amounts.ts";
 import { openQuestion } from "./open-questions.ts";
-import { firstLine, fit, oneLine } from "./terminal-text.ts";
+import { firstLine, fit, singleLine } from "./terminal-text.ts";
 
 const LONGEST_TEXT = 160;
 const PERCENT = 100;
@@ -11,7 +11,7 @@ const PERCENT = 100;
 /** The line for an event, without its time; undefined if the event is not worth one. */
 export function plainLine(event: EspalierEvent): string | undefined {
   const text = textOf(event);
-  return text === undefined ? undefined : `${oneLine(event.agentPath)} ${text}`;
+  return text === undefined ? undefined : `${singleLine(event.agentPath)} ${text}`;
 }
 
 function textOf(event: EspalierEvent): string | undefined {
@@ -32,7 +32,7 @@ function textOf(event: EspalierEvent): string | undefined {
       return toolText(event);
     case "subagent.refused": {
       const { code, message } = event.refusal;
-      return `spawn of ${oneLine(event.role)} refused (${code}): ${short(message)}`;
+      return `spawn of ${singleLine(event.role)} refused (${code}): ${short(message)}`;
     }
     case "agent.paused":
     case "agent.resumed":
@@ -106,7 +106,7 @@ function endText(event: EspalierEvent<"agent.ended">): string {
 function toolText(
   event: EspalierEvent<"tool.rejected" | "tool.ended" | "tool.retried" | "result.summarized">,
 ): string | undefined {
-  const toolName = oneLine(event.toolName);
+  const toolName = singleLine(event.toolName);
   switch (event.type) {
     case "tool.rejected": {
       const { outcome, errorCode, reason } = event;
@@ -161,7 +161,7 @@ type PauseEvent = EspalierEvent<
 function pauseText(event: PauseEvent): string {
   switch (event.type) {
     case "agent.paused":
-      return `paused (${oneLine(event.reason.code)}: ${short(event.reason.message)})`;
+      return `paused (${singleLine(event.reason.code)}: ${short(event.reason.message)})`;
     case "agent.resumed":
       return `resumed: ${fit(firstLine(event.task), LONGEST_TEXT)}`;
     case "run.paused": {
@@ -181,7 +181,7 @@ function pauseText(event: PauseEvent): string {
       const { toolName, answer, by, waitedMs, reason } = event;
       const why = reason === undefined ? "" : `: ${short(reason)}`;
       const said = `${ANSWERS[answer]} ${DECIDERS[by]}`;
-      return `${oneLine(toolName)} ${said} after ${durationText(waitedMs)}${why}`;
+      return `${singleLine(toolName)} ${said} after ${durationText(waitedMs)}${why}`;
     }
   }
 }
@@ -205,7 +205,7 @@ const DECIDERS: Readonly<Record<Answered["by"], string>> = {
 
 /** Only what changes the arguments of a call: then something else is done than the model wrote. */
 function changedText({ changedBy }: EspalierEvent<"hook.applied">): string {
-  const hooks = changedBy.map(({ hook }) => oneLine(hook)).join(", ");
+  const hooks = changedBy.map(({ hook }) => singleLine(hook)).join(", ");
   return `arguments of a call changed by ${hooks}`;
 }
 
@@ -234,5 +234,5 @@ function spentText(usage: Usage): string {
 }
 
 function short(text: string): string {
-  return fit(oneLine(text), LONGEST_TEXT);
+  return fit(singleLine(text), LONGEST_TEXT);
 }

@@ -19,7 +19,7 @@ import {
   displayWidth,
   firstLine,
   fit,
-  oneLine,
+  singleLine,
   painter,
   type Paint,
   type Style,
@@ -123,7 +123,7 @@ function cellsOf(row: TreeRow, nowMs: number): RowCells {
       const { icon, style } = restSign(status);
       return {
         ...BLANK,
-        agent: { text: `${row.branch}${oneLine(role)} ×${agents}${hiddenText(hidden)}` },
+        agent: { text: `${row.branch}${singleLine(role)} ×${agents}${hiddenText(hidden)}` },
         state: { text: `${icon} ${status}`, style },
         subtreeTokens: { text: shortCount(subtree.totalTokens) },
         subtreeCost: { text: costText(subtree) },
@@ -151,7 +151,7 @@ function liveText(counts: {
 
 function agentCells(branch: string, agent: AgentView, hidden: number, nowMs: number): RowCells {
   const { activity, own, subtree } = agent;
-  const name = oneLine(agent.agentPath.slice(agent.agentPath.lastIndexOf("/") + 1));
+  const name = singleLine(agent.agentPath.slice(agent.agentPath.lastIndexOf("/") + 1));
   const isAtRest = activity.kind === "ended" || activity.kind === "paused";
   const ranMs = isAtRest ? activity.durationMs : Math.max(0, nowMs - agent.startedAtMs);
   // What is the same in the subtree as in the agent itself is said in a low voice.
@@ -175,10 +175,10 @@ function hiddenText(hidden: number): string {
 
 function remarkOn({ activity, refusals, task }: AgentView): Cell {
   if (activity.kind === "ended" && activity.status !== "completed") {
-    return { text: oneLine(activity.reason.message), style: restSign(activity.status).style };
+    return { text: singleLine(activity.reason.message), style: restSign(activity.status).style };
   }
   if (activity.kind === "paused") {
-    return { text: oneLine(activity.reason.message), style: restSign("paused").style };
+    return { text: singleLine(activity.reason.message), style: restSign("paused").style };
   }
   const refused = refusals === 0 ? "" : `${numberOf(refusals, "spawn")} refused · `;
   return { text: refused + firstLine(task), style: "dim" };

@@ -10,7 +10,7 @@ import { DEADLINES, questionLines } from "./question-lines.ts";
 import { renderTree } from "./render-tree.ts";
 import { treeOf } from "./result-tree.ts";
 import { table, type Column } from "./table.ts";
-import { fit, oneLine, painter, type Paint } from "./terminal-text.ts";
+import { fit, singleLine, painter, type Paint } from "./terminal-text.ts";
 
 /** How a report is written. */
 export interface ReportOptions {
@@ -119,7 +119,7 @@ function usageLines(
     rows.map(([, usage]) => ({ text: text(usage) }));
   const count = (axis: keyof Usage): Column["cells"] => cells((usage) => countText(usage[axis]));
   const columns: readonly Column[] = [
-    { title, cells: rows.map(([name]) => ({ text: oneLine(name) })), minWidth: 8 },
+    { title, cells: rows.map(([name]) => ({ text: singleLine(name) })), minWidth: 8 },
     { title: "model calls", align: "right", cells: count("modelCalls"), rank: 4 },
     { title: "tool calls", align: "right", cells: count("toolCalls"), rank: 3 },
     { title: "input", align: "right", cells: count("inputTokens") },
@@ -133,7 +133,7 @@ function usageLines(
 function closingLines(result: RunResult, width: number, paint: Paint): readonly string[] {
   const { status, reason, durationMs, agents, refusalsByCode } = result;
   const { icon, style } = restSign(status);
-  const why = status === "completed" ? "" : `: ${oneLine(reason.message)}`;
+  const why = status === "completed" ? "" : `: ${singleLine(reason.message)}`;
   const pausedMs = agents[0]?.pausedMs ?? 0;
   const stood = pausedMs === 0 ? "" : `, of which it stood still for ${durationText(pausedMs)}`;
   const depth = Math.max(...agents.map((agent) => agent.depth));

@@ -1,7 +1,7 @@
 // What a run looks like from outside, folded from its events. Pure: each event gives a new view,
 // which shares with the old one all that did not change.
 
-import type { EspalierEvent, RunId } from "../index.ts";
+import type { EspalierEvent, RunId, SettledStatus } from "../index.ts";
 import {
   changeAt,
   findAt,
@@ -11,8 +11,7 @@ import {
   spentOf,
   type Activity,
   type AgentView,
-  type OpenCall,
-  type RestStatus,
+  type OpenCallView,
 } from "./agent-view.ts";
 import { openQuestion, type OpenQuestion } from "./open-questions.ts";
 
@@ -44,7 +43,7 @@ export interface RunView {
 }
 
 interface RunEnd {
-  readonly status: RestStatus;
+  readonly status: SettledStatus;
   readonly atMs: number;
   readonly durationMs: number;
 }
@@ -289,7 +288,7 @@ function doing(view: RunView, at: Placed, activity: Activity): RunView {
 function calls(
   view: RunView,
   at: Placed,
-  next: (open: readonly OpenCall[]) => readonly OpenCall[],
+  next: (open: readonly OpenCallView[]) => readonly OpenCallView[],
 ): RunView {
   if (view.root === undefined) return view;
   const root = changeAt(view.root, at.agentPath, (agent) => {
@@ -304,8 +303,8 @@ function calls(
 
 function openCall(
   view: RunView,
-  at: InCall & Pick<OpenCall, "toolName">,
-  kind: OpenCall["kind"],
+  at: InCall & Pick<OpenCallView, "toolName">,
+  kind: OpenCallView["kind"],
 ): RunView {
   const { callId, toolName } = at;
   return calls(view, at, (open) => [...open, { callId, toolName, kind }]);

@@ -41,13 +41,15 @@ export function pad(text: string, width: number, side: "left" | "right" = "right
  * Foreign text as one harmless line: no escape sequences, no control characters, no changes of
  * direction.
  */
-export function oneLine(text: string): string {
+export function singleLine(text: string): string {
   return harmless(text).replace(/\s+/gu, " ").trim();
 }
 
 /** The first line of foreign text that says anything, harmless. */
 export function firstLine(text: string): string {
-  return oneLine(text.split(/[\n\r\u2028\u2029]/u).find((line) => oneLine(line) !== "") ?? "");
+  return singleLine(
+    text.split(/[\n\r\u2028\u2029]/u).find((line) => singleLine(line) !== "") ?? "",
+  );
 }
 
 /**

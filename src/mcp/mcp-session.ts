@@ -27,11 +27,11 @@ export interface McpCall {
   readonly arguments: Readonly<Record<string, unknown>>;
   /** `traceparent`, `tracestate` and `baggage`, as far as there is any. */
   readonly trace: Readonly<Record<string, string>>;
-  readonly onProgress: (progress: CallProgress) => void;
+  readonly onProgress: (progress: McpProgress) => void;
 }
 
 /** How far a call is, as the server says. */
-export interface CallProgress {
+export interface McpProgress {
   readonly progress: number;
   readonly total?: number;
   readonly message?: string;
@@ -53,7 +53,7 @@ export class McpSession {
   #isClosed = false;
   #isRetired = false;
   /** Of every call under way, who hears of its progress. */
-  readonly #listeners = new Map<unknown, (progress: CallProgress) => void>();
+  readonly #listeners = new Map<unknown, (progress: McpProgress) => void>();
   #callCount = 0;
 
   /** Connects. Throws a fault `unreachable` or `unauthorized`, after all that it had begun was ended; `closed` if `signal` is aborted. */

@@ -19,7 +19,7 @@ import type { McpConnection } from "./mcp-connection.ts";
 import { McpFault } from "./mcp-fault.ts";
 import type { McpSettings, McpTool } from "./mcp-options.ts";
 import type { SkippedMcpTool } from "./skipped-mcp-tool.ts";
-import type { CallProgress } from "./mcp-session.ts";
+import type { McpProgress } from "./mcp-session.ts";
 import { mcpResult } from "./mcp-result.ts";
 import { currentTrace, describeCall } from "./trace-context.ts";
 
@@ -116,7 +116,7 @@ async function execute(
   context: ToolContext,
 ): Promise<ToolReturn> {
   const span = trace.getActiveSpan();
-  const onProgress = (progress: CallProgress): void => context.reportProgress(reportOf(progress));
+  const onProgress = (progress: McpProgress): void => context.reportProgress(reportOf(progress));
   let result: CallToolResult;
   try {
     const call = { tool, arguments: input, trace: currentTrace(), onProgress };
@@ -136,7 +136,7 @@ async function execute(
 }
 
 /** What of a report can be shown; servers may write anything. */
-function reportOf({ progress: done, total, message }: CallProgress): ToolProgress {
+function reportOf({ progress: done, total, message }: McpProgress): ToolProgress {
   return {
     ...(done < 0 ? {} : { done }),
     ...(total === undefined || total < 0 ? {} : { total }),

@@ -8,9 +8,9 @@ import { JsonObjectSchema } from "./json-value.ts";
 /** How an execution ended. */
 export type TerminalStatus = "completed" | "stopped" | "failed" | "cancelled";
 /** How an execution, or a run, came to rest: at its end, or paused until it is resumed. */
-export type RestStatus = TerminalStatus | "paused";
+export type SettledStatus = TerminalStatus | "paused";
 /** Life of an execution: pending before its first step, running, perhaps paused and running again, then one of the four terminal ones. */
-export type Status = RestStatus | "pending" | "running";
+export type Status = SettledStatus | "pending" | "running";
 
 /** Reasons for a pause (R26). */
 export const PAUSE_CODES = ["answers_needed", "pause_requested"] as const;

@@ -28,7 +28,7 @@ export interface RoleFile {
 }
 
 /** Reads one text. Throws `invalid_role_file`, or what `defineAgent` says of what code has added. */
-export function roleOf(file: RoleFile, settings: RoleFileSettings): RoleInFile {
+export function roleFromFile(file: RoleFile, settings: RoleFileSettings): RoleInFile {
   const errorAt = errorsIn(file.file);
   const text = roleText(file.text, errorAt);
   const name = text.values.get("name") ?? file.defaultName;

@@ -10,7 +10,7 @@ import { checkKeys, checkText, misdefinition, shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import type { AgentRole, ContextOf } from "../agent/agent-role.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
-import { roleOf, type RoleInFile } from "./parse-role.ts";
+import { roleFromFile, type RoleInFile } from "./parse-role.ts";
 import { errorsIn, type FileErrorAt } from "./role-file-error.ts";
 import {
   checkExtensions,
@@ -85,7 +85,7 @@ export function parseRole(text: string, options: ParseRoleOptions): AgentRole {
   if (typeof text !== "string")
     throw misdefinition("parseRole.text", "the text of a role file", text, "Decode it first.");
   const settings = roleFileSettings("parseRole", options);
-  const { role } = roleOf({ text, file, defaultName: basename(file, ENDING) }, settings);
+  const { role } = roleFromFile({ text, file, defaultName: basename(file, ENDING) }, settings);
   checkExtensions("parseRole", settings, [role.name]);
   return role;
 }
@@ -121,7 +121,7 @@ async function readRole(file: string, settings: RoleFileSettings): Promise<RoleI
     throw errorAt(firstBadLine(bytes), message);
   }
   const text = bytes.toString("utf8");
-  return roleOf({ text, file, defaultName: basename(file, ENDING) }, settings);
+  return roleFromFile({ text, file, defaultName: basename(file, ENDING) }, settings);
 }
 
 async function bytesOf(file: string, errorAt: FileErrorAt): Promise<Buffer | undefined> {

@@ -3,7 +3,7 @@
 import type { JsonObject } from "../kernel/json.ts";
 import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
-import type { RestStatus } from "../protocol/stop.ts";
+import type { SettledStatus } from "../protocol/stop.ts";
 import type { DynamicRole, SpawnOutcome, SpawnRequest } from "../protocol/subagent.ts";
 
 /**
@@ -88,7 +88,7 @@ export interface SubagentInfo {
   readonly childName: string;
   readonly role: string;
   readonly task: string;
-  readonly status: RestStatus | "running";
+  readonly status: SettledStatus | "running";
   readonly isBackground: boolean;
   readonly totalTokens: number;
 }

@@ -9,7 +9,7 @@ import {
   displayWidth,
   firstLine,
   fit,
-  oneLine,
+  singleLine,
   pad,
   plainText,
 } from "../../src/cli/terminal-text.ts";
@@ -46,7 +46,7 @@ test("a mark that combines with a space before it takes no room of its own", () 
 test("any text fits into any width, and fills it when it is padded", () => {
   fc.assert(
     fc.property(
-      fc.string({ unit: "binary", maxLength: 30 }).map(oneLine),
+      fc.string({ unit: "binary", maxLength: 30 }).map(singleLine),
       fc.nat(40),
       (text, width) => {
         const fitted = fit(text, width);
@@ -61,7 +61,7 @@ test("any text fits into any width, and fills it when it is padded", () => {
 test("text of others loses what could steer a terminal, and keeps its lines", () => {
   const hostile = "\u001b[2J# Title\r\n\tcode\u0007\u009b31m \u202Eevil\u202C  \nend\u2028next";
   expect(plainText(hostile)).toBe("# Title\n  code  evil\nend\nnext");
-  expect(oneLine(hostile)).toBe("# Title code evil end next");
+  expect(singleLine(hostile)).toBe("# Title code evil end next");
   expect(firstLine("\n \u001b[31m\n  Read it.\nNow.")).toBe("Read it.");
 });
 
@@ -69,7 +69,7 @@ test("no control character is left in harmless text but the line break", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary", maxLength: 60 }), (text) => {
       expect(plainText(text)).not.toMatch(/(?!\n)\p{Cc}/u);
-      expect(oneLine(text)).not.toMatch(/\p{Cc}/u);
+      expect(singleLine(text)).not.toMatch(/\p{Cc}/u);
     }),
   );
 });

@@ -38,7 +38,7 @@ type Reserved =
 /** The operations of a ledger, each on accounts of its own. */
 export const core = {
   reserve(path: Path, question: LeaseAsk, atMs: number): Reserved {
-    const outcome = arithmetic.reserve(liveOf(path), question, at(atMs));
+    const outcome = arithmetic.reserveLease(liveOf(path), question, at(atMs));
     if (outcome.type !== "granted") return outcome;
     return { ...outcome, path: after(path, (account) => account.hold(outcome.hold)) };
   },

@@ -6,7 +6,7 @@ import type { AgentState } from "../agent-state.ts";
 import { fail } from "../stop-requests.ts";
 import { pauseForSubagents } from "../pausing.ts";
 
-/** Waits until they rest, somebody writes to the agent, or it must end. Paused if one of them is and there is nothing to read. */
+/** Waits until they have settled, a message comes, or the agent must end. Paused if one of them is and there is nothing to read. */
 export async function awaitSubagents(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { subagents } = agent.run;
   const { background } = state.log;

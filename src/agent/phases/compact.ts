@@ -21,7 +21,7 @@ import { makeSideCall } from "./side-call.ts";
 import { requestMessages } from "./assemble-request.ts";
 import { NO_SECTIONS, type SectionMessages } from "./make-sections.ts";
 
-/** Messages that a compaction keeps if nobody says otherwise. */
+/** Messages that a compaction keeps by default. */
 const DEFAULT_KEPT_MESSAGES = 20;
 
 /** True if the role has a window in which a request is made to fit, and the history with the sections is longer. */
@@ -99,7 +99,7 @@ export async function compact(
   return agent.isEnding ? compacted : withSubagentList(agent, compacted);
 }
 
-interface Wish {
+interface CompactionRequest {
   readonly tokensOf: Measure;
   /** Messages that are to be kept. */
   readonly keep: number;
@@ -109,7 +109,7 @@ interface Wish {
 function fitting(
   { role }: AgentRuntime,
   messages: readonly Message[],
-  { tokensOf, keep }: Wish,
+  { tokensOf, keep }: CompactionRequest,
   room = 0,
 ): { readonly keepMessages: number } {
   const most = (role.compaction?.maxInputTokens ?? Infinity) - room;
@@ -136,17 +136,21 @@ const NOT_SUMMED: Summed = { messages: undefined, waitedMs: 0 };
 const MOST_SUMMARY_TOKENS = 1024;
 
 /** The history with a summary in place of what goes. It is not asked for where there is no room for it. */
-async function summarized(agent: AgentRuntime, state: AgentState, wish: Wish): Promise<Summed> {
+async function summarized(
+  agent: AgentRuntime,
+  state: AgentState,
+  request: CompactionRequest,
+): Promise<Summed> {
   const { role } = agent;
   const { messages } = state.conversation;
   const maxInputTokens = role.compaction?.maxInputTokens;
   const window = maxInputTokens ?? Infinity;
-  const wanted = Math.floor(
+  const targetTokens = Math.floor(
     Math.min(MOST_SUMMARY_TOKENS, role.maxOutputTokens, window / SUMMARY_PART),
   );
-  const cut = cutHistory(messages, fitting(agent, messages, wish, wanted));
+  const cut = cutHistory(messages, fitting(agent, messages, request, targetTokens));
   if (cut === undefined) return NOT_SUMMED;
-  const left = Math.min(wanted, window - wish.tokensOf([...cut.head, ...cut.tail]));
+  const left = Math.min(targetTokens, window - request.tokensOf([...cut.head, ...cut.tail]));
   if (left < FEWEST_SUMMARY_TOKENS) return NOT_SUMMED;
   const room: SummaryRoom = { maxOutputTokens: left, maxInputTokens };
   const { usage, waitedMs, text } = await makeSideCall(agent, {
@@ -155,7 +159,7 @@ async function summarized(agent: AgentRuntime, state: AgentState, wish: Wish): P
     request: summaryRequest(cut.dropped, room),
   });
   const put = text === undefined ? undefined : withSummary(cut, text, room);
-  const isFitting = put !== undefined && wish.tokensOf(put) <= window;
+  const isFitting = put !== undefined && request.tokensOf(put) <= window;
   if (!isFitting || text === undefined) return { messages: undefined, usage, waitedMs };
   return { messages: put, characters: text.length, usage, waitedMs };
 }
@@ -185,8 +189,8 @@ export const SUBAGENT_LIST_OPENING =
   "Your subagents so far, by the names under which you reach them:";
 
 /**
- * What the agent knew of its subagents may be gone with the messages: it is told anew by which names it reaches them (X10). What it was
- * told so before does not hold any more.
+ * What the agent knew of its subagents may be gone with the messages: a notice lists the names by which it reaches them (X10). An earlier
+ * list does not hold any more.
  */
 function withSubagentList(agent: AgentRuntime, state: AgentState): AgentState {
   const text = agent.run.subagents.listText(agent);

@@ -1,4 +1,4 @@
-// What the model is told at the end of one request: that the step is its last, and what is left of the budget. Neither is kept in the history.
+// Notices at the end of one request: that the step is its last, and what is left of the budget. Neither is kept in the history.
 
 import { deepFreeze } from "../../kernel/json.ts";
 import { estimateMessageTokens } from "../../model/count-tokens.ts";
@@ -16,7 +16,7 @@ import { leftAtStep } from "../step-context.ts";
 /** Texts by section. */
 export type Notices = { readonly [Name in BuiltInSection]?: string | undefined };
 
-/** What the model would be told, as things stand. */
+/** The notices that the model would get now. */
 export function noticesNow({ role, account }: AgentRuntime, state: AgentState): Notices {
   const remaining = (): Remaining => leftAtStep(state, account.remaining());
   const isLast = role.wrapUp !== undefined && (remaining()["steps"] ?? Infinity) <= 1;
@@ -31,7 +31,7 @@ export interface Noticed {
   readonly isClosing: boolean;
 }
 
-/** The request with what the model is told now that its call is paid for. `planned`: what it would have been told before. */
+/** The request with its notices, now that its call is paid for. `planned`: those that it would have had before. */
 export function withNotices(
   { role, account }: AgentRuntime,
   state: AgentState,
@@ -40,12 +40,12 @@ export function withNotices(
 ): Noticed {
   const remaining = (): Remaining => leftAtStep(state, account.remainingWith(lease));
   const isClosing = planned.wrapUp !== undefined && lease.lastStep !== undefined;
-  const told: Notices = {
+  const notices: Notices = {
     wrapUp: isClosing ? planned.wrapUp : undefined,
     budget: budgetNotice(role, remaining),
   };
   const messages = BUILT_IN_SECTIONS.flatMap(({ name }): readonly Message[] => {
-    const text = told[name];
+    const text = notices[name];
     return text === undefined ? [] : [{ role: "user", text, origin: "notice" }];
   });
   const open = isClosing ? closingRequest(request) : request;
@@ -54,7 +54,7 @@ export function withNotices(
       messages.length === 0
         ? open
         : deepFreeze({ ...open, messages: [...open.messages, ...messages] }),
-    tokens: noticeTokens(told),
+    tokens: noticeTokens(notices),
     isClosing,
   };
 }

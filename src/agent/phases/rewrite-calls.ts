@@ -96,7 +96,7 @@ function applied(
   };
 }
 
-/** Hooks see arguments that are JSON. What is none is told to the model as it is. */
+/** Hooks see arguments that are JSON. What is none is shown to the model as it is. */
 function parsed(text: string): JsonValue | undefined {
   try {
     return argumentsOf(text);

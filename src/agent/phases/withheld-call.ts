@@ -60,7 +60,7 @@ function choiceOf(offered: readonly string[]): string {
     : `Your tools are: ${offered.join(", ")}.`;
 }
 
-/** A tool of its role that the agent does not have, since somebody above it said so (T4). */
+/** A tool of its role that the agent does not have, since a role above it forbids it (T4). */
 function removedTool(
   toolName: string,
   removals: readonly RemovedTool[],

@@ -52,7 +52,7 @@ export interface FailedOutcome extends CallOutcome {
   readonly type: Exclude<ToolOutcomeType, "succeeded">;
   readonly errorCode: ToolFailureCode;
   readonly severity: ToolErrorSeverity;
-  /** Why it was denied, in the words of whoever or whatever denied it. */
+  /** Why it was denied, in the words of the person or code that denied it. */
   readonly reason?: string;
   /** The subagent that it does not start. */
   readonly spawn?: RefusedSpawn;

@@ -54,7 +54,8 @@ async function stages(call: OpenCall): Promise<CallEnd> {
       return await reject(call, permission.outcome);
     case "refused": {
       const { rejected, failure } = permission;
-      if (call.toolName === SPAWN_TOOL_NAME) agent.run.subagents.forgo(agent, call.delegation());
+      if (call.toolName === SPAWN_TOOL_NAME)
+        agent.run.subagents.cancelDelegation(agent, call.delegation());
       const outcome = forbiddenOutcome(call, rejected);
       return await reject(call, failure === undefined ? outcome : { ...outcome, failure });
     }

@@ -1,4 +1,4 @@
-// A call that somebody else executes: guarded like any other, then a question whose answer is its result (R29).
+// A call that another program executes: guarded like any other, then a question whose answer is its result (R29).
 
 import type { Answer, Question } from "../../protocol/question.ts";
 import type { BoundCall } from "../../tools/bind-call.ts";
@@ -6,7 +6,7 @@ import { resultText } from "../../tools/result-text.ts";
 import type { CallEnd } from "../effects.ts";
 import type { CallOutcome, FailedOutcome } from "./call-outcome.ts";
 import { failed, failedSaying, rejectedOutcome } from "./failed-outcome.ts";
-import { decide } from "./guards.ts";
+import { decideByGuards } from "./guards.ts";
 import type { OpenCall } from "./open-call.ts";
 import { deferred, isOverdue, questionAbout, recordAnswer, type Deferred } from "./questions.ts";
 import { recordBegin, recordEnd } from "./record.ts";
@@ -46,7 +46,7 @@ async function answerOf(call: OpenCall, bound: ExternalCall): Promise<ExternalEn
     return endOf(call, question, answer);
   }
   if (call.signal.aborted) return { type: "cancelled" };
-  const decision = await decide(call, bound);
+  const decision = await decideByGuards(call, bound);
   if (call.signal.aborted) return { type: "cancelled" };
   if (decision.type === "deny")
     return { type: "refused", outcome: rejectedOutcome(decision.rejected) };

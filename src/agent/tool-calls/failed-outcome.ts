@@ -169,7 +169,7 @@ function isError(thrown: unknown): thrown is Error {
       thrown instanceof Error || Object.prototype.toString.call(thrown) === "[object Error]" // of another realm
     );
   } catch {
-    return false; // Something that nobody may look at.
+    return false; // Something that throws when it is looked at.
   }
 }
 

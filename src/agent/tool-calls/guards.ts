@@ -41,7 +41,7 @@ export interface Repetition {
 }
 
 /** The decision on a call that is made for the first time. */
-export async function decide(
+export async function decideByGuards(
   call: OpenCall,
   bound: GuardableCall,
   repeated?: Repetition,
@@ -200,7 +200,7 @@ function denial(reason: string): GuardAnswer {
   return { type: "deny", reason };
 }
 
-/** Deny beats ask beats allow, in whatever order they are given; reasons of the winning kind are all told. */
+/** Deny beats ask beats allow, in whatever order they are given; reasons of the winning kind are all given. */
 function decisionOf({ tool }: GuardableCall, answers: readonly NamedAnswer[]): Decision {
   const denials = answers.flatMap(({ guard, answer }) =>
     answer.type === "deny" ? [{ guard, reason: answer.reason }] : [],

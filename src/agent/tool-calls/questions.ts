@@ -26,7 +26,7 @@ import type { Approver } from "../approver.ts";
 import type { CallEnd, PlannedCall } from "../effects.ts";
 import { errorRecord } from "../error-record.ts";
 import { applyChain } from "./apply-chain.ts";
-import { decide, decideAgain, plainReason, type Repetition } from "./guards.ts";
+import { decideByGuards, decideAgain, plainReason, type Repetition } from "./guards.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { FailedOutcome } from "./call-outcome.ts";
 import type { OpenCall } from "./open-call.ts";
@@ -37,7 +37,7 @@ export type Deferred = Extract<CallEnd, { readonly type: "deferred" }>;
 export type Permission =
   | { readonly type: "granted"; readonly bound: OwnCall }
   | Refused
-  /** It cannot run as things stand: nobody was asked about it. */
+  /** It cannot run now: no question was asked about it. */
   | { readonly type: "impossible"; readonly outcome: FailedOutcome }
   /** A delegation that had started subagents when its process died: they are adopted. */
   | { readonly type: "adopted"; readonly bound: Extract<OwnCall, { readonly type: "delegation" }> }
@@ -70,7 +70,7 @@ export async function askedAbout(
   bound: OwnCall,
   repeated: Repetition | undefined,
 ): Promise<Permission> {
-  const decision = await decide(call, bound, repeated);
+  const decision = await decideByGuards(call, bound, repeated);
   if (call.signal.aborted) return { type: "cancelled" };
   if (decision.type === "allow") return { type: "granted", bound };
   if (decision.type === "deny") return { type: "refused", rejected: decision.rejected };
@@ -144,7 +144,7 @@ async function askApprover(
       throw new TypeError(issues.join("; "));
     }
     const answer = parsed.data;
-    const problem = problemWith(answer, question) ?? misfit(answer, bound);
+    const problem = problemWith(answer, question) ?? mismatchOf(answer, bound);
     if (problem !== undefined) throw new TypeError(problem);
     return { answer };
   } catch (cause) {
@@ -171,7 +171,7 @@ export function problemWith(answer: Answer, question: Question): string | undefi
   return undefined;
 }
 
-function misfit(answer: Answer, { tool }: OwnCall): string | undefined {
+function mismatchOf(answer: Answer, { tool }: OwnCall): string | undefined {
   if (answer.type !== "approved" || answer.arguments === undefined) return undefined;
   const again = rebindCall(tool, answer.arguments);
   if (again.type !== "rejected") return undefined;
@@ -332,7 +332,7 @@ export function deferred({ planned }: OpenCall, question: Question): Deferred {
   };
 }
 
-/** A question that was deferred is answered by whoever resumes the run. */
+/** A question that was deferred is answered by the caller that resumes the run. */
 function decider({ planned }: OpenCall): By {
   return planned.deferral === undefined ? "approver" : "caller";
 }

@@ -12,7 +12,7 @@ import { followUp } from "./after-tool.ts";
 import type { CallOutcome, PausedChild } from "./call-outcome.ts";
 import { withinRetries } from "./failed-outcome.ts";
 import type { OpenCall } from "./open-call.ts";
-import { shortened, type Formatted } from "./shown-outcome.ts";
+import { shortenedOutcome, type Formatted } from "./outcome-text.ts";
 import { usedArguments, writtenArguments } from "./call-arguments.ts";
 
 /** A call that has begun. */
@@ -116,7 +116,7 @@ export function formatted<Outcome extends CallOutcome>(
   // A failure has room for advice besides, and its own words have their own measure: shorter than a result may be, it is never cut.
   if (outcome.text.length <= planned.settings.maxResultCharacters)
     return { ...outcome, isShortened: false };
-  const { text, isShortened, shownCharacters } = shortened(planned, outcome);
+  const { text, isShortened, shownCharacters } = shortenedOutcome(planned, outcome);
   return isShortened
     ? { ...outcome, text, isShortened, fullText: outcome.text, shownCharacters }
     : { ...outcome, isShortened };

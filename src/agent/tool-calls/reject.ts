@@ -10,7 +10,7 @@ import type { FailedOutcome } from "./call-outcome.ts";
 import { NOT_BEGUN, rejectedOutcome } from "./failed-outcome.ts";
 import type { OpenCall } from "./open-call.ts";
 import { argumentsContent, concluded, descriptorOf, executed } from "./record.ts";
-import type { Formatted } from "./shown-outcome.ts";
+import type { Formatted } from "./outcome-text.ts";
 
 /** Records that a call does not run, once the hooks after it have seen why. */
 export async function reject(call: OpenCall, refused: FailedOutcome): Promise<CallEnd> {
@@ -20,7 +20,7 @@ export async function reject(call: OpenCall, refused: FailedOutcome): Promise<Ca
   return timed(recordRejected(call, startedAtMs, outcome), spans);
 }
 
-/** A call of which nothing has happened when its agent is told to end: hooks do not see it. */
+/** A call of which nothing has happened when its agent has to end: hooks do not see it. */
 export function rejectUnbegun(call: OpenCall, startedAtMs = call.agent.run.clock.nowMs()): CallEnd {
   return recordRejected(call, startedAtMs, { ...NOT_BEGUN, isShortened: false });
 }

@@ -41,7 +41,7 @@ export function finishReasonOf({ unified }: LanguageModelV4FinishReason): Finish
 }
 
 /** As it came: what cannot be true is corrected where the size of the call is known. Undefined: the provider does not count. */
-export function usageOf({
+export function usageOfReply({
   inputTokens,
   outputTokens,
 }: LanguageModelV4Usage): TokenUsage | undefined {

@@ -16,7 +16,7 @@ import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-li
 import { replyMessage, type ReplyPiece } from "../reply-message.ts";
 import { cutStreamError, excessError, reportedError } from "./ai-sdk-errors.ts";
 import type { CallProgress } from "../http-errors.ts";
-import { finishReasonOf, isCutOff, usageOf, warningText } from "./finish.ts";
+import { finishReasonOf, isCutOff, usageOfReply, warningText } from "./finish.ts";
 import { dataOf, opaqueOf, type OpaquePart } from "./opaque.ts";
 
 /** A piece that may still grow. Its metadata stays the provider's own until the reply is complete: some write on into it. */
@@ -115,7 +115,7 @@ export class SdkReply {
     if (this.#finish === undefined || isCutOff(this.#finish, this.#provider))
       throw cutStreamError(this.lostOutputTokens);
     const { finishReason, usage: reported } = this.#finish;
-    const usage = usageOf(reported);
+    const usage = usageOfReply(reported);
     const warned = [...warnings, ...this.#warnings];
     return {
       message: replyMessage(

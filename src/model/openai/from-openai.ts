@@ -11,7 +11,7 @@ import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-li
 import type { TokenUsage } from "../token-usage.ts";
 import { ChatReasoning, extraContent, textOf, type ReasoningOption } from "./chat-reasoning.ts";
 import { excessError, protocolError, reportedError } from "./openai-errors.ts";
-import { countIn, isText, listOf, parseJson, usageOfFigures } from "./wire-json.ts";
+import { countIn, isText, listOf, parseWireJson, usageOfFigures } from "./wire-json.ts";
 
 /** What a response said, whole or put together from chunks; unchecked where the type is unknown. */
 export interface Completion {
@@ -45,7 +45,7 @@ export function replyOfBody(
   limits: ReplyLimits,
   reasoningField: ReasoningOption,
 ): ModelReply {
-  const response = parseJson(body);
+  const response = parseWireJson(body);
   const cameTokens = tokensThatCame(Buffer.byteLength(body), limits);
   if (!isRecord(response)) {
     // Broken JSON is what is left of a reply; anything else was never one.
@@ -56,7 +56,7 @@ export function replyOfBody(
   const failed = failedCall(error);
   if (failed !== undefined) return replyOfFailedCall(failed);
   if (error !== undefined) {
-    throw reportedError(error, reportedTokens(usageOf(response, undefined)));
+    throw reportedError(error, reportedTokens(usageOfReply(response, undefined)));
   }
   const choice = firstChoice(response);
   const message = messageOf(choice);
@@ -71,7 +71,7 @@ export function replyOfBody(
     refusal: textOf(message["refusal"]),
     calls: listOf(message["tool_calls"]).map(completionCall),
     finishReason: choice?.["finish_reason"],
-    usage: usageOf(response, choice),
+    usage: usageOfReply(response, choice),
     responseId: response["id"],
     responseModel: response["model"],
   };
@@ -112,7 +112,7 @@ export function dataBytes(data: ProviderData | undefined): number {
 export function failedCall(report: unknown): CompletionCall | undefined {
   if (!isRecord(report) || report["code"] !== "tool_use_failed") return undefined;
   const written = textOf(report["failed_generation"]);
-  const call = parseJson(written);
+  const call = parseWireJson(written);
   if (isRecord(call)) {
     const { name, argumentsText } = completionCall({ function: call });
     return name === "" ? undefined : { id: "", name, argumentsText };
@@ -133,7 +133,7 @@ export function replyOfFailedCall(
 }
 
 /** The usage, wherever in a response or chunk its server puts it. */
-export function usageOf(
+export function usageOfReply(
   response: Readonly<Record<string, unknown>>,
   choice: Readonly<Record<string, unknown>> | undefined,
 ): unknown {

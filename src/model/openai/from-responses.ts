@@ -15,7 +15,7 @@ import {
 import type { TokenUsage } from "../token-usage.ts";
 import { excessError, protocolError, reportedError } from "./openai-errors.ts";
 import { BETWEEN_SUMMARIES, NAMESPACE } from "./to-responses.ts";
-import { countIn, isParsed, isText, parseJson, usageOfFigures } from "./wire-json.ts";
+import { countIn, isParsed, isText, parseWireJson, usageOfFigures } from "./wire-json.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -59,7 +59,7 @@ export function noResponseError(got: string, lostOutputTokens: number | undefine
  * reports, if it does.
  */
 export function responseOfBody(body: string, limits: ReplyLimits): ModelReply {
-  const response = parseJson(body);
+  const response = parseWireJson(body);
   const cameTokens = tokensThatCame(Buffer.byteLength(body), limits);
   if (!isRecord(response)) {
     // Broken JSON is what is left of a reply; anything else was never one.
@@ -75,7 +75,7 @@ export function responseOfBody(body: string, limits: ReplyLimits): ModelReply {
   const saidBytes = items.reduce((sum, item) => sum + item.saidBytes, 0);
   const dataBytes = items.reduce((sum, item) => sum + item.dataBytes, 0);
   checkSize({ saidBytes, dataBytes }, limits, cameTokens);
-  return toReply(readResponse(response, items));
+  return toReplyOfResponse(readResponse(response, items));
 }
 
 /** Throws `model_protocol_error` if items are larger than a reply may be. `lostOutputTokens` are on the error. */
@@ -118,7 +118,7 @@ export function outputTokensOf(response: Fields): number | undefined {
 }
 
 /** The reply that a response stands for. */
-export function toReply(response: ReadResponse): ModelReply {
+export function toReplyOfResponse(response: ReadResponse): ModelReply {
   const { items, incompleteReason, responseId, responseModel } = response;
   const message = replyMessage(items.flatMap(({ pieces }) => pieces));
   const refusal = items.map((item) => item.refusal).join("");

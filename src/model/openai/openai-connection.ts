@@ -36,7 +36,7 @@ import type { RequestOptions } from "./request-fields.ts";
 import { ResponsesApi } from "./responses-api.ts";
 import type { WireSettings } from "./to-openai.ts";
 import type { OpenAiApi, Relented, ReplyStream, WireApi } from "./wire-api.ts";
-import { parseJson } from "./wire-json.ts";
+import { parseWireJson } from "./wire-json.ts";
 
 export interface ConnectionSettings extends WireSettings {
   readonly api: OpenAiApi;
@@ -269,7 +269,7 @@ class StreamedAnswer implements Answer {
 
   /** A stream that ends within JSON was cut there. */
   #takeLast(data: string): void {
-    const isCut = data === "" || (data.startsWith("{") && parseJson(data) === undefined);
+    const isCut = data === "" || (data.startsWith("{") && parseWireJson(data) === undefined);
     if (isCut && !this.#reply.isComplete) {
       throw cutStreamError(this.#reply.lostOutputTokens);
     }

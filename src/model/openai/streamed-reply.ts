@@ -19,11 +19,11 @@ import {
   reportOf,
   reportedTokens,
   toReply,
-  usageOf,
+  usageOfReply,
 } from "./from-openai.ts";
 import { GrowingText } from "./growing-text.ts";
 import { cutStreamError, excessError, protocolError, reportedError } from "./openai-errors.ts";
-import { isText, listOf, parseJson } from "./wire-json.ts";
+import { isText, listOf, parseWireJson } from "./wire-json.ts";
 
 const END_MARK = "[DONE]";
 
@@ -90,12 +90,12 @@ export class StreamedReply {
       this.#hasEnded = true;
       return;
     }
-    const chunk = parseJson(data);
+    const chunk = parseWireJson(data);
     if (!isRecord(chunk)) {
       throw protocolError(`a chunk that is no JSON object: ${data}`, this.lostOutputTokens);
     }
     const choice = firstChoice(chunk);
-    this.#usage = usageOf(chunk, choice) ?? this.#usage;
+    this.#usage = usageOfReply(chunk, choice) ?? this.#usage;
     const error = reportOf(chunk);
     if (error !== undefined) {
       this.#takeError(error);

@@ -16,14 +16,14 @@ import {
   readItem,
   readResponse,
   reportIn,
-  toReply,
+  toReplyOfResponse,
   type ReadItem,
 } from "./from-responses.ts";
 import { GrowingText } from "./growing-text.ts";
 import { cutStreamError, excessError, reportedError } from "./openai-errors.ts";
 import { BETWEEN_SUMMARIES } from "./to-responses.ts";
 import type { ReplyStream } from "./wire-api.ts";
-import { parseJson } from "./wire-json.ts";
+import { parseWireJson } from "./wire-json.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -84,7 +84,7 @@ export class StreamedResponse implements ReplyStream {
     }
     const type = typeAtEdge(data);
     if (type !== undefined && !READ_TYPES.has(type)) return;
-    const event = parseJson(data);
+    const event = parseWireJson(data);
     if (!isRecord(event)) {
       throw noResponseError(`an event that is no JSON object: ${data}`, this.lostOutputTokens);
     }
@@ -102,7 +102,7 @@ export class StreamedResponse implements ReplyStream {
         throw noResponseError("a stream without a response", undefined);
       throw cutStreamError(this.lostOutputTokens);
     }
-    return toReply(readResponse(this.#response, this.#items()));
+    return toReplyOfResponse(readResponse(this.#response, this.#items()));
   }
 
   #read(event: Fields): void {

@@ -5,7 +5,7 @@ import { isRecord, type JsonObject } from "../../kernel/json.ts";
 import type { TokenUsage } from "../token-usage.ts";
 
 /** The value of a JSON text; undefined if it is none. */
-export function parseJson(text: string): unknown {
+export function parseWireJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -91,7 +91,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     if (signal.aborted) return Promise.resolve({ type: "cancelled", waitedMs: 0 });
     const ledger = this.#ledger;
     ledger.queue?.serve();
-    const outcome = arithmetic.reserve(this, ask, ledger.clock);
+    const outcome = arithmetic.reserveLease(this, ask, ledger.clock);
     const isContested = outcome.type === "granted" && ledger.queue?.isContested(this) === true;
     if (outcome.type !== "wait" && !isContested)
       return Promise.resolve(this.answer(ask, outcome, 0));

@@ -19,7 +19,7 @@ import { type Amounts } from "../../policies/budget.ts";
 import { SPEND_AXES, type SpendAxis } from "../../protocol/account.ts";
 import type { LeaseId } from "../../protocol/ids.ts";
 import type { LedgerAccount } from "./ledger-account.ts";
-import { leastHold, reserve, wantedHold, type SettledOutcome } from "./ledger-arithmetic.ts";
+import { leastHold, reserveLease, wantedHold, type SettledOutcome } from "./ledger-arithmetic.ts";
 import { deadlineAtMs } from "./ledger-time.ts";
 import { MaxTree, type IsAbove, type Row } from "./max-tree.ts";
 
@@ -169,7 +169,7 @@ export class LeaseQueue {
     const served: { readonly place: Place; readonly outcome: LeaseOutcome }[] = [];
     const answer = (place: Place): void => {
       const { account, ask, askedAtMs } = place.waiter;
-      const outcome = reserve(account, ask, clock);
+      const outcome = reserveLease(account, ask, clock);
       invariant(outcome.type !== "wait", "B5: who is served need not wait");
       served.push({ place, outcome: account.answer(ask, outcome, nowMs - askedAtMs) });
     };

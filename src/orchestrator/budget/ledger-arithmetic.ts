@@ -34,7 +34,7 @@ const WAIT: ReserveOutcome = Object.freeze({ type: "wait" });
  * What comes of an ask for a lease from the account and all above it. The output cap is clamped to what the tightest of them has not
  * spent; room that calls in flight hold is waited for, not clamped away.
  */
-export function reserve(account: LedgerAccount, ask: LeaseAsk, clock: Now): ReserveOutcome {
+export function reserveLease(account: LedgerAccount, ask: LeaseAsk, clock: Now): ReserveOutcome {
   const overdue = account.isTimed ? deadlineRefusal(account, clock.nowMs()) : undefined;
   if (overdue !== undefined) return { type: "refused", refusal: overdue };
   const whole = holdFor(ask, Math.max(1, ask.maxOutputTokens));

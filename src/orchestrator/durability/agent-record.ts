@@ -1,7 +1,7 @@
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { PausedAgent } from "./paused-run.ts";
 
-/** What is told of an agent besides its state and its children. */
+/** What is recorded of an agent besides its state and its children. */
 export function agentRecord(
   node: AgentRuntime,
 ): Omit<PausedAgent, "state" | "children" | "ordinals"> {

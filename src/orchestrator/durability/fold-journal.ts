@@ -31,7 +31,7 @@ import {
 } from "./journal-record.ts";
 import { readRecord } from "./text-table.ts";
 
-/** A run as its journal tells of it. */
+/** A run according to its journal. */
 export interface FoldedRun {
   readonly run: RestoredRun;
   /** `paused`: it had come to rest; `open`: its process died. */
@@ -39,7 +39,7 @@ export interface FoldedRun {
   readonly recordCount: number;
   /** Its long texts, in order. */
   readonly texts: readonly string[];
-  /** Leases of model calls of which nobody knows what became: they may have been made. */
+  /** Leases of model calls whose outcome is unknown: they may have been made. */
   readonly lost: readonly PersistedHold[];
   /** Who was cancelled, and has not ended. */
   readonly cancelled: readonly { readonly agentId: AgentId; readonly message: string }[];
@@ -59,7 +59,7 @@ export interface FoldedRun {
   readonly lastSpanUs: number;
 }
 
-/** So many records are read in one turn of the event loop: whatever else the process does continues meanwhile. */
+/** So many records are read in one turn of the event loop, so that other work of the process continues meanwhile. */
 const RECORDS_PER_TURN = 200;
 
 /** Rejects with `unsupported_version` or `invalid_journal`, naming the record, and with what the lines throw. */
@@ -138,7 +138,7 @@ class Fold {
       this.#agent(agentId).hasEnded(lease.leaseId);
     const kept = Map.groupBy(leases.filter(isEnded), ({ agentId }) => agentId);
     const agents = [...this.#agents.values()].map((agent) =>
-      agent.standing(kept.get(agent.agentId) ?? []),
+      agent.toRestored(kept.get(agent.agentId) ?? []),
     );
     const questions = agents.flatMap(({ state }) => questionsOf(state));
     const open = new Set(questions.map(({ questionId }) => questionId));
@@ -203,7 +203,7 @@ class Fold {
         this.#texts.push(record.text);
         return;
       case "agent":
-        this.#born(record);
+        this.#created(record);
         return;
       case "execution": {
         const agent = this.#agent(record.agentId);
@@ -218,7 +218,7 @@ class Fold {
         this.#redo(record.done);
         return;
       case "event":
-        this.#tell(record.event);
+        this.#takeEvent(record.event);
         return;
       case "answers":
         this.#answers = record.answers;
@@ -296,21 +296,21 @@ class Fold {
     this.#definitions = { ...run.definitions };
   }
 
-  #born({ agent: born, nth, account }: RecordOf<"agent">): void {
-    const agent = new FoldedAgent(born);
-    this.#agents.set(born.agentId, agent);
+  #created({ agent: created, nth, account }: RecordOf<"agent">): void {
+    const agent = new FoldedAgent(created);
+    this.#agents.set(created.agentId, agent);
     this.#ledger.open(account);
     const parent = this.#parent(agent);
     if (parent === undefined) return;
     parent.lead(agent, { isNew: true, nth });
-    this.#byDepth[born.depth] = (this.#byDepth[born.depth] ?? 0) + 1;
+    this.#byDepth[created.depth] = (this.#byDepth[created.depth] ?? 0) + 1;
   }
 
-  #tell(event: RecordOf<"event">["event"]): void {
+  #takeEvent(event: RecordOf<"event">["event"]): void {
     this.#eventCount = event.seq;
     this.#spans.take(event);
     this.#lastAtMs = Math.ceil(event.atMs);
-    if (event["executionId"] !== null) this.#known(event["agentId"])?.tell(event);
+    if (event["executionId"] !== null) this.#known(event["agentId"])?.takeEvent(event);
     switch (event.type) {
       case "run.paused":
         this.#pauses += 1;
@@ -360,7 +360,7 @@ class Fold {
 
   #agent(agentId: AgentId): FoldedAgent {
     const agent = this.#agents.get(agentId);
-    if (agent === undefined) throw new TypeError(`${agentId} was not born`);
+    if (agent === undefined) throw new TypeError(`${agentId} was not created`);
     return agent;
   }
 }

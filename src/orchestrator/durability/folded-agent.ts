@@ -22,7 +22,7 @@ import {
   type InFlightChild,
 } from "../../agent/in-flight.ts";
 
-type BornAgent = RecordOf<"agent">["agent"];
+type CreatedAgent = RecordOf<"agent">["agent"];
 type StoredEvent = RecordOf<"event">["event"];
 
 /** What is written of one agent alone. */
@@ -36,7 +36,7 @@ const INTERRUPTED: StopReason = Object.freeze({
 });
 
 export class FoldedAgent {
-  #born: BornAgent;
+  #created: CreatedAgent;
   /** Changed in place, and frozen at the end. */
   #state: unknown;
   #children = 0;
@@ -46,7 +46,7 @@ export class FoldedAgent {
   #outcomes = new Map<string, unknown>();
   #begun = new Set<string>();
   #chargedCalls = 0;
-  #told: string[] = [];
+  #recorded: string[] = [];
   #inFlightChildren: InFlightChild[] = [];
   /** Leases that it was given, and those that its model calls were made with, by the names of their effects. */
   #leases = new Map<LeaseId, PersistedHold>();
@@ -55,30 +55,30 @@ export class FoldedAgent {
   #signals: StopSignal[] = [];
   #messages: string[] = [];
 
-  constructor(born: BornAgent) {
-    this.#born = born;
+  constructor(created: CreatedAgent) {
+    this.#created = created;
   }
 
   /** One of a run that had been paused before it had a journal. */
-  static restored({ state, children, ordinals, ...born }: PausedAgent): FoldedAgent {
-    const agent = new FoldedAgent(born);
+  static restored({ state, children, ordinals, ...created }: PausedAgent): FoldedAgent {
+    const agent = new FoldedAgent(created);
     agent.#state = { ...state };
     agent.#children = children;
     agent.#ordinals = { ...ordinals };
-    agent.#startedAtMs = born.startedAtMs;
+    agent.#startedAtMs = created.startedAtMs;
     return agent;
   }
 
   get agentId(): AgentId {
-    return this.#born.agentId;
+    return this.#created.agentId;
   }
 
   get parentAgentId(): AgentId | null {
-    return this.#born.parentAgentId;
+    return this.#created.parentAgentId;
   }
 
   detach(): void {
-    this.#born = { ...this.#born, isDetached: true };
+    this.#created = { ...this.#created, isDetached: true };
   }
 
   /** It started this one, or let it continue, by a call that may not have ended. */
@@ -86,7 +86,7 @@ export class FoldedAgent {
     child: FoldedAgent,
     { isNew, nth }: { readonly isNew: boolean; readonly nth: number },
   ): void {
-    const { agentId: childId, agentPath, role, spawnCallId: callId } = child.#born;
+    const { agentId: childId, agentPath, role, spawnCallId: callId } = child.#created;
     this.#inFlightChildren.push({ childId, callId, nth });
     if (!isNew) return;
     this.#children += 1;
@@ -101,13 +101,13 @@ export class FoldedAgent {
     spawnCallId,
     spawnStepId,
   }: RecordOf<"execution">): void {
-    const told = { executionId, execution, task, spawnCallId, spawnStepId };
-    this.#born = { ...this.#born, ...told, isDetached: false };
+    const recorded = { executionId, execution, task, spawnCallId, spawnStepId };
+    this.#created = { ...this.#created, ...recorded, isDetached: false };
     this.#startedAtMs = undefined;
-    this.#told = [];
+    this.#recorded = [];
   }
 
-  /** A phase is over: what it had begun is in the state. What prepare has told is told again when it is done once more. */
+  /** A phase is over: what it had begun is in the state. Events of prepare are emitted again when it is done once more. */
   #save({ phase, delta }: RecordOf<"state">): void {
     this.#state = changedBy(this.#state, delta);
     this.#outcomes = new Map();
@@ -117,7 +117,7 @@ export class FoldedAgent {
     this.#leases = new Map();
     this.#leaseIds = new Map();
     this.#operations = [];
-    if (phase !== "prepare" && phase !== "open") this.#told = [];
+    if (phase !== "prepare" && phase !== "open") this.#recorded = [];
     if (phase !== "paused" && phase !== "ended") return;
     // Who comes to rest hears nothing more of what it has not heard of.
     this.#signals = [];
@@ -161,13 +161,13 @@ export class FoldedAgent {
     }
   }
 
-  tell(event: StoredEvent): void {
+  takeEvent(event: StoredEvent): void {
     if (event.type === "agent.started") this.#startedAtMs = Math.floor(event.atMs);
     if (event.type === "signal.raised") this.#hear(event["signal"]);
-    if (!isToldAnew(event)) this.#told.push(fingerprintOf(event));
+    if (!isRecordedAgain(event)) this.#recorded.push(fingerprintOf(event));
   }
 
-  /** The loop has taken in a wish to stop. */
+  /** The loop has taken a stop request. */
   #hear(signal: unknown): void {
     const at = this.#signals.findIndex((one) => sameJson(one, signal));
     if (at >= 0) this.#signals.splice(at, 1);
@@ -210,7 +210,7 @@ export class FoldedAgent {
   }
 
   /** The agent as it stands. `open`: leases of it that are not settled. */
-  standing(open: readonly PersistedHold[]): RestoredAgent {
+  toRestored(open: readonly PersistedHold[]): RestoredAgent {
     const kept = stateFromPersisted(deepFreeze(this.#state));
     const state = this.#atRest(kept);
     const ends = this.#ends;
@@ -224,7 +224,7 @@ export class FoldedAgent {
       outcomes: this.#outcomes,
       begun: new Set([...this.#begun].filter((name) => !this.#outcomes.has(name))),
       chargedCalls: this.#chargedCalls,
-      told: this.#told,
+      recorded: this.#recorded,
       children: this.#inFlightChildren.filter(({ callId }) => callId === null || !over.has(callId)),
       over,
       reportedIds: new Set(reported),
@@ -234,7 +234,7 @@ export class FoldedAgent {
       messages: this.#messages,
     });
     return {
-      ...this.#born,
+      ...this.#created,
       children: this.#children,
       ordinals: this.#ordinals,
       state,
@@ -244,7 +244,7 @@ export class FoldedAgent {
   }
 
   #atRest(kept: AgentState): RestoredAgent["state"] {
-    const state = begun(kept, this.#born, this.#startedAtMs);
+    const state = begun(kept, this.#created, this.#startedAtMs);
     if (state.status !== "running") return state;
     const paused = transition(state, { type: "pause", reason: INTERRUPTED });
     if (paused.status !== "paused") throw new TypeError("A pause pauses.");
@@ -253,14 +253,18 @@ export class FoldedAgent {
 }
 
 /** A state that nothing has happened to, though its execution has begun. */
-function begun(state: AgentState, born: BornAgent, startedAtMs: number | undefined): AgentState {
+function begun(
+  state: AgentState,
+  created: CreatedAgent,
+  startedAtMs: number | undefined,
+): AgentState {
   if (state.status !== "pending" || startedAtMs === undefined) return state;
-  const { executionId } = born;
+  const { executionId } = created;
   return transition(state, { type: "markStarted", executionId, atMs: startedAtMs });
 }
 
-/** That an agent continues is told each time; that it reads what others wrote is kept with the state in which it has. */
-function isToldAnew({ type, ...event }: StoredEvent): boolean {
+/** That an agent continues is emitted each time; that it has read its messages is persisted with the state in which it has. */
+function isRecordedAgain({ type, ...event }: StoredEvent): boolean {
   return (
     type === "agent.resumed" || (type === "message.delivered" && event["origin"] !== "subtask")
   );

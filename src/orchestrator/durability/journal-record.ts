@@ -33,8 +33,8 @@ export const READABLE_JOURNALS = [1, JOURNAL_VERSION] as const;
 const agentId = AgentIdSchema;
 const count = z.int().nonnegative();
 
-/** An agent as it was born: what a paused run holds of it, without what comes later. */
-const BornAgentSchema = PausedAgentSchema.omit({ state: true, children: true, ordinals: true });
+/** An agent as it was created: what a paused run holds of it, without what comes later. */
+const CreatedAgentSchema = PausedAgentSchema.omit({ state: true, children: true, ordinals: true });
 
 /** Which of the delegations of its call it is, from 0; of a subtask: its place in the queue. */
 const nth = count;
@@ -42,7 +42,7 @@ const nth = count;
 /** The tool call by which an agent acts upon a subagent of its own. */
 const BySchema = z.strictObject({ agentId, callId: CallIdSchema });
 
-/** A wish from outside, or the end of a time, that came by itself: all that had happened before had come to a stand. For replays. */
+/** A request from outside, or the end of a time, that came by itself: all that had happened before was settled. For replays. */
 const isApart = z.literal(true).exactOptional();
 
 const DeltaSchema = z.custom<JsonDelta>(isRecord);
@@ -64,7 +64,7 @@ export const JournalRecordSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("text"), text: z.string() }),
   z.strictObject({
     type: z.literal("agent"),
-    agent: BornAgentSchema,
+    agent: CreatedAgentSchema,
     isBackground: z.boolean(),
     nth,
     account: AccountSchema,
@@ -99,7 +99,7 @@ export const JournalRecordSchema = z.discriminatedUnion("type", [
     type: z.literal("event"),
     event: z.looseObject({ seq: count, type: z.string(), atMs: z.number() }),
   }),
-  /** Somebody wrote to an agent (X10, X23). */
+  /** A message to an agent (X10, X23). */
   z.strictObject({
     type: z.literal("letter"),
     agentId,
@@ -107,9 +107,9 @@ export const JournalRecordSchema = z.discriminatedUnion("type", [
     by: BySchema.exactOptional(),
     isApart,
   }),
-  /** So many of its letters are in its history. */
+  /** So many of its messages are in its history. */
   z.strictObject({ type: z.literal("read"), agentId, letters: count }),
-  /** A wish to stop was put in. */
+  /** A stop request. */
   z.strictObject({ type: z.literal("signal"), agentId, signal: StopSignalSchema }),
   z.strictObject({
     type: z.literal("cancel"),

@@ -1,9 +1,9 @@
 // Journal: writes what happens in one run, in order. Owns what is not written yet, who waits for it, and the right to write.
 //
-// D1. Whoever acts upon a record waits for `kept` first. What comes in one turn of the event loop is written as one batch: at its end
+// D1. Code that acts upon a record waits for `kept` first. What comes in one turn of the event loop is written as one batch: at its end
 //     every agent waits for something, so that each batch ends in a state that can be continued from.
-// D6. A store that fails is asked again where that may help. When it does not, the journal is broken: it takes nothing more, nobody who
-//     waits is told that a record is kept, and the run ends as if its process had: it can be recovered.
+// D6. A store that fails is asked again where that may help. When it does not, the journal is broken: it takes nothing more, no caller that
+//     waits learns that a record is persisted, and the run ends as if its process had: it can be recovered.
 
 import type { Clock } from "../../kernel/clock.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
@@ -14,7 +14,7 @@ import type { Ownership, RunStore } from "../../store/run-store.ts";
 import type { JournalRecord } from "./journal-record.ts";
 import { TextTable } from "./text-table.ts";
 
-/** How long the owner of a run may show no sign of life before somebody else may take it over. */
+/** How long the owner of a run may show no sign of life before another process may take it over. */
 export const STALE_AFTER_MS = 30_000;
 const HEARTBEAT_MS = 5_000;
 /** Waits between attempts at a store that may recover. */
@@ -40,7 +40,7 @@ export interface OpenJournal {
 
 interface Waiter {
   readonly number: number;
-  readonly tell: () => void;
+  readonly resolve: () => void;
 }
 
 export class Journal {
@@ -79,7 +79,7 @@ export class Journal {
   kept(): Promise<void> {
     if (this.#kept === this.#last && !this.#isBroken) return Promise.resolve();
     const number = this.#last;
-    return new Promise((tell) => this.#waiters.push({ number, tell }));
+    return new Promise((resolve) => this.#waiters.push({ number, resolve }));
   }
 
   /** Resolves once the store has given the right to write, never if it does not; undefined: it has. */
@@ -101,7 +101,7 @@ export class Journal {
     await tried(clock, () => store.release(opened.ownership, status)).catch(() => undefined);
   }
 
-  /** Takes nothing more and shows no further sign of life: whoever comes next may take the run over. */
+  /** Takes nothing more and shows no further sign of life: the next process may take the run over. */
   abandon(): void {
     this.#isBroken = true;
     this.#stopBeating();
@@ -126,7 +126,7 @@ export class Journal {
         this.#lines = [];
         await tried(clock, () => store.append(ownership, { firstNumber, records }));
         this.#kept += records.length;
-        await this.#tell();
+        await this.#resolve();
       }
       this.#isWriting = false;
     } catch (cause) {
@@ -142,12 +142,12 @@ export class Journal {
     return this.#opened;
   }
 
-  /** One in each turn of the event loop: what comes of it is done before the next is told, so that a replay can follow. */
-  async #tell(): Promise<void> {
+  /** One in each turn of the event loop: what comes of it is done before the next is released, so that a replay can follow. */
+  async #resolve(): Promise<void> {
     const due = this.#waiters.filter(({ number }) => number <= this.#kept);
     this.#waiters = this.#waiters.filter(({ number }) => number > this.#kept);
-    for (const { tell } of due) {
-      tell();
+    for (const { resolve } of due) {
+      resolve();
       await endOfTurn();
     }
     await endOfTurn();

@@ -106,7 +106,7 @@ async function openedAgain(
     const isNew = found === undefined;
     const ownership = isNew
       ? await store.create(runId, title, owner)
-      : await store.claim(runId, { owner, staleAfterMs: STALE_AFTER_MS }); // Whoever made it died before its first word.
+      : await store.claim(runId, { owner, staleAfterMs: STALE_AFTER_MS }); // Its first process died before its first record.
     return { ownership, recordCount: 0 };
   }
   const before = await foldJournal(runId, store.read(runId));
@@ -115,7 +115,7 @@ async function openedAgain(
   const ownership = await store.claim(runId, { owner, staleAfterMs: STALE_AFTER_MS });
   const { recordCount } = before;
   if ((await store.find(runId))?.recordCount === recordCount) return { ownership, recordCount };
-  await store.release(ownership, "paused"); // Somebody else was faster, and has left it already.
+  await store.release(ownership, "paused"); // Another process was faster, and has left it already.
   throw alreadyResumed(run);
 }
 
@@ -147,7 +147,7 @@ export function alreadyResumed({
 }: Pick<PausedRunRecord, "runId" | "pauses">): EspalierError {
   return new EspalierError({
     code: "already_resumed",
-    message: `Expected a pause that nobody has gone on from, got pause ${pauses} of ${runId}, which was resumed before. What was approved is run once: use the handle of that run, or the paused run that it left.`,
+    message: `Expected a pause that was not resumed yet, got pause ${pauses} of ${runId}, which was resumed before. What was approved is run once: use the handle of that run, or the paused run that it left.`,
     data: { runId, pauses },
   });
 }

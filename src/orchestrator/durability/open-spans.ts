@@ -1,4 +1,4 @@
-// OpenSpans: which spans of a run have not ended, as the events of its journal tell. Owns what happened within each, the latest of it. Only
+// OpenSpans: which spans of a run have not ended, according to the events of its journal. Owns what happened within each, the latest of it. Only
 // for traces: an event that it cannot read is left out, and nothing else of the run hangs on it.
 
 import { z } from "zod";
@@ -85,7 +85,7 @@ export class OpenSpans {
   /** Those that have not ended, of traces that were taken: the outermost first. */
   lost(): readonly LostSpan[] {
     return [...this.#open]
-      .filter(isTold)
+      .filter(isRecorded)
       .filter(isReadable)
       .map((scope) => ({
         ...scope.opening,
@@ -137,8 +137,8 @@ function idsOf({ traceId, spanId, parentSpanId, isSampled }: EspalierEvent): Tra
 }
 
 /** Where nothing was shown, or a sampler had left the trace out, there was no span to end. */
-function isTold({ ids, parent }: Scope): boolean {
-  return parent === undefined ? ids.isSampled === true : isTold(parent);
+function isRecorded({ ids, parent }: Scope): boolean {
+  return parent === undefined ? ids.isSampled === true : isRecorded(parent);
 }
 
 /** The bodies are the events themselves. */

@@ -23,7 +23,7 @@ import { JsonObjectSchema } from "../../protocol/json-value.ts";
 import { PriceUsedSchema } from "../budget/prices-used.ts";
 import { SessionRefSchema } from "../sessions/session-ref.ts";
 import { DynamicRoleSchema } from "../../protocol/subagent.ts";
-import type { RestStatus } from "../../protocol/stop.ts";
+import type { SettledStatus } from "../../protocol/stop.ts";
 import { argumentsHashOf, QuestionSchema, type Question } from "../../protocol/question.ts";
 import { ToolRuleSchema } from "../../protocol/tool-rule.ts";
 
@@ -50,7 +50,7 @@ export interface PausedRun {
     readonly agentPath: string;
     readonly role: string;
     readonly state: {
-      readonly status: RestStatus;
+      readonly status: SettledStatus;
       readonly step?: { readonly number: number } | undefined;
     };
   }[];
@@ -172,7 +172,7 @@ function checked(value: unknown): PausedRunRecord {
   }
 }
 
-/** What is wrong with a value that is no paused run, for whoever handed it in. */
+/** What is wrong with a value that is no paused run, for an error. */
 function strangeness(value: unknown, cause: unknown): string {
   if (value instanceof Promise) return "it is a promise; await it";
   if (!isRecord(value)) return `it is ${shown(value)}`;
@@ -210,7 +210,7 @@ function strangeAgent({ agents }: PausedRunRecord): string | undefined {
     if (state.executionId !== executionId || executions.has(executionId))
       return `the execution of ${agentPath} is not its own`;
     if (state.conversation.tags.length !== state.conversation.messages.length)
-      return `nobody knows where the messages of ${agentPath} came from`;
+      return `it does not say where the messages of ${agentPath} came from`;
     if (state.status === "paused" && state.step?.isIncorporated === true)
       return `${agentPath} is paused in a step that was over`;
     const calls = new Set(callIdsOf(agent));

@@ -1,4 +1,4 @@
-// A run that stands still and is to continue: one that was paused, or one whose process died.
+// A restored run, which is to continue: one that was paused, or one whose process died.
 
 import { stateOf } from "../../agent/agent-snapshot.ts";
 import type { AgentState, PendingState, SettledState } from "../../agent/agent-state.ts";
@@ -25,7 +25,7 @@ export interface RestoredRun extends Omit<PausedRunRecord, "version" | "agents">
 }
 
 /** The run behind a paused one. */
-export function standing(paused: PausedRunRecord): RestoredRun {
+export function restoredFrom(paused: PausedRunRecord): RestoredRun {
   const { version: _form, agents, ...run } = paused;
   return {
     ...run,

@@ -46,7 +46,9 @@ export class RunJournal implements AgentJournal {
   }
 
   append(record: JournalRecord): void {
-    this.#journal.append(!this.#isInTurn && isWish(record) ? { ...record, isApart: true } : record);
+    this.#journal.append(
+      !this.#isInTurn && isExternalRequest(record) ? { ...record, isApart: true } : record,
+    );
     if (this.#isInTurn) return;
     this.#isInTurn = true;
     // A tick that is asked for out of a microtask comes after all microtasks: what follows from this record at once has happened by then.
@@ -69,9 +71,9 @@ export class RunJournal implements AgentJournal {
   }
 
   /** An agent was created, with its account. */
-  created(node: AgentRuntime, { nth = 0, ...told }: Created): void {
-    this.append({ type: "agent", agent: agentRecord(node), nth, ...told });
-    this.#save(node, "born", node.standingState);
+  created(node: AgentRuntime, { nth = 0, ...recorded }: Created): void {
+    this.append({ type: "agent", agent: agentRecord(node), nth, ...recorded });
+    this.#save(node, "born", node.currentState);
   }
 
   /** An agent that had ended begins a further execution. */
@@ -89,10 +91,10 @@ export class RunJournal implements AgentJournal {
       isBackground,
       nth,
     });
-    this.#save(node, "born", node.standingState);
+    this.#save(node, "born", node.currentState);
   }
 
-  /** A phase of an agent is over, and this is what it left. What it is told in it is read with it. */
+  /** A phase of an agent is over, and this is what it left. Messages that it took in it are read with it. */
   phaseOver(node: AgentRuntime, phase: string, state: AgentState): void {
     if (phase === "evaluate" || phase === "incorporate") return; // They wait for nothing: they are done once more.
     const letters = node.mailbox?.countTaken() ?? 0;
@@ -107,9 +109,9 @@ export class RunJournal implements AgentJournal {
   }
 
   #save({ identity: { agentId } }: AgentRuntime, phase: string, state: AgentState): void {
-    const kept = persistedState(state);
-    const delta = deltaOf(this.#states.get(agentId), kept);
-    this.#states.set(agentId, kept);
+    const persisted = persistedState(state);
+    const delta = deltaOf(this.#states.get(agentId), persisted);
+    this.#states.set(agentId, persisted);
     if (delta !== undefined) this.append({ type: "state", agentId, phase, delta });
   }
 
@@ -147,15 +149,17 @@ export class RunJournal implements AgentJournal {
   }
 }
 
-type Wish = RecordOf<"cancel" | "deadline" | "ledger" | "letter" | "pause" | "skip" | "stop">;
+type ExternalRequest = RecordOf<
+  "cancel" | "deadline" | "ledger" | "letter" | "pause" | "skip" | "stop"
+>;
 
-/** True for what somebody outside, or the clock, wants of the run. */
-function isWish(record: JournalRecord): record is Wish {
+/** True for what the caller or the clock asks of the run. */
+function isExternalRequest(record: JournalRecord): record is ExternalRequest {
   if (record.type === "ledger") return record.done.operation === "grant";
-  return WISHES.has(record.type);
+  return EXTERNAL_REQUESTS.has(record.type);
 }
 
-const WISHES: ReadonlySet<string> = new Set([
+const EXTERNAL_REQUESTS: ReadonlySet<string> = new Set([
   "cancel",
   "deadline",
   "letter",

@@ -37,7 +37,7 @@ export interface AgentGrant extends BudgetGrant {
 /**
  * The grants, each with the agent that it is for. `hasToEnd`: the process died before the end of the run was kept, so that it continues also
  * if its root has ended. Throws `invalid_paused_run` for a run that has ended and that no grant can bring back, and `invalid_option` for a
- * grant to nobody.
+ * grant without an agent.
  */
 export function grantsFor(
   run: RestoredRun,
@@ -55,7 +55,7 @@ export function grantsFor(
         : "Fork it instead: orchestrator.fork.";
       throw new EspalierError({
         code: "invalid_paused_run",
-        message: `Expected a run that can go on, got ${root.agentPath} (${run.runId}), which is ${status} (${reason.code}). ${advice}`,
+        message: `Expected a run that can continue,  got ${root.agentPath} (${run.runId}), which is ${status} (${reason.code}). ${advice}`,
         data: { runId: run.runId, status, reason: reason.code },
       });
     }
@@ -84,7 +84,7 @@ const LIMITS: ReadonlySet<string> = new Set([
   "tool_calls_limit",
 ]);
 
-/** What the model of an agent is told that a limit had stopped. */
+/** The notice to the model of an agent that a limit had stopped. */
 export function stoppedNotice({ agents }: RestoredRun): UserMessage {
   const state = agents[0]?.state;
   const reason = state === undefined || state.status === "pending" ? "" : state.reason.message;
@@ -92,7 +92,7 @@ export function stoppedNotice({ agents }: RestoredRun): UserMessage {
   return { role: "user", text, origin: "notice" };
 }
 
-/** Throws what `start` would throw of models that cannot work, or whose price nobody knows though the run has a cost limit (R57). */
+/** Throws what `start` would throw of models that cannot work, or whose price is unknown though the run has a cost limit (R57). */
 export function assertReady(run: RestoredRun, registry: RoleRegistry): void {
   checkToolLists(registry, registry.root);
   const limited = new Map(

@@ -1,4 +1,4 @@
-// Names in lists of tools are checked before a run begins: a tool that nobody has cannot be denied, and a slip would leave one allowed.
+// Names in lists of tools are checked before a run begins: denying a tool that no role has would leave another one allowed by mistake.
 
 import { EspalierError } from "../../kernel/error.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
@@ -34,7 +34,7 @@ function rolePaths(registry: RoleRegistry, root: AgentRole): ReadonlyMap<AgentRo
   return paths;
 }
 
-/** The tools of all that can live below a role; undefined: nobody can. */
+/** The tools of all agents that can be below a role; undefined: none can. */
 function toolNamesBelow(registry: RoleRegistry, role: AgentRole): ReadonlySet<string> | undefined {
   const subagents = registry.subagentsOf(role);
   if (subagents.length === 0 && role.dynamicRoles === undefined) return undefined;

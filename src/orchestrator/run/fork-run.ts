@@ -19,7 +19,7 @@ import {
   type StepId,
 } from "../../protocol/ids.ts";
 import type { Message, UserMessage } from "../../protocol/message.ts";
-import type { StepRecord } from "../../protocol/step-record.ts";
+import type { StepRecord } from "../../protocol/recorded-step.ts";
 import { childNameOf } from "../../agent/agent-identity.ts";
 import { spendLimitsOf, tighterLimits, type Budget } from "../../policies/budget.ts";
 import { openAccount } from "../budget/ledger-account.ts";
@@ -61,7 +61,7 @@ export function forkedRun(
     throw mismatch("fork options.atStep", expected, stepNumber, advice);
   }
   const late = lateSteps(root, stepNumber);
-  const kept = keptAgents(original.agents, root, late);
+  const kept = retainedAgents(original.agents, root, late);
   const nowMs = means.clock.nowMs();
   const names = namesGiven(original.agents, root, late);
   const agents = withOwnIds(kept, root, { stepNumber, names, nowMs }, means.ids);
@@ -118,7 +118,7 @@ function lateSteps(
 }
 
 /** The root, and those that it had started by then, as far as they and all below them have ended. */
-function keptAgents(
+function retainedAgents(
   agents: readonly PausedAgent[],
   root: PausedAgent,
   late: ReadonlySet<StepId | null>,
@@ -270,7 +270,7 @@ function repliesAfter(state: AgentSnapshot, stepNumber: number): number {
 }
 
 /**
- * Steps whose reply is in the history: one that says nothing is not (R11). A text whose ending nobody understood is an answer, but was
+ * Steps whose reply is in the history: one that says nothing is not (R11). A text with an unknown finish reason is an answer, but was
  * left out by earlier versions.
  */
 function withReply(
@@ -323,7 +323,7 @@ function unreported(
   { newIds, kept }: Cut,
 ): readonly AgentId[] {
   const executions = steps.flatMap(({ tools }) => tools.executions);
-  const told = executions.flatMap(({ reportedIds }) => reportedIds ?? []);
+  const reported = executions.flatMap(({ reportedIds }) => reportedIds ?? []);
   const reports = messages.filter(
     ({ role, ...rest }) => role === "user" && "origin" in rest && rest.origin === "report",
   );
@@ -335,7 +335,7 @@ function unreported(
     const childName = childNameOf(agent.agentPath);
     const times = started.filter((id) => id === agentId).length;
     const read = reports.filter(({ text }) => text.startsWith(`${childName},`)).length;
-    return told.filter((id) => id === agentId).length + read < times ? [newId] : [];
+    return reported.filter((id) => id === agentId).length + read < times ? [newId] : [];
   });
 }
 

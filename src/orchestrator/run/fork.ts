@@ -7,7 +7,7 @@ import type { UserMessage } from "../../protocol/message.ts";
 import { continueAgent } from "../tree/create-agent.ts";
 import { resumedJournal } from "../durability/open-journal.ts";
 import { parsePausedRun, type PausedRun } from "../durability/paused-run.ts";
-import { standing, type RestoredRun } from "../durability/restored-run.ts";
+import { restoredFrom, type RestoredRun } from "../durability/restored-run.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import { assertReady, rootRole } from "./check-continuation.ts";
 import type { ContinuedRun } from "./continue-run.ts";
@@ -31,13 +31,13 @@ export function forkRun(
   const { onText, context, role } = options;
   const original = parsePausedRun(stored);
   const registry = new RoleRegistry(
-    rootRole(standing(original), role, settings.roles),
+    rootRole(restoredFrom(original), role, settings.roles),
     settings.roles,
     { isReplacing: role !== undefined },
   );
   const { store, ids, clock } = settings;
   const { run, message, forkedFrom } = forkedRun(original, options, { ids, clock });
-  const forked = standing(run);
+  const forked = restoredFrom(run);
   const roles = rolesOf(forked, registry);
   assertReady(forked, registry);
   const instructions = instructionsFor(registry.root, context);

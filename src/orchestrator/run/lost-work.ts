@@ -6,7 +6,7 @@ import { addUsage, type Usage } from "../../protocol/usage.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 
-/** Charges model calls of which nobody knows what became, by estimate: they may have been made, and paid for. */
+/** Charges model calls whose outcome is unknown, by estimate: they may have been made, and paid for. */
 export function chargeLost(run: RunRuntime, { lost }: FoldedRun): void {
   const { tree, recorder } = run;
   for (const { agentId, lease, hold, charged } of lost) {

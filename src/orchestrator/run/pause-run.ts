@@ -21,7 +21,7 @@ import type { RoleRegistry } from "../tree/role-registry.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
 
-/** What a paused run is told besides its agents. */
+/** What a paused run has besides its agents. */
 export interface PauseFacts {
   readonly pauses: number;
   readonly traceId: string;
@@ -65,7 +65,7 @@ function pausedAgent(node: AgentRuntime): PausedAgent {
   return { ...agentRecord(node), children, ordinals, state: snapshotOf(rested) };
 }
 
-/** Puts the agents of a run at rest back into a fresh tree and ledger, and gives the root. The time of the rest counts for nobody. */
+/** Puts the agents of a settled run back into a fresh tree and ledger, and gives the root. The time of the pause is charged to no agent. */
 export function restore(
   runtime: RunRuntime,
   run: RestoredRun,
@@ -90,13 +90,13 @@ export function restore(
   return root;
 }
 
-/** What an agent that was continued had been told to do before (X21). */
+/** The earlier tasks of an agent that was continued (X21). */
 function earlierTasks({ state, execution }: RestoredAgent): readonly string[] {
   if (execution === 1) return [];
-  const told = state.conversation.messages.flatMap((message) =>
+  const tasks = state.conversation.messages.flatMap((message) =>
     message.role === "user" && message.origin === "task" ? [message.text] : [],
   );
-  return told.slice(-execution, -1);
+  return tasks.slice(-execution, -1);
 }
 
 /** Those that one reply has started know of each other after a pause, too (X11). All have to be there before the first settles. */
@@ -120,7 +120,7 @@ function regroup(nodes: readonly AgentRuntime[]): void {
   }
 }
 
-/** Calls of a step that may start somebody yet. `begun`: the calls that have, with their steps. */
+/** Calls of a step that may still start a subagent. `begun`: the calls that have, with their steps. */
 function startsLeft(
   { rested, inFlight }: AgentRuntime,
   stepId: StepId,

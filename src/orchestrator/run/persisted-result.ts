@@ -1,4 +1,4 @@
-// The result of a run at rest, as its journal has it: nobody needs its roles, nor the process that led it, to read it.
+// The result of a settled run, as its journal has it: reading it needs neither its roles nor the process that ran it.
 
 import { snapshotOf } from "../../agent/agent-snapshot.ts";
 import { EspalierError } from "../../kernel/error.ts";
@@ -138,7 +138,7 @@ const UNKEPT = "of which an early release kept all but its result";
 
 /** Why there is none, and what to do. */
 const NO_RESULT: Readonly<Record<FoldedRun["status"], string>> = {
-  open: "which goes on, or whose process died. Await the run, or recover it.",
+  open: "which is running, or whose process died. Await the run, or recover it.",
   paused: `${UNKEPT}. Recover it: its result is kept when it rests again.`,
   ended: `${UNKEPT}. Its record can be read: recordingOf of espalier/testing has it, with its events.`,
 };

@@ -7,7 +7,7 @@ import { deepFreeze, isRecord } from "../../kernel/json.ts";
 import { RunIdSchema, type AgentId, type RunId } from "../../protocol/ids.ts";
 import { foldJournal } from "../durability/fold-journal.ts";
 import { parsePausedRun, type PausedRun } from "../durability/paused-run.ts";
-import { standing, type RestoredAgent } from "../durability/restored-run.ts";
+import { restoredFrom, type RestoredAgent } from "../durability/restored-run.ts";
 
 /** Which request is meant. */
 export interface RebuildOptions {
@@ -30,7 +30,7 @@ export function rebuildRequest(
   options: RebuildOptions,
 ): RebuiltRequest {
   checkKeys("rebuild options", options, FIELDS);
-  return rebuiltFrom(standing(parsePausedRun(stored)), options);
+  return rebuiltFrom(restoredFrom(parsePausedRun(stored)), options);
 }
 
 /**
@@ -52,24 +52,24 @@ export async function rebuildRecordedRequest(
 
 const FIELDS = ["stepNumber", "agentId"];
 
-/** Whose journal it says that it is; where it says nothing, reading it will tell. */
+/** The run that a journal says it is of; where it says nothing, reading it will show. */
 function runIdIn(line: string | undefined): RunId {
   try {
     const head: unknown = JSON.parse(line ?? "");
     if (isRecord(head)) return RunIdSchema.parse(head["runId"]);
   } catch {
-    // Told by whoever reads the line.
+    // Said by the one who reads the line.
   }
   return RunIdSchema.parse("unknown");
 }
 
-type ToldAgent = Pick<RestoredAgent, "agentId" | "agentPath" | "state">;
-type Told = Pick<PausedRun, "definitions"> & {
-  readonly agents: readonly ToldAgent[];
+type RecordedAgent = Pick<RestoredAgent, "agentId" | "agentPath" | "state">;
+type RequestSource = Pick<PausedRun, "definitions"> & {
+  readonly agents: readonly RecordedAgent[];
 };
 
 function rebuiltFrom(
-  { agents, definitions }: Told,
+  { agents, definitions }: RequestSource,
   { stepNumber, agentId }: RebuildOptions,
 ): RebuiltRequest {
   const agent = agentId === undefined ? agents[0] : agents.find((one) => one.agentId === agentId);
@@ -82,7 +82,7 @@ function rebuiltFrom(
   return deepFreeze(rebuilt);
 }
 
-function checkStep({ agentPath, state }: ToldAgent, stepNumber: number): void {
+function checkStep({ agentPath, state }: RecordedAgent, stepNumber: number): void {
   const isOpen = state.status === "paused" && state.step !== undefined;
   const steps = state.log.steps.length + (isOpen ? 1 : 0);
   if (Number.isSafeInteger(stepNumber) && stepNumber >= 1 && stepNumber <= steps) return;
@@ -101,7 +101,7 @@ function unknownAgent(agentId: unknown): EspalierError {
   });
 }
 
-function incomplete({ agentPath }: ToldAgent, stepNumber: number): EspalierError {
+function incomplete({ agentPath }: RecordedAgent, stepNumber: number): EspalierError {
   return new EspalierError({
     code: "invalid_paused_run",
     message: `Expected everything that step ${stepNumber} of ${agentPath} was shown, got a run in which some of it is missing. Hand in the run whole, as it was stored; a fork does not have all of its origin.`,

@@ -99,17 +99,17 @@ export async function storedResult(
 ): Promise<RunResult<JsonValue>> {
   const { store } = storageOf(settings);
   const found = await storedRun(store, runId);
-  if (found?.recordCount === 0) throw nothingKept(runId);
+  if (found?.recordCount === 0) throw nothingStored(runId);
   return persistedResult(await foldJournal(runId, storedLines(store, runId)));
 }
 
-/** Where runs are kept. Throws `invalid_option` if that is nowhere. */
+/** The store of the runs. Throws `invalid_option` without one. */
 function storageOf({ store, clock }: Settings): RunStorage {
   if (store !== undefined) return { store, clock };
   throw mismatch("options.store", "a store", undefined, "Hand one to the orchestrator.");
 }
 
-/** A run as its journal tells of it, with what it continues. */
+/** A run according to its journal, with what it continues from. */
 interface Readable<Going> {
   readonly folded: FoldedRun;
   /** Undefined: it has ended. */
@@ -125,7 +125,7 @@ interface Claim<Going> {
 
 interface ClaimRequest<Going> {
   readonly takeOver: boolean;
-  /** What the run continues. What it throws is thrown before anything has changed. */
+  /** What the run continues from. It throws before anything has changed. */
   readonly ready: (folded: FoldedRun) => Promise<Going>;
 }
 
@@ -155,7 +155,7 @@ function seemsAlive({ owner, heartbeatAtMs }: StoredRun, nowMs: number): boolean
 /** Why a lost run could not be recovered; undefined: it was not lost after all. */
 function failedRecovery(runId: RunId, cause: unknown): EspalierError | undefined {
   if (!EspalierError.is(cause)) {
-    const message = `Expected run ${runId} to go on, got an error: ${messageOf(cause)}. This is a fault of espalier.`;
+    const message = `Expected run ${runId} to continue, got an error: ${messageOf(cause)}. This is a fault of espalier.`;
     return new EspalierError({ code: "internal_error", message, data: { runId }, cause });
   }
   const wasNotLost = cause.code === "run_alive" || cause.code === "run_ended";
@@ -171,7 +171,7 @@ async function claimed<Going>(
   const { store } = storage;
   const found = await storedRun(store, runId);
   if (found?.status === "ended") throw runEnded(runId);
-  if (found?.recordCount === 0) throw nothingKept(runId);
+  if (found?.recordCount === 0) throw nothingStored(runId);
   const before = await readable(storage, runId, ready);
   const owner = newOwner();
   const ownership = await store.claim(runId, { owner, staleAfterMs: STALE_AFTER_MS, takeOver });
@@ -240,7 +240,7 @@ function unread(what: string, cause: unknown): unknown {
   return storeFailed("other", message, cause);
 }
 
-function nothingKept(runId: RunId): EspalierError {
+function nothingStored(runId: RunId): EspalierError {
   return new EspalierError({
     code: "unknown_run",
     message: `Expected a run of which something is kept, got ${runId}, whose process ended before its first record. Start it anew.`,
@@ -251,7 +251,7 @@ function nothingKept(runId: RunId): EspalierError {
 function runEnded(runId: RunId): EspalierError {
   return new EspalierError({
     code: "run_ended",
-    message: `Expected a run that can go on, got ${runId}, which has ended. Its result: orchestrator.resultOf. Start another one, or fork a snapshot of it.`,
+    message: `Expected a run that can continue, got ${runId}, which has ended. Its result: orchestrator.resultOf. Start another one, or fork a snapshot of it.`,
     data: { runId },
   });
 }

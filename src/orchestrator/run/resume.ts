@@ -4,7 +4,7 @@ import type { Tracing } from "../../protocol/tracing.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { alreadyResumed, resumedJournal } from "../durability/open-journal.ts";
 import { parsePausedRun, type PausedRun } from "../durability/paused-run.ts";
-import { standing, type RestoredRun } from "../durability/restored-run.ts";
+import { restoredFrom, type RestoredRun } from "../durability/restored-run.ts";
 import type { Settings } from "../tree/settings.ts";
 import { continueRun, readyToContinue } from "./continue-run.ts";
 import type { LiveRun } from "./run.ts";
@@ -19,7 +19,7 @@ export function resumeRun(
 ): LiveRun {
   checkResumeOptions(options);
   const paused = parsePausedRun(stored);
-  const run = standing(paused);
+  const run = restoredFrom(paused);
   const ready = readyToContinue(settings, run, options, { answers, areAllNeeded: true });
   const giveBack = takePause(run, settings.givenTracing); // Where nothing happens it may be tried again.
   const { store, clock } = settings;

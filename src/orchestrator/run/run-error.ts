@@ -2,10 +2,10 @@
 
 import { EspalierError, type RunErrorCode } from "../../kernel/error.ts";
 import { joinSentences } from "../../kernel/sentence.ts";
-import type { RestStatus } from "../../protocol/stop.ts";
+import type { SettledStatus } from "../../protocol/stop.ts";
 import type { RunResult } from "./run-result.ts";
 
-const ADVICE: Readonly<Record<Exclude<RestStatus, "completed">, string>> = {
+const ADVICE: Readonly<Record<Exclude<SettledStatus, "completed">, string>> = {
   failed: "What it came to until then is in error.result.",
   stopped: "What it came to until then is in error.result.",
   cancelled: "What it came to until then is in error.result.",
@@ -18,7 +18,7 @@ export class RunError extends EspalierError {
   readonly #result: RunResult;
 
   /** @internal Use `run.orThrow()`. */
-  constructor(result: RunResult, status: Exclude<RestStatus, "completed">) {
+  constructor(result: RunResult, status: Exclude<SettledStatus, "completed">) {
     const { runId, reason } = result;
     const code = `run_${status}` as const;
     const why = joinSentences([reason.message, ...firstCause(result), ADVICE[status]]);

@@ -8,8 +8,8 @@ import type { Definitions } from "../../protocol/definition.ts";
 import type { AgentId, RunId } from "../../protocol/ids.ts";
 import type { StoredMessage } from "../../protocol/message.ts";
 import type { Question } from "../../protocol/question.ts";
-import type { StepRecord } from "../../protocol/step-record.ts";
-import type { ErrorRecord, RestStatus, StopReason, StopSignal } from "../../protocol/stop.ts";
+import type { StepRecord } from "../../protocol/recorded-step.ts";
+import type { ErrorRecord, SettledStatus, StopReason, StopSignal } from "../../protocol/stop.ts";
 import { addUsage, NO_USAGE, type Usage, type UsageReport } from "../../protocol/usage.ts";
 import type { PriceUsed } from "../budget/prices-used.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
@@ -39,7 +39,7 @@ export interface RunResult<out Output = unknown> {
   /** The trace that shows the run. */
   readonly traceId: string;
   /** `paused`: it has not ended; hand `pausedRun` to `orchestrator.resume`, with the answers to its `questions`. */
-  readonly status: RestStatus;
+  readonly status: SettledStatus;
   readonly reason: StopReason;
   /** The root's stop signals, in order of arrival; `reason` is that of the highest. Those of every other agent are in `agents`. */
   readonly signals: readonly StopSignal[];

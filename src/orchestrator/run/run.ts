@@ -175,7 +175,7 @@ export class LiveRun implements Run {
     this.#supervisor = supervisor;
     this.#root = root;
     this.#beginning = beginning;
-    this.result = this.#kept(this.#drive());
+    this.result = this.#stored(this.#drive());
   }
 
   get settled(): Promise<RunResult> {
@@ -335,7 +335,7 @@ export class LiveRun implements Run {
     if (session !== undefined) await this.#saveSession(session);
     if (!root.hasEnded || !tree.hasDetached) return await this.#conclude();
     this.#stepper?.end();
-    this.#tail = this.#kept(this.#supervisor.settleDetached().then(() => this.#conclude()));
+    this.#tail = this.#stored(this.#supervisor.settleDetached().then(() => this.#conclude()));
     return resultOf(this.#supervisor.run, this.#trace.traceId);
   }
 
@@ -384,7 +384,7 @@ export class LiveRun implements Run {
   }
 
   /** The same. If nothing can be kept any more, the run stops where it is, as if its process had died (D1). */
-  async #kept(result: Promise<RunResult>): Promise<RunResult> {
+  async #stored(result: Promise<RunResult>): Promise<RunResult> {
     const { journal } = this.#supervisor.run;
     try {
       return await (journal === undefined ? result : Promise.race([result, journal.broken]));

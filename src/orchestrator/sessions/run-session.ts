@@ -10,14 +10,14 @@ import type { RunId } from "../../protocol/ids.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { SessionStore } from "../../store/session-store.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { openSession, type SessionKeeper } from "./session-writer.ts";
-import { hasExecution, type Opening } from "./session-changes.ts";
+import { openSession, type SessionWriter } from "./session-writer.ts";
+import { hasExecution, type ExecutionHistory } from "./session-changes.ts";
 import type { SessionSettings } from "./session-options.ts";
 import type { SessionOutcome } from "./session-outcome.ts";
 import type { SessionRef } from "./session-ref.ts";
 import { stepNumberOf, type SessionExecution } from "./session-record.ts";
 
-/** Where a session is found again that nobody has handed in. */
+/** Where a session is found again for which no handle was given. */
 export interface SessionPlace {
   readonly store: SessionStore;
   readonly clock: Clock;
@@ -26,12 +26,12 @@ export interface SessionPlace {
 
 export class RunSession {
   readonly settings: SessionSettings;
-  readonly #source: SessionKeeper | SessionPlace;
+  readonly #source: SessionWriter | SessionPlace;
   #ref: SessionRef;
   #outcome: SessionOutcome | undefined;
   #isHolding = false;
 
-  private constructor(ref: SessionRef, source: SessionKeeper | SessionPlace) {
+  private constructor(ref: SessionRef, source: SessionWriter | SessionPlace) {
     const { retention, onFailure, showBoundaries } = ref;
     this.settings = { retention, onFailure, showBoundaries };
     this.#ref = ref;
@@ -39,30 +39,30 @@ export class RunSession {
   }
 
   /** For a run that begins on a session. */
-  static of(keeper: SessionKeeper): RunSession {
-    const { parts, version } = keeper;
+  static of(writer: SessionWriter): RunSession {
+    const { parts, version } = writer;
     const { retention, onFailure, showBoundaries } = parts.settings;
     const { sessionId } = parts;
-    return new RunSession({ sessionId, version, retention, onFailure, showBoundaries }, keeper);
+    return new RunSession({ sessionId, version, retention, onFailure, showBoundaries }, writer);
   }
 
   /** For a run that continues. */
-  static again(ref: SessionRef, source: SessionKeeper | SessionPlace): RunSession {
+  static again(ref: SessionRef, source: SessionWriter | SessionPlace): RunSession {
     return new RunSession(ref, source);
   }
 
-  /** The run begins, or continues: nothing else may use the handle until it has come to rest. Throws like `SessionKeeper.begin`. */
+  /** The run begins, or continues: nothing else may use the handle until it has settled. Throws like `SessionWriter.begin`. */
   begin(runId: RunId): void {
     if ("begin" in this.#source) this.#source.begin(`run ${runId}`);
     this.#isHolding = true;
   }
 
   /** What the root begins with besides its instructions. */
-  get opening(): Opening | undefined {
+  get opening(): ExecutionHistory | undefined {
     return "opening" in this.#source ? this.#source.opening : undefined;
   }
 
-  /** For whoever continues the run. */
+  /** For the run that continues. */
   get ref(): SessionRef {
     return this.#ref;
   }
@@ -76,7 +76,7 @@ export class RunSession {
   /** Adds what the root has added, if it has ended, and lets go of the session. Never rejects. */
   async keep(root: AgentRuntime, usage: Usage): Promise<void> {
     try {
-      const outcome = await this.#kept(root, usage);
+      const outcome = await this.#stored(root, usage);
       this.#outcome = outcome;
       if (outcome?.status === "saved") this.#ref = { ...this.#ref, version: outcome.version };
     } finally {
@@ -90,28 +90,28 @@ export class RunSession {
     this.#isHolding = false;
   }
 
-  async #kept(root: AgentRuntime, usage: Usage): Promise<SessionOutcome | undefined> {
+  async #stored(root: AgentRuntime, usage: Usage): Promise<SessionOutcome | undefined> {
     const { rested, identity } = root;
     const execution = executionOf(root, usage, this.settings);
     if (rested === undefined || execution === undefined) return undefined;
     const messages = storedMessages(rested.conversation, identity.agentId).filter(
       ({ role, note }) => role !== "system" && note !== "boundary",
     );
-    const keeper = await this.#keeper(execution);
-    return "status" in keeper ? keeper : await keeper.add(execution, messages);
+    const writer = await this.#writer(execution);
+    return "status" in writer ? writer : await writer.add(execution, messages);
   }
 
   /** The session as the run knew it, or why there is none. */
-  async #keeper(execution: SessionExecution): Promise<SessionKeeper | SessionOutcome> {
+  async #writer(execution: SessionExecution): Promise<SessionWriter | SessionOutcome> {
     if ("release" in this.#source) return this.#source;
     const { sessionId, version } = this.#ref;
     const missed = { sessionId, version, execution };
     try {
       const { settings } = this;
-      const keeper = await openSession({ ...this.#source, sessionId, settings });
-      const isSame = keeper.version === version;
-      if (isSame || hasExecution(keeper.record, execution.executionId)) return keeper;
-      const conflict = sessionConflict(this.#ref, keeper.version);
+      const writer = await openSession({ ...this.#source, sessionId, settings });
+      const isSame = writer.version === version;
+      if (isSame || hasExecution(writer.record, execution.executionId)) return writer;
+      const conflict = sessionMoved(this.#ref, writer.version);
       return { ...missed, status: "conflict", error: errorRecord(conflict) };
     } catch (cause) {
       return { ...missed, status: "failed", error: errorRecord(cause) };
@@ -119,11 +119,11 @@ export class RunSession {
   }
 }
 
-/** Somebody else has written the session. */
-export function sessionConflict({ sessionId, version }: SessionRef, found: number): EspalierError {
+/** The session was written by another process. */
+export function sessionMoved({ sessionId, version }: SessionRef, found: number): EspalierError {
   return new EspalierError({
     code: "session_conflict",
-    message: `Expected session ${JSON.stringify(sessionId)} in version ${version}, got version ${found}. Somebody else has written it: call merge(result) on it to add what this run has added.`,
+    message: `Expected session ${JSON.stringify(sessionId)} in version ${version}, got version ${found}. Another run has written it: call merge(result) on it to add what this run has added.`,
     data: { sessionId, expected: version, found },
   });
 }

@@ -5,10 +5,10 @@ import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import type { SessionId } from "../../protocol/ids.ts";
 import type { SessionStore } from "../../store/session-store.ts";
-import { emptyRecord, readRecord, type SessionRecord } from "./session-record.ts";
+import { emptyRecord, readSessionRecord, type SessionRecord } from "./session-record.ts";
 
 /** A session with the version that it has in its store; 0: it is not there yet. */
-export interface StoredSession {
+export interface SessionVersion {
   readonly record: SessionRecord;
   readonly version: number;
 }
@@ -18,13 +18,13 @@ export async function readStored(
   store: SessionStore,
   sessionId: SessionId,
   nowMs: number,
-): Promise<StoredSession> {
+): Promise<SessionVersion> {
   const stored: unknown = await asked(sessionId, () => store.readSession(sessionId));
   if (stored === undefined) return { record: emptyRecord(sessionId, nowMs), version: 0 };
   if (!isRecord(stored)) throw strange(sessionId, `gave ${shown(stored)}`);
   const { version, body } = stored;
   if (!isVersion(version)) throw strange(sessionId, `gave version ${shown(version)}`);
-  return { record: readRecord(sessionId, body), version };
+  return { record: readSessionRecord(sessionId, body), version };
 }
 
 /** Gives it with its new version. Rejects with `store_failed`, or with `session_conflict` if it has another version than expected. */
@@ -32,7 +32,7 @@ export async function writeStored(
   store: SessionStore,
   record: SessionRecord,
   expectedVersion: number,
-): Promise<StoredSession> {
+): Promise<SessionVersion> {
   const { sessionId } = record;
   const body = JSON.stringify(record);
   const version: unknown = await asked(sessionId, () =>

@@ -9,7 +9,7 @@ import { addUsage, type Usage } from "../../protocol/usage.ts";
 import { removeMessages } from "../../policies/remove-messages.ts";
 import {
   greatestNumber,
-  numberOf,
+  messageNumberOf,
   stepNumberOf,
   type SessionExecution,
   type SessionRecord,
@@ -37,7 +37,7 @@ export function extended(
   return deepFreeze({
     ...record,
     messages: kept,
-    executions: keptRecords([...record.executions, { ...execution, usage }], kept),
+    executions: retainedRecords([...record.executions, { ...execution, usage }], kept),
     executionCount: record.executionCount + 1,
     usage: addUsage(record.usage, usage),
   });
@@ -79,7 +79,7 @@ function without(usage: Usage, earlier: Usage): Usage {
   };
 }
 
-function keptRecords(
+function retainedRecords(
   executions: readonly SessionExecution[],
   messages: readonly StoredMessage[],
 ): readonly SessionExecution[] {
@@ -143,13 +143,13 @@ export function boundariesOf(record: SessionRecord): readonly ExecutionBoundary[
 }
 
 /** A history as an execution begins with it. */
-export interface Opening {
+export interface ExecutionHistory {
   readonly messages: readonly Message[];
   readonly tags: readonly MessageTag[];
 }
 
-/** The history for the next execution. `showBoundaries`: its model is told where the executions ended (R152). */
-export function openingOf(record: SessionRecord, showBoundaries: boolean): Opening {
+/** The history for the next execution. `showBoundaries`: notices mark where the executions ended (R152). */
+export function historyFor(record: SessionRecord, showBoundaries: boolean): ExecutionHistory {
   const ends = new Map(
     (showBoundaries ? boundariesOf(record) : []).map(({ execution, afterMessageId }) => [
       afterMessageId,
@@ -175,7 +175,7 @@ function withoutIds(stored: StoredMessage): Message {
 
 function tagOf(stored: StoredMessage): MessageTag {
   const { executionId, agentId, note } = stored;
-  const place = { executionId, stepNumber: stepNumberOf(stored), number: numberOf(stored) };
+  const place = { executionId, stepNumber: stepNumberOf(stored), number: messageNumberOf(stored) };
   return { ...place, agentId, ...(note === undefined ? {} : { note }) };
 }
 

@@ -21,7 +21,7 @@ import { unknownExecution } from "./session-changes.ts";
 import {
   emptyRecord,
   greatestNumber,
-  numberOf,
+  messageNumberOf,
   stepNumberOf,
   type SessionExecution,
   type SessionRecord,
@@ -106,7 +106,7 @@ function cutAfter(
   throw unknownStep(atStep, `a step of ${executionId} whose history is still there`);
 }
 
-/** What the execution was told after the results of the step belongs to what followed. */
+/** Messages after the results of the step belong to what followed. */
 function withoutTail(messages: readonly StoredMessage[]): readonly StoredMessage[] {
   const end = messages.findLastIndex(({ role, stepId }) => role !== "user" || stepId === undefined);
   return messages.slice(0, end + 1);
@@ -176,7 +176,7 @@ function renamed(message: StoredMessage, names: Names): StoredMessage {
     ...message,
     executionId,
     agentId: names.agent(message.agentId),
-    messageId: messageIdOf(executionId, numberOf(message)),
+    messageId: messageIdOf(executionId, messageNumberOf(message)),
     ...(stepNumber === 0 ? {} : { stepId: stepIdOf(executionId, stepNumber) }),
   };
 }

@@ -1,4 +1,4 @@
-// What a session is told, and what a fork of it: checked at once, with a default for everything.
+// Options of a session and of a fork of it: checked at once, with a default for everything.
 
 import { checkCount, checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
 import { SessionIdSchema, type SessionId } from "../../protocol/ids.ts";
@@ -17,7 +17,7 @@ export interface SessionOptions {
    * execution that failed are taken out, as if it had never begun; its record stays (R99).
    */
   readonly onFailure?: OnFailedExecution;
-  /** Tells the model where the executions before ended, each by one message. Default false (C26). */
+  /** Shows the model where the executions before ended, each by one message. Default false (C26). */
   readonly showBoundaries?: boolean;
   /** Where it is kept. Default: the store of the orchestrator. */
   readonly store?: SessionStore;
@@ -58,7 +58,7 @@ export function sessionSettings(options: SessionOptions): SessionSettings {
 }
 
 /** Throws `invalid_option`. */
-export function checkForkOptions(options: SessionForkOptions): void {
+export function checkSessionForkOptions(options: SessionForkOptions): void {
   const field = "fork options";
   checkKeys(field, options, ["sessionId", "executionId", "atStep"]);
   const { executionId, atStep } = options;

@@ -9,7 +9,7 @@ import { SessionExecutionSchema, type SessionExecution } from "./session-record.
 export interface SessionOutcome {
   readonly sessionId: SessionId;
   /**
-   * `saved`: it has what the run added. `conflict`: somebody else has written it since the run began, and `failed`: its store did not take
+   * `saved`: it has what the run added. `conflict`: another run has written it since the run began, and `failed`: its store did not take
    * it; nothing of it was changed then, and `session.merge(result)` adds what the run has added to whatever is there. `open`: the run is
    * paused, and writes it at its end.
    */

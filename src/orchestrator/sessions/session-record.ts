@@ -118,7 +118,7 @@ export const SessionRecordSchema = z.strictObject({
   forkedFrom: SessionForkSchema.exactOptional(),
 }) satisfies z.ZodType<SessionRecord>;
 
-/** A session that nobody has used yet. */
+/** A session that was not used yet. */
 export function emptyRecord(sessionId: SessionId, createdAtMs: number): SessionRecord {
   return deepFreeze({
     version: SESSION_VERSION,
@@ -136,7 +136,7 @@ export function emptyRecord(sessionId: SessionId, createdAtMs: number): SessionR
  *
  * @throws EspalierError `unsupported_version` or `invalid_session`.
  */
-export function readRecord(sessionId: SessionId, body: unknown): SessionRecord {
+export function readSessionRecord(sessionId: SessionId, body: unknown): SessionRecord {
   const value = parsed(sessionId, body);
   const version = isRecord(value) ? value["version"] : undefined;
   if (typeof version === "number" && !READABLE_VERSIONS.some((one) => one === version))
@@ -183,7 +183,7 @@ function inconsistency(sessionId: SessionId, record: SessionRecord): string | un
     if (!known.has(message.executionId)) return `${messageId} is of no execution that it knows`;
     if (message.role === "system" || message.note === "boundary")
       return `${messageId} is not of its history`;
-    if (messageIdOf(message.executionId, numberOf(message)) !== messageId)
+    if (messageIdOf(message.executionId, messageNumberOf(message)) !== messageId)
       return `${messageId} is the id of another message`;
     const { stepId } = message;
     if (stepId !== undefined && stepIdOf(message.executionId, stepNumberOf(message)) !== stepId)
@@ -194,13 +194,13 @@ function inconsistency(sessionId: SessionId, record: SessionRecord): string | un
 }
 
 /** The number that is in the id of a message. */
-export function numberOf({ messageId, executionId }: StoredMessage): number {
+export function messageNumberOf({ messageId, executionId }: StoredMessage): number {
   return numberIn(messageId.slice(executionId.length + ".m".length));
 }
 
 /** The greatest number among these messages; 0: there are none. */
 export function greatestNumber(messages: readonly StoredMessage[]): number {
-  return messages.reduce((greatest, message) => Math.max(greatest, numberOf(message)), 0);
+  return messages.reduce((greatest, message) => Math.max(greatest, messageNumberOf(message)), 0);
 }
 
 /** The number of the step that a message is of; 0: of none. */

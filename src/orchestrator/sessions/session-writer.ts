@@ -1,9 +1,9 @@
-// SessionKeeper: one handle on a session. Owns what is known of it, and the version that its store had then.
+// SessionWriter: one handle on a session. Owns what is known of it, and the version that its store had then.
 //
 // N1. One thing at a time: a run, or a change by the caller.
 // N2. Everything is written with the version that it was made for. Who finds another one there changes nothing, and knows from then on
 //     that it is not up to date: nothing starts on it until it was read again.
-// N3. An execution is in a session once, also if it is handed in again because nobody heard that it was taken.
+// N3. An execution is in a session once, also if it is handed in again because the acknowledgement was lost.
 
 import type { Clock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
@@ -12,15 +12,21 @@ import { errorRecord } from "../../agent/error-record.ts";
 import type { SessionId } from "../../protocol/ids.ts";
 import type { StoredMessage } from "../../protocol/message.ts";
 import type { SessionStore } from "../../store/session-store.ts";
-import { readStored, writeStored, type StoredSession } from "./session-access.ts";
-import { extended, hasExecution, merged, openingOf, type Opening } from "./session-changes.ts";
+import { readStored, writeStored, type SessionVersion } from "./session-access.ts";
+import {
+  extended,
+  hasExecution,
+  merged,
+  historyFor,
+  type ExecutionHistory,
+} from "./session-changes.ts";
 import { forked, type ForkPoint } from "./session-fork.ts";
 import type { SessionSettings } from "./session-options.ts";
 import type { SessionOutcome } from "./session-outcome.ts";
 import type { SessionExecution, SessionRecord } from "./session-record.ts";
 
-/** What a keeper works with. */
-export interface KeeperParts {
+/** What a writer needs. */
+export interface WriterParts {
   readonly sessionId: SessionId;
   readonly store: SessionStore;
   readonly settings: SessionSettings;
@@ -32,33 +38,33 @@ export interface KeeperParts {
 const MOST_ATTEMPTS = 10;
 
 /** Reads a session, or makes one that is not in its store yet. Rejects like `readStored`. */
-export async function openSession(parts: KeeperParts): Promise<SessionKeeper> {
+export async function openSession(parts: WriterParts): Promise<SessionWriter> {
   const { store, sessionId, clock } = parts;
-  return new SessionKeeper(parts, await readStored(store, sessionId, clock.nowMs()));
+  return new SessionWriter(parts, await readStored(store, sessionId, clock.nowMs()));
 }
 
-export class SessionKeeper {
-  readonly parts: KeeperParts;
-  #kept: StoredSession;
+export class SessionWriter {
+  readonly parts: WriterParts;
+  #stored: SessionVersion;
   #isStale = false;
   /** What it is used for at the moment, in words. */
   #work: string | undefined;
 
-  constructor(parts: KeeperParts, kept: StoredSession) {
+  constructor(parts: WriterParts, kept: SessionVersion) {
     this.parts = parts;
-    this.#kept = kept;
+    this.#stored = kept;
   }
 
   get record(): SessionRecord {
-    return this.#kept.record;
+    return this.#stored.record;
   }
 
   get version(): number {
-    return this.#kept.version;
+    return this.#stored.version;
   }
 
-  get opening(): Opening {
-    return openingOf(this.record, this.parts.settings.showBoundaries);
+  get opening(): ExecutionHistory {
+    return historyFor(this.record, this.parts.settings.showBoundaries);
   }
 
   /** Throws `invalid_state` while it is in use, and `session_conflict` if it is known not to be up to date. */
@@ -109,7 +115,7 @@ export class SessionKeeper {
     });
     if (hasExecution(this.record, execution.executionId)) return outcome("saved");
     try {
-      this.#kept = await writeStored(store, extended(this.record, execution, messages), before);
+      this.#stored = await writeStored(store, extended(this.record, execution, messages), before);
       return outcome("saved");
     } catch (cause) {
       if (await this.#hasArrived(execution)) return outcome("saved");
@@ -124,7 +130,7 @@ export class SessionKeeper {
     try {
       const kept = await this.#read();
       if (!hasExecution(kept.record, executionId)) return false;
-      this.#kept = kept;
+      this.#stored = kept;
       return true;
     } catch {
       return false;
@@ -168,24 +174,24 @@ export class SessionKeeper {
   }
 
   /** Another session, in the same store, that begins with a part of this one. Rejects with `invalid_option`, and like `writeStored`. */
-  async fork(point: ForkPoint): Promise<SessionKeeper> {
+  async fork(point: ForkPoint): Promise<SessionWriter> {
     const { clock, ids, store } = this.parts;
     const record = forked(this.record, point, { ids, nowMs: clock.nowMs() });
     const { sessionId } = point;
-    return new SessionKeeper({ ...this.parts, sessionId }, await writeStored(store, record, 0));
+    return new SessionWriter({ ...this.parts, sessionId }, await writeStored(store, record, 0));
   }
 
-  #read(): Promise<StoredSession> {
+  #read(): Promise<SessionVersion> {
     const { store, sessionId, clock } = this.parts;
     return readStored(store, sessionId, clock.nowMs());
   }
 
   /** What the work gives is what is known from then on. */
-  async #using(work: string, read: () => Promise<StoredSession>): Promise<void> {
+  async #using(work: string, read: () => Promise<SessionVersion>): Promise<void> {
     this.#assertFree();
     this.#work = work;
     try {
-      this.#kept = await read();
+      this.#stored = await read();
       this.#isStale = false;
     } finally {
       this.#work = undefined;

@@ -1,4 +1,4 @@
-// Session: the caller's handle on a history that root executions share. Owns nothing but its keeper.
+// Session: the caller's handle on a history that root executions share. Owns nothing but its writer.
 
 import { mismatch } from "../../kernel/check.ts";
 import { SessionIdSchema, type SessionId } from "../../protocol/ids.ts";
@@ -10,8 +10,12 @@ import {
   withoutExecution,
   type ExecutionBoundary,
 } from "./session-changes.ts";
-import type { SessionKeeper } from "./session-writer.ts";
-import { checkedSessionId, checkForkOptions, type SessionForkOptions } from "./session-options.ts";
+import type { SessionWriter } from "./session-writer.ts";
+import {
+  checkedSessionId,
+  checkSessionForkOptions,
+  type SessionForkOptions,
+} from "./session-options.ts";
 import { SessionResultSchema, type SessionResult } from "./session-outcome.ts";
 import type { SessionExecution, SessionFork } from "./session-record.ts";
 
@@ -71,60 +75,60 @@ export interface Session {
   clear(): Promise<void>;
 }
 
-const keepers = new WeakMap<object, SessionKeeper>();
+const writers = new WeakMap<object, SessionWriter>();
 
 /** The handle that an orchestrator gives. */
 export class LiveSession implements Session {
   readonly id: SessionId;
-  readonly #keeper: SessionKeeper;
+  readonly #writer: SessionWriter;
 
-  constructor(keeper: SessionKeeper) {
-    this.id = keeper.parts.sessionId;
-    this.#keeper = keeper;
-    keepers.set(this, keeper);
+  constructor(writer: SessionWriter) {
+    this.id = writer.parts.sessionId;
+    this.#writer = writer;
+    writers.set(this, writer);
   }
 
   get version(): number {
-    return this.#keeper.version;
+    return this.#writer.version;
   }
 
   get messages(): readonly StoredMessage[] {
-    return this.#keeper.record.messages;
+    return this.#writer.record.messages;
   }
 
   get executions(): readonly SessionExecution[] {
-    return this.#keeper.record.executions;
+    return this.#writer.record.executions;
   }
 
   get boundaries(): readonly ExecutionBoundary[] {
-    return boundariesOf(this.#keeper.record).slice(0, -1);
+    return boundariesOf(this.#writer.record).slice(0, -1);
   }
 
   get executionCount(): number {
-    return this.#keeper.record.executionCount;
+    return this.#writer.record.executionCount;
   }
 
   get usage(): Usage {
-    return this.#keeper.record.usage;
+    return this.#writer.record.usage;
   }
 
   get forkedFrom(): SessionFork | undefined {
-    return this.#keeper.record.forkedFrom;
+    return this.#writer.record.forkedFrom;
   }
 
   async fork(options: SessionForkOptions = {}): Promise<Session> {
-    checkForkOptions(options);
+    checkSessionForkOptions(options);
     const { executionId, atStep } = options;
-    const { ids } = this.#keeper.parts;
+    const { ids } = this.#writer.parts;
     const sessionId =
       options.sessionId === undefined
         ? SessionIdSchema.parse(ids.next("session"))
         : checkedSessionId("fork options.sessionId", options.sessionId);
-    return new LiveSession(await this.#keeper.fork({ sessionId, executionId, atStep }));
+    return new LiveSession(await this.#writer.fork({ sessionId, executionId, atStep }));
   }
 
   async reload(): Promise<void> {
-    await this.#keeper.reload();
+    await this.#writer.reload();
   }
 
   async merge(result: SessionResult): Promise<void> {
@@ -137,22 +141,22 @@ export class LiveSession implements Session {
         "Await run.result.",
       );
     const { session, newMessages } = structuredClone(parsed.data);
-    await this.#keeper.merge(session.execution, newMessages);
+    await this.#writer.merge(session.execution, newMessages);
   }
 
   async remove(executionId: string): Promise<void> {
-    await this.#keeper.change("a removal", (record) => withoutExecution(record, executionId));
+    await this.#writer.change("a removal", (record) => withoutExecution(record, executionId));
   }
 
   async clear(): Promise<void> {
-    await this.#keeper.change("a clearing", cleared);
+    await this.#writer.change("a clearing", cleared);
   }
 }
 
 /** What is behind a handle. Throws `invalid_option` for what is none. */
-export function keeperOf(field: string, session: unknown): SessionKeeper {
-  const keeper = typeof session === "object" && session !== null ? keepers.get(session) : undefined;
-  if (keeper !== undefined) return keeper;
+export function writerOf(field: string, session: unknown): SessionWriter {
+  const writer = typeof session === "object" && session !== null ? writers.get(session) : undefined;
+  if (writer !== undefined) return writer;
   const advice = session instanceof Promise ? "Await it." : "Take it from orchestrator.session().";
   throw mismatch(field, "a session", session, advice);
 }

@@ -6,8 +6,8 @@ import type { IdSource } from "../../kernel/id-source.ts";
 import type { ExecutionId, RunId } from "../../protocol/ids.ts";
 import type { SessionStore } from "../../store/session-store.ts";
 import type { SessionRef } from "./session-ref.ts";
-import { RunSession, sessionConflict } from "./run-session.ts";
-import { keeperOf, LiveSession, type Session } from "./session.ts";
+import { RunSession, sessionMoved } from "./run-session.ts";
+import { writerOf, LiveSession, type Session } from "./session.ts";
 import { hasExecution } from "./session-changes.ts";
 import { openSession } from "./session-writer.ts";
 import { checkedSessionId, sessionSettings, type SessionOptions } from "./session-options.ts";
@@ -36,9 +36,9 @@ export async function sessionHandle(
 
 /** For a run that begins. Throws `invalid_option`, `invalid_state` or `session_conflict`. */
 export function startingSession(session: Session): RunSession {
-  const keeper = keeperOf("start options.session", session);
-  keeper.assertReady();
-  return RunSession.of(keeper);
+  const writer = writerOf("start options.session", session);
+  writer.assertReady();
+  return RunSession.of(writer);
 }
 
 /** A run that continues, as far as its session is concerned. */
@@ -62,13 +62,13 @@ export function resumedSession(
     const expected = `session ${JSON.stringify(ref.sessionId)}, on which the run was started`;
     throw mismatch(field, expected, session, "Or set the store of the orchestrator.");
   }
-  const keeper = keeperOf(field, session);
+  const writer = writerOf(field, session);
   if (ref?.sessionId !== session.id) {
     const expected = ref === undefined ? "left out" : `session ${JSON.stringify(ref.sessionId)}`;
     throw mismatch(field, expected, session, `See how ${runId} was started.`);
   }
-  keeper.assertReady();
-  const isWritten = cutOffId !== undefined && hasExecution(keeper.record, cutOffId);
-  if (keeper.version !== ref.version && !isWritten) throw sessionConflict(ref, keeper.version);
-  return RunSession.again(ref, keeper);
+  writer.assertReady();
+  const isWritten = cutOffId !== undefined && hasExecution(writer.record, cutOffId);
+  if (writer.version !== ref.version && !isWritten) throw sessionMoved(ref, writer.version);
+  return RunSession.again(ref, writer);
 }

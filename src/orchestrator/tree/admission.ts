@@ -52,7 +52,7 @@ function startable(
   const refusal = tree.refusalBelow(parent, ahead);
   if (refusal !== undefined) return refusal;
   const spent = parent.account.exhaustedForChild();
-  return spent === undefined ? role : exhausted(spent);
+  return spent === undefined ? role : nothingLeft(spent);
 }
 
 /**
@@ -80,7 +80,7 @@ export function setupFailed(name: string, cause: unknown): SpawnRefusal {
 }
 
 /** The refusal of a subagent for which nothing is left to spend. */
-export function exhausted({
+export function nothingLeft({
   axis,
   accountPath,
   maximum,
@@ -123,7 +123,7 @@ export function refuse(
   const refused = refusedSpawn(run, role, refusal);
   const event = { type: "subagent.refused", ...refused, childDepth } as const;
   // A call that is made once more is refused once more: that is the same refusal.
-  if (run.tree.find(place.agentId)?.inFlight?.takeTold(event, place) !== true) {
+  if (run.tree.find(place.agentId)?.inFlight?.takeRecorded(event, place) !== true) {
     run.tree.countRefusal(refusal.code);
     run.recorder.record(place, event);
   }

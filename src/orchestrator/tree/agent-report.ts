@@ -4,8 +4,8 @@ import type { JsonObject, JsonValue } from "../../kernel/json.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { lastTextOf, type SettledState } from "../../agent/agent-state.ts";
 import type { AgentId, ExecutionId } from "../../protocol/ids.ts";
-import type { StepRecord } from "../../protocol/step-record.ts";
-import type { ErrorRecord, RestStatus, StopReason, StopSignal } from "../../protocol/stop.ts";
+import type { StepRecord } from "../../protocol/recorded-step.ts";
+import type { ErrorRecord, SettledStatus, StopReason, StopSignal } from "../../protocol/stop.ts";
 import type { SubagentOutcome, SubagentResult } from "../../protocol/subagent.ts";
 import type { ToolErrorRecord } from "../../protocol/tool-error-record.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
@@ -25,7 +25,7 @@ export interface AgentReport {
   readonly task: string;
   /** How often it has come to life: once, and once more each time that it was continued. What follows is of the last time. */
   readonly executions: number;
-  readonly status: RestStatus;
+  readonly status: SettledStatus;
   readonly reason: StopReason;
   /** The last text that it wrote; partial unless it completed. */
   readonly text: string;

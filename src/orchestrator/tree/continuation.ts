@@ -5,7 +5,7 @@ import { instructionsFor } from "../../agent/agent-role.ts";
 import type { DelegatedCall } from "../../agent/run-ports.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
 import type { ContinueRequest } from "../../tools/tool-context.ts";
-import { exhausted, TOLD_TO_END } from "./admission.ts";
+import { nothingLeft, TOLD_TO_END } from "./admission.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { continueAgent } from "./create-agent.ts";
 import type { RunRuntime } from "./run-runtime.ts";
@@ -28,7 +28,7 @@ export function continued(
   const refusal = impossible(child, request) ?? inFlight(parent, child, request, call);
   if (refusal !== undefined) return refusal;
   const spent = parent.account.exhaustedForChild();
-  if (spent !== undefined) return exhausted(spent);
+  if (spent !== undefined) return nothingLeft(spent);
   return continueAgent(run, child, {
     task,
     instructions: instructionsFor(child.role, run.context),

@@ -88,7 +88,7 @@ export class RunTree {
   add(node: AgentRuntime): void {
     const { parent, role, task, spawnStepId = null } = node;
     this.#nodes.set(node.identity.agentId, node);
-    if (node.standingState.status === "pending") this.#failed.delete(node.identity.agentId);
+    if (node.currentState.status === "pending") this.#failed.delete(node.identity.agentId);
     if (parent !== undefined) {
       parent.enlist(node);
       this.#noteDelegation({ role: role.name, task }, spawnStepId);

@@ -178,7 +178,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     return receiptOf(child);
   }
 
-  forgo(parent: AgentRuntime, call: DelegatedCall): void {
+  cancelDelegation(parent: AgentRuntime, call: DelegatedCall): void {
     const group = groupOf(parent, call);
     if (call.callId !== undefined) group?.forget(call.callId);
     group?.miss();
@@ -232,7 +232,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     }
     // A call whose end is kept has given the agent the result.
     if (parent.inFlight?.facts.reportedIds.has(childId) === true)
-      parent.noteReported(childId, parent.standingState.step?.stepId);
+      parent.noteReported(childId, parent.currentState.step?.stepId);
     else parent.openMailbox().report(childId, reportText(settledOutcome(child)));
   }
 

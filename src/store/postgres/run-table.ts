@@ -14,7 +14,7 @@ import { journalConflict, runExists, storeFailed, unknownRun } from "../store-er
 import { holdingIn, numberIn, runIn, textIn } from "../stored-row.ts";
 import type { PostgresClient } from "./postgres-pool.ts";
 
-export interface NewRun {
+export interface NewRunRow {
   readonly runId: RunId;
   readonly title: string;
   readonly owner: RunOwner;
@@ -54,7 +54,7 @@ export class RunTable {
       from ${this.#run}`;
   }
 
-  async create(client: PostgresClient, { runId, title, owner }: NewRun): Promise<Ownership> {
+  async create(client: PostgresClient, { runId, title, owner }: NewRunRow): Promise<Ownership> {
     const ownership = { runId, token: owner.token, epoch: 1 };
     const { rows } = await client.query(
       `insert into ${this.#run} (run_id, title, status, epoch, record_count, owner_token, owner_hostname, owner_process_id)

@@ -14,13 +14,13 @@ import { journalConflict, runExists, storeFailed, unknownRun } from "../store-er
 import { holdingIn, numberIn, runIn, textIn } from "../stored-row.ts";
 import type { SqliteDatabase } from "./sqlite-driver.ts";
 
-export interface NewRun {
+export interface NewRunRow {
   readonly runId: RunId;
   readonly title: string;
   readonly owner: RunOwner;
 }
 
-export function createRun(database: SqliteDatabase, run: NewRun, nowMs: number): Ownership {
+export function createRun(database: SqliteDatabase, run: NewRunRow, nowMs: number): Ownership {
   const { runId, title, owner } = run;
   const found = rowOf(database, runId);
   const ownership = { runId, token: owner.token, epoch: 1 };

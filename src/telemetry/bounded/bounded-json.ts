@@ -14,7 +14,7 @@ export interface BoundedJson {
 }
 
 /** Stands for entries of a list that were left out; `first` is the first of them. */
-export type LeftOut = (count: number, first: JsonValue) => JsonValue;
+export type OmittedEntries = (count: number, first: JsonValue) => JsonValue;
 
 /** With less room a text would show nothing but its mark, and a message none of its words. */
 const LEAST = 48;
@@ -31,7 +31,7 @@ const MARK_KEY = "…";
 export function boundedJson(
   value: JsonValue,
   maxCharacters: number,
-  leftOut: LeftOut = (count) => leftOutMark(count, "entry"),
+  leftOut: OmittedEntries = (count) => leftOutMark(count, "entry"),
 ): BoundedJson {
   if (lengthOf(value, maxCharacters) <= maxCharacters)
     return { text: JSON.stringify(value), isShortened: false };
@@ -58,9 +58,9 @@ export function leftOutMark(count: number, thing: keyof typeof PLURALS): string 
 }
 
 class Printer {
-  readonly #leftOut: LeftOut;
+  readonly #leftOut: OmittedEntries;
 
-  constructor(leftOut: LeftOut) {
+  constructor(leftOut: OmittedEntries) {
     this.#leftOut = leftOut;
   }
 

@@ -26,7 +26,7 @@ export class ActionReader {
   readonly #paths: Map<string, string>;
   readonly #steps: Map<string, number>;
 
-  /** `positions`: of agents that exist already. `ignoredCalls`: delegations whose beginning is not compared, by `callKey`. Default: none. */
+  /** `positions`: of agents that exist already. `ignoredCalls`: delegations whose beginning is not compared, by `callPosition`. Default: none. */
   constructor(positions: AgentPositions, ignoredCalls: ReadonlySet<string> = new Set()) {
     this.#paths = new Map([...positions].map(([id, { agentPath }]) => [id, agentPath]));
     this.#steps = new Map([...positions].map(([id, { stepNumber }]) => [id, stepNumber]));
@@ -37,7 +37,7 @@ export class ActionReader {
   read(record: JournalRecord): Action | undefined {
     const facts = factsOf(record);
     if (facts === undefined) return undefined;
-    if (facts.what === "tool.started" && this.#ignoredCalls.has(callKey(facts.value)))
+    if (facts.what === "tool.started" && this.#ignoredCalls.has(callPosition(facts.value)))
       return undefined;
     const { agentId, what, value } = facts;
     if (record.type === "agent") this.#paths.set(agentId, record.agent.agentPath);
@@ -54,7 +54,7 @@ export class ActionReader {
 }
 
 /** A call by its position. */
-export function callKey(position: unknown): string {
+export function callPosition(position: unknown): string {
   const { agentId, stepId, callId } = isRecord(position) ? position : {};
   return [agentId, stepId, callId].map(String).join(" ");
 }

@@ -2,7 +2,7 @@
 
 import type { RecordOf } from "../../orchestrator/durability/journal-record.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
-import { callKey } from "./actions.ts";
+import { callPosition } from "./actions.ts";
 import type { ReplayScript } from "./replay-script.ts";
 
 export class RecordedOutcomes {
@@ -21,7 +21,7 @@ export class RecordedOutcomes {
   #isOver = false;
   #works = 0;
 
-  /** `onCall`: called with each call that would begin now, by `callKey`. */
+  /** `onCall`: called with each call that would begin now, by `callPosition`. */
   constructor(
     effects: readonly RecordOf<"effect">[],
     { unallowed, forbidden }: Pick<ReplayScript, "unallowed" | "forbidden">,
@@ -95,17 +95,17 @@ export class RecordedOutcomes {
 
   /** True if the call was left open, or denied: its subagents were not started, nor are they now. */
   isUnallowed(agentId: string, stepId: string, callId: string): boolean {
-    return this.#unallowed.has(callKey({ agentId, stepId, callId }));
+    return this.#unallowed.has(callPosition({ agentId, stepId, callId }));
   }
 
   /** How a guard or a hook forbade the delegation; undefined: none did. */
   forbiddance(agentId: string, stepId: string, callId: string): SpawnRefusal | undefined {
-    return this.#forbidden.get(callKey({ agentId, stepId, callId }));
+    return this.#forbidden.get(callPosition({ agentId, stepId, callId }));
   }
 
   /** A call would begin now. */
   begin(agentId: string, stepId: string, callId: string): void {
-    this.#onCall(callKey({ agentId, stepId, callId }));
+    this.#onCall(callPosition({ agentId, stepId, callId }));
   }
 
   /** True while code of the user's is under way. */

@@ -6,7 +6,7 @@ import type { JournalRecord, RecordOf } from "../../orchestrator/durability/jour
 import type { Booking } from "../../orchestrator/budget/ledger-operation.ts";
 import { AgentIdSchema, type AgentId } from "../../protocol/ids.ts";
 import { SpawnRefusalSchema, type SpawnRefusal } from "../../protocol/subagent.ts";
-import { callKey, ActionReader, type Action } from "./actions.ts";
+import { callPosition, ActionReader, type Action } from "./actions.ts";
 import { positionsOf, type Beginning, type Segment } from "./segment.ts";
 
 /** A command from outside the run, or the end of an agent's time. */
@@ -30,7 +30,7 @@ export interface CommandEntry {
   readonly actionsBefore: number;
   /** It came right after the last of that, with nothing in between. */
   readonly isAtOnce: boolean;
-  /** The call whose beginning it followed at once, or that was to begin already when it came, by `callKey`. */
+  /** The call whose beginning it followed at once, or that was to begin already when it came, by `callPosition`. */
   readonly call: string | undefined;
 }
 
@@ -48,7 +48,7 @@ export interface ReplayScript {
   readonly entries: readonly ScriptEntry[];
   /** Delegations that were left open, or denied. */
   readonly unallowed: ReadonlySet<string>;
-  /** Delegations that a guard or a hook forbade, with the refusals that their agents got, by `callKey`. */
+  /** Delegations that a guard or a hook forbade, with the refusals that their agents got, by `callPosition`. */
   readonly forbidden: ReadonlyMap<string, SpawnRefusal>;
   /** Delegations that were refused: releases before `tool.rejected` recorded a beginning of them. */
   readonly unrun: ReadonlySet<string>;
@@ -149,7 +149,7 @@ class Writer {
     const action = this.#reader.read(record);
     if (record.type === "event") {
       const { event } = record;
-      this.#lastCall = beginsCall(event) ? callKey(event) : undefined;
+      this.#lastCall = beginsCall(event) ? callPosition(event) : undefined;
     }
     if (action !== undefined) {
       this.#entries.push({ type: "action", action, atMs });
@@ -234,7 +234,7 @@ function callBegunDespite(
 ): string | undefined {
   const isStopRequest = type === "pause" || type === "stop";
   const isCall = next?.type === "event" && beginsCall(next.event);
-  return isStopRequest && isCall ? callKey(next.event) : undefined;
+  return isStopRequest && isCall ? callPosition(next.event) : undefined;
 }
 
 /** True for the first event of a call in its turn. */
@@ -283,21 +283,21 @@ function saysLate({ what, facts }: Action): boolean {
 const MAY_BE_LATE: ReadonlySet<string> = new Set(["signal.raised", "state", "subagent.refused"]);
 const LATE = /"time_limit"|"axis":"wallTimeMs"/u;
 
-/** Calls that came to nothing, whether or not they began, by `callKey`. */
+/** Calls that came to nothing, whether or not they began, by `callPosition`. */
 function unrunIn(records: readonly JournalRecord[]): ReadonlySet<string> {
   return new Set(
     records.flatMap((record) => {
       if (record.type !== "event" || record.event.type !== "tool.ended") return [];
       const { outcome, errorCode } = record.event;
       const isUnrun = UNRUN.has(String(outcome)) || errorCode === "retry_limit";
-      return isUnrun ? [callKey(record.event)] : [];
+      return isUnrun ? [callPosition(record.event)] : [];
     }),
   );
 }
 
 const UNRUN: ReadonlySet<string> = new Set(["refused", "retry", "not_executed"]);
 
-/** Calls of delegations about which a question was asked, and that were not allowed, by `callKey`. */
+/** Calls of delegations about which a question was asked, and that were not allowed, by `callPosition`. */
 function unallowedIn(records: readonly JournalRecord[]): ReadonlySet<string> {
   const permits = new Set<string>();
   const asked = new Map<string, string>();
@@ -308,18 +308,18 @@ function unallowedIn(records: readonly JournalRecord[]): ReadonlySet<string> {
     const { agentId, question } = record.event;
     const id = isRecord(question) ? String(question["questionId"]) : "";
     const [index = "", step = ""] = id.split(".").toReversed();
-    asked.set(callKey(record.event), `${String(agentId)} permit.${step}.${index}`);
+    asked.set(callPosition(record.event), `${String(agentId)} permit.${step}.${index}`);
   }
   return new Set([...asked].flatMap(([call, permit]) => (permits.has(permit) ? [] : [call])));
 }
 
-/** Calls that a guard or a hook forbade to start a subagent, by `callKey`. */
+/** Calls that a guard or a hook forbade to start a subagent, by `callPosition`. */
 function forbiddenIn(records: readonly JournalRecord[]): ReadonlyMap<string, SpawnRefusal> {
   return new Map(
     records.flatMap((record) => {
       if (record.type !== "event" || record.event.type !== "subagent.refused") return [];
       const { data: refusal } = SpawnRefusalSchema.safeParse(record.event["refusal"]);
-      return refusal?.code === "blocked" ? [[callKey(record.event), refusal]] : [];
+      return refusal?.code === "blocked" ? [[callPosition(record.event), refusal]] : [];
     }),
   );
 }

@@ -10,7 +10,7 @@ import { foldJournal, type FoldedRun } from "../../orchestrator/durability/fold-
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
 import { parsePausedRun } from "../../orchestrator/durability/paused-run.ts";
 import type { ResumeGrant } from "../../orchestrator/run/run-options.ts";
-import { standing, type RestoredRun } from "../../orchestrator/durability/restored-run.ts";
+import { restoredFrom, type RestoredRun } from "../../orchestrator/durability/restored-run.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import { RunIdSchema, type RunId } from "../../protocol/ids.ts";
 import type { UserMessage } from "../../protocol/message.ts";
@@ -126,7 +126,7 @@ export interface Start {
 }
 
 /** A run that continues. */
-export interface Continuation {
+export interface ContinuedStart {
   readonly type: "resumed" | "recovered";
   readonly run: RestoredRun;
   /** As the journal has it, where it was recovered. */
@@ -147,7 +147,7 @@ export interface ForkStart {
 }
 
 /** From what a segment begins. */
-export type Beginning = Start | ForkStart | Continuation;
+export type Beginning = Start | ForkStart | ContinuedStart;
 
 /** Undefined: there is nothing to replay, since it breaks off before. Rejects with `invalid_journal` or `invalid_paused_run`. */
 export async function beginningOf(segment: Segment): Promise<Beginning | undefined> {
@@ -161,7 +161,7 @@ export async function beginningOf(segment: Segment): Promise<Beginning | undefin
   }
   if (begin === "resumed") {
     const restored = records.find((record) => record.type === "restored");
-    const run = standing(parsePausedRun(restored?.run));
+    const run = restoredFrom(parsePausedRun(restored?.run));
     const first = records.find((record) => record.type === "event");
     if (first?.event.type === "run.started") return forkOf(records, first, run);
     return { type: begin, folded: undefined, run, ...continuationOf(records, run) };
@@ -208,7 +208,7 @@ const ForkedFromSchema = z.object({
 function continuationOf(
   records: readonly JournalRecord[],
   { agents }: RestoredRun,
-): Pick<Continuation, "answers" | "grants" | "granted"> {
+): Pick<ContinuedStart, "answers" | "grants" | "granted"> {
   const at = records.findIndex((record) => isResumption(record) || record.type === "execution");
   const opening = at === -1 ? records : records.slice(0, at);
   const granted = opening.filter(isGrant);

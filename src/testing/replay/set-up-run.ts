@@ -28,7 +28,7 @@ import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
 import type { ManualClock } from "../manual-clock.ts";
 import { idsOf, type ReplayScript } from "./replay-script.ts";
 import { fakeSessionStore } from "./fake-session-store.ts";
-import type { Beginning, ForkStart, Continuation, Start } from "./segment.ts";
+import type { Beginning, ForkStart, ContinuedStart, Start } from "./segment.ts";
 
 /** What the run had besides its roles. */
 export type Means = Pick<
@@ -116,7 +116,7 @@ function forkAgain(parts: SetUpParts, { run, message, forkedFrom }: ForkStart): 
 }
 
 /** By the code of a resume. */
-function continueAgain(parts: SetUpParts, beginning: Continuation): ContinuedRun {
+function continueAgain(parts: SetUpParts, beginning: ContinuedStart): ContinuedRun {
   const { role, context, own } = parts;
   const { run, folded, answers, grants } = beginning;
   const store = fakeSessionStore(run.session, own); // The run is not persisted.

@@ -20,7 +20,10 @@ interface Shown {
 const ROOM_FOR_ADVICE = 2_000;
 
 /** Of a failure the tool's own words are cut, of what a delegation gave the texts in its JSON, and anything else at its end. */
-export function shortened({ bound, settings }: PlannedCall, outcome: CallOutcome): ShortenedText {
+export function shortenedOutcome(
+  { bound, settings }: PlannedCall,
+  outcome: CallOutcome,
+): ShortenedText {
   const { maxResultCharacters: most } = settings;
   const { type, text, words } = outcome;
   if (words !== undefined) return shortenWords(text, words, most);
