@@ -25,7 +25,7 @@ const PROCESS_MS = 60_000;
 
 const ArrivedSchema = z.object({
   spans: z.int(),
-  /** Of these, further ones of the run and of agents that go on in a further trace. */
+  /** Of these, further ones of the run and of agents that continue in a further trace. */
   again: z.int(),
   orphans: z.int(),
   runs: z.int(),

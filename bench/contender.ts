@@ -12,7 +12,7 @@ export interface Contender {
   close(): Promise<TracedWork | undefined>;
 }
 
-/** What a workload looks at while the work goes on. */
+/** What a workload looks at while the work continues. */
 export interface WorkWatch {
   /** Called by the body of the tool. */
   readonly onToolCall?: () => void;

@@ -60,7 +60,7 @@ function arrived(): object {
   const known = new Set(spans.map(({ spanId }) => spanId));
   const count = (operation: string): number =>
     spans.filter((span) => valueOf(span, OPERATION) === operation).length;
-  // A run above 5,000 spans goes on in further traces: it, and its agents that are at work then, have a span in each of them.
+  // A run above 5,000 spans continues in further traces: it, and its agents that are at work then, have a span in each of them.
   const distinct = (operation: string, id: string): number =>
     new Set(
       spans

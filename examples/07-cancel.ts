@@ -1,4 +1,4 @@
-// Cancelling ends the tree leaves first. A tool that heeds its signal ends at once; one that does not is left behind.
+// Cancelling ends the tree leaves first. A tool that obeys its signal ends at once; one that does not is left behind.
 
 import assert from "node:assert/strict";
 

@@ -1,4 +1,4 @@
-// A call that needs an approval, and one that somebody else executes: the run pauses, is stored as JSON, and goes on in a fresh process.
+// A call that needs an approval, and one that somebody else executes: the run pauses, is stored as JSON, and continues in a fresh process.
 
 import assert from "node:assert/strict";
 
@@ -53,7 +53,7 @@ const answers = paused.questions.map((question) =>
 for (const { agentPath, toolName, reason } of paused.questions)
   console.log(`${agentPath} asks for ${toolName}: ${reason}`);
 
-// Another process, later: the same run goes on. What ran before does not run again.
+// Another process, later: the same run continues. What ran before does not run again.
 const orchestrator = new Orchestrator({ roles: [clerk] });
 const result = await orchestrator.resume(stored, answers).result;
 console.log(result.text);

@@ -35,7 +35,7 @@ const model = new ScriptedModel([
   {
     calls: [
       { name: "order", arguments: { plant: "rose", count: 3 } },
-      { name: "order", arguments: { plant: "tulip", count: 1 } }, // fails, and the run goes on
+      { name: "order", arguments: { plant: "tulip", count: 1 } }, // fails, and the run continues
     ],
   },
   says("Three roses are on their way; there are no tulips."),

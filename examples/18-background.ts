@@ -1,4 +1,4 @@
-// Subagents in the background: the parent goes on at once, reads their results as messages, and does not end before they do.
+// Subagents in the background: the parent continues at once, reads their results as messages, and does not end before they do.
 
 import assert from "node:assert/strict";
 
@@ -31,7 +31,7 @@ const lead = defineAgent({
   delegation: {
     background: true, // the model may start subagents in the background, list them, wait for them, write to them, cancel them
     atEnd: "await", // with its answer given, the agent waits for them ("cancel": ends them, "detach": leaves them to the run)
-    onFailure: "isolate", // one that fails harms nobody else ("fail_fast", { quorum: 2 }: ends those of the same reply)
+    onFailure: "isolate", // one that fails harms no other ("fail_fast", { quorum: 2 }: ends those of the same reply)
   },
 });
 

@@ -1,4 +1,4 @@
-// A run that a limit stopped goes on once more is granted; and any run can be forked at a step of its root.
+// A run that a limit stopped continues once more is granted; and any run can be forked at a step of its root.
 
 import assert from "node:assert/strict";
 

@@ -1,4 +1,4 @@
-// A conversation that goes on: root executions that share a history, which is kept in a store.
+// A conversation that continues: root executions that share a history, which is kept in a store.
 
 import assert from "node:assert/strict";
 

@@ -1,4 +1,4 @@
-// A process dies in the middle of a tool call, as by `kill -9`; another one goes on with the run. What had come to an end is not done
+// A process dies in the middle of a tool call, as by `kill -9`; another one continues the run. What had come to an end is not done
 // again, and what must not be done twice is not: the model is told.
 
 import assert from "node:assert/strict";
@@ -89,7 +89,7 @@ assert.equal(usage.total.modelCalls, 3);
 
 assert.equal(readFileSync(log, "utf8"), "looked up a pear tree\npaid 12 euros under call_2\n");
 
-// A program that starts goes on with all that was lost before. Here, nothing is any more.
+// A program that starts continues all that was lost before. Here, nothing is any more.
 const { runs, failed } = await orchestrator.recoverAll();
 for (const { runId: lostId, error } of failed) console.error(`${lostId}: ${error.message}`);
 

@@ -67,7 +67,7 @@ const orchestrator = new Orchestrator({ sinks: [{ take: (event) => void events.p
 log("before the run");
 const { traceId } = await orchestrator.start(lead, "How are the plants?").result;
 
-// The lines of two agents that work at the same time are told apart, and each is in the span of its call.
+// The lines of two agents that work at the same time are distinguished, and each is in the span of its call.
 const spanOf = (agentPath: string): string | undefined =>
   events.find((event) => event.type === "tool.started" && event.agentPath === agentPath)?.spanId;
 assert.deepEqual(

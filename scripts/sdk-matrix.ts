@@ -86,7 +86,7 @@ async function pack(): Promise<string> {
   return join(place, file);
 }
 
-/** One that breaks is named, and the others go on. */
+/** One that breaks is named, and the others continue. */
 async function checked(name: string, tarball: string): Promise<void> {
   try {
     await check(name, tarball);

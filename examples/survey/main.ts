@@ -77,7 +77,7 @@ function budgetFor(model: Model): Budget {
 }
 
 /**
- * Loads OpenTelemetry only for those who want it. Whatever is wrong with it, the survey goes on.
+ * Loads OpenTelemetry only for those who want it. Whatever is wrong with it, the survey continues.
  */
 async function nodeTracing(): Promise<NodeTracing | undefined> {
   try {

@@ -1,7 +1,7 @@
 // The rules of the offline planner: from what an agent knows to what it does next. Pure.
 //
 // An agent covers folders and files. It lists what it covers, hands subfolders to subagents once,
-// reads what is left, and takes over what nobody else would do. One rule for both roles: the lead
+// reads what is left, and takes over what no other would do. One rule for both roles: the lead
 // is an agent that covers nothing itself and hands on everything.
 
 import { DEFAULT_SUBAGENT_LIMITS, type JsonObject } from "espalier";

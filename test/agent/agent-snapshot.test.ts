@@ -222,7 +222,7 @@ test("a snapshot is frozen, and shares nothing with the state that a change coul
     expect(unfrozenParts(snapshotOf(settledState(state)))).toEqual([]);
 });
 
-// What a caller hands in is its own: it may go on changing it.
+// What a caller hands in is its own: it may continue changing it.
 test("the state behind a snapshot is a copy of it", () => {
   const snapshot: unknown = JSON.parse(JSON.stringify(snapshotOf(settledState(states().waiting))));
   const parsed = AgentSnapshotSchema.parse(snapshot);

@@ -95,7 +95,7 @@ export async function ask(
   return await model.generate({ ...QUESTION, ...request }, { signal, ...more });
 }
 
-/** The request that goes on after a reply, stamped as the loop does it, with a result for each of its calls. */
+/** The request that continues after a reply, stamped as the loop does it, with a result for each of its calls. */
 export function after(
   model: Model,
   reply: ModelReply,

@@ -1,4 +1,4 @@
-// Goal: a call that is aborted, late or without end is over at once, whether or not its provider heeds the signal, and costs a bounded
+// Goal: a call that is aborted, late or without end is over at once, whether or not its provider obeys the signal, and costs a bounded
 // amount.
 // Method: models that never answer, answer late or never stop; a clock that the test moves.
 

@@ -1,4 +1,4 @@
-// Goal: what each provider of the AI SDK must get back it gets back, byte for byte; nobody else gets it; it holds when the model changes
+// Goal: what each provider of the AI SDK must get back it gets back, byte for byte; no other gets it; it holds when the model changes
 // and changes back.
 // Method: the providers themselves over a network of ours, with streams of their servers; the bodies that they send.
 

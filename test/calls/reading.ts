@@ -27,7 +27,7 @@ export function mentions(value: unknown, needle: string): boolean {
   return isIn(value);
 }
 
-/** Lets the run go on, moves the time on, and lets it go on again. */
+/** Lets the run continue, moves the time on, and lets it continue again. */
 export async function pass(fixture: Fixture, byMs: number): Promise<void> {
   await quiet();
   fixture.clock.advance(byMs);

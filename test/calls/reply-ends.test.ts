@@ -1,5 +1,5 @@
 // Goal: once a reply has nothing left to do, its calls end together: none begins, those under way are told so, and each has one result.
-// Method: calls under way that heed their signal, others that wait for a slot or for their turn, subagents that would go on for ever;
+// Method: calls under way that obey their signal, others that wait for a slot or for their turn, subagents that would continue for ever;
 // every way in which a reply can be over, and beside each the last one in which it is not.
 
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// Goal: whoever watches a run sees at once what it waits for, how it goes on, and after a pause the
+// Goal: whoever watches a run sees at once what it waits for, how it continues, and after a pause the
 // tree again. Method: a lead whose two researchers have to ask; looked at in the middle, at the
 // pause, and resumed, on a fake terminal.
 

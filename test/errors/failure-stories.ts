@@ -106,7 +106,7 @@ function askAbout(task: string, given: JsonValue): GuardAnswer {
 
 const pay = (act: Parameters<typeof spyTool>[1]) => [spyTool("pay", act, { isRepeatable: false })];
 
-/** A process that is gone before its call has ended, and another one that goes on with the run. */
+/** A process that is gone before its call has ended, and another one that continues the run. */
 async function crashed(): Promise<Played> {
   const store = memoryStore();
   const gone = newFixture({ store });

@@ -19,7 +19,7 @@ import { coded, ends, executions, texts, throws, type Act } from "./tool-acts.ts
 
 const DONE = says("Done.");
 
-/** What the model reads of a tool called `look` that does this; the run must go on. */
+/** What the model reads of a tool called `look` that does this; the run must continue. */
 async function textOf(act: Act): Promise<string> {
   const { role, model } = soloist([calls(use("look")), DONE], { tools: [spyTool("look", act)] });
   const result = await newFixture().run(role);

@@ -1,5 +1,5 @@
 // Goal: whatever wants a call asked about, there is one question, with all reasons; its answer decides, and guards are not asked twice.
-// Method: guards that ask next to tools, wrappers and deadlines that ask; runs that pause and go on in a fresh orchestrator.
+// Method: guards that ask next to tools, wrappers and deadlines that ask; runs that pause and continue in a fresh orchestrator.
 
 import { describe, expect, test } from "vitest";
 

@@ -28,7 +28,7 @@ export interface Fixture {
   outcome(run: Run): Promise<RunResult>;
   /** `start` and `outcome` in one. */
   run(role: AgentRole, options?: StartOptions): Promise<RunResult>;
-  /** Goes on with a paused run as a fresh process would: another orchestrator with the same clock, ids and sink, from JSON text. */
+  /** Continues a paused run as a fresh process would: another orchestrator with the same clock, ids and sink, from JSON text. */
   resume(
     role: AgentRole,
     paused: PausedRun | undefined,
@@ -162,7 +162,7 @@ function checkTerminalEvents(
   return new Set(paused.values());
 }
 
-/** True if a run goes on whose process died: agents that were alive go on without having been paused. */
+/** True if a run continues whose process died: agents that were alive continue without having been paused. */
 function isRecovery(event: EspalierEvent): boolean {
   return event.type === "run.resumed" && event.recovery !== undefined;
 }

@@ -40,9 +40,9 @@ export interface Play {
   /** Executions of tools in this process, by their idempotency keys. */
   readonly calls?: ReadonlyMap<string, number>;
   readonly answer?: (question: Question) => Answer;
-  /** How a paused run goes on. Default `recover`. */
+  /** How a paused run continues. Default `recover`. */
   readonly goesOnBy?: "recover" | "resume";
-  /** Asked once with the first result that is no pause: another run that goes on from there is the story then. */
+  /** Asked once with the first result that is no pause: another run that continues from there is the story then. */
   readonly onward?: (orchestrator: Orchestrator, run: Run, result: RunResult) => Run;
 }
 
@@ -104,7 +104,7 @@ class Teller {
   readonly #settled = new Map<Play, ReadonlySet<string>>();
   #died = 0;
   #appends = 0;
-  /** What another run goes on from. */
+  /** What another run continues from. */
   #origin: readonly [Run, RunResult] | undefined;
 
   constructor(build: () => Play, deaths: readonly PlannedDeath[], newClock: NewClock) {
@@ -271,7 +271,7 @@ class Process {
     };
     this.orchestrator = new Orchestrator({
       roles: [role],
-      tracing: localTracing(), // One of its own, as each process has: a pause is gone on from once by each.
+      tracing: localTracing(), // One of its own, as each process has: a pause is continued from once by each.
       ...own,
       ...options,
       store: dying.store,
@@ -348,7 +348,7 @@ async function named<T>(death: unknown, work: () => T | Promise<T>): Promise<T> 
   }
 }
 
-/** True if they tell that the run went on from where another one, or it itself, had ended. */
+/** True if they tell that the run continued from where another one, or it itself, had ended. */
 function isOnward(events: readonly EspalierEvent[]): boolean {
   return events.some(
     (event) =>

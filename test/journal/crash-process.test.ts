@@ -1,4 +1,4 @@
-// Goal: a tree of thirty agents whose process is killed at any append goes on in a new process and comes to the same.
+// Goal: a tree of thirty agents whose process is killed at any append continues in a new process and comes to the same.
 // Method: real processes, a real SQLite file, SIGKILL before an append or right after it. `CRASHES=all` kills at every append.
 
 import { execFile } from "node:child_process";

@@ -1,4 +1,4 @@
-// Goal: what releases kept before replies had parts is read, and goes on like anything that is kept today.
+// Goal: what releases kept before replies had parts is read, and continues like anything that is kept today.
 // Method: journals, a paused run and a session as such a release wrote them; what models are asked next is compared whole.
 
 import { readFileSync } from "node:fs";

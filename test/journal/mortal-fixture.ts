@@ -28,7 +28,7 @@ const GRACE_MS = 50;
 /** Longer than any time limit or back-off. */
 const LONG_MS = 20_000;
 const MOST_LIVES = 60;
-/** A run that goes on for ever is cut off there. */
+/** A run that lasts for ever is cut off there. */
 const MOST_EVENTS = 3_000;
 /** Turns of the event loop without an event after which nothing more comes by itself. */
 const QUIET_TURNS = 16;
@@ -95,7 +95,7 @@ class MortalFixture {
     throw new Error("Broken: it never ends.");
   }
 
-  /** Starts the run, or goes on with it, in a fresh process. Undefined: it has ended already. */
+  /** Starts the run, or continues it, in a fresh process. Undefined: it has ended already. */
   async #life(
     store: ReturnType<typeof memoryStore>,
     runId: RunId | undefined,

@@ -1,4 +1,4 @@
-// Goal: a process that starts goes on with every run that another one lost, and with no other; what is wrong with one stops none.
+// Goal: a process that starts continues every run that another one lost, and with no other; what is wrong with one stops none.
 // Method: runs whose store dies under them at one point, a clock that is moved past the last sign of life, a fresh orchestrator.
 
 import { expect, test } from "vitest";

@@ -1,5 +1,5 @@
-// Goal: a replay goes on over pauses and over deaths, as the run did, and says how far it went.
-// Method: runs that pause for answers, that die at appends, that go on with more of the budget, or that are forked; what is kept of each is
+// Goal: a replay continues over pauses and over deaths, as the run did, and says how far it went.
+// Method: runs that pause for answers, that die at appends, that continue more of the budget, or that are forked; what is kept of each is
 // replayed, in the recorded order and in others. The crash stories of the other files are replayed, too: see crash-play.ts.
 
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// Goal: limits hold exactly where they say, also those of an ancestor, and what must stop outweighs whatever asks to go on.
+// Goal: limits hold exactly where they say, also those of an ancestor, and what must stop outweighs whatever asks to continue.
 // Method: whole runs with counted requests, one token on either side of each boundary; signals in both orders of arrival.
 
 import { describe, expect } from "vitest";

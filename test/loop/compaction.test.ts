@@ -1,4 +1,4 @@
-// Goal: a history that grew too long is made shorter and the agent goes on; that is neither an error nor a step.
+// Goal: a history that grew too long is made shorter and the agent continues; that is neither an error nor a step.
 // Method: a model whose count is the number of messages, and one that refuses; requests, events and steps compared whole.
 
 import { expect, test } from "vitest";

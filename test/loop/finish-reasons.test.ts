@@ -79,7 +79,7 @@ for (const finishReason of FinishReasonSchema.options) {
   );
 }
 
-/** What the model reads of a last call that its cap cut off, and how the run went on. */
+/** What the model reads of a last call that its cap cut off, and how the run continued. */
 async function cutCall(reply: ScriptedReply): Promise<{
   readonly runs: number;
   readonly texts: readonly string[] | undefined;

@@ -1,4 +1,4 @@
-// Goal: a queue survives a pause: what is done stays done, what is open goes on, and nothing is lost beside a question.
+// Goal: a queue survives a pause: what is done stays done, what is open continues, and nothing is lost beside a question.
 // Method: subtasks and calls that need an approval; the run continues in a fresh process.
 
 import { expect, test } from "vitest";

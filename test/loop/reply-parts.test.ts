@@ -1,4 +1,4 @@
-// Goal: what a model wrote besides text and calls goes back to it byte for byte, whatever becomes of the run, and to nobody else.
+// Goal: what a model wrote besides text and calls goes back to it byte for byte, whatever becomes of the run, and to no other.
 // Method: whole runs with scripted models; the requests after the reply compared whole, data as text.
 
 import { describe, expect } from "vitest";

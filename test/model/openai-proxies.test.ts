@@ -1,5 +1,5 @@
 // Goal: requests go through the proxy that was named, and nowhere else; what it must not know it does not learn.
-// Method: a real proxy on this machine, and names that nobody else could look up.
+// Method: a real proxy on this machine, and names that no other could look up.
 
 import { inspect } from "node:util";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";

@@ -124,7 +124,7 @@ test("a sibling that works while the question waits uses the parent's time, not 
   expect(fixture.stoodMs("lead/a")).toBe(60);
   worker.endWork();
   fixture.clock.advance(1_000);
-  // Now the parent stands still as well. The sibling was asked nothing: its own time goes on, and it ends.
+  // Now the parent stands still as well. The sibling was asked nothing: its own time continues, and it ends.
   expect(fixture.ended).toEqual([["lead/b", 90, 90]]);
   expect(fixture.left("lead")).toBe(40);
   asker.endQuestion();

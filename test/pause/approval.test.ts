@@ -1,4 +1,4 @@
-// Calls that somebody outside must answer for: the run pauses with a typed collection, and goes on with the answers.
+// Calls that somebody outside must answer for: the run pauses with a typed collection, and continues the answers.
 
 import { expect, test } from "vitest";
 

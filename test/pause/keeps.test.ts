@@ -1,4 +1,4 @@
-// Goal: a resumption goes on with the same run: ids, numbers, usage, budget and limits are those from before the pause.
+// Goal: a resumption continues the same run: ids, numbers, usage, budget and limits are those from before the pause.
 
 import { expect, test } from "vitest";
 

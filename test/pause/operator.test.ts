@@ -1,4 +1,4 @@
-// Goal: whoever runs a tree may put it to rest at any moment and go on later: the end is the same, and nothing is done twice.
+// Goal: whoever runs a tree may put it to rest at any moment and continue later: the end is the same, and nothing is done twice.
 
 import { describe, expect, test } from "vitest";
 

@@ -1,5 +1,5 @@
-// Goal: a cost limit survives a pause: whoever goes on needs a price for all that it covers, and a refusal costs nothing.
-// Method: paused runs under a cost limit, gone on with by roles of the same name with and without a price.
+// Goal: a cost limit survives a pause: whoever continues needs a price for all that it covers, and a refusal costs nothing.
+// Method: paused runs under a cost limit, continued with by roles of the same name with and without a price.
 
 import { expect, test } from "vitest";
 

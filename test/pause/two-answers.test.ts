@@ -1,4 +1,4 @@
-// Goal: one pause is gone on from once: within a process whichever orchestrator is asked, over processes where they share a store.
+// Goal: one pause is continued from once: within a process whichever orchestrator is asked, over processes where they share a store.
 // Method: two orchestrators on one paused run; what was approved counts how often it ran.
 
 import {

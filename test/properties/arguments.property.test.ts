@@ -122,7 +122,7 @@ function objectKind(
   };
 }
 
-/** Forms that are told apart by a tag, and forms that are not. */
+/** Forms that are distinguished by a tag, and forms that are not. */
 function unionsOf(part: fc.Arbitrary<Kind>): readonly fc.Arbitrary<Kind>[] {
   return [
     fc.tuple(part, part).map(([first, second]) => ({

@@ -1,5 +1,5 @@
 // The agents of the equivalence property: roles, models, tools and hooks that do what a world says. Made afresh for every process; only
-// the outside world, which is what tools and models have been asked so far, goes on from one process to the next.
+// the outside world, which is what tools and models have been asked so far, continues from one process to the next.
 
 import { z } from "zod";
 

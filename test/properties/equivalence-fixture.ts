@@ -105,7 +105,7 @@ function checkTimes({ agents }: RunResult): void {
     if (status !== "paused") expect(pausedMs, `${agentPath} stood still`).toBe(durationMs);
 }
 
-/** Counts the events of a run since it went on, and asks it to pause in the midst of one. */
+/** Counts the events of a run since it continued, and asks it to pause in the midst of one. */
 class Watch implements EventSink {
   #run: Run | undefined;
   #left = 0;

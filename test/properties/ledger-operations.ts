@@ -66,7 +66,7 @@ export type Operation =
     }
   | { readonly type: "chargeToolCall"; readonly agent: number }
   | { readonly type: "cancel"; readonly waiter: number }
-  /** The agent's clock stands still, or goes on if it does. */
+  /** The agent's clock stands still, or continues if it does. */
   | { readonly type: "turn"; readonly agent: number }
   | { readonly type: "advance"; readonly byMs: number };
 

@@ -232,7 +232,7 @@ export function stoodMs({ still }: ReferenceTime, nowMs: number): number {
   return still.reduce((sum, { fromMs, untilMs = nowMs }) => sum + untilMs - fromMs, 0);
 }
 
-/** When the agent would have to end if every clock on its path went on from now. */
+/** When the agent would have to end if every clock on its path continued from now. */
 export function deadlineOf(account: ReferenceAccount, nowMs: number): number | null {
   const deadlines = pathOf(account).flatMap(({ time }) => [
     time.deadlineAtMs ?? Infinity,

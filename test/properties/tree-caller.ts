@@ -1,4 +1,4 @@
-// What the caller of a world's run hands in when it goes on: answers and grants.
+// What the caller of a world's run hands in when it continues: answers and grants.
 
 import type { ResumeGrant } from "../../src/orchestrator/run/run-options.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";

@@ -51,7 +51,7 @@ export interface Played {
 }
 
 const GRACE_MS = 50;
-/** No world has so many; a run that goes on for ever is cut off there. */
+/** No world has so many; a run that lasts for ever is cut off there. */
 export const MOST_EVENTS = 6_000;
 const MOST_PAUSES = 150;
 /** Turns of the event loop without an event after which nothing more comes by itself: no foreign code takes so many. */

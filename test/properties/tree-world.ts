@@ -6,7 +6,7 @@ import type { BudgetShare } from "../../src/policies/budget-share.ts";
 import type { AtEnd, OnFailure } from "../../src/policies/delegation-policy.ts";
 import type { SubagentLimits } from "../../src/policies/subagent-limits.ts";
 
-/** How a tool of the fixture behaves. `never`: it neither settles nor heeds its signal. */
+/** How a tool of the fixture behaves. `never`: it neither settles nor obeys its signal. */
 export const TOOL_KINDS = [
   "quick",
   "slow",
@@ -175,7 +175,7 @@ export interface World {
   /** One after the other for the questions that a pause leaves; then all are approved. */
   readonly answers: readonly boolean[];
   readonly pauseMs: number;
-  /** What is granted whenever a run that was paused goes on: to which agent of it, on which of its limited axes. */
+  /** What is granted whenever a run that was paused continues: to which agent of it, on which of its limited axes. */
   readonly grants: readonly { readonly which: number; readonly amount: number }[];
   /** How often a run that a limit stopped is brought back by a grant. */
   readonly revivals: number;

@@ -1,4 +1,4 @@
-// Goal: what code gives to role files is checked, and its faults are told apart from those of the files.
+// Goal: what code gives to role files is checked, and its faults are distinguished from those of the files.
 // Method: a good file with wrong options, one at a time.
 
 import { expect, test } from "vitest";

@@ -1,5 +1,5 @@
 // Goal: the context of a run reaches all code of the user's in the whole tree as the very value that was given (H13), is kept nowhere, and is
-// given again to go on (H14); what is asked for is what is given (H12).
+// given again to continue (H14); what is asked for is what is given (H12).
 // Method: a context that cannot be copied, frozen or written as JSON without notice, in a tree whose every part looks at it.
 
 import { expect, expectTypeOf, test } from "vitest";

@@ -1,4 +1,4 @@
-// Goal: instructions that a role makes of the context are made once for each execution, stay with it wherever it goes on, and are made anew
+// Goal: instructions that a role makes of the context are made once for each execution, stay with it wherever it continues, and are made anew
 // for a further one; where they cannot be made, nothing has begun (H15).
 // Method: a function that counts its calls, over steps, pauses, crashes, grants, forks, sessions and subagents; what models are shown.
 

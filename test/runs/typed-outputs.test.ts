@@ -1,4 +1,4 @@
-// Goal: a typed result comes out of every way to start a run and to go on with one, in the type of its role (H10), also by a JSON Schema (H11).
+// Goal: a typed result comes out of every way to start a run and to continue one, in the type of its role (H10), also by a JSON Schema (H11).
 // Method: one role that asks before it works, started, resumed, recovered and forked; the types stand beside the values.
 
 import { expect, expectTypeOf, test } from "vitest";

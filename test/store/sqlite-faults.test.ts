@@ -135,7 +135,7 @@ describe("a file that another connection has locked", () => {
     ];
     await until(() => clock.pendingTimers === 1);
     appends.push(store.append(held, { firstNumber: 3, records: ["3"] }));
-    // Reading goes on meanwhile.
+    // Reading continues meanwhile.
     expect(await textsOf(store.read(runId))).toEqual([]);
     clock.advance(10);
     await until(() => clock.pendingTimers === 1);
@@ -228,7 +228,7 @@ describe("commits that fail", () => {
       const store = fileStore(newPath(), { opened: (found) => (database = found) });
       const ids = [runId, runId2, runId3];
       const held = await Promise.all(ids.map((id) => store.create(id, "", ownerOf(id))));
-      // After `abort` the transaction goes on, after `rollback` it is gone.
+      // After `abort` the transaction continues, after `rollback` it is gone.
       database?.exec(
         `create trigger refuse before insert on journal when new.record = '"bad"'
          begin select raise(${how}, 'refused'); end`,

@@ -77,7 +77,7 @@ export function questionAbout(call: ToolCall, stepId = STEP_ID, index = 0): Defe
   };
 }
 
-/** The call waits until the subagent that works on it goes on. */
+/** The call waits until the subagent that works on it continues. */
 export function subagentOn({
   callId,
   argumentsText,

@@ -16,7 +16,7 @@ import type { ToolContext } from "../../src/tools/tool-context.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn, use, type Part } from "../tree/scripted-agents.ts";
 
-/** What a hook does at its site before it lets things go on. */
+/** What a hook does at its site before it lets things continue. */
 export type HookWork = (signal: AbortSignal) => unknown;
 
 /** A place for a hook. */

@@ -17,7 +17,7 @@ export function beside(role: string, task = "Work."): ScriptedCall {
   return { name: SPAWN_TOOL_NAME, arguments: { role, task, background: true } };
 }
 
-/** A call that lets a subagent go on that has ended. */
+/** A call that lets a subagent continue that has ended. */
 export function onward(childName: string, task: string, more: object = {}): ScriptedCall {
   const role = childName.slice(0, childName.indexOf("#"));
   return { name: SPAWN_TOOL_NAME, arguments: { role, task, continue: childName, ...more } };
@@ -95,7 +95,7 @@ export function spawnOf({ sink }: Fixture, childPath: string): EspalierEvent<"su
   return event ?? expect.fail(`${childPath} was not started`);
 }
 
-/** The result of a run, and what is left of it to go on with. */
+/** The result of a run, and what is left of it to continue. */
 export async function rested(s: Fixture, run: Run) {
   const result = await s.outcome(run);
   return { result, snapshot: run.snapshot() };

@@ -1,4 +1,4 @@
-// Runs that are paused in one process and gone on with in another, by way of files.
+// Runs that are paused in one process and continued with in another, by way of files.
 
 import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -28,7 +28,7 @@ export interface Station {
   readonly logFile: string;
   /** The lines of the log, in order. */
   log(): readonly string[];
-  /** Writes run and answers to files, and lets a fresh process go on with them. */
+  /** Writes run and answers to files, and lets a fresh process continue them. */
   goOnAfresh(paused: RunResult, answers: readonly Answer[]): Promise<Outcome>;
 }
 

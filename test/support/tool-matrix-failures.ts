@@ -131,7 +131,7 @@ export interface Play {
   readonly unbornAgent?: number;
   /** How long the first call keeps the process busy: time passes, and no timer is served. */
   readonly busyMs?: number;
-  /** Done once everything waits, before the time goes on. */
+  /** Done once everything waits, before the time continues. */
   readonly act?: (run: Run, fixture: Fixture) => void;
   /** Done between the first reply and its calls. */
   readonly beforeCalls?: (run: Run) => void;

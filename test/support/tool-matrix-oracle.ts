@@ -120,7 +120,7 @@ interface Next {
   readonly isTurn: boolean;
 }
 
-/** Who goes on first; of two at the same time, whose call came first. */
+/** Who continues first; of two at the same time, whose call came first. */
 function earliest(world: World, travellers: readonly Traveller[]): Next | undefined {
   const coming = travellers.flatMap((traveller): readonly Next[] => {
     const { wait } = traveller;

@@ -27,7 +27,7 @@ export const TIMES = {
   limitSpan: 1_000,
   timeout: 300,
   guard: 500,
-  /** More than a timeout: what does not heed its signal is waited for longer than its time would have been. */
+  /** More than a timeout: what does not obey its signal is waited for longer than its time would have been. */
   grace: 400,
 } as const;
 

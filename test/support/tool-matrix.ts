@@ -24,7 +24,7 @@ export function sequencesOf<T>(things: readonly T[], length: number): readonly (
 
 const MOST_ROUNDS = 1_000;
 
-/** The result of the run. Whenever everything waits for the clock, it goes on by `gridMs`. */
+/** The result of the run. Whenever everything waits for the clock, it continues by `gridMs`. */
 export async function atPace(fixture: Fixture, run: Run, gridMs: number): Promise<RunResult> {
   let isOver = false;
   const watched = run.result.then(() => {
@@ -61,7 +61,7 @@ function indented(text: string): string {
 }
 
 /**
- * The events of a run, call by call, each in its order. In which order calls at the same time go on between two events is no promise:
+ * The events of a run, call by call, each in its order. In which order calls at the same time continue between two events is no promise:
  * where many of them do, it changes with every await.
  */
 export function goldenLanes(events: readonly EspalierEvent[]): string {

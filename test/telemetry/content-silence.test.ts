@@ -83,7 +83,7 @@ const PLACES: ReadonlySet<string> = new Set([
 /** Everything that reaches an endpoint, of all runs. */
 async function sentBy(options: NodeTracingOptions): Promise<OtlpSink> {
   await using sink = await OtlpSink.open();
-  // Each with a tracing of its own: their ids are the same, and a pause is gone on from once.
+  // Each with a tracing of its own: their ids are the same, and a pause is continued from once.
   for (const run of Object.values(CANARY_RUNS)) {
     const node = setUpNodeTracing({ ...options, tracesUrl: sink.tracesUrl });
     await run({ tracing: node.tracing });

@@ -321,7 +321,7 @@ test("a tree that was split is whole in each of its traces", async () => {
   }
 });
 
-/** From which span to which the links of a meaning go, in the order of where trace goes on in trace. */
+/** From which span to which the links of a meaning go, in the order of where trace continues in trace. */
 function linked(spans: readonly RecordedSpan[], meaning: string): readonly (readonly string[])[] {
   const pairs = spans.flatMap(({ spanId, links }) =>
     links

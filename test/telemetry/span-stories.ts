@@ -194,7 +194,7 @@ async function background(newTracing: NewTracing, newClock = manualClock): Promi
   await fixture.run(lead.role);
 }
 
-/** Says what follows from the history: a process that goes on says the same. */
+/** Says what follows from the history: a process that continues says the same. */
 function recoverable(clock: ManualClock): AgentRole {
   const script = byTask({
     "Work.": [later(clock, calls(use("work"))), later(clock, says("Read."))],

@@ -1,4 +1,4 @@
-// Goal: a pause closes every scope once, what goes on after it has new ones, and nothing is kept in
+// Goal: a pause closes every scope once, what continues after it has new ones, and nothing is kept in
 // between.
 // Method: hand-written events; a keeper that writes down what it is told, as `verb scope`, where a
 // scope is the path of its agent and what it is, numbered from its first opening.

@@ -4,7 +4,7 @@ import type { EventBody } from "../../src/protocol/event.ts";
 import type { AgentScript } from "./run-script.ts";
 import { CANARY } from "./run-script-facts.ts";
 
-/** It goes on with one that had ended. */
+/** It continues one that had ended. */
 export function continued(child: AgentScript): EventBody<"subagent.continued"> {
   const isBackground = true;
   return { type: "subagent.continued", ...whoIs(child), task: CANARY, isBackground, execution: 2 };

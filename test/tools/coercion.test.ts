@@ -119,7 +119,7 @@ for (const [kind, input] of bothOf(z.object({ x: z.boolean() }))) {
   });
 }
 
-// What number a text was, and which text a number was, cannot be told apart again.
+// What number a text was, and which text a number was, cannot be distinguished again.
 for (const [what, schema, given] of [
   ["a number to text", z.string(), 5],
   ["a boolean to text", z.string(), true],

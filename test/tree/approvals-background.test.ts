@@ -1,4 +1,4 @@
-// Goal: what subagents in the background ask reaches the root with their paths, while their parent goes on; each is answered once, where it
+// Goal: what subagents in the background ask reaches the root with their paths, while their parent continues; each is answered once, where it
 // belongs, in a process that knows nothing but the stored run.
 // Method: real runs over pauses in fresh orchestrators; questions, answers and what was executed compared whole.
 

@@ -1,6 +1,6 @@
 // Goal: a question from any depth reaches the root with its place in the tree, and its answer finds the way back, into the very call
-// that asked, once, whichever process goes on.
-// Method: trees that ask at several depths, paused in this process and gone on with in fresh ones by way of files; what their tools
+// that asked, once, whichever process continues.
+// Method: trees that ask at several depths, paused in this process and continued with in fresh ones by way of files; what their tools
 // did is read from a file that all processes write to.
 
 import { describe, expect, test } from "vitest";

@@ -1,5 +1,5 @@
 // Goal: every axis of a budget binds at every level, and the tightest on the path wins (X3).
-// Method: a root, a child and a grandchild; the grandchild goes on until something stops it; the
+// Method: a root, a child and a grandchild; the grandchild continues until something stops it; the
 // limit stands at each of the three in turn, such that it leaves the grandchild three steps.
 
 import { describe, expect } from "vitest";

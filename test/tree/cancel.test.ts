@@ -1,5 +1,5 @@
 // Goal: whoever is told to end ends, leaves first, within a bounded time, with the reason in every
-// result; the others go on.
+// result; the others continue.
 // Method: trees that wait at latches, or for ever, at every place where an agent can wait; the clock
 // is moved by hand.
 

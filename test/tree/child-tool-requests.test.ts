@@ -1,5 +1,5 @@
 // Goal: what a request takes away holds next to the policy, for all below, and over a pause.
-// Method: delegations that pass lists on, in real runs; paused runs that go on in a fresh orchestrator.
+// Method: delegations that pass lists on, in real runs; paused runs that continue in a fresh orchestrator.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";

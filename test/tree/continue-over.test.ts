@@ -1,4 +1,4 @@
-// Goal: a subagent that goes on has its own subagents still, and goes on over pauses like any other; what cannot go on is refused.
+// Goal: a subagent that continues has its own subagents still, and continues over pauses like any other; what cannot continue is refused.
 // Method: real runs; what its model is shown, who lives and what is spent compared whole.
 
 import { describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// Goal: a subagent that has ended goes on when it is asked to: the same agent with its history, its account and its own subagents.
+// Goal: a subagent that has ended continues when it is asked to: the same agent with its history, its account and its own subagents.
 // Method: real runs; what its model is shown is compared whole, over pauses, after every kind of end, in the fore- and background.
 
 import { describe, expect, test } from "vitest";

@@ -232,7 +232,7 @@ describe("a request to stop", () => {
     await until(() => s.sink.of("tool.started").length === 3);
     run.requestStop("Time for lunch.");
     await quiet();
-    expect(s.sink.of("agent.ended")).toEqual([]); // The tool does not heed its signal.
+    expect(s.sink.of("agent.ended")).toEqual([]); // The tool does not obey its signal.
     late.open();
     const result = await s.outcome(run);
     const reason = { code: "stop_requested", message: "Time for lunch.", data: {} };

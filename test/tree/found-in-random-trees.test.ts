@@ -1,4 +1,4 @@
-// Goal: what random trees have shown to be broken once: lives that end late, twice, or that nobody owns.
+// Goal: what random trees have shown to be broken once: lives that end late, twice, or without an owner.
 // Method: real runs with scripted models and latches; the checks of every run (fixture) and the results compared.
 
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// A program that goes on with a paused run in a process of its own. In the folder that it is given it finds the run and the answers,
+// A program that continues a paused run in a process of its own. In the folder that it is given it finds the run and the answers,
 // and leaves what came of them. Started by a test.
 
 import { readFileSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// Goal: more budget for a run that goes on is there at once, for whoever waits for it or has not been stopped yet, and is on record.
+// Goal: more budget for a run that continues is there at once, for whoever waits for it or has not been stopped yet, and is on record.
 // Method: real runs that are held at a latch or a clock while somebody grants more; events, accounts and ends compared whole.
 
 import { describe, expect, test } from "vitest";

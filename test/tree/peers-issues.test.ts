@@ -386,7 +386,7 @@ describe("30: a subagent that goes round in circles is noticed", () => {
   });
 });
 
-/** Replies that go on and on. */
+/** Replies that continue and on. */
 function endless(): Readonly<Record<string, readonly ScriptedReply[]>> {
   const replies = Array.from({ length: 40 }, () => calls(use("work"), use("work")));
   return { a: [...replies, says("A.")], b: [...replies, says("B.")] };

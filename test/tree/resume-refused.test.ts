@@ -1,4 +1,4 @@
-// Goal: what cannot go on, or be granted, is refused before anything happens, and the run can still go on.
+// Goal: what cannot continue, or be granted, is refused before anything happens, and the run can still continue.
 // Method: one attempt after the other on a run that a limit stopped; codes and words compared whole.
 
 import { describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// Goal: a run that a limit stopped goes on once it is granted more, in a fresh orchestrator, and the ledger shows who granted what.
+// Goal: a run that a limit stopped continues once it is granted more, in a fresh orchestrator, and the ledger shows who granted what.
 // Method: one run for each kind of limit; requests after the grant, accounts and events compared whole; then grants that cannot be made.
 
 import { describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// Goal: over the whole tree never more goes on at once than is allowed, and no tree waits for
+// Goal: over the whole tree never more continues at once than is allowed, and no tree waits for
 // itself (S1, X19).
 // Method: models and tools that count how many of them run; chains as deep as the queue is narrow.
 

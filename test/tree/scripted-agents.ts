@@ -56,7 +56,7 @@ export function part(name: string, script: Script, options: PartOptions = {}): P
 
 const MOST_REPLIES = 500;
 
-/** A script that could go on for ever gives up at last: no broken limit may make a test endless. */
+/** A script that could continue for ever gives up at last: no broken limit may make a test endless. */
 function withEnd(script: Extract<Script, (request: ModelRequest) => unknown>): typeof script {
   let replies = 0;
   return (request) => {
@@ -166,7 +166,7 @@ export function ends(result: RunResult): readonly string[] {
   return result.agents.map((agent) => agent.status);
 }
 
-/** Lets the run go on until something holds; no clock is involved. */
+/** Lets the run continue until something holds; no clock is involved. */
 export async function until(holds: () => boolean): Promise<void> {
   for (let round = 0; !holds(); round += 1) {
     if (round > 1_000) throw new Error(`It never came to hold: ${holds.toString()}.`);

@@ -1,5 +1,5 @@
 // Goal: what tools, hooks, guards and the like ask of the context of a run is asked of whoever uses them: of the role, of the roles that may
-// start it, and of the call that starts a run or goes on with it (H12).
+// start it, and of the call that starts a run or continues it (H12).
 // Method: the types that inference finds in code without type arguments, and uses that must not compile.
 
 import { expectTypeOf, test } from "vitest";

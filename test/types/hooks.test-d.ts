@@ -57,7 +57,7 @@ test("a field that a point does not allow cannot be returned there", () => {
   transform("afterTool", () => ({ text: "", deny: "No." }));
   // @ts-expect-error -- nor later
   transform("afterTool", async () => ({ text: "", arguments: {} }));
-  // @ts-expect-error -- a guard cannot make an agent go on
+  // @ts-expect-error -- a guard cannot make an agent continue
   transform("beforeTool", () => ({ goOn: "More." }));
   // @ts-expect-error -- a stop cannot be refused
   transform("stop", () => ({ refuse: "No." }));

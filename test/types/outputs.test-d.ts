@@ -1,4 +1,4 @@
-// Goal: what a role's `output` says is the type of the result, whichever way a run is started or goes on, and a wrong use of it is an error
+// Goal: what a role's `output` says is the type of the result, whichever way a run is started or continues, and a wrong use of it is an error
 // in the user's file (H10).
 // Method: the types that inference finds in code without type arguments, and uses that must not compile.
 

@@ -1,5 +1,5 @@
 // Goal: a hook never outlives its agent by more than the grace period, and a cancelled run is cancelled, not failed, by its hooks.
-// Method: at every site, a hook that hangs, one that heeds its signal by rejecting, and one whose own time runs out meanwhile.
+// Method: at every site, a hook that hangs, one that obeys its signal by rejecting, and one whose own time runs out meanwhile.
 
 import { expect, test } from "vitest";
 

@@ -1,4 +1,4 @@
-// Goal: a stop hook may make an agent go on that has answered, a bounded number of times, and never against anything else.
+// Goal: a stop hook may make an agent continue that has answered, a bounded number of times, and never against anything else.
 // Method: hooks that write down what they were asked and veto by number; one ending of each other kind beside them.
 
 import { expect, test } from "vitest";
