@@ -1,4 +1,4 @@
-// One budget holds over the whole tree. What cannot be paid for is not started, and the model is told why.
+// One budget holds over the whole tree. What cannot be paid for is not started, and the model reads why.
 
 import assert from "node:assert/strict";
 

@@ -25,10 +25,10 @@ const lead = defineAgent({ name: "lead", instructions: "Delegate.", model, subag
 const orchestrator = new Orchestrator({ limits: { maxBreadthPerParent: 2 } });
 const result = await orchestrator.start(lead, "Do three parts.").result;
 
-const told = model.requests[1]?.messages.at(-1)?.text;
-console.log(told);
+const refusalText = model.requests[1]?.messages.at(-1)?.text;
+console.log(refusalText);
 assert.equal(
-  told,
+  refusalText,
   "Not started: you have started 2 of at most 2 subagents. Work with the results you have, or do this part yourself.",
 );
 assert.deepEqual([result.status, result.refusalsByCode], ["completed", { breadth_limit: 1 }]);

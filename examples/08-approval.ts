@@ -1,4 +1,4 @@
-// A call that needs an approval, and one that somebody else executes: the run pauses, is stored as JSON, and continues in a fresh process.
+// A call that needs an approval, and one that another program executes: the run pauses, is stored as JSON, and continues in a fresh process.
 
 import assert from "node:assert/strict";
 
@@ -46,7 +46,7 @@ const stored = JSON.stringify(paused.pausedRun);
 assert.equal(paused.status, "paused");
 assert.deepEqual(sent, ["ann@example.org"]);
 
-// Somebody looks at the questions and answers them.
+// A person looks at the questions and answers them.
 const answers = paused.questions.map((question) =>
   question.kind === "approval" ? approve(question) : giveResult(question, "No, keep them."),
 );

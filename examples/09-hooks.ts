@@ -44,7 +44,7 @@ const reader = defineAgent({
       return result;
     }),
     processStep(({ number }) => log.push(`step ${number}`)),
-    // A bounded veto: the agent is told to continue instead of ending.
+    // A bounded veto: the agent continues instead of ending.
     transform("stop", ({ isActive }) => (isActive ? undefined : { goOn: "Check it once more." })),
   ],
 });

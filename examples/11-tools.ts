@@ -30,7 +30,7 @@ const order = defineTool({
 });
 
 const model = new ScriptedModel([
-  asks("order", { plant: "rose", count: "many" }), // no number: the model is told, the tool does not run
+  asks("order", { plant: "rose", count: "many" }), // no number: the model reads so, the tool does not run
   asks("order", { plant: "Rosa", count: "3" }), // "3" is taken for 3; the tool asks for another name
   {
     calls: [

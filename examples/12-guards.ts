@@ -43,7 +43,7 @@ const writer = defineAgent({
   tools: [write],
 });
 
-// The guard stands at the lead, and binds the writer below it: nobody below may do what is forbidden above.
+// The guard stands at the lead, and binds the writer below it: no agent below may do what is forbidden above.
 const lead = defineAgent({
   name: "lead",
   instructions: "Let the writer write.",
@@ -84,7 +84,7 @@ const afterConfirmation = toolFilter(
   { name: "after-confirmation", tools: ["write"] },
 );
 const model = new ScriptedModel([
-  asks("write", { path: "docs/tulips.md", text: "…" }), // not offered yet: refused, and the model is told
+  asks("write", { path: "docs/tulips.md", text: "…" }), // not offered yet: refused, and the model reads so
   asks("confirm", {}),
   asks("write", { path: "docs/tulips.md", text: "…" }),
   says("Written."),

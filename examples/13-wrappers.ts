@@ -34,7 +34,7 @@ const patient = withTimeout(
   withRetries(withTimeout(fetchPage, { timeoutMs: 2_000 }), { maxAttempts: 3, firstDelayMs: 10 }),
   { timeoutMs: 10_000 },
 );
-// At most 20 calls in any second, over the whole tree of a run, whoever makes them.
+// At most 20 calls in any second, over the whole tree of a run, whichever agent makes them.
 const polite = withRateLimit(patient, rateLimit({ maxCalls: 20, perMs: 1_000 }));
 const web = prefixTools([polite], "web_");
 

@@ -31,7 +31,7 @@ const lead = defineAgent({
   instructions: "Have one topic researched, then answer.",
   model,
   tools: [research],
-  subagents: [researcher], // which roles a delegation may start; any other is refused, and the model is told
+  subagents: [researcher], // which roles a delegation may start; any other is refused, and the model reads so
 });
 
 const run = new Orchestrator().start(lead, "Which fruit for a wall?");

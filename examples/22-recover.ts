@@ -1,5 +1,5 @@
 // A process dies in the middle of a tool call, as by `kill -9`; another one continues the run. What had come to an end is not done
-// again, and what must not be done twice is not: the model is told.
+// again, and what must not be done twice is not: the model reads so.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -31,7 +31,7 @@ const pay = defineTool({
   name: "pay",
   description: "Pays an amount.",
   input: z.object({ euros: z.number() }),
-  isRepeatable: false, // nobody wants to pay twice
+  isRepeatable: false, // a payment must not be made twice
   execute: ({ euros }, { idempotencyKey }) => {
     appendFileSync(log, `paid ${euros} euros under ${idempotencyKey.split("/").at(-1)}\n`);
     process.kill(process.pid, "SIGKILL"); // the power goes, right after the payment
@@ -78,7 +78,7 @@ assert.ok(left);
 const run = await orchestrator.recover(left.runId);
 await run.result;
 
-// Whoever has the store has the result, in this process or another, without the roles.
+// A process that has the store has the result, in this process or another, without the roles.
 const { runId } = run;
 const { status, text, usage } = await orchestrator.resultOf(runId);
 console.log(text);

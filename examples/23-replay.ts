@@ -44,7 +44,7 @@ assert.equal(lookups, 1);
 const shuffled = await replay(recording, { role, order: { shuffledBy: 7 } });
 assert.equal(shuffled.text, text);
 
-// Somebody changed the instructions: the replay says who does something else, in which step, and what.
+// The instructions were changed: the replay names the agent that does something else, in which step, and what.
 await assert.rejects(replay(recording, { role: buyer("You find out prices. Be brief.") }), {
   code: "replay_diverged",
   data: {

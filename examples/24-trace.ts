@@ -18,7 +18,7 @@ import type { ModelRequest } from "espalier/extend";
 import { goldenTree, says, ScriptedModel, type ScriptedReply } from "espalier/testing";
 import { jaegerLinks, runReport } from "espalier/terminal";
 
-/** What an agent says in one step of its own, after so many milliseconds; `task` is what it was told to do. */
+/** What an agent says in one step of its own, after so many milliseconds; `task` is its task. */
 type Thought = readonly [ms: number, reply: (task: string) => ScriptedReply];
 
 /** A model that takes its time. */
@@ -36,7 +36,7 @@ const uses = (name: string, input: object = {}) => ({ name, arguments: input });
 const spawns = (role: string, task: string, more: object = {}) =>
   uses("SpawnSubagent", { role, task, ...more });
 
-// Tools: one that fails once and is tried again, one that always fails, and one that somebody must allow.
+// Tools: one that fails once and is tried again, one that always fails, and one that needs an approval.
 let downloads = 0;
 const download = withRetries(
   defineTool({
@@ -146,7 +146,7 @@ const orchestrator = new Orchestrator({
   limits: { maxDepth: 3, maxBreadthPerParent: 4, maxTotalSubagents: 12 }, // the fourth researcher is refused
   concurrency: { modelCalls: 2 }, // so that model calls wait for each other
   approver: async (question) => {
-    await pause(250); // somebody thinks about it
+    await pause(250); // a person thinks about it
     return approve(question);
   },
   sinks: [{ take: (event) => void events.push(event) }],

@@ -1,4 +1,4 @@
-// Content in traces: off unless somebody asks for it, on the spans of model and tool calls, bounded, and redacted on its way out.
+// Content in traces: off unless it is switched on, on the spans of model and tool calls, bounded, and redacted on its way out.
 
 import assert from "node:assert/strict";
 

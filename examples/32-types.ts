@@ -42,7 +42,7 @@ const refund = defineTool({
 
 const clerk = defineAgent({
   name: "clerk",
-  instructions: ({ customerId }) => `You serve customer ${customerId}, and nobody else.`,
+  instructions: ({ customerId }) => `You serve customer ${customerId} alone.`,
   model: new ScriptedModel([
     asks("listOrders", {}),
     asks("refund", { order: "A-1" }),
@@ -62,7 +62,7 @@ assert.ok(pausedRun);
 
 const answers = questions.map((question) => approve(question));
 const resumed = orchestrator.resume(pausedRun, answers, {
-  context: { ...shop, customerId: "ann" }, // given again: it was kept nowhere
+  context: { ...shop, customerId: "ann" }, // given again: it was not persisted
 });
 const { output } = await resumed.orThrow();
 console.log(output?.refunded.join(", ")); // output: { refunded: string[] } | undefined

@@ -20,7 +20,7 @@ export type Command =
       /** Undefined: the offline planner. */
       readonly modelName: string | undefined;
       readonly isTraced: boolean;
-      /** Where the pages of Jaeger are; undefined: nobody knows, or there is no trace. */
+      /** Where the pages of Jaeger are; undefined: unknown, or there is no trace. */
       readonly jaegerUrl: string | undefined;
     };
 

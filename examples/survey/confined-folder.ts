@@ -20,7 +20,7 @@ export interface Listing {
   readonly files: readonly { readonly name: string; readonly bytes: number }[];
   /** Symbolic links. They are named, never followed. */
   readonly links: readonly string[];
-  /** Entries that nobody may see. */
+  /** Entries that are hidden. */
   readonly hidden: number;
 }
 

@@ -89,7 +89,7 @@ async function nodeTracing(): Promise<NodeTracing | undefined> {
   }
 }
 
-/** Ctrl-C cancels the tree once; whoever presses it again wants out. */
+/** Ctrl-C cancels the tree once; a second press ends the program. */
 async function resultOf(run: Run): Promise<RunResult> {
   let isOver = false;
   process.on("SIGINT", () => {
@@ -122,6 +122,6 @@ function say(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-// Whoever reads our output may stop reading, as `head` does.
+// The reader of our output may stop reading, as `head` does.
 process.stdout.on("error", () => process.exit());
 process.exitCode = await main();

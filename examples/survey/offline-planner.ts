@@ -53,7 +53,7 @@ function replyTo(request: ModelRequest): AssistantMessage {
   return asking(request, "I report.", [{ toolName: FINISH, input }]);
 }
 
-/** Whoever has to end with a typed result surveys a part; the other one leads. */
+/** An agent that has to end with a typed result surveys a part; the other one leads. */
 function positionIn({ messages, tools }: ModelRequest): Position {
   const isLead = !tools.some((tool) => tool.name === FINISH);
   const spawn = tools.find((tool) => tool.name === SPAWN);

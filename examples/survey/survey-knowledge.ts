@@ -14,7 +14,7 @@ export const SPAWN = "SpawnSubagent";
 export const FINISH = "Finish";
 
 export interface Knowledge {
-  /** What the agent was told to do. */
+  /** The task of the agent. */
   readonly task: string;
   /** Folders that were listed, by path. */
   readonly listings: ReadonlyMap<string, KnownFolder>;
@@ -94,7 +94,7 @@ export function knowledgeOf(messages: readonly Message[]): Knowledge {
   };
 }
 
-/** What an agent is told besides its task comes before it. */
+/** What an agent reads besides its task comes before it. */
 function taskOf(messages: readonly Message[]): string {
   const spoken = messages.findIndex(({ role }) => role === "assistant");
   const told = spoken < 0 ? messages : messages.slice(0, spoken);

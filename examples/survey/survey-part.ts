@@ -1,5 +1,5 @@
 // A part of a survey, and the task in words that hands it to a surveyor. Written as the
-// instructions of the lead say, and read back the same way: whoever gets the task knows no more
+// instructions of the lead say, and read back the same way: the agent that gets the task knows no more
 // than its text.
 
 /** Folders and files to survey, and what to look for in them. */

@@ -1,11 +1,8 @@
 // One agent as it looks from outside, with all below it; and how such a tree is changed: what did not
 // change stays the same value. Pure.
 
-import type { AgentId, RunResult, StopReason, TerminalStatus, Usage } from "../index.ts";
+import type { AgentId, StopReason, TerminalStatus, Usage } from "../index.ts";
 import type { CallId } from "../extend.ts";
-
-/** How a run came to rest. */
-export type SettledStatus = RunResult["status"];
 
 /** One agent, with those that it started in the order of their start. */
 export interface AgentView {
