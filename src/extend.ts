@@ -13,8 +13,8 @@ export type {
 } from "./model/model.ts";
 export type { FinishReason } from "./protocol/finish-reason.ts";
 export type { TokenUsage } from "./model/token-usage.ts";
-export { replyMessage, type ReplyPiece } from "./model/reply-message.ts";
-export { replyPieces } from "./model/reply-pieces.ts";
+export { replyMessage, type ReplyPiece } from "./protocol/reply-message.ts";
+export { replyPieces } from "./protocol/reply-pieces.ts";
 export { strictSchema, withoutAddedNulls, type StrictSchema } from "./model/strict-schema.ts";
 export { textOnly } from "./model/written-by.ts";
 export { toCallId } from "./model/call-id.ts";

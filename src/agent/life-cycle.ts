@@ -24,7 +24,7 @@ import { clearSections } from "./clear-sections.ts";
 import type { RequestFacts } from "./effects.ts";
 import { leaveSubagents } from "./leave-subagents.ts";
 import { dropQuestions, settlePaused } from "./pausing.ts";
-import { stepContext } from "./step-context.ts";
+import { stepContext } from "./make-step-context.ts";
 import { addSignal, handleStopRequests, listOvershoots } from "./stop-requests.ts";
 import { transition } from "./transition.ts";
 

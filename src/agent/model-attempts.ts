@@ -19,7 +19,7 @@ import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
 import type { InferCall, Turn, TurnEnd } from "./infer-call.ts";
 import { recordWarnings } from "./model-warnings.ts";
-import { parametersOf } from "./step-context.ts";
+import { parametersOf } from "./make-step-context.ts";
 
 /** Calls the model until it replies or fails for good. Each turn has a slot, and gives it back before the next one is paid for (S2). Never rejects. */
 export async function inferOnce(agent: AgentRuntime, call: InferCall): Promise<InferOutcome> {

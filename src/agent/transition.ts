@@ -23,7 +23,7 @@ import type { HiddenTool } from "../tools/tool-filter.ts";
 import type { LastStep } from "./account-view.ts";
 import { historyChange } from "./history-change.ts";
 import { replaced, tagRest, withAdded, type TagPlace } from "./message-tags.ts";
-import { stepRecord } from "./step-record.ts";
+import { stepRecord } from "./make-step-record.ts";
 import {
   isAskedAnew,
   NO_PREFIX,

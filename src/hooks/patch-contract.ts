@@ -3,7 +3,7 @@
 import { z } from "zod";
 
 import { isRecord, sameJson, type JsonObject, type JsonValue } from "../kernel/json.ts";
-import { partsFitted } from "../model/reply-pieces.ts";
+import { partsFitted } from "../protocol/reply-pieces.ts";
 import { MAX_TEMPERATURE } from "../model/temperature.ts";
 import { MessageSchema, type Message } from "../protocol/message.ts";
 import { hookContract, type HookPlace } from "./hook-error.ts";

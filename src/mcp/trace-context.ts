@@ -1,8 +1,15 @@
-import { context, propagation, type Attributes, type Span } from "@opentelemetry/api";
+import {
+  context,
+  createContextKey,
+  propagation,
+  type Attributes,
+  type Baggage,
+  type Span,
+} from "@opentelemetry/api";
 
 import { messageOf } from "../kernel/error.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
-import { ownBaggage } from "../telemetry/spans/run-baggage.ts";
+import { OWN_BAGGAGE } from "../protocol/tracing.ts";
 
 /** What of a trace goes to a server. */
 const FIELDS = ["traceparent", "tracestate", "baggage"] as const;
@@ -43,4 +50,15 @@ function injected(): Readonly<Record<string, string>> {
     return typeof value === "string" && value !== "" ? [[field, value] as const] : [];
   });
   return Object.fromEntries(entries);
+}
+
+/** What we put into the baggage of the active context, without what anybody else did; undefined: nothing. */
+function ownBaggage(): Baggage | undefined {
+  const own = context.active().getValue(createContextKey(OWN_BAGGAGE));
+  return isBaggage(own) ? own : undefined;
+}
+
+/** The key is the same for all copies of the package. */
+function isBaggage(value: unknown): value is Baggage {
+  return typeof value === "object" && value !== null && "getAllEntries" in value;
 }

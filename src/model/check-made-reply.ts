@@ -4,7 +4,7 @@ import { sameJson } from "../kernel/json.ts";
 import type { CallSize } from "./believable-usage.ts";
 import { builtReply, withOwnCalls } from "./check-reply.ts";
 import type { Model, ModelReply } from "./model.ts";
-import { partsFitted } from "./reply-pieces.ts";
+import { partsFitted } from "../protocol/reply-pieces.ts";
 import { PlainReplySchema } from "./reply-schema.ts";
 import { parsedReply } from "./reply-with-parts.ts";
 

@@ -4,6 +4,9 @@ import type { EventBody, EventDraft, EventScope, TraceIds } from "./event.ts";
 import type { SpanContent } from "./span-content.ts";
 import type { SpanClosing, EventMoment, SpanMoment, SpanNote, SpanOpening } from "./span-tree.ts";
 
+/** The name under which a context keeps what we put into its baggage: for those who take it to another process. */
+export const OWN_BAGGAGE = "espalier.baggage";
+
 /**
  * Places events in a trace and runs user code inside the span it belongs to. The only way in which telemetry touches a run.
  * None of its methods may block, or throw of itself.

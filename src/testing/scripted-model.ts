@@ -3,7 +3,7 @@
 
 import { EspalierError } from "../kernel/error.ts";
 import type { GenerateOptions, Model, ModelReply, ModelRequest } from "../model/model.ts";
-import { replyMessage, type ReplyPiece } from "../model/reply-message.ts";
+import { replyMessage, type ReplyPiece } from "../protocol/reply-message.ts";
 import type { TokenUsage } from "../model/token-usage.ts";
 import type { ModelPrice } from "../model/model-price.ts";
 import type { FinishReason } from "../protocol/finish-reason.ts";

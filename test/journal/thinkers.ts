@@ -4,7 +4,7 @@
 import { z } from "zod";
 
 import type { Model, ModelReply, ModelRequest } from "../../src/model/model.ts";
-import { replyMessage, type ReplyPiece } from "../../src/model/reply-message.ts";
+import { replyMessage, type ReplyPiece } from "../../src/protocol/reply-message.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { defineTool, type ToolDefinition } from "../../src/tools/define-tool.ts";
 import type { FunctionTool } from "../../src/tools/tool.ts";

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 
 import { openai } from "../../src/model/openai/openai-model.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
-import type { ReplyPiece } from "../../src/model/reply-message.ts";
+import type { ReplyPiece } from "../../src/protocol/reply-message.ts";
 import { countInputTokens } from "../../src/model/count-tokens.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import {

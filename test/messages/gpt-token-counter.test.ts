@@ -17,7 +17,7 @@ import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 
 import type { ModelRequest } from "../../src/model/model.ts";
-import { replyMessage, type ReplyPiece } from "../../src/model/reply-message.ts";
+import { replyMessage, type ReplyPiece } from "../../src/protocol/reply-message.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { says } from "../../src/testing/scripted-model.ts";

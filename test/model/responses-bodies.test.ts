@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 
 import { ModelError } from "../../src/model/model-error.ts";
 import type { ModelReply } from "../../src/model/model.ts";
-import { replyMessage } from "../../src/model/reply-message.ts";
+import { replyMessage } from "../../src/protocol/reply-message.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { replyOf, RESPONSES_FIXTURES, type StreamFixture } from "../fixtures/streams/responses.ts";
 import { proves } from "../harness/proves.ts";

@@ -11,7 +11,7 @@ import { describe, expect, test } from "vitest";
 
 import type { Model, ModelRequest } from "../../src/model/model.ts";
 import { openai } from "../../src/model/openai/openai-model.ts";
-import { replyMessage, type ReplyPiece } from "../../src/model/reply-message.ts";
+import { replyMessage, type ReplyPiece } from "../../src/protocol/reply-message.ts";
 import { replayKeyOf } from "../../src/model/written-by.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { AssistantMessage, Message } from "../../src/protocol/message.ts";

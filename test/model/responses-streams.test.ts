@@ -9,7 +9,7 @@ import { ModelError } from "../../src/model/model-error.ts";
 import type { ModelReply } from "../../src/model/model.ts";
 import { StreamedResponse } from "../../src/model/openai/streamed-response.ts";
 import { replyLimits } from "../../src/model/reply-limits.ts";
-import { replyPieces } from "../../src/model/reply-pieces.ts";
+import { replyPieces } from "../../src/protocol/reply-pieces.ts";
 import {
   replyOf,
   RESPONSES_FIXTURES,

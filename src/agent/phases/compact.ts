@@ -3,12 +3,7 @@
 
 import { countInputTokens } from "../../model/count-tokens.ts";
 import { cutHistory, truncateHistory, type HistoryCut } from "../../policies/truncate-history.ts";
-import {
-  isSummary,
-  summaryMessage,
-  summaryRequest,
-  type SummaryRoom,
-} from "../../policies/summary-request.ts";
+import { isSummary, summaryMessage, summaryRequest, type SummaryRoom } from "./summary-request.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";

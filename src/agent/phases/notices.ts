@@ -11,7 +11,7 @@ import type { AgentState } from "../agent-state.ts";
 import type { Lease, Remaining } from "../account-view.ts";
 import { FINISH_TOOL_NAME } from "../finish-tool.ts";
 import { BUILT_IN_SECTIONS, type BuiltInSection } from "../request-sections.ts";
-import { leftAtStep } from "../step-context.ts";
+import { leftAtStep } from "../make-step-context.ts";
 
 /** Texts by section. */
 export type Notices = { readonly [Name in BuiltInSection]?: string | undefined };

@@ -1,6 +1,6 @@
 // What some models and servers get wrong in a reply with calls, set right before anything looks at it.
 
-import { partsFitted, partsRenamed } from "../../model/reply-pieces.ts";
+import { partsFitted, partsRenamed } from "../../protocol/reply-pieces.ts";
 import { leakedCall } from "../../policies/argument-leak.ts";
 import { callIdOf, type StepId } from "../../protocol/ids.ts";
 import type { AssistantMessage } from "../../protocol/message.ts";

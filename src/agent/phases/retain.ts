@@ -6,11 +6,7 @@ import { stepIdOf } from "../../protocol/ids.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import { hasRoomForSummary, retainMessages } from "../../policies/retention-policy.ts";
-import {
-  summaryMessage,
-  summaryRequest,
-  type SummaryRoom,
-} from "../../policies/summary-request.ts";
+import { summaryMessage, summaryRequest, type SummaryRoom } from "./summary-request.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { NO_PREFIX, type AgentState } from "../agent-state.ts";
 import { storedMessages } from "../message-tags.ts";

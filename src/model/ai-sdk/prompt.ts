@@ -9,8 +9,8 @@ import type {
 
 import { isRecord } from "../../kernel/json.ts";
 import type { Message, ProviderData, ToolMessage } from "../../protocol/message.ts";
-import { replyPieces } from "../reply-pieces.ts";
-import { type ReplyPiece } from "../reply-message.ts";
+import { replyPieces } from "../../protocol/reply-pieces.ts";
+import { type ReplyPiece } from "../../protocol/reply-message.ts";
 import { sendable } from "../written-by.ts";
 
 type AssistantPart = Extract<LanguageModelV4Message, { role: "assistant" }>["content"][number];

@@ -13,7 +13,7 @@ import type {
 import { CallIdSchema } from "../../protocol/ids.ts";
 import type { ModelReply } from "../model.ts";
 import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
-import { replyMessage, type ReplyPiece } from "../reply-message.ts";
+import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
 import { cutStreamError, excessError, reportedError } from "./ai-sdk-errors.ts";
 import type { CallProgress } from "../http-errors.ts";
 import { finishReasonOf, isCutOff, usageOfReply, warningText } from "./finish.ts";

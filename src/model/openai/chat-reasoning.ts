@@ -3,7 +3,7 @@
 
 import { isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
 import type { ProviderData, ReplyPart } from "../../protocol/message.ts";
-import type { ReplyPiece } from "../reply-message.ts";
+import type { ReplyPiece } from "../../protocol/reply-message.ts";
 import { GrowingText } from "./growing-text.ts";
 import { isParsed } from "./wire-json.ts";
 

@@ -6,7 +6,7 @@ import { CallIdSchema } from "../../protocol/ids.ts";
 import type { ProviderData } from "../../protocol/message.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { ModelReply } from "../model.ts";
-import { replyMessage, type ReplyPiece } from "../reply-message.ts";
+import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
 import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import type { TokenUsage } from "../token-usage.ts";
 import { ChatReasoning, extraContent, textOf, type ReasoningOption } from "./chat-reasoning.ts";

@@ -5,7 +5,7 @@ import { isRecord, type JsonValue } from "../../kernel/json.ts";
 import { CallIdSchema } from "../../protocol/ids.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { ModelReply } from "../model.ts";
-import { replyMessage, type ReplyPiece } from "../reply-message.ts";
+import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
 import {
   MOST_DATA_BYTES,
   OPENED_CALL_BYTES,

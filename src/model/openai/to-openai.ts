@@ -3,8 +3,8 @@
 
 import type { AssistantMessage, Message } from "../../protocol/message.ts";
 import type { ModelRequest, ToolSpec } from "../model.ts";
-import { replyPieces } from "../reply-pieces.ts";
-import { type ReplyPiece } from "../reply-message.ts";
+import { replyPieces } from "../../protocol/reply-pieces.ts";
+import { type ReplyPiece } from "../../protocol/reply-message.ts";
 import { repliesWithParts, sendable } from "../written-by.ts";
 import {
   fieldOf,

@@ -5,8 +5,8 @@
 import { isRecord } from "../../kernel/json.ts";
 import type { AssistantMessage, Message, ProviderData } from "../../protocol/message.ts";
 import type { ModelRequest, ToolSpec } from "../model.ts";
-import { replyPieces } from "../reply-pieces.ts";
-import { type ReplyPiece } from "../reply-message.ts";
+import { replyPieces } from "../../protocol/reply-pieces.ts";
+import { type ReplyPiece } from "../../protocol/reply-message.ts";
 import { heldTools, type HeldTool } from "../held-tools.ts";
 import { mendedArguments } from "./mended-arguments.ts";
 import { responsesFields, textOfFields, type RequestOptions } from "./request-fields.ts";

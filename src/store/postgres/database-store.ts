@@ -32,8 +32,8 @@ import type { Store } from "../store.ts";
 import { migrate } from "./migrations.ts";
 import { isConnectionSound, postgresFailed } from "./postgres-faults.ts";
 import type { PostgresClient, PostgresPool } from "./postgres-pool.ts";
-import { RunTable } from "./run-table.ts";
-import { SessionTable } from "./session-table.ts";
+import { RunTable } from "./postgres-run-table.ts";
+import { SessionTable } from "./postgres-session-table.ts";
 
 export interface DatabaseStoreOptions {
   readonly schema: string;

@@ -37,9 +37,9 @@ import {
   readPage,
   releaseRun,
   removeRun,
-} from "./run-table.ts";
+} from "./sqlite-run-table.ts";
 import { prepareSchema } from "./schema.ts";
-import { deleteSession, findSession, listSessionIds, putSession } from "./session-table.ts";
+import { deleteSession, findSession, listSessionIds, putSession } from "./sqlite-session-table.ts";
 import type { OpenSqlite, SqliteDatabase } from "./sqlite-driver.ts";
 import { sqliteFailed } from "./sqlite-faults.ts";
 

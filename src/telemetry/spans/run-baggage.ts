@@ -10,11 +10,12 @@ import {
 } from "@opentelemetry/api";
 
 import type { EventScope } from "../../protocol/event.ts";
+import { OWN_BAGGAGE } from "../../protocol/tracing.ts";
 import { ESPALIER } from "../gen-ai-attributes.ts";
 
 type BaggagePlace = Pick<EventScope, "runId" | "agentPath">;
 
-const OWN_BAGGAGE = createContextKey("espalier.baggage");
+const OWN_BAGGAGE_KEY = createContextKey(OWN_BAGGAGE);
 
 /** The active context with the scope of user code in its baggage, besides what the caller of the run had in it. */
 export function contextWithBaggage(place: BaggagePlace): Context {
@@ -24,18 +25,12 @@ export function contextWithBaggage(place: BaggagePlace): Context {
   const merged = own
     .getAllEntries()
     .reduce((baggage, [key, entry]) => baggage.setEntry(key, entry), given);
-  return propagation.setBaggage(active, merged).setValue(OWN_BAGGAGE, own);
+  return propagation.setBaggage(active, merged).setValue(OWN_BAGGAGE_KEY, own);
 }
 
 /** The same context without our mark: for a run that is started within another one, and that is to carry nothing. */
 export function unmarked(around: Context): Context {
-  return around.deleteValue(OWN_BAGGAGE);
-}
-
-/** What we put into the baggage of the active context, without what anybody else did; undefined: nothing. */
-export function ownBaggage(): Baggage | undefined {
-  const own = context.active().getValue(OWN_BAGGAGE);
-  return isBaggage(own) ? own : undefined;
+  return around.deleteValue(OWN_BAGGAGE_KEY);
 }
 
 function entriesOf({ runId, agentPath }: BaggagePlace): Baggage {
@@ -43,9 +38,4 @@ function entriesOf({ runId, agentPath }: BaggagePlace): Baggage {
     [ESPALIER.runId]: { value: runId },
     [ESPALIER.agentPath]: { value: agentPath },
   });
-}
-
-/** The key is the same for all copies of the package. */
-function isBaggage(value: unknown): value is Baggage {
-  return typeof value === "object" && value !== null && "getAllEntries" in value;
 }

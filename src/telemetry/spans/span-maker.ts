@@ -24,7 +24,7 @@ import { spanIdFrom, traceIdAfter, withIds, type ChosenIds } from "./derived-ids
 import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
 import type { Onward, OpenSpan } from "./open-span.ts";
 import { continuation } from "./span-links.ts";
-import { showOutcome } from "./shown-outcome.ts";
+import { showOutcome } from "./show-outcome.ts";
 import type { SideSpan } from "./side-spans.ts";
 import {
   openingAttributes,

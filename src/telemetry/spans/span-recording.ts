@@ -14,7 +14,7 @@ import {
   resumedChildAttributes,
   spawnedRole,
 } from "./span-attributes.ts";
-import { showOutcome } from "./shown-outcome.ts";
+import { showOutcome } from "./show-outcome.ts";
 import { spanEventOf, subtaskEventOf } from "./span-events.ts";
 import { linkTo } from "./span-links.ts";
 import { hrTimeOf } from "./span-maker.ts";

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 
 import { transform, wrapModelCall, type Hook } from "../../../src/hooks/hook.ts";
 import type { ModelReply } from "../../../src/model/model.ts";
-import { replyMessage, type ReplyPiece } from "../../../src/model/reply-message.ts";
+import { replyMessage, type ReplyPiece } from "../../../src/protocol/reply-message.ts";
 import { CallIdSchema } from "../../../src/protocol/ids.ts";
 import type { AssistantMessage, Message, ReplyPart } from "../../../src/protocol/message.ts";
 import { memoryStore } from "../../../src/store/memory-store.ts";

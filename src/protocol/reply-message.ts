@@ -1,6 +1,6 @@
 // The message that the pieces of a reply make: for adapters, so that none of them counts characters. Pure.
 
-import type { AssistantMessage, ProviderData, ReplyPart, ToolCall } from "../protocol/message.ts";
+import type { AssistantMessage, ProviderData, ReplyPart, ToolCall } from "./message.ts";
 
 /** A piece of a reply. `data`: what must go back to the provider with it, and only to the model that wrote it. */
 export type ReplyPiece =

@@ -1,8 +1,8 @@
 // A message as the pieces that made it: for adapters, so that none of them counts characters. Pure. Whatever hooks and repairs have made
 // of a message since, its pieces say what its text and its calls say now.
 
-import type { CallId } from "../protocol/ids.ts";
-import type { AssistantMessage, ReplyPart, ToolCall } from "../protocol/message.ts";
+import type { CallId } from "./ids.ts";
+import type { AssistantMessage, ReplyPart, ToolCall } from "./message.ts";
 import { partsOf, type ReplyPiece } from "./reply-message.ts";
 
 /**
