@@ -148,7 +148,7 @@ export type {
 } from "./protocol/subagent.ts";
 export type { SessionExecution, SessionFork } from "./orchestrator/sessions/session-record.ts";
 export type { SessionOutcome, SessionResult } from "./orchestrator/sessions/session-outcome.ts";
-export type { ShownPart, StepContext } from "./protocol/recorded-step-context.ts";
+export type { ShownPart, StepContext } from "./protocol/step-context.ts";
 export type { StepTiming } from "./protocol/step-timing.ts";
 export type { StopConditionAnswer } from "./policies/stop-conditions.ts";
 export type { ToolErrorRecord, ToolErrorSeverity } from "./protocol/tool-error-record.ts";

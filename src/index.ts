@@ -117,7 +117,7 @@ export type { EventSink } from "./protocol/event-sink.ts";
 export { correlation, type CorrelationIds } from "./protocol/correlation.ts";
 export { usageOf } from "./protocol/usage-of-events.ts";
 export type { Usage } from "./protocol/usage.ts";
-export type { StepRecord } from "./protocol/recorded-step.ts";
+export type { StepRecord } from "./protocol/step-record.ts";
 export type { SpawnOutcome, SpawnRequest, SubagentResult } from "./protocol/subagent.ts";
 export type { Message, StoredMessage } from "./protocol/message.ts";
 export type { Attachment } from "./protocol/attachment.ts";

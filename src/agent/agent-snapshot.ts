@@ -9,8 +9,8 @@ import { AgentIdSchema, CallIdSchema, ExecutionIdSchema, StepIdSchema } from "..
 import { JsonValueSchema } from "../protocol/json-value.ts";
 import { AssistantMessageSchema, MessageSchema, MessageTagSchema } from "../protocol/message.ts";
 import { QuestionSchema } from "../protocol/question.ts";
-import { StepContextSchema } from "../protocol/recorded-step-context.ts";
-import { StepRecordSchema } from "../protocol/recorded-step.ts";
+import { StepContextSchema } from "../protocol/step-context.ts";
+import { StepRecordSchema } from "../protocol/step-record.ts";
 import { StepTimingSchema } from "../protocol/step-timing.ts";
 import {
   ErrorRecordSchema,

@@ -18,8 +18,8 @@ import {
 } from "../protocol/ids.ts";
 import type { AssistantMessage, Message } from "../protocol/message.ts";
 import type { Question } from "../protocol/question.ts";
-import type { StepContext } from "../protocol/recorded-step-context.ts";
-import type { StepRecord } from "../protocol/recorded-step.ts";
+import type { StepContext } from "../protocol/step-context.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
 import type { StepTiming } from "../protocol/step-timing.ts";
 import type { ErrorRecord, StopReason, StopSignal, TerminalStatus } from "../protocol/stop.ts";
 import type { SpawnRequest } from "../protocol/subagent.ts";

@@ -4,7 +4,7 @@
 import type { ModelReply } from "../model/model.ts";
 import type { Message, ToolCall } from "../protocol/message.ts";
 import type { Answer } from "../protocol/question.ts";
-import type { StepRecord } from "../protocol/recorded-step.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
 import type { TimeSpan } from "../protocol/step-timing.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";

@@ -3,7 +3,7 @@
 import type { Model, ModelRequest } from "../model/model.ts";
 import { forModel } from "../model/written-by.ts";
 import type { Message } from "../protocol/message.ts";
-import type { StepContext } from "../protocol/recorded-step-context.ts";
+import type { StepContext } from "../protocol/step-context.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { isAskedAnew, type AgentState } from "./agent-state.ts";
 import type { Lease, Remaining } from "./account-view.ts";

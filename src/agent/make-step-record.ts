@@ -1,4 +1,4 @@
-import type { StepRecord } from "../protocol/recorded-step.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
 import type { OpenStep } from "./agent-state.ts";
 
 /** When a step ended. */

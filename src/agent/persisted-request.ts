@@ -5,7 +5,7 @@ import { z } from "zod";
 import { parseJson } from "../kernel/json.ts";
 import type { ModelRequest } from "../model/model.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
-import type { StepContext } from "../protocol/recorded-step-context.ts";
+import type { StepContext } from "../protocol/step-context.ts";
 import type { DefinitionTable } from "./definition-table.ts";
 import { shownInStep, type PersistedSteps } from "./shown-messages.ts";
 

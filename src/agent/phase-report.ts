@@ -4,7 +4,7 @@ import type { JsonValue } from "../kernel/json.ts";
 import type { FinishReason } from "../protocol/finish-reason.ts";
 import type { ExecutionId, StepId } from "../protocol/ids.ts";
 import type { AssistantMessage, Message } from "../protocol/message.ts";
-import type { StepRecord } from "../protocol/recorded-step.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
 import type { ErrorRecord, Status, StopReason, StopSignal } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import type { Usage } from "../protocol/usage.ts";

@@ -5,7 +5,7 @@ import { checkKeys, checkList, checkName, checkText, misdefinition } from "../ke
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import type { AgentId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
-import type { StepRecord } from "../protocol/recorded-step.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
 import type { Usage } from "../protocol/usage.ts";
 
 /**

@@ -6,7 +6,7 @@ import { sameJson } from "../kernel/json.ts";
 import { forModel } from "../model/written-by.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { MessageSchema, type Message } from "../protocol/message.ts";
-import type { ShownPart, StepContext } from "../protocol/recorded-step-context.ts";
+import type { ShownPart, StepContext } from "../protocol/step-context.ts";
 import type { AgentState } from "./agent-state.ts";
 import type { DefinitionTable } from "./definition-table.ts";
 import { historyAtStep, type PersistedHistory } from "./history-change.ts";

@@ -3,7 +3,7 @@
 import { EspalierError } from "../kernel/error.ts";
 import { deepFreeze } from "../kernel/json.ts";
 import type { WorkType } from "../protocol/event-bodies.ts";
-import type { StepRecord } from "../protocol/recorded-step.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
 import type { StopReason, StopSignal } from "../protocol/stop.ts";
 import type { RunLog } from "./agent-state.ts";
 import { FINISH_TOOL_NAME } from "./finish-tool.ts";

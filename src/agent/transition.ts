@@ -13,7 +13,7 @@ import { shared } from "../kernel/shared.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
 import type { AgentId, ExecutionId, StepId } from "../protocol/ids.ts";
 import type { Message, ToolMessage } from "../protocol/message.ts";
-import type { StepContext } from "../protocol/recorded-step-context.ts";
+import type { StepContext } from "../protocol/step-context.ts";
 import { addTiming, NO_TIMING, type StepTiming } from "../protocol/step-timing.ts";
 import type { ErrorRecord, StopReason, StopSignal, TerminalStatus } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";

@@ -3,7 +3,7 @@
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
-import type { StepRecord } from "../protocol/recorded-step.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
 import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
 
 /** The root has its task; nothing has been spent, and the task is not in a history yet. */

@@ -7,7 +7,7 @@ import type { JsonValue } from "../kernel/json.ts";
 import type { ModelReply, ModelRequest } from "../model/model.ts";
 import type { EspalierEvent, EventType } from "../protocol/event.ts";
 import type { CallId } from "../protocol/ids.ts";
-import type { StepRecord } from "../protocol/recorded-step.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
 import {
   checkEventTypes,
   checkFunction,

@@ -5,7 +5,7 @@ import { messageOf } from "../kernel/error.ts";
 import { deepFreeze } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
-import type { StepRecord } from "../protocol/recorded-step.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
 import { callHook, type HookBounds } from "./call-hook.ts";
 import type { ObserverHook, ProcessorHook } from "./hook.ts";
 import { hookContract, hookFailed, hookTimedOut, type HookPlace } from "./hook-error.ts";

@@ -2,7 +2,7 @@
 
 import { parseJson, sameJson } from "../kernel/json.ts";
 import type { ToolCall } from "../protocol/message.ts";
-import type { StepRecord } from "../protocol/recorded-step.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
 
 /** A call among all calls of its reply. */
 export interface CallInReply {

@@ -4,7 +4,7 @@ import { isPromiseLike } from "../kernel/cancel.ts";
 import { checkName, misdefinition } from "../kernel/check.ts";
 import { deepFreeze } from "../kernel/json.ts";
 import { FinishReasonSchema, type FinishReason } from "../protocol/finish-reason.ts";
-import type { StepRecord } from "../protocol/recorded-step.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
 import { StopReasonSchema, type StopReason } from "../protocol/stop.ts";
 import type { Usage } from "../protocol/usage.ts";
 

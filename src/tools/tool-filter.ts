@@ -3,7 +3,7 @@
 import { shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
-import type { StepRecord } from "../protocol/recorded-step.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
 import type { Usage } from "../protocol/usage.ts";
 import { checkMade, toolScope, type ToolScope, type ToolScopeOptions } from "./tool-scope.ts";
 

@@ -10,7 +10,7 @@ import { assertNever } from "../../src/kernel/assert.ts";
 import { FinishReasonSchema, type FinishReason } from "../../src/protocol/finish-reason.ts";
 import { stepIdOf } from "../../src/protocol/ids.ts";
 import type { ToolCall } from "../../src/protocol/message.ts";
-import type { StepRecord } from "../../src/protocol/recorded-step.ts";
+import type { StepRecord } from "../../src/protocol/step-record.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { proves } from "../harness/proves.ts";
 import { changes, EXECUTION_ID, executionOf, states, toolCall } from "../support/changes.ts";

@@ -8,7 +8,7 @@ import { ToolRetryError } from "../../src/tools/tool-error.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { toolResult } from "../../src/tools/tool-result.ts";
 import { approve } from "../../src/protocol/question.ts";
-import type { StepRecord } from "../../src/protocol/recorded-step.ts";
+import type { StepRecord } from "../../src/protocol/step-record.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";

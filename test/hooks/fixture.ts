@@ -21,7 +21,7 @@ import {
   stepIdOf,
 } from "../../src/protocol/ids.ts";
 import type { Message } from "../../src/protocol/message.ts";
-import type { StepRecord } from "../../src/protocol/recorded-step.ts";
+import type { StepRecord } from "../../src/protocol/step-record.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { NO_TIMING } from "../../src/protocol/step-timing.ts";

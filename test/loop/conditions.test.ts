@@ -214,8 +214,7 @@ proves(
     const paused = await fixture.run(role);
     const [question] = paused.questions;
     if (question === undefined) expect.fail("no question");
-    const [agent] = parsePausedRun(paused.pausedRun).agents;
-    expect(agent?.state.log.fired).toEqual({
+    expect(parsePausedRun(paused.pausedRun).agents[0]?.state.log.fired).toEqual({
       "1.0.1": [reason("early")],
       "1.0.2.0.0": [reason("slow")],
       "1.0.2.0.1": [reason("no")],

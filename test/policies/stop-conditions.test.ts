@@ -16,7 +16,7 @@ import {
 } from "../../src/policies/stop-conditions.ts";
 import { winningSignal } from "../../src/policies/stop-signals.ts";
 import { StopReasonSchema } from "../../src/protocol/stop.ts";
-import type { StepRecord } from "../../src/protocol/recorded-step.ts";
+import type { StepRecord } from "../../src/protocol/step-record.ts";
 import { proves } from "../harness/proves.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import {

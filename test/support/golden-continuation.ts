@@ -6,7 +6,7 @@ import { pendingState, NO_PREFIX, type RunLog } from "../../src/agent/agent-stat
 import type { StepFacts, stepOutcome } from "../../src/agent/step-outcome.ts";
 import type { FinishReason } from "../../src/protocol/finish-reason.ts";
 import { ExecutionIdSchema, stepIdOf } from "../../src/protocol/ids.ts";
-import type { StepRecord } from "../../src/protocol/recorded-step.ts";
+import type { StepRecord } from "../../src/protocol/step-record.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { executionOf, toolCall } from "./changes.ts";
 import { NO_TIMING } from "../../src/protocol/step-timing.ts";

@@ -5,7 +5,7 @@ import { textHash } from "../../src/protocol/definition.ts";
 import { CallIdSchema, type CallId } from "../../src/protocol/ids.ts";
 import type { ReplyPart } from "../../src/protocol/message.ts";
 import type { ModelSettings } from "../../src/protocol/model-settings.ts";
-import type { StepContext } from "../../src/protocol/recorded-step-context.ts";
+import type { StepContext } from "../../src/protocol/step-context.ts";
 import type { StepTiming } from "../../src/protocol/step-timing.ts";
 
 /** What a step of a role without tools begins with; `shown` has every kind of part. */

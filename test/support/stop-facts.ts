@@ -7,7 +7,7 @@ import {
   type StopFacts,
 } from "../../src/policies/stop-conditions.ts";
 import { ExecutionIdSchema, stepIdOf } from "../../src/protocol/ids.ts";
-import type { StepRecord } from "../../src/protocol/recorded-step.ts";
+import type { StepRecord } from "../../src/protocol/step-record.ts";
 import { NO_TIMING } from "../../src/protocol/step-timing.ts";
 import type { StopReason } from "../../src/protocol/stop.ts";
 import { addUsage, NO_USAGE } from "../../src/protocol/usage.ts";

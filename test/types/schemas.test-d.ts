@@ -84,8 +84,8 @@ import type {
   ShownPartSchema,
   StepContext,
   StepContextSchema,
-} from "../../src/protocol/recorded-step-context.ts";
-import type { StepRecord, StepRecordSchema } from "../../src/protocol/recorded-step.ts";
+} from "../../src/protocol/step-context.ts";
+import type { StepRecord, StepRecordSchema } from "../../src/protocol/step-record.ts";
 import type {
   StepTiming,
   StepTimingSchema,

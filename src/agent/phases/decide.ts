@@ -5,7 +5,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import type { WorkType } from "../../protocol/event-bodies.ts";
 import type { Message } from "../../protocol/message.ts";
-import type { StepRecord } from "../../protocol/recorded-step.ts";
+import type { StepRecord } from "../../protocol/step-record.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import {

@@ -19,7 +19,7 @@ import {
   type StepId,
 } from "../../protocol/ids.ts";
 import type { Message, UserMessage } from "../../protocol/message.ts";
-import type { StepRecord } from "../../protocol/recorded-step.ts";
+import type { StepRecord } from "../../protocol/step-record.ts";
 import { childNameOf } from "../../agent/agent-identity.ts";
 import { spendLimitsOf, tighterLimits, type Budget } from "../../policies/budget.ts";
 import { openAccount } from "../budget/ledger-account.ts";

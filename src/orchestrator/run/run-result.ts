@@ -8,7 +8,7 @@ import type { Definitions } from "../../protocol/definition.ts";
 import type { AgentId, RunId } from "../../protocol/ids.ts";
 import type { StoredMessage } from "../../protocol/message.ts";
 import type { Question } from "../../protocol/question.ts";
-import type { StepRecord } from "../../protocol/recorded-step.ts";
+import type { StepRecord } from "../../protocol/step-record.ts";
 import type { ErrorRecord, SettledStatus, StopReason, StopSignal } from "../../protocol/stop.ts";
 import { addUsage, NO_USAGE, type Usage, type UsageReport } from "../../protocol/usage.ts";
 import type { PriceUsed } from "../budget/prices-used.ts";

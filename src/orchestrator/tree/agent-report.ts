@@ -4,7 +4,7 @@ import type { JsonObject, JsonValue } from "../../kernel/json.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { lastTextOf, type SettledState } from "../../agent/agent-state.ts";
 import type { AgentId, ExecutionId } from "../../protocol/ids.ts";
-import type { StepRecord } from "../../protocol/recorded-step.ts";
+import type { StepRecord } from "../../protocol/step-record.ts";
 import type { ErrorRecord, SettledStatus, StopReason, StopSignal } from "../../protocol/stop.ts";
 import type { SubagentOutcome, SubagentResult } from "../../protocol/subagent.ts";
 import type { ToolErrorRecord } from "../../protocol/tool-error-record.ts";

@@ -1,6 +1,6 @@
 // What the steps of an agent say of its tools: how often each ran, and what went wrong.
 
-import type { StepRecord } from "../../protocol/recorded-step.ts";
+import type { StepRecord } from "../../protocol/step-record.ts";
 import type { ToolErrorRecord } from "../../protocol/tool-error-record.ts";
 import { failureClass, isToolFailureCode } from "../../protocol/tool-failure.ts";
 

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 import { StepIdSchema, type StepId } from "./ids.ts";
 import { ToolCallSchema, type ToolCall } from "./message.ts";
-import { StepContextSchema, type StepContext } from "./recorded-step-context.ts";
+import { StepContextSchema, type StepContext } from "./step-context.ts";
 import { StepTimingSchema, type StepTiming } from "./step-timing.ts";
 import { ErrorRecordSchema, type ErrorRecord } from "./stop.ts";
 import { ToolExecutionSchema, type ToolExecution } from "./tool-outcome.ts";
