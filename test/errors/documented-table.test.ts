@@ -149,7 +149,7 @@ function modelErrorCodes(): readonly ModelErrorCode[] {
 }
 
 proves(["R164", "R165", "R166"], "the documented limits are the default ones", () => {
-  const documented = rowsOf("How much is borne").map(([limit = "", value]) => [
+  const documented = rowsOf("How much is tolerated").map(([limit = "", value]) => [
     limit,
     Number(value),
   ]);
