@@ -118,7 +118,7 @@ function recordRequest(agent: AgentRuntime, call: InferCall, streaming: boolean)
       model: id,
       ...(server === undefined ? {} : { server: addressOf(server) }),
       messageCount: messages.length,
-      toolNames: agent.run.definitions.defineTools(tools).names,
+      toolNames: tools.map((tool) => tool.name),
       estimatedInputTokens: lease.inputTokens,
       isEstimated,
       ...parametersOf(request),
