@@ -505,7 +505,7 @@ export class AgentRuntime {
   }
 
   /** Counts one more child and gives its path in the tree: `lead/researcher#2`. */
-  adopt(roleName: string): string {
+  countChild(roleName: string): string {
     this.breadth += 1;
     this.countBelow(1);
     this.#ordinals ??= new Map();
@@ -514,8 +514,8 @@ export class AgentRuntime {
     return `${this.identity.agentPath}/${roleName}#${ordinal}`;
   }
 
-  /** Undoes `adopt` for a child that was never set up. Its ordinal stays taken, so that no two agents share a path. */
-  disown(): void {
+  /** Undoes `countChild` for a child that was never set up. Its ordinal stays taken, so that no two agents share a path. */
+  uncountChild(): void {
     this.breadth -= 1;
     this.countBelow(-1);
   }

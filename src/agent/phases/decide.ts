@@ -46,13 +46,13 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
     case "stop":
       return await stop(agent, judged, outcome);
     case "fail":
-      return concluded(agent, fail(agent, judged, outcome.error), NOTHING_FURTHER);
+      return recordContinuation(agent, fail(agent, judged, outcome.error), NOTHING_FURTHER);
     case "compact":
       return await shorten(agent, judged, outcome);
     case "retry":
-      return concluded(agent, remind(agent, judged), outcome);
+      return recordContinuation(agent, remind(agent, judged), outcome);
     case "continue":
-      return concluded(agent, attentive(withoutOutput(judged), outcome.work), outcome);
+      return recordContinuation(agent, attentive(withoutOutput(judged), outcome.work), outcome);
   }
 }
 
@@ -77,7 +77,7 @@ async function shorten(
   state: AgentState,
   outcome: StepOutcome,
 ): Promise<AgentState> {
-  const shorter = await compact(agent, concluded(agent, state, outcome));
+  const shorter = await compact(agent, recordContinuation(agent, state, outcome));
   const error = state.step?.error;
   const isSame = shorter.conversation.messages === state.conversation.messages;
   return isSame && error !== undefined && !agent.isEnding
@@ -132,7 +132,7 @@ async function stop(
   state: AgentState,
   outcome: Extract<StepOutcome, { readonly type: "stop" }>,
 ): Promise<AgentState> {
-  if (outcome.signal === undefined) return concluded(agent, state, outcome);
+  if (outcome.signal === undefined) return recordContinuation(agent, state, outcome);
   const { vetoes, steps, output } = state.log;
   const isAnswer = outcome.signal.reason.code === "completed";
   const mayVeto = isAnswer && vetoes < MAX_VETOES;
@@ -148,14 +148,18 @@ async function stop(
       })
     : undefined;
   if (hooked?.type === "failed")
-    return concluded(agent, failWith(agent, state, hooked.error), outcome);
+    return recordContinuation(agent, failWith(agent, state, hooked.error), outcome);
   const goOn = hooked?.type === "patched" ? hooked.patch.goOn : undefined;
   if (goOn === undefined || hooked?.type !== "patched")
-    return concluded(agent, addSignal(agent, listOvershoots(agent, state), signal), outcome);
+    return recordContinuation(
+      agent,
+      addSignal(agent, listOvershoots(agent, state), signal),
+      outcome,
+    );
   const message = notice(goOn);
   const vetoed = transition(withoutOutput(state), { type: "recordVeto", message });
   const by = hooked.changedBy.at(-1)?.hook;
-  return concluded(agent, vetoed, { type: "continue", work: ["veto"] }, by);
+  return recordContinuation(agent, vetoed, { type: "continue", work: ["veto"] }, by);
 }
 
 /** With nothing else to do, the agent waits for its subagents before its next step. */
@@ -183,7 +187,7 @@ function notice(text: string): Message {
 }
 
 /** Says how the step was judged, and what asks for another one. That nothing further starts is said once, at the end of the execution (R180). */
-function concluded(
+function recordContinuation(
   agent: AgentRuntime,
   state: AgentState,
   outcome: StepOutcome,

@@ -196,7 +196,7 @@ export class RunTree {
   /** Takes a place below `parent`, for which there must be room: see `refusalBelow`. */
   take(parent: AgentRuntime, roleName: string): SpawnPermit {
     const childDepth = parent.identity.depth + 1;
-    const childPath = parent.adopt(roleName);
+    const childPath = parent.countChild(roleName);
     this.#count(childDepth, 1);
     let held = true;
     return {
@@ -205,7 +205,7 @@ export class RunTree {
       giveBack: () => {
         invariant(held, "T3: a place is given back once");
         held = false;
-        parent.disown();
+        parent.uncountChild();
         this.#count(childDepth, -1);
       },
     };

@@ -27,7 +27,7 @@ export interface SpawnCall {
 }
 
 /** Admits a subagent, sets it up and announces it, or says why not. Once it was announced it is run to its end (T1). */
-export function spawned(
+export function setUpChild(
   run: RunRuntime,
   parent: AgentRuntime,
   request: SpawnRequest,

@@ -22,7 +22,7 @@ import { continued } from "./continuation.ts";
 import { forbidSpawn, refuse, refuseSpawn, roleOf, setupFailed } from "./admission.ts";
 import type { Settings } from "./settings.ts";
 import { RunRuntime, type NewRun } from "./run-runtime.ts";
-import { childInEvents, groupOf, memberGroup, spawned, type SpawnCall } from "./spawn.ts";
+import { childInEvents, groupOf, memberGroup, setUpChild, type SpawnCall } from "./spawn.ts";
 import { subagentListText, subagentService } from "./subagent-service.ts";
 import { resultOfEnded } from "./agent-report.ts";
 
@@ -54,7 +54,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     if (adopted !== undefined)
       return await this.#runAgain(adopted, parent.scope(call), isBackground);
     const group = groupOf(parent, call);
-    const child = spawned(this.run, parent, request, { call, group });
+    const child = setUpChild(this.run, parent, request, { call, group });
     if ("code" in child) {
       group?.miss();
       return refuse(this.run, parent.scope(call), request.role, child);
