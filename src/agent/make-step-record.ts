@@ -1,3 +1,5 @@
+// What is kept of a step that is over.
+
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { OpenStep } from "./agent-state.ts";
 

@@ -37,7 +37,7 @@ export async function callModel(agent: AgentRuntime, paid: PaidCall): Promise<In
   const work = async (): Promise<InferOutcome> => {
     const { isEstimated } = facts;
     const prefix = place.sideCall === undefined ? prefixFor(agent, paid) : undefined;
-    const position = place.sideCall === undefined ? { stepId: place.stepId } : sidePosition(place);
+    const position = positionOf(place);
     const call: InferCall = { place, position, lease, request, isEstimated, prefix };
     agent.time.beginWork();
     const isHooked = agent.hooks.modelWraps.length > 0;
@@ -48,9 +48,10 @@ export async function callModel(agent: AgentRuntime, paid: PaidCall): Promise<In
   return agent.log === undefined ? await work() : await agent.log.infer(place, lease, work);
 }
 
-/** Where events of a side call belong: to the tool call that it serves, or to the agent. */
-function sidePosition({ stepId, sideCall }: EffectPosition): EventPosition {
-  return sideCall?.callId === undefined ? {} : { stepId, callId: sideCall.callId };
+/** Where events of the call belong: to its step, to the tool call that it serves, or to the agent. */
+function positionOf({ stepId, sideCall }: EffectPosition): EventPosition {
+  if (sideCall === undefined) return { stepId };
+  return sideCall.callId === undefined ? {} : { stepId, callId: sideCall.callId };
 }
 
 /** How the request begins like the one of the step before. */

@@ -123,7 +123,8 @@ export interface Run<out Output = unknown> {
   skipToolCalls(reason?: string): void;
   /**
    * Asks the tree to stop: nothing further starts. Tool calls under way are aborted, within the grace period, and the subagents of their step
-   * cancelled; a model call is left to finish. Takes effect before the next phase of each agent. */
+   * cancelled; a model call is left to finish. Takes effect before the next phase of each agent.
+   */
   requestStop(message?: string): void;
   /**
    * Adds to limits of an agent's budget while the run continues (X7): `{ steps: 3 }` is three steps more. Who waits for it is served; an

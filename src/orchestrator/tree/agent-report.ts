@@ -93,7 +93,7 @@ export function restedAgent(node: AgentRuntime): RestedAgent | undefined {
   };
 }
 
-/** The report of an agent at rest. `atMs`: the time, for one that is paused. What its steps have to be gone through for is worked out when it is read. */
+/** The report of an agent at rest. `atMs`: the time, for one that is paused. */
 export function agentReport(agent: RestedAgent, atMs: number): AgentReport {
   const { rested } = agent;
   const { log, telemetry } = rested;
@@ -112,15 +112,11 @@ export function agentReport(agent: RestedAgent, atMs: number): AgentReport {
     text: lastTextOf(rested),
     output: log.output,
     steps: log.steps,
-    get toolsUsed() {
-      return toolsUsed(log.steps);
-    },
+    toolsUsed: toolsUsed(log.steps),
     usage: agent.usage,
     signals: log.signals,
     errors: log.errors,
-    get toolErrors() {
-      return toolErrors(log.steps);
-    },
+    toolErrors: toolErrors(log.steps),
     metadata: agent.metadata,
     removedTools: agent.removedTools,
     durationMs: durationOf(rested, atMs),
@@ -134,7 +130,7 @@ export function durationOf({ telemetry }: SettledState, atMs: number): number {
   return (telemetry.endedAtMs ?? atMs) - (telemetry.startedAtMs ?? atMs);
 }
 
-/** What a parent is given of a subagent that has ended. */
+/** What a parent is given of a subagent that has ended. What takes going through its steps is worked out when it is first read. */
 export function resultOfEnded(node: AgentRuntime): SubagentResult {
   const { identity, role, rested, childName } = node;
   const { agentId, executionId, agentPath, depth } = identity;
@@ -143,6 +139,8 @@ export function resultOfEnded(node: AgentRuntime): SubagentResult {
   const { status, reason, log } = rested;
   const { output, steps, errors } = log;
   const text = lastTextOf(rested);
+  let used: SubagentResult["toolsUsed"] | undefined;
+  let failures: SubagentResult["toolErrors"] | undefined;
   return {
     agentId,
     executionId,
@@ -157,12 +155,12 @@ export function resultOfEnded(node: AgentRuntime): SubagentResult {
     ...(output === undefined ? {} : { output }),
     steps: steps.length,
     get toolsUsed() {
-      return toolsUsed(steps);
+      return (used ??= toolsUsed(steps));
     },
     usage: node.account.usage(),
     errors,
     get toolErrors() {
-      return toolErrors(steps);
+      return (failures ??= toolErrors(steps));
     },
     metadata: node.metadata,
     removedTools: node.toolLimits.removed,
