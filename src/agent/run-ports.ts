@@ -40,7 +40,7 @@ export interface RunPorts<Agent> {
   readonly clock: Clock;
   readonly recorder: Recorder;
   readonly limiter: Limiter;
-  /** How many delegations begin at once. */
+  /** How many runs, delegations and model calls begin in one turn of the event loop. */
   readonly throttle: Throttle;
   readonly definitions: DefinitionTable;
   readonly subagents: Subagents<Agent>;

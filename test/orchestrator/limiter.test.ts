@@ -4,6 +4,7 @@
 import { expect, test } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
+import { Throttle } from "../../src/kernel/throttle.ts";
 import type { Limiter } from "../../src/agent/run-ports.ts";
 import { DEFAULT_CONCURRENCY, limiter } from "../../src/orchestrator/tree/limiter.ts";
 import { proves } from "../harness/proves.ts";
@@ -47,7 +48,7 @@ class Job {
 }
 
 function crowd(concurrency: { readonly modelCalls: number; readonly toolCalls: number }) {
-  const slots = limiter(concurrency);
+  const slots = limiter(concurrency, new Throttle(64));
   const begun: string[] = [];
   const jobs: Job[] = [];
   const add = async (kind: Kind, name: string): Promise<Job> => {
@@ -60,8 +61,8 @@ function crowd(concurrency: { readonly modelCalls: number; readonly toolCalls: n
   return { slots, begun, add, states };
 }
 
-test("by default 32 model calls and 32 tool bodies go on at once", () => {
-  expect(DEFAULT_CONCURRENCY).toEqual({ modelCalls: 32, toolCalls: 32 });
+test("by default 1,024 model calls and 1,024 tool bodies go on at once", () => {
+  expect(DEFAULT_CONCURRENCY).toEqual({ modelCalls: 1_024, toolCalls: 1_024 });
   expect(Object.isFrozen(DEFAULT_CONCURRENCY)).toBe(true);
 });
 
@@ -99,10 +100,13 @@ proves(["X19"], "model calls and tool bodies have slots of their own", async () 
 
 test("work begins in the tick in which it is asked for, if there is a slot", () => {
   let hasBegun = false;
-  void limiter({ modelCalls: 1, toolCalls: 1 }).model(new AbortController().signal, () => {
-    hasBegun = true;
-    return Promise.resolve();
-  });
+  void limiter({ modelCalls: 1, toolCalls: 1 }, new Throttle(64)).model(
+    new AbortController().signal,
+    () => {
+      hasBegun = true;
+      return Promise.resolve();
+    },
+  );
   expect(hasBegun).toBe(true);
 });
 
@@ -163,7 +167,7 @@ test("a whole line that is told to end leaves the queue empty and usable", async
 });
 
 test("work that throws gives its slot back and its error to its owner, whether it waited or not", async () => {
-  const slots = limiter({ modelCalls: 1, toolCalls: 1 });
+  const slots = limiter({ modelCalls: 1, toolCalls: 1 }, new Throttle(64));
   const { signal } = new AbortController();
   const both = [slots.model(signal, broken), slots.model(signal, broken)].map(rejectionOf);
   expect((await Promise.all(both)).map(({ code }) => code)).toEqual([
@@ -177,7 +181,7 @@ proves(
   ["X19"],
   "a hundred pieces of work over three slots: never more than three at once, all done",
   async () => {
-    const slots = limiter({ modelCalls: 3, toolCalls: 1 });
+    const slots = limiter({ modelCalls: 3, toolCalls: 1 }, new Throttle(64));
     let active = 0;
     let most = 0;
     const done = await Promise.all(
@@ -198,3 +202,34 @@ proves(
     ]);
   },
 );
+
+proves(
+  ["X19"],
+  "work that has to wait again, after the line was empty, gets no slot too many",
+  async () => {
+    const { add, states } = crowd({ modelCalls: 2, toolCalls: 1 });
+    const [one, two, three] = [
+      await add("model", "1"),
+      await add("model", "2"),
+      await add("model", "3"),
+    ];
+    await one.end();
+    await two.end();
+    await add("model", "4");
+    await add("model", "5");
+    expect(states()).toEqual(["ended", "ended", "running", "running", "waiting"]);
+    await three.end();
+    expect(states()).toEqual(["ended", "ended", "ended", "running", "running"]);
+  },
+);
+
+test("of model calls that are asked for at once, so many begin in one turn of the event loop", async () => {
+  const slots = limiter(DEFAULT_CONCURRENCY, new Throttle(2));
+  const begun: number[] = [];
+  const { signal } = new AbortController();
+  const work = (index: number) => () => Promise.resolve(begun.push(index));
+  const done = [0, 1, 2, 3, 4].map((index) => slots.model(signal, work(index)));
+  expect(begun).toEqual([0, 1]);
+  await Promise.all(done);
+  expect(begun).toEqual([0, 1, 2, 3, 4]);
+});

@@ -325,6 +325,8 @@ export class LiveRun implements Run {
 
   async #drive(): Promise<RunResult> {
     await Promise.resolve(); // The caller may subscribe, or take over by iterate(), in the tick of start().
+    const turn = this.#supervisor.run.throttle.turn();
+    if (turn !== undefined) await turn;
     const allowing = this.#beginning.allowed?.();
     if (allowing !== undefined) await allowing; // A run that the store refuses records nothing.
     this.#begin();

@@ -1,51 +1,92 @@
-// Scheduler: how many model calls and tool bodies of one run go on at once.
-// Owns two queues. S1: only leaf effects enter; an agent that waits for its children would deadlock a tree as deep as the queue is wide.
+// How many model calls and tool bodies of one run go on at once. Where there is room a call goes ahead; a queue holds who has to wait.
+// S1: only leaf effects enter; an agent that waits for its children would deadlock a tree as deep as the slots are few.
 
 import PQueue from "p-queue";
 
 import { onAbort } from "../../kernel/cancel.ts";
+import type { Throttle } from "../../kernel/throttle.ts";
 import type { Limiter } from "../../agent/run-ports.ts";
 
 /** How much of a run may go on at once, over the whole tree. */
 export interface Concurrency {
-  /** Default 32. */
+  /** Default 1,024. */
   readonly modelCalls: number;
-  /** Default 32. */
+  /** Default 1,024. */
   readonly toolCalls: number;
 }
 
-export const DEFAULT_CONCURRENCY: Concurrency = Object.freeze({ modelCalls: 32, toolCalls: 32 });
+export const DEFAULT_CONCURRENCY: Concurrency = Object.freeze({
+  modelCalls: 1_024,
+  toolCalls: 1_024,
+});
 
-export function limiter(concurrency: Concurrency): Limiter {
-  const models = new PQueue({ concurrency: concurrency.modelCalls });
-  const tools = new PQueue({ concurrency: concurrency.toolCalls });
+/** `throttle`: of the process, so that a thousand calls that are asked for at once do not hold it up. */
+export function limiter({ modelCalls, toolCalls }: Concurrency, throttle: Throttle): Limiter {
+  const models = new Slots(modelCalls);
+  const tools = new Slots(toolCalls);
   return {
-    model: (signal, work) => inSlot(models, signal, work),
-    tool: (signal, work) => inSlot(tools, signal, work),
+    model: (signal, work) => {
+      const turn = throttle.turn();
+      return turn === undefined
+        ? models.run(signal, work)
+        : turn.then(() => models.run(signal, work));
+    },
+    tool: (signal, work) => tools.run(signal, work),
   };
 }
 
-/** The queue hears of the abort only while the call waits: once it runs, its slot is its own until it has ended. */
-async function inSlot<T>(
-  queue: PQueue,
-  signal: AbortSignal,
-  work: () => Promise<T>,
-): Promise<T | undefined> {
-  if (signal.aborted) return undefined;
-  const isFree = queue.size === 0 && queue.pending < queue.concurrency;
-  if (isFree) return await queue.add(work);
-  const waiting = new AbortController();
-  const stopListening = onAbort(signal, () => waiting.abort(signal.reason));
-  let started = false;
-  const run = (): Promise<T> => {
-    started = true;
-    stopListening();
-    return work();
+class Slots {
+  readonly #most: number;
+  /** Work that did not have to wait. */
+  #running = 0;
+  /** Made when the first has to wait. */
+  #queue: PQueue | undefined;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  run<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T | undefined> {
+    if (signal.aborted) return Promise.resolve(undefined);
+    const queue = this.#queue;
+    const isFree =
+      queue === undefined
+        ? this.#running < this.#most
+        : queue.size === 0 && this.#running + queue.pending < this.#most;
+    if (!isFree) return this.#wait(signal, work);
+    this.#running += 1;
+    return work().finally(this.#leave);
+  }
+
+  readonly #leave = (): void => {
+    this.#running -= 1;
+    if (this.#queue !== undefined) this.#fit(this.#queue);
   };
-  try {
-    return await queue.add(run, { signal: waiting.signal });
-  } catch (cause) {
-    if (!started && waiting.signal.aborted) return undefined;
-    throw cause;
+
+  /** The queue has the slots that are left by what did not have to wait. */
+  #fit(queue: PQueue): void {
+    if (this.#running === this.#most) return queue.pause();
+    queue.concurrency = this.#most - this.#running;
+    queue.start();
+  }
+
+  /** The queue hears of the abort only while the call waits: once it runs, its slot is its own until it has ended. */
+  async #wait<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T | undefined> {
+    const queue = (this.#queue ??= new PQueue());
+    this.#fit(queue);
+    const waiting = new AbortController();
+    const stopListening = onAbort(signal, () => waiting.abort(signal.reason));
+    let started = false;
+    const run = (): Promise<T> => {
+      started = true;
+      stopListening();
+      return work();
+    };
+    try {
+      return await queue.add(run, { signal: waiting.signal });
+    } catch (cause) {
+      if (!started && waiting.signal.aborted) return undefined;
+      throw cause;
+    }
   }
 }

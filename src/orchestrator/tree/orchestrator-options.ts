@@ -26,7 +26,7 @@ import { DEFAULT_CONCURRENCY, type Concurrency } from "./limiter.ts";
 export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never> = AgentRole> {
   /** Bounds on the shape of each tree. Default 3 / 5 / 10. */
   readonly limits?: Partial<SubagentLimits>;
-  /** How much of one tree goes on at once. Default 32 model calls, 32 tool calls. */
+  /** How much of one tree goes on at once. Default 1,024 model calls, 1,024 tool calls. */
   readonly concurrency?: Partial<Concurrency>;
   /** How model calls are repeated. Default: 3 attempts, doubling from 500 ms. */
   readonly retry?: RetryPolicy;

@@ -4,7 +4,7 @@
 import { steadyClock, type SteadyClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
-import { Throttle } from "../../kernel/throttle.ts";
+import type { Throttle } from "../../kernel/throttle.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRun, AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { Limiter, RoleParts, Subagents, TextPiece } from "../../agent/run-ports.ts";
@@ -44,9 +44,6 @@ export interface NewRun {
   readonly journal?: ((runId: RunId) => RunJournal | undefined) | undefined;
 }
 
-/** Some ten milliseconds of work. */
-const SPAWNS_PER_TURN = 64;
-
 export class RunRuntime implements AgentRun {
   readonly runId: RunId;
   readonly settings: Settings;
@@ -57,7 +54,7 @@ export class RunRuntime implements AgentRun {
   readonly ledger: BudgetLedger;
   readonly recorder: EventRecorder;
   readonly limiter: Limiter;
-  readonly throttle = new Throttle(SPAWNS_PER_TURN);
+  readonly throttle: Throttle;
   readonly definitions: RunDefinitions;
   readonly subagents: Subagents<AgentRuntime>;
   readonly journal: RunJournal | undefined;
@@ -105,7 +102,8 @@ export class RunRuntime implements AgentRun {
       restored?.definitions,
       journal && ((hash, text) => journal.append({ type: "definition", hash, text })),
     );
-    this.limiter = limiter(settings.concurrency);
+    this.throttle = settings.throttle;
+    this.limiter = limiter(settings.concurrency, settings.throttle);
     this.subagents = subagents;
   }
 

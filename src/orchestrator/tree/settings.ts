@@ -2,6 +2,7 @@
 
 import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { randomIds, type IdSource } from "../../kernel/id-source.ts";
+import { Throttle } from "../../kernel/throttle.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { ApprovalHandler } from "../../agent/approver.ts";
 import type { Hook } from "../../hooks/hook.ts";
@@ -29,6 +30,8 @@ import {
 export interface Settings {
   readonly limits: SubagentLimits;
   readonly concurrency: Concurrency;
+  /** How many runs, delegations and model calls begin in one turn of the event loop. */
+  readonly throttle: Throttle;
   readonly retry: RetryPolicy;
   readonly graceMs: number;
   readonly roles: readonly AgentRole[];
@@ -45,6 +48,9 @@ export interface Settings {
   readonly ids: IdSource;
 }
 
+/** Some ten milliseconds of work. */
+const BEGUN_PER_TURN = 64;
+
 /** `given`: default, no option at all. Throws `invalid_option`, naming the option, what was expected and what came. */
 export function settingsOf<Roles extends AgentRole<unknown, never>>(
   given?: OrchestratorOptions<Roles>,
@@ -59,6 +65,7 @@ export function settingsOf(given?: OrchestratorOptions): Settings {
   return Object.freeze({
     limits: limits === undefined ? DEFAULT_SUBAGENT_LIMITS : subagentLimits("limits", limits),
     concurrency: concurrency === undefined ? DEFAULT_CONCURRENCY : concurrencyOf(concurrency),
+    throttle: new Throttle(BEGUN_PER_TURN),
     retry: Object.freeze({ ...options.retry }),
     graceMs,
     roles: [...roles],
