@@ -1,5 +1,6 @@
 // What an agent sees of the ledger: its own account, nothing else of the tree.
 
+import type { AnySignal } from "../kernel/cancel.ts";
 import type { ModelPrice } from "../model/model-price.ts";
 import type { SpendAxis } from "../protocol/account.ts";
 import type { LeaseId } from "../protocol/ids.ts";
@@ -63,12 +64,12 @@ export type Remaining = Readonly<Record<string, number>>;
 /** The agent's own account. */
 export interface AccountView extends TimeAccount {
   /** Asks for a lease; waits in line while calls in flight may still make room (X2). Never rejects. */
-  reserve(ask: LeaseAsk, signal: AbortSignal): Promise<LeaseOutcome>;
+  reserve(ask: LeaseAsk, signal: AnySignal): Promise<LeaseOutcome>;
   /** Asks that an open lease cover one more attempt of its call, whose earlier ones are charged; waits for room like `reserve`. */
   extend(
     lease: Lease,
     ask: Partial<Pick<LeaseAsk, "price" | "minOutputTokens">>,
-    signal: AbortSignal,
+    signal: AnySignal,
   ): Promise<LeaseOutcome>;
   /** Books what an attempt used that has ended, while its call continues. */
   charge(lease: Lease, usage: Usage): void;

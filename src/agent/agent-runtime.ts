@@ -5,7 +5,7 @@
 // another.
 
 import { invariant } from "../kernel/assert.ts";
-import { cancelReasonOf, type Bounds, type CancelReason } from "../kernel/cancel.ts";
+import { CancelSignal, cancelReasonOf, type Bounds, type CancelReason } from "../kernel/cancel.ts";
 import { sameJson, type JsonObject } from "../kernel/json.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
 import type { CacheKey, Model } from "../model/model.ts";
@@ -129,9 +129,9 @@ export class AgentRuntime {
   /** Where its effects are kept; undefined: nowhere. */
   readonly log: EffectLog | undefined;
   /** Aborted when the agent, or one above it, must end. */
-  readonly signal: AbortSignal;
+  readonly signal = new CancelSignal();
   /** Aborted when the agent must not start anything further: with `signal`, and with the first stop request. */
-  readonly startSignal: AbortSignal;
+  readonly stopSignal = new CancelSignal();
   /** The agent that started it, as it is now. */
   parent: AgentRuntime | undefined;
   /** The run keeps it, not its parent. */
@@ -156,8 +156,6 @@ export class AgentRuntime {
   stepper: PhaseStepper | undefined;
   /** The request of the last step, with which the next one is compared. */
   lastRequest: SentRequest | undefined;
-  readonly #controller = new AbortController();
-  readonly #start = new AbortController();
   #guards: readonly NamedGuard[] | undefined;
   #aborted: StopSignal | undefined;
   /** Signals that are in its log since before its process died: a request that repeats one of them is dropped, once. */
@@ -207,8 +205,6 @@ export class AgentRuntime {
     this.subagentsBelow = before?.subagentsBelow ?? 0;
     this.isDetached = before?.isDetached ?? false;
     if (before !== undefined) this.#ordinals = new Map(Object.entries(before.ordinals));
-    this.signal = this.#controller.signal;
-    this.startSignal = this.#start.signal;
     const { graceMs, hookTimeoutMs: timeoutMs } = run.settings;
     this.bounds = { signal: this.signal, clock: run.clock, graceMs, timeoutMs };
     this.retention = parent === undefined ? run.retention : undefined;
@@ -255,7 +251,7 @@ export class AgentRuntime {
       last !== undefined && last === this.#aborted
         ? [...this.stopRequests.slice(0, -1), signal, last]
         : [...this.stopRequests, signal];
-    this.#start.abort(signal);
+    this.stopSignal.abort(signal);
   }
 
   /** The stop requests that came since this was asked last. */
@@ -277,8 +273,8 @@ export class AgentRuntime {
     if (this.signal.aborted) return;
     this.#aborted = abortSignal(reason);
     this.stopRequests = [...this.stopRequests, this.#aborted];
-    this.#start.abort(reason);
-    this.#controller.abort(reason);
+    this.stopSignal.abort(reason);
+    this.signal.abort(reason);
     for (const agent of this.#followers ?? []) agent.#abort(reason);
   }
 

@@ -23,7 +23,7 @@ export async function paidTurn(
   const paid = await agent.account.extend(
     call.lease,
     agent.model,
-    (call.signals ?? agent).startSignal,
+    (call.signals ?? agent).stopSignal,
   );
   if (paid.type === "granted") {
     await agent.log?.kept(); // As its first request: what a crash loses of it is known, and charged.

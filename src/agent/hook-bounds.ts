@@ -29,7 +29,7 @@ export function hookContext(
     hookName,
     metadata: agent.metadata,
     context: agent.run.context,
-    signal: agent.signal,
+    signal: agent.signal.abortSignal,
     requestStop: (message: string) => {
       checkText("message", message);
       const reason = { code: "stop_requested", message, data: {} };

@@ -99,10 +99,10 @@ class InnerCalls {
 
   constructor(agent: AgentRuntime, call: InferCall) {
     this.#end = linkedController(agent.signal);
-    this.#start = linkedController(agent.startSignal);
+    this.#start = linkedController(agent.stopSignal);
     const { signal } = this.#end.controller;
     this.#agent = agent;
-    this.#call = { ...call, signals: { signal, startSignal: this.#start.controller.signal } };
+    this.#call = { ...call, signals: { signal, stopSignal: this.#start.controller.signal } };
     this.#time = new WrappedTime(agent.run.clock);
   }
 

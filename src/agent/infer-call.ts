@@ -1,5 +1,6 @@
 // A model call that is paid for, as its attempts are made: turn by turn, each with a slot of its own.
 
+import type { AnySignal } from "../kernel/cancel.ts";
 import type { ModelRequest } from "../model/model.ts";
 import type { RequestPrefix } from "../model/request-prefix.ts";
 import type { BrokenAttempt } from "../model/retry.ts";
@@ -27,8 +28,8 @@ export interface InferCall {
 
 /** What ends a model call, and what keeps it from beginning. */
 export interface CallSignals {
-  readonly signal: AbortSignal;
-  readonly startSignal: AbortSignal;
+  readonly signal: AnySignal;
+  readonly stopSignal: AnySignal;
 }
 
 /** One turn of a call: its attempts up to one that breaks and has to be paid for once more. */

@@ -44,8 +44,8 @@ export async function inferOnce(agent: AgentRuntime, call: InferCall): Promise<I
 
 async function inSlot(agent: AgentRuntime, turn: Turn, spans: TimeSpan[]): Promise<TurnEnd> {
   const { call, after } = turn;
-  const { startSignal } = call.signals ?? agent;
-  const end = await agent.run.limiter.model(startSignal, () => askModel(agent, turn, spans));
+  const { stopSignal } = call.signals ?? agent;
+  const end = await agent.run.limiter.model(stopSignal, () => askModel(agent, turn, spans));
   if (end !== undefined) return end;
   if (after !== undefined) return cancelledBetween(agent, turn, after.log);
   return { type: "cancelled", usage: callUsage(agent.model, call.lease, { type: "unsent" }) };

@@ -16,10 +16,10 @@ export async function reserve(
   place: EffectPosition,
   ask: LeaseAsk,
 ): Promise<LeaseOutcome> {
-  const { account, log, startSignal } = agent;
+  const { account, log, stopSignal } = agent;
   const work = async (): Promise<LeaseOutcome> => {
     agent.time.beginWork();
-    const outcome = await account.reserve(ask, startSignal);
+    const outcome = await account.reserve(ask, stopSignal);
     agent.time.endWork();
     return outcome;
   };

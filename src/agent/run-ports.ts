@@ -1,5 +1,6 @@
 // What an agent needs of its run. The ports are owned here, below the tree; the runtime of the run has them, once for all its agents.
 
+import type { AnySignal, CancelSignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import type { Throttle } from "../kernel/throttle.ts";
@@ -45,7 +46,7 @@ export interface RunPorts<Agent> {
   readonly definitions: DefinitionTable;
   readonly subagents: Subagents<Agent>;
   /** Aborted when the run is to pause: questions are waited for no longer. */
-  readonly pauseSignal: AbortSignal;
+  readonly pauseSignal: CancelSignal;
   /** What the user gave with the run for tools, hooks and the like: by reference, never frozen, copied or kept. Undefined: nothing. */
   readonly context: unknown;
   /** How much of the history of its session the root begins with; undefined: it has none. */
@@ -85,8 +86,8 @@ export interface Recorder {
 
 /** How many model calls and tool bodies run at once: `work` runs when there is room, or not at all if `signal` is aborted before. */
 export interface Limiter {
-  model<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T | undefined>;
-  tool<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T | undefined>;
+  model<T>(signal: AnySignal, work: () => Promise<T>): Promise<T | undefined>;
+  tool<T>(signal: AnySignal, work: () => Promise<T>): Promise<T | undefined>;
 }
 
 /** The call behind a delegation, with the history that it was made in; a subtask has no call. */

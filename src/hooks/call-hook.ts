@@ -1,3 +1,4 @@
+import type { AnySignal } from "../kernel/cancel.ts";
 import { runTimed } from "../kernel/timed-work.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { hookAbandoned, hookFailed, hookTimedOut, type HookPlace } from "./hook-error.ts";
@@ -6,7 +7,7 @@ import type { HookSelf } from "./hook-points.ts";
 /** How long hooks may take, and what they may know. */
 export interface HookBounds<Context extends HookSelf> {
   /** Aborted when the agent must end. */
-  readonly signal: AbortSignal;
+  readonly signal: AnySignal;
   readonly clock: Clock;
   /** What each hook has from its call to its end. */
   readonly timeoutMs: number;

@@ -1,5 +1,6 @@
 // How hooks are run: chains one on top of the other, processors one after the other, wraps one inside the other, observers on the side.
 
+import { onAbort, type AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { messageOf } from "../kernel/error.ts";
 import { deepFreeze } from "../kernel/json.ts";
@@ -104,7 +105,7 @@ export interface Wrap<Call, Result> {
 export interface WrapBounds {
   readonly clock: Clock;
   /** Aborted when the agent must end: then its grace counts. */
-  readonly signal: AbortSignal;
+  readonly signal: AnySignal;
   /** Counted while no `next` is under way. */
   readonly timeoutMs: number;
 }
@@ -147,13 +148,13 @@ export function wrapped<Call extends object, Result>(
     };
     watch();
     const leave = (): void => stopTimer();
-    signal.addEventListener("abort", leave, { once: true });
+    const stopListening = signal.aborted ? NOTHING : onAbort(signal, leave);
     onion(wraps, callFor, counted)()
       .then(resolve, reject)
       .finally(() => {
         isOver = true;
         stopTimer();
-        signal.removeEventListener("abort", leave);
+        stopListening();
       });
   });
 }

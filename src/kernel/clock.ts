@@ -87,17 +87,3 @@ function setTimer(
   wait(Math.ceil(delayMs)); // What is less than a millisecond is dropped by setTimeout.
   return () => clearTimeout(timer);
 }
-
-/** Resolves after `delayMs`, or at once when `signal` is aborted. Never rejects: ask the signal which it was. */
-export function sleep(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted || delayMs <= 0) return Promise.resolve();
-  return new Promise((resolve) => {
-    const done = (): void => {
-      stopTimer();
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const stopTimer = clock.setTimer(delayMs, done);
-    signal.addEventListener("abort", done);
-  });
-}

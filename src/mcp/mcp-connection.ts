@@ -6,8 +6,7 @@
 
 import type { CallToolResult } from "@modelcontextprotocol/client";
 
-import { linkedController } from "../kernel/cancel.ts";
-import { sleep } from "../kernel/clock.ts";
+import { linkedController, sleep } from "../kernel/cancel.ts";
 import type { ListedTools } from "./list-tools.ts";
 import { McpFault } from "./mcp-fault.ts";
 import type { McpSettings } from "./mcp-options.ts";

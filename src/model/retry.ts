@@ -1,6 +1,7 @@
 // generateWithRetries: one logical model call, its attempts counted and added up. The only place that retries model calls.
 
-import { sleep, type Clock } from "../kernel/clock.ts";
+import { abortSignalOf, sleep, type AnySignal } from "../kernel/cancel.ts";
+import type { Clock } from "../kernel/clock.ts";
 import { checkReply } from "./check-reply.ts";
 import { tokensInBytes } from "./count-tokens.ts";
 import { delayBefore, failedAttempt } from "./failed-attempt.ts";
@@ -9,7 +10,7 @@ import type { ModelError } from "./model-error.ts";
 import { DEFAULT_MAX_ATTEMPTS, type RetryPolicy } from "./retry-policy.ts";
 
 export interface RetryOptions {
-  readonly signal: AbortSignal;
+  readonly signal: AnySignal;
   readonly clock: Clock;
   readonly policy: RetryPolicy;
   /** How long the request is, as it was counted. */
@@ -78,7 +79,7 @@ export async function generateWithRetries(
     const heard = onText === undefined ? undefined : new HeardText(onText);
     try {
       const reply = await model.generate(request, {
-        signal,
+        signal: abortSignalOf(signal),
         ...(heard === undefined ? {} : { onText: heard.take }),
         ...(cacheKey === undefined ? {} : { cacheKey }),
       });

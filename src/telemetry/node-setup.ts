@@ -25,7 +25,8 @@ import {
   mismatch,
   shown as inWords,
 } from "../kernel/check.ts";
-import { sleep, systemClock, type Clock } from "../kernel/clock.ts";
+import { sleep } from "../kernel/cancel.ts";
+import { systemClock, type Clock } from "../kernel/clock.ts";
 import type { Tracing } from "../protocol/tracing.ts";
 import { contentSettings } from "./content/content-options.ts";
 import type { AnySpanExporter } from "./delivery/any-sdk.ts";

@@ -8,7 +8,7 @@ export interface ToolRuntime {
   /** How long a tool that ignores its signal is waited for. */
   readonly graceMs: number;
   /** Aborted when nothing further may start: a wrapper that waits to begin something gives up. Aborted with the call's own signal, too. */
-  readonly startSignal: AbortSignal;
+  readonly endSignal: AbortSignal;
   /** Stands for the run: what a wrapper has to know over the whole tree it keeps by this key, weakly. */
   readonly run: object;
   /** Says that the call is tried once more, without the model. */

@@ -394,11 +394,11 @@ test("whoever is wished to stop starts nothing further, and goes on with what it
   const fixture = new ClockFixture();
   const lead = node(fixture, undefined, "lead");
   const child = node(fixture, lead, "lead/a");
-  expect([child.startSignal.aborted, child.startSignal]).toEqual([false, child.startSignal]);
+  expect([child.stopSignal.aborted, child.stopSignal]).toEqual([false, child.stopSignal]);
   child.requestStop(WISH);
   child.requestStop(WISH);
-  expect([child.startSignal.aborted, child.signal.aborted]).toEqual([true, false]);
-  expect([lead.startSignal.aborted, child.takeStopRequests()]).toEqual([false, [WISH, WISH]]);
+  expect([child.stopSignal.aborted, child.signal.aborted]).toEqual([true, false]);
+  expect([lead.stopSignal.aborted, child.takeStopRequests()]).toEqual([false, [WISH, WISH]]);
 });
 
 test("whoever must end starts nothing further; after its end no signal reaches it", () => {
@@ -407,13 +407,13 @@ test("whoever must end starts nothing further; after its end no signal reaches i
   const [child, over] = [node(fixture, lead, "lead/a"), node(fixture, lead, "lead/b")];
   over.close();
   lead.cancel("Enough.");
-  expect([lead, child, over].map(({ startSignal }) => startSignal.aborted)).toEqual([
+  expect([lead, child, over].map(({ stopSignal }) => stopSignal.aborted)).toEqual([
     true,
     true,
     false,
   ]);
   const late = node(fixture, lead, "lead/c");
-  expect(late.startSignal.aborted).toBe(true);
+  expect(late.stopSignal.aborted).toBe(true);
 });
 
 proves(

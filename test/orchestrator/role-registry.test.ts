@@ -37,7 +37,10 @@ proves(
   () => {
     const [reader, writer] = [role("reader"), role("writer")];
     const lead = role("lead", { subagents: ["writer", reader] });
-    expect(new RoleRegistry(lead, [writer]).subagentsOf(lead)).toEqual([writer, reader]);
+    expect(new RoleRegistry(lead, { roles: [writer], hooks: [] }).subagentsOf(lead)).toEqual([
+      writer,
+      reader,
+    ]);
   },
 );
 
@@ -45,12 +48,15 @@ test("a name may be that of a role which another role holds as a value", () => {
   const deep = role("deep");
   const reader = role("reader", { subagents: [deep] });
   const lead = role("lead", { subagents: [reader, "deep"] });
-  expect(names(new RoleRegistry(lead, []).subagentsOf(lead))).toEqual(["reader", "deep"]);
+  expect(names(new RoleRegistry(lead, { roles: [], hooks: [] }).subagentsOf(lead))).toEqual([
+    "reader",
+    "deep",
+  ]);
 });
 
 proves(["R126"], "a name that is no role of the run is refused, with those that are", () => {
   const lead = role("lead", { subagents: [role("reader"), "writer"] });
-  expect(thrownBy(() => new RoleRegistry(lead, []))).toEqual({
+  expect(thrownBy(() => new RoleRegistry(lead, { roles: [], hooks: [] }))).toEqual({
     code: "unknown_subagent",
     message:
       'Expected lead.subagents[1] to be the name of a role of this run (lead, reader), got "writer". Correct the name, or list the role itself.',
@@ -61,8 +67,8 @@ proves(["R126"], "a name that is no role of the run is refused, with those that 
 test("a wrong name is found at any depth, and in roles that are only listed", () => {
   const reader = role("reader", { subagents: ["nobody"] });
   const [below, beside] = [role("lead", { subagents: [reader] }), role("lead")];
-  const asValue = thrownBy(() => new RoleRegistry(below, []));
-  const asOther = thrownBy(() => new RoleRegistry(beside, [reader]));
+  const asValue = thrownBy(() => new RoleRegistry(below, { roles: [], hooks: [] }));
+  const asOther = thrownBy(() => new RoleRegistry(beside, { roles: [reader], hooks: [] }));
   const field = "reader.subagents[0]";
   expect([asValue.data["field"], asOther.data["field"]]).toEqual([field, field]);
 });
@@ -70,26 +76,26 @@ test("a wrong name is found at any depth, and in roles that are only listed", ()
 test("two different roles of one name are refused, one role in two places is not", () => {
   const reader = role("reader");
   const twice = role("lead", { subagents: [reader, role("editor", { subagents: [reader] })] });
-  expect(names(new RoleRegistry(twice, [reader]).reachableFrom(twice))).toEqual([
-    "lead",
-    "reader",
-    "editor",
-  ]);
+  expect(
+    names(new RoleRegistry(twice, { roles: [reader], hooks: [] }).reachableFrom(twice)),
+  ).toEqual(["lead", "reader", "editor"]);
   const clash = role("lead", {
     subagents: [reader, role("editor", { subagents: [role("reader")] })],
   });
-  expect(thrownBy(() => new RoleRegistry(clash, []))).toEqual({
+  expect(thrownBy(() => new RoleRegistry(clash, { roles: [], hooks: [] }))).toEqual({
     code: "duplicate_role",
     message:
       'Expected one role named "reader", got two different ones. Rename one, or use the same value for both.',
     data: { role: "reader" },
   });
-  expect(thrownBy(() => new RoleRegistry(reader, [role("reader")])).code).toBe("duplicate_role");
+  expect(
+    thrownBy(() => new RoleRegistry(reader, { roles: [role("reader")], hooks: [] })).code,
+  ).toBe("duplicate_role");
 });
 
 test("a subagent that is listed twice, by value and by name, is refused", () => {
   const lead = role("lead", { subagents: [role("reader"), "reader"] });
-  const { code, data } = thrownBy(() => new RoleRegistry(lead, []));
+  const { code, data } = thrownBy(() => new RoleRegistry(lead, { roles: [], hooks: [] }));
   expect([code, data["field"], data["got"]]).toEqual([
     "invalid_definition",
     "lead.subagents[1]",
@@ -99,13 +105,13 @@ test("a subagent that is listed twice, by value and by name, is refused", () => 
 
 test("a role may spawn its own kind, and two roles each other, by name", () => {
   const self = role("lead", { subagents: ["lead"] });
-  const own = new RoleRegistry(self, []);
+  const own = new RoleRegistry(self, { roles: [], hooks: [] });
   expect([own.subagentsOf(self), names(own.reachableFrom(self))]).toEqual([[self], ["lead"]]);
   const [ping, pong] = [
     role("ping", { subagents: ["pong"] }),
     role("pong", { subagents: ["ping"] }),
   ];
-  const both = new RoleRegistry(ping, [pong]);
+  const both = new RoleRegistry(ping, { roles: [pong], hooks: [] });
   expect([names(both.reachableFrom(ping)), names(both.reachableFrom(pong))]).toEqual([
     ["ping", "pong"],
     ["pong", "ping"],
@@ -118,10 +124,10 @@ test("a role that is spawned needs a purpose; one that is only the root does not
     instructions: "Work.",
     model: new ScriptedModel([]),
   });
-  expect(() => new RoleRegistry(silent, [])).not.toThrow();
+  expect(() => new RoleRegistry(silent, { roles: [], hooks: [] })).not.toThrow();
   const lead = role("lead", { subagents: [silent] });
   const expected = "text, since it is spawned";
-  expect(thrownBy(() => new RoleRegistry(lead, []))).toEqual({
+  expect(thrownBy(() => new RoleRegistry(lead, { roles: [], hooks: [] }))).toEqual({
     code: "invalid_definition",
     message: `Expected silent.purpose to be ${expected}, got undefined. Say in one line what silent is for: lead chooses by it.`,
     data: { field: "silent.purpose", expected, got: "undefined" },
@@ -130,7 +136,9 @@ test("a role that is spawned needs a purpose; one that is only the root does not
 
 test("a role without subagents reaches itself", () => {
   const lead = role("lead");
-  expect([...new RoleRegistry(lead, [role("other")]).reachableFrom(lead)]).toEqual([lead]);
+  expect([
+    ...new RoleRegistry(lead, { roles: [role("other")], hooks: [] }).reachableFrom(lead),
+  ]).toEqual([lead]);
 });
 
 proves(
@@ -139,7 +147,7 @@ proves(
   () => {
     const deep = role("deep");
     const lead = priced("lead", { subagents: [priced("reader", { subagents: [deep] })] });
-    const registry = new RoleRegistry(lead, [role("idle")]);
+    const registry = new RoleRegistry(lead, { roles: [role("idle")], hooks: [] });
     expect(() => registry.assertReady(lead, {})).not.toThrow();
     expect(thrownBy(() => registry.assertReady(lead, { costUsd: 1 }))).toEqual({
       code: "price_unknown",
@@ -155,10 +163,14 @@ proves(
   () => {
     const limit = { budget: { costUsd: 1 } };
     const above = role("lead", { subagents: [priced("reader", limit)] });
-    expect(() => new RoleRegistry(above, []).assertReady(above, {})).not.toThrow();
+    expect(() =>
+      new RoleRegistry(above, { roles: [], hooks: [] }).assertReady(above, {}),
+    ).not.toThrow();
     const reader = priced("reader", { ...limit, subagents: [role("deep")] });
     const lead = role("lead", { subagents: [reader] });
-    const { code, data } = thrownBy(() => new RoleRegistry(lead, []).assertReady(lead, {}));
+    const { code, data } = thrownBy(() =>
+      new RoleRegistry(lead, { roles: [], hooks: [] }).assertReady(lead, {}),
+    );
     expect([code, data["field"], data["role"]]).toEqual([
       "price_unknown",
       "reader.budget.costUsd",
@@ -169,9 +181,11 @@ proves(
 
 proves(["R57"], "a cost limit of zero is a cost limit", () => {
   const lead = role("lead");
-  expect(thrownBy(() => new RoleRegistry(lead, []).assertReady(lead, { costUsd: 0 })).code).toBe(
-    "price_unknown",
-  );
+  expect(
+    thrownBy(() =>
+      new RoleRegistry(lead, { roles: [], hooks: [] }).assertReady(lead, { costUsd: 0 }),
+    ).code,
+  ).toBe("price_unknown");
 });
 
 test("every model that can come to be asked is asked whether it can work, and no other", () => {
@@ -187,7 +201,10 @@ test("every model that can come to be asked is asked whether it can work, and no
     model: watched("lead"),
     subagents: [role("reader", { model: watched("reader"), subagents: [deep] })],
   });
-  new RoleRegistry(lead, [role("idle", { model: watched("idle") })]).assertReady(lead, {});
+  new RoleRegistry(lead, {
+    roles: [role("idle", { model: watched("idle") })],
+    hooks: [],
+  }).assertReady(lead, {});
   expect(asked).toEqual(["lead", "reader", "deep"]);
 });
 
@@ -201,7 +218,7 @@ test("a model that cannot work stops the start with its own error", () => {
     },
   };
   const lead = role("lead", { subagents: [role("reader", { model: keyless })] });
-  expect(thrownBy(() => new RoleRegistry(lead, []).assertReady(lead, {})).code).toBe(
-    "missing_api_key",
-  );
+  expect(
+    thrownBy(() => new RoleRegistry(lead, { roles: [], hooks: [] }).assertReady(lead, {})).code,
+  ).toBe("missing_api_key");
 });

@@ -57,7 +57,7 @@ export class CallFixture {
       toolName,
       clock: this.clock,
       graceMs: GRACE_MS,
-      startSignal: this.controller.signal,
+      endSignal: this.controller.signal,
       run: this.#run,
       noteRetry: (note: ToolRetryNote) => void this.notes.push(note),
     });

@@ -1,7 +1,7 @@
 // execute: rewrite, check, charge and run the calls of the reply, in parallel; a sequential tool runs alone. A call that waits for
 // somebody outside is put off.
 
-import { cancelReasonOf, onAbort } from "../../kernel/cancel.ts";
+import { cancelReasonOf, onAbort, CancelSignal } from "../../kernel/cancel.ts";
 import { countsAs, hasFailures } from "../../policies/failure-counts.ts";
 import { failureSignals } from "../../policies/failure-signals.ts";
 import type { AgentId, StepId } from "../../protocol/ids.ts";
@@ -203,19 +203,17 @@ function stillSucceeding(call: ToolCall): ToolExecution {
 class ReplyCalls implements CallPosition {
   readonly stepId: StepId;
   readonly stepNumber: number;
-  readonly signal: AbortSignal;
+  readonly signal = new CancelSignal();
   readonly #agent: AgentRuntime;
-  readonly #controller = new AbortController();
   /** Listens to the agent no longer. */
   readonly release: () => void;
 
   constructor(agent: AgentRuntime, { stepId, number }: OpenStep) {
     this.stepId = stepId;
     this.stepNumber = number;
-    this.signal = this.#controller.signal;
     this.#agent = agent;
-    const isOver = agent.startSignal.aborted;
-    this.release = isOver ? () => undefined : onAbort(agent.startSignal, () => this.end());
+    const isOver = agent.stopSignal.aborted;
+    this.release = isOver ? () => undefined : onAbort(agent.stopSignal, () => this.end());
     if (isOver) this.end();
   }
 
@@ -225,11 +223,11 @@ class ReplyCalls implements CallPosition {
    */
   end(): void {
     if (this.signal.aborted) return;
-    const { startSignal, identity, run } = this.#agent;
+    const { stopSignal, identity, run } = this.#agent;
     const { agentId, agentPath } = identity;
-    const cancelled = cancelReasonOf(startSignal);
+    const cancelled = cancelReasonOf(stopSignal);
     const message = `${agentPath} stops.`;
-    this.#controller.abort(cancelled ?? { type: "stopped", message, agentId });
+    this.signal.abort(cancelled ?? { type: "stopped", message, agentId });
     if (cancelled === undefined) run.subagents.cancelStartedBy(this.#agent, this.stepId);
   }
 }

@@ -1,6 +1,7 @@
 // OpenCall: one tool call, from its plan to its end. Owns what it asks for on the side: subtasks, reports of progress, subagents. Closed
 // when the call has ended: what comes later goes nowhere.
 
+import type { CancelSignal } from "../../kernel/cancel.ts";
 import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import {
@@ -18,7 +19,7 @@ import type { DelegatedCall } from "../run-ports.ts";
 /** Where a call stands. */
 export interface CallPosition extends EffectPosition {
   /** Aborted when the call has to end: with its agent, when that stops, and when the calls of its reply are ended. */
-  readonly signal: AbortSignal;
+  readonly signal: CancelSignal;
 }
 
 /** Reports of one call that become events; more would be noise that costs. */
@@ -37,7 +38,7 @@ export class OpenCall {
   readonly place: CallPosition;
   readonly planned: PlannedCall;
   readonly toolName: string;
-  readonly signal: AbortSignal;
+  readonly signal: CancelSignal;
   /** Of its events. */
   readonly position: Required<Pick<EventPosition, "stepId" | "callId">>;
   /** What it is bound to: as the answer to a question about it changed that. */
@@ -134,7 +135,9 @@ export class OpenCall {
       retryCount: planned.retryCount,
       maxRetries: planned.settings.maxRetries,
       messages: planned.history.messages,
-      signal: place.signal,
+      get signal(): AbortSignal {
+        return place.signal.abortSignal;
+      },
       metadata: agent.metadata,
       context: agent.run.context,
       queueSubtask: (request: SpawnRequest) => this.queueSubtask(request),

@@ -1,8 +1,7 @@
 // Questions about calls: asked of the approver, answered by the caller that resumes a run, or left open, so that the run pauses.
 // X17. An answer is about one exact call: it carries the fingerprint of tool and arguments, and is taken once.
 
-import { linkedController, runBounded } from "../../kernel/cancel.ts";
-import { sleep } from "../../kernel/clock.ts";
+import { linkedController, runBounded, sleep } from "../../kernel/cancel.ts";
 import { messageOf } from "../../kernel/error.ts";
 import { joinSentences } from "../../kernel/sentence.ts";
 import type { JsonValue } from "../../kernel/json.ts";
@@ -126,8 +125,9 @@ async function askApprover(
   }
   const { signal } = controller;
   const giveUp = (): void => controller.abort();
-  if (call.agent.run.pauseSignal.aborted) giveUp();
-  else call.agent.run.pauseSignal.addEventListener("abort", giveUp, { once: true });
+  const { pauseSignal } = call.agent.run;
+  if (pauseSignal.aborted) giveUp();
+  const stopListening = pauseSignal.onAbort(giveUp);
   try {
     const bounded = await runBounded(() => approver(question, { signal }), {
       signal,
@@ -156,7 +156,7 @@ async function askApprover(
     return { failure: `The approver gave no answer that can be used (${what}).` };
   } finally {
     controller.abort();
-    call.agent.run.pauseSignal.removeEventListener("abort", giveUp);
+    stopListening();
     linked.unlink();
   }
 }

@@ -106,7 +106,9 @@ function toolRuntime(call: OpenCall): ToolRuntime {
     toolName,
     clock: run.clock,
     graceMs: run.settings.graceMs,
-    startSignal: call.signal,
+    get endSignal(): AbortSignal {
+      return call.signal.abortSignal;
+    },
     run,
     noteRetry: ({ attempt, error, delayMs }: ToolRetryNote) => {
       if (call.isClosed) return;

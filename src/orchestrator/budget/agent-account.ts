@@ -3,6 +3,7 @@
 // B2. A lease is settled or released exactly once; a second attempt throws.
 // B6. An operation works out what comes of it first, and writes then: what throws has changed nothing. The watch hears of what is done.
 
+import type { AnySignal } from "../../kernel/cancel.ts";
 import type {
   AccountView,
   BudgetRefusal,
@@ -87,7 +88,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
   // Model calls
 
   /** Answers at once what fits, or never can; else it waits in line. */
-  reserve(ask: AccountAsk, signal: AbortSignal): Promise<LeaseOutcome> {
+  reserve(ask: AccountAsk, signal: AnySignal): Promise<LeaseOutcome> {
     if (signal.aborted) return Promise.resolve({ type: "cancelled", waitedMs: 0 });
     const ledger = this.#ledger;
     ledger.queue?.serve();
@@ -102,7 +103,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
   extend(
     { leaseId, inputTokens, maxOutputTokens }: Lease,
     { price, minOutputTokens }: Partial<Pick<LeaseAsk, "price" | "minOutputTokens">>,
-    signal: AbortSignal,
+    signal: AnySignal,
   ): Promise<LeaseOutcome> {
     this.#lease(leaseId);
     const sizes = { inputTokens, maxOutputTokens, minOutputTokens };

@@ -13,7 +13,7 @@
 
 import type { LeaseAsk, LeaseOutcome } from "../../agent/account-view.ts";
 import { invariant } from "../../kernel/assert.ts";
-import { onAbort } from "../../kernel/cancel.ts";
+import { onAbort, type AnySignal } from "../../kernel/cancel.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { type Amounts } from "../../policies/budget.ts";
 import { SPEND_AXES, type SpendAxis } from "../../protocol/account.ts";
@@ -97,7 +97,7 @@ export class LeaseQueue {
   }
 
   /** Puts one at the end of the queue who cannot go now; never rejects. */
-  wait(account: AskingAccount, ask: AccountAsk, signal: AbortSignal): Promise<LeaseOutcome> {
+  wait(account: AskingAccount, ask: AccountAsk, signal: AnySignal): Promise<LeaseOutcome> {
     const { promise, resolve } = Promise.withResolvers<LeaseOutcome>();
     const askedAtMs = this.#clock.nowMs();
     const stopListening = onAbort(signal, () => {

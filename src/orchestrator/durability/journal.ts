@@ -7,7 +7,7 @@
 
 import type { Clock } from "../../kernel/clock.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
-import { sleep } from "../../kernel/clock.ts";
+import { sleep } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { outsideScopes } from "../../protocol/correlation.ts";
 import type { Ownership, RunStore } from "../../store/run-store.ts";

@@ -19,9 +19,9 @@ import type { RunRuntime } from "../tree/run-runtime.ts";
  */
 export function lateEnds(tree: RunTree): readonly AgentRuntime[] {
   const hasEnded = (childId: AgentId): boolean => tree.find(childId)?.hasEnded === true;
-  return tree.nodes.filter(({ rested, startSignal }) => {
+  return tree.nodes.filter(({ rested, stopSignal }) => {
     if (rested?.status !== "paused") return false;
-    return startSignal.aborted || pausedChildrenOf(rested).some(hasEnded);
+    return stopSignal.aborted || pausedChildrenOf(rested).some(hasEnded);
   });
 }
 

@@ -11,13 +11,13 @@ import { checkAnswers } from "./check-answers.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import { AS_ROOT, sessionOf } from "./start.ts";
-import type { Settings } from "../tree/settings.ts";
+import { registryOf, type Settings } from "../tree/settings.ts";
 import { restore, rolesOf } from "./pause-run.ts";
 import { chargeLost, reapply } from "./lost-work.ts";
 import { assertReady, grantsFor, rootRole, stoppedNotice } from "./check-continuation.ts";
-import { RoleRegistry } from "../tree/role-registry.ts";
+import type { RoleRegistry } from "../tree/role-registry.ts";
 import { LiveRun } from "./run.ts";
-import { roleTools, type RunRuntime } from "../tree/run-runtime.ts";
+import type { RunRuntime } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { resumedSession } from "../sessions/sessions.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
@@ -52,13 +52,13 @@ export function readyToContinue(
   const { onText, context, role, grants: asked = [] } = options;
   const cutOffId = areAllNeeded ? undefined : run.agents[0]?.executionId;
   const session = resumedSession({ ...run, cutOffId }, options.session, settings);
-  const registry = new RoleRegistry(rootRole(run, role, settings.roles), settings.roles);
+  const registry = registryOf(settings, rootRole(run, role, settings.roles));
   const roles = rolesOf(run, registry);
   const nowMs = steadyClock(settings.clock, run.pausedAtMs).nowMs();
   const given = checkAnswers(run, answers, {
     areAllNeeded,
     isOverdue: ({ deadlineAtMs }) => deadlineAtMs !== null && nowMs >= deadlineAtMs,
-    toolsOf: ({ agentId }) => roleTools(roles.get(agentId) ?? registry.root, registry).tools,
+    toolsOf: ({ agentId }) => registry.partsOf(roles.get(agentId) ?? registry.root).tools,
   });
   assertReady(run, registry);
   const grants = grantsFor(run, asked, { hasToEnd: !areAllNeeded });

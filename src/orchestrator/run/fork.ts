@@ -32,7 +32,7 @@ export function forkRun(
   const original = parsePausedRun(stored);
   const registry = new RoleRegistry(
     rootRole(restoredFrom(original), role, settings.roles),
-    settings.roles,
+    settings,
     { isReplacing: role !== undefined },
   );
   const { store, ids, clock } = settings;

@@ -154,10 +154,10 @@ export class LiveRun implements Run {
   /** Undefined: the phases run freely. */
   #stepper: Stepper | undefined;
   /** Agents that were continued once more at the end, since they had to end. */
-  readonly #late = new Set<AgentRuntime>();
+  #late: readonly AgentRuntime[] = [];
   /** Where its first event stands in the traces. */
   #trace: TraceIds = NO_TRACE;
-  readonly #backlogs = new Set<EventBacklog>();
+  #backlogs: readonly EventBacklog[] = [];
   #hasBegun = false;
   /** It rests, or broke off. */
   #isOver = false;
@@ -199,11 +199,11 @@ export class LiveRun implements Run {
     if (agentId !== undefined) this.#node(agentId);
     const leave = (): void => {
       unsubscribe();
-      this.#backlogs.delete(backlog);
+      this.#backlogs = this.#backlogs.filter((one) => one !== backlog);
     };
     const backlog: EventBacklog = new EventBacklog(maxBacklog, leave, agentId);
     const unsubscribe = this.#supervisor.run.recorder.subscribe(backlog);
-    this.#backlogs.add(backlog);
+    this.#backlogs = [...this.#backlogs, backlog];
     if (this.#isClosed) endBacklog(backlog, this.#failure);
     return backlog;
   }
@@ -222,7 +222,7 @@ export class LiveRun implements Run {
     // An iteration that is not asked for its next phase must not hold up a cancellation or a deadline.
     const { signal } = this.#root;
     if (signal.aborted) stepper.open();
-    else signal.addEventListener("abort", () => stepper.open(), { once: true });
+    else signal.onAbort(() => stepper.open());
     if (this.#failure !== undefined) stepper.fail(this.#failure.cause);
     else if (this.#isClosed || this.#tail !== undefined) stepper.end();
     return stepper.iterator(async () => {
@@ -368,9 +368,9 @@ export class LiveRun implements Run {
   }
 
   #isLate(): boolean {
-    const late = lateEnds(this.#supervisor.run.tree).filter((agent) => !this.#late.has(agent));
+    const late = lateEnds(this.#supervisor.run.tree).filter((agent) => !this.#late.includes(agent));
     if (late.length === 0) return false;
-    for (const agent of late) this.#late.add(agent);
+    this.#late = [...this.#late, ...late];
     this.#supervisor.reactivateDetached(late);
     return true;
   }
@@ -434,7 +434,7 @@ export class LiveRun implements Run {
     this.#supervisor.run.session?.release();
     for (const heed of this.#afterwards) heed();
     // Who iterates has the failure from there. Without anybody, it is a rejection that nothing handles, and Node says so.
-    if (failure !== undefined && (this.#stepper !== undefined || this.#backlogs.size > 0)) {
+    if (failure !== undefined && (this.#stepper !== undefined || this.#backlogs.length > 0)) {
       for (const outcome of [this.result, this.#tail]) outcome?.catch(() => undefined);
     }
     if (failure === undefined) this.#stepper?.end();

@@ -13,8 +13,7 @@ import type { RunJournal } from "../durability/run-journal.ts";
 import type { SessionRef } from "../sessions/session-ref.ts";
 import { startingSession } from "../sessions/sessions.ts";
 import { createAgent } from "../tree/create-agent.ts";
-import type { Settings } from "../tree/settings.ts";
-import { RoleRegistry } from "../tree/role-registry.ts";
+import { registryOf, type Settings } from "../tree/settings.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
@@ -35,7 +34,7 @@ export function startRun(
   checkStartOptions(options);
   const { budget = {}, deadlineAtMs, onText, context } = options;
   const metadata = options.metadata === undefined ? NO_METADATA : frozenMetadata(options.metadata);
-  const registry = new RoleRegistry(role, settings.roles);
+  const registry = registryOf(settings, role);
   registry.assertReady(role, budget);
   if (registry.hasToolLists) checkToolLists(registry, role);
   if (registry.hasGuardsOrHooks || settings.guards.length > 0 || settings.hooks.length > 0)

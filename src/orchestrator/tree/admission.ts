@@ -28,7 +28,7 @@ export function admit(
   parent: AgentRuntime,
   request: SpawnRequest,
 ): Admission | SpawnRefusal {
-  if (parent.startSignal.aborted) return TOLD_TO_END;
+  if (parent.stopSignal.aborted) return TOLD_TO_END;
   const role = startable(run, parent, request);
   if ("code" in role) return role;
   return { role, permit: run.tree.take(parent, role.name) };

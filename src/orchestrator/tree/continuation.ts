@@ -19,7 +19,7 @@ export function continued(
   request: ContinueRequest,
   { call, group }: { readonly call: DelegatedCall; readonly group: SpawnGroup | undefined },
 ): AgentRuntime | SpawnRefusal {
-  if (parent.startSignal.aborted) return TOLD_TO_END;
+  if (parent.stopSignal.aborted) return TOLD_TO_END;
   const { childName, task } = request;
   const child = parent.subagent(childName);
   if (child === undefined) return unknownChild(parent, childName);

@@ -43,7 +43,7 @@ export class EventRecorder implements Recorder {
   readonly #clock: SteadyClock;
   readonly #tracing: Tracing;
   readonly #journal: EventSink | undefined;
-  readonly #sinks: Set<EventSink>;
+  #sinks: readonly EventSink[];
   #seq: number;
   #lastIds: TraceIds | undefined;
 
@@ -63,7 +63,7 @@ export class EventRecorder implements Recorder {
     this.#clock = options.clock;
     this.#tracing = tracing;
     this.#journal = options.journal;
-    this.#sinks = new Set(options.sinks);
+    this.#sinks = options.sinks;
     if (tracing.recordContent !== undefined)
       this.recordContent = (scope, content) => tracing.recordContent?.(scope, content());
   }
@@ -71,7 +71,7 @@ export class EventRecorder implements Recorder {
   record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void {
     this.#seq += 1;
     const tracing = this.#tracing;
-    const isTaken = this.#sinks.size > 0 || this.#journal !== undefined;
+    const isTaken = this.#sinks.length > 0 || this.#journal !== undefined;
     if (isTaken || tracing.follow === undefined) this.#emit(scope, body, contents);
     else if (Object.hasOwn(BOUNDS, body.type)) this.#lastIds = tracing.follow(scope, body);
   }
@@ -84,10 +84,10 @@ export class EventRecorder implements Recorder {
     const ids = this.#tracing.place(contents === undefined ? draft : { ...draft, contents });
     this.#lastIds = ids;
     const journal = this.#journal;
-    if (this.#sinks.size === 0 && journal === undefined) return;
+    if (this.#sinks.length === 0 && journal === undefined) return;
     const event: EspalierEvent = { seq, atMs, ...scope, ...ids, ...body };
     if (journal !== undefined) hand(journal, event);
-    if (this.#sinks.size === 0) return;
+    if (this.#sinks.length === 0) return;
     deepFreeze(event);
     inScope({ scope, traceIds: () => ids }, () => {
       for (const sink of this.#sinks) hand(sink, event);
@@ -127,8 +127,10 @@ export class EventRecorder implements Recorder {
 
   /** Adds a sink; the returned function takes it away again. */
   subscribe(sink: EventSink): () => void {
-    this.#sinks.add(sink);
-    return () => this.#sinks.delete(sink);
+    if (!this.#sinks.includes(sink)) this.#sinks = [...this.#sinks, sink];
+    return () => {
+      this.#sinks = this.#sinks.filter((one) => one !== sink);
+    };
   }
 }
 

@@ -3,7 +3,7 @@
 
 import PQueue from "p-queue";
 
-import { onAbort } from "../../kernel/cancel.ts";
+import { onAbort, type AnySignal } from "../../kernel/cancel.ts";
 import type { Throttle } from "../../kernel/throttle.ts";
 import type { Limiter } from "../../agent/run-ports.ts";
 
@@ -46,7 +46,7 @@ class Slots {
     this.#most = most;
   }
 
-  run<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T | undefined> {
+  run<T>(signal: AnySignal, work: () => Promise<T>): Promise<T | undefined> {
     if (signal.aborted) return Promise.resolve(undefined);
     const queue = this.#queue;
     const isFree =
@@ -71,7 +71,7 @@ class Slots {
   }
 
   /** The queue hears of the abort only while the call waits: once it runs, its slot is its own until it has ended. */
-  async #wait<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T | undefined> {
+  async #wait<T>(signal: AnySignal, work: () => Promise<T>): Promise<T | undefined> {
     const queue = (this.#queue ??= new PQueue());
     this.#fit(queue);
     const waiting = new AbortController();

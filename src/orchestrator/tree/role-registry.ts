@@ -4,8 +4,22 @@ import { misdefinition } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { delegationToolNames, type AgentRole } from "../../agent/agent-role.ts";
 import { requirePrice } from "../../agent/define-agent.ts";
+import type { RoleParts } from "../../agent/run-ports.ts";
+import type { Hook } from "../../hooks/hook.ts";
+import { hookSet, joinHooks, NO_HOOKS } from "../../hooks/hook-set.ts";
 import type { Model } from "../../model/model.ts";
 import type { Budget } from "../../policies/budget.ts";
+import { textHash } from "../../protocol/definition.ts";
+import { toolSet, type ToolSet } from "../../tools/tool-set.ts";
+import { subagentTools } from "./subagent-tools.ts";
+
+const CACHE_KEY_LENGTH = 12;
+
+/** What an orchestrator gives to all of its runs. */
+export interface SharedRoles {
+  readonly roles: readonly AgentRole[];
+  readonly hooks: readonly Hook[];
+}
 
 export class RoleRegistry {
   readonly #roles = new Map<string, AgentRole>();
@@ -16,6 +30,8 @@ export class RoleRegistry {
   hasGuardsOrHooks = false;
   /** The root stands for every other role of its name. */
   readonly #isReplacing: boolean;
+  readonly #hooks: readonly Hook[];
+  readonly #parts = new Map<AgentRole, RoleParts>();
 
   /**
    * `isReplacing`: the root holds wherever another role of its name is meant. Default false.
@@ -23,13 +39,27 @@ export class RoleRegistry {
    */
   constructor(
     root: AgentRole,
-    others: readonly AgentRole[],
+    { roles, hooks }: SharedRoles,
     { isReplacing = false }: { readonly isReplacing?: boolean } = {},
   ) {
     this.root = root;
     this.#isReplacing = isReplacing;
-    for (const role of [root, ...others]) this.#add(role);
+    this.#hooks = hooks;
+    for (const role of [root, ...roles]) this.#add(role);
     for (const role of this.#roles.values()) this.#checkReferences(role);
+  }
+
+  /** What the agents of a role have in common: made once for all runs of the orchestrator. */
+  partsOf(role: AgentRole): RoleParts {
+    const known = this.#parts.get(role);
+    if (known !== undefined) return known;
+    const isHooked = this.#hooks.length > 0 || role.hooks.length > 0;
+    const parts = {
+      ...roleTools(role, this.subagentsOf(role)),
+      hooks: isHooked ? hookSet(joinHooks(this.#hooks, role.hooks)) : NO_HOOKS,
+    };
+    this.#parts.set(role, parts);
+    return parts;
   }
 
   get all(): Iterable<AgentRole> {
@@ -121,6 +151,37 @@ export class RoleRegistry {
       data: { field, got: name },
     });
   }
+}
+
+/** The tools of a role, with those by which it delegates if it may. */
+interface RoleTools {
+  /** The roles that it may start, for which the tools were made. */
+  readonly subagents: readonly AgentRole[];
+  readonly tools: ToolSet;
+  readonly cacheKey: string;
+}
+
+/** Schemas are made once for a role, not for each orchestrator. */
+const toolsByRole = new WeakMap<AgentRole, RoleTools>();
+
+function roleTools(role: AgentRole, subagents: readonly AgentRole[]): RoleTools {
+  const known = toolsByRole.get(role);
+  const isSame =
+    known?.subagents.length === subagents.length &&
+    subagents.every((subagent, index) => subagent === known.subagents[index]);
+  if (isSame) return known;
+  const { name, instructions } = role;
+  const tools = toolSet(
+    name,
+    [...role.tools, ...subagentTools(role, subagents)],
+    role.toolDefaults,
+  );
+  // By the role as it is defined: what its agents read besides differs, and is not what their requests begin with alike.
+  const beginning = [typeof instructions === "string" ? instructions : name, tools.specs];
+  const cacheKey = textHash(JSON.stringify(beginning)).slice(0, CACHE_KEY_LENGTH);
+  const made = { subagents, tools, cacheKey };
+  toolsByRole.set(role, made);
+  return made;
 }
 
 /** The budgets that a role gives its own agents, or those below them, with what names them. */

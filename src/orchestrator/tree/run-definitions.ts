@@ -7,25 +7,19 @@ import type { ToolSpec } from "../../model/model.ts";
 import { textHash, type Definitions } from "../../protocol/definition.ts";
 
 export class RunDefinitions implements DefinitionTable {
+  /** The hash of each text, in the order in which they came. */
   readonly #hashes = new Map<string, string>();
-  /** In the order in which they came. */
-  readonly #texts = new Map<string, string>();
-  readonly #tools = new WeakMap<readonly ToolSpec[], DefinedTools>();
-
   readonly #onNew: ((hash: string, text: string) => void) | undefined;
 
   /** `earlier`: those of the run up to a pause. `onNew`: called with each that comes. */
   constructor(earlier: Definitions = {}, onNew?: (hash: string, text: string) => void) {
-    for (const [hash, text] of Object.entries(earlier)) {
-      this.#hashes.set(text, hash);
-      this.#texts.set(hash, text);
-    }
+    for (const [hash, text] of Object.entries(earlier)) this.#hashes.set(text, hash);
     this.#onNew = onNew;
   }
 
   /** How many there are. */
   get size(): number {
-    return this.#texts.size;
+    return this.#hashes.size;
   }
 
   define(text: string): string {
@@ -37,27 +31,24 @@ export class RunDefinitions implements DefinitionTable {
   }
 
   defineTools(tools: readonly ToolSpec[]): DefinedTools {
-    const known = this.#tools.get(tools);
-    if (known !== undefined) return known;
-    const described = describedTools.get(tools) ?? describeTools(tools);
-    const { text, defined } = described;
-    if (!this.#texts.has(defined.hash)) this.#add(defined.hash, text);
-    this.#tools.set(tools, defined);
+    const { text, defined } = describedTools.get(tools) ?? describeTools(tools);
+    if (!this.#hashes.has(text)) this.#add(defined.hash, text);
     return defined;
   }
 
   textOf(hash: string): string | undefined {
-    return this.#texts.get(hash);
+    for (const [text, known] of this.#hashes) if (known === hash) return text;
+    return undefined;
   }
 
   /** All of them, as JSON; `from`: without so many that came first. */
   toJSON(from = 0): Definitions {
-    return Object.freeze(Object.fromEntries([...this.#texts].slice(from)));
+    const definitions = [...this.#hashes].slice(from);
+    return Object.freeze(Object.fromEntries(definitions.map(([text, hash]) => [hash, text])));
   }
 
   #add(hash: string, text: string): void {
     this.#hashes.set(text, hash);
-    this.#texts.set(hash, text);
     this.#onNew?.(hash, text);
   }
 }

@@ -1,6 +1,7 @@
 // RunRuntime: one run, and everything that its agents share. Owns the tree, the ledger, the recorder and the limiter of the run, and knows
 // where the run is kept, if it is.
 
+import type { CancelSignal } from "../../kernel/cancel.ts";
 import { steadyClock, type SteadyClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
@@ -8,13 +9,10 @@ import type { Throttle } from "../../kernel/throttle.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRun, AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { Limiter, RoleParts, Subagents, TextPiece } from "../../agent/run-ports.ts";
-import { hookSet, joinHooks, NO_HOOKS } from "../../hooks/hook-set.ts";
 import type { MessageRetentionPolicy } from "../../policies/retention-policy.ts";
-import { textHash } from "../../protocol/definition.ts";
 import { RunIdSchema, type AgentId, type QuestionId, type RunId } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import { toolSet, type ToolSet } from "../../tools/tool-set.ts";
 import { BudgetLedger } from "../budget/ledger.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
@@ -28,7 +26,6 @@ import type { Settings } from "./settings.ts";
 import type { RoleRegistry } from "./role-registry.ts";
 import { RunDefinitions } from "./run-definitions.ts";
 import { RunTree } from "./run-tree.ts";
-import { subagentTools } from "./subagent-tools.ts";
 
 /** What a run is made of, besides the settings of its orchestrator. */
 export interface NewRun {
@@ -43,6 +40,8 @@ export interface NewRun {
   /** Makes the journal of the run, where it is kept. */
   readonly journal?: ((runId: RunId) => RunJournal | undefined) | undefined;
 }
+
+const NO_ANSWERS: ReadonlyMap<QuestionId, Answer> = new Map();
 
 export class RunRuntime implements AgentRun {
   readonly runId: RunId;
@@ -60,17 +59,16 @@ export class RunRuntime implements AgentRun {
   readonly journal: RunJournal | undefined;
   readonly session: RunSession | undefined;
   readonly retention: MessageRetentionPolicy | undefined;
-  readonly pauseSignal: AbortSignal;
+  readonly pauseSignal: CancelSignal;
   readonly answers: ReadonlyMap<QuestionId, Answer>;
   readonly onText: ((piece: TextPiece) => void) | undefined;
   readonly context: unknown;
   /** The first call that a `ScriptedModel` did not expect: an error of the test, which no agent, hook or summary may get over. */
   mismatch: EspalierError | undefined;
-  readonly #parts = new Map<AgentRole, RoleParts>();
 
   /** `subagents`: see `Supervisor`. */
   constructor(settings: Settings, made: NewRun, subagents: Subagents<AgentRuntime>) {
-    const { registry, onText, context, restored, session, answers = new Map() } = made;
+    const { registry, onText, context, restored, session, answers = NO_ANSWERS } = made;
     const { ids, tracing, givenTracing, limits } = settings;
     this.settings = settings;
     this.registry = registry;
@@ -118,18 +116,7 @@ export class RunRuntime implements AgentRun {
   }
 
   partsOf(role: AgentRole): RoleParts {
-    const known = this.#parts.get(role);
-    if (known !== undefined) return known;
-    const { hooks } = this.settings;
-    const isHooked = hooks.length > 0 || role.hooks.length > 0;
-    const { tools, cacheKey } = roleTools(role, this.registry);
-    const parts = {
-      tools,
-      cacheKey,
-      hooks: isHooked ? hookSet(joinHooks(hooks, role.hooks)) : NO_HOOKS,
-    };
-    this.#parts.set(role, parts);
-    return parts;
+    return this.registry.partsOf(role);
   }
 
   /** Shows events to the hooks that observe, if there are any. */
@@ -141,38 +128,4 @@ export class RunRuntime implements AgentRun {
       ? [observerSink(this)]
       : [];
   }
-}
-
-const CACHE_KEY_LENGTH = 12;
-
-/** The tools of a role, with those by which it delegates if it may. */
-interface RoleTools {
-  /** The roles that it may start, for which the tools were made. */
-  readonly subagents: readonly AgentRole[];
-  readonly tools: ToolSet;
-  readonly cacheKey: string;
-}
-
-/** Schemas are made once for a role, not for each run. */
-const toolsByRole = new WeakMap<AgentRole, RoleTools>();
-
-export function roleTools(role: AgentRole, registry: RoleRegistry): RoleTools {
-  const subagents = registry.subagentsOf(role);
-  const known = toolsByRole.get(role);
-  const isSame =
-    known?.subagents.length === subagents.length &&
-    subagents.every((subagent, index) => subagent === known.subagents[index]);
-  if (isSame) return known;
-  const { name, instructions } = role;
-  const tools = toolSet(
-    name,
-    [...role.tools, ...subagentTools(role, subagents)],
-    role.toolDefaults,
-  );
-  // By the role as it is defined: what its agents read besides differs, and is not what their requests begin with alike.
-  const beginning = [typeof instructions === "string" ? instructions : name, tools.specs];
-  const cacheKey = textHash(JSON.stringify(beginning)).slice(0, CACHE_KEY_LENGTH);
-  const made = { subagents, tools, cacheKey };
-  toolsByRole.set(role, made);
-  return made;
 }

@@ -1,6 +1,7 @@
 // RunTree: the agents of one run, and what counts against its limits.
 // T3: admission is one synchronous step, so limits hold under parallel spawns; a failed set-up gives its place back once.
 
+import { CancelSignal } from "../../kernel/cancel.ts";
 import { invariant } from "../../kernel/assert.ts";
 import type { AgentId, StepId } from "../../protocol/ids.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
@@ -43,18 +44,19 @@ const NOTHING: Before = { subagentsByDepth: {}, refusalsByCode: {}, prices: [], 
 export class RunTree {
   readonly limits: SubagentLimits;
   readonly #nodes = new Map<AgentId, AgentRuntime>();
-  readonly #byDepth = new Map<number, number>();
-  readonly #refusals = new Map<string, number>();
+  /** Subagents started at each depth. */
+  readonly #byDepth: number[] = [];
+  // Made when needed: most runs are one agent.
+  #refusals: Map<string, number> | undefined;
   /** The steps in which each delegation was asked for. */
-  readonly #delegations = new Map<string, Set<string | null>>();
+  #delegations: Map<string, Set<string | null>> | undefined;
   #detached: Promise<void> = Promise.resolve();
   #detachedOpen = 0;
   #total = 0;
   readonly #stops: StopSignal[] = [];
-  readonly #failed = new Set<AgentId>();
-  readonly #pause = new AbortController();
+  #failed: readonly AgentId[];
   /** Aborted once the tree was asked to pause. */
-  readonly pauseSignal: AbortSignal = this.#pause.signal;
+  readonly pauseSignal = new CancelSignal();
   /** The prices of the models that had run before the run was paused. */
   readonly #pricesBefore: readonly PriceUsed[];
 
@@ -62,33 +64,35 @@ export class RunTree {
   constructor(limits: SubagentLimits, before: Before = NOTHING) {
     this.limits = limits;
     this.#pricesBefore = before.prices;
-    for (const agentId of before.failedIds) this.#failed.add(agentId);
-    for (const [code, count] of Object.entries(before.refusalsByCode))
-      this.#refusals.set(code, count);
+    this.#failed = before.failedIds;
+    const refusals = Object.entries(before.refusalsByCode);
+    if (refusals.length > 0) this.#refusals = new Map(refusals);
     for (const [depth, count] of Object.entries(before.subagentsByDepth))
       this.#count(Number(depth), count);
   }
 
   /** Asks every agent to come to rest at its next step or before its next tool calls. */
   requestPause(): void {
-    this.#pause.abort();
+    this.pauseSignal.abort(undefined);
   }
 
   /** An agent fails. */
   noteFailure(agentId: AgentId): void {
-    this.#failed.add(agentId);
+    if (!this.#failed.includes(agentId)) this.#failed = [...this.#failed, agentId];
   }
 
   /** Agents that failed, in the order in which they did: the first cause first. */
   get failedIds(): readonly AgentId[] {
-    return [...this.#failed];
+    return this.#failed;
   }
 
   /** Takes a new agent in. A tree that was asked to stop asks it, too. */
   add(node: AgentRuntime): void {
     const { parent, role, task, spawnStepId = null } = node;
-    this.#nodes.set(node.identity.agentId, node);
-    if (node.currentState.status === "pending") this.#failed.delete(node.identity.agentId);
+    const { agentId } = node.identity;
+    this.#nodes.set(agentId, node);
+    if (node.currentState.status === "pending" && this.#failed.includes(agentId))
+      this.#failed = this.#failed.filter((failedId) => failedId !== agentId);
     if (parent !== undefined) {
       parent.enlist(node);
       this.#noteDelegation({ role: role.name, task }, spawnStepId);
@@ -126,7 +130,7 @@ export class RunTree {
 
   /** In how many steps other than this one a role was started with this task, anywhere in the run (X21). */
   delegationsBefore(delegation: Delegation, stepId: StepId): number {
-    const steps = this.#delegations.get(delegationKey(delegation));
+    const steps = this.#delegations?.get(delegationKey(delegation));
     return steps === undefined ? 0 : steps.size - (steps.has(stepId) ? 1 : 0);
   }
 
@@ -138,6 +142,7 @@ export class RunTree {
 
   #noteDelegation(delegation: Delegation, stepId: string | null): void {
     const key = delegationKey(delegation);
+    this.#delegations ??= new Map();
     const known = this.#delegations.get(key);
     if (known === undefined) this.#delegations.set(key, new Set([stepId]));
     else known.add(stepId);
@@ -225,21 +230,22 @@ export class RunTree {
   }
 
   countRefusal(code: string): void {
+    this.#refusals ??= new Map();
     this.#refusals.set(code, (this.#refusals.get(code) ?? 0) + 1);
   }
 
   /** Subagents started at each depth (R140). */
   get subagentsByDepth(): Readonly<Record<string, number>> {
-    return Object.fromEntries([...this.#byDepth].filter(([, count]) => count > 0));
+    return Object.fromEntries(Object.entries(this.#byDepth).filter(([, count]) => count > 0));
   }
 
   get refusalsByCode(): Readonly<Record<string, number>> {
-    return Object.fromEntries(this.#refusals);
+    return Object.fromEntries(this.#refusals ?? []);
   }
 
   #count(depth: number, by: number): void {
     this.#total += by;
-    this.#byDepth.set(depth, (this.#byDepth.get(depth) ?? 0) + by);
+    this.#byDepth[depth] = (this.#byDepth[depth] ?? 0) + by;
   }
 }
 

@@ -18,6 +18,7 @@ import type { Store } from "../../store/store.ts";
 import { namedGuards, type NamedGuard } from "../../tools/tool-guard.ts";
 import { DEFAULT_CONCURRENCY, type Concurrency } from "./limiter.ts";
 import { localTracing } from "./local-tracing.ts";
+import { RoleRegistry } from "./role-registry.ts";
 import {
   checkOptions,
   concurrencyOf,
@@ -46,6 +47,17 @@ export interface Settings {
   readonly givenTracing: Tracing | undefined;
   readonly clock: Clock;
   readonly ids: IdSource;
+  /** The roles of its runs, by the role at the root: see `registryOf`. */
+  readonly registries: WeakMap<AgentRole, RoleRegistry>;
+}
+
+/** The roles of a run with this one at its root. Throws what `RoleRegistry` throws. */
+export function registryOf(settings: Settings, root: AgentRole): RoleRegistry {
+  const known = settings.registries.get(root);
+  if (known !== undefined) return known;
+  const registry = new RoleRegistry(root, settings);
+  settings.registries.set(root, registry);
+  return registry;
 }
 
 /** Some ten milliseconds of work. */
@@ -79,6 +91,7 @@ export function settingsOf(given?: OrchestratorOptions): Settings {
     givenTracing: options.tracing,
     clock,
     ids,
+    registries: new WeakMap(),
   });
 }
 

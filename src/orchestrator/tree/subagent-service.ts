@@ -1,9 +1,8 @@
 // What an agent may do with the subagents that it has started: list, continue, wait for, write to and cancel them (X10).
 
 import { checkAmount, checkKeys, checkText } from "../../kernel/check.ts";
-import { linkedController } from "../../kernel/cancel.ts";
+import { linkedController, sleep } from "../../kernel/cancel.ts";
 import { canonicalJson } from "../../kernel/json.ts";
-import { sleep } from "../../kernel/clock.ts";
 import { SUBAGENT_LIST_OPENING } from "../../agent/phases/compact.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
@@ -152,7 +151,7 @@ async function waitFor(
   }
   if (children.length === 0) return answer("None of your subagents is at work.");
   const atRest = Promise.all(children.map((child) => child.whenSettled()));
-  const linked = linkedController(parent.startSignal);
+  const linked = linkedController(parent.stopSignal);
   const over = Promise.withResolvers<void>();
   linked.controller.signal.addEventListener("abort", () => over.resolve(), { once: true });
   if (linked.controller.signal.aborted) over.resolve();

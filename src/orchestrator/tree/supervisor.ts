@@ -269,16 +269,16 @@ export class Supervisor implements Subagents<AgentRuntime> {
     childIds: readonly AgentId[],
     until: "news" | "rest",
   ): Promise<void> {
-    const { startSignal, background } = parent;
+    const { stopSignal, background } = parent;
     const settled = background.allSettled(childIds);
     if (until === "rest") return await settled;
-    if (startSignal.aborted) return;
+    if (stopSignal.aborted) return;
     const news = Promise.withResolvers<void>();
     const hear = (): void => news.resolve();
     const unsubscribe = parent.openMailbox().onMail((message) => {
       if (message.from === undefined) hear();
     });
-    const forget = onAbort(startSignal, hear);
+    const forget = onAbort(stopSignal, hear);
     await Promise.race([settled, news.promise]);
     unsubscribe();
     forget();

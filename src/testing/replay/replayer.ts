@@ -1,7 +1,8 @@
 // Replayer: replays one segment of a recording. Owns its clock, and how far it has come.
 // An effect comes to its end when its turn in the recording has come, and not before: so the interleavings of the recording are made again.
 
-import { sleep, systemClock } from "../../kernel/clock.ts";
+import { sleep } from "../../kernel/cancel.ts";
+import { systemClock } from "../../kernel/clock.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
 import type { EspalierError } from "../../kernel/error.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";

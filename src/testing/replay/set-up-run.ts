@@ -15,7 +15,7 @@ import { startFork } from "../../orchestrator/run/fork.ts";
 import { LiveRun } from "../../orchestrator/run/run.ts";
 import { AS_ROOT, NO_HISTORY, started } from "../../orchestrator/run/start.ts";
 import type { OrchestratorOptions } from "../../orchestrator/tree/orchestrator-options.ts";
-import { settingsOf } from "../../orchestrator/tree/settings.ts";
+import { registryOf, settingsOf } from "../../orchestrator/tree/settings.ts";
 import { rolesOf } from "../../orchestrator/run/pause-run.ts";
 import { rootRole } from "../../orchestrator/run/check-continuation.ts";
 import { RoleRegistry } from "../../orchestrator/tree/role-registry.ts";
@@ -80,7 +80,7 @@ function startAnew(parts: SetUpParts, beginning: Start): ContinuedRun {
   const { head } = beginning;
   const settings = settingsFor(parts, head.limits);
   const { ids } = settings;
-  const registry = new RoleRegistry(role, settings.roles);
+  const registry = registryOf(settings, role);
   const session =
     head.session === undefined
       ? undefined
@@ -107,7 +107,7 @@ function forkAgain(parts: SetUpParts, { run, message, forkedFrom }: ForkStart): 
   const { role, context } = parts;
   const settings = settingsFor(parts, run.limits);
   const root = rootRole(run, role, settings.roles);
-  const registry = new RoleRegistry(root, settings.roles, { isReplacing: true });
+  const registry = new RoleRegistry(root, settings, { isReplacing: true });
   const roles = rolesOf(run, registry);
   const journal = journalOf(parts);
   const instructions = instructionsFor(registry.root, context);

@@ -55,9 +55,9 @@ async function runInTurn(
 async function turn(
   line: RateLine,
   { signal: callSignal }: ToolContext,
-  { clock, toolName, startSignal }: ToolRuntime,
+  { clock, toolName, endSignal }: ToolRuntime,
 ): Promise<void> {
-  const signal = AbortSignal.any([callSignal, startSignal]);
+  const signal = AbortSignal.any([callSignal, endSignal]);
   const hasPlace = await line.wait(clock, signal);
   if (hasPlace && !signal.aborted) return line.start(clock);
   if (hasPlace) line.giveBack(clock);

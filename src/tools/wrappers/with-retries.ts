@@ -1,7 +1,7 @@
 // withRetries: a call that failed is made again, without the model. One of three layers of retries, each with its own count (C29): the
 // model's transport, this one, and corrected calls by the model.
 
-import { sleep } from "../../kernel/clock.ts";
+import { sleep } from "../../kernel/cancel.ts";
 import { checkAmount, checkKeys, defaultAdvice, misdefinition, shown } from "../../kernel/check.ts";
 import { messageOf } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
@@ -79,7 +79,7 @@ async function runWithRetries(
   runtime: ToolRuntime,
 ): Promise<unknown> {
   const { policy } = work;
-  const signal = AbortSignal.any([context.signal, runtime.startSignal]);
+  const signal = AbortSignal.any([context.signal, runtime.endSignal]);
   for (let attempt = 1; ; attempt += 1) {
     const tried = await tryOnce(work, context, runtime);
     if (tried.type === "returned") {
