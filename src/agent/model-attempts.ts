@@ -2,7 +2,7 @@
 //
 // S2. The lease comes before the slot: an attempt that has to be paid for once more gives its slot back before it asks for room.
 
-import { runBounded } from "../kernel/cancel.ts";
+import { withinBounds } from "../kernel/cancel.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import { messageOf } from "../kernel/error.ts";
 import type { GenerateOptions, Model, ModelReply } from "../model/model.ts";
@@ -30,8 +30,12 @@ export async function inferOnce(agent: AgentRuntime, call: InferCall): Promise<I
     charged: NO_USAGE,
   };
   const spans: TimeSpan[] = [];
+  const { stopSignal } = call.signals ?? agent;
   for (;;) {
-    const end = await inSlot(agent, turn, spans);
+    const asked = turn;
+    const end =
+      (await agent.run.limiter.model(stopSignal, () => askModel(agent, asked, spans))) ??
+      withoutSlot(agent, turn);
     if (end.type !== "broken") {
       if (call.isPart === true) chargeFor(agent, turn, end.usage);
       return timed(end, spans);
@@ -42,11 +46,9 @@ export async function inferOnce(agent: AgentRuntime, call: InferCall): Promise<I
   }
 }
 
-async function inSlot(agent: AgentRuntime, turn: Turn, spans: TimeSpan[]): Promise<TurnEnd> {
+/** The agent had to end, or to stop, before the turn got its slot. */
+function withoutSlot(agent: AgentRuntime, turn: Turn): InferOutcome {
   const { call, after } = turn;
-  const { stopSignal } = call.signals ?? agent;
-  const end = await agent.run.limiter.model(stopSignal, () => askModel(agent, turn, spans));
-  if (end !== undefined) return end;
   if (after !== undefined) return cancelledBetween(agent, turn, after.log);
   return { type: "cancelled", usage: callUsage(agent.model, call.lease, { type: "unsent" }) };
 }
@@ -84,7 +86,7 @@ async function askModel(agent: AgentRuntime, turn: Turn, spans: TimeSpan[]): Pro
         );
       },
     });
-  const bounded = await runBounded(() => agent.within(position, ask), bounds);
+  const bounded = await withinBounds(agent.within(position, ask), bounds);
   isOver = true;
   const settled = bounded.type === "returned" ? bounded.value : undefined;
   // A reply that came in the last moment, when the call had to end already, must not be acted upon.

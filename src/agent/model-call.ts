@@ -11,7 +11,7 @@ import type { InferCall } from "./infer-call.ts";
 import { inferOnce } from "./model-attempts.ts";
 
 /** Asks for the right to one model call; waits in line while calls in flight may still make room (X2). Never rejects. */
-export async function reserve(
+export function reserve(
   agent: AgentRuntime,
   place: EffectPosition,
   ask: LeaseAsk,
@@ -23,7 +23,7 @@ export async function reserve(
     agent.time.endWork();
     return outcome;
   };
-  return log === undefined ? await work() : await log.reserve(place, work);
+  return log === undefined ? work() : log.reserve(place, work);
 }
 
 /** A call that is paid for, and what is known of its request besides what is in it. */
@@ -32,20 +32,23 @@ export type PaidCall = Pick<InferCall, "place" | "lease" | "request"> & {
 };
 
 /** One logical model call, its retries and the hooks around it included. The lease is the proof that it is paid for (X1). Never rejects. */
-export async function callModel(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
+export function callModel(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
+  return agent.log === undefined
+    ? made(agent, paid)
+    : agent.log.infer(paid.place, paid.lease, () => made(agent, paid));
+}
+
+async function made(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
   const { place, lease, request, facts } = paid;
-  const work = async (): Promise<InferOutcome> => {
-    const { isEstimated } = facts;
-    const prefix = place.sideCall === undefined ? prefixFor(agent, paid) : undefined;
-    const position = positionOf(place);
-    const call: InferCall = { place, position, lease, request, isEstimated, prefix };
-    agent.time.beginWork();
-    const isHooked = agent.hooks.modelWraps.length > 0;
-    const outcome = await (isHooked ? inferWrapped(agent, call) : inferOnce(agent, call));
-    agent.time.endWork();
-    return outcome;
-  };
-  return agent.log === undefined ? await work() : await agent.log.infer(place, lease, work);
+  const { isEstimated } = facts;
+  const prefix = place.sideCall === undefined ? prefixFor(agent, paid) : undefined;
+  const position = positionOf(place);
+  const call: InferCall = { place, position, lease, request, isEstimated, prefix };
+  agent.time.beginWork();
+  const isHooked = agent.hooks.modelWraps.length > 0;
+  const outcome = await (isHooked ? inferWrapped(agent, call) : inferOnce(agent, call));
+  agent.time.endWork();
+  return outcome;
 }
 
 /** Where events of the call belong: to its step, to the tool call that it serves, or to the agent. */

@@ -50,28 +50,49 @@ export function toMicroseconds(ms: number): number {
  * another process gave to the run; where the wall clock of this one is behind it, time continues from there. Default: the wall clock alone.
  */
 export function steadyClock(clock: Clock, notBeforeMs = -Infinity): SteadyClock {
-  let lastUs = Math.round(clock.monotonicMs() * 1_000);
-  const beginsAtMs = Math.max(Math.floor(clock.nowMs()), Math.ceil(notBeforeMs));
-  const originMs = beginsAtMs - Math.floor(lastUs / 1_000);
-  // Whole microseconds: their sums are exact.
-  const readUs = (): number => {
+  return new ClockOfRun(clock, notBeforeMs);
+}
+
+class ClockOfRun implements SteadyClock {
+  readonly #clock: Clock;
+  readonly #originMs: number;
+  /** Whole microseconds: their sums are exact. */
+  #lastUs: number;
+
+  constructor(clock: Clock, notBeforeMs: number) {
+    this.#clock = clock;
+    this.#lastUs = Math.round(clock.monotonicMs() * 1_000);
+    const beginsAtMs = Math.max(Math.floor(clock.nowMs()), Math.ceil(notBeforeMs));
+    this.#originMs = beginsAtMs - Math.floor(this.#lastUs / 1_000);
+  }
+
+  stampMs(): number {
+    return (this.#originMs * 1_000 + this.#readUs()) / 1_000;
+  }
+
+  nowMs(): number {
+    return this.#originMs + Math.floor(this.#readUs() / 1_000);
+  }
+
+  monotonicMs(): number {
+    return Math.floor(this.#readUs() / 1_000);
+  }
+
+  setTimer(delayMs: number, wake: () => void): () => void {
+    // From the beginning of this millisecond, as `nowMs` counts: so it wakes when that shows the time that was waited for.
+    const nowMs = this.#readUs() / 1_000;
+    return this.#clock.setTimer(Math.max(0, delayMs - (nowMs - Math.floor(nowMs))), wake);
+  }
+
+  #readUs(): number {
     try {
-      lastUs = Math.round(clock.monotonicMs() * 1_000);
+      this.#lastUs = Math.round(this.#clock.monotonicMs() * 1_000);
     } catch (cause) {
-      warnOnce(clock, `The clock threw (${messageOf(cause)}); time stands still until it works.`);
+      const advice = "time stands still until it works";
+      warnOnce(this.#clock, `The clock threw (${messageOf(cause)}); ${advice}.`);
     }
-    return lastUs;
-  };
-  return {
-    stampMs: () => (originMs * 1_000 + readUs()) / 1_000,
-    nowMs: () => originMs + Math.floor(readUs() / 1_000),
-    monotonicMs: () => Math.floor(readUs() / 1_000),
-    setTimer: (delayMs, wake) => {
-      // From the beginning of this millisecond, as `nowMs` counts: so it wakes when that shows the time that was waited for.
-      const nowMs = readUs() / 1_000;
-      return clock.setTimer(Math.max(0, delayMs - (nowMs - Math.floor(nowMs))), wake);
-    },
-  };
+    return this.#lastUs;
+  }
 }
 
 function setTimer(

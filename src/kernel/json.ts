@@ -44,6 +44,37 @@ export function unsoundness(value: JsonValue, levels: number): string | undefine
   return undefined;
 }
 
+/** A copy of a value that is JSON, sound to so many levels; undefined: it is none. What throws when it is looked at throws. */
+export function soundCopy(value: unknown, levels: number): JsonValue | undefined {
+  if (typeof value === "string" || typeof value === "boolean" || value === null) return value;
+  if (typeof value === "number") return Number.isFinite(value) ? value : undefined;
+  if (typeof value !== "object" || levels === 0) return undefined;
+  if (Array.isArray(value)) {
+    const list: JsonValue[] = [];
+    for (const part of value) {
+      const copy = soundCopy(part, levels - 1);
+      if (copy === undefined) return undefined;
+      list.push(copy);
+    }
+    return list;
+  }
+  if (!isPlain(value)) return undefined;
+  const copies: Record<string, JsonValue> = {};
+  for (const [key, part] of Object.entries(value)) {
+    const copy = soundCopy(part, levels - 1);
+    if (copy === undefined || key === "__proto__") return undefined;
+    copies[key] = copy;
+  }
+  return copies;
+}
+
+/** An object of no class, with names for keys. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  const isRoot = prototype === null || Object.getPrototypeOf(prototype) === null;
+  return isRoot && Object.getOwnPropertySymbols(value).length === 0;
+}
+
 /** JSON text with the keys of every object in order, so that equal values give equal text. Throws a `TypeError` for what is no JSON. */
 export function canonicalJson(value: unknown): string {
   const text: string | undefined = JSON.stringify(value);

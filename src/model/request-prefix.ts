@@ -29,7 +29,8 @@ export function prefixOf(
   let messages = 0;
   for (const message of last.messages) {
     const other = next.messages[messages];
-    if (other === undefined || !isSame(message, other)) break;
+    // Most messages are the very same value: only what was made anew is looked at.
+    if (message !== other && (other === undefined || !isSame(message, other))) break;
     messages += 1;
   }
   return messages >= last.messages.length - ephemeral
@@ -55,7 +56,6 @@ export function ephemeralAtEnd(messages: readonly Message[], tail: readonly Mess
   return areThere ? tail.length : 0;
 }
 
-/** Most messages are the very same value: only what was made anew is looked at. */
 function isSame(left: Message, right: Message): boolean {
   return left === right || sent(left) === sent(right);
 }

@@ -1,7 +1,12 @@
 // The arguments of a call as others are shown them: guards see what the tool gets, and so does whoever is asked, where that can be handed back.
 
-import { canonicalJson, deepFreeze, unsoundness, type JsonValue } from "../../kernel/json.ts";
-import { JsonValueSchema } from "../../protocol/json-value.ts";
+import {
+  canonicalJson,
+  copyJson,
+  deepFreeze,
+  soundCopy,
+  type JsonValue,
+} from "../../kernel/json.ts";
 import { argumentsOf, MOST_LEVELS, rebindCall, type BoundCall } from "../../tools/bind-call.ts";
 import type { OpenCall } from "./open-call.ts";
 
@@ -9,16 +14,13 @@ type CheckedCall = Exclude<BoundCall, { readonly type: "rejected" }>;
 
 /** What the tool gets, so that no default and no transform goes past a guard; as it was written, if that is no JSON. Frozen. */
 export function usedArguments({ value, input }: CheckedCall): JsonValue {
-  const used = jsonOf(value);
-  return deepFreeze(used === undefined ? structuredClone(input) : used);
+  return deepFreeze(jsonOf(value) ?? copyJson(input));
 }
 
-/** A copy of what is JSON: nothing that refers to itself, that nobody may look at, or that is nested beyond reason. */
+/** A copy of what is JSON: nothing that refers to itself, that must not be looked at, or that is nested beyond reason. */
 function jsonOf(value: unknown): JsonValue | undefined {
   try {
-    const used = JsonValueSchema.safeParse(value);
-    if (!used.success || unsoundness(used.data, MOST_LEVELS) !== undefined) return undefined;
-    return structuredClone(used.data);
+    return soundCopy(value, MOST_LEVELS);
   } catch {
     return undefined;
   }
