@@ -19,44 +19,23 @@ import type { SpanContent } from "../protocol/span-content.ts";
 import type { SettledStatus, StopSignal } from "../protocol/stop.ts";
 import type { DynamicRole } from "../protocol/subagent.ts";
 import { NO_TOOL_LIMITS, type RemovedTool, type ToolLimits } from "../protocol/tool-rule.ts";
-import type { Usage } from "../protocol/usage.ts";
 import { namedGuards, type NamedGuard } from "../tools/tool-guard.ts";
 import { narrowed, type ToolSet } from "../tools/tool-set.ts";
 import { childNameOf, type AgentIdentity, type EventPosition } from "./agent-identity.ts";
 import type { AgentRole } from "./agent-role.ts";
-import {
-  type AgentState,
-  type PausedState,
-  type PendingState,
-  type SettledState,
-} from "./agent-state.ts";
+import { type PausedState, type PendingState, type SettledState } from "./agent-state.ts";
+import type { AgentEffects } from "./agent-effects.ts";
 import { AgentTime } from "./agent-time.ts";
 import { BackgroundChildren } from "./background-children.ts";
-import type { AccountView, BudgetRefusal, Lease } from "./account-view.ts";
-import type { EffectLog } from "./effect-log.ts";
-import type { InFlightWork } from "./in-flight.ts";
+import type { AccountView } from "./account-view.ts";
 import { Mailbox } from "./mailbox.ts";
 import type { PhaseStepper, RunPorts } from "./run-ports.ts";
 import { SpawnGroup } from "./spawn-group.ts";
 
-/** Where the run of an agent is kept, as the agent sees it. */
-export interface AgentJournal {
-  /** What the effects of an agent come to. */
-  logOf(agent: AgentRuntime): EffectLog;
-  /** A stop request reached the agent. */
-  requested(agent: AgentRuntime, signal: StopSignal): void;
-  /** A model call is to be made: the step that it opens is completed at some time, whatever happens (L4). */
-  stepOpened(agent: AgentRuntime, state: AgentState): void;
-  /** A phase has ended with this state. */
-  phaseOver(agent: AgentRuntime, phase: string, state: AgentState): void;
-  /** The agent's time is over. False: it does not end by the clock, but when it is asked to. */
-  deadlineReached(agentId: AgentId, deadlineAtMs: number): boolean;
-}
-
 /** The run of an agent: what all its agents share. */
 export interface AgentRun extends RunPorts<AgentRuntime> {
-  /** Undefined: the run is kept nowhere. */
-  readonly journal: AgentJournal | undefined;
+  /** What an agent does to the world, as it is done in this run. */
+  effectsOf(agent: AgentRuntime): AgentEffects;
 }
 
 /** What an agent is made of. */
@@ -81,8 +60,6 @@ export interface NewAgent {
   readonly limits: TreeShape;
   /** What it may not use. Default: it has all tools of its role. */
   readonly toolLimits?: ToolLimits | undefined;
-  /** What it had begun when its process died. */
-  readonly inFlight?: InFlightWork | undefined;
 }
 
 /** What is known of an agent that ran before. */
@@ -126,8 +103,7 @@ export class AgentRuntime {
   readonly bounds: Bounds & { readonly timeoutMs: number };
   /** How much of the history of its session it begins with; undefined: it has none. */
   readonly retention: MessageRetentionPolicy | undefined;
-  /** Where its effects are kept; undefined: nowhere. */
-  readonly log: EffectLog | undefined;
+  readonly effects: AgentEffects;
   /** Aborted when the agent, or one above it, must end. */
   readonly signal = new CancelSignal();
   /** Aborted when the agent must not start anything further: with `signal`, and with the first stop request. */
@@ -148,8 +124,6 @@ export class AgentRuntime {
   stopRequests: readonly StopSignal[] = NO_REQUESTS;
   /** What was written to it while it runs; undefined: nothing ever was. */
   mailbox: Mailbox | undefined;
-  /** What it had begun when its process died, until the phase in which that happened is done once more. */
-  inFlight: InFlightWork | undefined;
   /** It runs until this settles; undefined: it does not. */
   settling: Promise<unknown> | undefined;
   /** Steps its loop from phase to phase; undefined: it runs freely. */
@@ -200,7 +174,6 @@ export class AgentRuntime {
     this.currentState = state;
     this.rested = state.status === "pending" ? undefined : state;
     if (state.log.signals.length > 0) this.#logged = [...state.log.signals];
-    this.inFlight = made.inFlight;
     this.breadth = before?.children ?? 0;
     this.subagentsBelow = before?.subagentsBelow ?? 0;
     this.isDetached = before?.isDetached ?? false;
@@ -209,7 +182,7 @@ export class AgentRuntime {
     this.bounds = { signal: this.signal, clock: run.clock, graceMs, timeoutMs };
     this.retention = parent === undefined ? run.retention : undefined;
     this.time = new AgentTime(this);
-    this.log = run.journal?.logOf(this);
+    this.effects = run.effectsOf(this);
     this.#follow(this.isDetached ? this.root : parent); // What throws has thrown: nothing above knows of half an agent.
     if (this.isDetached && !this.hasEnded) this.time.standAlone();
     if (this.hasEnded) this.close();
@@ -217,11 +190,6 @@ export class AgentRuntime {
   }
 
   // What happens to it
-
-  /** True once the agent must end: nothing further is worth beginning. What was in flight when the process died is adopted first. */
-  get isEnding(): boolean {
-    return this.signal.aborted && this.inFlight?.isBeforeStep !== true;
-  }
 
   /** Cancels the agent and all below it. */
   cancel(message: string): void {
@@ -239,9 +207,7 @@ export class AgentRuntime {
 
   /** Its time is over: that ends it, unless its journal has it end when it is asked to. */
   deadlineReached(deadlineAtMs: number): void {
-    const { agentId } = this.identity;
-    if (this.run.journal?.deadlineReached(agentId, deadlineAtMs) !== false)
-      this.endAt(deadlineAtMs);
+    if (this.effects.deadlineReached(deadlineAtMs)) this.endAt(deadlineAtMs);
   }
 
   /** Asks the agent to stop, which takes effect before the next phase. */
@@ -264,7 +230,7 @@ export class AgentRuntime {
 
   /** The same out of the agent's own execution: the request is kept. */
   requestOwnStop(signal: StopSignal): void {
-    this.run.journal?.requested(this, signal);
+    this.effects.requested(signal);
     this.requestStop(signal);
   }
 
@@ -346,13 +312,6 @@ export class AgentRuntime {
     await this.parent?.background.allSettled([this.identity.agentId]);
   }
 
-  // Recovery
-
-  /** True while what was in flight when the process died is adopted: until that is done, no request from outside is taken. */
-  get isCatchingUp(): boolean {
-    return this.inFlight?.isUnderWay === true;
-  }
-
   // What it works with
 
   /** The orchestrator's guards, those of every agent above, from the root down, and those of its own role (T4). */
@@ -364,20 +323,10 @@ export class AgentRuntime {
     return this.#guards;
   }
 
-  /** Books what a model call used, unless it was booked before the process died. */
-  settleLease(lease: Lease, usage: Usage): void {
-    if (this.inFlight?.isSettled(lease.leaseId) !== true) this.account.settle(lease, usage);
-  }
-
   /** Gives back, unused, what the agent still holds of the budget. */
   releaseOpenLeases(): void {
     for (const leaseId of this.account.releaseOpen())
       this.record({ type: "budget.released", leaseId });
-  }
-
-  /** Books one tool call, unless it was booked before the process died, or says which limit forbids it. */
-  chargeToolCall(): BudgetRefusal | undefined {
-    return this.inFlight?.takeCharge() === true ? undefined : this.account.chargeToolCall();
   }
 
   // Events
@@ -390,12 +339,9 @@ export class AgentRuntime {
       : { ...this.identity, stepId, callId, modelCallNumber };
   }
 
-  /** Records what has happened in a phase, unless it was recorded before the process died (E3). */
+  /** Records what has happened in a phase. */
   record(body: EventBody, at?: EventPosition): void {
-    if (this.inFlight?.takeRecorded(body, at) === true) return;
-    if (body.type === "signal.raised" && body.signal.reason.code === "error")
-      this.run.noteFailure(this.identity.agentId);
-    this.run.recorder.record(this.scope(at), body);
+    this.effects.record(body, at);
   }
 
   /** Records what has happened within an effect. */

@@ -26,7 +26,7 @@ export async function paidTurn(
     (call.signals ?? agent).stopSignal,
   );
   if (paid.type === "granted") {
-    await agent.log?.kept(); // As its first request: what a crash loses of it is known, and charged.
+    await agent.effects.kept(); // As its first request: what a crash loses of it is known, and charged.
     const { lease } = paid;
     const request = Object.freeze({ ...call.request, maxOutputTokens: lease.maxOutputTokens });
     return { call: { ...call, lease, request }, askedAtMs, after: { error, log }, charged };

@@ -45,7 +45,7 @@ export function askHooks<P extends TransformPoint>(
   agent: AgentRuntime,
   { point, stepNumber, input, toolName, place }: HookQuestion<P>,
 ): Promise<Consulted<ChainResult<P>>> | undefined {
-  if (!agent.hooks.points.has(point) || agent.isEnding) return undefined;
+  if (!agent.hooks.points.has(point) || agent.effects.isEnding) return undefined;
   const chain = agent.hooks.chain(point, toolName);
   if (chain.length === 0) return undefined;
   return consult(agent, () => runChain(point, chain, input, hookBounds(agent, stepNumber)), place);

@@ -11,12 +11,10 @@ export async function consult<T>(
   work: () => T | Promise<T>,
   at: EventPosition = {},
 ): Promise<Consulted<T>> {
-  const { log } = agent;
   agent.time.beginWork();
   try {
     const run = async (): Promise<Consulted<T>> => ({ type: "returned", value: await work() });
-    const working = (): Promise<Consulted<T>> => agent.at(at, run);
-    return log === undefined ? await working() : await log.consult(working);
+    return await agent.effects.consult(() => agent.at(at, run));
   } catch (cause) {
     return agent.signal.aborted
       ? { type: "cancelled" }

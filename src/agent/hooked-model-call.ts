@@ -157,7 +157,7 @@ class InnerCalls {
     );
     if (paid.type === "refused") throw this.#unpaidCall(paid.refusal);
     if (paid.type === "cancelled") throw this.#cancelledCall();
-    await this.#agent.log?.kept();
+    await this.#agent.effects.kept();
     return paid.lease;
   }
 

@@ -19,9 +19,7 @@ export async function leaveSubagents(agent: AgentRuntime, state: AgentState): Pr
   const { role } = agent;
   const { subagents } = agent.run;
   const background = backgroundOf(state);
-  const children = [
-    ...new Set([...pausedChildrenOf(state), ...(agent.inFlight?.childIds ?? []), ...background]),
-  ];
+  const children = [...new Set([...pausedChildrenOf(state), ...background])];
   if (children.length === 0) return state;
   const isAnswer = winningSignal(state.log.signals)?.reason.code === "completed";
   const isDetaching = isAnswer && role.delegation.atEnd === "detach";

@@ -85,7 +85,7 @@ export function briefed(state: AgentState, text: string): AgentState {
 
 /** True if no request may follow: the agent has to end, stop or wait. */
 export function isHeld(agent: AgentRuntime, { log, status }: AgentState): boolean {
-  return agent.isEnding || log.signals.length > 0 || status !== "running";
+  return agent.effects.isEnding || log.signals.length > 0 || status !== "running";
 }
 
 /** Opens the step of a model call, or shows it anew to the model. Whoever wrote to the agent learns that it is before the model now. */
@@ -111,7 +111,7 @@ export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedC
     lastStep,
     atMs: agent.run.clock.nowMs(),
   });
-  agent.run.journal?.stepOpened(agent, opened);
+  agent.effects.stepOpened(opened);
   return opened;
 }
 
@@ -157,11 +157,9 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
 export async function settle(agent: AgentRuntime, state: AgentState): Promise<SettledState> {
   if (state.status === "paused") return await settlePaused(agent, state);
   const { step, log } = state;
-  const hasLeft =
-    step !== undefined ||
-    log.background.length > 0 ||
-    log.subtasks.length > 0 ||
-    (agent.inFlight?.childIds.length ?? 0) > 0;
+  const dismissing = agent.effects.dismissOrphans();
+  if (dismissing !== undefined) await dismissing;
+  const hasLeft = step !== undefined || log.background.length > 0 || log.subtasks.length > 0;
   return finish(agent, hasLeft ? await leaveSubagents(agent, state) : state);
 }
 

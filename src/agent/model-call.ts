@@ -16,14 +16,12 @@ export function reserve(
   place: EffectPosition,
   ask: LeaseAsk,
 ): Promise<LeaseOutcome> {
-  const { account, log, stopSignal } = agent;
-  const work = async (): Promise<LeaseOutcome> => {
+  return agent.effects.reserve(place, async () => {
     agent.time.beginWork();
-    const outcome = await account.reserve(ask, stopSignal);
+    const outcome = await agent.account.reserve(ask, agent.stopSignal);
     agent.time.endWork();
     return outcome;
-  };
-  return log === undefined ? work() : log.reserve(place, work);
+  });
 }
 
 /** A call that is paid for, and what is known of its request besides what is in it. */
@@ -33,9 +31,7 @@ export type PaidCall = Pick<InferCall, "place" | "lease" | "request"> & {
 
 /** One logical model call, its retries and the hooks around it included. The lease is the proof that it is paid for (X1). Never rejects. */
 export function callModel(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
-  return agent.log === undefined
-    ? made(agent, paid)
-    : agent.log.infer(paid.place, paid.lease, () => made(agent, paid));
+  return agent.effects.infer(paid.place, paid.lease, () => made(agent, paid));
 }
 
 async function made(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {

@@ -15,7 +15,7 @@ import { transition } from "./transition.ts";
 
 /** Pauses as the caller asked, unless something is due before: a signal, an answer that was given, what is before the model now. */
 export function pauseIfPossible(agent: AgentRuntime, state: AgentState): AgentState {
-  if (state.status !== "running" || agent.isCatchingUp) return state;
+  if (state.status !== "running") return state;
   const isDue =
     hasDueBelow(agent) ||
     isReplyDue(agent, state) ||

@@ -87,6 +87,6 @@ function phaseOver(
   phase: Phase,
   state: AgentState,
 ): Promise<void> | undefined {
-  agent.run.journal?.phaseOver(agent, phase, state);
+  agent.effects.phaseOver(phase, state);
   return agent.stepper?.step({ phase, state });
 }

@@ -11,14 +11,13 @@ import { transition } from "./transition.ts";
 /** Takes in what came from outside: requests to stop, and else the request to pause. */
 export function handleRequests(agent: AgentRuntime, state: AgentState): AgentState {
   const handled = handleStopRequests(agent, state);
-  return agent.run.pauseSignal.aborted ? pauseIfPossible(agent, handled) : handled;
+  return agent.effects.isPausing ? pauseIfPossible(agent, handled) : handled;
 }
 
 /** Takes in the stop signals that came from outside. */
 export function handleStopRequests(agent: AgentRuntime, state: AgentState): AgentState {
-  if (state.status !== "running" || agent.stopRequests.length === 0 || agent.isCatchingUp)
-    return state;
-  return agent
+  if (state.status !== "running" || !agent.effects.isStopping) return state;
+  return agent.effects
     .takeStopRequests()
     .reduce<AgentState>((current, signal) => addSignal(agent, current, signal), state);
 }

@@ -96,7 +96,8 @@ class Lives {
     if (this.#isResting) return;
     if (type === "request stop") this.#isStopping = true;
     if (type === "cancel") this.#isCancelled = true;
-    if (agentId !== undefined && this.#alive.has(agentId)) this.#doomed.set(agentId, "a cancel");
+    // One that had ended when it was cancelled may have been continued since.
+    if (agentId !== undefined && this.#ending.has(agentId)) this.#doomed.set(agentId, "a cancel");
   }
 
   take(event: EspalierEvent): void {

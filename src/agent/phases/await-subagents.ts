@@ -12,7 +12,7 @@ export async function awaitSubagents(agent: AgentRuntime, state: AgentState): Pr
   const { background } = state.log;
   await subagents.settled(agent, background, "news");
   const hasMessages = (): boolean => agent.mailbox?.hasMessages === true;
-  if (hasMessages() || agent.stopRequests.length > 0 || agent.isEnding) return state;
+  if (hasMessages() || agent.stopRequests.length > 0 || agent.effects.isEnding) return state;
   if (subagents.hasPaused(background)) return pauseForSubagents(agent, state);
   // A call has taken their results and did not hand them on.
   subagents.reactivate(agent, background);

@@ -71,12 +71,12 @@ export async function compact(
   const summed = isSummarizing ? await summarized(agent, state, { tokensOf, keep }) : NOT_SUMMED;
   const { usage, characters } = summed;
   // An agent that is to end makes nothing shorter, and says what the summary consumed that it has asked for.
-  if (agent.isEnding && usage === undefined) return charged(state, summed);
-  const shorter = agent.isEnding
+  if (agent.effects.isEnding && usage === undefined) return charged(state, summed);
+  const shorter = agent.effects.isEnding
     ? messages
     : (summed.messages ?? truncateHistory(messages, fitting(agent, messages, { tokensOf, keep })));
   const paid = charged(state, summed);
-  const compacted = agent.isEnding
+  const compacted = agent.effects.isEnding
     ? paid
     : transition(paid, { type: "compact", messages: shorter });
   agent.record(
@@ -86,12 +86,14 @@ export async function compact(
       messagesAfter: shorter.length,
       tokensBefore,
       tokensAfter: tokensOf(shorter),
-      ...(characters === undefined || agent.isEnding ? {} : { summaryCharacters: characters }),
+      ...(characters === undefined || agent.effects.isEnding
+        ? {}
+        : { summaryCharacters: characters }),
       ...(usage === undefined ? {} : { usage }),
     },
     eventPosition(state),
   );
-  return agent.isEnding ? compacted : withSubagentList(agent, compacted);
+  return agent.effects.isEnding ? compacted : withSubagentList(agent, compacted);
 }
 
 interface CompactionRequest {

@@ -80,7 +80,7 @@ async function shorten(
   const shorter = await compact(agent, recordContinuation(agent, state, outcome));
   const error = state.step?.error;
   const isSame = shorter.conversation.messages === state.conversation.messages;
-  return isSame && error !== undefined && !agent.isEnding
+  return isSame && error !== undefined && !agent.effects.isEnding
     ? failWith(agent, shorter, error)
     : shorter;
 }
@@ -118,7 +118,7 @@ function wasCutOff({ error, tools }: StepRecord): boolean {
 async function process(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { processors } = agent.hooks;
   const step = state.log.steps.at(-1);
-  if (step === undefined || wasCutOff(step) || agent.isEnding) return state;
+  if (step === undefined || wasCutOff(step) || agent.effects.isEnding) return state;
   const bounds = hookBounds(agent, step.number);
   const said = await consult(agent, () => runProcessors(processors, step, bounds), {
     stepId: step.stepId,

@@ -9,17 +9,17 @@ import { addSignal } from "../stop-requests.ts";
 
 /**
  * A reply that wants nothing further is never stopped by a limit: it is the answer, as a text or as a typed result (R8, C36). A reply
- * that was let through before a pause, or before its process died, is not judged again (R28).
+ * that was let through before a pause is not judged again (R28).
  */
 export function evaluate(agent: AgentRuntime, state: AgentState): AgentState {
   const step = openStepOf(state);
-  if (step.executions.length > 0 || step.deferrals.length > 0 || agent.isCatchingUp) return state;
+  if (step.executions.length > 0 || step.deferrals.length > 0) return state;
   const wanted = pendingCallsOf(state).filter(
     ({ toolName }) => agent.tools.find(toolName)?.kind !== "finish",
   );
   if (wanted.length === 0) return state;
   if (step.lastStep !== undefined) return addSignal(agent, state, lastStepSignal(step.lastStep));
-  const refusal = agent.account.exhausted();
+  const refusal = agent.effects.exhausted();
   return refusal === undefined ? state : addSignal(agent, state, budgetSignal(refusal));
 }
 

@@ -4,7 +4,7 @@
 import { cancelReasonOf, onAbort, CancelSignal } from "../../kernel/cancel.ts";
 import { countsAs, hasFailures } from "../../policies/failure-counts.ts";
 import { failureSignals } from "../../policies/failure-signals.ts";
-import type { AgentId, StepId } from "../../protocol/ids.ts";
+import type { StepId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import { timingOf, type TimeSpan } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
@@ -39,22 +39,16 @@ export async function executeTools(agent: AgentRuntime, state: AgentState): Prom
   for (const calls of batchesOf(agent, pendingCallsOf(state))) {
     ({ state: next, failures, isOver, skip } = await runBatch(agent, next, { calls, reply, skip }));
     // The agent fails or stops, or a call is put off: nothing further begins, and the loop hears why.
-    const isStopping = agent.stopRequests.length > 0 && !agent.isCatchingUp;
-    if (isOver || isStopping || openStepOf(next).deferrals.length > 0) break;
+    if (isOver || agent.effects.isStopping || openStepOf(next).deferrals.length > 0) break;
   }
   reply.release();
-  if (agent.inFlight !== undefined) await dismissOrphans(agent, agent.inFlight.childIds);
+  const dismissing = agent.effects.dismissOrphans();
+  if (dismissing !== undefined) await dismissing;
   // What has its result is weighed in incorporate; with calls left that get none, there is nothing to incorporate.
   const isLeft = isOver && failures.length === 0 && pendingCallsOf(next).length > 0;
   if (isLeft) next = raiseFailures(agent, next, { before: next, ...openStepOf(next) });
   for (const failure of failures) next = failWith(agent, next, failure);
   return next;
-}
-
-/** Subagents that a call had started before its process died, and that it did not start again: nobody waits for them (T2). */
-async function dismissOrphans(agent: AgentRuntime, childIds: readonly AgentId[]): Promise<void> {
-  const { subagents } = agent.run;
-  await Promise.all(childIds.map((childId) => subagents.dismiss(agent, childId)));
 }
 
 /** The calls in order, cut at every sequential tool. */

@@ -28,7 +28,7 @@ export async function infer(
   const { stepId } = place;
   const outcome = await callModel(agent, { place, ...call });
   const usage = place.isCounted === true ? { ...outcome.usage, steps: 0 } : outcome.usage;
-  agent.settleLease(call.lease, usage);
+  agent.effects.settle(call.lease, usage);
   agent.record(
     {
       type: "budget.settled",

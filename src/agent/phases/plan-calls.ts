@@ -88,7 +88,7 @@ export function planCalls(
     if (deferral !== undefined) {
       if (bound.type === "rejected") dropAnswer(agent, step, { call, deferral, answer });
     } else if (bound.type !== "finish" && bound.type !== "rejected" && denial === undefined) {
-      const refused = agent.chargeToolCall();
+      const refused = agent.effects.chargeToolCall();
       if (refused === undefined) charged += 1;
       else bound = overLimit(refused, bound.tool);
       refusal ??= refused;

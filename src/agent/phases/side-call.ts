@@ -60,7 +60,7 @@ export async function makeSideCall(agent: AgentRuntime, call: SideCall): Promise
   const outcome = await callModel(agent, { place, lease, request: capped, facts });
   const usage = { ...outcome.usage, steps: 0 };
   const { account } = agent;
-  agent.settleLease(lease, usage);
+  agent.effects.settle(lease, usage);
   const remaining = account.remaining();
   const runRemaining = account.runRemaining();
   agent.record({ type: "budget.settled", leaseId, usage, remaining, runRemaining }, at);

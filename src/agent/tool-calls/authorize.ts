@@ -8,10 +8,18 @@ import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import { refusedOutcome } from "./failed-outcome.ts";
 import type { Repetition } from "./guards.ts";
 import type { OpenCall } from "./open-call.ts";
-import { answered, askedAbout, type Permission } from "./questions.ts";
+import type { Permission } from "./permission.ts";
+import { answered, askedAbout, permittedAgain } from "./questions.ts";
 
 /** Gives or asks for the permission; never rejects. At once where nothing has to be asked. */
 export function authorize(call: OpenCall, bound: OwnCall): Permission | Promise<Permission> {
+  return call.agent.effects.authorize(call.place, call.planned, bound, {
+    ask: () => asked(call, bound),
+    askAgain: (allowed) => permittedAgain(call, allowed),
+  });
+}
+
+function asked(call: OpenCall, bound: OwnCall): Permission | Promise<Permission> {
   const { agent, planned } = call;
   const { deferral, denial, settings } = planned;
   if (deferral?.type === "question") return answered(call, bound, deferral);

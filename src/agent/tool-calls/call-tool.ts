@@ -8,7 +8,6 @@ import { authorize } from "./authorize.ts";
 import type { CallOutcome } from "./call-outcome.ts";
 import { delegate, resumeDelegation } from "./delegate.ts";
 import { callExternally } from "./external-call.ts";
-import { authorizeOnce } from "./kept-permit.ts";
 import { OpenCall, type CallPosition } from "./open-call.ts";
 import { recordBegin, recordEnd } from "./record.ts";
 import { forbiddenOutcome, reject, rejectUnbegun } from "./reject.ts";
@@ -19,10 +18,7 @@ export function callTool(
   place: CallPosition,
   planned: PlannedCall,
 ): Promise<CallEnd> {
-  const { log } = agent;
-  return log === undefined
-    ? made(agent, place, planned)
-    : log.callTool(place, planned, (one) => made(agent, place, one));
+  return agent.effects.callTool(place, planned, (one) => made(agent, place, one));
 }
 
 function made(agent: AgentRuntime, place: CallPosition, planned: PlannedCall): Promise<CallEnd> {
@@ -42,7 +38,7 @@ async function stages(call: OpenCall): Promise<CallEnd> {
     const turn = agent.run.throttle.turn();
     if (turn !== undefined) await turn;
   }
-  const asked = agent.log === undefined ? authorize(call, bound) : authorizeOnce(call, bound);
+  const asked = authorize(call, bound);
   // Not awaited where nothing is asked: all calls of a reply are looked at before the first of them begins.
   const permission = asked instanceof Promise ? await asked : asked;
   switch (permission.type) {
@@ -63,7 +59,7 @@ async function stages(call: OpenCall): Promise<CallEnd> {
       return await delegate(call, permission.bound);
     case "granted": {
       call.bound = permission.bound;
-      const claiming = agent.log?.claimed();
+      const claiming = agent.effects.claimed();
       if (claiming !== undefined) await claiming;
       if (permission.bound.type === "function") return await runTool(call, permission.bound);
       return call.signal.aborted ? rejectUnbegun(call) : await delegate(call, permission.bound);

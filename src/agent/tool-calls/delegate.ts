@@ -133,9 +133,7 @@ function delegationContext(call: OpenCall): DelegationContext {
     ...call.context,
     spawn: (request: SpawnRequest) => {
       const asked = spawnRequest("spawn", request);
-      // A subagent that was running when its process died is adopted, to be ended.
-      const isInFlight = agent.log?.hasChildOf(position.callId) === true;
-      return call.isClosed || (signal.aborted && !isInFlight)
+      return call.isClosed || agent.effects.isTooLate(signal, position.callId)
         ? Promise.resolve(TOO_LATE)
         : call.take(spawnWithHooks(call, asked, call.delegation()));
     },

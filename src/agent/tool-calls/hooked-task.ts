@@ -20,9 +20,11 @@ export async function taskAfterHooks(
 ): Promise<string> {
   const point = "subagentStart";
   const chain = agent.hooks.chain(point);
-  const isInFlight = agent.log?.hasChildOf(call.callId ?? null, call.nth ?? 0) === true;
-  if (chain.length === 0 || isInFlight) return task;
-  const input = { role, task, childDepth: agent.identity.depth + 1 };
-  const { patch } = await applyChain(agent, { point, chain, input, place, at: call });
-  return patch.task ?? task;
+  if (chain.length === 0) return task;
+  const { callId = null, nth = 0 } = call;
+  return await agent.effects.taskOf(callId, nth, task, async () => {
+    const input = { role, task, childDepth: agent.identity.depth + 1 };
+    const { patch } = await applyChain(agent, { point, chain, input, place, at: call });
+    return patch.task ?? task;
+  });
 }

@@ -17,38 +17,18 @@ import {
   type Question,
   type QuestionKind,
 } from "../../protocol/question.ts";
-import type { ErrorRecord } from "../../protocol/stop.ts";
 import { rebindCall, type OwnCall } from "../../tools/bind-call.ts";
-import { deniedText, type RejectedCall } from "../../tools/rejected-call.ts";
+import { deniedText } from "../../tools/rejected-call.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
 import type { Approver } from "../approver.ts";
-import type { CallEnd, PlannedCall } from "../effects.ts";
+import type { PlannedCall } from "../effects.ts";
 import { errorRecord } from "../error-record.ts";
 import { applyChain } from "./apply-chain.ts";
 import { decideByGuards, decideAgain, plainReason, type Repetition } from "./guards.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import type { FailedOutcome } from "./call-outcome.ts";
 import type { OpenCall } from "./open-call.ts";
+import type { Deferred, Permission, Refused } from "./permission.ts";
 import { askedArguments } from "./call-arguments.ts";
-
-export type Deferred = Extract<CallEnd, { readonly type: "deferred" }>;
-
-export type Permission =
-  | { readonly type: "granted"; readonly bound: OwnCall }
-  | Refused
-  /** It cannot run now: no question was asked about it. */
-  | { readonly type: "impossible"; readonly outcome: FailedOutcome }
-  /** A delegation that had started subagents when its process died: they are adopted. */
-  | { readonly type: "adopted"; readonly bound: Extract<OwnCall, { readonly type: "delegation" }> }
-  | { readonly type: "cancelled" }
-  | Deferred;
-
-export interface Refused {
-  readonly type: "refused";
-  readonly rejected: RejectedCall;
-  /** Set when a hook broke. */
-  readonly failure?: ErrorRecord;
-}
 
 /** A call about which a question was open when the run was paused. */
 export function answered(

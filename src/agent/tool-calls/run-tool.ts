@@ -10,13 +10,11 @@ import type { ToolRetryNote, ToolRuntime } from "../../tools/tool-runtime.ts";
 import { resultText } from "../../tools/result-text.ts";
 import { asToolResult } from "../../tools/tool-result.ts";
 import { runInTime } from "../../tools/wrappers/with-timeout.ts";
-import { toolEffectName } from "../effect-names.ts";
 import type { CallEnd } from "../effects.ts";
 import { hookContext } from "../hook-bounds.ts";
 import { WrappedTime } from "../wrapped-time.ts";
 import type { CallOutcome } from "./call-outcome.ts";
 import { CANCELLED, thrownOutcome, toolErrorRecord } from "./failed-outcome.ts";
-import { isRepeatable } from "./kept-permit.ts";
 import type { OpenCall } from "./open-call.ts";
 import { recordBegin, recordEnd } from "./record.ts";
 import { rejectUnbegun } from "./reject.ts";
@@ -39,8 +37,8 @@ export async function runTool(call: OpenCall, bound: FunctionCall): Promise<Call
 async function runInSlot(call: OpenCall, bound: FunctionCall, askedAtMs: number): Promise<CallEnd> {
   const { agent, place, planned } = call;
   const begun = recordBegin(call, askedAtMs);
-  if (agent.log !== undefined && !isRepeatable(bound.tool))
-    await agent.log.begin(toolEffectName(place, planned));
+  const beginning = agent.effects.begin(place, planned, bound.tool);
+  if (beginning !== undefined) await beginning;
   const wraps = agent.hooks.hasToolWraps ? agent.hooks.toolWraps(call.toolName) : [];
   const worked =
     wraps.length === 0

@@ -1,6 +1,7 @@
 // FoldedAgent: one agent as its journal leaves it. Owns its state, and what it had begun since the last phase that was kept.
 
 import type { AgentState } from "../../agent/agent-state.ts";
+import type { ChildOperation } from "../../agent/agent-effects.ts";
 import { CallEndSchema } from "../../agent/effect-outcomes.ts";
 import { stateFromPersisted } from "../../agent/persisted-state.ts";
 import { transition } from "../../agent/transition.ts";
@@ -14,13 +15,7 @@ import type { PersistedHold } from "../budget/ledger-operation.ts";
 import type { PausedAgent } from "./paused-run.ts";
 import type { RestoredAgent } from "./restored-run.ts";
 import type { RecordOf } from "./journal-record.ts";
-import {
-  fingerprint,
-  InFlightWork,
-  type ChildOperation,
-  type PersistedGrant,
-  type InFlightChild,
-} from "../../agent/in-flight.ts";
+import { fingerprint, InFlightWork, type PersistedGrant, type InFlightChild } from "./in-flight.ts";
 
 type CreatedAgent = RecordOf<"agent">["agent"];
 type StoredEvent = RecordOf<"event">["event"];

@@ -1,45 +1,94 @@
 // PersistedEffects: what the effects of one agent come to, kept in the journal of its run before it is acted upon (D1); what the journal knows
 // is not done again (D2). What has several steps of its own, such as the work of subagents, is kept by those steps.
+// Owns what the agent had begun when its process died, until the phase in which that happened is done once more: meanwhile nothing that is
+// asked of it from outside is heard, and what was recorded, charged or booked is not recorded, charged or booked again.
 
+import { z } from "zod";
+
+import { AgentEffects, type Asking, type ChildOperation } from "../../agent/agent-effects.ts";
+import type { EffectPosition, EventPosition } from "../../agent/agent-identity.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import type { LeaseOutcome, Lease } from "../../agent/account-view.ts";
-import type { EffectLog } from "../../agent/effect-log.ts";
-import { modelEffectName, toolEffectName } from "../../agent/effect-names.ts";
+import type { AgentState } from "../../agent/agent-state.ts";
+import type { BudgetRefusal, Lease, LeaseOutcome } from "../../agent/account-view.ts";
 import { CallEndSchema, keptOutcome } from "../../agent/effect-outcomes.ts";
 import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts";
-import type { EffectPosition } from "../../agent/agent-identity.ts";
-import type { CallId, LeaseId } from "../../protocol/ids.ts";
-import type { JournalWriter } from "./journal.ts";
+import type { Phase } from "../../agent/phase-report.ts";
+import { INTERRUPTED } from "../../agent/tool-calls/failed-outcome.ts";
+import type { Permission } from "../../agent/tool-calls/permission.ts";
+import type { EventBody } from "../../protocol/event.ts";
+import type { AgentId, CallId, LeaseId } from "../../protocol/ids.ts";
+import { JsonValueSchema } from "../../protocol/json-value.ts";
+import type { StopSignal } from "../../protocol/stop.ts";
+import type { Usage } from "../../protocol/usage.ts";
+import { rebindCall, type OwnCall } from "../../tools/bind-call.ts";
+import { modelEffectName, permitEffectName, toolEffectName } from "./effect-names.ts";
+import type { InFlightWork } from "./in-flight.ts";
+import type { JournalRecord } from "./journal-record.ts";
 
-export class PersistedEffects implements EffectLog {
-  readonly #journal: JournalWriter;
-  readonly #agent: AgentRuntime;
+const PermitSchema = z.strictObject({ arguments: JsonValueSchema });
 
-  constructor(journal: JournalWriter, agent: AgentRuntime) {
+/** The journal of a run, as the effects of its agents need it. */
+export interface AgentJournal {
+  append(record: JournalRecord): void;
+  stepOpened(agent: AgentRuntime, state: AgentState): void;
+  phaseOver(agent: AgentRuntime, phase: Phase, state: AgentState): void;
+  /** False: the agent does not end by the clock, but when it is asked to. */
+  deadlineReached(agentId: AgentId, deadlineAtMs: number): boolean;
+  /** Resolves once the store has given the right to write, never if it does not; undefined: it has. */
+  claimed(): Promise<void> | undefined;
+  /** Resolves once all that has happened so far is kept. */
+  kept(): Promise<void>;
+}
+
+/** `inFlight`: what the agent had begun when its process died. */
+export type MakeEffects = (
+  journal: AgentJournal,
+  agent: AgentRuntime,
+  inFlight: InFlightWork | undefined,
+) => AgentEffects;
+
+export class PersistedEffects extends AgentEffects<AgentRuntime> {
+  readonly #journal: AgentJournal;
+  #inFlight: InFlightWork | undefined;
+
+  /** `inFlight`: of an agent whose process died. */
+  constructor(journal: AgentJournal, agent: AgentRuntime, inFlight: InFlightWork | undefined) {
+    super(agent);
     this.#journal = journal;
-    this.#agent = agent;
+    this.#inFlight = inFlight;
   }
 
-  async reserve(place: EffectPosition, work: () => Promise<LeaseOutcome>): Promise<LeaseOutcome> {
-    return this.#agent.inFlight?.takeLease(modelEffectName(place)) ?? (await work());
+  // Model calls
+
+  override async reserve(
+    place: EffectPosition,
+    work: () => Promise<LeaseOutcome>,
+  ): Promise<LeaseOutcome> {
+    return this.#inFlight?.takeLease(modelEffectName(place)) ?? (await work());
   }
 
   /** A request goes out once its lease is kept: what a crash loses of it is known, and charged. */
-  async infer(
+  override async infer(
     place: EffectPosition,
     lease: Lease,
     work: () => Promise<InferOutcome>,
   ): Promise<InferOutcome> {
     const name = modelEffectName(place);
     const known = this.outcome(name);
-    if (known !== undefined) return keptOutcome(this.#agent.model, lease, known);
+    if (known !== undefined) return keptOutcome(this.agent.model, lease, known);
     await this.kept();
     const outcome = await work();
     await this.keep(name, outcome, lease.leaseId);
     return outcome;
   }
 
-  async callTool(
+  override settle(lease: Lease, usage: Usage): void {
+    if (this.#inFlight?.isSettled(lease.leaseId) !== true) super.settle(lease, usage);
+  }
+
+  // Tool calls
+
+  override async callTool(
     place: EffectPosition,
     call: PlannedCall,
     work: (call: PlannedCall) => Promise<CallEnd>,
@@ -60,40 +109,173 @@ export class PersistedEffects implements EffectLog {
     return end;
   }
 
-  consult<T>(work: () => Promise<T>): Promise<T> {
-    return work();
+  override chargeToolCall(): BudgetRefusal | undefined {
+    return this.#inFlight?.takeCharge() === true ? undefined : super.chargeToolCall();
   }
 
-  outcome(name: string): unknown {
-    return this.#agent.inFlight?.outcome(name);
+  /** What was allowed is kept before it is acted upon, so that no approver is asked twice; a call that must not be repeated is not. */
+  override authorize(
+    place: EffectPosition,
+    call: PlannedCall,
+    bound: OwnCall,
+    asking: Asking,
+  ): Permission | Promise<Permission> {
+    if (!isRepeatable(bound.tool) && this.hadBegun(toolEffectName(place, call)))
+      return { type: "impossible", outcome: INTERRUPTED };
+    if (bound.type === "delegation" && this.#inFlight?.hasChildOf(call.call.callId) === true)
+      return { type: "adopted", bound };
+    const name = permitEffectName(place, call);
+    const permit = this.outcome(name);
+    if (permit !== undefined) return permittedBefore(bound, permit, asking);
+    const asked = asking.ask();
+    const isAtOnce = !(asked instanceof Promise) && call.deferral === undefined;
+    return isAtOnce ? asked : this.#permitted(name, asked);
   }
 
-  /** `leaseId`: of a model call. */
-  async keep(name: string, outcome: object, leaseId?: LeaseId): Promise<void> {
-    const { agentId } = this.#agent.identity;
-    const lease = leaseId === undefined ? {} : { leaseId };
-    this.#journal.append({ type: "effect", agentId, name, outcome, ...lease });
-    await this.#journal.kept();
+  async #permitted(name: string, asked: Permission | Promise<Permission>): Promise<Permission> {
+    const permission = await asked;
+    if (permission.type === "granted") await this.keep(name, { arguments: permission.bound.input });
+    return permission;
   }
 
-  kept(): Promise<void> {
-    return this.#journal.kept();
+  override begin(
+    place: EffectPosition,
+    call: PlannedCall,
+    tool: OwnCall["tool"],
+  ): Promise<void> | undefined {
+    if (isRepeatable(tool)) return undefined;
+    const { agentId } = this.agent.identity;
+    this.#journal.append({ type: "begun", agentId, name: toolEffectName(place, call) });
+    return this.kept();
   }
 
-  claimed(): Promise<void> | undefined {
+  // Subagents
+
+  override async taskOf(
+    callId: CallId | null,
+    nth: number,
+    task: string,
+    work: () => Promise<string>,
+  ): Promise<string> {
+    return this.#inFlight?.hasChildOf(callId, nth) === true ? task : await work();
+  }
+
+  /** A subagent that was running when the process died is adopted, to be ended. */
+  override isTooLate(signal: { readonly aborted: boolean }, callId: CallId | null): boolean {
+    return super.isTooLate(signal, callId) && this.#inFlight?.hasChildOf(callId) !== true;
+  }
+
+  override adopt(callId: CallId | null, nth: number): AgentId | undefined {
+    return this.#inFlight?.takeChild(callId, nth);
+  }
+
+  override wasDone(operation: ChildOperation): boolean {
+    return this.#inFlight?.takeOperation(operation) === true;
+  }
+
+  override hasReported(childId: AgentId): boolean {
+    return this.#inFlight?.facts.reportedIds.has(childId) === true;
+  }
+
+  override dismissOrphans(): Promise<void> | undefined {
+    const childIds = this.#inFlight?.childIds ?? [];
+    return childIds.length === 0 ? undefined : this.#dismiss(childIds);
+  }
+
+  async #dismiss(childIds: readonly AgentId[]): Promise<void> {
+    const { subagents } = this.agent.run;
+    await Promise.all(childIds.map((childId) => subagents.dismiss(this.agent, childId)));
+  }
+
+  // What is asked of the agent
+
+  /** True while something that had come to an end, or that must not be done twice, is not in the state again. */
+  get #isCatchingUp(): boolean {
+    return this.#inFlight?.isUnderWay === true;
+  }
+
+  override get isEnding(): boolean {
+    return super.isEnding && this.#inFlight?.isBeforeStep !== true;
+  }
+
+  override get isPausing(): boolean {
+    return super.isPausing && !this.#isCatchingUp;
+  }
+
+  override get isStopping(): boolean {
+    return super.isStopping && !this.#isCatchingUp;
+  }
+
+  override takeStopRequests(): readonly StopSignal[] {
+    return this.#isCatchingUp ? [] : super.takeStopRequests();
+  }
+
+  /** A reply that was let through before the process died is not judged again. */
+  override exhausted(): BudgetRefusal | undefined {
+    return this.#isCatchingUp ? undefined : super.exhausted();
+  }
+
+  // What is recorded and kept
+
+  override record(body: EventBody, at?: EventPosition): boolean {
+    return this.#inFlight?.takeRecorded(body, at) === true ? false : super.record(body, at);
+  }
+
+  override requested(signal: StopSignal): void {
+    this.#journal.append({ type: "signal", agentId: this.agent.identity.agentId, signal });
+  }
+
+  override stepOpened(state: AgentState): void {
+    this.#journal.stepOpened(this.agent, state);
+  }
+
+  override phaseOver(phase: Phase, state: AgentState): void {
+    if (phase === "evaluate" || phase === "incorporate") return; // They wait for nothing: they are done once more.
+    this.#journal.phaseOver(this.agent, phase, state);
+    if (phase !== "prepare") this.#inFlight = undefined;
+  }
+
+  override deadlineReached(deadlineAtMs: number): boolean {
+    return this.#journal.deadlineReached(this.agent.identity.agentId, deadlineAtMs);
+  }
+
+  override claimed(): Promise<void> | undefined {
     return this.#journal.claimed();
   }
 
-  hadBegun(name: string): boolean {
-    return this.#agent.inFlight?.takeBegun(name) === true;
+  override kept(): Promise<void> {
+    return this.#journal.kept();
   }
 
-  async begin(name: string): Promise<void> {
-    this.#journal.append({ type: "begun", agentId: this.#agent.identity.agentId, name });
-    await this.#journal.kept();
+  /** What an effect of this name came to; undefined: it is not known. Given once. */
+  protected outcome(name: string): unknown {
+    return this.#inFlight?.outcome(name);
   }
 
-  hasChildOf(callId: CallId | null, nth?: number): boolean {
-    return this.#agent.inFlight?.hasChildOf(callId, nth) === true;
+  /** True if a call that must not be repeated had begun before the process died, and its end is not known. Given once. */
+  protected hadBegun(name: string): boolean {
+    return this.#inFlight?.takeBegun(name) === true;
   }
+
+  /** `leaseId`: of a model call. */
+  protected async keep(name: string, outcome: object, leaseId?: LeaseId): Promise<void> {
+    const { agentId } = this.agent.identity;
+    const lease = leaseId === undefined ? {} : { leaseId };
+    this.#journal.append({ type: "effect", agentId, name, outcome, ...lease });
+    await this.kept();
+  }
+}
+
+function isRepeatable(tool: OwnCall["tool"]): boolean {
+  return tool.kind !== "function" || tool.isRepeatable;
+}
+
+/** The call with the arguments that were allowed before its process died, if its schema and the guards still allow them. */
+async function permittedBefore(
+  { tool }: OwnCall,
+  permit: unknown,
+  { askAgain }: Asking,
+): Promise<Permission> {
+  const bound = rebindCall(tool, PermitSchema.parse(permit).arguments);
+  return bound.type === "rejected" ? { type: "refused", rejected: bound } : await askAgain(bound);
 }

@@ -3,18 +3,18 @@
 import { nextTick } from "node:process";
 
 import type { AgentState } from "../../agent/agent-state.ts";
-import type { EffectLog } from "../../agent/effect-log.ts";
+import type { AgentEffects } from "../../agent/agent-effects.ts";
 import { persistedState } from "../../agent/persisted-state.ts";
 import { deltaOf } from "../../kernel/json-delta.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
 import type { Account } from "../../protocol/account.ts";
-import type { StopSignal } from "../../protocol/stop.ts";
 import type { AgentId } from "../../protocol/ids.ts";
-import type { AgentJournal, AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { agentRecord } from "./agent-record.ts";
 import type { JournalWriter } from "./journal.ts";
 import type { JournalRecord, RecordOf } from "./journal-record.ts";
-import { PersistedEffects } from "./persisted-effects.ts";
+import type { InFlightWork } from "./in-flight.ts";
+import { PersistedEffects, type AgentJournal, type MakeEffects } from "./persisted-effects.ts";
 
 interface Created {
   readonly account: Account;
@@ -25,23 +25,31 @@ interface Created {
 
 /** How the journal of a replay is another one. */
 export interface KeepingOptions {
-  /** Default: effects are kept in the journal. */
-  readonly logOf?: (agent: AgentRuntime) => EffectLog;
+  /** Makes the effects of an agent. Default: those that are kept in the journal. */
+  readonly effects?: MakeEffects;
   /** False: no agent ends by the clock. Default true. */
   readonly hasDeadlines?: boolean;
 }
 
+const persistedEffects: MakeEffects = (journal, agent, inFlight) =>
+  new PersistedEffects(journal, agent, inFlight);
+
 export class RunJournal implements AgentJournal {
   readonly #journal: JournalWriter;
-  readonly #logOf: (agent: AgentRuntime) => EffectLog;
+  readonly #effects: MakeEffects;
   readonly #hasDeadlines: boolean;
   readonly #states = new Map<AgentId, object>();
+  /** Of agents that are restored and have no effects yet. */
+  readonly #inFlight = new Map<AgentId, InFlightWork>();
   /** What follows from the last record at once is under way. */
   #isInTurn = false;
 
-  constructor(journal: JournalWriter, { logOf, hasDeadlines = true }: KeepingOptions = {}) {
+  constructor(
+    journal: JournalWriter,
+    { effects = persistedEffects, hasDeadlines = true }: KeepingOptions = {},
+  ) {
     this.#journal = journal;
-    this.#logOf = logOf ?? ((agent) => new PersistedEffects(journal, agent));
+    this.#effects = effects;
     this.#hasDeadlines = hasDeadlines;
   }
 
@@ -96,11 +104,9 @@ export class RunJournal implements AgentJournal {
 
   /** A phase of an agent is over, and this is what it left. Messages that it took in it are read with it. */
   phaseOver(node: AgentRuntime, phase: string, state: AgentState): void {
-    if (phase === "evaluate" || phase === "incorporate") return; // They wait for nothing: they are done once more.
     const letters = node.mailbox?.countTaken() ?? 0;
     if (letters > 0) this.append({ type: "read", agentId: node.identity.agentId, letters });
     this.#save(node, phase, state);
-    if (phase !== "prepare") node.inFlight = undefined;
   }
 
   /** A model call is to be made: the step that it opens is over at some time, whatever happens (L4). */
@@ -118,10 +124,6 @@ export class RunJournal implements AgentJournal {
   /** What is known to be written of an agent already: the state in which a paused run has it. */
   knows(agentId: AgentId, state: AgentState): void {
     this.#states.set(agentId, persistedState(state));
-  }
-
-  requested({ identity: { agentId } }: AgentRuntime, signal: StopSignal): void {
-    this.append({ type: "signal", agentId, signal });
   }
 
   deadlineReached(agentId: AgentId, deadlineAtMs: number): boolean {
@@ -143,9 +145,17 @@ export class RunJournal implements AgentJournal {
     await this.#journal.close(status);
   }
 
-  /** How the effects of an agent are kept. */
-  logOf(agent: AgentRuntime): EffectLog {
-    return this.#logOf(agent);
+  /** An agent is to be restored that had begun something when its process died. */
+  restoring(agentId: AgentId, inFlight: InFlightWork): void {
+    this.#inFlight.set(agentId, inFlight);
+  }
+
+  /** The effects of an agent, as they are kept. */
+  effectsOf(agent: AgentRuntime): AgentEffects {
+    const { agentId } = agent.identity;
+    const inFlight = this.#inFlight.get(agentId);
+    this.#inFlight.delete(agentId);
+    return this.#effects(this, agent, inFlight);
   }
 }
 

@@ -37,7 +37,7 @@ function withAttempt(charged: Usage, hold: Amounts, attempt: Usage): Usage {
 /** What was asked of agents before their process died, and what they have not heard of yet. */
 export function reapply(
   run: RunRuntime,
-  { cancelled, overdue, stops, unknownIds }: FoldedRun,
+  { run: restored, cancelled, overdue, stops, unknownIds }: FoldedRun,
 ): void {
   const { tree } = run;
   for (const { agentId, message } of cancelled) {
@@ -49,9 +49,10 @@ export function reapply(
     if (node !== undefined && !node.hasEnded) node.endAt(deadlineAtMs);
   }
   for (const stop of stops) tree.stop(stop);
-  for (const node of tree.nodes) {
-    const { signals = [], messages = [] } = node.inFlight?.facts ?? {};
-    if (node.hasEnded) continue;
+  for (const { agentId, inFlight } of restored.agents) {
+    const node = tree.find(agentId);
+    if (node === undefined || node.hasEnded) continue;
+    const { signals = [], messages = [] } = inFlight?.facts ?? {};
     for (const signal of signals) node.requestStop(signal);
     for (const text of messages) void node.openMailbox().write(text);
   }

@@ -6,7 +6,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import { SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
 import { invariant } from "../../kernel/assert.ts";
-import type { AgentId, QuestionId, StepId } from "../../protocol/ids.ts";
+import type { AgentId, CallId, QuestionId, StepId } from "../../protocol/ids.ts";
 import { subagentOutcome } from "../tree/agent-report.ts";
 import { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { agentRecord } from "../durability/agent-record.ts";
@@ -78,13 +78,14 @@ export function restore(
     if (state.status === "paused" || state.status === "pending")
       ledger.accountView(agentId).excludeTime(pausedMs);
   for (const agent of run.agents) {
+    if (agent.inFlight !== undefined) runtime.journal?.restoring(agent.agentId, agent.inFlight);
     const role = roles.get(agent.agentId);
     invariant(role !== undefined, `${agent.agentPath} has a role`);
     const node = restoredAgent(runtime, agent, role);
     tree.add(node);
     if (node.parent !== undefined) tree.noteEarlier(node, earlierTasks(agent));
   }
-  regroup(tree.nodes);
+  regroup(tree.nodes, run);
   const [root] = tree.nodes;
   if (root === undefined) throw new Error("A paused run has a root.");
   return root;
@@ -100,14 +101,18 @@ function earlierTasks({ state, execution }: RestoredAgent): readonly string[] {
 }
 
 /** Those that one reply has started know of each other after a pause, too (X11). All have to be there before the first settles. */
-function regroup(nodes: readonly AgentRuntime[]): void {
+function regroup(nodes: readonly AgentRuntime[], { agents }: RestoredRun): void {
+  const inFlightOf = new Map(agents.map(({ agentId, inFlight }) => [agentId, inFlight]));
   const begun = new Set(
     nodes.map(({ spawnStepId, spawnCallId }) => `${spawnStepId} ${spawnCallId}`),
   );
   const members = nodes.flatMap((node) => {
     const { parent, spawnStepId, spawnCallId } = node;
     if (parent === undefined || spawnStepId === undefined || spawnCallId === undefined) return [];
-    const group = parent.groupOf(spawnStepId, startsLeft(parent, spawnStepId, begun));
+    const isOver = (callId: CallId): boolean =>
+      begun.has(`${spawnStepId} ${callId}`) ||
+      inFlightOf.get(parent.identity.agentId)?.isOver(callId) === true;
+    const group = parent.groupOf(spawnStepId, startsLeft(parent, spawnStepId, isOver));
     group.rejoin(node);
     return [{ node, group }];
   });
@@ -120,18 +125,15 @@ function regroup(nodes: readonly AgentRuntime[]): void {
   }
 }
 
-/** Calls of a step that may still start a subagent. `begun`: the calls that have, with their steps. */
+/** Calls of a step that may still start a subagent. `isOver`: one that has started its own, or has ended. */
 function startsLeft(
-  { rested, inFlight }: AgentRuntime,
+  { rested }: AgentRuntime,
   stepId: StepId,
-  begun: ReadonlySet<string>,
+  isOver: (callId: CallId) => boolean,
 ): number {
   if (rested?.status !== "paused" || rested.step?.stepId !== stepId) return 0;
   return pendingCallsOf(rested).filter(
-    ({ callId, toolName }) =>
-      toolName === SPAWN_TOOL_NAME &&
-      !begun.has(`${stepId} ${callId}`) &&
-      inFlight?.isOver(callId) !== true,
+    ({ callId, toolName }) => toolName === SPAWN_TOOL_NAME && !isOver(callId),
   ).length;
 }
 
@@ -152,7 +154,6 @@ function restoredAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRol
     spawnCallId: spawnCallId ?? undefined,
     spawnStepId: spawnStepId ?? undefined,
     state: agent.state,
-    inFlight: agent.inFlight,
     account: ledger.accountView(agentId),
     before: { startedAtMs, children, subagentsBelow: 0, ordinals, execution, isDetached },
     limits: parent?.limits ?? tree.limits,

@@ -3,11 +3,11 @@
 
 import { messageOf } from "../../kernel/error.ts";
 import { isRecord, type JsonValue } from "../../kernel/json.ts";
+import type { EventPosition } from "../../agent/agent-identity.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { BudgetRefusal } from "../../agent/account-view.ts";
 import type { DelegatedCall, RefusedSpawn } from "../../agent/run-ports.ts";
 import type { SpawnGroup } from "../../agent/spawn-group.ts";
-import type { EventScope } from "../../protocol/event.ts";
 import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { choiceOf, makeDynamicRole } from "./dynamic-role.ts";
@@ -115,18 +115,15 @@ function unknownRole(name: string, roles: readonly AgentRole[]): SpawnRefusal {
 /** Counts and records that a subagent is not started (X14). */
 export function refuse(
   run: RunRuntime,
-  place: EventScope,
-  role: string,
-  refusal: SpawnRefusal,
+  parent: AgentRuntime,
+  { role, refusal }: { readonly role: string; readonly refusal: SpawnRefusal },
+  at: EventPosition,
 ): Extract<SpawnOutcome, { readonly type: "refused" }> {
-  const childDepth = place.depth + 1;
+  const childDepth = parent.identity.depth + 1;
   const refused = refusedSpawn(run, role, refusal);
   const event = { type: "subagent.refused", ...refused, childDepth } as const;
   // A call that is made once more is refused once more: that is the same refusal.
-  if (run.tree.find(place.agentId)?.inFlight?.takeRecorded(event, place) !== true) {
-    run.tree.countRefusal(refusal.code);
-    run.recorder.record(place, event);
-  }
+  if (parent.effects.record(event, at)) run.tree.countRefusal(refusal.code);
   return { type: "refused", refusal };
 }
 
@@ -152,7 +149,7 @@ export function refuseSpawn(
     return undefined;
   }
   group?.miss();
-  refuse(run, parent.scope(call), request.role, refusal);
+  refuse(run, parent, { role: request.role, refusal }, call);
   return refusedSpawn(run, request.role, refusal);
 }
 
@@ -166,11 +163,11 @@ export function forbidSpawn(
   run: RunRuntime,
   parent: AgentRuntime,
   { input, refusal }: Forbidden,
-  place: EventScope,
+  at: EventPosition,
 ): RefusedSpawn | undefined {
   const role = roleAskedFor(parent, input);
   if (role === undefined) return undefined;
-  refuse(run, place, role, refusal);
+  refuse(run, parent, { role, refusal }, at);
   return refusedSpawn(run, role, refusal);
 }
 

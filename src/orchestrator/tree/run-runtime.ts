@@ -6,6 +6,7 @@ import { steadyClock, type SteadyClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
 import type { Throttle } from "../../kernel/throttle.ts";
+import { AgentEffects } from "../../agent/agent-effects.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRun, AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { Limiter, RoleParts, Subagents, TextPiece } from "../../agent/run-ports.ts";
@@ -103,6 +104,10 @@ export class RunRuntime implements AgentRun {
     this.throttle = settings.throttle;
     this.limiter = limiter(settings.concurrency, settings.throttle);
     this.subagents = subagents;
+  }
+
+  effectsOf(agent: AgentRuntime): AgentEffects {
+    return this.journal?.effectsOf(agent) ?? new AgentEffects(agent);
   }
 
   noteFailure(agentId: AgentId): void {

@@ -37,7 +37,7 @@ export function subagentService(
       if ("type" in child) return child;
       if (!wasDone(parent, call, child, text)) {
         if (child.rested !== undefined)
-          return refuse(run, parent.scope(call), child.role.name, ended(child));
+          return refuse(run, parent, { role: child.role.name, refusal: ended(child) }, call);
         const { agentId } = child.identity;
         run.journal?.append({ type: "letter", agentId, text, ...by(parent, call) });
         void child.openMailbox().write(text, parent.identity.agentId);
@@ -50,7 +50,7 @@ export function subagentService(
       const { agentId } = child.identity;
       const isAgain = wasDone(parent, call, child);
       if (child.hasEnded && !isAgain)
-        return refuse(run, parent.scope(call), child.role.name, ended(child));
+        return refuse(run, parent, { role: child.role.name, refusal: ended(child) }, call);
       if (reason !== undefined) checkText("reason", reason);
       const message = reason ?? `${parent.identity.agentPath}, its parent, cancelled it.`;
       if (!isAgain) run.journal?.append({ type: "cancel", agentId, message, ...by(parent, call) });
@@ -71,7 +71,7 @@ function wasDone(
   if (callId === undefined) return false;
   const { agentId: childId } = child.identity;
   const operation = text === undefined ? { callId, childId } : { callId, childId, text };
-  return parent.inFlight?.takeOperation(operation) === true;
+  return parent.effects.wasDone(operation);
 }
 
 /** On whose behalf it is done, for the journal. */
@@ -87,7 +87,7 @@ function foundChild(
 ): AgentRuntime | DelegationOutcome {
   return (
     parent.subagent(childName) ??
-    refuse(run, parent.scope(call), childName, unknownChild(parent, childName))
+    refuse(run, parent, { role: childName, refusal: unknownChild(parent, childName) }, call)
   );
 }
 

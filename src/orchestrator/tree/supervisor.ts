@@ -10,7 +10,6 @@ import type { JsonValue } from "../../kernel/json.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { type SettledState } from "../../agent/agent-state.ts";
-import type { InFlightWork } from "../../agent/in-flight.ts";
 import { runAgent } from "../../agent/run-agent.ts";
 import type { DelegatedCall, RefusedSpawn, Subagents } from "../../agent/run-ports.ts";
 import type { EventScope } from "../../protocol/event.ts";
@@ -50,14 +49,14 @@ export class Supervisor implements Subagents<AgentRuntime> {
     call: DelegatedCall,
   ): Promise<SpawnOutcome> {
     const isBackground = request.background === true;
-    const adopted = parent.inFlight && this.#adopted(parent.inFlight, call);
+    const adopted = this.#adopted(parent, call);
     if (adopted !== undefined)
       return await this.#runAgain(adopted, parent.scope(call), isBackground);
     const group = groupOf(parent, call);
     const child = setUpChild(this.run, parent, request, { call, group });
     if ("code" in child) {
       group?.miss();
-      return refuse(this.run, parent.scope(call), request.role, child);
+      return refuse(this.run, parent, { role: request.role, refusal: child }, call);
     }
     group?.join(child);
     return await this.#runChild(child, parent.scope(call), isBackground);
@@ -71,13 +70,13 @@ export class Supervisor implements Subagents<AgentRuntime> {
   ): Promise<SpawnOutcome> {
     const { childName, task, background: isBackground = false } = request;
     const scope = parent.scope(call);
-    const adopted = parent.inFlight && this.#adopted(parent.inFlight, call);
+    const adopted = this.#adopted(parent, call);
     if (adopted !== undefined) return await this.#runAgain(adopted, scope, isBackground);
     const group = groupOf(parent, call);
     const child = this.#continued(parent, request, { call, group });
     if ("code" in child) {
       group?.miss();
-      return refuse(this.run, scope, roleOf(parent, childName), child);
+      return refuse(this.run, parent, { role: roleOf(parent, childName), refusal: child }, call);
     }
     const { execution } = child;
     this.run.journal?.continued(child, isBackground, call.nth);
@@ -106,8 +105,8 @@ export class Supervisor implements Subagents<AgentRuntime> {
   }
 
   /** A subagent that the call had started, or continued, before its process died: it is not started twice (D2). */
-  #adopted(inFlight: InFlightWork, { callId, nth = 0 }: DelegatedCall): AgentRuntime | undefined {
-    const childId = inFlight.takeChild(callId ?? null, nth);
+  #adopted(parent: AgentRuntime, { callId, nth = 0 }: DelegatedCall): AgentRuntime | undefined {
+    const childId = parent.effects.adopt(callId ?? null, nth);
     return childId === undefined ? undefined : this.run.tree.find(childId);
   }
 
@@ -199,7 +198,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     refusal: SpawnRefusal,
     call: DelegatedCall,
   ): RefusedSpawn | undefined {
-    return forbidSpawn(this.run, parent, { input, refusal }, parent.scope(call));
+    return forbidSpawn(this.run, parent, { input, refusal }, call);
   }
 
   delegationsBefore(request: Pick<SpawnRequest, "role" | "task">, stepId: StepId): number {
@@ -231,7 +230,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
       return;
     }
     // A call whose end is kept has given the agent the result.
-    if (parent.inFlight?.facts.reportedIds.has(childId) === true)
+    if (parent.effects.hasReported(childId))
       parent.noteReported(childId, parent.currentState.step?.stepId);
     else parent.openMailbox().report(childId, reportText(settledOutcome(child)));
   }

@@ -3,48 +3,59 @@
 // process died is known, as it was to the next process.
 
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import type { Lease, LeaseOutcome } from "../../agent/account-view.ts";
-import type { EffectLog } from "../../agent/effect-log.ts";
-import { modelEffectName, toolEffectName } from "../../agent/effect-names.ts";
+import type { Lease } from "../../agent/account-view.ts";
 import { CallEndSchema, keptOutcome } from "../../agent/effect-outcomes.ts";
 import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
 import { CANCELLED } from "../../agent/tool-calls/failed-outcome.ts";
 import { executed, formatted } from "../../agent/tool-calls/record.ts";
 import { sameJson } from "../../kernel/json.ts";
-import type { CallId } from "../../protocol/ids.ts";
+import {
+  modelEffectName,
+  permitEffectName,
+  toolEffectName,
+} from "../../orchestrator/durability/effect-names.ts";
+import type { InFlightWork } from "../../orchestrator/durability/in-flight.ts";
+import {
+  PersistedEffects,
+  type AgentJournal,
+} from "../../orchestrator/durability/persisted-effects.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
 import type { RejectedCall } from "../../tools/rejected-call.ts";
 import type { RecordedOutcomes } from "./recorded-outcomes.ts";
 
 type Work = (call: PlannedCall) => Promise<CallEnd>;
 
-export class ReplayEffects implements EffectLog {
+/** What a replay works with. */
+export interface Replayed {
+  readonly outcomes: RecordedOutcomes;
+  /** Takes what the replay writes. */
+  readonly journal: AgentJournal;
+  /** What the agent had begun when its process died. */
+  readonly inFlight: InFlightWork | undefined;
+}
+
+export class ReplayEffects extends PersistedEffects {
   readonly #outcomes: RecordedOutcomes;
-  readonly #agent: AgentRuntime;
   readonly #permits = new Map<string, unknown>();
 
-  constructor(outcomes: RecordedOutcomes, agent: AgentRuntime) {
+  constructor(agent: AgentRuntime, { outcomes, journal, inFlight }: Replayed) {
+    super(journal, agent, inFlight);
     this.#outcomes = outcomes;
-    this.#agent = agent;
   }
 
-  async reserve(place: EffectPosition, work: () => Promise<LeaseOutcome>): Promise<LeaseOutcome> {
-    return this.#agent.inFlight?.takeLease(modelEffectName(place)) ?? (await work());
-  }
-
-  async infer(place: EffectPosition, lease: Lease): Promise<InferOutcome> {
+  override async infer(place: EffectPosition, lease: Lease): Promise<InferOutcome> {
     const name = modelEffectName(place);
     const outcome = this.outcome(name) ?? (await this.#turn(name));
     return outcome === undefined
       ? { type: "cancelled", usage: NO_USAGE }
-      : keptOutcome(this.#agent.model, lease, outcome);
+      : keptOutcome(this.agent.model, lease, outcome);
   }
 
-  callTool(place: EffectPosition, call: PlannedCall, work: Work): Promise<CallEnd> {
+  override callTool(place: EffectPosition, call: PlannedCall, work: Work): Promise<CallEnd> {
     const name = toolEffectName(place, call);
     const { type } = call.bound;
-    const { agentId } = this.#agent.identity;
+    const { agentId } = this.agent.identity;
     const isWork = type === "function" || type === "external" || type === "delegation";
     const known = this.outcome(name);
     if (known !== undefined) return Promise.resolve(ofCall(known, call));
@@ -58,7 +69,7 @@ export class ReplayEffects implements EffectLog {
     if (isAgain || !isWork) return this.#delegated(place, call, work);
     this.#outcomes.begin(agentId, place.stepId, callId);
     // As it was looked for when the call was made.
-    if (!this.hadBegun(name)) this.outcome(permitOf(place, call));
+    if (!this.hadBegun(name)) this.outcome(permitEffectName(place, call));
     const refused = this.#refused(place, call);
     return refused === undefined
       ? this.#called(name, call)
@@ -67,7 +78,7 @@ export class ReplayEffects implements EffectLog {
 
   /** The delegation as a call that a guard or a hook has forbidden; undefined: none has. */
   #refused({ stepId }: EffectPosition, { call, bound }: PlannedCall): RejectedCall | undefined {
-    const { agentId } = this.#agent.identity;
+    const { agentId } = this.agent.identity;
     const refusal = this.#outcomes.forbiddance(agentId, stepId, call.callId);
     if (refusal === undefined || bound.type !== "delegation") return undefined;
     return { type: "rejected", tool: bound.tool, code: refusal.code, text: refusal.message };
@@ -86,8 +97,8 @@ export class ReplayEffects implements EffectLog {
 
   /** The subagents are replayed themselves; the call begins and ends in its turn. */
   async #delegated(place: EffectPosition, call: PlannedCall, work: Work): Promise<CallEnd> {
-    const permit = permitOf(place, call);
-    if (this.#outcomes.hasEnd(this.#agent.identity.agentId, permit)) {
+    const permit = permitEffectName(place, call);
+    if (this.#outcomes.hasEnd(this.agent.identity.agentId, permit)) {
       const allowed = await this.#turn(permit);
       if (allowed === undefined) return this.#givenUp(call);
       this.#permits.set(permit, allowed);
@@ -98,15 +109,15 @@ export class ReplayEffects implements EffectLog {
   }
 
   #givenUp(call: PlannedCall): CallEnd {
-    const nowMs = this.#agent.run.clock.nowMs();
+    const nowMs = this.agent.run.clock.nowMs();
     return executed(call, { startedAtMs: nowMs, endedAtMs: nowMs }, formatted(call, CANCELLED));
   }
 
   #turn(name: string): Promise<unknown> {
-    return this.#outcomes.turn(this.#agent.identity.agentId, name);
+    return this.#outcomes.turn(this.agent.identity.agentId, name);
   }
 
-  async consult<T>(work: () => Promise<T>): Promise<T> {
+  override async consult<T>(work: () => Promise<T>): Promise<T> {
     const rest = this.#outcomes.working();
     try {
       return await work();
@@ -115,39 +126,27 @@ export class ReplayEffects implements EffectLog {
     }
   }
 
-  outcome(name: string): unknown {
-    const permit = this.#permits.get(name);
-    this.#permits.delete(name);
-    return permit ?? this.#agent.inFlight?.outcome(name);
-  }
-
-  keep(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  kept(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  claimed(): undefined {
+  override begin(): undefined {
     return undefined;
   }
 
-  hadBegun(name: string): boolean {
-    return this.#agent.inFlight?.takeBegun(name) === true;
+  override claimed(): undefined {
+    return undefined;
   }
 
-  begin(): Promise<void> {
+  override kept(): Promise<void> {
     return Promise.resolve();
   }
 
-  hasChildOf(callId: CallId | null, nth?: number): boolean {
-    return this.#agent.inFlight?.hasChildOf(callId, nth) === true;
+  protected override outcome(name: string): unknown {
+    const permit = this.#permits.get(name);
+    this.#permits.delete(name);
+    return permit ?? super.outcome(name);
   }
-}
 
-function permitOf({ stepNumber }: EffectPosition, { index }: PlannedCall): string {
-  return `permit.${stepNumber}.${index}`;
+  protected override keep(): Promise<void> {
+    return Promise.resolve();
+  }
 }
 
 /** The end of a call as it was recorded. A question that is left open is the one that it was: the state does not change by it. */

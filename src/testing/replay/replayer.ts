@@ -120,7 +120,8 @@ export class Replayer {
       role,
       context,
       means: { ...means, sinks: [...sinks, { take: () => this.#giveDue() }] },
-      logOf: (agent) => new ReplayEffects(this.#outcomes, agent),
+      effects: (journal, agent, inFlight) =>
+        new ReplayEffects(agent, { outcomes: this.#outcomes, journal, inFlight }),
       append: (record) => this.#take(record),
     });
     this.#run = run;

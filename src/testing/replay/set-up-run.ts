@@ -10,6 +10,7 @@ import {
   type ContinuedRun,
 } from "../../orchestrator/run/continue-run.ts";
 import type { JournalRecord } from "../../orchestrator/durability/journal-record.ts";
+import type { MakeEffects } from "../../orchestrator/durability/persisted-effects.ts";
 import { RunJournal } from "../../orchestrator/durability/run-journal.ts";
 import { startFork } from "../../orchestrator/run/fork.ts";
 import { LiveRun } from "../../orchestrator/run/run.ts";
@@ -22,7 +23,6 @@ import { RoleRegistry } from "../../orchestrator/tree/role-registry.ts";
 import type { RunRuntime } from "../../orchestrator/tree/run-runtime.ts";
 import { Supervisor } from "../../orchestrator/tree/supervisor.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import type { EffectLog } from "../../agent/effect-log.ts";
 import { RunSession } from "../../orchestrator/sessions/run-session.ts";
 import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
 import type { ManualClock } from "../manual-clock.ts";
@@ -47,7 +47,7 @@ export interface SetUpParts {
   readonly role: AgentRole;
   readonly context: unknown;
   readonly means: Means;
-  readonly logOf: (agent: AgentRuntime) => EffectLog;
+  readonly effects: MakeEffects;
   /** Is given what the replay writes. */
   readonly append: (record: JournalRecord) => void;
 }
@@ -135,7 +135,7 @@ function continueAgain(parts: SetUpParts, beginning: ContinuedStart): ContinuedR
   });
 }
 
-function journalOf({ append, logOf, script: { hasDeadlines } }: SetUpParts): RunJournal {
+function journalOf({ append, effects, script: { hasDeadlines } }: SetUpParts): RunJournal {
   const writer = {
     append,
     broken: new Promise<never>(() => undefined),
@@ -144,7 +144,7 @@ function journalOf({ append, logOf, script: { hasDeadlines } }: SetUpParts): Run
     close: () => Promise.resolve(),
     abandon: () => undefined,
   };
-  return new RunJournal(writer, { logOf, hasDeadlines });
+  return new RunJournal(writer, { effects, hasDeadlines });
 }
 
 /** The root as it was started. What its role allows now may be less than what was recorded. */

@@ -1,11 +1,12 @@
 // InFlightWork: what an agent had begun in the phase in which its process died, according to its journal. Owns what of it is not taken yet.
 // D2. What has come to an end is taken from here instead of being done again; a phase that is done once more finds it by its name.
 
-import { canonicalJson } from "../kernel/json.ts";
-import type { LeaseOutcome } from "./account-view.ts";
-import type { EventBody } from "../protocol/event.ts";
-import type { AgentId, CallId, LeaseId, StepId } from "../protocol/ids.ts";
-import type { StopSignal } from "../protocol/stop.ts";
+import { canonicalJson } from "../../kernel/json.ts";
+import type { LeaseOutcome } from "../../agent/account-view.ts";
+import type { ChildOperation } from "../../agent/agent-effects.ts";
+import type { EventBody } from "../../protocol/event.ts";
+import type { AgentId, CallId, LeaseId, StepId } from "../../protocol/ids.ts";
+import type { StopSignal } from "../../protocol/stop.ts";
 
 /** A subagent that was started, or continued, in the phase. */
 export interface InFlightChild {
@@ -20,14 +21,6 @@ export interface InFlightChild {
 export interface PersistedGrant {
   readonly grant: Extract<LeaseOutcome, { readonly type: "granted" }>;
   readonly isSettled: boolean;
-}
-
-/** What a call has done to a subagent of the agent. */
-export interface ChildOperation {
-  readonly callId: CallId;
-  readonly childId: AgentId;
-  /** What it wrote; undefined: it cancelled it. */
-  readonly text?: string;
 }
 
 /** Where in an execution an event belongs. */
