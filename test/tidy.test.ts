@@ -21,12 +21,19 @@ function agentFilesWith(word: RegExp): readonly string[] {
 }
 
 test("L1: stop signals from outside are read in one place, and only the loop asks for it", () => {
-  expect(agentFilesWith(/\.takeStopRequests\(/)).toEqual(["src/agent/stop-requests.ts"]);
+  expect(agentFilesWith(/\.takeStopRequests\(/)).toEqual([
+    "src/agent/agent-effects.ts", // hands them on
+    "src/agent/stop-requests.ts",
+  ]);
   expect(agentFilesWith(/\bhandle(Stop)?Requests\(agent, /)).toEqual([
     "src/agent/life-cycle.ts", // what came while its subagents ended
     "src/agent/run-agent.ts",
     "src/agent/stop-requests.ts", // where the signals are handled first, and the request to pause after them
   ]);
+});
+
+test("nothing in an agent asks what was kept of it: its effects know that, and live with the journal", () => {
+  expect(agentFilesWith(/[.#]inFlight\b|[cC]atchingUp|hadBegun|journal\b\??\./)).toEqual([]);
 });
 
 test("a schema that is checked against an interface is compared with it, in both directions", () => {

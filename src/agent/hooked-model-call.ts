@@ -87,7 +87,7 @@ class InnerCalls {
   readonly #call: InferCall;
   readonly #end: ReturnType<typeof linkedController>;
   readonly #start: ReturnType<typeof linkedController>;
-  readonly #inFlight = new Set<Promise<unknown>>();
+  readonly #underWay = new Set<Promise<unknown>>();
   readonly #replies = new Set<ModelReply>();
   readonly #failures = new Map<unknown, Failure>();
   readonly #cancelled = new Set<unknown>();
@@ -111,8 +111,8 @@ class InnerCalls {
     const reply = this.#next();
     const settled: Promise<unknown> = reply
       .catch(() => undefined)
-      .finally(() => this.#inFlight.delete(settled));
-    this.#inFlight.add(settled);
+      .finally(() => this.#underWay.delete(settled));
+    this.#underWay.add(settled);
     return reply;
   }
 
@@ -176,10 +176,10 @@ class InnerCalls {
   /** Ends what is still in flight, and gives what was used by all of it: nothing of it is heard of later. */
   async close(): Promise<Usage> {
     this.#isClosed = true;
-    if (this.#inFlight.size > 0) {
+    if (this.#underWay.size > 0) {
       this.#end.controller.abort(this.#agent.signal.reason);
       this.#start.controller.abort(this.#agent.signal.reason);
-      await Promise.all(this.#inFlight);
+      await Promise.all(this.#underWay);
     }
     this.#end.unlink();
     this.#start.unlink();
