@@ -185,6 +185,13 @@ export class AgentEffects<Agent extends EffectiveAgent = EffectiveAgent> {
     return true;
   }
 
+  /** The same for what no span begins or ends with; `make` is called only if somebody reads events. */
+  note(make: () => EventBody, at?: EventPosition): void {
+    const { recorder } = this.agent.run;
+    if (recorder.isHeard) this.record(make(), at);
+    else recorder.passOver();
+  }
+
   /** A stop request of the agent's own. */
   requested(_signal: StopSignal): void {}
 

@@ -344,6 +344,11 @@ export class AgentRuntime {
     this.effects.record(body, at);
   }
 
+  /** The same for what no span begins or ends with: made only if it is read. */
+  note(make: () => EventBody, at?: EventPosition): void {
+    this.effects.note(make, at);
+  }
+
   /** Records what has happened within an effect. */
   emit(body: EventBody, at: EventPosition, contents?: EventDraft["contents"]): void {
     this.run.recorder.record(this.scope(at), body, contents);

@@ -99,7 +99,8 @@ export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedC
   }
   const context = stepContext(agent, state, call);
   const { promptHash, toolsHash } = context;
-  if (!isOpen) agent.record({ type: "step.started", number, promptHash, toolsHash }, { stepId });
+  if (!isOpen)
+    agent.note(() => ({ type: "step.started", number, promptHash, toolsHash }), { stepId });
   agent.mailbox?.confirmDelivery(number);
   const opened = transition(state, {
     type: "openStep",
@@ -139,11 +140,16 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
   const record = completed.log.steps.at(-1);
   if (record !== undefined) {
     const { telemetry, tools, error } = record;
-    const failure = error === undefined ? {} : { error };
-    const toolCalls = tools.calls.length;
     const { usage, timing } = telemetry;
-    agent.record(
-      { type: "step.completed", number, usage, timing, toolCalls, ...failure },
+    agent.note(
+      () => ({
+        type: "step.completed",
+        number,
+        usage,
+        timing,
+        toolCalls: tools.calls.length,
+        ...(error === undefined ? {} : { error }),
+      }),
       { stepId },
     );
   }
@@ -169,8 +175,14 @@ function finish(agent: AgentRuntime, state: AgentState): EndedState {
   agent.releaseOpenLeases();
   const { signals } = completed.log;
   const reason = winningSignal(signals)?.reason ?? UNEXPLAINED;
-  agent.record(
-    { type: "continuation.evaluated", decision: "stop", work: [], signals, winner: reason },
+  agent.note(
+    () => ({
+      type: "continuation.evaluated",
+      decision: "stop",
+      work: [],
+      signals,
+      winner: reason,
+    }),
     eventPosition(completed),
   );
   if (completed.log.sections !== undefined) clearSections(agent, completed.log.sections);

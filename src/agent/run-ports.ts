@@ -74,6 +74,9 @@ export interface RoleParts {
 
 /** Records what happens, and runs what belongs to a position. */
 export interface Recorder {
+  /** False: an event with which no span begins or ends need not be made; it is passed over, and counted. */
+  readonly isHeard: boolean;
+  passOver(): void;
   /** `contents`: what was said within a span that begins and ends with the event; made only if a trace shows it. */
   record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void;
   /** Runs what belongs to a scope: `correlation()` gives its ids to all that it begins. */

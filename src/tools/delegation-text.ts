@@ -18,13 +18,18 @@ export function delegationText(
 function reportText(result: SubagentResult): string {
   const { childName, outcome, reason, text, output, steps, usage, errors } = result;
   const error = errors.at(-1)?.code;
-  return canonicalJson({
-    subagent: childName,
-    outcome,
-    ...(outcome === "completed" ? {} : { reason: reason.code, explanation: reason.message }),
+  const isCompleted = outcome === "completed";
+  // Its own keys stand in their order; those of an output are put in theirs.
+  const write = output === undefined ? JSON.stringify : canonicalJson;
+  return write({
     ...(error === undefined ? {} : { error }),
-    ...(output === undefined ? { text } : { output }),
+    ...(isCompleted ? {} : { explanation: reason.message }),
+    outcome,
+    ...(output === undefined ? {} : { output }),
+    ...(isCompleted ? {} : { reason: reason.code }),
     steps,
+    subagent: childName,
+    ...(output === undefined ? { text } : {}),
     totalTokens: usage.total.totalTokens,
   });
 }

@@ -194,14 +194,14 @@ function recordContinuation(
   vetoedBy?: string,
 ): AgentState {
   if (outcome.type === "stop" || outcome.type === "fail") return state;
-  agent.record(
-    {
+  agent.note(
+    () => ({
       type: "continuation.evaluated",
       decision: outcome.type,
       work: outcome.type === "compact" ? ["overflow"] : outcome.work,
       ...(vetoedBy === undefined ? {} : { vetoedBy }),
       signals: state.log.signals,
-    },
+    }),
     eventPosition(state),
   );
   return state;

@@ -29,14 +29,14 @@ export async function infer(
   const outcome = await callModel(agent, { place, ...call });
   const usage = place.isCounted === true ? { ...outcome.usage, steps: 0 } : outcome.usage;
   agent.effects.settle(call.lease, usage);
-  agent.record(
-    {
+  agent.note(
+    () => ({
       type: "budget.settled",
       leaseId: call.lease.leaseId,
       usage,
       remaining: account.remaining(),
       runRemaining: account.runRemaining(),
-    },
+    }),
     { stepId },
   );
   const { spans = [] } = outcome;

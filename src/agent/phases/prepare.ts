@@ -102,8 +102,8 @@ async function hold(
   }
   const { lease } = outcome;
   const { leaseId, maxOutputTokens } = lease;
-  agent.record(
-    { type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs },
+  agent.note(
+    () => ({ type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs }),
     position,
   );
   const isEstimated = counted.isEstimated || noticed > 0;

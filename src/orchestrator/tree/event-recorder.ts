@@ -68,12 +68,21 @@ export class EventRecorder implements Recorder {
       this.recordContent = (scope, content) => tracing.recordContent?.(scope, content());
   }
 
+  /** Tracing that only follows spans hears of the bounds of these alone. */
+  get isHeard(): boolean {
+    return (
+      this.#sinks.length > 0 || this.#journal !== undefined || this.#tracing.follow === undefined
+    );
+  }
+
   record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void {
     this.#seq += 1;
-    const tracing = this.#tracing;
-    const isTaken = this.#sinks.length > 0 || this.#journal !== undefined;
-    if (isTaken || tracing.follow === undefined) this.#emit(scope, body, contents);
-    else if (Object.hasOwn(BOUNDS, body.type)) this.#lastIds = tracing.follow(scope, body);
+    if (this.isHeard) this.#emit(scope, body, contents);
+    else if (Object.hasOwn(BOUNDS, body.type)) this.#lastIds = this.#tracing.follow?.(scope, body);
+  }
+
+  passOver(): void {
+    this.#seq += 1;
   }
 
   /** Builds the event, and gives it to all who listen. */

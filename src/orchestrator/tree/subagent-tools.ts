@@ -12,11 +12,7 @@ import {
   type AgentRole,
 } from "../../agent/agent-role.ts";
 import type { DynamicRoleBounds } from "../../agent/dynamic-role-bounds.ts";
-import {
-  SpawnRequestSchema,
-  type DynamicRole,
-  type SpawnRequest,
-} from "../../protocol/subagent.ts";
+import { DynamicRoleSchema, type DynamicRole, type SpawnRequest } from "../../protocol/subagent.ts";
 import { zodInput } from "../../tools/arguments/zod-input.ts";
 import { delegationTool } from "../../tools/make-tool.ts";
 import type { DelegationTool } from "../../tools/tool.ts";
@@ -157,13 +153,14 @@ function dynamicRoleSchema({ tools = [], models }: DynamicRoleBounds) {
     .meta({ description: "A role of your own for this subagent." });
 }
 
-/** What these arguments of `SpawnSubagent` ask to start; undefined: nothing new, or nothing that can be read. */
+/** Whom these arguments of `SpawnSubagent`, which fit its schema, ask to start; undefined: nothing new, or nothing that can be read. */
 export function spawnRequestIn(input: JsonValue): SpawnRequest | undefined {
   if (!isRecord(input)) return undefined;
-  const { continue: childName, newRole: draft, ...rest } = input;
-  if (isNamed(childName)) return undefined;
-  const drafted = draft === undefined ? {} : { draft };
-  return SpawnRequestSchema.safeParse({ ...rest, ...drafted }).data;
+  const { role, task, continue: childName, newRole: written } = input;
+  if (isNamed(childName) || typeof role !== "string" || typeof task !== "string") return undefined;
+  if (written === undefined) return { role, task };
+  const draft = DynamicRoleSchema.safeParse(written).data;
+  return draft && { role, task, draft };
 }
 
 async function delegate(
