@@ -47,9 +47,30 @@ function combined(word: string, change: string): string {
 
 /** The ids that the next span is to have. Made only if a provider asks for them. */
 export interface ChosenIds {
-  readonly spanId: () => string;
+  spanId(): string;
   /** Asked for only if the span begins a trace. */
-  readonly traceId: () => string;
+  traceId(): string;
+}
+
+/** Those that follow from a seed, in the trace after another one if there is one. */
+export class DerivedIds implements ChosenIds {
+  readonly #seed: SpanSeed;
+  readonly #after: string | undefined;
+
+  constructor(seed: SpanSeed, after: string | undefined) {
+    this.#seed = seed;
+    this.#after = after;
+  }
+
+  spanId(): string {
+    return spanIdFrom(this.#seed);
+  }
+
+  traceId(): string {
+    return this.#after === undefined
+      ? traceIdFrom(this.#seed)
+      : traceIdAfter(this.#after, this.#seed);
+  }
 }
 
 /** Gives ids to a tracer provider, as the option `idGenerator` of OpenTelemetry's own takes it. */
@@ -58,7 +79,9 @@ export interface SpanIdGenerator {
   readonly generateSpanId: () => string;
 }
 
-let chosen: Partial<ChosenIds> = {};
+/** Each is for one span. */
+let nextSpanId: ChosenIds | undefined;
+let nextTraceId: ChosenIds | undefined;
 
 /**
  * For the `idGenerator` of an application's own tracer provider: spans of runs get ids that follow from the event log, so that spans
@@ -67,23 +90,19 @@ let chosen: Partial<ChosenIds> = {};
  */
 export const runIdGenerator: SpanIdGenerator = Object.freeze({
   generateTraceId: () => {
-    const { traceId, ...rest } = chosen;
-    chosen = rest;
-    return traceId === undefined ? randomHex(TRACE_ID_BYTES) : traceId();
+    const chosen = nextTraceId;
+    nextTraceId = undefined;
+    return chosen === undefined ? randomHex(TRACE_ID_BYTES) : chosen.traceId();
   },
   generateSpanId: () => {
-    const { spanId, ...rest } = chosen;
-    chosen = rest;
-    return spanId === undefined ? randomHex(SPAN_ID_BYTES) : spanId();
+    const chosen = nextSpanId;
+    nextSpanId = undefined;
+    return chosen === undefined ? randomHex(SPAN_ID_BYTES) : chosen.spanId();
   },
 });
 
-/** Starts one span that has the given ids, if its provider asks `runIdGenerator` for them. */
-export function withIds<Made>(ids: ChosenIds, start: () => Made): Made {
-  chosen = ids;
-  try {
-    return start();
-  } finally {
-    chosen = {};
-  }
+/** The next span has these ids, if its provider asks `runIdGenerator` for them; undefined: random ones. */
+export function chooseIds(ids: ChosenIds | undefined): void {
+  nextSpanId = ids;
+  nextTraceId = ids;
 }

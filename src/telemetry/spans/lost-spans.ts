@@ -52,7 +52,6 @@ class LostSpanRecorder {
     this.#run = {
       conversationId: undefined,
       background: new Map(),
-      awaited: new WeakMap(),
       parts: [],
       isWhole: false,
       root: undefined,
@@ -118,9 +117,9 @@ class LostSpanRecorder {
       links: this.#linksOf(lost),
       run,
       trace: this.#trace,
+      onward: parent === undefined ? this.#run.parts : [],
     });
-    const onward = parent === undefined ? this.#run.parts : begun.onward;
-    return { ...begun, ids, onward };
+    return { ...begun, ids };
   }
 
   #linksOf(lost: LostSpan): readonly Link[] {
