@@ -399,7 +399,8 @@ function callAt<Span>(
   type: string,
   scope: EventScope,
 ): Held<Span> | undefined {
-  return calls.size === 0 ? undefined : calls.get(callKey(type, scope));
+  if (calls.size === 0 || (scope.callId === null && !type.startsWith("model"))) return undefined;
+  return calls.get(callKey(type, scope));
 }
 
 /** Where events of an agent belong that is not open: to its parent, else to the run. */

@@ -27,7 +27,7 @@ const shortenedOf = new WeakMap<Span, readonly string[]>();
 /** Sets an attribute, shortened if it is too long. One that is undefined is left out. */
 export function setAttribute(span: Span, name: string, value: AttributeValue | undefined): void {
   if (value === undefined) return;
-  if (!isTooLong(value)) {
+  if (typeof value === "string" ? value.length <= MAX_ATTRIBUTE_CHARACTERS : !isTooLong(value)) {
     span.setAttribute(name, value);
     return;
   }

@@ -54,6 +54,7 @@ class LostSpanRecorder {
       background: new Map(),
       parts: [],
       isWhole: false,
+      isMeasured: false,
       root: undefined,
     };
   }
@@ -88,7 +89,7 @@ class LostSpanRecorder {
   #recordOnward(recorded: OpenSpan, { parent, ids, elsewhere }: LostSpan): void {
     for (const { traceId, sinceUs } of elsewhere) {
       if (parent === undefined) {
-        const ids = { traceId: () => traceId, spanId: () => partIdIn(traceId) };
+        const ids = { traceId, spanId: partIdIn(traceId) };
         this.#add(recorded, this.#maker.part(recorded, ids, sinceUs), this.#parts, traceId);
         continue;
       }
@@ -107,13 +108,12 @@ class LostSpanRecorder {
 
   #begin(lost: LostSpan, around: Context): OpenSpan {
     const { body, ids, parent } = lost;
-    const { traceId, spanId } = ids;
     const role = parent === undefined ? "" : (this.#recorded.get(parent.spanId)?.role ?? "");
     const run = { ...this.#run, conversationId: lost.conversationId };
     const begun = this.#maker.begin(body, lost, {
       around,
       role,
-      ids: { spanId: () => spanId, traceId: () => traceId },
+      ids,
       links: this.#linksOf(lost),
       run,
       trace: this.#trace,

@@ -16,6 +16,8 @@ export interface RunFacts {
   readonly parts: Onward[];
   /** Its sampler takes no further trace: all stays in the first. */
   isWhole: boolean;
+  /** There was a meter when it began, or one for another run. */
+  isMeasured: boolean;
   /** Its span; undefined before that begins. */
   root: OpenSpan | undefined;
 }

@@ -4,7 +4,7 @@
 import type { Attributes, Link, SpanContext } from "@opentelemetry/api";
 
 import type { EventBody } from "../../protocol/event.ts";
-import type { SpanClosing, SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
+import type { SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import { ESPALIER, GEN_AI, LINK, OPERATION, OUTCOME, spanName } from "../gen-ai-attributes.ts";
 import { knownToolName } from "./span-attributes.ts";
@@ -70,14 +70,13 @@ interface WaitBounds {
 /** The span for the time that a call waited for its turn before it began. `opening`: how it began. */
 export function waitBefore(
   opening: SpanOpening,
-  body: SpanClosing,
+  waitedMs: number,
   bounds: WaitBounds,
 ): SideSpan | undefined {
-  if (!("queuedMs" in body) || !isLongWait(body.queuedMs)) return undefined;
   if (opening.type === "tool.started")
-    return waited({ queue: "tool", target: knownToolName(opening) }, body.queuedMs, bounds);
+    return waited({ queue: "tool", target: knownToolName(opening) }, waitedMs, bounds);
   if (opening.type !== "model.requested") return undefined;
-  return waited({ queue: "model", target: opening.model }, body.queuedMs, bounds);
+  return waited({ queue: "model", target: opening.model }, waitedMs, bounds);
 }
 
 function asked(body: EventBody<"question.asked">, moment: SpanMoment): SideSpan {

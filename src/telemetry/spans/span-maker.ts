@@ -25,7 +25,7 @@ import {
   noteShortened,
   setAttributes,
 } from "../bounded/bounded-attributes.ts";
-import { chooseIds, DerivedIds, spanIdFrom, type ChosenIds } from "./derived-ids.ts";
+import { chooseIds, spanIdFrom, type ChosenIds } from "./derived-ids.ts";
 import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
 import type { Onward, OpenSpan } from "./open-span.ts";
 import { continuation } from "./span-links.ts";
@@ -80,7 +80,7 @@ export class SpanMaker {
     const isRecording = span.isRecording();
     if (isRecording) {
       plan.trace.spans += 1;
-      noteShortened(span, shortened);
+      if (shortened.length > 0) noteShortened(span, shortened);
       setPlace(span, moment, run.conversationId);
       setOpening(span, body, role);
     }
@@ -138,7 +138,7 @@ export class SpanMaker {
   /** The span in which an agent continues in a further trace, and the links between the two. */
   onward(agent: OpenSpan, { context: around, trace: size }: Onward, sinceUs: number): Onward {
     const { traceId = "" } = trace.getSpanContext(around) ?? {};
-    const ids = { spanId: () => onwardIdIn(traceId, agent.moment), traceId: () => traceId };
+    const ids = { spanId: onwardIdIn(traceId, agent.moment), traceId };
     const before = agent.onward.at(-1)?.span ?? agent.span;
     const back = continuation(LINK.continuesFrom, before.spanContext());
     const { attributes } = back;
@@ -179,7 +179,7 @@ export class SpanMaker {
 
   #record(open: OpenSpan, around: Context, side: SideSpan, moment: SpanMoment): boolean {
     const { name, startUs, endUs, outcome, links = [] } = side;
-    const ids = new DerivedIds([...seedOf(moment), side.kind], open.ids.traceId);
+    const ids = { moment, after: open.ids.traceId, kind: side.kind };
     const kind = side.lostUsage === undefined ? SpanKind.INTERNAL : SpanKind.CLIENT;
     const options = { kind, startTime: hrTimeOf(startUs), links: [...links] };
     const span = this.#start(ids, boundedName(name), options, around);
@@ -195,17 +195,12 @@ export class SpanMaker {
 
 /** The id of the span around all in a further trace of a run: who knows that trace can name it. */
 export function partIdIn(traceId: string): string {
-  return spanIdFrom(["part", traceId]);
+  return spanIdFrom(`"part","${traceId}"`);
 }
 
 /** The id of the span in which an agent continues in a further trace. */
 function onwardIdIn(traceId: string, { seq, scope }: SpanMoment): string {
-  return spanIdFrom(["onward", traceId, scope.runId, seq]);
-}
-
-/** What the ids of the span that begins with an event follow from. */
-export function seedOf({ seq, atMs, scope }: SpanMoment): readonly (string | number)[] {
-  return [scope.runId, seq, atMs];
+  return spanIdFrom(`"onward","${traceId}",${JSON.stringify(scope.runId)},${seq}`);
 }
 
 /** Not a plain number: the SDK takes a small one, as a test's clock gives, for time since the process began. */

@@ -25,7 +25,6 @@ import type { LostSpan, Tracing } from "../../protocol/tracing.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
 import {
   SpanTree,
-  type SpanClosing,
   type EventMoment,
   type SpanMoment,
   type SpanNote,
@@ -35,7 +34,7 @@ import { mintTraceIds, type MintHex } from "../../kernel/trace-ids.ts";
 import { warnOfUnseenProvider } from "./api-versions.ts";
 import { writeContent } from "../content/content.ts";
 import type { ContentSettings } from "../content/content-options.ts";
-import { DerivedIds, traceIdAfter } from "./derived-ids.ts";
+import { seedOf, traceIdAfter } from "./derived-ids.ts";
 import { LINK } from "../gen-ai-attributes.ts";
 import { recordLostSpans } from "./lost-spans.ts";
 import type { Onward, OpenSpan, RunFacts, TraceSize } from "./open-span.ts";
@@ -43,7 +42,7 @@ import type { RunMetrics } from "../metrics/run-metrics.ts";
 import { unmarked } from "./run-baggage.ts";
 import { isLongWait, sideSpanOf, waitAcrossPause, waitBefore } from "./side-spans.ts";
 import { continuation, linkTo, originOf, remoteSpan } from "./span-links.ts";
-import { callerOf, partIdIn, seedOf, SpanMaker, type SpanPlan } from "./span-maker.ts";
+import { callerOf, partIdIn, SpanMaker, type SpanPlan } from "./span-maker.ts";
 import {
   recordAbandonment,
   recordClosing,
@@ -111,23 +110,27 @@ export class SpanProjector implements Tracing {
     this.#spans = new SpanTree<OpenSpan>({
       open: (body, moment, parent) => {
         const open = this.#open(body, moment, parent);
-        metrics?.opened(open, moment);
+        const { run } = open;
+        if (metrics === undefined) return open;
+        if (parent === undefined || run.isMeasured) metrics.opened(open, moment);
+        if (parent === undefined) run.isMeasured = metrics.openRuns > 0;
         return open;
       },
       note: (open, body, moment) => {
-        metrics?.noted(open, body, moment);
-        this.#note(open, body, moment);
+        if (open.run.isMeasured) metrics?.noted(open, body, moment);
+        if (!isSilent(body) && open.span.isRecording()) this.#note(open, body, moment);
       },
       close: (open, body, moment) => {
-        metrics?.closed(open, body, moment);
-        this.#close(open, body, moment);
+        if (open.run.isMeasured) metrics?.closed(open, body, moment);
+        if ("queuedMs" in body && isLongWait(body.queuedMs)) this.#showWait(open, body, moment);
+        recordClosing(open, body, moment);
       },
       abandon: (open, moment, why) => {
-        metrics?.abandoned(open, moment, why);
+        if (open.run.isMeasured) metrics?.abandoned(open, moment, why);
         recordAbandonment(open, moment, why);
       },
       end: (open, moment) => {
-        expectNoMore(open);
+        if (open.expected > 0) expectNoMore(open);
         endSpan(open, moment);
       },
     });
@@ -195,7 +198,7 @@ export class SpanProjector implements Tracing {
       role: "",
       run,
       trace: { spans: 0, expected: 0 },
-      ids: new DerivedIds(seedOf(moment), after),
+      ids: { moment, after },
       onward: run.parts,
     };
     if (before !== undefined && !isTaken(before))
@@ -247,8 +250,8 @@ export class SpanProjector implements Tracing {
     if (last !== undefined && hasRoom(last.trace, more, this.#maxSpansPerTrace)) return last;
     const { root } = run;
     if (run.isWhole || root === undefined) return undefined;
-    const traceId = traceIdAfter(root.ids.traceId, [...seedOf(moment), "part"]);
-    const ids = { traceId: () => traceId, spanId: () => partIdIn(traceId) };
+    const traceId = traceIdAfter(root.ids.traceId, seedOf(moment, "part"));
+    const ids = { traceId, spanId: partIdIn(traceId) };
     const part = this.#maker.part(root, ids, moment.atUs);
     run.isWhole = !isSampled(part.span);
     if (run.isWhole) return undefined;
@@ -291,7 +294,6 @@ export class SpanProjector implements Tracing {
   }
 
   #note(open: OpenSpan, body: SpanNote, moment: SpanMoment): void {
-    if (isSilent(body) || !open.span.isRecording()) return;
     recordNote(open, body, moment);
     if (body.type === "message.delivered") this.#linkToWriter(open, body, moment);
     const side = sideSpanOf(body, moment, open.startedAtUs);
@@ -302,11 +304,11 @@ export class SpanProjector implements Tracing {
     if (wait !== undefined) this.#maker.apart(open, wait, moment);
   }
 
-  #close(open: OpenSpan, body: SpanClosing, moment: SpanMoment): void {
+  #showWait(open: OpenSpan, { queuedMs }: { readonly queuedMs: number }, moment: SpanMoment): void {
+    if (!open.span.isRecording()) return;
     const bounds = { sinceUs: open.aroundSinceUs, untilUs: open.startedAtUs };
-    const wait = open.span.isRecording() ? waitBefore(open.opening, body, bounds) : undefined;
+    const wait = waitBefore(open.opening, queuedMs, bounds);
     if (wait !== undefined) this.#maker.beside(open, open.around, wait, moment);
-    recordClosing(open, body, moment);
   }
 
   /** A subagent is linked to the agent that steers it. The end of one in the background links the other way. */
@@ -355,6 +357,7 @@ function runFacts(body: SpanOpening): RunFacts {
     background: new Map(),
     parts: [],
     isWhole: false,
+    isMeasured: false,
     root: undefined,
   };
 }
@@ -369,6 +372,6 @@ function planBelow(
   { context: around, startedAtUs: aroundSinceUs, trace: size }: Onward | OpenSpan,
   moment: SpanMoment,
 ): SpanPlan {
-  const ids = new DerivedIds(seedOf(moment), above.traceId);
+  const ids = { moment, after: above.traceId };
   return { around, aroundSinceUs, role, run, trace: size, ids, above, onward: [] };
 }

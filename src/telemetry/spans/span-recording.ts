@@ -3,8 +3,16 @@
 
 import type { EventBody } from "../../protocol/event.ts";
 import type { Abandonment, SpanClosing, SpanMoment, SpanNote } from "../../protocol/span-tree.ts";
-import { boundedName, eventAttributes } from "../bounded/bounded-attributes.ts";
-import { ERROR_TYPE, ESPALIER, LINK, OUTCOME, SPAN_EVENT, SPAWN } from "../gen-ai-attributes.ts";
+import { boundedName, eventAttributes, setAttribute } from "../bounded/bounded-attributes.ts";
+import {
+  ERROR_TYPE,
+  ESPALIER,
+  LINK,
+  OUTCOME,
+  SHOWN_AS,
+  SPAN_EVENT,
+  SPAWN,
+} from "../gen-ai-attributes.ts";
 import type { OpenSpan } from "./open-span.ts";
 import {
   failureOf,
@@ -91,9 +99,9 @@ export function recordClosing(
   open.closedAtUs = atUs;
   if (!span.isRecording()) return;
   const outcome = setClosing(span, body);
-  if (outcome !== undefined) showEnd(open, outcome);
-  const failure = failureOf(body);
-  if (failure !== undefined) span.setAttribute(ERROR_TYPE, failure);
+  if (outcome === undefined) return;
+  showEnd(open, outcome);
+  if (SHOWN_AS[outcome] === "error") setAttribute(span, ERROR_TYPE, failureOf(body));
 }
 
 /**
