@@ -55,6 +55,7 @@ class LostSpanRecorder {
       parts: [],
       isWhole: false,
       isMeasured: false,
+      unseen: undefined,
       root: undefined,
     };
   }

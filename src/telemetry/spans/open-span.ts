@@ -18,6 +18,8 @@ export interface RunFacts {
   isWhole: boolean;
   /** There was a meter when it began, or one for another run. */
   isMeasured: boolean;
+  /** What stands for all its spans, since no SDK made one when it began. An SDK that comes later has the next run. */
+  unseen: Span | undefined;
   /** Its span; undefined before that begins. */
   root: OpenSpan | undefined;
 }

@@ -71,19 +71,7 @@ export class SpanMaker {
   begin(body: SpanOpening, moment: SpanMoment, plan: SpanPlan): OpenSpan {
     const { around, run } = plan;
     const name = boundedName(openingName(body, moment.scope));
-    const role = "role" in body ? body.role : plan.role;
-    const { bounded: attributes, shortened } = boundedAttributes(samplingAttributes(body));
-    const kind = body.type === "model.requested" ? SpanKind.CLIENT : SpanKind.INTERNAL;
-    const options: SpanOptions = { kind, startTime: hrTimeOf(moment.atUs), attributes };
-    if (plan.links !== undefined) options.links = [...plan.links];
-    const span = this.#start(plan.ids, name, options, around);
-    const isRecording = span.isRecording();
-    if (isRecording) {
-      plan.trace.spans += 1;
-      if (shortened.length > 0) noteShortened(span, shortened);
-      setPlace(span, moment, run.conversationId);
-      setOpening(span, body, role);
-    }
+    const span = run.unseen ?? this.#startOf(name, body, moment, plan);
     return {
       span,
       opening: body,
@@ -91,12 +79,12 @@ export class SpanMaker {
       startedAtMs: moment.atMs,
       startedAtUs: moment.atUs,
       aroundSinceUs: plan.aroundSinceUs ?? moment.atUs,
-      ids: isRecording ? idsOf(span) : this.#idsOf(span, plan),
+      ids: this.#idsOf(span, plan),
       around,
-      context: trace.setSpan(around, span),
+      context: run.unseen === undefined ? trace.setSpan(around, span) : around,
       name,
       shownName: name,
-      role,
+      role: roleOf(body, plan),
       isToolCall: body.type === "tool.started" || body.type === "tool.resumed",
       run,
       trace: plan.trace,
@@ -105,6 +93,20 @@ export class SpanMaker {
       expected: 0,
       awaited: 0,
     };
+  }
+
+  #startOf(name: string, body: SpanOpening, moment: SpanMoment, plan: SpanPlan): Span {
+    const { bounded: attributes, shortened } = boundedAttributes(samplingAttributes(body));
+    const kind = body.type === "model.requested" ? SpanKind.CLIENT : SpanKind.INTERNAL;
+    const options: SpanOptions = { kind, startTime: hrTimeOf(moment.atUs), attributes };
+    if (plan.links !== undefined) options.links = [...plan.links];
+    const span = this.#start(plan.ids, name, options, plan.around);
+    if (!span.isRecording()) return span;
+    plan.trace.spans += 1;
+    if (shortened.length > 0) noteShortened(span, shortened);
+    setPlace(span, moment, plan.run.conversationId);
+    setOpening(span, body, roleOf(body, plan));
+    return span;
   }
 
   #start(ids: ChosenIds, name: string, options: SpanOptions, around: Context): Span {
@@ -117,7 +119,9 @@ export class SpanMaker {
   }
 
   // Without an SDK a span is its parent's, or has no ids at all: then it gets a span id of its own.
-  #idsOf(span: Span, { around, above }: SpanPlan): TraceIds {
+  #idsOf(span: Span, { around, above, run }: SpanPlan): TraceIds {
+    if (span.isRecording()) return idsOf(span);
+    if (run.unseen !== undefined) return mintTraceIds(this.#mintHex, above);
     const caller = callerOf(around);
     if (isSpanContextValid(span.spanContext()) && span.spanContext().spanId !== caller?.spanId)
       return idsOf(span);
@@ -191,6 +195,10 @@ export class SpanMaker {
     span.end(hrTimeOf(endUs));
     return true;
   }
+}
+
+function roleOf(body: SpanOpening, { role }: SpanPlan): string {
+  return "role" in body ? body.role : role;
 }
 
 /** The id of the span around all in a further trace of a run: who knows that trace can name it. */

@@ -186,6 +186,7 @@ export class SpanProjector implements Tracing {
   #openRun(body: SpanOpening, moment: SpanMoment): OpenSpan {
     const open = this.#startRun(body, moment);
     open.run.root = open;
+    if (open.span.spanContext().spanId !== open.ids.spanId) open.run.unseen = open.span;
     return open;
   }
 
@@ -358,6 +359,7 @@ function runFacts(body: SpanOpening): RunFacts {
     parts: [],
     isWhole: false,
     isMeasured: false,
+    unseen: undefined,
     root: undefined,
   };
 }
