@@ -13,7 +13,6 @@
 // 5. Events of a run follow each other in time, by a microsecond at least: no span is without length,
 //    and each lies within the one around it, whatever the clock does.
 
-import { assertNever } from "../kernel/assert.ts";
 import type { EventScope, EventBody, EventDraft, EventType } from "./event.ts";
 import { callKey, type AgentId, type RunId } from "./ids.ts";
 
@@ -123,65 +122,35 @@ export class SpanTree<Span> {
   /** Opens, closes or finds the span of an event. Undefined: its run is not open. */
   place(draft: EventDraft): Span | undefined {
     const { body } = draft;
-    const moment = this.#momentOf(draft);
+    const run = this.#runs.get(draft.scope.runId);
+    const moment = momentOf(draft, run);
     switch (body.type) {
       case "run.started":
       case "run.resumed":
-        return this.#openRun(body, moment);
+        return this.#openRun(run, body, moment);
       case "agent.started":
       case "agent.resumed":
-        return this.#openAgent(body, moment);
+        return this.#openAgent(run, body, moment);
       case "model.requested":
       case "tool.started":
       case "tool.resumed":
-        return this.#openCall(body, moment);
+        return this.#openCall(run, body, moment);
       case "model.replied":
       case "model.failed":
       case "tool.paused":
       case "tool.ended":
-        return this.#closeCall(body, moment);
+        return this.#closeCall(run, body, moment);
       case "tool.rejected":
-        this.#openCall(body, moment);
-        return this.#closeCall(body, this.#momentOf(draft));
+        this.#openCall(run, body, moment);
+        return this.#closeCall(run, body, momentOf(draft, run));
       case "agent.paused":
       case "agent.ended":
-        return this.#closeAgent(body, moment);
+        return this.#closeAgent(run, body, moment);
       case "run.paused":
       case "run.ended":
-        return this.#closeRun(body, moment);
-      case "step.started":
-      case "step.completed":
-      case "model.retried":
-      case "model.warned":
-      case "reply.filtered":
-      case "tools.filtered":
-      case "tool.guarded":
-      case "tool.retried":
-      case "tool.progressed":
-      case "result.summarized":
-      case "question.asked":
-      case "question.answered":
-      case "hook.applied":
-      case "request.repaired":
-      case "conversation.compacted":
-      case "section.cleared":
-      case "message.delivered":
-      case "subagent.spawned":
-      case "subagent.continued":
-      case "subagent.detached":
-      case "subagent.refused":
-      case "subagent.ended":
-      case "budget.reserved":
-      case "budget.released":
-      case "budget.settled":
-      case "budget.denied":
-      case "budget.threshold_reached":
-      case "budget.granted":
-      case "signal.raised":
-      case "continuation.evaluated":
-        return this.#note(body, moment);
+        return this.#closeRun(run, body, moment);
       default:
-        return assertNever(body, "event");
+        return this.#note(run, body, moment);
     }
   }
 
@@ -189,9 +158,8 @@ export class SpanTree<Span> {
   find(scope: EventScope): Span | undefined {
     const run = this.#runs.get(scope.runId);
     const agent = agentAt(run, scope);
-    const [model, tool] = [callKey("model", scope), callKey("tool", scope)];
-    const call = agent?.calls.get(tool) ?? agent?.calls.get(model);
-    return (call ?? agent?.held)?.span ?? spanAbove(run, scope);
+    if (agent === undefined) return spanAbove(run, scope);
+    return (callAt(agent, "tool", scope) ?? callAt(agent, "model", scope) ?? agent.held).span;
   }
 
   /**
@@ -201,7 +169,7 @@ export class SpanTree<Span> {
   leave(at: EventMoment, why: Abandonment): void {
     const run = this.#runs.get(at.scope.runId);
     if (run === undefined) return;
-    const moment = this.#momentOf(at);
+    const moment = momentOf(at, run);
     this.#runs.delete(at.scope.runId);
     const agents = [...run.agents.values()].toReversed();
     for (const held of [
@@ -227,14 +195,6 @@ export class SpanTree<Span> {
       for (const agent of run.agents.values()) size += 1 + agent.calls.size;
     }
     return size;
-  }
-
-  #momentOf({ seq, atMs, scope, contents }: EventMoment): SpanMoment {
-    const run = this.#runs.get(scope.runId);
-    const atUs = Math.max(Math.round(atMs * 1_000), (run?.lastUs ?? -Infinity) + 1);
-    if (run !== undefined) run.lastUs = atUs;
-    const content = contents === undefined ? {} : { contents };
-    return { seq, atMs, scope, atUs, ...content };
   }
 
   #open(body: SpanOpening, moment: SpanMoment, around: Held<Span> | undefined): Held<Span> {
@@ -264,18 +224,25 @@ export class SpanTree<Span> {
     }
   }
 
-  #openRun(body: RunOpening, moment: SpanMoment): Span {
+  #openRun(before: OpenRun<Span> | undefined, body: RunOpening, moment: SpanMoment): Span {
     const { runId } = moment.scope;
-    this.#abandonRun(runId, moment);
+    if (before !== undefined) {
+      this.#abandonAgents(before, moment, "abandoned");
+      this.#runs.delete(runId);
+      this.#abandon(before.held, moment, "abandoned");
+    }
     const held = this.#open(body, moment, undefined);
     this.#runs.set(runId, { held, agents: new Map(), lastUs: moment.atUs });
     return held.span;
   }
 
-  #openAgent(body: AgentOpening, moment: SpanMoment): Span | undefined {
-    const { runId, agentId, parentAgentId, executionId } = moment.scope;
-    const run = this.#runs.get(runId);
+  #openAgent(
+    run: OpenRun<Span> | undefined,
+    body: AgentOpening,
+    moment: SpanMoment,
+  ): Span | undefined {
     if (run === undefined) return undefined;
+    const { agentId, parentAgentId, executionId } = moment.scope;
     this.#abandonAgent(run, agentId, moment, "abandoned");
     const parent = parentAgentId === null ? undefined : run.agents.get(parentAgentId);
     const spawnKey = body.spawnCallId === null ? undefined : `tool ${body.spawnCallId}`;
@@ -290,8 +257,11 @@ export class SpanTree<Span> {
     return held.span;
   }
 
-  #openCall(body: CallOpening, moment: SpanMoment): Span | undefined {
-    const run = this.#runs.get(moment.scope.runId);
+  #openCall(
+    run: OpenRun<Span> | undefined,
+    body: CallOpening,
+    moment: SpanMoment,
+  ): Span | undefined {
     const agent = agentAt(run, moment.scope);
     if (agent === undefined) return spanAbove(run, moment.scope);
     const key = callKey(body.type, moment.scope);
@@ -302,17 +272,19 @@ export class SpanTree<Span> {
     return held.span;
   }
 
-  #note(body: SpanNote, moment: SpanMoment): Span | undefined {
-    const run = this.#runs.get(moment.scope.runId);
+  #note(run: OpenRun<Span> | undefined, body: SpanNote, moment: SpanMoment): Span | undefined {
     const agent = agentAt(run, moment.scope);
-    const call = agent?.calls.get(callKey(body.type, moment.scope));
-    const span = (call ?? agent?.held)?.span ?? spanAbove(run, moment.scope);
+    const held = agent === undefined ? undefined : callAt(agent, body.type, moment.scope);
+    const span = (held ?? agent?.held)?.span ?? spanAbove(run, moment.scope);
     if (span !== undefined) this.#listener.note(span, body, moment);
     return span;
   }
 
-  #closeCall(body: CallClosing, moment: SpanMoment): Span | undefined {
-    const run = this.#runs.get(moment.scope.runId);
+  #closeCall(
+    run: OpenRun<Span> | undefined,
+    body: CallClosing,
+    moment: SpanMoment,
+  ): Span | undefined {
     const agent = agentAt(run, moment.scope);
     if (run === undefined || agent === undefined) return spanAbove(run, moment.scope);
     const key = callKey(body.type, moment.scope);
@@ -324,8 +296,11 @@ export class SpanTree<Span> {
     return held.span;
   }
 
-  #closeAgent(body: AgentClosing, moment: SpanMoment): Span | undefined {
-    const run = this.#runs.get(moment.scope.runId);
+  #closeAgent(
+    run: OpenRun<Span> | undefined,
+    body: AgentClosing,
+    moment: SpanMoment,
+  ): Span | undefined {
     const agent = agentAt(run, moment.scope);
     if (run === undefined || agent === undefined) return spanAbove(run, moment.scope);
     if (body.type === "agent.paused") this.#suspendChildren(run, agent, moment);
@@ -335,22 +310,16 @@ export class SpanTree<Span> {
     return agent.held.span;
   }
 
-  #closeRun(body: RunClosing, moment: SpanMoment): Span | undefined {
-    const { runId } = moment.scope;
-    const run = this.#runs.get(runId);
+  #closeRun(
+    run: OpenRun<Span> | undefined,
+    body: RunClosing,
+    moment: SpanMoment,
+  ): Span | undefined {
     if (run === undefined) return undefined;
     this.#abandonAgents(run, moment, whyAbandoned(body));
-    this.#runs.delete(runId);
+    this.#runs.delete(moment.scope.runId);
     this.#close(run.held, body, moment);
     return run.held.span;
-  }
-
-  #abandonRun(runId: RunId, moment: SpanMoment): void {
-    const run = this.#runs.get(runId);
-    if (run === undefined) return;
-    this.#abandonAgents(run, moment, "abandoned");
-    this.#runs.delete(runId);
-    this.#abandon(run.held, moment, "abandoned");
   }
 
   // The youngest first: a child begins after its parent, so no span ends before one within it.
@@ -390,6 +359,16 @@ export class SpanTree<Span> {
   }
 }
 
+function momentOf<Span>(
+  { seq, atMs, scope, contents }: EventMoment,
+  run: OpenRun<Span> | undefined,
+): SpanMoment {
+  const ownUs = Math.round(atMs * 1_000);
+  const atUs = run === undefined ? ownUs : Math.max(ownUs, run.lastUs + 1);
+  if (run !== undefined) run.lastUs = atUs;
+  return contents === undefined ? { seq, atMs, scope, atUs } : { seq, atMs, scope, atUs, contents };
+}
+
 /** Takes an agent out of its run, and out of its parent's children. */
 function forget<Span>(run: OpenRun<Span>, agentId: AgentId): OpenAgent<Span> | undefined {
   const agent = run.agents.get(agentId);
@@ -412,6 +391,16 @@ function agentAt<Span>(
 ): OpenAgent<Span> | undefined {
   const agent = run?.agents.get(agentId);
   return executionId === null || agent?.executionId === executionId ? agent : undefined;
+}
+
+/** The call of an event, if it is open. Most events happen while none is. */
+function callAt<Span>(
+  { calls }: OpenAgent<Span>,
+  type: string,
+  scope: EventScope,
+): Held<Span> | undefined {
+  if (calls.size === 0 || (scope.callId === null && !type.startsWith("model"))) return undefined;
+  return calls.get(callKey(type, scope));
 }
 
 /** Where events of an agent belong that is not open: to its parent, else to the run. */

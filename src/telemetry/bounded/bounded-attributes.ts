@@ -24,11 +24,20 @@ export function boundedName(name: string): string {
 /** By span: the names of the attributes that were shortened. */
 const shortenedOf = new WeakMap<Span, readonly string[]>();
 
-/** Sets attributes, shortened where they are too long. */
+/** Sets an attribute, shortened if it is too long. One that is undefined is left out. */
+export function setAttribute(span: Span, name: string, value: AttributeValue | undefined): void {
+  if (value === undefined) return;
+  if (typeof value === "string" ? value.length <= MAX_ATTRIBUTE_CHARACTERS : !isTooLong(value)) {
+    span.setAttribute(name, value);
+    return;
+  }
+  span.setAttribute(name, shortenedValue(name, value));
+  noteShortened(span, [name]);
+}
+
+/** The same for several. */
 export function setAttributes(span: Span, attributes: Attributes): void {
-  const { bounded, shortened } = boundedAttributes(attributes);
-  span.setAttributes(bounded);
-  noteShortened(span, shortened);
+  for (const name of Object.keys(attributes)) setAttribute(span, name, attributes[name]);
 }
 
 /** Names on a span those of its attributes that are not whole. */
@@ -39,18 +48,15 @@ export function noteShortened(span: Span, names: readonly string[]): void {
   span.setAttribute(ESPALIER.truncated, all);
 }
 
-/** Attributes as they can be exported, and the names of those that were shortened; warns about each name once. */
+/** Attributes as they can be exported, with the names of those that were shortened. */
 export function boundedAttributes(attributes: Attributes): {
   readonly bounded: Attributes;
   readonly shortened: readonly string[];
 } {
-  const shortened = tooLong(attributes);
+  const shortened = namesOfTooLong(attributes);
   if (shortened.length === 0) return { bounded: attributes, shortened };
   const bounded = { ...attributes };
-  for (const name of shortened) {
-    offenders.warn(name, warningOf(name, attributes[name]));
-    bounded[name] = shortenedValue(attributes[name]);
-  }
+  for (const name of shortened) bounded[name] = shortenedValue(name, attributes[name]);
   return { bounded, shortened };
 }
 
@@ -60,20 +66,19 @@ export function eventAttributes(attributes: Attributes): Attributes {
   return boundedAttributes(Object.fromEntries(there)).bounded;
 }
 
-/** The names of those that are too long. */
-function tooLong(attributes: Attributes): readonly string[] {
+function namesOfTooLong(attributes: Attributes): readonly string[] {
   let names: string[] | undefined;
-  for (const [name, value] of Object.entries(attributes)) {
-    const isLong =
-      typeof value === "string"
-        ? value.length > MAX_ATTRIBUTE_CHARACTERS
-        : typeof value === "object" && charactersOf(value) > MAX_ATTRIBUTE_CHARACTERS;
-    if (isLong) (names ??= []).push(name);
-  }
+  for (const name of Object.keys(attributes))
+    if (isTooLong(attributes[name])) (names ??= []).push(name);
   return names ?? NONE;
 }
 
 const NONE: readonly string[] = Object.freeze([]);
+
+function isTooLong(value: AttributeValue | undefined): boolean {
+  if (typeof value === "string") return value.length > MAX_ATTRIBUTE_CHARACTERS;
+  return typeof value === "object" && charactersOf(value) > MAX_ATTRIBUTE_CHARACTERS;
+}
 
 /** Of a list, with what its entries cost besides. */
 function charactersOf(value: AttributeValue | undefined): number {
@@ -88,9 +93,11 @@ function lengthOfEntry(entry: unknown): number {
   return ROOM_OF_ENTRY + (typeof entry === "string" ? entry.length : 0);
 }
 
-function shortenedValue(value: AttributeValue | undefined): AttributeValue | undefined {
+/** Warns about each name once. */
+function shortenedValue(name: string, value: AttributeValue | undefined): AttributeValue {
+  offenders.warn(name, warningOf(name, value));
   if (typeof value === "string") return boundedText(value, MAX_ATTRIBUTE_CHARACTERS);
-  return Array.isArray(value) ? shortenedList(value) : value;
+  return shortenedList(Array.isArray(value) ? value : []);
 }
 
 /** Of an entry of a list that is too long. */

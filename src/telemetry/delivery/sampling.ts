@@ -1,9 +1,11 @@
+import { trace, TraceFlags } from "@opentelemetry/api";
 import {
   AlwaysOffSampler,
   AlwaysOnSampler,
-  ParentBasedSampler,
+  SamplingDecision,
   TraceIdRatioBasedSampler,
   type Sampler,
+  type SamplingResult,
 } from "@opentelemetry/sdk-trace-node";
 
 import type { Sampling } from "./otel-variables.ts";
@@ -18,10 +20,36 @@ export function samplerOf({ sampler, share }: Sampling): Sampler {
     case "traceidratio":
       return new TraceIdRatioBasedSampler(share);
     case "parentbased_always_on":
-      return new ParentBasedSampler({ root: new AlwaysOnSampler() });
+      return new FollowingSampler(new AlwaysOnSampler());
     case "parentbased_always_off":
-      return new ParentBasedSampler({ root: new AlwaysOffSampler() });
+      return new FollowingSampler(new AlwaysOffSampler());
     case "parentbased_traceidratio":
-      return new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(share) });
+      return new FollowingSampler(new TraceIdRatioBasedSampler(share));
   }
 }
+
+/**
+ * Decides as `ParentBasedSampler` does, which reads every digit of the parent's ids to see whether a trace begins, as the tracer has
+ * done just before.
+ */
+class FollowingSampler implements Sampler {
+  readonly #root: Sampler;
+
+  constructor(root: Sampler) {
+    this.#root = root;
+  }
+
+  shouldSample(...asked: Parameters<Sampler["shouldSample"]>): SamplingResult {
+    const [around, traceId] = asked;
+    const parent = trace.getSpanContext(around);
+    if (parent?.traceId !== traceId) return this.#root.shouldSample(...asked);
+    const isTaken = (parent.traceFlags & TraceFlags.SAMPLED) !== 0;
+    return { decision: isTaken ? RECORD_AND_SAMPLED : NOT_RECORD };
+  }
+
+  toString(): string {
+    return `ParentBased{root=${this.#root.toString()}}`;
+  }
+}
+
+const { RECORD_AND_SAMPLED, NOT_RECORD } = SamplingDecision;

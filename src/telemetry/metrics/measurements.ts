@@ -1,14 +1,13 @@
 // What metrics distinguish, and what the end of a call comes to in numbers. Owns nothing. Each value
 // is one of few: roles, models and tools by name, and words of our own.
 
-import { assertNever } from "../../kernel/assert.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { Abandonment, SpanClosing } from "../../protocol/span-tree.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import { ERROR_TYPE, ESPALIER, GEN_AI, OPERATION, OUTCOME } from "../gen-ai-attributes.ts";
 import type { Dimensions, Instruments } from "./instruments.ts";
 import { TOKEN_TYPE, UNKNOWN_MODALITY } from "./metric-names.ts";
-import { failureOf, knownToolName } from "../spans/span-attributes.ts";
+import { failureOf, knownToolName, outcomeOf } from "../spans/span-attributes.ts";
 
 /** How a span ended: with an event of its own, or with the span around it. */
 export type SpanEnd = SpanClosing | Exclude<Abandonment, "left">;
@@ -24,27 +23,6 @@ export interface Caller {
 export function endDimensions(end: SpanEnd): Dimensions {
   if (typeof end === "string") return { [ESPALIER.outcome]: OUTCOME[end] };
   return { [ESPALIER.outcome]: outcomeOf(end), [ERROR_TYPE]: failureOf(end) };
-}
-
-function outcomeOf(body: SpanClosing): string | undefined {
-  switch (body.type) {
-    case "run.ended":
-    case "agent.ended":
-      return body.status;
-    case "run.paused":
-    case "agent.paused":
-    case "tool.paused":
-      return OUTCOME.suspended;
-    case "tool.rejected":
-    case "tool.ended":
-      return body.outcome;
-    case "model.replied":
-      return undefined;
-    case "model.failed":
-      return failureOf(body) === undefined ? OUTCOME.cancelled : OUTCOME.failed;
-    default:
-      return assertNever(body, "closing event");
-  }
 }
 
 /** Tokens as they are booked. A call that never left is none. */

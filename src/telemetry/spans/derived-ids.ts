@@ -7,37 +7,35 @@
 import { hash } from "node:crypto";
 
 import { randomHex } from "../../kernel/trace-ids.ts";
-
-/** Names a span: its run, its event, and what it is if the event has a span besides its own. */
-export type SpanSeed = readonly (string | number)[];
+import type { SpanMoment } from "../../protocol/span-tree.ts";
 
 const TRACE_ID_BYTES = 16;
 const SPAN_ID_BYTES = 8;
 /** Hexadecimal digits in one of the four words of a trace id. */
 const WORD_DIGITS = 8;
 
-/** 16 hexadecimal digits. */
-export function spanIdFrom(seed: SpanSeed): string {
-  return digest(["span", ...seed]).slice(0, 2 * SPAN_ID_BYTES);
+/** 16 hexadecimal digits. `seed`: what names the span, as values of JSON with commas between. */
+export function spanIdFrom(seed: string): string {
+  return digest(`["span",${seed}]`).slice(0, 2 * SPAN_ID_BYTES);
 }
 
 /** 32 hexadecimal digits. */
-export function traceIdFrom(seed: SpanSeed): string {
-  return digest(["trace", ...seed]).slice(0, 2 * TRACE_ID_BYTES);
+export function traceIdFrom(seed: string): string {
+  return digest(`["trace",${seed}]`).slice(0, 2 * TRACE_ID_BYTES);
 }
 
 /**
  * The trace that continues from another one. Ratio samplers look at the last 14 digits, or at what the four words give when each is
  * combined with the others by exclusive or: neither changes.
  */
-export function traceIdAfter(traceId: string, seed: SpanSeed): string {
-  const change = digest(["after", traceId, ...seed]).slice(0, WORD_DIGITS);
+export function traceIdAfter(traceId: string, seed: string): string {
+  const change = digest(`["after","${traceId}",${seed}]`).slice(0, WORD_DIGITS);
   const [first, second] = [traceId.slice(0, WORD_DIGITS), traceId.slice(WORD_DIGITS, 16)];
   return `${combined(first, change)}${combined(second, change)}${traceId.slice(16)}`;
 }
 
-function digest(seed: SpanSeed): string {
-  return hash("sha256", JSON.stringify(seed), "hex");
+function digest(text: string): string {
+  return hash("sha256", text, "hex");
 }
 
 function combined(word: string, change: string): string {
@@ -45,11 +43,22 @@ function combined(word: string, change: string): string {
   return bits.toString(16).padStart(WORD_DIGITS, "0");
 }
 
-/** The ids that the next span is to have. Made only if a provider asks for them. */
-export interface ChosenIds {
-  readonly spanId: () => string;
-  /** Asked for only if the span begins a trace. */
-  readonly traceId: () => string;
+/** The ids that a span is to have. Those that follow from an event are made only if a provider asks for them. */
+export type ChosenIds = DerivedIds | { readonly spanId: string; readonly traceId: string };
+
+/** Those of a span that begins with an event. */
+export interface DerivedIds {
+  readonly moment: SpanMoment;
+  /** The trace before, if there is one. */
+  readonly after: string | undefined;
+  /** What the span is, if the event has one besides. */
+  readonly kind?: string;
+}
+
+/** What the ids of the span that begins with an event follow from. */
+export function seedOf({ seq, atMs, scope }: SpanMoment, kind?: string): string {
+  const seed = `${JSON.stringify(scope.runId)},${seq},${atMs}`;
+  return kind === undefined ? seed : `${seed},"${kind}"`;
 }
 
 /** Gives ids to a tracer provider, as the option `idGenerator` of OpenTelemetry's own takes it. */
@@ -58,7 +67,9 @@ export interface SpanIdGenerator {
   readonly generateSpanId: () => string;
 }
 
-let chosen: Partial<ChosenIds> = {};
+/** Each is for one span. */
+let nextSpanId: ChosenIds | undefined;
+let nextTraceId: ChosenIds | undefined;
 
 /**
  * For the `idGenerator` of an application's own tracer provider: spans of runs get ids that follow from the event log, so that spans
@@ -67,23 +78,30 @@ let chosen: Partial<ChosenIds> = {};
  */
 export const runIdGenerator: SpanIdGenerator = Object.freeze({
   generateTraceId: () => {
-    const { traceId, ...rest } = chosen;
-    chosen = rest;
-    return traceId === undefined ? randomHex(TRACE_ID_BYTES) : traceId();
+    const chosen = nextTraceId;
+    nextTraceId = undefined;
+    return chosen === undefined ? randomHex(TRACE_ID_BYTES) : traceIdOf(chosen);
   },
   generateSpanId: () => {
-    const { spanId, ...rest } = chosen;
-    chosen = rest;
-    return spanId === undefined ? randomHex(SPAN_ID_BYTES) : spanId();
+    const chosen = nextSpanId;
+    nextSpanId = undefined;
+    return chosen === undefined ? randomHex(SPAN_ID_BYTES) : spanIdOf(chosen);
   },
 });
 
-/** Starts one span that has the given ids, if its provider asks `runIdGenerator` for them. */
-export function withIds<Made>(ids: ChosenIds, start: () => Made): Made {
-  chosen = ids;
-  try {
-    return start();
-  } finally {
-    chosen = {};
-  }
+/** The next span has these ids, if its provider asks `runIdGenerator` for them; undefined: random ones. */
+export function chooseIds(ids: ChosenIds | undefined): void {
+  nextSpanId = ids;
+  nextTraceId = ids;
+}
+
+function spanIdOf(ids: ChosenIds): string {
+  return "spanId" in ids ? ids.spanId : spanIdFrom(seedOf(ids.moment, ids.kind));
+}
+
+/** Asked for only if the span begins a trace. */
+function traceIdOf(ids: ChosenIds): string {
+  if ("traceId" in ids) return ids.traceId;
+  const seed = seedOf(ids.moment, ids.kind);
+  return ids.after === undefined ? traceIdFrom(seed) : traceIdAfter(ids.after, seed);
 }

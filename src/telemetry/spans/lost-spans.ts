@@ -52,9 +52,10 @@ class LostSpanRecorder {
     this.#run = {
       conversationId: undefined,
       background: new Map(),
-      awaited: new WeakMap(),
       parts: [],
       isWhole: false,
+      isMeasured: false,
+      unseen: undefined,
       root: undefined,
     };
   }
@@ -89,7 +90,7 @@ class LostSpanRecorder {
   #recordOnward(recorded: OpenSpan, { parent, ids, elsewhere }: LostSpan): void {
     for (const { traceId, sinceUs } of elsewhere) {
       if (parent === undefined) {
-        const ids = { traceId: () => traceId, spanId: () => partIdIn(traceId) };
+        const ids = { traceId, spanId: partIdIn(traceId) };
         this.#add(recorded, this.#maker.part(recorded, ids, sinceUs), this.#parts, traceId);
         continue;
       }
@@ -108,19 +109,18 @@ class LostSpanRecorder {
 
   #begin(lost: LostSpan, around: Context): OpenSpan {
     const { body, ids, parent } = lost;
-    const { traceId, spanId } = ids;
     const role = parent === undefined ? "" : (this.#recorded.get(parent.spanId)?.role ?? "");
     const run = { ...this.#run, conversationId: lost.conversationId };
     const begun = this.#maker.begin(body, lost, {
       around,
       role,
-      ids: { spanId: () => spanId, traceId: () => traceId },
+      ids,
       links: this.#linksOf(lost),
       run,
       trace: this.#trace,
+      onward: parent === undefined ? this.#run.parts : [],
     });
-    const onward = parent === undefined ? this.#run.parts : begun.onward;
-    return { ...begun, ids, onward };
+    return { ...begun, ids };
   }
 
   #linksOf(lost: LostSpan): readonly Link[] {

@@ -12,12 +12,14 @@ export interface RunFacts {
   readonly conversationId: string | undefined;
   /** Subagents in the background, with their spans once they have some: an agent that waited for one is linked to it. */
   readonly background: Map<AgentId, SpanContext | undefined>;
-  /** How many of them the agents behind spans have heard of. */
-  readonly awaited: WeakMap<Span, number>;
   /** The further traces of a run that is too large for one, each with the span around all in it. */
   readonly parts: Onward[];
   /** Its sampler takes no further trace: all stays in the first. */
   isWhole: boolean;
+  /** There was a meter when it began, or one for another run. */
+  isMeasured: boolean;
+  /** What stands for all its spans, since no SDK made one when it began. An SDK that comes later has the next run. */
+  unseen: Span | undefined;
   /** Its span; undefined before that begins. */
   root: OpenSpan | undefined;
 }
@@ -66,6 +68,8 @@ export interface OpenSpan {
   /** Calls that it made, and how many more spans are expected of it where it is. */
   calls: number;
   expected: number;
+  /** Of how many subagents in the background it has heard. */
+  awaited: number;
   /** When what it shows was over; undefined until then. */
   closedAtUs?: number;
 }

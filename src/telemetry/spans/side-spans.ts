@@ -4,9 +4,10 @@
 import type { Attributes, Link, SpanContext } from "@opentelemetry/api";
 
 import type { EventBody } from "../../protocol/event.ts";
-import type { SpanClosing, SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
+import type { SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
+import type { Usage } from "../../protocol/usage.ts";
 import { ESPALIER, GEN_AI, LINK, OPERATION, OUTCOME, spanName } from "../gen-ai-attributes.ts";
-import { knownToolName, usageAttributes } from "./span-attributes.ts";
+import { knownToolName } from "./span-attributes.ts";
 import { decisionAttributes, requestAttributes } from "./span-events.ts";
 import { linkTo } from "./span-links.ts";
 
@@ -21,8 +22,8 @@ export interface SideSpan {
   /** How it ended, if that is worth a word in its row. */
   readonly outcome?: string;
   readonly links?: readonly Link[];
-  /** Default: it is about this process alone. */
-  readonly isCallOut?: true;
+  /** Only for a model call of which nothing else is known: what it is estimated to have used. */
+  readonly lostUsage?: Usage;
 }
 
 /** A wait that is shorter is an attribute of the span that waited, and no span. */
@@ -56,6 +57,10 @@ export function sideSpanOf(
   }
 }
 
+export function isLongWait(waitedMs: number): boolean {
+  return waitedMs > SHORTEST_WAIT_MS;
+}
+
 /** When a wait ended, and when the span began below which it is shown. */
 interface WaitBounds {
   readonly sinceUs: number;
@@ -65,14 +70,13 @@ interface WaitBounds {
 /** The span for the time that a call waited for its turn before it began. `opening`: how it began. */
 export function waitBefore(
   opening: SpanOpening,
-  body: SpanClosing,
+  waitedMs: number,
   bounds: WaitBounds,
 ): SideSpan | undefined {
-  if (opening.type === "tool.started" && body.type === "tool.ended")
-    return waited({ queue: "tool", target: knownToolName(opening) }, body.queuedMs, bounds);
-  const hasEnded = body.type === "model.replied" || body.type === "model.failed";
-  if (opening.type !== "model.requested" || !hasEnded) return undefined;
-  return waited({ queue: "model", target: opening.model }, body.queuedMs, bounds);
+  if (opening.type === "tool.started")
+    return waited({ queue: "tool", target: knownToolName(opening) }, waitedMs, bounds);
+  if (opening.type !== "model.requested") return undefined;
+  return waited({ queue: "model", target: opening.model }, waitedMs, bounds);
 }
 
 function asked(body: EventBody<"question.asked">, moment: SpanMoment): SideSpan {
@@ -126,14 +130,13 @@ function lost(
     kind: "lost_call",
     name: spanName(OPERATION.model, model),
     ...momentary(moment),
-    isCallOut: true,
+    lostUsage: usage,
     outcome: OUTCOME.crashed,
     attributes: {
       [GEN_AI.operation]: OPERATION.model,
       [GEN_AI.provider]: provider,
       [GEN_AI.requestModel]: model,
       [ESPALIER.outcome]: OUTCOME.crashed,
-      ...usageAttributes(usage),
     },
   };
 }
@@ -149,7 +152,7 @@ function waited(
   waitedMs: number,
   bounds: WaitBounds,
 ): SideSpan | undefined {
-  if (waitedMs <= SHORTEST_WAIT_MS) return undefined;
+  if (!isLongWait(waitedMs)) return undefined;
   return {
     kind: QUEUE_WAIT,
     name: spanName(QUEUE_WAIT, target),

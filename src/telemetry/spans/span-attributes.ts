@@ -2,7 +2,7 @@
 // task, no text, no argument, no result, no reason of an answer, no message of an error, and no name
 // that a model may have invented, but for that of a role that it wrote and that was started. An attribute that is undefined is left out by OpenTelemetry.
 
-import type { Attributes } from "@opentelemetry/api";
+import type { Attributes, Span } from "@opentelemetry/api";
 
 import { assertNever } from "../../kernel/assert.ts";
 import type { ContextManifest } from "../../protocol/context-manifest.ts";
@@ -10,6 +10,7 @@ import type { EventScope, EventBody } from "../../protocol/event.ts";
 import type { SpanClosing, SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
 import type { Usage } from "../../protocol/usage.ts";
+import { setAttribute, setAttributes } from "../bounded/bounded-attributes.ts";
 import {
   budgetLimit,
   ESPALIER,
@@ -98,143 +99,150 @@ export function samplingAttributes(body: SpanOpening): Attributes {
 }
 
 /** Where a span is in the tree and in the event log: on every span. `conversationId`: the session of the run. */
-export function placeAttributes(
+export function setPlace(
+  span: Span,
   { seq, scope: place }: SpanMoment,
   conversationId: string | undefined,
-): Attributes {
-  return {
-    [GEN_AI.conversationId]: conversationId,
-    [ESPALIER.eventSeq]: seq,
-    [ESPALIER.runId]: place.runId,
-    [ESPALIER.agentId]: place.agentId,
-    [ESPALIER.agentPath]: place.agentPath,
-    [ESPALIER.agentDepth]: place.depth,
-    [ESPALIER.agentParentId]: place.parentAgentId ?? undefined,
-    [ESPALIER.executionId]: place.executionId ?? undefined,
-    [ESPALIER.stepId]: place.stepId ?? undefined,
-    [GEN_AI.toolCallId]: place.callId ?? undefined,
-  };
-}
-
-function limitsAttributes({ limits }: EventBody<"run.started" | "run.resumed">): Attributes {
-  return {
-    [ESPALIER.limitsMaxDepth]: limits.maxDepth,
-    [ESPALIER.limitsMaxBreadthPerParent]: limits.maxBreadthPerParent,
-    [ESPALIER.limitsMaxTotalSubagents]: limits.maxTotalSubagents,
-  };
-}
-
-function forkAttributes({ forkedFrom }: EventBody<"run.started">): Attributes {
-  if (forkedFrom === undefined) return {};
-  return {
-    [ESPALIER.forkOf]: forkedFrom.runId,
-    [ESPALIER.forkStep]: forkedFrom.stepNumber,
-    [ESPALIER.forkedFromTraceId]: forkedFrom.traceId,
-  };
+): void {
+  if (conversationId !== undefined) setAttribute(span, GEN_AI.conversationId, conversationId);
+  span.setAttribute(ESPALIER.eventSeq, seq);
+  setAttribute(span, ESPALIER.runId, place.runId);
+  setAttribute(span, ESPALIER.agentId, place.agentId);
+  setAttribute(span, ESPALIER.agentPath, place.agentPath);
+  span.setAttribute(ESPALIER.agentDepth, place.depth);
+  if (place.parentAgentId !== null) setAttribute(span, ESPALIER.agentParentId, place.parentAgentId);
+  if (place.executionId !== null) setAttribute(span, ESPALIER.executionId, place.executionId);
+  if (place.stepId !== null) setAttribute(span, ESPALIER.stepId, place.stepId);
+  if (place.callId !== null) setAttribute(span, GEN_AI.toolCallId, place.callId);
 }
 
 /** What is known besides when a span begins. `role` is that of the agent that does it. */
-export function openingAttributes(body: SpanOpening, role: string): Attributes {
+export function setOpening(span: Span, body: SpanOpening, role: string): void {
   switch (body.type) {
     case "run.started":
-      return { ...limitsAttributes(body), ...forkAttributes(body) };
+      setLimits(span, body);
+      if (body.forkedFrom === undefined) return;
+      setAttribute(span, ESPALIER.forkOf, body.forkedFrom.runId);
+      setAttribute(span, ESPALIER.forkStep, body.forkedFrom.stepNumber);
+      setAttribute(span, ESPALIER.forkedFromTraceId, body.forkedFrom.traceId);
+      return;
     case "run.resumed":
-      return {
-        ...limitsAttributes(body),
-        [ESPALIER.runSegment]: body.recovery === undefined ? body.pauses + 1 : undefined,
-        [ESPALIER.runLostCalls]: body.recovery?.lostCalls,
-        [ESPALIER.resumedFromTraceId]: body.previousTraceId,
-        [ESPALIER.runPausedMs]: body.pausedMs,
-        [ESPALIER.runAnswers]: body.answers,
-      };
+      setLimits(span, body);
+      if (body.recovery === undefined) span.setAttribute(ESPALIER.runSegment, body.pauses + 1);
+      setAttribute(span, ESPALIER.runLostCalls, body.recovery?.lostCalls);
+      setAttribute(span, ESPALIER.resumedFromTraceId, body.previousTraceId);
+      setAttribute(span, ESPALIER.runPausedMs, body.pausedMs);
+      setAttribute(span, ESPALIER.runAnswers, body.answers);
+      return;
     case "agent.started":
     case "agent.resumed":
-      return {
-        [GEN_AI.agentDescription]: body.purpose,
-        ...Object.fromEntries(
-          Object.entries(body.budget).map(([axis, left]) => [budgetLimit(axis), left]),
-        ),
-      };
+      setAttribute(span, GEN_AI.agentDescription, body.purpose);
+      for (const axis of Object.keys(body.budget))
+        setAttribute(span, budgetLimit(axis), body.budget[axis]);
+      return;
     case "model.requested":
-      return {
-        [GEN_AI.requestMaxTokens]: body.maxOutputTokens,
-        [GEN_AI.requestTemperature]: body.temperature,
-        [GEN_AI.requestTopP]: body.settings?.topP,
-        [GEN_AI.requestSeed]: body.settings?.seed,
-        [GEN_AI.requestStopSequences]: body.settings?.stop?.slice(),
-        [ESPALIER.reasoningEffort]: body.settings?.reasoning?.effort,
-        [GEN_AI.requestStream]: body.streaming ? true : undefined,
-        [ESPALIER.requestMessages]: body.messageCount,
-        [ESPALIER.requestTools]: body.toolNames.length,
-      };
+      setAttribute(span, GEN_AI.requestMaxTokens, body.maxOutputTokens);
+      setAttribute(span, GEN_AI.requestTemperature, body.temperature);
+      if (body.settings !== undefined) setModelSettings(span, body.settings);
+      if (body.streaming) span.setAttribute(GEN_AI.requestStream, true);
+      span.setAttribute(ESPALIER.requestMessages, body.messageCount);
+      span.setAttribute(ESPALIER.requestTools, body.toolNames.length);
+      return;
     case "tool.started":
     case "tool.resumed":
     case "tool.rejected":
-      return {
-        [GEN_AI.toolType]: "function",
-        [GEN_AI.toolDescription]: body.description || undefined,
-        [GEN_AI.agentName]: role,
-        [ESPALIER.toolKind]: body.kind,
-      };
+      span.setAttribute(GEN_AI.toolType, "function");
+      if (body.description !== "") setAttribute(span, GEN_AI.toolDescription, body.description);
+      setAttribute(span, GEN_AI.agentName, role);
+      span.setAttribute(ESPALIER.toolKind, body.kind);
+      return;
     default:
-      return assertNever(body, "opening event");
+      assertNever(body, "opening event");
   }
 }
 
-/** What is known when a span ends. */
-export function closingAttributes(body: SpanClosing): Attributes {
+function setLimits(span: Span, { limits }: EventBody<"run.started" | "run.resumed">): void {
+  setAttribute(span, ESPALIER.limitsMaxDepth, limits.maxDepth);
+  setAttribute(span, ESPALIER.limitsMaxBreadthPerParent, limits.maxBreadthPerParent);
+  setAttribute(span, ESPALIER.limitsMaxTotalSubagents, limits.maxTotalSubagents);
+}
+
+function setModelSettings(
+  span: Span,
+  settings: NonNullable<EventBody<"model.requested">["settings"]>,
+): void {
+  setAttribute(span, GEN_AI.requestTopP, settings.topP);
+  setAttribute(span, GEN_AI.requestSeed, settings.seed);
+  setAttribute(span, GEN_AI.requestStopSequences, settings.stop?.slice());
+  setAttribute(span, ESPALIER.reasoningEffort, settings.reasoning?.effort);
+}
+
+/** What is known when a span ends. Gives how it ended; undefined: as it should. */
+export function setClosing(span: Span, body: SpanClosing): string | undefined {
+  const outcome = outcomeOf(body);
+  if (outcome !== undefined) span.setAttribute(ESPALIER.outcome, outcome);
   switch (body.type) {
     case "run.ended":
-      return {
-        [ESPALIER.outcome]: body.status,
-        [ESPALIER.stopReason]: body.reason.code,
-        [ESPALIER.runSubagents]: sum(body.subagentsByDepth),
-        [ESPALIER.runRefusals]: sum(body.refusalsByCode),
-      };
+      setAttribute(span, ESPALIER.stopReason, body.reason.code);
+      span.setAttribute(ESPALIER.runSubagents, sum(body.subagentsByDepth));
+      span.setAttribute(ESPALIER.runRefusals, sum(body.refusalsByCode));
+      break;
     case "run.paused":
-      return {
-        [ESPALIER.outcome]: OUTCOME.suspended,
-        [ESPALIER.runState]: RUN_STATE.suspended,
-        [ESPALIER.stopReason]: body.reason.code,
-        [ESPALIER.runQuestions]: body.questions.length,
-      };
+      span.setAttribute(ESPALIER.runState, RUN_STATE.suspended);
+      setAttribute(span, ESPALIER.stopReason, body.reason.code);
+      span.setAttribute(ESPALIER.runQuestions, body.questions.length);
+      break;
     case "agent.paused":
-      return {
-        [ESPALIER.outcome]: OUTCOME.suspended,
-        [ESPALIER.stopReason]: body.reason.code,
-        [ESPALIER.agentSteps]: body.steps,
-      };
     case "agent.ended":
-      return {
-        [ESPALIER.outcome]: body.status,
-        [ESPALIER.stopReason]: body.reason.code,
-        [ESPALIER.agentSteps]: body.steps,
-        ...subtreeAttributes(body.usage.total),
-      };
+      setAttribute(span, ESPALIER.stopReason, body.reason.code);
+      span.setAttribute(ESPALIER.agentSteps, body.steps);
+      if (body.type === "agent.ended") setSubtree(span, body.usage.total);
+      break;
     case "model.replied":
-      return {
-        [GEN_AI.finishReasons]: [body.finishReason],
-        [ESPALIER.finishReasonRaw]: body.rawFinishReason,
-        [GEN_AI.responseId]: body.responseId,
-        [GEN_AI.responseModel]: body.responseModel,
-        [GEN_AI.cacheWriteInputTokens]: body.cacheWriteInputTokens,
-        [GEN_AI.cacheCreationInputTokens]: body.cacheWriteInputTokens,
-        ...callAttributes(body),
-      };
+      span.setAttribute(GEN_AI.finishReasons, [body.finishReason]);
+      setAttribute(span, ESPALIER.finishReasonRaw, body.rawFinishReason);
+      setAttribute(span, GEN_AI.responseId, body.responseId);
+      setAttribute(span, GEN_AI.responseModel, body.responseModel);
+      setAttribute(span, GEN_AI.cacheWriteInputTokens, body.cacheWriteInputTokens);
+      setAttribute(span, GEN_AI.cacheCreationInputTokens, body.cacheWriteInputTokens);
+      setCall(span, body);
+      break;
     case "model.failed":
-      return {
-        [ESPALIER.outcome]: isCancelled(body) ? OUTCOME.cancelled : OUTCOME.failed,
-        ...callAttributes(body),
-      };
+      setCall(span, body);
+      break;
     case "tool.paused":
-      return { [ESPALIER.outcome]: OUTCOME.suspended };
+      break;
     case "tool.rejected":
-      return {
-        ...resultAttributes(body),
-        ...(body.spawn === undefined ? {} : refusalAttributes(body.spawn)),
-      };
+      setResult(span, body);
+      if (body.spawn !== undefined) setAttributes(span, refusalAttributes(body.spawn));
+      break;
     case "tool.ended":
-      return { ...resultAttributes(body), [ESPALIER.queueWaitMs]: body.queuedMs };
+      setResult(span, body);
+      span.setAttribute(ESPALIER.queueWaitMs, body.queuedMs);
+      break;
+    default:
+      assertNever(body, "closing event");
+  }
+  return outcome;
+}
+
+/** How something ended, for a span and for metrics; undefined for a model that replied. */
+export function outcomeOf(body: SpanClosing): string | undefined {
+  switch (body.type) {
+    case "run.ended":
+    case "agent.ended":
+      return body.status;
+    case "run.paused":
+    case "agent.paused":
+    case "tool.paused":
+      return OUTCOME.suspended;
+    case "tool.rejected":
+    case "tool.ended":
+      return body.outcome;
+    case "model.replied":
+      return undefined;
+    case "model.failed":
+      return isCancelled(body) ? OUTCOME.cancelled : OUTCOME.failed;
     default:
       return assertNever(body, "closing event");
   }
@@ -266,47 +274,75 @@ export function failureOf(body: SpanClosing): string | undefined {
   }
 }
 
-/** What becomes of a delegation, for the span of its call. */
-export function delegationAttributes(body: SpanNote): Attributes {
-  if (body.type === "subagent.spawned") {
-    return {
-      ...childAttributes(body),
-      ...modeAttributes(body),
-      ...manifestAttributes(body.context),
-    };
+/** What becomes of a delegation, on the span of its call. */
+export function setDelegation(span: Span, body: SpanNote): void {
+  switch (body.type) {
+    case "subagent.spawned":
+      setChild(span, body);
+      setMode(span, body);
+      setManifest(span, body.context);
+      return;
+    case "subagent.continued":
+      setChild(span, body);
+      setMode(span, body);
+      span.setAttribute(ESPALIER.spawnExecution, body.execution);
+      return;
+    case "subagent.refused":
+      setAttributes(span, refusalAttributes(body));
+      return;
+    case "subagent.ended":
+      span.setAttribute(ESPALIER.spawnOutcome, body.outcome);
+      return;
+    default:
   }
-  if (body.type === "subagent.continued") {
-    const execution = { [ESPALIER.spawnExecution]: body.execution };
-    return { ...childAttributes(body), ...modeAttributes(body), ...execution };
-  }
-  if (body.type === "subagent.refused") return refusalAttributes(body);
-  return body.type === "subagent.ended" ? { [ESPALIER.spawnOutcome]: body.outcome } : {};
+}
+
+/** Which subagent stands below a call. */
+export function setChild(
+  span: Span,
+  child: Pick<EventBody<"subagent.spawned">, "role" | "childId" | "childPath">,
+): void {
+  setAttribute(span, ESPALIER.spawnRole, child.role);
+  setAttribute(span, ESPALIER.spawnAgentId, child.childId);
+  setAttribute(span, ESPALIER.spawnAgentPath, child.childPath);
 }
 
 /** Whether the call waits for the subagent, or has a receipt. */
-function modeAttributes({ isBackground }: { readonly isBackground: boolean }): Attributes {
-  return { [ESPALIER.spawnMode]: isBackground ? "background" : "foreground" };
+function setMode(span: Span, { isBackground }: { readonly isBackground: boolean }): void {
+  span.setAttribute(ESPALIER.spawnMode, isBackground ? "background" : "foreground");
 }
 
 /** What a subagent received; of a list, only where it holds something (X13). */
-function manifestAttributes(context: ContextManifest): Attributes {
-  const { messages, injections, metadataKeys, siblingResults, results } = context;
-  const { removedTools, tightened } = context;
-  return {
-    [ESPALIER.spawnInheritedMessages]: messages.count,
-    [ESPALIER.spawnInheritedHash]: messages.hash,
-    [ESPALIER.spawnInjectedMessages]: injections.count,
-    [ESPALIER.spawnInjectedHash]: injections.hash,
-    [ESPALIER.spawnMetadataKeys]: [...metadataKeys],
-    [ESPALIER.spawnSiblingResults]: listed(siblingResults),
-    [ESPALIER.spawnResults]: listed(results),
-    [ESPALIER.spawnFailedAttempts]: context.failedAttempts,
-    [ESPALIER.spawnParentConstraints]: context.parentConstraints,
-    [ESPALIER.spawnRemovedTools]: listed(removedTools.map(removedName)),
-    [ESPALIER.spawnRemovalRules]: listed(removedTools.map(({ rule }) => rule)),
-    [ESPALIER.spawnRemovalSources]: listed(removedTools.map(({ source }) => source)),
-    [ESPALIER.spawnTightened]: listed(tightened.map(({ field }) => field)),
-  };
+function setManifest(span: Span, context: ContextManifest): void {
+  const { messages, injections, removedTools } = context;
+  span.setAttribute(ESPALIER.spawnInheritedMessages, messages.count);
+  span.setAttribute(ESPALIER.spawnInheritedHash, messages.hash);
+  span.setAttribute(ESPALIER.spawnInjectedMessages, injections.count);
+  span.setAttribute(ESPALIER.spawnInjectedHash, injections.hash);
+  setAttribute(span, ESPALIER.spawnMetadataKeys, [...context.metadataKeys]);
+  setList(span, ESPALIER.spawnSiblingResults, context.siblingResults);
+  setList(span, ESPALIER.spawnResults, context.results);
+  setAttribute(span, ESPALIER.spawnFailedAttempts, context.failedAttempts);
+  setAttribute(span, ESPALIER.spawnParentConstraints, context.parentConstraints);
+  if (removedTools.length > 0) {
+    setList(span, ESPALIER.spawnRemovedTools, removedTools.map(removedName));
+    setList(
+      span,
+      ESPALIER.spawnRemovalRules,
+      removedTools.map(({ rule }) => rule),
+    );
+    setList(
+      span,
+      ESPALIER.spawnRemovalSources,
+      removedTools.map(({ source }) => source),
+    );
+  }
+  if (context.tightened.length > 0)
+    setList(
+      span,
+      ESPALIER.spawnTightened,
+      context.tightened.map(({ field }) => field),
+    );
 }
 
 /** A name that no tool has is an invention of the model that wrote the role. */
@@ -314,17 +350,8 @@ function removedName({ toolName, rule }: RemovedTool): string {
   return rule === "unknown" ? UNKNOWN_TOOL : toolName;
 }
 
-function listed(values: readonly string[]): string[] | undefined {
-  return values.length === 0 ? undefined : [...values];
-}
-
-/** Which subagent continues below a resumed delegation, for the span of its call. */
-export function resumedChildAttributes(
-  { role }: EventBody<"agent.resumed">,
-  { scope }: SpanMoment,
-): Attributes {
-  const { agentId: childId, agentPath: childPath } = scope;
-  return childAttributes({ role, childId, childPath });
+function setList(span: Span, name: string, values: readonly string[]): void {
+  if (values.length > 0) setAttribute(span, name, [...values]);
 }
 
 /** The role that a delegation turned out to name; undefined if the model may have invented it. */
@@ -349,59 +376,40 @@ export function refusalAttributes(refused: RefusedSpawn): Attributes {
   };
 }
 
-function childAttributes(
-  child: Pick<EventBody<"subagent.spawned">, "role" | "childId" | "childPath">,
-): Attributes {
-  return {
-    [ESPALIER.spawnRole]: child.role,
-    [ESPALIER.spawnAgentId]: child.childId,
-    [ESPALIER.spawnAgentPath]: child.childPath,
-  };
+function setResult(span: Span, body: EventBody<"tool.ended" | "tool.rejected">): void {
+  setAttribute(span, ESPALIER.toolErrorSeverity, body.severity);
+  setAttribute(span, ESPALIER.toolResultCharacters, body.resultCharacters);
+  if (body.outcome === "refused") setAttribute(span, ESPALIER.refusalCode, body.errorCode);
 }
 
-function resultAttributes(body: EventBody<"tool.ended" | "tool.rejected">): Attributes {
-  return {
-    [ESPALIER.outcome]: body.outcome,
-    [ESPALIER.toolErrorSeverity]: body.severity,
-    [ESPALIER.toolResultCharacters]: body.resultCharacters,
-    [ESPALIER.refusalCode]: body.outcome === "refused" ? body.errorCode : undefined,
-  };
-}
-
-function callAttributes(body: EventBody<"model.replied" | "model.failed">): Attributes {
-  return {
-    ...usageAttributes(body.usage),
-    [ESPALIER.attempts]: body.attempts,
-    [ESPALIER.queueWaitMs]: body.queuedMs,
-  };
+function setCall(span: Span, body: EventBody<"model.replied" | "model.failed">): void {
+  setUsage(span, body.usage);
+  span.setAttribute(ESPALIER.attempts, body.attempts);
+  span.setAttribute(ESPALIER.queueWaitMs, body.queuedMs);
 }
 
 /** What one model call used. */
-export function usageAttributes(usage: Usage): Attributes {
-  return {
-    [GEN_AI.inputTokens]: usage.inputTokens,
-    [GEN_AI.outputTokens]: usage.outputTokens,
-    [GEN_AI.cacheReadInputTokens]: usage.cachedInputTokens,
-    [GEN_AI.reasoningOutputTokens]: usage.reasoningTokens,
-    [ESPALIER.costUsd]: knownUsd(usage),
-    [ESPALIER.usageEstimated]: usage.estimatedCalls === 0 ? undefined : true,
-  };
+export function setUsage(span: Span, usage: Usage): void {
+  span.setAttribute(GEN_AI.inputTokens, usage.inputTokens);
+  span.setAttribute(GEN_AI.outputTokens, usage.outputTokens);
+  span.setAttribute(GEN_AI.cacheReadInputTokens, usage.cachedInputTokens);
+  span.setAttribute(GEN_AI.reasoningOutputTokens, usage.reasoningTokens);
+  setAttribute(span, ESPALIER.costUsd, knownUsd(usage));
+  if (usage.estimatedCalls !== 0) span.setAttribute(ESPALIER.usageEstimated, true);
 }
 
-function subtreeAttributes(usage: Usage): Attributes {
-  return {
-    [SUBTREE.modelCalls]: usage.modelCalls,
-    [SUBTREE.steps]: usage.steps,
-    [SUBTREE.toolCalls]: usage.toolCalls,
-    [SUBTREE.inputTokens]: usage.inputTokens,
-    [SUBTREE.cachedInputTokens]: usage.cachedInputTokens,
-    [SUBTREE.outputTokens]: usage.outputTokens,
-    [SUBTREE.reasoningTokens]: usage.reasoningTokens,
-    [SUBTREE.totalTokens]: usage.totalTokens,
-    [SUBTREE.costUsd]: knownUsd(usage),
-    [SUBTREE.unpricedCalls]: usage.unpricedCalls,
-    [SUBTREE.estimatedCalls]: usage.estimatedCalls,
-  };
+function setSubtree(span: Span, usage: Usage): void {
+  span.setAttribute(SUBTREE.modelCalls, usage.modelCalls);
+  span.setAttribute(SUBTREE.steps, usage.steps);
+  span.setAttribute(SUBTREE.toolCalls, usage.toolCalls);
+  span.setAttribute(SUBTREE.inputTokens, usage.inputTokens);
+  span.setAttribute(SUBTREE.cachedInputTokens, usage.cachedInputTokens);
+  span.setAttribute(SUBTREE.outputTokens, usage.outputTokens);
+  span.setAttribute(SUBTREE.reasoningTokens, usage.reasoningTokens);
+  span.setAttribute(SUBTREE.totalTokens, usage.totalTokens);
+  setAttribute(span, SUBTREE.costUsd, knownUsd(usage));
+  span.setAttribute(SUBTREE.unpricedCalls, usage.unpricedCalls);
+  span.setAttribute(SUBTREE.estimatedCalls, usage.estimatedCalls);
 }
 
 /** A model call that ended because its agent had to end has not failed. */

@@ -3,6 +3,7 @@
 // OpenTelemetry; attributes are built only for a span that records, but for the few that a sampler decides by.
 
 import {
+  isSpanContextValid,
   SpanKind,
   trace,
   type Attributes,
@@ -10,9 +11,13 @@ import {
   type HrTime,
   type Link,
   type Span,
+  type SpanContext,
+  type SpanOptions,
   type Tracer,
 } from "@opentelemetry/api";
 
+import { mintTraceIds, type MintHex } from "../../kernel/trace-ids.ts";
+import type { TraceIds } from "../../protocol/event.ts";
 import type { SpanMoment, SpanOpening } from "../../protocol/span-tree.ts";
 import {
   boundedAttributes,
@@ -20,29 +25,29 @@ import {
   noteShortened,
   setAttributes,
 } from "../bounded/bounded-attributes.ts";
-import { spanIdFrom, traceIdAfter, withIds, type ChosenIds } from "./derived-ids.ts";
+import { chooseIds, spanIdFrom, type ChosenIds } from "./derived-ids.ts";
 import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
 import type { Onward, OpenSpan } from "./open-span.ts";
 import { continuation } from "./span-links.ts";
 import { showOutcome } from "./show-outcome.ts";
 import type { SideSpan } from "./side-spans.ts";
 import {
-  openingAttributes,
   openingName,
-  placeAttributes,
   samplingAttributes,
+  setOpening,
+  setPlace,
+  setUsage,
 } from "./span-attributes.ts";
 
-/** A span that begins, without the ids of its own. */
-export type BegunSpan = Omit<OpenSpan, "ids">;
-
 /** What is known of a span before there is one. */
-export interface SpanPlan extends Pick<OpenSpan, "around" | "run" | "trace"> {
+export interface SpanPlan extends Pick<OpenSpan, "around" | "run" | "trace" | "onward"> {
   /** Of the agent around it. */
   readonly role: string;
   readonly ids: ChosenIds;
-  readonly links: readonly Link[];
-  readonly aroundSinceUs?: number | undefined;
+  readonly links?: readonly Link[];
+  readonly aroundSinceUs?: number;
+  /** Those of the span around it. */
+  readonly above?: TraceIds | undefined;
 }
 
 interface OnwardPlan {
@@ -54,35 +59,19 @@ interface OnwardPlan {
 
 export class SpanMaker {
   readonly #tracer: Tracer;
+  readonly #mintHex: MintHex;
 
-  constructor(tracer: Tracer) {
+  /** `mintHex` gives ids to spans that have none. */
+  constructor(tracer: Tracer, mintHex: MintHex) {
     this.#tracer = tracer;
+    this.#mintHex = mintHex;
   }
 
   /** Begins a span. */
-  begin(body: SpanOpening, moment: SpanMoment, plan: SpanPlan): BegunSpan {
+  begin(body: SpanOpening, moment: SpanMoment, plan: SpanPlan): OpenSpan {
     const { around, run } = plan;
     const name = boundedName(openingName(body, moment.scope));
-    const role = "role" in body ? body.role : plan.role;
-    const sampled = boundedAttributes(samplingAttributes(body));
-    const span = withIds(plan.ids, () =>
-      this.#tracer.startSpan(
-        name,
-        {
-          kind: body.type === "model.requested" ? SpanKind.CLIENT : SpanKind.INTERNAL,
-          startTime: hrTimeOf(moment.atUs),
-          attributes: sampled.bounded,
-          links: [...plan.links],
-        },
-        around,
-      ),
-    );
-    if (span.isRecording()) {
-      plan.trace.spans += 1;
-      noteShortened(span, sampled.shortened);
-      const place = placeAttributes(moment, run.conversationId);
-      setAttributes(span, { ...place, ...openingAttributes(body, role) });
-    }
+    const span = run.unseen ?? this.#startOf(name, body, moment, plan);
     return {
       span,
       opening: body,
@@ -90,18 +79,53 @@ export class SpanMaker {
       startedAtMs: moment.atMs,
       startedAtUs: moment.atUs,
       aroundSinceUs: plan.aroundSinceUs ?? moment.atUs,
+      ids: this.#idsOf(span, plan),
       around,
-      context: trace.setSpan(around, span),
+      context: run.unseen === undefined ? trace.setSpan(around, span) : around,
       name,
       shownName: name,
-      role,
+      role: roleOf(body, plan),
       isToolCall: body.type === "tool.started" || body.type === "tool.resumed",
       run,
       trace: plan.trace,
-      onward: [],
+      onward: plan.onward,
       calls: 0,
       expected: 0,
+      awaited: 0,
     };
+  }
+
+  #startOf(name: string, body: SpanOpening, moment: SpanMoment, plan: SpanPlan): Span {
+    const { bounded: attributes, shortened } = boundedAttributes(samplingAttributes(body));
+    const kind = body.type === "model.requested" ? SpanKind.CLIENT : SpanKind.INTERNAL;
+    const options: SpanOptions = { kind, startTime: hrTimeOf(moment.atUs), attributes };
+    if (plan.links !== undefined) options.links = [...plan.links];
+    const span = this.#start(plan.ids, name, options, plan.around);
+    if (!span.isRecording()) return span;
+    plan.trace.spans += 1;
+    if (shortened.length > 0) noteShortened(span, shortened);
+    setPlace(span, moment, plan.run.conversationId);
+    setOpening(span, body, roleOf(body, plan));
+    return span;
+  }
+
+  #start(ids: ChosenIds, name: string, options: SpanOptions, around: Context): Span {
+    chooseIds(ids);
+    try {
+      return this.#tracer.startSpan(name, options, around);
+    } finally {
+      chooseIds(undefined);
+    }
+  }
+
+  // Without an SDK a span is its parent's, or has no ids at all: then it gets a span id of its own.
+  #idsOf(span: Span, { around, above, run }: SpanPlan): TraceIds {
+    if (span.isRecording()) return idsOf(span);
+    if (run.unseen !== undefined) return mintTraceIds(this.#mintHex, above);
+    const caller = callerOf(around);
+    if (isSpanContextValid(span.spanContext()) && span.spanContext().spanId !== caller?.spanId)
+      return idsOf(span);
+    return mintTraceIds(this.#mintHex, above ?? caller);
   }
 
   /** The span around all that stands in a further trace of a run. `sinceUs`: when the first of it began. */
@@ -118,7 +142,7 @@ export class SpanMaker {
   /** The span in which an agent continues in a further trace, and the links between the two. */
   onward(agent: OpenSpan, { context: around, trace: size }: Onward, sinceUs: number): Onward {
     const { traceId = "" } = trace.getSpanContext(around) ?? {};
-    const ids = { spanId: () => onwardIdIn(traceId, agent.moment), traceId: () => traceId };
+    const ids = { spanId: onwardIdIn(traceId, agent.moment), traceId };
     const before = agent.onward.at(-1)?.span ?? agent.span;
     const back = continuation(LINK.continuesFrom, before.spanContext());
     const { attributes } = back;
@@ -138,10 +162,10 @@ export class SpanMaker {
       startTime: hrTimeOf(sinceUs),
       attributes: sampled,
     };
-    const span = withIds(ids, () => this.#tracer.startSpan(boundedName(name), options, around));
+    const span = this.#start(ids, boundedName(name), options, around);
     if (span.isRecording()) {
-      const place = placeAttributes(open.moment, open.run.conversationId);
-      setAttributes(span, { ...place, ...attributes });
+      setPlace(span, open.moment, open.run.conversationId);
+      setAttributes(span, attributes);
     }
     const context = trace.setSpan(around, span);
     return { span, name, startedAtUs: sinceUs, context, trace: { spans: 1, expected: 0 } };
@@ -159,34 +183,32 @@ export class SpanMaker {
 
   #record(open: OpenSpan, around: Context, side: SideSpan, moment: SpanMoment): boolean {
     const { name, startUs, endUs, outcome, links = [] } = side;
-    const seed = [...seedOf(moment), side.kind];
-    const { traceId } = open.ids;
-    const ids = { spanId: () => spanIdFrom(seed), traceId: () => traceIdAfter(traceId, seed) };
-    const kind = side.isCallOut === true ? SpanKind.CLIENT : SpanKind.INTERNAL;
+    const ids = { moment, after: open.ids.traceId, kind: side.kind };
+    const kind = side.lostUsage === undefined ? SpanKind.INTERNAL : SpanKind.CLIENT;
     const options = { kind, startTime: hrTimeOf(startUs), links: [...links] };
-    const span = withIds(ids, () => this.#tracer.startSpan(boundedName(name), options, around));
+    const span = this.#start(ids, boundedName(name), options, around);
     if (!span.isRecording()) return false;
-    const place = placeAttributes(moment, open.run.conversationId);
-    setAttributes(span, { ...place, ...side.attributes });
+    setPlace(span, moment, open.run.conversationId);
+    setAttributes(span, side.attributes);
+    if (side.lostUsage !== undefined) setUsage(span, side.lostUsage);
     if (outcome !== undefined) showOutcome(span, name, outcome);
     span.end(hrTimeOf(endUs));
     return true;
   }
 }
 
+function roleOf(body: SpanOpening, { role }: SpanPlan): string {
+  return "role" in body ? body.role : role;
+}
+
 /** The id of the span around all in a further trace of a run: who knows that trace can name it. */
 export function partIdIn(traceId: string): string {
-  return spanIdFrom(["part", traceId]);
+  return spanIdFrom(`"part","${traceId}"`);
 }
 
 /** The id of the span in which an agent continues in a further trace. */
 function onwardIdIn(traceId: string, { seq, scope }: SpanMoment): string {
-  return spanIdFrom(["onward", traceId, scope.runId, seq]);
-}
-
-/** What the ids of the span that begins with an event follow from. */
-export function seedOf({ seq, atMs, scope }: SpanMoment): readonly (string | number)[] {
-  return [scope.runId, seq, atMs];
+  return spanIdFrom(`"onward","${traceId}",${JSON.stringify(scope.runId)},${seq}`);
 }
 
 /** Not a plain number: the SDK takes a small one, as a test's clock gives, for time since the process began. */
@@ -198,6 +220,17 @@ export function hrTimeOf(atUs: number): HrTime {
 /** Begins no further trace: for `around` of a span that is to have none above it. */
 function rootOf(around: Context): Context {
   return trace.deleteSpan(around);
+}
+
+function idsOf(span: Span): TraceIds {
+  const { traceId, spanId } = span.spanContext();
+  return { traceId, spanId };
+}
+
+/** The span in a context. */
+export function callerOf(around: Context): SpanContext | undefined {
+  const caller = trace.getSpanContext(around);
+  return caller !== undefined && isSpanContextValid(caller) ? caller : undefined;
 }
 
 /** True if the span has the id that was chosen for it: its provider lets ids be chosen. */

@@ -15,7 +15,6 @@ import {
   isSpanContextValid,
   trace,
   TraceFlags,
-  type Context,
   type Span,
   type SpanContext,
   type Tracer,
@@ -26,7 +25,6 @@ import type { LostSpan, Tracing } from "../../protocol/tracing.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
 import {
   SpanTree,
-  type SpanClosing,
   type EventMoment,
   type SpanMoment,
   type SpanNote,
@@ -36,15 +34,15 @@ import { mintTraceIds, type MintHex } from "../../kernel/trace-ids.ts";
 import { warnOfUnseenProvider } from "./api-versions.ts";
 import { writeContent } from "../content/content.ts";
 import type { ContentSettings } from "../content/content-options.ts";
-import { spanIdFrom, traceIdAfter, traceIdFrom, type ChosenIds } from "./derived-ids.ts";
+import { seedOf, traceIdAfter } from "./derived-ids.ts";
 import { LINK } from "../gen-ai-attributes.ts";
 import { recordLostSpans } from "./lost-spans.ts";
 import type { Onward, OpenSpan, RunFacts, TraceSize } from "./open-span.ts";
 import type { RunMetrics } from "../metrics/run-metrics.ts";
 import { unmarked } from "./run-baggage.ts";
-import { sideSpanOf, waitAcrossPause, waitBefore } from "./side-spans.ts";
+import { isLongWait, sideSpanOf, waitAcrossPause, waitBefore } from "./side-spans.ts";
 import { continuation, linkTo, originOf, remoteSpan } from "./span-links.ts";
-import { partIdIn, seedOf, SpanMaker, type SpanPlan } from "./span-maker.ts";
+import { callerOf, partIdIn, SpanMaker, type SpanPlan } from "./span-maker.ts";
 import {
   recordAbandonment,
   recordClosing,
@@ -72,6 +70,12 @@ const SILENT: ReadonlySet<SpanNote["type"]> = new Set<SpanNote["type"]>([
   "continuation.evaluated",
 ]);
 
+function isSilent(body: SpanNote): boolean {
+  if (body.type === "budget.reserved") return !isLongWait(body.waitedMs);
+  if (body.type === "budget.settled") return body.lostCall === undefined;
+  return SILENT.has(body.type);
+}
+
 export interface ProjectorOptions {
   /** Spans of a trace after which further agents begin another one. Default: there is no such number. */
   readonly maxSpansPerTrace?: number;
@@ -95,7 +99,7 @@ export class SpanProjector implements Tracing {
 
   /** `mintHex` gives ids to runs that no SDK records. */
   constructor(tracer: Tracer, mintHex: MintHex, options: ProjectorOptions = {}) {
-    this.#maker = new SpanMaker(tracer);
+    this.#maker = new SpanMaker(tracer, mintHex);
     this.#mintHex = mintHex;
     this.#maxSpansPerTrace = options.maxSpansPerTrace ?? Infinity;
     this.#globals = options.globals;
@@ -106,23 +110,27 @@ export class SpanProjector implements Tracing {
     this.#spans = new SpanTree<OpenSpan>({
       open: (body, moment, parent) => {
         const open = this.#open(body, moment, parent);
-        metrics?.opened(open, moment);
+        const { run } = open;
+        if (metrics === undefined) return open;
+        if (parent === undefined || run.isMeasured) metrics.opened(open, moment);
+        if (parent === undefined) run.isMeasured = metrics.openRuns > 0;
         return open;
       },
       note: (open, body, moment) => {
-        metrics?.noted(open, body, moment);
-        this.#note(open, body, moment);
+        if (open.run.isMeasured) metrics?.noted(open, body, moment);
+        if (!isSilent(body) && open.span.isRecording()) this.#note(open, body, moment);
       },
       close: (open, body, moment) => {
-        metrics?.closed(open, body, moment);
-        this.#close(open, body, moment);
+        if (open.run.isMeasured) metrics?.closed(open, body, moment);
+        if ("queuedMs" in body && isLongWait(body.queuedMs)) this.#showWait(open, body, moment);
+        recordClosing(open, body, moment);
       },
       abandon: (open, moment, why) => {
-        metrics?.abandoned(open, moment, why);
+        if (open.run.isMeasured) metrics?.abandoned(open, moment, why);
         recordAbandonment(open, moment, why);
       },
       end: (open, moment) => {
-        expectNoMore(open);
+        if (open.expected > 0) expectNoMore(open);
         endSpan(open, moment);
       },
     });
@@ -160,38 +168,47 @@ export class SpanProjector implements Tracing {
   }
 
   #open(body: SpanOpening, moment: SpanMoment, parent: OpenSpan | undefined): OpenSpan {
-    const open =
-      parent === undefined
-        ? this.#openRun(body, moment)
-        : (this.#openElsewhere(body, moment, parent) ?? this.#openBelow(body, moment, parent));
-    if (body.type === "agent.resumed" && parent?.isToolCall === true)
+    if (parent === undefined) return this.#openRun(body, moment);
+    if (body.type !== "agent.started" && body.type !== "agent.resumed")
+      return this.#openCall(body, moment, parent);
+    const open = this.#takesAgent(parent)
+      ? this.#openAgent(body, moment, parent)
+      : this.#openElsewhere(body, moment, parent);
+    if (body.type === "agent.resumed" && parent.isToolCall)
       recordResumedChild(parent, body, moment);
     const { agentId } = moment.scope;
-    if (isAgent(body) && open.run.background.has(agentId))
-      open.run.background.set(agentId, open.span.spanContext());
+    const { background } = open.run;
+    if (background.has(agentId)) background.set(agentId, open.span.spanContext());
     return open;
   }
 
   /** Below the caller's span; else in a trace of its own, if that is sampled as the one before was: otherwise below that. */
   #openRun(body: SpanOpening, moment: SpanMoment): OpenSpan {
-    const plan = { role: "", run: runFacts(body), trace: { spans: 0, expected: 0 } };
+    const open = this.#startRun(body, moment);
+    open.run.root = open;
+    if (open.span.spanContext().spanId !== open.ids.spanId) open.run.unseen = open.span;
+    return open;
+  }
+
+  #startRun(body: SpanOpening, moment: SpanMoment): OpenSpan {
     const around = unmarked(context.active());
     const before = callerOf(around) === undefined ? earlierSpan(body) : undefined;
-    const links = originOf(body);
+    const after = body.type === "run.resumed" ? body.previousTraceId : undefined;
+    const run = runFacts(body);
+    const plan = {
+      role: "",
+      run,
+      trace: { spans: 0, expected: 0 },
+      ids: { moment, after },
+      onward: run.parts,
+    };
     if (before !== undefined && !isTaken(before))
-      return this.#begin(body, moment, {
-        ...plan,
-        around: trace.setSpanContext(around, before),
-        links: [],
-      });
-    const open = this.#begin(body, moment, { ...plan, around, links });
+      return this.#begin(body, moment, { ...plan, around: trace.setSpanContext(around, before) });
+    const open = this.#begin(body, moment, { ...plan, around, links: originOf(body) });
     this.#lookForUnseen(open.span);
     if (before === undefined || isSampled(open.span)) return open;
-    const again = this.#begin(body, moment, {
-      ...plan,
-      around: trace.setSpanContext(around, before),
-      links: [],
-    });
+    const below = trace.setSpanContext(around, before);
+    const again = this.#begin(body, moment, { ...plan, around: below });
     return isSampled(again.span) ? again : open;
   }
 
@@ -202,22 +219,18 @@ export class SpanProjector implements Tracing {
       warnOfUnseenProvider({ isTracerMissed, isMeterAsked: hasMeter });
   }
 
-  #openBelow(body: SpanOpening, moment: SpanMoment, parent: OpenSpan): OpenSpan {
-    const { role, run } = parent;
-    if (isAgent(body)) {
-      const { context: around, trace: size, startedAtUs: aroundSinceUs } = parent;
-      const plan = { around, aroundSinceUs, role, run, trace: size, links: [] };
-      const open = this.#begin(body, moment, plan, parent);
-      if (isFurther(run, size)) expectIn(size, open, expectedOf(0, this.#maxSpansPerTrace));
-      return open;
-    }
+  #openAgent(body: SpanOpening, moment: SpanMoment, parent: OpenSpan): OpenSpan {
+    const open = this.#begin(body, moment, planBelow(parent, parent, moment));
+    if (isFurther(parent.run, parent.trace))
+      expectIn(parent.trace, open, expectedOf(0, this.#maxSpansPerTrace));
+    return open;
+  }
+
+  #openCall(body: SpanOpening, moment: SpanMoment, parent: OpenSpan): OpenSpan {
     if (body.type === "model.requested") this.#continueInNextTrace(parent, moment);
-    const place: Pick<OpenSpan, "context" | "trace" | "startedAtUs"> =
-      parent.onward.at(-1) ?? parent;
-    const { context: around, startedAtUs: aroundSinceUs, trace: size } = place;
-    countCall(parent, size);
-    const plan = { around, aroundSinceUs, role, run, trace: size, links: [] };
-    return this.#begin(body, moment, plan, parent);
+    const place = parent.onward.at(-1) ?? parent;
+    countCall(parent, place.trace);
+    return this.#begin(body, moment, planBelow(parent, place, moment));
   }
 
   /** An agent whose trace is full continues in another one. */
@@ -238,8 +251,8 @@ export class SpanProjector implements Tracing {
     if (last !== undefined && hasRoom(last.trace, more, this.#maxSpansPerTrace)) return last;
     const { root } = run;
     if (run.isWhole || root === undefined) return undefined;
-    const traceId = traceIdAfter(root.ids.traceId, [...seedOf(moment), "part"]);
-    const ids = { traceId: () => traceId, spanId: () => partIdIn(traceId) };
+    const traceId = traceIdAfter(root.ids.traceId, seedOf(moment, "part"));
+    const ids = { traceId, spanId: partIdIn(traceId) };
     const part = this.#maker.part(root, ids, moment.atUs);
     run.isWhole = !isSampled(part.span);
     if (run.isWhole) return undefined;
@@ -247,18 +260,15 @@ export class SpanProjector implements Tracing {
     return part;
   }
 
-  /** In another trace, if the one around it is large enough; undefined: it is not, or a sampler would leave the other out. */
-  #openElsewhere(body: SpanOpening, moment: SpanMoment, parent: OpenSpan): OpenSpan | undefined {
-    if (!isAgent(body) || this.#takesAgent(parent)) return undefined;
-    const { role, run } = parent;
+  /** In another trace, since the one around it is large enough; unless a sampler would leave the other out. */
+  #openElsewhere(body: SpanOpening, moment: SpanMoment, parent: OpenSpan): OpenSpan {
     const more = expectedOf(0, this.#maxSpansPerTrace);
     const part = this.#partFor(parent, moment, more);
-    if (part === undefined) return undefined;
+    if (part === undefined) return this.#openAgent(body, moment, parent);
     const back = continuation(LINK.continuesFrom, parent.span.spanContext());
-    const { context: around, startedAtUs: aroundSinceUs, trace: size } = part;
-    const plan = { around, aroundSinceUs, role, run, trace: size, links: [back.link] };
-    const open = this.#begin(body, moment, plan, parent);
-    expectIn(size, open, more);
+    const plan = { ...planBelow(parent, part, moment), links: [back.link] };
+    const open = this.#begin(body, moment, plan);
+    expectIn(part.trace, open, more);
     open.span.setAttributes(back.attributes);
     const onward = continuation(LINK.continuesIn, open.span.spanContext());
     parent.span.addLink(onward.link).setAttributes(onward.attributes);
@@ -271,19 +281,12 @@ export class SpanProjector implements Tracing {
     return isFurther(run, size) ? hasRoom(size, expectedOf(0, max), max) : !isFull(size, max);
   }
 
-  #begin(
-    body: SpanOpening,
-    moment: SpanMoment,
-    plan: Omit<SpanPlan, "ids">,
-    parent?: OpenSpan,
-  ): OpenSpan {
-    const ids = chosenIds(body, moment, parent);
-    const begun = this.#maker.begin(body, moment, { ...plan, ids });
-    const open = { ...begun, ids: this.#idsOf(begun.span, plan.around, parent) };
+  #begin(body: SpanOpening, moment: SpanMoment, plan: SpanPlan): OpenSpan {
+    const open = this.#maker.begin(body, moment, plan);
     const { contents, scope } = moment;
-    if (this.#content !== undefined && contents !== undefined && begun.span.isRecording())
+    if (this.#content !== undefined && contents !== undefined && open.span.isRecording())
       for (const content of contents()) writeContent(this.#content, { ...open, scope }, content);
-    return parent === undefined ? rootedIn(open) : open;
+    return open;
   }
 
   #write(settings: ContentSettings, scope: EventScope, content: SpanContent): void {
@@ -292,7 +295,6 @@ export class SpanProjector implements Tracing {
   }
 
   #note(open: OpenSpan, body: SpanNote, moment: SpanMoment): void {
-    if (SILENT.has(body.type) || !open.span.isRecording()) return;
     recordNote(open, body, moment);
     if (body.type === "message.delivered") this.#linkToWriter(open, body, moment);
     const side = sideSpanOf(body, moment, open.startedAtUs);
@@ -303,11 +305,11 @@ export class SpanProjector implements Tracing {
     if (wait !== undefined) this.#maker.apart(open, wait, moment);
   }
 
-  #close(open: OpenSpan, body: SpanClosing, moment: SpanMoment): void {
+  #showWait(open: OpenSpan, { queuedMs }: { readonly queuedMs: number }, moment: SpanMoment): void {
+    if (!open.span.isRecording()) return;
     const bounds = { sinceUs: open.aroundSinceUs, untilUs: open.startedAtUs };
-    const wait = open.span.isRecording() ? waitBefore(open.opening, body, bounds) : undefined;
+    const wait = waitBefore(open.opening, queuedMs, bounds);
     if (wait !== undefined) this.#maker.beside(open, open.around, wait, moment);
-    recordClosing(open, body, moment);
   }
 
   /** A subagent is linked to the agent that steers it. The end of one in the background links the other way. */
@@ -320,15 +322,6 @@ export class SpanProjector implements Tracing {
     const place = { executionId: null, stepId: null, callId: null, parentAgentId: null };
     const writer = this.#spans.find({ ...scope, ...place, agentId: fromAgentId });
     if (writer !== undefined) span.addLink(linkTo(LINK.messageFrom, writer.span.spanContext()));
-  }
-
-  // Without an SDK a span is its parent's, or has no ids at all: then it gets a span id of its own.
-  #idsOf(span: Span, around: Context, parent: OpenSpan | undefined): TraceIds {
-    const { traceId, spanId } = span.spanContext();
-    const above = callerOf(around);
-    if (isSpanContextValid(span.spanContext()) && spanId !== above?.spanId)
-      return { traceId, spanId };
-    return mintTraceIds(this.#mintHex, parent?.ids ?? above);
   }
 }
 
@@ -358,44 +351,29 @@ function earlierSpan(body: SpanOpening): SpanContext | undefined {
   return isSpanContextValid(before) ? before : undefined;
 }
 
-/** The span in a context. */
-function callerOf(around: Context): SpanContext | undefined {
-  const caller = trace.getSpanContext(around);
-  return caller !== undefined && isSpanContextValid(caller) ? caller : undefined;
-}
-
-function isAgent(body: SpanOpening): boolean {
-  return body.type === "agent.started" || body.type === "agent.resumed";
-}
-
 function runFacts(body: SpanOpening): RunFacts {
   const conversationId = "sessionId" in body ? body.sessionId : undefined;
   return {
     conversationId,
     background: new Map(),
-    awaited: new WeakMap(),
     parts: [],
     isWhole: false,
+    isMeasured: false,
+    unseen: undefined,
     root: undefined,
   };
-}
-
-/** The span of a run: it ends with its further traces. */
-function rootedIn(open: OpenSpan): OpenSpan {
-  const root = { ...open, onward: open.run.parts };
-  root.run.root = root;
-  return root;
 }
 
 function isFurther({ parts }: RunFacts, size: TraceSize): boolean {
   return parts.some(({ trace: further }) => further === size);
 }
 
-function chosenIds(body: SpanOpening, moment: SpanMoment, parent: OpenSpan | undefined): ChosenIds {
-  const seed = seedOf(moment);
-  const before = body.type === "run.resumed" ? body.previousTraceId : parent?.ids.traceId;
-  return {
-    spanId: () => spanIdFrom(seed),
-    traceId: () => (before === undefined ? traceIdFrom(seed) : traceIdAfter(before, seed)),
-  };
+/** Of a span of an agent, or of a call, below `place`: where `parent` is, or continues. */
+function planBelow(
+  { role, run, ids: above }: OpenSpan,
+  { context: around, startedAtUs: aroundSinceUs, trace: size }: Onward | OpenSpan,
+  moment: SpanMoment,
+): SpanPlan {
+  const ids = { moment, after: above.traceId };
+  return { around, aroundSinceUs, role, run, trace: size, ids, above, onward: [] };
 }

@@ -3,15 +3,23 @@
 
 import type { EventBody } from "../../protocol/event.ts";
 import type { Abandonment, SpanClosing, SpanMoment, SpanNote } from "../../protocol/span-tree.ts";
-import { boundedName, eventAttributes, setAttributes } from "../bounded/bounded-attributes.ts";
-import { ERROR_TYPE, ESPALIER, LINK, OUTCOME, SPAN_EVENT, SPAWN } from "../gen-ai-attributes.ts";
+import { boundedName, eventAttributes, setAttribute } from "../bounded/bounded-attributes.ts";
+import {
+  ERROR_TYPE,
+  ESPALIER,
+  LINK,
+  OUTCOME,
+  SHOWN_AS,
+  SPAN_EVENT,
+  SPAWN,
+} from "../gen-ai-attributes.ts";
 import type { OpenSpan } from "./open-span.ts";
 import {
-  closingAttributes,
-  delegationAttributes,
   failureOf,
   lastNameIn,
-  resumedChildAttributes,
+  setChild,
+  setClosing,
+  setDelegation,
   spawnedRole,
 } from "./span-attributes.ts";
 import { showOutcome } from "./show-outcome.ts";
@@ -43,18 +51,18 @@ function isStartInBackground(
 }
 
 /** An agent that waited for a subagent in the background is linked to it, where it reads of its end. */
-function linkToAwaited({ span, run }: OpenSpan, { childId }: EventBody<"subagent.ended">): void {
+function linkToAwaited(open: OpenSpan, { childId }: EventBody<"subagent.ended">): void {
+  const { span, run } = open;
   const awaited = run.background.get(childId);
   if (!run.background.delete(childId) || awaited === undefined) return;
-  const heard = (run.awaited.get(span) ?? 0) + 1;
-  run.awaited.set(span, heard);
-  span.setAttribute(ESPALIER.awaitsCount, heard);
-  if (heard <= MOST_AWAITED) span.addLink(linkTo(LINK.awaits, awaited));
+  open.awaited += 1;
+  span.setAttribute(ESPALIER.awaitsCount, open.awaited);
+  if (open.awaited <= MOST_AWAITED) span.addLink(linkTo(LINK.awaits, awaited));
 }
 
 /** What becomes of a delegation is on the span of its call. A subtask has no call, only its own span. */
 function describeDelegation(open: OpenSpan, body: SpanNote): void {
-  setAttributes(open.span, delegationAttributes(body));
+  setDelegation(open.span, body);
   if (body.type === "subagent.refused") rename(open, spawnedRole(body));
   if (body.type === "subagent.spawned" || body.type === "subagent.continued")
     rename(open, lastNameIn(body.childPath));
@@ -67,8 +75,9 @@ export function recordResumedChild(
   moment: SpanMoment,
 ): void {
   if (!open.span.isRecording()) return;
-  setAttributes(open.span, resumedChildAttributes(body, moment));
-  rename(open, lastNameIn(moment.scope.agentPath));
+  const { agentId: childId, agentPath: childPath } = moment.scope;
+  setChild(open.span, { role: body.role, childId, childPath });
+  rename(open, lastNameIn(childPath));
 }
 
 /** Names a call after its subagent. */
@@ -89,12 +98,10 @@ export function recordClosing(
   const { span } = open;
   open.closedAtUs = atUs;
   if (!span.isRecording()) return;
-  const attributes = closingAttributes(body);
-  setAttributes(span, attributes);
-  const outcome = attributes[ESPALIER.outcome];
-  if (typeof outcome === "string") showEnd(open, outcome);
-  const failure = failureOf(body);
-  if (failure !== undefined) span.setAttribute(ERROR_TYPE, failure);
+  const outcome = setClosing(span, body);
+  if (outcome === undefined) return;
+  showEnd(open, outcome);
+  if (SHOWN_AS[outcome] === "error") setAttribute(span, ERROR_TYPE, failureOf(body));
 }
 
 /**
