@@ -61,6 +61,7 @@ const NO_KEY = "none";
 /** How long a server may take to end a stream in which nothing more can come: one that has ended serves the next request. */
 const LONGEST_END_MS = 1_000;
 const NEVER_MS = 2 ** 31 - 1;
+const UTF8 = new TextDecoder();
 /** Anything shorter is no secret, and would be found in words. */
 const SHORTEST_SECRET = 6;
 
@@ -294,5 +295,5 @@ async function readWhole(
     }
     body.push(piece);
   }
-  return api.read(new TextDecoder().decode(body.bytes), limits);
+  return api.read(UTF8.decode(body.bytes), limits);
 }

@@ -135,7 +135,7 @@ export class StreamedReply {
       responseId: this.#responseId,
       responseModel: this.#responseModel,
     };
-    return toReply(completion, this.#arrivedTokens);
+    return toReply(completion, () => this.#arrivedTokens);
   }
 
   #takeError(error: unknown): void {
