@@ -24,8 +24,10 @@ export class AlikeChunks {
   /** The text of a chunk that differs from the last frame in nothing else; undefined if it has to be parsed. */
   textOf(chunk: string): string | undefined {
     if (chunk.length < this.#length) return undefined;
-    if (!chunk.startsWith(this.#before) || !chunk.endsWith(this.#after)) return undefined;
-    const text = chunk.slice(this.#before.length, chunk.length - this.#after.length);
+    const [from, to] = [this.#before.length, chunk.length - this.#after.length];
+    // Not by `startsWith` and `endsWith`, which take three times as long over texts that are parts of longer ones.
+    if (chunk.slice(0, from) !== this.#before || chunk.slice(to) !== this.#after) return undefined;
+    const text = chunk.slice(from, to);
     return PLAIN.test(text) ? text : undefined;
   }
 
