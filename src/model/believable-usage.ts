@@ -1,7 +1,5 @@
 // What is believed of the figures that a provider reports. What cannot be true is not charged, and a warning names the model once.
 
-import { z } from "zod";
-
 import { shown } from "../kernel/check.ts";
 import { isRecord } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
@@ -18,22 +16,6 @@ export interface CallSize {
   readonly maxOutputTokens: number;
 }
 
-const count = z.int().nonnegative();
-
-const TokenUsageSchema = z
-  .object({
-    inputTokens: count,
-    cachedInputTokens: count,
-    cacheWriteInputTokens: count.optional(),
-    outputTokens: count,
-    reasoningTokens: count,
-  })
-  .refine(
-    (usage) =>
-      usage.cachedInputTokens + (usage.cacheWriteInputTokens ?? 0) <= usage.inputTokens &&
-      usage.reasoningTokens <= usage.outputTokens,
-  );
-
 /** So many times the counted input plus the cap is more than any difference between tokenizers explains. */
 const MOST_TIMES_COUNTED = 10;
 
@@ -49,11 +31,26 @@ export function believableUsage(
   size: CallSize,
 ): TokenUsage | undefined {
   if (reported === undefined) return undefined;
-  const { data: usage } = TokenUsageSchema.safeParse(reported);
+  const usage = usageIn(reported);
   if (usage !== undefined && usage.inputTokens + usage.outputTokens <= mostTokens(size))
     return usage;
   warnOfFigures(model, `a usage that cannot be true (${figures(reported)})`, size);
   return undefined;
+}
+
+/** The figures of a usage whose parts are not larger than their whole; undefined if it is none. */
+function usageIn(reported: unknown): TokenUsage | undefined {
+  if (!isRecord(reported)) return undefined;
+  const { inputTokens, cachedInputTokens, cacheWriteInputTokens, outputTokens, reasoningTokens } =
+    reported;
+  if (!isTokenCount(inputTokens) || !isTokenCount(outputTokens)) return undefined;
+  if (!isTokenCount(cachedInputTokens) || !isTokenCount(reasoningTokens)) return undefined;
+  const read = { inputTokens, cachedInputTokens, outputTokens, reasoningTokens };
+  const isSound = cachedInputTokens <= inputTokens && reasoningTokens <= outputTokens;
+  if (cacheWriteInputTokens === undefined) return isSound ? read : undefined;
+  const areParts =
+    isTokenCount(cacheWriteInputTokens) && cachedInputTokens + cacheWriteInputTokens <= inputTokens;
+  return isSound && areParts ? { ...read, cacheWriteInputTokens } : undefined;
 }
 
 /**

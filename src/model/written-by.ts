@@ -35,21 +35,14 @@ function withoutForeign(
   replayKey: string,
   unsigned?: string,
 ): readonly Message[] {
-  const isForeign = (message: Message): boolean =>
-    hasParts(message) && (message.writtenBy ?? unsigned) !== replayKey;
-  if (!messages.some(isForeign)) return messages;
-  return messages.map((message) =>
-    message.role === "assistant" && isForeign(message) ? seenByOthers(message) : message,
-  );
-}
-
-/** The replies in a list that have parts. */
-export function repliesWithParts(messages: readonly Message[]): readonly AssistantMessage[] {
-  return messages.filter(hasParts);
-}
-
-function hasParts(message: Message): message is AssistantMessage {
-  return message.role === "assistant" && message.parts !== undefined;
+  const isForeign = (message: AssistantMessage): boolean =>
+    message.parts !== undefined && (message.writtenBy ?? unsigned) !== replayKey;
+  for (const message of messages)
+    if (message.role === "assistant" && isForeign(message))
+      return messages.map((one) =>
+        one.role === "assistant" && isForeign(one) ? seenByOthers(one) : one,
+      );
+  return messages;
 }
 
 const others = new WeakMap<Message, Message>();

@@ -5,37 +5,41 @@ import { createServer, type Server, type Socket } from "node:net";
 
 import { expect, test } from "vitest";
 
+import { Attempt, type Work } from "../../src/model/openai/attempt.ts";
 import { NodeTransport, transportTo } from "../../src/model/openai/node-transport.ts";
-import { piecesOf } from "../../src/model/openai/response-body.ts";
+import { sendBy, type Send } from "../../src/model/openai/send-request.ts";
+import { targetOf } from "../../src/model/openai/target.ts";
+import type { WireResponse } from "../../src/model/openai/wire-response.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
-import { failure, modelAt, rejection } from "../support/openai-calls.ts";
+import { failure, modelAt, MODES, never, rejection, reply } from "../support/openai-calls.ts";
 import { OpenAiServer, says, status } from "../support/openai-server.ts";
 
-const post = (signal: AbortSignal | null = null): RequestInit => ({
-  method: "post",
-  headers: { "content-type": "application/json", "x-twice": "a, b" },
-  body: '{"model":"m"}',
-  signal,
-});
+const HEADERS = { "content-type": "application/json", "x-twice": "a, b" };
 
-const ours: typeof fetch = (url, init) => transportTo("http://server", undefined).send(url, init);
-
-async function textOf(response: Response): Promise<string> {
-  const pieces: Uint8Array[] = [];
-  for await (const piece of piecesOf(response)) pieces.push(piece);
-  return Buffer.concat(pieces).toString();
+async function post(send: Send, url: string, attempt = new Attempt()): Promise<WireResponse> {
+  const head = { target: targetOf(new URL(url)), headers: HEADERS };
+  return await send(head, Buffer.from('{"model":"m"}'), attempt);
 }
 
-async function facts(send: typeof fetch, url: string): Promise<object> {
-  const response = await send(url, post());
-  const headers = [...response.headers].filter(([name]) => name !== "date");
+const ours: Send = (...request) => transportTo("http://server", undefined).send(...request);
+const theirs = sendBy(fetch);
+
+async function textOf({ pieces }: WireResponse): Promise<string> {
+  const all: Uint8Array[] = [];
+  for await (const piece of pieces) all.push(piece);
+  return Buffer.concat(all).toString();
+}
+
+async function facts(send: Send, url: string): Promise<object> {
+  const response = await post(send, url);
+  const headers = [...response.headers()].filter(([name]) => name !== "date");
+  const named = ["content-type", "set-cookie", "retry-after", "x-none"];
   return {
     status: response.status,
-    ok: response.ok,
-    statusText: response.statusText,
     headers,
+    named: named.map((name) => response.header(name)),
     text: await textOf(response),
   };
 }
@@ -45,26 +49,25 @@ test("status, headers and text are those that fetch gives", async () => {
     count <= 2 ? says("ok") : status(429, { "retry-after": "1", "set-cookie": ["a=1", "b=2"] }),
   );
   for (let round = 0; round < 2; round += 1) {
-    expect(await facts(ours, server.baseUrl)).toEqual(await facts(fetch, server.baseUrl));
+    expect(await facts(ours, server.baseUrl)).toEqual(await facts(theirs, server.baseUrl));
   }
-  const [sent, theirs] = server.requests.map(({ headers }) => ({ ...headers }));
+  const [first, second] = server.requests.map(({ headers }) => ({ ...headers }));
   const own = ["content-type", "content-length", "x-twice"];
-  expect(own.map((name) => sent?.[name])).toEqual(own.map((name) => theirs?.[name]));
+  expect(own.map((name) => first?.[name])).toEqual(own.map((name) => second?.[name]));
 });
 
-test("the reason of an aborted signal is what the request is rejected with", async () => {
+test("the reason of an attempt that ends is what the request is rejected with", async () => {
   const reason = { type: "cancelled" };
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
   await using server = await OpenAiServer.start(() => {
     arrive();
     return new Promise(() => undefined);
   });
-  const caller = new AbortController();
-  const thrown = rejection(ours(server.baseUrl, post(caller.signal)));
+  const attempt = new Attempt();
+  const thrown = rejection(post(ours, server.baseUrl, attempt));
   await arrived;
-  caller.abort(reason);
+  attempt.end(reason);
   expect(await thrown).toBe(reason);
-  expect(await rejection(ours(server.baseUrl, post(AbortSignal.abort(reason))))).toBe(reason);
   expect(await server.request(1).ended).toBe("closed early");
   expect(server.requests.length).toBe(1);
 });
@@ -80,13 +83,13 @@ for (const isReused of [false, true]) {
     const transport = new NodeTransport("http:");
     for (const isReading of [true, false]) {
       if (isReused) {
-        await textOf(await transport.send(`${server.baseUrl}/quick`, post()));
+        await textOf(await post(transport.send, `${server.baseUrl}/quick`));
         await new Promise((resolve) => setImmediate(resolve));
       }
-      const caller = new AbortController();
-      const response = await transport.send(`${server.baseUrl}/pause`, post(caller.signal));
+      const caller = new Attempt();
+      const response = await post(transport.send, `${server.baseUrl}/pause`, caller);
       const early = isReading ? rejection(textOf(response)) : undefined;
-      caller.abort();
+      caller.end(undefined);
       expect(await (early ?? rejection(textOf(response)))).toBeInstanceOf(Error);
       expect(await server.request(server.requests.length).ended).toBe("closed early");
     }
@@ -105,12 +108,12 @@ test("an abort after the end of a reply leaves the socket to whoever uses it now
     return says("ok");
   });
   const transport = new NodeTransport("http:");
-  const caller = new AbortController();
-  await textOf(await transport.send(server.baseUrl, post(caller.signal)));
+  const caller = new Attempt();
+  await textOf(await post(transport.send, server.baseUrl, caller));
   await new Promise((resolve) => setImmediate(resolve));
-  const second = transport.send(server.baseUrl, post());
+  const second = post(transport.send, server.baseUrl);
   await arrived;
-  caller.abort();
+  caller.end(undefined);
   release();
   expect((await second).status).toBe(200);
   expect(new Set(server.requests.map(({ clientPort }) => clientPort)).size).toBe(1);
@@ -120,23 +123,11 @@ test("an abort after the end of a reply leaves the socket to whoever uses it now
 proves(["M20"], "sockets are used again", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   for (let round = 0; round < 5; round += 1) {
-    await textOf(await ours(server.baseUrl, post()));
+    await textOf(await post(ours, server.baseUrl));
     // A socket is given back in the tick after the one in which the reply has ended.
     await new Promise((resolve) => setImmediate(resolve));
   }
   expect(new Set(server.requests.map(({ clientPort }) => clientPort)).size).toBe(1);
-});
-
-test("a request that is not text to an address is refused", async () => {
-  const bytes = new TextEncoder().encode('{"model":"m"}');
-  const url = "http://127.0.0.1:9";
-  for (const [to, init] of [
-    [url, { method: "POST", body: bytes }],
-    [new URL(url), post()],
-    [new Request(url, { method: "POST", body: "{}" }), {}],
-  ] as const) {
-    expect(await rejection(ours(to, init))).toBeInstanceOf(TypeError);
-  }
 });
 
 /** Answers each connection as the test says, in bytes. */
@@ -178,9 +169,9 @@ async function staleServer(
 }
 
 async function twice(transport: NodeTransport, url: string): Promise<string> {
-  await textOf(await transport.send(url, post()));
+  await textOf(await post(transport.send, url));
   await new Promise((resolve) => setImmediate(resolve));
-  return await textOf(await transport.send(url, post()));
+  return await textOf(await post(transport.send, url));
 }
 
 for (const [how, close] of [
@@ -206,10 +197,10 @@ proves(["M27"], "the request is sent once more, and on a new socket", async () =
     });
   });
   const transport = new NodeTransport("http:");
-  const both = [transport.send(url, post()), transport.send(url, post())];
+  const both = [post(transport.send, url), post(transport.send, url)];
   await Promise.all((await Promise.all(both)).map(textOf));
   await new Promise((resolve) => setImmediate(resolve));
-  expect(await rejection(transport.send(url, post()))).toMatchObject({ code: "ECONNRESET" });
+  expect(await rejection(post(transport.send, url))).toMatchObject({ code: "ECONNRESET" });
   expect(connections).toBe(3);
 });
 
@@ -233,19 +224,19 @@ proves(["M27"], "a request that the server may have seen is not repeated", async
     connections += 1;
     socket.on("data", () => socket.destroy());
   });
-  const fresh = await rejection(new NodeTransport("http:").send(first, post()));
+  const fresh = await rejection(post(new NodeTransport("http:").send, first));
   expect(fresh).toMatchObject({ code: "ECONNRESET" });
   expect(connections).toBe(1);
 });
 
 proves(["M27"], "an abort is no stale socket", async () => {
-  const caller = new AbortController();
+  const caller = new Attempt();
   const reason = Object.assign(new Error("enough"), { code: "ECONNRESET" });
-  const { url, requests } = await staleServer(() => caller.abort(reason));
+  const { url, requests } = await staleServer(() => caller.end(reason));
   const transport = new NodeTransport("http:");
-  await textOf(await transport.send(url, post()));
+  await textOf(await post(transport.send, url));
   await new Promise((resolve) => setImmediate(resolve));
-  expect(await rejection(transport.send(url, post(caller.signal)))).toBe(reason);
+  expect(await rejection(post(transport.send, url, caller))).toBe(reason);
   expect(requests).toEqual([1, 1]);
 });
 
@@ -254,7 +245,7 @@ proves(["M28"], "a socket that is not open in ten seconds is given up", async ()
   const url = await bytesServer(arrive); // It never shakes hands.
   const clock = new ManualClock();
   const transport = new NodeTransport("https:", undefined, clock);
-  const thrown = rejection(transport.send(url.replace("http:", "https:"), post()));
+  const thrown = rejection(post(transport.send, url.replace("http:", "https:")));
   const socket = await arrived;
   const closed = new Promise((resolve) => socket.on("close", resolve).resume());
   clock.advance(9_999);
@@ -291,17 +282,17 @@ test("a socket leaves no timer behind when it is open, nor when it cannot be ope
   const clock = new ManualClock();
   const transport = new NodeTransport("http:", undefined, clock);
   const url = await bytesServer((socket) => socket.on("data", () => socket.write(OK)));
-  await textOf(await transport.send(url, post()));
+  await textOf(await post(transport.send, url));
   expect(clock.pendingTimers).toBe(0);
   const server = await OpenAiServer.start(() => says("ok"));
   await server[Symbol.asyncDispose]();
-  const refused = await rejection(transport.send(server.baseUrl, post()));
+  const refused = await rejection(post(transport.send, server.baseUrl));
   expect(refused).toMatchObject({ code: "ECONNREFUSED" });
   // It is closed some turns after its failure.
   while (clock.pendingTimers > 0) await new Promise((resolve) => setImmediate(resolve));
 });
 
-test("a head that is none, or that no Response can have, fails and closes the socket", async () => {
+test("a head that is none, or that no response can have, fails and closes the socket", async () => {
   const changed = "HTTP/1.1 101 Go\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
   const others = ["HTTP/1.1 999 No\r\n\r\n", "HTTP/1.1 101 Go\r\n\r\n", "SMTP ready\r\n"];
   for (const head of [changed, ...others]) {
@@ -309,7 +300,57 @@ test("a head that is none, or that no Response can have, fails and closes the so
     const url = await bytesServer((socket) => {
       socket.on("close", close).on("data", () => socket.write(head));
     });
-    expect(await rejection(ours(url, post()))).toBeInstanceOf(Error);
+    expect(await rejection(post(ours, url))).toBeInstanceOf(Error);
     await closed;
   }
+});
+
+/** How often each of these is made while a test runs. */
+function counted(names: readonly string[]): readonly string[] {
+  const made: string[] = [];
+  for (const name of names) {
+    const original: unknown = Reflect.get(globalThis, name);
+    if (typeof original !== "function") throw new Error(`There is no ${name}.`);
+    const counting = new Proxy(original, {
+      construct: (target, values, newTarget) => {
+        made.push(name);
+        const one: unknown = Reflect.construct(target, values, newTarget);
+        if (typeof one !== "object" || one === null) throw new Error(`${name} makes nothing.`);
+        return one;
+      },
+    });
+    Reflect.set(globalThis, name, counting);
+    afterwards(() => Reflect.set(globalThis, name, original));
+  }
+  return made;
+}
+
+test.each(MODES)(
+  "a call over our own transport makes none of what fetch is made of (%s)",
+  async (mode) => {
+    await using server = await OpenAiServer.start(() => says("ok"));
+    const model = modelAt(server);
+    await reply(model, mode); // The head of its requests is built by the client.
+    const signal = never();
+    const made = counted(["Response", "Headers", "Request", "AbortController"]);
+    await reply(model, mode, signal);
+    expect(made).toEqual([]);
+  },
+);
+
+test("an attempt that is over tells its work once, and a signal that is asked for late is aborted", () => {
+  const told: unknown[] = [];
+  const work = (name: string): Work => ({ abort: (reason) => told.push([name, reason]) });
+  const [first, second] = [work("first"), work("second")];
+  const attempt = new Attempt();
+  attempt.begin(first);
+  attempt.begin(second);
+  attempt.leave(first); // It was another's by then.
+  attempt.end("enough");
+  attempt.end("too late");
+  expect(told).toEqual([["second", "enough"]]);
+  expect([attempt.isOver, attempt.signal]).toMatchObject([
+    true,
+    { aborted: true, reason: "enough" },
+  ]);
 });

@@ -6,9 +6,11 @@ import { getCACertificates, setDefaultCACertificates } from "node:tls";
 
 import { describe, expect, test } from "vitest";
 
+import { Attempt } from "../../src/model/openai/attempt.ts";
 import { NodeTransport } from "../../src/model/openai/node-transport.ts";
 import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
 import { proxyTo } from "../../src/model/openai/proxy.ts";
+import { targetOf } from "../../src/model/openai/target.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
@@ -20,6 +22,7 @@ import { thrownBy } from "../support/thrown.ts";
 
 const PLAIN = { baseUrl: "http://model.test/v1", apiKey: API_KEY };
 const SECURE = { baseUrl: "https://model.test/v1", apiKey: API_KEY };
+const REQUEST = { target: targetOf(new URL(SECURE.baseUrl)), headers: {} };
 const FORWARDED = "POST http://model.test/v1/chat/completions";
 const TUNNEL = "CONNECT model.test:443";
 
@@ -167,7 +170,7 @@ proves(["M28"], "a tunnel that is not open in ten seconds is given up", async ()
   await using proxy = await ProxyServer.start(9, { tunnelStatus: "never" });
   const clock = new ManualClock();
   const transport = new NodeTransport("https:", { url: proxy.url }, clock);
-  const call = rejection(transport.send(SECURE.baseUrl, { method: "POST", body: "{}" }));
+  const call = rejection(transport.send(REQUEST, Buffer.from("{}"), new Attempt()));
   await proxy.wasAsked;
   clock.advance(10_000);
   expect(await call).toMatchObject({ message: "Connection timed out after 10000 ms" });
@@ -182,7 +185,7 @@ test("an open tunnel has no time limit", async () => {
   await using proxy = await ProxyServer.start(front.port);
   const clock = new ManualClock();
   const transport = new NodeTransport("https:", { url: proxy.url }, clock);
-  const response = await transport.send(SECURE.baseUrl, { method: "POST", body: "{}" });
+  const response = await transport.send(REQUEST, Buffer.from("{}"), new Attempt());
   expect([response.status, clock.pendingTimers]).toEqual([200, 0]);
 });
 

@@ -10,7 +10,7 @@ export function chatApi(settings: WireSettings): WireApi {
   return {
     name: "chat",
     path: "/chat/completions",
-    write: (request, isStreaming) => toOpenAi(request, settings, isStreaming),
+    write: (request, isStreaming) => Buffer.from(toOpenAi(request, settings, isStreaming)),
     read: (body, limits) => replyOfBody(body, limits, reasoningField),
     stream: (limits, onText) => new StreamedReply(limits, onText, reasoningField),
     rescue: (body) => {

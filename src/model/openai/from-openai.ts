@@ -46,10 +46,10 @@ export function replyOfBody(
   reasoningField: ReasoningOption,
 ): ModelReply {
   const response = parseWireJson(body);
-  const cameTokens = tokensThatCame(Buffer.byteLength(body), limits);
+  const cameTokens = (): number => tokensThatCame(Buffer.byteLength(body), limits);
   if (!isRecord(response)) {
     // Broken JSON is what is left of a reply; anything else was never one.
-    const lostOutputTokens = body.startsWith("{") ? cameTokens : undefined;
+    const lostOutputTokens = body.startsWith("{") ? cameTokens() : undefined;
     throw protocolError(`a body that is no JSON object: ${body}`, lostOutputTokens);
   }
   const error = reportOf(response);
@@ -76,7 +76,7 @@ export function replyOfBody(
     responseModel: response["model"],
   };
   if (bytesOf(completion, thought.text) + thought.dataBytes > limits.replyBytes) {
-    throw excessError(`a reply of more than ${limits.replyBytes} bytes`, cameTokens);
+    throw excessError(`a reply of more than ${limits.replyBytes} bytes`, cameTokens());
   }
   return toReply(completion, cameTokens);
 }
@@ -91,13 +91,13 @@ function messageOf(
 }
 
 function bytesOf({ text, data, refusal, calls }: Completion, reasoning: string): number {
-  const pieces = calls.map((call) => call.id + call.name + call.argumentsText);
-  const said = [text, refusal, reasoning, ...pieces].join("");
-  const kept = [data, ...calls.map((call) => call.data)].reduce(
-    (bytes, item) => bytes + dataBytes(item),
-    0,
-  );
-  return Buffer.byteLength(said) + calls.length * OPENED_CALL_BYTES + kept;
+  let bytes = Buffer.byteLength(text) + Buffer.byteLength(refusal) + Buffer.byteLength(reasoning);
+  bytes += dataBytes(data);
+  for (const call of calls) {
+    bytes += OPENED_CALL_BYTES + Buffer.byteLength(call.id + call.name + call.argumentsText);
+    bytes += dataBytes(call.data);
+  }
+  return bytes;
 }
 
 /** How large the data of a piece is. */
@@ -129,7 +129,7 @@ export function replyOfFailedCall(
 ): ModelReply {
   const nothing = { usage: undefined, responseId: undefined, responseModel: undefined };
   const said = { reasoning, text: "", refusal: "", calls: [call], finishReason: "tool_calls" };
-  return toReply({ ...said, ...nothing }, 0);
+  return toReply({ ...said, ...nothing }, () => 0);
 }
 
 /** The usage, wherever in a response or chunk its server puts it. */
@@ -147,12 +147,12 @@ export function reportedTokens(usage: unknown): number | undefined {
   return tokens !== undefined && tokens > 0 ? tokens : undefined;
 }
 
-/** The reply that a completion stands for. `lostOutputTokens` are on the error if it cannot be used. */
-export function toReply(completion: Completion, lostOutputTokens: number): ModelReply {
+/** The reply that a completion stands for. What `lostOutputTokens` gives is on the error if it cannot be used. */
+export function toReply(completion: Completion, lostOutputTokens: () => number): ModelReply {
   const { reasoning, text, data, refusal, responseId, responseModel } = completion;
   const callPrefix = isText(responseId) ? responseId : "call";
   const calls = completion.calls.map((call, index) => {
-    if (call.name === "") throw protocolError("a tool call that names no tool", lostOutputTokens);
+    if (call.name === "") throw protocolError("a tool call that names no tool", lostOutputTokens());
     return callPiece(call, `${callPrefix}.${index}`);
   });
   const message = replyMessage([...reasoning, { type: "text", text, data }, ...calls]);
@@ -179,9 +179,12 @@ export function reportOf(response: Readonly<Record<string, unknown>>): unknown {
 export function firstChoice(
   response: Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> | undefined {
-  return listOf(response["choices"])
-    .filter(isRecord)
-    .find(({ index = 0 }) => index === 0 || index === null);
+  for (const choice of listOf(response["choices"])) {
+    if (!isRecord(choice)) continue;
+    const { index = 0 } = choice;
+    if (index === 0 || index === null) return choice;
+  }
+  return undefined;
 }
 
 /** A call, or a piece of one: what is missing is empty text. */

@@ -1,11 +1,12 @@
 // GrowingBytes: bytes that come in pieces of any size, kept as one.
 // Owns a copy, which grows by doubling up to the most that is kept: pieces of a single byte cost no object each, and each byte is copied a
-// few times at most.
+// few times at most. A piece that stays alone, as most do, is not copied.
 
 const FIRST_BYTES = 4096;
+const NOTHING = Buffer.alloc(0);
 
 export class GrowingBytes {
-  #bytes = Buffer.alloc(0);
+  #bytes: Buffer = NOTHING;
   #length = 0;
   readonly #mostBytes: number;
 
@@ -20,6 +21,11 @@ export class GrowingBytes {
 
   push(piece: Uint8Array): void {
     const length = this.#length + piece.length;
+    if (this.#length === 0) {
+      this.#bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
+      this.#length = length;
+      return;
+    }
     if (length > this.#bytes.length) {
       const doubled = Math.min(Math.max(this.#bytes.length * 2, FIRST_BYTES), this.#mostBytes);
       const grown = Buffer.allocUnsafe(Math.max(length, doubled));
@@ -36,7 +42,7 @@ export class GrowingBytes {
   }
 
   clear(): void {
-    this.#bytes = Buffer.alloc(0);
+    this.#bytes = NOTHING;
     this.#length = 0;
   }
 }

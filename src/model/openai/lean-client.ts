@@ -1,29 +1,23 @@
-// LeanClient: the client of the `openai` package without what it does anew for each request although nothing has changed.
-// Owns the head of the requests it sends. Both overrides are public methods of the client; without them it would be slower, as it
-// builds headers in five passes, and guards each call by timers, controllers and weak references that we do not need; and it would
-// follow redirects anywhere, and read an error of any length.
+// LeanClient: what we have of the client of the `openai` package: the head of a request, and its own errors.
+// Owns the heads, which are built once. Its way to send is passed by: it takes as long as ours for the whole of a request, describes each
+// request and response for a log that nobody reads, would follow redirects anywhere, and read an error of any length.
 
-import { OpenAI, type ClientOptions } from "openai";
+import { APIError, OpenAI, type ClientOptions } from "openai";
 
+import type { Attempt } from "./attempt.ts";
 import { ACCEPTED_ENCODINGS } from "./content-encoding.ts";
-import { sendRequest, type Send } from "./send-request.ts";
+import { sendRequest, type RequestHead, type Send } from "./send-request.ts";
+import { targetOf } from "./target.ts";
+import type { WireResponse } from "./wire-response.ts";
+import { parseWireJson } from "./wire-json.ts";
 
 const ACCEPT_ENCODING = "accept-encoding";
-
-type Built = Awaited<ReturnType<OpenAI["buildRequest"]>>;
-type RequestOptions = Parameters<OpenAI["buildRequest"]>[0];
+const JSON_BODY = { "content-type": "application/json" };
 
 export interface LeanClientOptions extends Omit<ClientOptions, "fetch"> {
   readonly send: Send;
   /** `send` decodes what comes. Then a whole reply may come compressed; pieces of a stream would be held up by that. */
   readonly isDecoding: boolean;
-}
-
-/** What is the same in every request to one address for a reply of one kind. */
-interface RequestHead {
-  readonly url: string;
-  readonly timeout: number;
-  readonly headers: Headers;
 }
 
 export class LeanClient extends OpenAI {
@@ -37,33 +31,40 @@ export class LeanClient extends OpenAI {
     this.#isDecoding = isDecoding;
   }
 
-  /** Builds the head of a request with a text body once per address and kind; the text and the signal are all that differ after that. */
-  override async buildRequest(
-    options: RequestOptions,
-    extra?: { retryCount?: number },
-  ): Promise<Built> {
-    const { method, path, body, stream = false, signal = null } = options;
-    if (typeof body !== "string") return await super.buildRequest(options, extra);
-    const name = `${stream ? "streamed" : "whole"} ${path}`;
-    let head = this.#heads.get(name);
-    if (head === undefined) {
-      const { url, timeout, req } = await super.buildRequest(options, extra);
-      if (this.#isDecoding && !stream && !req.headers.has(ACCEPT_ENCODING)) {
-        req.headers.set(ACCEPT_ENCODING, ACCEPTED_ENCODINGS);
-      }
-      head = { url, timeout, headers: req.headers };
-      this.#heads.set(name, head);
-    }
-    const { url, timeout, headers } = head;
-    return { url, timeout, req: { method: method.toUpperCase(), headers, body, signal } };
+  /**
+   * The response to a request of JSON, if it is a success.
+   *
+   * @throws APIError by the status of any other; `ModelError` if there is none.
+   */
+  async ask(path: string, stream: boolean, body: Buffer, attempt: Attempt): Promise<WireResponse> {
+    const head = this.#heads.get(nameOf(path, stream)) ?? (await this.#newHead(path, stream));
+    const { response, opening } = await sendRequest(this.#send, head, body, attempt);
+    if (opening !== undefined) throw this.#refusal(response, opening);
+    return response;
   }
 
-  /** The signal of a call carries its deadline already, and reaches the socket without a detour. */
-  override fetchWithTimeout(
-    url: string | URL | Request,
-    init: RequestInit = {},
-  ): Promise<Response> {
-    const address = url instanceof Request ? url.url : url.toString();
-    return sendRequest(this.#send, address, init);
+  /** The body is left out: nothing in a head goes by it. */
+  async #newHead(path: string, stream: boolean): Promise<RequestHead> {
+    const options = { method: "post", path, stream, headers: JSON_BODY } as const;
+    const { url, req } = await this.buildRequest(options);
+    const { headers } = req;
+    if (this.#isDecoding && !stream && !headers.has(ACCEPT_ENCODING))
+      headers.set(ACCEPT_ENCODING, ACCEPTED_ENCODINGS);
+    const head = { target: targetOf(new URL(url)), headers: Object.fromEntries(headers) };
+    this.#heads.set(nameOf(path, stream), head);
+    return head;
   }
+
+  #refusal(response: WireResponse, opening: string): APIError {
+    const { status } = response;
+    const report = parseWireJson(opening);
+    const headers = response.headers();
+    return typeof report === "object" && report !== null
+      ? this.makeStatusError(status, report, undefined, headers)
+      : APIError.generate(status, undefined, opening, headers);
+  }
+}
+
+function nameOf(path: string, stream: boolean): string {
+  return `${stream ? "streamed" : "whole"} ${path}`;
 }

@@ -1,21 +1,25 @@
 // NodeTransport: requests by Node's own `http` and `https`, at about half the CPU of `fetch`.
 // Owns the pool of sockets of one scheme and one way out; the whole process has one of each.
-// F1. Only to connect has a time limit: the signal ends a request, in whatever state, and closes its socket.
+// F1. Only to connect has a time limit: the attempt ends a request, in whatever state, and closes its socket.
 // F2. A socket that the server closed while it was idle costs no attempt: the request is sent once more, on a new one. Not if
 // anything has come, or if the server may have been at work on it for a while.
 
-import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
+import type { IncomingMessage } from "node:http";
 
-import { onAbort } from "../../kernel/cancel.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { isRecord } from "../../kernel/json.ts";
+import type { Attempt, Work } from "./attempt.ts";
 import { decoded } from "./content-encoding.ts";
 import type { Proxy } from "./proxy.ts";
+import type { RequestHead, Send } from "./send-request.ts";
 import { SocketPool, type PooledRequest } from "./socket-pool.ts";
+import type { WireResponse } from "./wire-response.ts";
 
 const STALE_MS = 1_000;
 /** Of a server that changes to another protocol Node says nothing but that it is over. */
 const NO_HEAD = "The server closed the connection without a response, or changed its protocol.";
+/** Of responses that end an exchange. */
+const [LEAST_STATUS, MOST_STATUS] = [200, 599];
 const BROKEN: ReadonlySet<unknown> = new Set(["ECONNRESET", "EPIPE"]);
 
 const transports = new Map<string, NodeTransport>();
@@ -38,14 +42,10 @@ export class NodeTransport {
     this.#clock = clock;
   }
 
-  /** Does what `fetch` does for a request to an address whose body is text, but follows no redirects. */
-  readonly send = async (
-    url: string | URL | Request,
-    init: RequestInit = {},
-  ): Promise<NodeResponse> => {
-    init.signal?.throwIfAborted();
+  /** Does what `fetch` does for a POST, but follows no redirects. */
+  readonly send: Send = async (head, body, attempt) => {
     const sentAtMs = this.#clock.monotonicMs();
-    const first = new Exchange(this.#pool, url, init);
+    const first = new Exchange(this.#pool, head, body, attempt);
     try {
       return await first.response;
     } catch (thrown) {
@@ -54,76 +54,94 @@ export class NodeTransport {
     }
     // It was the one that had been used last: the others have been idle for longer.
     this.#pool.closeIdle();
-    return await new Exchange(this.#pool, url, init).response;
+    return await new Exchange(this.#pool, head, body, attempt).response;
   };
 }
 
-/** The response as it arrives. Has the head and `chunks`; all ways to read a `Response` see no body. */
-export class NodeResponse extends Response {
-  /** The pieces of the body, decoded. To stop reading them closes the socket. */
-  readonly chunks: AsyncIterable<Uint8Array>;
+/** A response of Node's, without the `Response` and the `Headers` that nobody asks for. */
+class NodeResponse implements WireResponse {
+  readonly status: number;
+  readonly pieces: AsyncIterable<Uint8Array>;
+  /** Names and values in turn. */
+  readonly #fields: readonly string[];
 
   constructor(message: IncomingMessage) {
-    const { statusCode = 0, statusMessage = "", rawHeaders } = message;
-    super(null, { status: statusCode, statusText: statusMessage, headers: headersOf(rawHeaders) });
-    this.chunks = decoded(message, this.headers.get("content-encoding"));
+    this.status = message.statusCode ?? 0;
+    this.#fields = message.rawHeaders;
+    this.pieces = decoded(message, this.header("content-encoding"));
+  }
+
+  header(name: string): string | null {
+    let value: string | null = null;
+    for (let at = 0; at + 1 < this.#fields.length; at += 2) {
+      const field = this.#fields[at] ?? "";
+      if (field.length !== name.length || field.toLowerCase() !== name) continue;
+      const next = this.#fields[at + 1] ?? "";
+      value = value === null ? next : `${value}, ${next}`;
+    }
+    return value;
+  }
+
+  headers(): Headers {
+    const headers = new Headers();
+    for (let at = 0; at + 1 < this.#fields.length; at += 2)
+      headers.append(this.#fields[at] ?? "", this.#fields[at + 1] ?? "");
+    return headers;
   }
 }
 
 /** One request on one socket. */
-class Exchange {
-  readonly response: Promise<NodeResponse>;
+class Exchange implements Work {
+  readonly response: Promise<WireResponse>;
   readonly #sent: PooledRequest;
-  readonly #signal: AbortSignal | undefined;
+  readonly #attempt: Attempt;
+  readonly #reject: (reason: unknown) => void;
   #bytesBefore = 0;
   #hasHead = false;
 
-  constructor(pool: SocketPool, url: string | URL | Request, init: RequestInit) {
-    const { method = "GET", headers, body = "", signal } = init;
-    if (typeof url !== "string" || typeof body !== "string") {
-      throw new TypeError("Expected an address, and a body of text.");
-    }
-    this.#signal = signal ?? undefined;
-    this.#sent = pool.begin(url, { method: method.toUpperCase(), headers: plainHeaders(headers) });
-    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  constructor(pool: SocketPool, { target, headers }: RequestHead, body: Buffer, attempt: Attempt) {
+    this.#attempt = attempt;
+    this.#sent = pool.begin(target, headers);
+    const { promise, resolve, reject } = Promise.withResolvers<WireResponse>();
+    this.response = promise;
+    this.#reject = reject;
     const { request } = this.#sent;
     request.on("socket", ({ bytesRead }) => (this.#bytesBefore = bytesRead));
     request.on("response", (message) => {
       this.#hasHead = true;
-      resolve(message);
+      this.#take(message, resolve);
     });
     // Stays: what goes wrong behind the head reaches the reader of the body.
     request.on("error", reject);
-    const unlink = signal ? onAbort(signal, () => this.#abort(reject)) : undefined;
     request.on("close", () => {
-      unlink?.();
+      attempt.leave(this);
       if (!this.#hasHead) reject(new Error(NO_HEAD));
     });
-    // As bytes: `http` would write text in twice the time.
-    request.end(Buffer.from(body));
-    this.response = promise.then((message) => this.#answer(message));
+    attempt.begin(this);
+    request.end(body);
   }
 
   /** The server had closed the socket before it could see the request. */
   wasStale(thrown: unknown): boolean {
     const { request } = this.#sent;
-    if (!request.reusedSocket || this.#signal?.aborted === true) return false;
+    if (!request.reusedSocket || this.#attempt.isOver) return false;
     const hasAnswered = request.socket?.bytesRead !== this.#bytesBefore;
     return !hasAnswered && isRecord(thrown) && BROKEN.has(thrown["code"]);
   }
 
-  #answer(message: IncomingMessage): NodeResponse {
-    try {
-      return new NodeResponse(message);
-    } catch (thrown) {
-      this.#close(); // It will not be read.
-      throw thrown;
-    }
+  abort(reason: unknown): void {
+    this.#reject(reason);
+    this.#close();
   }
 
-  #abort(reject: (reason: unknown) => void): void {
-    reject(this.#signal?.reason);
-    this.#close();
+  #take(message: IncomingMessage, resolve: (response: WireResponse) => void): void {
+    const { statusCode = 0 } = message;
+    if (statusCode >= LEAST_STATUS && statusCode <= MOST_STATUS) {
+      resolve(new NodeResponse(message));
+      return;
+    }
+    this.#reject(new RangeError(`The server answered with the status ${statusCode}.`));
+    this.#close(); // It will not be read.
   }
 
   #close(): void {
@@ -131,23 +149,4 @@ class Exchange {
     request.destroy();
     opening?.destroy();
   }
-}
-
-const plain = new WeakMap<Headers, OutgoingHttpHeaders>();
-
-/** As `http` takes them. The client sends the same again and again. */
-function plainHeaders(given: RequestInit["headers"]): OutgoingHttpHeaders {
-  const headers = given instanceof Headers ? given : new Headers(given);
-  const fields = plain.get(headers) ?? Object.fromEntries(headers);
-  plain.set(headers, fields);
-  return fields;
-}
-
-/** `rawHeaders`: names and values in turn. */
-function headersOf(rawHeaders: readonly string[]): Headers {
-  const headers = new Headers();
-  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
-    headers.append(rawHeaders[at] ?? "", rawHeaders[at + 1] ?? "");
-  }
-  return headers;
 }

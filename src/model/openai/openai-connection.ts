@@ -4,13 +4,14 @@
 // A2. What comes after a complete reply cannot spoil it: it is paid for.
 // A3. A request that was refused for something that it need not have is sent once more without it, as part of the same attempt.
 
-import { APIError, type OpenAI } from "openai";
+import { APIError } from "openai";
 
-import { linkedController } from "../../kernel/cancel.ts";
+import { onAbort } from "../../kernel/cancel.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import type { GenerateOptions, ModelReply, ModelRequest } from "../model.ts";
 import type { ModelError } from "../model-error.ts";
 import { uncarriedError } from "./answer-options.ts";
+import { Attempt } from "./attempt.ts";
 import { chatApi } from "./chat-api.ts";
 import { LeanClient } from "./lean-client.ts";
 import { GrowingBytes } from "./growing-bytes.ts";
@@ -28,7 +29,7 @@ import type { CallProgress } from "../http-errors.ts";
 import { ownReply } from "../check-reply.ts";
 import { replyLimits, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import type { Proxy } from "./proxy.ts";
-import { piecesOf } from "./response-body.ts";
+import { sendBy } from "./send-request.ts";
 import { EventSplitter } from "./server-sent-events.ts";
 import { heldTools, unheld } from "../held-tools.ts";
 import { isLastReplyMended } from "./mended-arguments.ts";
@@ -37,6 +38,7 @@ import { ResponsesApi } from "./responses-api.ts";
 import type { WireSettings } from "./to-openai.ts";
 import type { OpenAiApi, Relented, ReplyStream, WireApi } from "./wire-api.ts";
 import { parseWireJson } from "./wire-json.ts";
+import type { WireResponse } from "./wire-response.ts";
 
 export interface ConnectionSettings extends WireSettings {
   readonly api: OpenAiApi;
@@ -54,18 +56,18 @@ export interface ConnectionSettings extends WireSettings {
 }
 
 const OPENAI_URL = "https://api.openai.com/v1";
-const JSON_BODY = { "content-type": "application/json" };
 /** The client wants some key; a server that needs none does not look at it. */
 const NO_KEY = "none";
 /** How long a server may take to end a stream in which nothing more can come: one that has ended serves the next request. */
 const LONGEST_END_MS = 1_000;
 const NEVER_MS = 2 ** 31 - 1;
+const UTF8 = new TextDecoder();
 /** Anything shorter is no secret, and would be found in words. */
 const SHORTEST_SECRET = 6;
 
 export class OpenAiConnection {
   readonly #settings: ConnectionSettings;
-  readonly #client: OpenAI;
+  readonly #client: LeanClient;
   readonly #api: WireApi;
 
   constructor(settings: ConnectionSettings) {
@@ -80,20 +82,21 @@ export class OpenAiConnection {
     const { timeoutMs, clock } = this.#settings;
     const uncarried = uncarriedError(this.#api.name, "settings", request.settings ?? {});
     if (uncarried !== undefined) throw uncarriedSettingError(uncarried);
-    const attempt = linkedController(signal);
-    const stopDeadline = clock.setTimer(timeoutMs, () => attempt.controller.abort());
-    const { controller } = attempt;
+    signal.throwIfAborted();
+    const attempt = new Attempt();
+    const unlink = onAbort(signal, () => attempt.end(signal.reason));
+    const stopDeadline = clock.setTimer(timeoutMs, () => attempt.end(undefined));
     const warnings: string[] = [];
     try {
       let reply: ModelReply | Relented;
       do {
-        reply = await this.#ask(request, options, controller);
+        reply = await this.#ask(request, options, attempt);
         if ("warning" in reply && reply.warning !== undefined) warnings.push(reply.warning);
       } while ("warning" in reply);
       return ownReply(warnings.length === 0 ? reply : { ...reply, warnings });
     } finally {
       stopDeadline();
-      attempt.unlink();
+      unlink();
     }
   }
 
@@ -101,25 +104,26 @@ export class OpenAiConnection {
   async #ask(
     request: ModelRequest,
     { signal, onText, cacheKey }: GenerateOptions,
-    controller: AbortController,
+    attempt: Attempt,
   ): Promise<ModelReply | Relented> {
-    const { signal: stop } = controller;
-    const answer = this.#answerTo(request, onText, controller);
+    const answer = this.#answerTo(request, onText, attempt);
     const isStreaming = onText !== undefined;
-    const write = (): string => this.#api.write({ ...request, cacheKey }, isStreaming);
+    const write = (): Buffer => this.#api.write({ ...request, cacheKey }, isStreaming);
     const body = write();
     try {
-      const reply = await answer.read(await this.#post(body, isStreaming, stop));
+      const reply = await answer.read(
+        await this.#client.ask(this.#api.path, isStreaming, body, attempt),
+      );
       return unheld(reply, heldTools(request.tools, this.#settings.options.strictTools));
     } catch (thrown) {
       signal.throwIfAborted();
       const rescued = this.#rescued(thrown);
       if (rescued !== undefined) return rescued;
       const { progress } = answer;
-      if (stop.aborted) throw timeoutError(this.#settings.timeoutMs, progress.lostOutputTokens);
+      if (attempt.isOver) throw timeoutError(this.#settings.timeoutMs, progress.lostOutputTokens);
       const error = this.#withoutKey(toModelError(thrown, progress, this.#api.name));
       const relented = this.#relent(request, error);
-      if (relented !== undefined && write() !== body) return relented;
+      if (relented !== undefined && !write().equals(body)) return relented;
       throw isLastReplyMended(request.messages) ? withoutBlindRetry(error) : error;
     }
   }
@@ -127,19 +131,13 @@ export class OpenAiConnection {
   #answerTo(
     { maxOutputTokens }: ModelRequest,
     onText: GenerateOptions["onText"],
-    controller: AbortController,
+    attempt: Attempt,
   ): Answer {
     const limits = replyLimits(maxOutputTokens);
     if (onText === undefined) return new WholeAnswer(this.#api, limits);
     const letGo = (): (() => void) =>
-      this.#settings.clock.setTimer(LONGEST_END_MS, () => controller.abort());
+      this.#settings.clock.setTimer(LONGEST_END_MS, () => attempt.end(undefined));
     return new StreamedAnswer(this.#api, { limits, onText, letGo });
-  }
-
-  async #post(body: string, stream: boolean, signal: AbortSignal): Promise<Response> {
-    return await this.#client
-      .post(this.#api.path, { body, stream, headers: JSON_BODY, signal })
-      .asResponse();
   }
 
   #rescued(thrown: unknown): ModelReply | undefined {
@@ -157,7 +155,7 @@ export class OpenAiConnection {
   }
 }
 
-function clientOf(settings: ConnectionSettings): OpenAI {
+function clientOf(settings: ConnectionSettings): LeanClient {
   const { apiKey = NO_KEY, baseUrl = OPENAI_URL, headers, fetch, proxy } = settings;
   return new LeanClient({
     apiKey,
@@ -167,14 +165,14 @@ function clientOf(settings: ConnectionSettings): OpenAI {
     // One layer retries, and one deadline counts: ours.
     maxRetries: 0,
     timeout: NEVER_MS,
-    send: fetch ?? transportTo(baseUrl, proxy).send,
+    send: fetch === undefined ? transportTo(baseUrl, proxy).send : sendBy(fetch),
     isDecoding: fetch === undefined,
   });
 }
 
 interface Answer {
   readonly progress: CallProgress;
-  read(response: Response): Promise<ModelReply>;
+  read(response: WireResponse): Promise<ModelReply>;
 }
 
 /** A reply that comes in one piece. */
@@ -193,7 +191,7 @@ class WholeAnswer implements Answer {
     return { isAnswering: this.#hasHead, lostOutputTokens: this.#hasHead ? 0 : undefined };
   }
 
-  async read(response: Response): Promise<ModelReply> {
+  async read(response: WireResponse): Promise<ModelReply> {
     this.#hasHead = true;
     return await readWhole(this.#api, response, this.#limits);
   }
@@ -227,9 +225,9 @@ class StreamedAnswer implements Answer {
     return { isAnswering: this.#hasHead, lostOutputTokens: this.#reply.lostOutputTokens };
   }
 
-  async read(response: Response): Promise<ModelReply> {
+  async read(response: WireResponse): Promise<ModelReply> {
     this.#hasHead = true;
-    if (response.headers.get("content-type")?.includes("application/json") === true) {
+    if (response.header("content-type")?.includes("application/json") === true) {
       return this.#sayAtOnce(await readWhole(this.#api, response, this.#limits));
     }
     try {
@@ -245,14 +243,14 @@ class StreamedAnswer implements Answer {
     return reply;
   }
 
-  async #readEvents(response: Response): Promise<void> {
+  async #readEvents(response: WireResponse): Promise<void> {
     const { lineBytes, streamBytes } = this.#limits;
     const events = new EventSplitter();
     const take = (data: string): void => this.#reply.take(data);
     let bytes = 0;
     let stay: (() => void) | undefined;
     try {
-      for await (const piece of piecesOf(response)) {
+      for await (const piece of response.pieces) {
         bytes += piece.length;
         events.push(piece, take);
         const held = events.heldBytes;
@@ -285,17 +283,17 @@ class StreamedAnswer implements Answer {
 
 async function readWhole(
   api: WireApi,
-  response: Response,
+  response: WireResponse,
   limits: ReplyLimits,
 ): Promise<ModelReply> {
   const { bodyBytes } = limits;
   const body = new GrowingBytes(bodyBytes);
-  for await (const piece of piecesOf(response)) {
+  for await (const piece of response.pieces) {
     if (body.length + piece.length > bodyBytes) {
       const lost = tokensThatCame(bodyBytes, limits);
       throw excessError(`a body of more than ${bodyBytes} bytes`, lost);
     }
     body.push(piece);
   }
-  return api.read(new TextDecoder().decode(body.bytes), limits);
+  return api.read(UTF8.decode(body.bytes), limits);
 }

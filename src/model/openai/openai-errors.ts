@@ -1,6 +1,6 @@
 // Every way in which a call can fail, as a ModelError that says whether and when it may be tried again.
 
-import { APIConnectionTimeoutError, APIError } from "openai";
+import { APIError } from "openai";
 
 import { messageOf, type EspalierError, type ModelErrorCode } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
@@ -38,17 +38,7 @@ export function toModelError(thrown: unknown, progress: CallProgress, api: OpenA
   if (thrown instanceof ModelError) return thrown;
   const { lostOutputTokens } = progress;
   if (thrown instanceof UndecodableBody) return protocolError(thrown.message, lostOutputTokens);
-  if (thrown instanceof APIConnectionTimeoutError) {
-    return failure({
-      code: "model_timeout",
-      got: "no connection in time",
-      lostOutputTokens,
-      cause: thrown,
-    });
-  }
-  if (isApiError(thrown)) {
-    return thrown.status === undefined ? connectionError(thrown) : statusError(thrown, api);
-  }
+  if (isApiError(thrown)) return statusError(thrown, api);
   if (progress.isAnswering) {
     const got = `a reply that was cut (${messageOf(thrown)})`;
     return failure({ code: "model_unavailable", got, lostOutputTokens, cause: thrown });
@@ -58,6 +48,27 @@ export function toModelError(thrown: unknown, progress: CallProgress, api: OpenA
     got: `an error from the client: ${messageOf(thrown)}`,
     cause: thrown,
   });
+}
+
+/** No response came: what sent the request threw this. */
+export function unreachedError(cause: unknown): ModelError {
+  if (cause instanceof ModelError) return cause;
+  if (hasTimedOut(cause))
+    return failure({ code: "model_timeout", got: "no connection in time", cause });
+  if (isRecord(cause) && cause["code"] === "ERR_PROXY_TUNNEL") return proxyError(cause);
+  // What was tried at each address of a host has no message of its own.
+  const causes: readonly unknown[] = cause instanceof AggregateError ? cause.errors : [cause];
+  const got = `no connection (${causes.map(messageOf).join("; ")})`;
+  return failure({ code: "model_unavailable", got, cause });
+}
+
+/** A `fetch` says it in words, of its own or in what caused it. */
+function hasTimedOut(thrown: unknown): boolean {
+  const { name, cause } = isRecord(thrown) ? thrown : {};
+  const said = [thrown, cause].map(
+    (one) => `${one instanceof Error ? one.name : ""} ${messageOf(one)}`,
+  );
+  return name === "AbortError" || said.some((text) => /timed? ?out/i.test(text));
 }
 
 /** The reply did not end in time. */
@@ -156,17 +167,6 @@ export function withoutKey(error: ModelError, apiKey: string): ModelError {
 /** `instanceof` alone would leave the fields untyped. */
 function isApiError(thrown: unknown): thrown is APIError {
   return thrown instanceof APIError;
-}
-
-/** The client wraps what the transport threw in an error of its own that says less. */
-function connectionError(error: APIError): ModelError {
-  const { cause = error } = error;
-  if (cause instanceof ModelError) return cause;
-  if (isRecord(cause) && cause["code"] === "ERR_PROXY_TUNNEL") return proxyError(cause);
-  // What was tried at each address of a host has no message of its own.
-  const causes: readonly unknown[] = cause instanceof AggregateError ? cause.errors : [cause];
-  const got = `no connection (${causes.map(messageOf).join("; ")})`;
-  return failure({ code: "model_unavailable", got, cause });
 }
 
 /** Has no cause: some versions of Node name the proxy with its password. */

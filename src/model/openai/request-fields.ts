@@ -59,10 +59,10 @@ export function uncarried(
   return stop === undefined ? undefined : { name: "stop", value: stop, advice };
 }
 
-/** The fields of a Chat Completions request, in a fixed order. */
+/** The fields of a Chat Completions request, in a fixed order; undefined: left out. */
 export function chatFields(request: WireRequest, options: RequestOptions): Fields {
   const settings = settingsFor(request, options.settings);
-  return defined({
+  return {
     temperature: request.temperature,
     top_p: settings.topP,
     seed: settings.seed,
@@ -72,25 +72,25 @@ export function chatFields(request: WireRequest, options: RequestOptions): Field
     ...toolFields(request, settings, chatChoice),
     service_tier: options.serviceTier,
     prompt_cache_key: cacheKeyOf(request, options),
-  });
+  };
 }
 
 /** The fields of a Responses request, in a fixed order. */
 export function responsesFields(request: WireRequest, options: RequestOptions): Fields {
   const settings = settingsFor(request, options.settings);
   const { reasoning, verbosity } = settings;
-  return defined({
+  return {
     temperature: request.temperature,
     top_p: settings.topP,
-    reasoning: reasoning === undefined ? undefined : defined({ ...reasoning }),
+    reasoning,
     text: verbosity === undefined ? undefined : { verbosity },
     ...toolFields(request, settings, responsesChoice),
     service_tier: options.serviceTier,
     prompt_cache_key: cacheKeyOf(request, options),
-  });
+  };
 }
 
-/** Fields as text that continues an open object. */
+/** Fields as text that continues an open object; those that are undefined are left out. */
 export function textOfFields(fields: Fields): string {
   const text = JSON.stringify(fields).slice(1, -1);
   return text === "" ? "" : `,${text}`;
@@ -134,8 +134,4 @@ function responsesTool(name: string): object {
 function cacheKeyOf({ cacheKey }: WireRequest, options: RequestOptions): string | undefined {
   const by = options.promptCacheKey;
   return cacheKey === undefined || by === false ? undefined : promptCacheKey(cacheKey, by);
-}
-
-function defined(fields: Fields): Fields {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }

@@ -36,13 +36,13 @@ export class ResponsesApi implements WireApi {
     this.#settings = settings;
   }
 
-  write(request: WireRequest, isStreaming: boolean): string {
+  write(request: WireRequest, isStreaming: boolean): Buffer {
     const messages = this.#sendable(request.messages).map(
       (message) => this.#bare.get(message) ?? message,
     );
     const { modelId, options } = this.#settings;
     const form = { modelId, options, isStreaming, isSealed: this.#isSealed };
-    return toResponses({ ...request, messages }, form);
+    return Buffer.from(toResponses({ ...request, messages }, form));
   }
 
   read(body: string, limits: ReplyLimits): ModelReply {

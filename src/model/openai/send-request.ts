@@ -1,37 +1,75 @@
 // sendRequest: one request to the server that was named, and to no other. Redirects are followed by us alone, so that neither the key
 // nor the prompt reaches another origin, whatever sends the requests.
 
-import { redirectError } from "./openai-errors.ts";
-import { openingOf } from "./response-body.ts";
+import type { Attempt } from "./attempt.ts";
+import { redirectError, unreachedError } from "./openai-errors.ts";
+import { targetOf, type Target } from "./target.ts";
+import { fetchedResponse, isSuccess, openingOf, type WireResponse } from "./wire-response.ts";
 
 const MOST_REDIRECTS = 5;
 /** The others may turn a request into one without a body. */
 const FOLLOWED: ReadonlySet<number> = new Set([307, 308]);
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, ...FOLLOWED]);
 
-/** Sends one request, and follows nothing. What `fetch` does. */
-export type Send = (url: string, init: RequestInit) => Promise<Response>;
+/** What is the same in all requests to one address for a reply of one kind. */
+export interface RequestHead {
+  readonly target: Target;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Sends one request by POST, and follows nothing. Fails soon after the attempt is over, with its reason. */
+export type Send = (head: RequestHead, body: Buffer, attempt: Attempt) => Promise<WireResponse>;
+
+export interface Answer {
+  readonly response: WireResponse;
+  /** The beginning of the body of one that is no success. */
+  readonly opening: string | undefined;
+}
 
 /**
- * The response of the server at `url`. Of one that is no success the body is cut to its beginning.
+ * The answer of the server at `head.target`.
  *
- * @throws ModelError `model_refused_request` for a redirect to another origin, one that changes the request, or the sixth.
+ * @throws ModelError if there is none; `model_refused_request` for a redirect to another origin, one that changes the request, or the
+ * sixth.
  */
-export async function sendRequest(send: Send, url: string, init: RequestInit): Promise<Response> {
-  let at = new URL(url);
+export async function sendRequest(
+  send: Send,
+  { target, headers }: RequestHead,
+  body: Buffer,
+  attempt: Attempt,
+): Promise<Answer> {
+  let at = target;
   for (let redirects = 0; ; redirects += 1) {
-    const response = await send(at.href, { ...init, redirect: "manual" });
-    if (response.ok) return response;
-    const opening = await openingOf(response);
-    const { status, statusText, headers } = response;
-    const location = headers.get("location");
-    if (location === null || !REDIRECTS.has(status)) {
-      return new Response(opening === "" ? null : opening, { status, statusText, headers });
+    let response: WireResponse;
+    try {
+      attempt.throwIfOver();
+      response = await send({ target: at, headers }, body, attempt);
+    } catch (thrown) {
+      throw unreachedError(thrown);
     }
-    const to = URL.canParse(location, at.href) ? new URL(location, at) : undefined;
+    if (isSuccess(response)) return { response, opening: undefined };
+    const opening = await openingOf(response);
+    const { status } = response;
+    const location = response.header("location");
+    if (location === null || !REDIRECTS.has(status)) return { response, opening };
+    const to = URL.canParse(location, at.href) ? targetOf(new URL(location, at.href)) : undefined;
     if (to?.origin !== at.origin || !FOLLOWED.has(status) || redirects === MOST_REDIRECTS) {
       throw redirectError(status, at.origin, to?.origin);
     }
     at = to;
   }
+}
+
+/** Sends requests by a `fetch` of the user's. */
+export function sendBy(fetch: typeof globalThis.fetch): Send {
+  return async ({ target, headers }, body, { signal }) =>
+    fetchedResponse(
+      await fetch(target.href, {
+        method: "POST",
+        headers: new Headers(headers),
+        body: body.toString(),
+        signal,
+        redirect: "manual",
+      }),
+    );
 }

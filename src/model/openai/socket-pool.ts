@@ -2,13 +2,14 @@
 // Owns the agent. Idle sockets do not keep the process alive.
 // P1. A socket that is not open in time is given up, whatever it waits for: the network, the proxy, or the TLS handshake.
 
-import { Agent as HttpAgent, request as httpRequest, type RequestOptions } from "node:http";
-import type { ClientRequest } from "node:http";
+import { Agent as HttpAgent, request as httpRequest } from "node:http";
+import type { ClientRequest, OutgoingHttpHeaders } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { Duplex } from "node:stream";
 
 import type { Clock } from "../../kernel/clock.ts";
 import type { Proxy } from "./proxy.ts";
+import type { Target } from "./target.ts";
 
 const CONNECT_MS = 10_000;
 /** Routers on the way forget a connection that is silent for longer, and say nothing. */
@@ -50,14 +51,10 @@ export class SocketPool {
     };
   }
 
-  /** Begins a request, whose body is still to be given. */
-  begin(url: string, options: RequestOptions): PooledRequest {
+  /** Begins a POST, whose body is still to be given. */
+  begin({ host, port, path }: Target, headers: OutgoingHttpHeaders): PooledRequest {
     this.#opening = undefined;
-    // In parts: what Node makes of an address costs several times as much.
-    const { hostname, port, pathname, search } = new URL(url);
-    const host = hostname.replace(/^\[|\]$/g, "");
-    const path = `${pathname}${search}`;
-    const request = this.#ask({ ...options, host, port, path, agent: this.#agent });
+    const request = this.#ask({ method: "POST", headers, host, port, path, agent: this.#agent });
     return { request, opening: this.#opening };
   }
 

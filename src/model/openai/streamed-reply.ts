@@ -8,6 +8,7 @@ import { isRecord } from "../../kernel/json.ts";
 import type { ProviderData } from "../../protocol/message.ts";
 import type { ModelReply } from "../model.ts";
 import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
+import { AlikeChunks } from "./alike-chunks.ts";
 import { ChatReasoning, extraContent, textOf, type ReasoningOption } from "./chat-reasoning.ts";
 import {
   completionCall,
@@ -42,6 +43,7 @@ export class StreamedReply {
   #besideBytes = 0;
   readonly #reasoning: ChatReasoning;
   readonly #text = new GrowingText();
+  readonly #alike = new AlikeChunks(bareText);
   #data: ProviderData | undefined;
   #refusal = "";
   readonly #calls: GrowingCall[] = [];
@@ -90,6 +92,11 @@ export class StreamedReply {
       this.#hasEnded = true;
       return;
     }
+    const alike = this.#alike.textOf(data);
+    if (alike !== undefined) {
+      this.#takeText(alike);
+      return;
+    }
     const chunk = parseWireJson(data);
     if (!isRecord(chunk)) {
       throw protocolError(`a chunk that is no JSON object: ${data}`, this.lostOutputTokens);
@@ -107,7 +114,10 @@ export class StreamedReply {
     if (choice === undefined) return;
     this.#hasBegun = true;
     const delta = choice["delta"];
-    if (isRecord(delta)) this.#takeDelta(delta);
+    if (isRecord(delta)) {
+      const text = this.#takeDelta(delta);
+      if (text !== "") this.#alike.learn(data, text);
+    }
     this.#finishReason = choice["finish_reason"] ?? this.#finishReason;
   }
 
@@ -135,7 +145,7 @@ export class StreamedReply {
       responseId: this.#responseId,
       responseModel: this.#responseModel,
     };
-    return toReply(completion, this.#arrivedTokens);
+    return toReply(completion, () => this.#arrivedTokens);
   }
 
   #takeError(error: unknown): void {
@@ -152,7 +162,8 @@ export class StreamedReply {
     this.#hasEnded = true;
   }
 
-  #takeDelta(delta: Readonly<Record<string, unknown>>): void {
+  /** Gives the text of it. */
+  #takeDelta(delta: Readonly<Record<string, unknown>>): string {
     const thought = this.#reasoning.take(delta);
     this.#besideBytes += thought.dataBytes;
     this.#count(thought.text);
@@ -162,11 +173,7 @@ export class StreamedReply {
       this.#countData(data);
     }
     const text = textOf(delta["content"]);
-    if (text !== "") {
-      this.#count(text);
-      this.#text.push(text);
-      this.#onText(text);
-    }
+    this.#takeText(text);
     if (typeof delta["refusal"] === "string") {
       this.#count(delta["refusal"]);
       this.#refusal += delta["refusal"];
@@ -174,6 +181,14 @@ export class StreamedReply {
     for (const piece of listOf(delta["tool_calls"])) {
       this.#takeCallPiece(isRecord(piece) ? piece["index"] : undefined, completionCall(piece));
     }
+    return text;
+  }
+
+  #takeText(text: string): void {
+    if (text === "") return;
+    this.#count(text);
+    this.#text.push(text);
+    this.#onText(text);
   }
 
   /** Servers differ: some number no calls, some number them all 0, some say id and name again with each piece. */
@@ -223,4 +238,16 @@ export class StreamedReply {
   get #arrivedTokens(): number {
     return tokensThatCame(this.#saidBytes, this.#limits);
   }
+}
+
+/** The text of a chunk that has nothing else to say; undefined of any other. */
+function bareText(data: string): string | undefined {
+  const chunk = parseWireJson(data);
+  const choice = isRecord(chunk) ? firstChoice(chunk) : undefined;
+  if (!isRecord(chunk) || choice === undefined || reportOf(chunk) !== undefined) return undefined;
+  if ((usageOfReply(chunk, choice) ?? choice["finish_reason"] ?? null) !== null) return undefined;
+  const { role: _role, content, ...rest } = isRecord(choice["delta"]) ? choice["delta"] : {};
+  const isBare =
+    typeof content === "string" && Object.values(rest).every((value) => value === null);
+  return isBare ? content : undefined;
 }

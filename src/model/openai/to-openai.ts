@@ -5,7 +5,7 @@ import type { AssistantMessage, Message } from "../../protocol/message.ts";
 import type { ModelRequest, ToolSpec } from "../model.ts";
 import { replyPieces } from "../../protocol/reply-pieces.ts";
 import { type ReplyPiece } from "../../protocol/reply-message.ts";
-import { repliesWithParts, sendable } from "../written-by.ts";
+import { sendable } from "../written-by.ts";
 import {
   fieldOf,
   sentExtraContent,
@@ -40,9 +40,8 @@ export function toOpenAi(
 ): string {
   const head = `{"model":${JSON.stringify(settings.modelId)}${textOfTools(request.tools, settings.options)},"messages":[`;
   const shown = sendable(request.messages, settings.replayKey);
-  const form = formOf(shown, settings);
-  const write = (message: Message): string => JSON.stringify(wireMessage(message, form));
-  const messages = shown.map((message) => cachedText(form.written, message, write)).join(",");
+  const { written, write } = formOf(shown, settings);
+  const messages = shown.map((message) => cachedText(written, message, write)).join(",");
   const cap = `],"${settings.maxTokensField}":${request.maxOutputTokens}`;
   const fields = {
     ...chatFields(request, settings.options),
@@ -56,12 +55,11 @@ const writtenTools = new WeakMap<ReadonlyMap<string, HeldTool>, string>();
 
 /** How messages are written: what differs from one model to another, or within a history, has texts of its own. */
 interface MessageForm {
-  readonly reasoningField: ReasoningOption;
-  /** What a reply without reasoning says in its place. */
-  readonly filler: Readonly<Record<string, string>>;
   readonly written: WeakMap<Message, string>;
+  readonly write: (message: Message) => string;
 }
 
+/** By the model, and by whether replies without reasoning have a field for it. */
 const forms = new Map<string, MessageForm>();
 
 /** DeepSeek, Kimi and GLM refuse a reply without the field once another one has it, also if that is of another model. */
@@ -69,18 +67,21 @@ function formOf(
   messages: readonly Message[],
   { replayKey, reasoningField }: WireSettings,
 ): MessageForm {
-  const isFilled = repliesWithParts(messages).some((reply) => isThought(reply, reasoningField));
-  const key = JSON.stringify([replayKey, reasoningField ?? null, isFilled]);
+  const isFilled = messages.some((message) => isThought(message, reasoningField));
+  const key = `${isFilled} ${reasoningField} ${replayKey}`;
   const known = forms.get(key);
   if (known !== undefined) return known;
   const filler = isFilled ? { reasoning_content: "" } : {};
-  const form: MessageForm = { reasoningField, filler, written: new WeakMap() };
+  const write = (message: Message): string =>
+    JSON.stringify(wireMessage(message, { reasoningField, filler }));
+  const form: MessageForm = { written: new WeakMap(), write };
   forms.set(key, form);
   return form;
 }
 
-function isThought({ parts = [] }: AssistantMessage, option: ReasoningOption): boolean {
-  return parts.some((part) => fieldOf(part, option) === "reasoning_content");
+function isThought(message: Message, option: ReasoningOption): boolean {
+  if (message.role !== "assistant" || message.parts === undefined) return false;
+  return message.parts.some((part) => fieldOf(part, option) === "reasoning_content");
 }
 
 function textOfTools(tools: readonly ToolSpec[], { strictTools }: RequestOptions): string {
@@ -99,7 +100,13 @@ function wireTool({ spec, strict }: HeldTool): object {
   return { type: "function", function: { name, description, ...face } };
 }
 
-function wireMessage(message: Message, form: MessageForm): object {
+interface ReplyForm {
+  readonly reasoningField: ReasoningOption;
+  /** What a reply without reasoning says in its place. */
+  readonly filler: Readonly<Record<string, string>>;
+}
+
+function wireMessage(message: Message, form: ReplyForm): object {
   switch (message.role) {
     case "system":
     case "user":
@@ -111,21 +118,23 @@ function wireMessage(message: Message, form: MessageForm): object {
   }
 }
 
-function wireReply(message: AssistantMessage, { reasoningField, filler }: MessageForm): object {
+function wireReply(message: AssistantMessage, { reasoningField, filler }: ReplyForm): object {
   const pieces = replyPieces(message);
-  const calls = pieces.flatMap((piece) => (piece.type === "call" ? [wireCall(piece)] : []));
+  const calls: object[] = [];
+  let extra = {};
+  for (const piece of pieces) {
+    if (piece.type === "call") calls.push(wireCall(piece));
+    if (piece.type === "text") extra = { ...extra, ...sentExtraContent(piece) };
+  }
   const saysOtherwise = calls.length > 0 || message.refusal !== undefined;
   return {
     role: "assistant",
     content: message.text === "" && saysOtherwise ? null : message.text,
-    ...(message.refusal === undefined ? {} : { refusal: message.refusal }),
+    refusal: message.refusal,
     ...filler,
     ...sentReasoning(pieces, reasoningField),
-    ...pieces.reduce(
-      (extra, piece) => (piece.type === "text" ? { ...extra, ...sentExtraContent(piece) } : extra),
-      {},
-    ),
-    ...(calls.length === 0 ? {} : { tool_calls: calls }),
+    ...extra,
+    tool_calls: calls.length === 0 ? undefined : calls,
   };
 }
 

@@ -17,7 +17,7 @@ export interface WireApi {
   /** Behind the base URL. */
   readonly path: string;
   /** The body of a request. */
-  write(request: WireRequest, isStreaming: boolean): string;
+  write(request: WireRequest, isStreaming: boolean): Buffer;
   /** Reads a reply that came in one piece. Throws a `ModelError` if it is none. */
   read(body: string, limits: ReplyLimits): ModelReply;
   /** Reads a reply that comes in pieces. */
