@@ -1,9 +1,8 @@
 // What is known of a call that was under way when its process died: permissions are kept before they are acted upon, so that no approver
 // is asked twice, and a call that must not be repeated is not.
 
-import { z } from "zod";
-
 import { JsonValueSchema } from "../../protocol/json-value.ts";
+import { z } from "../../protocol/late-zod.ts";
 import { rebindCall, type OwnCall } from "../../tools/bind-call.ts";
 import { toolEffectName } from "../effect-names.ts";
 import { authorize } from "./authorize.ts";
