@@ -108,7 +108,7 @@ function reportOf(
     borrowed.set(owner, [...(borrowed.get(owner) ?? []), name]);
   }
   const lines = [
-    ...imports.filter((line) => (line.match(/[\w$]+/g) ?? []).some((word) => words.has(word))),
+    ...imports.filter((line) => importedIn(line).some((name) => words.has(name))),
     ...[...owners.values()]
       .filter((owner, index, all) => borrowed.has(owner) && all.indexOf(owner) === index)
       .map((owner) => `import { ${(borrowed.get(owner) ?? []).join(", ")} } from '${owner}';`),
@@ -118,6 +118,11 @@ function reportOf(
     text: `## API Report File for "${specifier}"\n\n> Written by \`npm run api\`. Do not edit it.\n\n\`\`\`ts\n\n${blocks.join("\n\n")}\n\n\`\`\`\n`,
     forgotten: own.flatMap(({ name, isExported }) => (isExported ? [] : name)),
   };
+}
+
+/** The names in a line: `import type { a } from 'b'`. */
+function importedIn(line: string): readonly string[] {
+  return line.replace(/^import (type )?| from .*$/g, "").match(/[\w$]+/g) ?? [];
 }
 
 mkdirSync("temp/reachable", { recursive: true });

@@ -645,6 +645,9 @@ const requirements = {
   M38: {
     text: "Arguments that are no JSON object go to the providers of the AI SDK as one that holds what the model wrote",
   },
+  M46: {
+    text: "Importing the root loads two files, and neither the provider's client, nor a validator, nor a schema that is not used yet",
+  },
   M10: {
     text: "A Responses stream comes to the reply or the error that its events say, in whatever order, pieces and dress they come; events that are unknown, or only repeat the request, are not read",
   },

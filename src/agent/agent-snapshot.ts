@@ -1,12 +1,11 @@
 // The state of an agent at rest, as plain JSON and back. Stable: its keys are part of the version of a paused run (R47). What is
 // transient, such as the messages that a hook changed for one request, is not in it.
 
-import { z } from "zod";
-
 import { deepFreeze } from "../kernel/json.ts";
 import { FinishReasonSchema } from "../protocol/finish-reason.ts";
 import { AgentIdSchema, CallIdSchema, ExecutionIdSchema, StepIdSchema } from "../protocol/ids.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
+import { z } from "../protocol/late-zod.ts";
 import { AssistantMessageSchema, MessageSchema, MessageTagSchema } from "../protocol/message.ts";
 import { QuestionSchema } from "../protocol/question.ts";
 import { StepContextSchema } from "../protocol/step-context.ts";

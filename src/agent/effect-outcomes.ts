@@ -1,10 +1,9 @@
 // What effects come to, as it is kept. A schema beside each type of effects.ts: what does not fit both does not compile.
 
-import { z } from "zod";
-
 import type { Model } from "../model/model.ts";
 import { FinishReasonSchema } from "../protocol/finish-reason.ts";
 import { SPEND_AXES } from "../protocol/account.ts";
+import { z } from "../protocol/late-zod.ts";
 import { AssistantMessageSchema } from "../protocol/message.ts";
 import { TimeSpanSchema } from "../protocol/step-timing.ts";
 import { ErrorRecordSchema } from "../protocol/stop.ts";

@@ -1,8 +1,7 @@
 // A history is only ever added to, but for a compaction. What a compaction took away is kept beside it, once, so that what the steps
 // before it were shown can still be said (R173). Pure.
 
-import { z } from "zod";
-
+import { z } from "../protocol/late-zod.ts";
 import { MessageSchema, type Message } from "../protocol/message.ts";
 import type { TaggedHistory } from "./message-tags.ts";
 

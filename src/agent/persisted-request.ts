@@ -1,10 +1,9 @@
 // The request of a step, made again from what is kept of it: the step's record, the history and the definitions of the run (R173). Pure.
 
-import { z } from "zod";
-
 import { parseJson } from "../kernel/json.ts";
 import type { ModelRequest } from "../model/model.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
+import { z } from "../protocol/late-zod.ts";
 import type { StepContext } from "../protocol/step-context.ts";
 import type { DefinitionTable } from "./definition-table.ts";
 import { shownInStep, type PersistedSteps } from "./shown-messages.ts";

@@ -1,9 +1,8 @@
 // The state of an agent at any phase, as a journal keeps it: shared parts stay shared, so that only what is new is written.
 
-import { z } from "zod";
-
 import { deepFreeze } from "../kernel/json.ts";
 import { ExecutionIdSchema } from "../protocol/ids.ts";
+import { z } from "../protocol/late-zod.ts";
 import { ErrorRecordSchema, StopReasonSchema, TerminalStatusSchema } from "../protocol/stop.ts";
 import {
   restoredStep,

@@ -1,8 +1,7 @@
 // What a patch may hold at each point, as it is checked when it comes back from a hook (R80).
 
-import { z } from "zod";
-
 import { isRecord, sameJson, type JsonObject, type JsonValue } from "../kernel/json.ts";
+import { z } from "../protocol/late-zod.ts";
 import { partsFitted } from "../protocol/reply-pieces.ts";
 import { MAX_TEMPERATURE } from "../model/temperature.ts";
 import { MessageSchema, type Message } from "../protocol/message.ts";

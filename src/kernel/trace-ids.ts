@@ -1,6 +1,6 @@
 // Ids in the format of W3C Trace Context, for events whether or not OpenTelemetry is there.
 
-import { randomBytes } from "node:crypto";
+import { randomDigits } from "./crypto.ts";
 
 /** Gives so many bytes of chance, as lower-case hexadecimal digits. */
 export type MintHex = (bytes: number) => string;
@@ -36,4 +36,4 @@ export function pooledHex(mintHex: MintHex): MintHex {
 }
 
 /** Chance from the system, in pieces of a pool. */
-export const randomHex: MintHex = pooledHex((bytes) => randomBytes(bytes).toString("hex"));
+export const randomHex: MintHex = pooledHex(randomDigits);

@@ -1,7 +1,6 @@
 // What a reply must be, whatever parts its message has.
 
-import { z } from "zod";
-
+import { z } from "../protocol/late-zod.ts";
 import { AssistantMessageSchema } from "../protocol/message.ts";
 import { FinishReasonSchema } from "../protocol/finish-reason.ts";
 

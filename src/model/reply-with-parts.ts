@@ -1,11 +1,10 @@
 // A reply whose message has parts, as a model's adapter gave it: they are copied, measured, and must say what the message says. And what
 // is said of a reply that is none.
 
-import { z } from "zod";
-
 import { messageOf } from "../kernel/error.ts";
 import { jsonCopy } from "../kernel/json-copy.ts";
 import { isRecord, unsoundness } from "../kernel/json.ts";
+import { z } from "../protocol/late-zod.ts";
 import {
   AssistantMessageSchema,
   ReplyPartSchema,

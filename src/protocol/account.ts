@@ -1,8 +1,7 @@
 // One agent's account in the ledger, as plain data: part of a run's result, and of a paused run that another process resumes.
 
-import { z } from "zod";
-
 import { AgentIdSchema, type AgentId } from "./ids.ts";
+import { z } from "./late-zod.ts";
 import { AmountSchema, UsageSchema, type Usage } from "./usage.ts";
 
 /** An axis on which amounts are spent and add up over the tree. Money is held in whole micro-dollars, so that sums are exact. */

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import { z } from "./late-zod.ts";
 
 const MEDIA_TYPE = /^[\w.+!#$&^-]{1,127}\/[\w.+!#$&^-]{1,127}(?:;[^\p{Cc}]{0,255})?$/u;
 

@@ -1,10 +1,8 @@
 // What a subagent was given at its creation, on record: counts, names and hashes, but no text (X13).
 
-import { createHash } from "node:crypto";
-
-import { z } from "zod";
-
+import { sha256 } from "../kernel/crypto.ts";
 import { canonicalJson } from "../kernel/json.ts";
+import { z } from "./late-zod.ts";
 import { RemovedToolSchema, type RemovedTool } from "./tool-rule.ts";
 
 /** A limit that the role of a subagent asked for, and the tighter one that it got (X16). */
@@ -64,5 +62,5 @@ export const ContextManifestSchema = z.strictObject({
 
 /** The fingerprint of a JSON value: 64 hexadecimal digits, equal for equal values, whatever the order of their keys. Throws for what is no JSON. */
 export function hashOf(value: unknown): string {
-  return createHash("sha256").update(canonicalJson(value)).digest("hex");
+  return sha256(canonicalJson(value));
 }

@@ -1,8 +1,7 @@
 // Texts that many records speak of, kept once for a run under their hash (C28): prompts, tool definitions, what hooks showed a model.
 
-import { createHash } from "node:crypto";
-
-import { z } from "zod";
+import { sha256 } from "../kernel/crypto.ts";
+import { z } from "./late-zod.ts";
 
 /** Texts by their hash (`textHash`): prompts as they are, lists of tool definitions as JSON. */
 export type Definitions = Readonly<Record<string, string>>;
@@ -18,8 +17,7 @@ const ILL_FORMED = Buffer.from([0xff]);
 
 /** The hash of a text: SHA-256 of its UTF-8. Texts with half a character, which UTF-8 does not know, have hashes of their own. */
 export function textHash(text: string): string {
-  const hash = createHash("sha256");
   return text.isWellFormed()
-    ? hash.update(text).digest("hex")
-    : hash.update(ILL_FORMED).update(text, "utf16le").digest("hex");
+    ? sha256(text)
+    : sha256(Buffer.concat([ILL_FORMED, Buffer.from(text, "utf16le")]));
 }

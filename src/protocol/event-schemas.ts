@@ -1,7 +1,5 @@
 // The schemas of what events say, one for each entry of `EventBodies`. For what was stored or received.
 
-import { z } from "zod";
-
 import { GrantedBudgetSchema } from "./account.ts";
 import { ContextManifestSchema } from "./context-manifest.ts";
 import { HashSchema } from "./definition.ts";
@@ -15,6 +13,7 @@ import {
   SessionIdSchema,
 } from "./ids.ts";
 import { JsonValueSchema } from "./json-value.ts";
+import { z } from "./late-zod.ts";
 import { ModelSettingsSchema, ToolChoiceSchema } from "./model-settings.ts";
 import { AnswerTypeSchema, QuestionSchema } from "./question.ts";
 import { StepTimingSchema } from "./step-timing.ts";

@@ -1,8 +1,6 @@
 // Everything that happens in a run, as facts in the past tense: typed, serialisable, numbered per run (E1).
 // The event log is the truth; spans, terminal views and the ledger's history are projections of it.
 
-import { z } from "zod";
-
 import type { EventBodies } from "./event-bodies.ts";
 import { EVENT_SCHEMAS } from "./event-schemas.ts";
 import {
@@ -17,6 +15,7 @@ import {
   type RunId,
   type StepId,
 } from "./ids.ts";
+import { z } from "./late-zod.ts";
 import type { SpanContent } from "./span-content.ts";
 
 /** The ids that place an event in the tree (R176). */
@@ -77,7 +76,10 @@ export interface EventDraft {
   readonly contents?: () => readonly SpanContent[];
 }
 
-const EventScopeSchema = z.strictObject({
+/** The fields of a stamp. */
+const stamp = {
+  seq: z.int().positive(),
+  atMs: z.number(),
   runId: RunIdSchema,
   agentId: AgentIdSchema,
   parentAgentId: AgentIdSchema.nullable(),
@@ -87,22 +89,16 @@ const EventScopeSchema = z.strictObject({
   stepId: StepIdSchema.nullable(),
   callId: CallIdSchema.nullable(),
   modelCallNumber: z.int().min(2).exactOptional(),
-}) satisfies z.ZodType<EventScope>;
-
-const TraceIdsSchema = z.strictObject({
   traceId: z.string(),
   spanId: z.string(),
   parentSpanId: z.string().exactOptional(),
   isSampled: z.boolean().exactOptional(),
-}) satisfies z.ZodType<TraceIds>;
+};
 
 /** What every event has. */
-export const StampSchema = z.strictObject({
-  seq: z.int().positive(),
-  atMs: z.number(),
-  ...EventScopeSchema.shape,
-  ...TraceIdsSchema.shape,
-}) satisfies z.ZodType<Pick<EventDraft, "seq" | "atMs"> & EventScope & TraceIds>;
+export const StampSchema = z.strictObject(stamp) satisfies z.ZodType<
+  Pick<EventDraft, "seq" | "atMs"> & EventScope & TraceIds
+>;
 
 /** True for the name of an event. */
 export function isEventType(value: unknown): value is EventType {
@@ -115,7 +111,7 @@ export const EVENT_TYPES: readonly EventType[] = Object.keys(EVENT_SCHEMAS).filt
 const schemas = Object.fromEntries(
   Object.entries(EVENT_SCHEMAS).map(([type, body]) => [
     type,
-    z.strictObject({ ...StampSchema.shape, type: z.literal(type), ...body }),
+    z.strictObject({ ...stamp, type: z.literal(type), ...body }),
   ]),
 );
 

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import { z } from "./late-zod.ts";
 
 /** Why the model stopped writing, in one vocabulary for all providers. */
 export type FinishReason =

@@ -1,6 +1,8 @@
 // The ids that place an event in the tree. Branded, so that two of them cannot be swapped; parsed and minted here only.
 
-import { z } from "zod";
+import type { z } from "zod";
+
+import { z as late } from "./late-zod.ts";
 
 /** One tree execution. */
 export type RunId = string & z.$brand<"RunId">;
@@ -22,7 +24,7 @@ export type MessageId = string & z.$brand<"MessageId">;
 export type QuestionId = string & z.$brand<"QuestionId">;
 
 // `z.ZodType` does not show brands.
-const id = z.string().min(1);
+const id = late.string().min(1);
 
 export const RunIdSchema = id.brand<"RunId">() satisfies z.core.$ZodType<RunId>;
 export const AgentIdSchema = id.brand<"AgentId">() satisfies z.core.$ZodType<AgentId>;

@@ -1,6 +1,5 @@
-import { z } from "zod";
-
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
+import { z } from "./late-zod.ts";
 
 /** Any JSON value. */
 export const JsonValueSchema: z.ZodType<JsonValue> = z.json();

@@ -1,7 +1,5 @@
 // What a model reads and what it replies. Plain, frozen values; a message never changes once it is in a history.
 
-import { z } from "zod";
-
 import { isRecord, type JsonObject } from "../kernel/json.ts";
 import {
   AgentIdSchema,
@@ -16,6 +14,7 @@ import {
   type StepId,
 } from "./ids.ts";
 import { JsonObjectSchema } from "./json-value.ts";
+import { z } from "./late-zod.ts";
 
 /** Where a message that a model did not write came from. */
 export type MessageOrigin =

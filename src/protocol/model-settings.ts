@@ -1,6 +1,6 @@
 // How a model is asked to answer, in one vocabulary for all providers. What is left out is the provider's default.
 
-import { z } from "zod";
+import { z } from "./late-zod.ts";
 
 /** How a model is to answer. What the model cannot do it refuses, or reports in `ModelReply.warnings`. */
 export interface ModelSettings {

@@ -1,10 +1,7 @@
 // Questions of a run that are answered from outside, and the answers to them. Each is about one exact call with exact arguments (X17).
 
-import { createHash } from "node:crypto";
-
-import { z } from "zod";
-
 import { checkKeys } from "../kernel/check.ts";
+import { sha256 } from "../kernel/crypto.ts";
 import { canonicalJson, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import {
   AgentIdSchema,
@@ -15,6 +12,7 @@ import {
   type QuestionId,
 } from "./ids.ts";
 import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
+import { z } from "./late-zod.ts";
 import type { ToolCall } from "./message.ts";
 
 /** `approval`: may this call run? `external`: it runs elsewhere; what is its result? */
@@ -125,9 +123,7 @@ export function reportFailure(question: QuestionRef, message: string): Answer {
 
 /** The fingerprint of a call: equal for equal tools and arguments, whatever the order of their keys. */
 export function argumentsHashOf(toolName: string, input: JsonValue): string {
-  return createHash("sha256")
-    .update(canonicalJson([toolName, input]))
-    .digest("hex");
+  return sha256(canonicalJson([toolName, input]));
 }
 
 /** The fingerprint of a call as the model wrote it. */

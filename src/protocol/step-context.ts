@@ -1,10 +1,9 @@
 // What a step began with (R172), and what its model was shown, as far as that was not the history (R173).
 
-import { z } from "zod";
-
 import { HashSchema } from "./definition.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import { JsonObjectSchema } from "./json-value.ts";
+import { z } from "./late-zod.ts";
 import {
   ModelSettingsSchema,
   ToolChoiceSchema,

@@ -1,6 +1,5 @@
-import { z } from "zod";
-
 import { StepIdSchema, type StepId } from "./ids.ts";
+import { z } from "./late-zod.ts";
 import { ToolCallSchema, type ToolCall } from "./message.ts";
 import { StepContextSchema, type StepContext } from "./step-context.ts";
 import { StepTimingSchema, type StepTiming } from "./step-timing.ts";

@@ -1,6 +1,6 @@
 // What the time of a step went into (R174). No instant counts twice: the four parts add up to at most the duration of the step.
 
-import { z } from "zod";
+import { z } from "./late-zod.ts";
 
 /**
  * What the time of a step went into, in milliseconds: `inferenceMs`, `toolsMs`, `hooksMs` and `formattingMs` add up to at most its

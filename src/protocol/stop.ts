@@ -1,9 +1,8 @@
 // Status and reason: the two axes on which an execution ends (C14). A signal is a request to stop; the reason is the winning signal.
 
-import { z } from "zod";
-
 import type { JsonObject } from "../kernel/json.ts";
 import { JsonObjectSchema } from "./json-value.ts";
+import { z } from "./late-zod.ts";
 
 /** How an execution ended. */
 export type TerminalStatus = "completed" | "stopped" | "failed" | "cancelled";

@@ -1,10 +1,9 @@
 // A delegation, as it is asked for and as it comes back. Values only: no live object reaches a parent (C25).
 
-import { z } from "zod";
-
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import { AgentIdSchema, ExecutionIdSchema, type AgentId, type ExecutionId } from "./ids.ts";
 import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
+import { z } from "./late-zod.ts";
 import {
   ErrorRecordSchema,
   StopReasonSchema,

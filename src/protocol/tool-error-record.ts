@@ -1,6 +1,5 @@
-import { z } from "zod";
-
 import { CallIdSchema, type CallId } from "./ids.ts";
+import { z } from "./late-zod.ts";
 
 /**
  * What the failure of a call means for what follows (R159). `retryable`: the model is asked for a corrected call, a bounded number of

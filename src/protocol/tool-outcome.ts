@@ -1,9 +1,8 @@
-import { z } from "zod";
-
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import { AttachmentSchema, type Attachment } from "./attachment.ts";
 import { AgentIdSchema, type AgentId } from "./ids.ts";
 import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
+import { z } from "./late-zod.ts";
 import { ToolCallSchema, type ToolCall } from "./message.ts";
 import { SpawnRequestSchema, type SpawnRequest } from "./subagent.ts";
 import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "./tool-error-record.ts";

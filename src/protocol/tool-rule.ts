@@ -1,6 +1,6 @@
 // What a subagent may not use: the rules that hold for it, and what they took away (R131, R132).
 
-import { z } from "zod";
+import { z } from "./late-zod.ts";
 
 /** The tool that an agent with a typed result ends with. No rule takes it away: without it the agent could not end. */
 export const FINISH_TOOL_NAME = "Finish";

@@ -1,6 +1,6 @@
 // What was consumed. One definition for events, results, ledger and spans (X18); counts are whole numbers, so sums are exact.
 
-import { z } from "zod";
+import { z } from "./late-zod.ts";
 
 /**
  * What an agent, or a whole subtree, consumed.

@@ -109,14 +109,12 @@ function attachmentsOf(attachments: unknown = []): readonly Attachment[] {
   return deepFreeze(Array.from(attachments, attachmentOf));
 }
 
-const ATTACHMENT_FIELDS = Object.keys(AttachmentSchema.shape);
-
 function attachmentOf(attachment: unknown, index: number): Attachment {
   const field = `toolResult.attachments[${index}]`;
   const advice = "See the type Attachment.";
   if (typeof attachment !== "object" || attachment === null)
     throw mismatch(field, "a plain object", attachment, advice);
-  checkKeys(field, attachment, ATTACHMENT_FIELDS);
+  checkKeys(field, attachment, Object.keys(AttachmentSchema.shape));
   const parsed = AttachmentSchema.safeParse(attachment);
   if (parsed.success) return parsed.data;
   const { message = "an attachment", path = [] } = parsed.error.issues[0] ?? {};

@@ -8,7 +8,7 @@ import { expect, test } from "vitest";
 import { Attempt, type Work } from "../../src/model/openai/attempt.ts";
 import { NodeTransport, transportTo } from "../../src/model/openai/node-transport.ts";
 import { sendBy, type Send } from "../../src/model/openai/send-request.ts";
-import { targetOf } from "../../src/model/openai/target.ts";
+import { requestTarget } from "../../src/model/openai/request-target.ts";
 import type { WireResponse } from "../../src/model/openai/wire-response.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { afterwards } from "../harness/afterwards.ts";
@@ -19,7 +19,7 @@ import { OpenAiServer, says, status } from "../support/openai-server.ts";
 const HEADERS = { "content-type": "application/json", "x-twice": "a, b" };
 
 async function post(send: Send, url: string, attempt = new Attempt()): Promise<WireResponse> {
-  const head = { target: targetOf(new URL(url)), headers: HEADERS };
+  const head = { target: requestTarget(new URL(url)), headers: HEADERS };
   return await send(head, Buffer.from('{"model":"m"}'), attempt);
 }
 

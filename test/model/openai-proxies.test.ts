@@ -10,7 +10,7 @@ import { Attempt } from "../../src/model/openai/attempt.ts";
 import { NodeTransport } from "../../src/model/openai/node-transport.ts";
 import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
 import { proxyTo } from "../../src/model/openai/proxy.ts";
-import { targetOf } from "../../src/model/openai/target.ts";
+import { requestTarget } from "../../src/model/openai/request-target.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
@@ -22,7 +22,7 @@ import { thrownBy } from "../support/thrown.ts";
 
 const PLAIN = { baseUrl: "http://model.test/v1", apiKey: API_KEY };
 const SECURE = { baseUrl: "https://model.test/v1", apiKey: API_KEY };
-const REQUEST = { target: targetOf(new URL(SECURE.baseUrl)), headers: {} };
+const REQUEST = { target: requestTarget(new URL(SECURE.baseUrl)), headers: {} };
 const FORWARDED = "POST http://model.test/v1/chat/completions";
 const TUNNEL = "CONNECT model.test:443";
 

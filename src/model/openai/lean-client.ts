@@ -7,7 +7,7 @@ import { APIError, OpenAI, type ClientOptions } from "openai";
 import type { Attempt } from "./attempt.ts";
 import { ACCEPTED_ENCODINGS } from "./content-encoding.ts";
 import { sendRequest, type RequestHead, type Send } from "./send-request.ts";
-import { targetOf } from "./target.ts";
+import { requestTarget } from "./request-target.ts";
 import type { WireResponse } from "./wire-response.ts";
 import { parseWireJson } from "./wire-json.ts";
 
@@ -50,7 +50,7 @@ export class LeanClient extends OpenAI {
     const { headers } = req;
     if (this.#isDecoding && !stream && !headers.has(ACCEPT_ENCODING))
       headers.set(ACCEPT_ENCODING, ACCEPTED_ENCODINGS);
-    const head = { target: targetOf(new URL(url)), headers: Object.fromEntries(headers) };
+    const head = { target: requestTarget(new URL(url)), headers: Object.fromEntries(headers) };
     this.#heads.set(nameOf(path, stream), head);
     return head;
   }

@@ -3,7 +3,7 @@
 
 import type { Attempt } from "./attempt.ts";
 import { redirectError, unreachedError } from "./openai-errors.ts";
-import { targetOf, type Target } from "./target.ts";
+import { requestTarget, type RequestTarget } from "./request-target.ts";
 import { fetchedResponse, isSuccess, openingOf, type WireResponse } from "./wire-response.ts";
 
 const MOST_REDIRECTS = 5;
@@ -13,14 +13,14 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, ...FOLLOWED]);
 
 /** What is the same in all requests to one address for a reply of one kind. */
 export interface RequestHead {
-  readonly target: Target;
+  readonly target: RequestTarget;
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /** Sends one request by POST, and follows nothing. Fails soon after the attempt is over, with its reason. */
 export type Send = (head: RequestHead, body: Buffer, attempt: Attempt) => Promise<WireResponse>;
 
-export interface Answer {
+export interface ServerAnswer {
   readonly response: WireResponse;
   /** The beginning of the body of one that is no success. */
   readonly opening: string | undefined;
@@ -37,7 +37,7 @@ export async function sendRequest(
   { target, headers }: RequestHead,
   body: Buffer,
   attempt: Attempt,
-): Promise<Answer> {
+): Promise<ServerAnswer> {
   let at = target;
   for (let redirects = 0; ; redirects += 1) {
     let response: WireResponse;
@@ -52,7 +52,9 @@ export async function sendRequest(
     const { status } = response;
     const location = response.header("location");
     if (location === null || !REDIRECTS.has(status)) return { response, opening };
-    const to = URL.canParse(location, at.href) ? targetOf(new URL(location, at.href)) : undefined;
+    const to = URL.canParse(location, at.href)
+      ? requestTarget(new URL(location, at.href))
+      : undefined;
     if (to?.origin !== at.origin || !FOLLOWED.has(status) || redirects === MOST_REDIRECTS) {
       throw redirectError(status, at.origin, to?.origin);
     }

@@ -9,7 +9,7 @@ import type { Duplex } from "node:stream";
 
 import type { Clock } from "../../kernel/clock.ts";
 import type { Proxy } from "./proxy.ts";
-import type { Target } from "./target.ts";
+import type { RequestTarget } from "./request-target.ts";
 
 const CONNECT_MS = 10_000;
 /** Routers on the way forget a connection that is silent for longer, and say nothing. */
@@ -52,7 +52,7 @@ export class SocketPool {
   }
 
   /** Begins a POST, whose body is still to be given. */
-  begin({ host, port, path }: Target, headers: OutgoingHttpHeaders): PooledRequest {
+  begin({ host, port, path }: RequestTarget, headers: OutgoingHttpHeaders): PooledRequest {
     this.#opening = undefined;
     const request = this.#ask({ method: "POST", headers, host, port, path, agent: this.#agent });
     return { request, opening: this.#opening };

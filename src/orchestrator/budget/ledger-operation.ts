@@ -1,11 +1,10 @@
 // What may happen to a ledger, as plain data: kept in a journal, and done once more on a copy of the accounts after a crash. Pure.
 
-import { z } from "zod";
-
 import { invariant } from "../../kernel/assert.ts";
 import type { Amounts } from "../../policies/budget.ts";
 import { AmountsSchema, GrantSchema, type Account } from "../../protocol/account.ts";
 import { AgentIdSchema, LeaseIdSchema, type AgentId, type LeaseId } from "../../protocol/ids.ts";
+import { z } from "../../protocol/late-zod.ts";
 import {
   addUsage,
   isCountable,

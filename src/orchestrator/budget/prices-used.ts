@@ -1,6 +1,5 @@
-import { z } from "zod";
-
 import type { ModelPrice } from "../../model/model-price.ts";
+import { z } from "../../protocol/late-zod.ts";
 
 /** What the calls of a model were charged at. */
 export interface PriceUsed {

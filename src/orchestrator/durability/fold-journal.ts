@@ -1,11 +1,10 @@
 // From a journal to the run as it stood when its process died, or when it came to rest. Pure: the same records give the same run.
 
-import { z } from "zod";
-
 import { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
 import { questionsOf } from "../../agent/agent-state.ts";
+import { z } from "../../protocol/late-zod.ts";
 import type { LostSpan } from "../../protocol/tracing.ts";
 import {
   AgentIdSchema,

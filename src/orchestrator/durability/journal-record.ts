@@ -2,8 +2,6 @@
 // the run was really in. Journals of every released version can be read (D3): a new version adds kinds of records, or fields, with a
 // reading of the old ones.
 
-import { z } from "zod";
-
 import { messageOf } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import type { JsonDelta } from "../../kernel/json-delta.ts";
@@ -16,6 +14,7 @@ import {
   RunIdSchema,
   StepIdSchema,
 } from "../../protocol/ids.ts";
+import { z } from "../../protocol/late-zod.ts";
 import { AnswerSchema } from "../../protocol/question.ts";
 import { StopSignalSchema } from "../../protocol/stop.ts";
 import { RemovedToolSchema } from "../../protocol/tool-rule.ts";

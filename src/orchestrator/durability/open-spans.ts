@@ -1,8 +1,6 @@
 // OpenSpans: which spans of a run have not ended, according to the events of its journal. Owns what happened within each, the latest of it. Only
 // for traces: an event that it cannot read is left out, and nothing else of the run hangs on it.
 
-import { z } from "zod";
-
 import { isRecord } from "../../kernel/json.ts";
 import {
   checkEvent,
@@ -11,6 +9,7 @@ import {
   type EspalierEvent,
   type TraceIds,
 } from "../../protocol/event.ts";
+import { z } from "../../protocol/late-zod.ts";
 import type { LostSpan } from "../../protocol/tracing.ts";
 import {
   SpanTree,

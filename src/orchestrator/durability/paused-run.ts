@@ -1,8 +1,6 @@
 // A paused run: everything that another process needs to continue it, as one plain JSON value. Versioned; what cannot be read is
 // refused whole, before anything happens (R30, R31, R47).
 
-import { z } from "zod";
-
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { shown } from "../../kernel/check.ts";
 import { canonicalJson, isRecord } from "../../kernel/json.ts";
@@ -20,6 +18,7 @@ import {
 } from "../../protocol/ids.ts";
 import { DefinitionsSchema, textHash, type Definitions } from "../../protocol/definition.ts";
 import { JsonObjectSchema } from "../../protocol/json-value.ts";
+import { z } from "../../protocol/late-zod.ts";
 import { PriceUsedSchema } from "../budget/prices-used.ts";
 import { SessionRefSchema } from "../sessions/session-ref.ts";
 import { DynamicRoleSchema } from "../../protocol/subagent.ts";

@@ -3,7 +3,7 @@
 // Owns what the agent had begun when its process died, until the phase in which that happened is done once more: meanwhile nothing that is
 // asked of it from outside is heard, and what was recorded, charged or booked is not recorded, charged or booked again.
 
-import { z } from "zod";
+import { z } from "../../protocol/late-zod.ts";
 
 import { AgentEffects, type Asking, type ChildOperation } from "../../agent/agent-effects.ts";
 import type { EffectPosition, EventPosition } from "../../agent/agent-identity.ts";

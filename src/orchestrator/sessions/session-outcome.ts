@@ -1,6 +1,5 @@
-import { z } from "zod";
-
 import { SessionIdSchema, type SessionId } from "../../protocol/ids.ts";
+import { z } from "../../protocol/late-zod.ts";
 import { StoredMessageSchema, type StoredMessage } from "../../protocol/message.ts";
 import { ErrorRecordSchema, type ErrorRecord } from "../../protocol/stop.ts";
 import { SessionExecutionSchema, type SessionExecution } from "./session-record.ts";

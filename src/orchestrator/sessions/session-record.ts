@@ -1,7 +1,5 @@
 // What a store keeps of a session: its history and its executions, as one JSON text. Versioned; what cannot be read is refused whole.
 
-import { z } from "zod";
-
 import { shown } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, isRecord } from "../../kernel/json.ts";
@@ -17,6 +15,7 @@ import {
   type RunId,
   type SessionId,
 } from "../../protocol/ids.ts";
+import { z } from "../../protocol/late-zod.ts";
 import { StoredMessageSchema, type StoredMessage } from "../../protocol/message.ts";
 import {
   StopReasonSchema,

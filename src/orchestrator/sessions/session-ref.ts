@@ -1,6 +1,5 @@
-import { z } from "zod";
-
 import { SessionIdSchema } from "../../protocol/ids.ts";
+import { z } from "../../protocol/late-zod.ts";
 
 const maximum = z.union([z.int().positive(), z.literal("unlimited")]);
 

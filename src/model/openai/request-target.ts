@@ -1,6 +1,6 @@
 // Where a request goes, in the parts that `http` takes: taking an address apart costs more than a request's head.
 
-export interface Target {
+export interface RequestTarget {
   readonly href: string;
   readonly origin: string;
   readonly host: string;
@@ -8,7 +8,14 @@ export interface Target {
   readonly path: string;
 }
 
-export function targetOf({ href, origin, hostname, port, pathname, search }: URL): Target {
+export function requestTarget({
+  href,
+  origin,
+  hostname,
+  port,
+  pathname,
+  search,
+}: URL): RequestTarget {
   const host = hostname.replace(/^\[|\]$/g, "");
   return { href, origin, host, port, path: `${pathname}${search}` };
 }

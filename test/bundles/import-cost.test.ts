@@ -1,0 +1,129 @@
+// Goal: importing the package costs little: what is not needed yet is not loaded, and no class exists twice. Method: the files that
+// `npm run build` makes, in a folder of their own; programs that import them tell what was loaded. Sizes and counts are gates, times never.
+
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { dirname, join, relative, resolve } from "node:path";
+import { promisify } from "node:util";
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
+
+import { bundle } from "../../scripts/bundle.ts";
+import { proves } from "../harness/proves.ts";
+
+const MOST_FILES = 2;
+const MOST_BYTES = 900 * 1024;
+/** All of what loads on import besides our own files. The ones that are not listed are loaded when they are first needed. */
+const PACKAGES = ["nanoid", "p-queue", "zod"];
+const BUILT_IN = ["node:async_hooks", "node:os", "node:process"];
+
+let folder = "";
+
+// Within the project: the packages are found from there.
+beforeAll(async () => {
+  folder = await mkdtemp(resolve("node_modules/.bundles-"));
+  await bundle(folder);
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+/** What a program of its own prints as JSON. */
+async function printed<Value>(schema: z.ZodType<Value>, program: string): Promise<Value> {
+  const flags = ["--disable-warning=ExperimentalWarning", "--input-type=module", "--eval"];
+  const { stdout } = await promisify(execFile)(process.execPath, [...flags, program]);
+  return schema.parse(JSON.parse(stdout));
+}
+
+const SourceMapSchema = z.object({ sources: z.array(z.string()) });
+const LoadedSchema = z.object({
+  own: z.array(z.number()),
+  packages: z.array(z.string()),
+  builtIn: z.array(z.string()),
+});
+
+/** What is loaded while a file is imported. */
+function loadedBy(file: string): Promise<z.infer<typeof LoadedSchema>> {
+  return printed(
+    LoadedSchema,
+    `
+    import { registerHooks } from "node:module";
+    const own = [];
+    const packages = new Set();
+    const builtIn = new Set();
+    registerHooks({
+      resolve(specifier, context, next) {
+        const found = next(specifier, context);
+        if (found.url.startsWith("node:")) builtIn.add(found.url);
+        return found;
+      },
+      load(url, context, next) {
+        const loaded = next(url, context);
+        const [, name] = /.*\\/node_modules\\/((?:@[^/]+\\/)?[^/.][^/]*)\\//.exec(url) ?? [];
+        if (name !== undefined) packages.add(name);
+        else if (url.startsWith("file:")) own.push(loaded.source.length);
+        return loaded;
+      },
+    });
+    await import(${JSON.stringify(`${folder}/${file}`)});
+    console.log(JSON.stringify({ own, packages: [...packages].sort(), builtIn: [...builtIn].sort() }));
+  `,
+  );
+}
+
+proves(
+  ["M46"],
+  "importing the root loads two files, and no package that is not needed yet",
+  async () => {
+    const { own, packages, builtIn } = await loadedBy("index.js");
+    const bytes = own.reduce((all, one) => all + one, 0);
+    expect(own.length).toBeLessThanOrEqual(MOST_FILES);
+    expect(bytes).toBeLessThanOrEqual(MOST_BYTES);
+    expect({ packages, builtIn }).toEqual({ packages: PACKAGES, builtIn: BUILT_IN });
+  },
+);
+
+proves(
+  ["M46"],
+  "importing the root builds no schema of zod, and its first use builds those alone",
+  async () => {
+    const [imported, ofZod, used] = await printed(
+      z.array(z.number()),
+      `
+    let made = 0;
+    const { defineProperty } = Object;
+    Object.defineProperty = (...given) => {
+      if (given[1] === "_zod") made += 1;
+      return defineProperty(...given);
+    };
+    const { z } = await import("zod");
+    const before = made;
+    const { checkEvent } = await import(${JSON.stringify(`${folder}/index.js`)});
+    const counts = [made - before];
+    z.string();
+    counts.push(made - before);
+    try { checkEvent({ type: "none" }); } catch {}
+    counts.push(made - before);
+    console.log(JSON.stringify(counts));
+  `,
+    );
+    expect([imported, ofZod]).toEqual([0, 1]);
+    expect(used).toBeGreaterThan(1);
+    expect(used).toBeLessThan(20);
+  },
+);
+
+test("no module stands in two files, whichever entries are used", async () => {
+  const names = await readdir(folder, { recursive: true });
+  const seen = new Map<string, string[]>();
+  for (const name of names.filter((one) => one.endsWith(".js.map"))) {
+    const map = SourceMapSchema.parse(JSON.parse(await readFile(join(folder, name), "utf8")));
+    for (const source of map.sources) {
+      const path = relative(resolve("."), resolve(folder, dirname(name), source));
+      seen.set(path, [...(seen.get(path) ?? []), name]);
+    }
+  }
+  expect(seen.size).toBeGreaterThan(300);
+  expect([...seen].filter(([, files]) => files.length > 1)).toEqual([]);
+  expect([...seen.keys()].filter((path) => !existsSync(path))).toEqual([]);
+});
