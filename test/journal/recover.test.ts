@@ -193,15 +193,15 @@ async function changed(change: (lines: readonly string[]) => readonly string[]) 
 
 test("D3: a journal of a newer version is left alone, and the error says which", async () => {
   const { error } = await changed((lines) =>
-    lines.map((line, index) => (index === 0 ? line.replace('"version":2', '"version":3') : line)),
+    lines.map((line, index) => (index === 0 ? line.replace('"version":3', '"version":4') : line)),
   );
-  expect(error).toMatchObject({ code: "unsupported_version", data: { expected: 2, got: 3 } });
+  expect(error).toMatchObject({ code: "unsupported_version", data: { expected: 3, got: 4 } });
 });
 
 test.each<readonly [string, (lines: readonly string[]) => readonly string[], number]>([
-  ["a record that is cut", (lines) => withLine(lines, 9, (line) => line.slice(0, -7)), 10],
-  ["a record that is no object", (lines) => withLine(lines, 9, () => "null"), 10],
-  ["a record of a kind that nobody knows", (lines) => withLine(lines, 9, () => '{"type":"x"}'), 10],
+  ["a record that is cut", (lines) => withLine(lines, 4, (line) => line.slice(0, -7)), 5],
+  ["a record that is no object", (lines) => withLine(lines, 4, () => "null"), 5],
+  ["a record of a kind that nobody knows", (lines) => withLine(lines, 4, () => '{"type":"x"}'), 5],
   ["a record that is gone", (lines) => lines.filter((_line, index) => index !== 1), 2],
   ["no records at all", () => [], 0],
 ])(

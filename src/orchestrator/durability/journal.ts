@@ -12,7 +12,7 @@ import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { outsideScopes } from "../../protocol/correlation.ts";
 import type { Ownership, RunStore } from "../../store/run-store.ts";
 import type { JournalRecord } from "./journal-record.ts";
-import { TextTable } from "./text-table.ts";
+import { RecordCodec } from "./record-codec.ts";
 
 /** How long the owner of a run may show no sign of life before another process may take it over. */
 export const STALE_AFTER_MS = 30_000;
@@ -27,14 +27,14 @@ export interface JournalOptions {
   readonly open: () => Promise<OpenJournal>;
   /** The store has given the right to write before. Default false. */
   readonly isClaimed?: boolean;
-  /** The long texts of a journal that continues. Default: none. */
-  readonly texts?: readonly string[];
+  /** What has read the journal that continues. Default: one that has read nothing. */
+  readonly codec?: RecordCodec;
 }
 
 /** The right to write a journal. */
 export interface OpenJournal {
   readonly ownership: Ownership;
-  /** Records that it has already. */
+  /** Lines that it has already. */
   readonly recordCount: number;
 }
 
@@ -47,13 +47,14 @@ export class Journal {
   /** Rejects when the store has failed for good; never resolves. */
   readonly broken: Promise<never>;
   readonly #options: JournalOptions;
-  readonly #texts: TextTable;
+  readonly #codec: RecordCodec;
   readonly #break: (cause: unknown) => void;
-  #lines: string[] = [];
   #waiters: Waiter[] = [];
   /** How many records were put in, and how many of them are kept. */
   #last = 0;
   #kept = 0;
+  /** Lines that are kept. */
+  #lineCount = 0;
   #opened: OpenJournal | undefined;
   readonly #claim = Promise.withResolvers<void>();
   #isWriting = false;
@@ -62,7 +63,7 @@ export class Journal {
 
   constructor(options: JournalOptions) {
     this.#options = options;
-    this.#texts = new TextTable(options.texts);
+    this.#codec = options.codec ?? new RecordCodec();
     const { promise, reject } = Promise.withResolvers<never>();
     this.broken = promise;
     this.broken.catch(() => undefined);
@@ -72,7 +73,11 @@ export class Journal {
   /** Puts a record in. It is kept a little later. */
   append(record: JournalRecord): void {
     if (this.#isBroken) return;
-    this.#put(this.#texts.written(record, (line) => this.#put(line)));
+    this.#codec.add(record);
+    this.#last += 1;
+    if (this.#isWriting) return;
+    this.#isWriting = true;
+    outsideScopes(() => setImmediate(() => void this.#write()));
   }
 
   /** Resolves once all that was put in so far is kept; never, if the journal is broken. */
@@ -105,27 +110,19 @@ export class Journal {
   abandon(): void {
     this.#isBroken = true;
     this.#stopBeating();
-    this.#lines = [];
-  }
-
-  #put(line: string): void {
-    this.#last += 1;
-    this.#lines.push(line);
-    if (this.#isWriting) return;
-    this.#isWriting = true;
-    outsideScopes(() => setImmediate(() => void this.#write()));
   }
 
   async #write(): Promise<void> {
     const { store, clock } = this.#options;
     try {
       const { ownership, recordCount } = this.#opened ?? (await this.#open());
-      while (this.#lines.length > 0) {
-        const records = this.#lines;
-        const firstNumber = recordCount + this.#kept + 1;
-        this.#lines = [];
+      while (this.#last > this.#kept && !this.#isBroken) {
+        const last = this.#last;
+        const records = this.#codec.take();
+        const firstNumber = recordCount + this.#lineCount + 1;
         await tried(clock, () => store.append(ownership, { firstNumber, records }));
-        this.#kept += records.length;
+        this.#lineCount += records.length;
+        this.#kept = last;
         await this.#resolve();
       }
       this.#isWriting = false;
