@@ -55,7 +55,7 @@ test("C28: a step of a tool call adds at most 4 KB to a journal, after ten steps
   expect((threeHundred.bytes - sixty.bytes) / 240).toBeLessThan(perStep * 1.05);
 });
 
-test("D1: a step of a tool call is written in three batches", async () => {
+test("D1: a step of a tool call is written in two batches: with its request, and with its call", async () => {
   const [ten, sixty] = [await keptOf(10), await keptOf(60)];
-  expect((sixty.appends - ten.appends) / 50).toBe(3);
+  expect((sixty.appends - ten.appends) / 50).toBe(2);
 });

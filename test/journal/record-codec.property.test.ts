@@ -26,7 +26,18 @@ const length = fc.constantFrom(0, 1, 8, 9, 40, 158, 159, 160, 161, 400);
 const text = fc
   .tuple(mark, fc.string({ unit: "binary", maxLength: 3 }), length)
   .map(([start, middle, most]) => `${start}${middle}${"x".repeat(most)}`);
-const key = fc.constantFrom("a", "b", "c", "10", "2", "~", "constructor", "toString", "type");
+const key = fc.constantFrom(
+  "a",
+  "b",
+  "c",
+  "10",
+  "2",
+  "~",
+  "constructor",
+  "toString",
+  "type",
+  "__proto__",
+);
 const leaf = fc.oneof(text, fc.integer(), fc.double(), fc.boolean(), fc.constant(null));
 const { value } = fc.letrec<{ readonly value: unknown }>((tie) => ({
   value: fc.oneof(

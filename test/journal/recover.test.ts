@@ -178,7 +178,7 @@ test("runs that have ended, and those that nobody knows, cannot be recovered", a
 async function changed(change: (lines: readonly string[]) => readonly string[]) {
   const { store, orchestrator } = world();
   const { role } = worker();
-  const dying = dyingStore(store, { at: 6, how: "before" });
+  const dying = dyingStore(store, { at: 4, how: "after" });
   const run = orchestrator(role, dying.store).start(role, "Go.");
   await rejectionOf(run.result);
   const lines = change(await linesOf(store, run.runId));
@@ -298,7 +298,7 @@ proves(
     };
     const story = await playThrough(
       alive,
-      [{ at: 8, how: "after" }],
+      [{ at: 5, how: "after" }],
       (startMs) => new TickingClock(startMs),
     );
     const { events, kept } = story;

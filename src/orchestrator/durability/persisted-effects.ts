@@ -14,6 +14,9 @@ import type { JournalWriter } from "./journal.ts";
 export class PersistedEffects implements EffectLog {
   readonly #journal: JournalWriter;
   readonly #agent: AgentRuntime;
+  /** Ends of calls that went ahead of their batch, and how many of them are known to be kept. */
+  #ahead = 0;
+  #caughtUp = 0;
 
   constructor(journal: JournalWriter, agent: AgentRuntime) {
     this.#journal = journal;
@@ -51,17 +54,35 @@ export class PersistedEffects implements EffectLog {
       call.onEnd(end);
       return end;
     }
-    const end = await work(call);
     const { type } = call.bound;
     const isWork = type === "function" || type === "external" || type === "delegation";
-    const keeping = this.keep(name, end);
+    if (isWork && this.#isAhead) await this.kept();
+    const end = await work(call);
+    this.#append(name, end);
+    const isWaiting = isWork || call.deferral !== undefined;
     // A call that does nothing need not wait until its end is kept: it is, so that it is recorded once.
-    if (isWork || call.deferral !== undefined) await keeping;
+    if (isWaiting) await (this.#mayGoAhead(end) ? this.#goAhead() : this.kept());
     return end;
   }
 
-  consult<T>(work: () => Promise<T>): Promise<T> {
-    return work();
+  /** What succeeded comes to a request, a further call or code of the user's next, and each of them waits until it is kept (D1). */
+  #mayGoAhead(end: CallEnd): boolean {
+    if (end.type === "deferred" || end.failure !== undefined) return false;
+    return end.execution.type === "succeeded" && this.#agent.stepper === undefined;
+  }
+
+  #goAhead(): Promise<void> {
+    this.#ahead += 1;
+    return this.#journal.ahead();
+  }
+
+  get #isAhead(): boolean {
+    return this.#ahead > this.#caughtUp;
+  }
+
+  async consult<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#isAhead) await this.kept();
+    return await work();
   }
 
   outcome(name: string): unknown {
@@ -70,14 +91,20 @@ export class PersistedEffects implements EffectLog {
 
   /** `leaseId`: of a model call. */
   async keep(name: string, outcome: object, leaseId?: LeaseId): Promise<void> {
+    this.#append(name, outcome, leaseId);
+    await this.kept();
+  }
+
+  #append(name: string, outcome: object, leaseId?: LeaseId): void {
     const { agentId } = this.#agent.identity;
     const lease = leaseId === undefined ? {} : { leaseId };
     this.#journal.append({ type: "effect", agentId, name, outcome, ...lease });
-    await this.#journal.kept();
   }
 
-  kept(): Promise<void> {
-    return this.#journal.kept();
+  async kept(): Promise<void> {
+    const ahead = this.#ahead;
+    await this.#journal.kept();
+    this.#caughtUp = Math.max(this.#caughtUp, ahead);
   }
 
   claimed(): Promise<void> | undefined {

@@ -24,6 +24,8 @@ const LONG_TEXT = `${MARK}#`;
 const GONE = `${MARK}-`;
 /** Stands before an object that takes the place of another, or of a list. */
 const REPLACED = `${MARK}:`;
+/** Stands before the JSON of an object that is not compared. */
+const WHOLE = `${MARK}!`;
 /** The key of the length of a list that has another one. */
 const LENGTH = MARK;
 /** The kind of a record that no other is compared with. */
@@ -32,6 +34,10 @@ const ALONE = -1;
 interface Template {
   [key: string]: unknown;
 }
+type Parts = Readonly<Record<string, unknown>>;
+
+/** Stands for an object with a key that a copy of ours would take for its prototype. */
+const NOT_COPIED: unknown = Object.freeze({});
 
 export class RecordCodec {
   readonly #kinds = new Map<string, number>();
@@ -105,68 +111,90 @@ export class RecordCodec {
   }
 
   /** What makes a copy the value, and `#copy` what it is then; undefined: it is the value already. */
-  #change(before: unknown, given: unknown): unknown {
-    const value = asJson(given);
-    if (Array.isArray(value))
-      return Array.isArray(before) ? this.#listChange(before, value) : this.#newList(value);
-    if (!isRecord(value)) {
-      this.#copy = value;
-      if (value === before) return undefined;
-      return typeof value === "string" ? this.#written(value) : value;
-    }
-    if (isTemplate(before) && keepsOrder(before, value)) return this.#objectChange(before, value);
-    const change = this.#objectChange(newTemplate(), value) ?? {};
-    return typeof before === "object" && before !== null ? [REPLACED, change] : change;
+  #change(before: unknown, value: unknown): unknown {
+    if (Array.isArray(value)) return this.#listChange(before, value);
+    if (isRecord(value)) return this.#objectChange(before, value);
+    this.#copy = value;
+    if (value === before) return undefined;
+    return typeof value === "string" ? this.#written(value) : value;
   }
 
-  #newList(value: readonly unknown[]): unknown {
-    const copy: unknown[] = [];
-    const written = value.map((item) => {
-      const change = this.#change(undefined, item ?? null);
-      copy.push(this.#copy);
-      return change;
-    });
+  #listChange(before: unknown, value: readonly unknown[]): unknown {
+    if (!Array.isArray(before)) {
+      const copy: unknown[] = [];
+      const written = value.map((item) => {
+        const change = this.#change(undefined, item ?? null);
+        copy.push(this.#copy);
+        return change;
+      });
+      this.#copy = copy;
+      return written;
+    }
+    const changes: Template = {};
+    let isChanged = before.length !== value.length;
+    if (isChanged) changes[LENGTH] = value.length;
+    before.length = Math.min(before.length, value.length);
+    for (let index = 0; index < value.length; index += 1) {
+      const change = this.#change(before[index], value[index] ?? null);
+      if (change === undefined) continue;
+      before[index] = this.#copy;
+      changes[index] = change;
+      isChanged = true;
+    }
+    this.#copy = before;
+    return isChanged ? changes : undefined;
+  }
+
+  #objectChange(before: unknown, value: Parts): unknown {
+    if (Object.hasOwn(value, "__proto__")) {
+      this.#copy = NOT_COPIED;
+      return [WHOLE, JSON.stringify(value)];
+    }
+    const keys = Object.keys(value);
+    if (isTemplate(before)) {
+      const own = Object.keys(before);
+      if (isSame(own, keys)) return this.#partsChange(before, keys, value);
+      const present = keys.filter((key) => !isAbsent(value[key]));
+      if (keepsOrder(own, present)) {
+        const gone = own.filter((key) => !Object.hasOwn(value, key));
+        return this.#partsChange(before, [...keys, ...gone], value);
+      }
+    }
+    const written = this.#newObject(keys, value);
+    return typeof before === "object" && before !== null ? [REPLACED, written] : written;
+  }
+
+  /** Copies have the shape that the value has in the engine: objects to which keys are added one by one are slow. */
+  #newObject(keys: readonly string[], value: Parts): Template {
+    const copy: Template = { ...value };
+    const written: Template = { ...value };
+    for (const key of keys) {
+      const part = value[key];
+      if (isAbsent(part)) {
+        delete copy[key];
+        delete written[key];
+        continue;
+      }
+      written[key] = this.#change(undefined, part);
+      copy[key] = this.#copy;
+    }
     this.#copy = copy;
     return written;
   }
 
-  #listChange(copy: unknown[], value: readonly unknown[]): unknown {
-    const changes = newTemplate();
-    let isChanged = copy.length !== value.length;
-    if (isChanged) changes[LENGTH] = value.length;
-    copy.length = Math.min(copy.length, value.length);
-    for (const [index, item] of value.entries()) {
-      const change = this.#change(copy[index], item ?? null);
-      if (change === undefined) continue;
-      copy[index] = this.#copy;
-      changes[index] = change;
-      isChanged = true;
-    }
-    this.#copy = copy;
-    return isChanged ? changes : undefined;
-  }
-
-  #objectChange(copy: Template, value: Readonly<Record<string, unknown>>): Template | undefined {
+  #partsChange(copy: Template, keys: readonly string[], value: Parts): Template | undefined {
     let changes: Template | undefined;
-    let count = 0;
-    for (const key of Object.keys(value)) {
+    for (const key of keys) {
       const part = value[key];
-      if (isAbsent(part)) continue;
-      count += 1;
-      const change = this.#change(copy[key], part);
-      if (change === undefined) continue;
-      copy[key] = this.#copy;
-      changes ??= newTemplate();
+      const before = copy[key];
+      if (part === before) continue;
+      const change = isAbsent(part) ? GONE : this.#change(before, part);
+      if (change === undefined || (change === GONE && !Object.hasOwn(copy, key))) continue;
+      if (change === GONE) delete copy[key];
+      else copy[key] = this.#copy;
+      changes ??= {};
       changes[key] = change;
     }
-    const keys = Object.keys(copy);
-    if (keys.length > count) changes ??= newTemplate();
-    if (changes !== undefined && keys.length > count)
-      for (const key of keys) {
-        if (Object.hasOwn(value, key) && !isAbsent(value[key])) continue;
-        delete copy[key];
-        changes[key] = GONE;
-      }
     this.#copy = copy;
     return changes;
   }
@@ -209,6 +237,7 @@ export class RecordCodec {
         : this.#changedObject(isRecord(before) ? before : {}, change);
     if (!Array.isArray(change)) return change;
     if (change[0] === REPLACED) return this.#changed(undefined, change[1]);
+    if (change[0] === WHOLE) return deepFreeze(JSON.parse(String(change[1])));
     return Object.freeze(change.map((item) => this.#changed(undefined, item)));
   }
 
@@ -228,17 +257,7 @@ export class RecordCodec {
     const after = { ...before };
     for (const [key, part] of Object.entries(change)) {
       if (part === GONE) delete after[key];
-      else {
-        const value = this.#changed(Object.hasOwn(before, key) ? before[key] : undefined, part);
-        if (key !== "__proto__") after[key] = value;
-        else
-          Object.defineProperty(after, key, {
-            value,
-            enumerable: true,
-            configurable: true,
-            writable: true,
-          });
-      }
+      else after[key] = this.#changed(Object.hasOwn(before, key) ? before[key] : undefined, part);
     }
     return Object.freeze(after);
   }
@@ -262,28 +281,18 @@ function kindOf(record: unknown): string {
   return [type, more ?? (typeof name === "string" ? name.split(".")[0] : "")].join(" ");
 }
 
-function newTemplate(): Template {
-  return { __proto__: null };
-}
-
 function isTemplate(value: unknown): value is Template {
-  return isRecord(value);
+  return isRecord(value) && value !== NOT_COPIED;
 }
 
 /** What was read, to be changed in place. */
 function copied(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(copied);
   if (!isRecord(value)) return value;
-  const copy = newTemplate();
+  if (Object.hasOwn(value, "__proto__")) return NOT_COPIED;
+  const copy: Template = {};
   for (const [key, part] of Object.entries(value)) copy[key] = copied(part);
   return copy;
-}
-
-/** The value of which JSON has the text. */
-function asJson(value: unknown): unknown {
-  if (typeof value === "number") return Number.isFinite(value) ? value : null;
-  const isOwn = typeof value === "object" && value !== null && "toJSON" in value;
-  return isOwn ? JSON.parse(JSON.stringify(value)) : value;
 }
 
 /** JSON leaves it out of objects. */
@@ -291,19 +300,20 @@ function isAbsent(value: unknown): boolean {
   return value === undefined || typeof value === "function" || typeof value === "symbol";
 }
 
-/** True if a copy that takes in what is new at its end has the keys of the value in their order. */
-function keepsOrder(copy: Template, value: Readonly<Record<string, unknown>>): boolean {
-  const keys = Object.keys(copy);
+function isSame(left: readonly string[], right: readonly string[]): boolean {
+  if (left.length !== right.length) return false;
+  for (let index = 0; index < left.length; index += 1)
+    if (left[index] !== right[index]) return false;
+  return true;
+}
+
+/** True if a copy with these keys, which takes in what is new at its end, has the keys of the value in their order. */
+function keepsOrder(copy: readonly string[], value: readonly string[]): boolean {
   let next = 0;
-  for (const key of Object.keys(value)) {
-    if (keys[next] === key) {
-      next += 1;
-      continue;
-    }
-    if (isAbsent(value[key])) continue;
-    const at = keys.indexOf(key, next);
-    if (at === -1 && Object.hasOwn(copy, key)) return false;
-    next = at === -1 ? keys.length : at + 1;
+  for (const key of value) {
+    const at = copy.indexOf(key);
+    if (at !== -1 && at < next) return false;
+    next = at === -1 ? copy.length : at + 1;
   }
   return true;
 }

@@ -141,6 +141,7 @@ function journalOf({ append, logOf, script: { hasDeadlines } }: SetUpParts): Run
     broken: new Promise<never>(() => undefined),
     claimed: () => undefined,
     kept: () => Promise.resolve(),
+    ahead: () => Promise.resolve(),
     close: () => Promise.resolve(),
     abandon: () => undefined,
   };
