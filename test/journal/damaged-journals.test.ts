@@ -42,7 +42,10 @@ function lead(): AgentRole {
 }
 
 let runId: RunId;
+/** Whole records. */
 let lines: readonly string[];
+/** As the store has them. */
+const stored: string[] = [];
 
 beforeAll(async () => {
   const clock = new ManualClock();
@@ -56,6 +59,7 @@ beforeAll(async () => {
   expect(result.status).toBe("completed");
   runId = run.runId;
   lines = (await recordingOf(store, runId)).trimEnd().split("\n");
+  for await (const line of store.read(runId)) stored.push(line);
 });
 
 async function storeWith(id: RunId, records: readonly string[]): Promise<Store> {
@@ -103,6 +107,18 @@ test("D1: a journal with a line too few, or twice, or that breaks off is read or
   ]);
 });
 
+test("D1: of a journal as a store has it no line can be missing, doubled, or of another place", async () => {
+  const codes: string[] = [];
+  for (const [index, line] of stored.entries()) {
+    if (index > 0 && index < stored.length - 1)
+      codes.push(await keptCode(stored.toSpliced(index, 1)));
+    if (index > 0) codes.push(await keptCode(stored.toSpliced(index, 0, line)));
+    codes.push(await keptCode(stored.with(index, line.slice(0, -5))));
+  }
+  expect(codes.length).toBeGreaterThan(20);
+  expect(new Set(codes)).toEqual(new Set(["invalid_journal"]));
+});
+
 test("D1: a journal of which a state is missing is not recovered", async () => {
   const first = lines.findIndex((line) => line.startsWith(`{"type":"state"`));
   const store = await storeWith(runId, lines.slice(0, first));
@@ -121,7 +137,7 @@ test("R175: a recording with an operation of the ledger too few, or twice, is re
 });
 
 test("D3: a later release's journal is told apart, also if it wrote only what follows a pause", async () => {
-  const opened = JSON.stringify({ ...JSON.parse(lines[0] ?? ""), version: 3 });
+  const opened = JSON.stringify({ ...JSON.parse(lines[0] ?? ""), version: 4 });
   const records = [...lines, opened];
   expect(await keptCode(records)).toBe("unsupported_version");
   expect(await codeOf(replay(records.join("\n"), { role: lead() }))).toBe("unsupported_version");

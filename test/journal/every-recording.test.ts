@@ -1,6 +1,7 @@
 // Goal: every recording that was ever made is read for ever (D3), those with the prompts and tools of today are replayed, and what agents
 // come to does not depend on the order in which effects end that have nothing to do with each other: so a distributed engine can follow.
-// Method: each file of test/journals/latest in its recorded order, and in twenty others; of all others the result is read.
+// Method: each file of test/journals/latest in its recorded order, and in twenty others, and the same of version 2 in its order; of all
+// others the result is read.
 
 import { globSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
@@ -8,8 +9,8 @@ import { basename } from "node:path";
 import { expect, test } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
-import { parseJson } from "../../src/kernel/json.ts";
 import { foldJournal, type FoldedRun } from "../../src/orchestrator/durability/fold-journal.ts";
+import { JournalReader } from "../../src/orchestrator/durability/journal-reader.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
@@ -36,6 +37,8 @@ for (const name of names) {
     async () => {
       const recording = keptRecording(name);
       const { result, events } = await replayed(build, recording);
+      const before = await replayed(build, keptRecording(name, "v2"));
+      expect(gist(before.result), "as version 2 has it").toEqual(gist(result));
       expect(events.length, "it is played").toBeGreaterThan(5);
       for (let seed = 1; seed <= 20; seed += 1) {
         try {
@@ -51,12 +54,13 @@ for (const name of names) {
   );
 }
 
-for (const file of globSync("test/journals/v1*/*.jsonl"))
+for (const file of globSync("test/journals/{v1,v1-last,v2,latest}/*.jsonl"))
   test(`D3: ${file} is read, whole as its last event has it, and broken off as a run that is under way`, async () => {
     const lines = readFileSync(file, "utf8").trimEnd().split("\n");
     const { status, run } = await folded(lines);
     expect(status).toBe(file.endsWith("/paused.jsonl") ? "paused" : "ended");
-    expect(parseJson(lines.at(-1) ?? "")).toMatchObject({
+    const reader = new JournalReader();
+    expect(lines.flatMap((line) => reader.read(line)).at(-1)).toMatchObject({
       event: {
         type: `run.${status}`,
         reason: { code: rootCode(run) },

@@ -178,7 +178,7 @@ test("runs that have ended, and those that nobody knows, cannot be recovered", a
 async function changed(change: (lines: readonly string[]) => readonly string[]) {
   const { store, orchestrator } = world();
   const { role } = worker();
-  const dying = dyingStore(store, { at: 6, how: "before" });
+  const dying = dyingStore(store, { at: 4, how: "after" });
   const run = orchestrator(role, dying.store).start(role, "Go.");
   await rejectionOf(run.result);
   const lines = change(await linesOf(store, run.runId));
@@ -193,15 +193,15 @@ async function changed(change: (lines: readonly string[]) => readonly string[]) 
 
 test("D3: a journal of a newer version is left alone, and the error says which", async () => {
   const { error } = await changed((lines) =>
-    lines.map((line, index) => (index === 0 ? line.replace('"version":2', '"version":3') : line)),
+    lines.map((line, index) => (index === 0 ? line.replace('"version":3', '"version":4') : line)),
   );
-  expect(error).toMatchObject({ code: "unsupported_version", data: { expected: 2, got: 3 } });
+  expect(error).toMatchObject({ code: "unsupported_version", data: { expected: 3, got: 4 } });
 });
 
 test.each<readonly [string, (lines: readonly string[]) => readonly string[], number]>([
-  ["a record that is cut", (lines) => withLine(lines, 9, (line) => line.slice(0, -7)), 10],
-  ["a record that is no object", (lines) => withLine(lines, 9, () => "null"), 10],
-  ["a record of a kind that nobody knows", (lines) => withLine(lines, 9, () => '{"type":"x"}'), 10],
+  ["a record that is cut", (lines) => withLine(lines, 4, (line) => line.slice(0, -7)), 5],
+  ["a record that is no object", (lines) => withLine(lines, 4, () => "null"), 5],
+  ["a record of a kind that nobody knows", (lines) => withLine(lines, 4, () => '{"type":"x"}'), 5],
   ["a record that is gone", (lines) => lines.filter((_line, index) => index !== 1), 2],
   ["no records at all", () => [], 0],
 ])(
@@ -298,7 +298,7 @@ proves(
     };
     const story = await playThrough(
       alive,
-      [{ at: 8, how: "after" }],
+      [{ at: 5, how: "after" }],
       (startMs) => new TickingClock(startMs),
     );
     const { events, kept } = story;

@@ -109,7 +109,7 @@ test("X25: deaths before, in the midst of and after a pause", async () => {
   const play = asking("recover");
   const plain = await playThrough(play);
   const seen = new Set<string>();
-  for (let at = 2; at <= plain.appends; at += 4) {
+  for (let at = 2; at <= plain.appends; at += 3) {
     const story = await playThrough(play, [
       { at, how: "before" },
       { at: 2, how: "after" },

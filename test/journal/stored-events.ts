@@ -1,10 +1,7 @@
 // What a store has of a run, read back.
 
-import {
-  JournalRecordSchema,
-  type JournalRecord,
-} from "../../src/orchestrator/durability/journal-record.ts";
-import { readRecord } from "../../src/orchestrator/durability/text-table.ts";
+import { JournalReader } from "../../src/orchestrator/durability/journal-reader.ts";
+import type { JournalRecord } from "../../src/orchestrator/durability/journal-record.ts";
 import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
 import type { RunId } from "../../src/protocol/ids.ts";
 import type { RunStore } from "../../src/store/run-store.ts";
@@ -14,14 +11,9 @@ export async function storedRecords(
   store: Pick<RunStore, "read">,
   runId: RunId,
 ): Promise<readonly JournalRecord[]> {
-  const texts: string[] = [];
+  const reader = new JournalReader();
   const records: JournalRecord[] = [];
-  for await (const line of store.read(runId)) {
-    const record = JournalRecordSchema.parse(readRecord(line, texts));
-    if (record.type === "run") texts.length = 0;
-    if (record.type === "text") texts.push(record.text);
-    records.push(record);
-  }
+  for await (const line of store.read(runId)) records.push(...reader.read(line));
   return records;
 }
 

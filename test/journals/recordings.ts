@@ -1,4 +1,4 @@
-// The recordings that are kept, and how they are made: by counting ids and a clock that stands still, so that they are always the same.
+// The recordings that are kept, line by line as a store has them, and how they are made: by counting ids and a clock that stands still, so that they are always the same.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -8,18 +8,18 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
-import { recordingOf, type Recording } from "../../src/testing/replay/recording.ts";
+import type { Recording } from "../../src/testing/replay/recording.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { Fakes, listener } from "./fakes.ts";
 import { stories } from "./roles.ts";
 
-/** Where a recording with the prompts and the tools of today is kept. */
-export function pathOf(name: string): string {
-  return fileURLToPath(new URL(`latest/${name}.jsonl`, import.meta.url));
+/** Where a recording with the prompts and the tools of today is kept; `v2`: as releases before version 3 of the journal wrote it. */
+export function pathOf(name: string, folder: "latest" | "v2" = "latest"): string {
+  return fileURLToPath(new URL(`${folder}/${name}.jsonl`, import.meta.url));
 }
 
-export function keptRecording(name: string): Recording {
-  return readFileSync(pathOf(name), "utf8");
+export function keptRecording(name: string, folder?: "latest" | "v2"): Recording {
+  return readFileSync(pathOf(name, folder), "utf8");
 }
 
 /** A recording of a story, made now. */
@@ -44,5 +44,7 @@ export async function recordingFor(name: string): Promise<Recording> {
     start,
   );
   await run.settled;
-  return await recordingOf(store, run.runId);
+  const lines: string[] = [];
+  for await (const line of store.read(run.runId)) lines.push(`${line}\n`);
+  return lines.join("");
 }

@@ -244,7 +244,7 @@ describe("a run that goes on in a process whose clocks have nothing in common wi
       const script = [() => (first.advance(4_000), calls(use("work"))), calls(use("hold"))];
       const tools = [tool("work", () => "worked"), held];
       const { role } = soloist(script, { tools });
-      const dying = dyingStore(store, { at: 6, how: "before" });
+      const dying = dyingStore(store, { at: 4, how: "after" });
       const mortal = new Orchestrator({ clock: first, ids, store: dying.store });
       const lost = mortal.start(role, "Do it.", { budget: { wallTimeMs: 10_000 } });
       expect(await rejectionOf(lost.result)).toMatchObject({ code: "store_failed" });

@@ -20,15 +20,9 @@ import { failedIn, parsePausedRun } from "./paused-run.ts";
 import type { RestoredRun } from "./restored-run.ts";
 import { OpenSpans } from "./open-spans.ts";
 import { FoldedAgent } from "./folded-agent.ts";
-import {
-  JOURNAL_VERSION,
-  READABLE_JOURNALS,
-  JournalRecordSchema,
-  problemOf,
-  type JournalRecord,
-  type RecordOf,
-} from "./journal-record.ts";
-import { readRecord } from "./text-table.ts";
+import { problemOf, type JournalRecord, type RecordOf } from "./journal-record.ts";
+import { JournalReader } from "./journal-reader.ts";
+import type { RecordCodec } from "./record-codec.ts";
 
 /** A run according to its journal. */
 export interface FoldedRun {
@@ -36,8 +30,6 @@ export interface FoldedRun {
   /** `paused`: it had come to rest; `open`: its process died. */
   readonly status: "open" | "paused" | "ended";
   readonly recordCount: number;
-  /** Its long texts, in order. */
-  readonly texts: readonly string[];
   /** Leases of model calls whose outcome is unknown: they may have been made. */
   readonly lost: readonly PersistedHold[];
   /** Who was cancelled, and has not ended. */
@@ -58,27 +50,40 @@ export interface FoldedRun {
   readonly lastSpanUs: number;
 }
 
+/** A run according to a journal that can be continued. */
+export interface FoldedJournal extends FoldedRun {
+  readonly codec: RecordCodec;
+}
+
 /** So many records are read in one turn of the event loop, so that other work of the process continues meanwhile. */
 const RECORDS_PER_TURN = 200;
 
-/** Rejects with `unsupported_version` or `invalid_journal`, naming the record, and with what the lines throw. */
+/** Rejects with `unsupported_version` or `invalid_journal`, naming the line, and with what the lines throw. */
 export async function foldJournal(
   runId: RunId,
   lines: AsyncIterable<string> | Iterable<string>,
-): Promise<FoldedRun> {
+): Promise<FoldedJournal> {
+  const reader = new JournalReader();
   const fold = new Fold(runId);
   let count = 0;
   for await (const line of lines) {
-    fold.take(line);
-    count += 1;
-    if (count % RECORDS_PER_TURN === 0) await endOfTurn();
+    const records = fold.takeLine(() => reader.read(line));
+    const turns = Math.floor(count / RECORDS_PER_TURN);
+    count += records;
+    if (Math.floor(count / RECORDS_PER_TURN) > turns) await endOfTurn();
   }
+  return { ...fold.end(), codec: reader.codec };
+}
+
+/** The same of records that were read. */
+export function foldRecords(runId: RunId, records: readonly JournalRecord[]): FoldedRun {
+  const fold = new Fold(runId);
+  for (const record of records) fold.takeLine(() => [record]);
   return fold.end();
 }
 
 class Fold {
   readonly #runId: RunId;
-  readonly #texts: string[] = [];
   readonly #agents = new Map<AgentId, FoldedAgent>();
   #refusals: Record<string, number> = {};
   #byDepth: Record<string, number> = {};
@@ -107,12 +112,13 @@ class Fold {
     this.#runId = runId;
   }
 
-  take(line: string): void {
+  /** Takes the records of the next line. Returns how many there are. */
+  takeLine(read: () => readonly JournalRecord[]): number {
     this.#count += 1;
     try {
-      const value = readRecord(line, this.#texts);
-      checkVersion(value, this.#count === 1);
-      this.#do(JournalRecordSchema.parse(value));
+      const records = read();
+      for (const record of records) this.#do(record);
+      return records.length;
     } catch (cause) {
       throw EspalierError.is(cause) && cause.code === "unsupported_version"
         ? cause
@@ -120,7 +126,7 @@ class Fold {
     }
   }
 
-  /** Throws like `take` where records are missing. */
+  /** Throws like `takeLine` where records are missing. */
   end(): FoldedRun {
     const head = this.#head;
     if (head === undefined) throw invalidJournal(this.#runId, 0, new Error("it has no records"));
@@ -164,7 +170,6 @@ class Fold {
       },
       status: this.#status,
       recordCount: this.#count,
-      texts: this.#texts,
       lost: leases.filter((lease) => !isEnded(lease)),
       cancelled: this.#cancelled,
       overdue: this.#overdue,
@@ -197,9 +202,6 @@ class Fold {
       case "pause":
       case "recovered":
       case "skip":
-        return;
-      case "text":
-        this.#texts.push(record.text);
         return;
       case "agent":
         this.#created(record);
@@ -267,7 +269,6 @@ class Fold {
   #open(head: RecordOf<"run">): void {
     if (head.runId !== this.#runId) throw new TypeError(`it is the journal of ${head.runId}`);
     this.#head = head;
-    this.#texts.length = 0;
   }
 
   #restore({ run: stored }: RecordOf<"restored">): void {
@@ -379,18 +380,6 @@ type RunTrace = Pick<RestoredRun, "traceId" | "spanId" | "isSampled">;
 const TraceSchema = z
   .looseObject({ traceId: z.string(), spanId: z.string(), isSampled: z.boolean() })
   .partial();
-
-/** Throws `unsupported_version` if the first record of a journal, or a later one by which it is opened once more, says another version. */
-export function checkVersion(value: unknown, isFirst: boolean): void {
-  if (!isRecord(value) || !(isFirst || value["type"] === "run")) return;
-  const version = value["version"];
-  if (typeof version !== "number" || READABLE_JOURNALS.some((one) => one === version)) return;
-  throw new EspalierError({
-    code: "unsupported_version",
-    message: `Expected a journal of version ${JOURNAL_VERSION} at most, got version ${version}. Recover the run with the release that wrote it, or a later one.`,
-    data: { expected: JOURNAL_VERSION, got: version },
-  });
-}
 
 /** The error for a journal that cannot be read from this record on, or that lacks something before it. */
 export function invalidJournal(runId: RunId, number: number, cause: unknown): EspalierError {

@@ -24,10 +24,10 @@ import { SessionOutcomeSchema } from "../sessions/session-outcome.ts";
 import { SessionRefSchema } from "../sessions/session-ref.ts";
 import { PausedAgentSchema, TreeLimitsSchema } from "./paused-run.ts";
 
-/** Version of the form of journals: since 2, messages have parts. */
-export const JOURNAL_VERSION = 2;
+/** Version of the form of journals: since 2, messages have parts; since 3, lines say what differs (`record-codec.ts`). */
+export const JOURNAL_VERSION = 3;
 /** Versions that this release reads. */
-export const READABLE_JOURNALS = [1, JOURNAL_VERSION] as const;
+export const READABLE_JOURNALS = [1, 2, JOURNAL_VERSION] as const;
 
 const agentId = AgentIdSchema;
 const count = z.int().nonnegative();
@@ -59,8 +59,6 @@ export const JournalRecordSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("restored"), run: z.unknown() }),
   /** Another process continues the run from here, after a crash or a pause. For replays. */
   z.strictObject({ type: z.literal("recovered") }),
-  /** A long text, to which later records refer by its number since the last record `run`, from 0. */
-  z.strictObject({ type: z.literal("text"), text: z.string() }),
   z.strictObject({
     type: z.literal("agent"),
     agent: CreatedAgentSchema,

@@ -1,7 +1,8 @@
 // Journal: writes what happens in one run, in order. Owns what is not written yet, who waits for it, and the right to write.
 //
 // D1. Code that acts upon a record waits for `kept` first. What comes in one turn of the event loop is written as one batch: at its end
-//     every agent waits for something, so that each batch ends in a state that can be continued from.
+//     every agent waits for something, so that each batch ends in a state that can be continued from. Events alone are no reason to
+//     write: they are written with what comes next, or a moment later.
 // D6. A store that fails is asked again where that may help. When it does not, the journal is broken: it takes nothing more, no caller that
 //     waits learns that a record is persisted, and the run ends as if its process had: it can be recovered.
 
@@ -12,11 +13,13 @@ import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { outsideScopes } from "../../protocol/correlation.ts";
 import type { Ownership, RunStore } from "../../store/run-store.ts";
 import type { JournalRecord } from "./journal-record.ts";
-import { TextTable } from "./text-table.ts";
+import { RecordCodec } from "./record-codec.ts";
 
 /** How long the owner of a run may show no sign of life before another process may take it over. */
 export const STALE_AFTER_MS = 30_000;
 const HEARTBEAT_MS = 5_000;
+/** How long events are held back that nothing waits for and nothing else follows. */
+const EVENT_DELAY_MS = 100;
 /** Waits between attempts at a store that may recover. */
 const RETRY_DELAYS_MS = [20, 100, 500, 2_000, 5_000] as const;
 
@@ -27,19 +30,21 @@ export interface JournalOptions {
   readonly open: () => Promise<OpenJournal>;
   /** The store has given the right to write before. Default false. */
   readonly isClaimed?: boolean;
-  /** The long texts of a journal that continues. Default: none. */
-  readonly texts?: readonly string[];
+  /** What has read the journal that continues. Default: one that has read nothing. */
+  readonly codec?: RecordCodec;
 }
 
 /** The right to write a journal. */
 export interface OpenJournal {
   readonly ownership: Ownership;
-  /** Records that it has already. */
+  /** Lines that it has already. */
   readonly recordCount: number;
 }
 
 interface Waiter {
   readonly number: number;
+  /** Goes ahead of the batch, if nobody before it waits. */
+  readonly isAhead: boolean;
   readonly resolve: () => void;
 }
 
@@ -47,22 +52,26 @@ export class Journal {
   /** Rejects when the store has failed for good; never resolves. */
   readonly broken: Promise<never>;
   readonly #options: JournalOptions;
-  readonly #texts: TextTable;
+  readonly #codec: RecordCodec;
   readonly #break: (cause: unknown) => void;
-  #lines: string[] = [];
   #waiters: Waiter[] = [];
   /** How many records were put in, and how many of them are kept. */
   #last = 0;
   #kept = 0;
+  /** Lines that are kept. */
+  #lineCount = 0;
   #opened: OpenJournal | undefined;
   readonly #claim = Promise.withResolvers<void>();
+  /** So many of them are to be written without a delay. */
+  #due = 0;
   #isWriting = false;
   #isBroken = false;
   #stopBeating: () => void = () => undefined;
+  #stopDelay: (() => void) | undefined;
 
   constructor(options: JournalOptions) {
     this.#options = options;
-    this.#texts = new TextTable(options.texts);
+    this.#codec = options.codec ?? new RecordCodec();
     const { promise, reject } = Promise.withResolvers<never>();
     this.broken = promise;
     this.broken.catch(() => undefined);
@@ -72,14 +81,30 @@ export class Journal {
   /** Puts a record in. It is kept a little later. */
   append(record: JournalRecord): void {
     if (this.#isBroken) return;
-    this.#put(this.#texts.written(record, (line) => this.#put(line)));
+    this.#codec.add(record);
+    this.#last += 1;
+    if (record.type === "event") this.#writeLater();
+    else this.#writeSoon();
   }
 
   /** Resolves once all that was put in so far is kept; never, if the journal is broken. */
   kept(): Promise<void> {
     if (this.#kept === this.#last && !this.#isBroken) return Promise.resolve();
+    return this.#wait(false);
+  }
+
+  /**
+   * The same for what comes to a further wait before anything outside hears of it: where nobody before it waits, it is not kept until that
+   * begins, and is written with what came of it.
+   */
+  ahead(): Promise<void> {
+    return this.#wait(true);
+  }
+
+  #wait(isAhead: boolean): Promise<void> {
+    this.#writeSoon();
     const number = this.#last;
-    return new Promise((resolve) => this.#waiters.push({ number, resolve }));
+    return new Promise((resolve) => this.#waiters.push({ number, isAhead, resolve }));
   }
 
   /** Resolves once the store has given the right to write, never if it does not; undefined: it has. */
@@ -94,7 +119,7 @@ export class Journal {
    */
   async close(status: "paused" | "ended"): Promise<void> {
     await Promise.race([this.kept(), this.broken]);
-    this.#stopBeating();
+    this.#stopTimers();
     const { store, clock } = this.#options;
     const opened = this.#opened;
     if (opened === undefined) return;
@@ -104,31 +129,48 @@ export class Journal {
   /** Takes nothing more and shows no further sign of life: the next process may take the run over. */
   abandon(): void {
     this.#isBroken = true;
-    this.#stopBeating();
-    this.#lines = [];
+    this.#stopTimers();
   }
 
-  #put(line: string): void {
-    this.#last += 1;
-    this.#lines.push(line);
+  #stopTimers(): void {
+    this.#stopBeating();
+    this.#stopDelay?.();
+  }
+
+  /** At the end of this turn. */
+  #writeSoon(): void {
+    if (this.#isBroken) return;
+    this.#due = this.#last;
     if (this.#isWriting) return;
     this.#isWriting = true;
     outsideScopes(() => setImmediate(() => void this.#write()));
+  }
+
+  #writeLater(): void {
+    if (this.#isWriting || this.#stopDelay !== undefined) return;
+    const write = (): void => {
+      this.#stopDelay = undefined;
+      if (this.#last > this.#kept) this.#writeSoon();
+    };
+    this.#stopDelay = outsideScopes(() => this.#options.clock.setTimer(EVENT_DELAY_MS, write));
   }
 
   async #write(): Promise<void> {
     const { store, clock } = this.#options;
     try {
       const { ownership, recordCount } = this.#opened ?? (await this.#open());
-      while (this.#lines.length > 0) {
-        const records = this.#lines;
-        const firstNumber = recordCount + this.#kept + 1;
-        this.#lines = [];
+      while (this.#due > this.#kept && !this.#isBroken) {
+        await this.#goAhead();
+        const last = this.#last;
+        const records = this.#codec.take();
+        const firstNumber = recordCount + this.#lineCount + 1;
         await tried(clock, () => store.append(ownership, { firstNumber, records }));
-        this.#kept += records.length;
+        this.#lineCount += records.length;
+        this.#kept = last;
         await this.#resolve();
       }
       this.#isWriting = false;
+      if (this.#last > this.#kept && !this.#isBroken) this.#writeLater();
     } catch (cause) {
       this.#fail(cause);
     }
@@ -142,15 +184,23 @@ export class Journal {
     return this.#opened;
   }
 
-  /** One in each turn of the event loop: what comes of it is done before the next is released, so that a replay can follow. */
+  async #goAhead(): Promise<void> {
+    while (this.#waiters[0]?.isAhead === true) await this.#release(this.#waiters.splice(0, 1));
+  }
+
   async #resolve(): Promise<void> {
     const due = this.#waiters.filter(({ number }) => number <= this.#kept);
     this.#waiters = this.#waiters.filter(({ number }) => number > this.#kept);
-    for (const { resolve } of due) {
+    await this.#release(due);
+    await endOfTurn();
+  }
+
+  /** One in each turn of the event loop: what comes of it is done before the next is released, so that a replay can follow. */
+  async #release(waiters: readonly Waiter[]): Promise<void> {
+    for (const { resolve } of waiters) {
       resolve();
       await endOfTurn();
     }
-    await endOfTurn();
   }
 
   #beatLater(): void {
@@ -205,5 +255,5 @@ function storeFailed(cause: unknown): EspalierError {
 /** What records are put into. */
 export type JournalWriter = Pick<
   Journal,
-  "append" | "broken" | "claimed" | "kept" | "close" | "abandon"
+  "append" | "broken" | "claimed" | "kept" | "ahead" | "close" | "abandon"
 >;

@@ -11,7 +11,7 @@ import type { Ownership, RunOwner, RunStore } from "../../store/run-store.ts";
 import type { PausedAgent, PausedRunRecord } from "./paused-run.ts";
 import type { SessionRef } from "../sessions/session-ref.ts";
 import type { SubagentLimits } from "../../policies/subagent-limits.ts";
-import { foldJournal, type FoldedRun } from "./fold-journal.ts";
+import { foldJournal, type FoldedJournal } from "./fold-journal.ts";
 import {
   Journal,
   STALE_AFTER_MS,
@@ -128,10 +128,10 @@ function begun(agent: PausedAgent): PausedAgent {
 export function recoveredJournal(
   { store, clock }: RunStorage,
   ownership: Ownership,
-  { recordCount, texts }: FoldedRun,
+  { recordCount, codec }: FoldedJournal,
 ): RunJournal {
   const open = (): Promise<OpenJournal> => Promise.resolve({ ownership, recordCount });
-  const journal = new RunJournal(new Journal({ store, clock, open, texts, isClaimed: true }));
+  const journal = new RunJournal(new Journal({ store, clock, open, codec, isClaimed: true }));
   journal.append({ type: "recovered" });
   return journal;
 }

@@ -38,6 +38,8 @@ export interface AgentJournal {
   claimed(): Promise<void> | undefined;
   /** Resolves once all that has happened so far is kept. */
   kept(): Promise<void>;
+  /** The same for what comes to a further wait before anything outside hears of it: see `JournalWriter`. */
+  ahead(): Promise<void>;
 }
 
 /** `inFlight`: what the agent had begun when its process died. */
@@ -50,6 +52,9 @@ export type MakeEffects = (
 export class PersistedEffects extends AgentEffects<AgentRuntime> {
   readonly #journal: AgentJournal;
   #inFlight: InFlightWork | undefined;
+  /** Ends of calls that went ahead of their batch, and how many of them are known to be kept. */
+  #ahead = 0;
+  #caughtUp = 0;
 
   /** `inFlight`: of an agent whose process died. */
   constructor(journal: AgentJournal, agent: AgentRuntime, inFlight: InFlightWork | undefined) {
@@ -100,13 +105,35 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
       call.onEnd(end);
       return end;
     }
-    const end = await work(call);
     const { type } = call.bound;
     const isWork = type === "function" || type === "external" || type === "delegation";
-    const keeping = this.keep(name, end);
+    if (isWork && this.#isAhead) await this.kept();
+    const end = await work(call);
+    const isWaiting = isWork || call.deferral !== undefined;
     // A call that does nothing need not wait until its end is kept: it is, so that it is recorded once.
-    if (isWork || call.deferral !== undefined) await keeping;
+    this.#append(name, end);
+    if (isWaiting) await (this.#mayGoAhead(end) ? this.#goAhead() : this.kept());
     return end;
+  }
+
+  /** What succeeded comes to a request, a further call or code of the user's next, and each of them waits until it is kept (D1). */
+  #mayGoAhead(end: CallEnd): boolean {
+    if (end.type === "deferred" || end.failure !== undefined) return false;
+    return end.execution.type === "succeeded" && this.agent.stepper === undefined;
+  }
+
+  #goAhead(): Promise<void> {
+    this.#ahead += 1;
+    return this.#journal.ahead();
+  }
+
+  get #isAhead(): boolean {
+    return this.#ahead > this.#caughtUp;
+  }
+
+  override async consult<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#isAhead) await this.kept();
+    return await work();
   }
 
   override chargeToolCall(): BudgetRefusal | undefined {
@@ -243,8 +270,10 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     return this.#journal.claimed();
   }
 
-  override kept(): Promise<void> {
-    return this.#journal.kept();
+  override async kept(): Promise<void> {
+    const ahead = this.#ahead;
+    await this.#journal.kept();
+    this.#caughtUp = Math.max(this.#caughtUp, ahead);
   }
 
   /** What an effect of this name came to; undefined: it is not known. Given once. */
@@ -259,10 +288,14 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
 
   /** `leaseId`: of a model call. */
   protected async keep(name: string, outcome: object, leaseId?: LeaseId): Promise<void> {
+    this.#append(name, outcome, leaseId);
+    await this.kept();
+  }
+
+  #append(name: string, outcome: object, leaseId?: LeaseId): void {
     const { agentId } = this.agent.identity;
     const lease = leaseId === undefined ? {} : { leaseId };
     this.#journal.append({ type: "effect", agentId, name, outcome, ...lease });
-    await this.kept();
   }
 }
 

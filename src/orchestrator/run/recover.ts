@@ -7,7 +7,7 @@ import type { RunId } from "../../protocol/ids.ts";
 import type { Ownership, RunStore, StoredRun } from "../../store/run-store.ts";
 import { isProcessGone, thisHostname } from "../../store/holding.ts";
 import { storeFailed } from "../../store/store-errors.ts";
-import { foldJournal, type FoldedRun } from "../durability/fold-journal.ts";
+import { foldJournal, type FoldedJournal } from "../durability/fold-journal.ts";
 import { STALE_AFTER_MS } from "../durability/journal.ts";
 import { newOwner, recoveredJournal, type RunStorage } from "../durability/open-journal.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
@@ -41,7 +41,7 @@ export async function recoverRun(
 ): Promise<LiveRun> {
   const storage = storageOf(settings);
   const { takeOver = false } = options;
-  const ready = async (found: FoldedRun): Promise<Continuation> => {
+  const ready = async (found: FoldedJournal): Promise<Continuation> => {
     if (contextOf === undefined) return readyToRecover(settings, found, options);
     const context = await contextOfLost(found.run, contextOf);
     return readyToRecover(settings, found, { ...options, context });
@@ -58,7 +58,7 @@ export async function recoverRun(
 
 function readyToRecover(
   settings: Settings,
-  { run, status, answers: before }: FoldedRun,
+  { run, status, answers: before }: FoldedJournal,
   { answers = [], ...others }: RecoverOptions,
 ): Continuation {
   const kept = before.filter(({ questionId }) =>
@@ -111,7 +111,7 @@ function storageOf({ store, clock }: Settings): RunStorage {
 
 /** A run according to its journal, with what it continues from. */
 interface Readable<Going> {
-  readonly folded: FoldedRun;
+  readonly folded: FoldedJournal;
   /** Undefined: it has ended. */
   readonly going: Going | undefined;
 }
@@ -119,14 +119,14 @@ interface Readable<Going> {
 /** A run that this process leads from now on. */
 interface Claim<Going> {
   readonly ownership: Ownership;
-  readonly folded: FoldedRun;
+  readonly folded: FoldedJournal;
   readonly going: Going;
 }
 
 interface ClaimRequest<Going> {
   readonly takeOver: boolean;
   /** What the run continues from. It throws before anything has changed. */
-  readonly ready: (folded: FoldedRun) => Promise<Going>;
+  readonly ready: (folded: FoldedJournal) => Promise<Going>;
 }
 
 /** As many as a store can have. */

@@ -71,21 +71,29 @@ export function appendRecords(
   { ownership, batch }: Append,
   nowMs: number,
 ): void {
-  const { runId } = ownership;
+  const { runId, token, epoch } = ownership;
+  const { firstNumber, records } = batch;
+  // Lock, fence and count in one.
+  const held = database
+    .prepare(
+      `update run set record_count = record_count + ?, heartbeat_at_ms = ?, updated_at_ms = ?
+       where run_id = ? and epoch = ? and owner_token = ? and owner_hostname is not null and record_count = ?
+       returning sequence`,
+    )
+    .get(records.length, nowMs, nowMs, runId, epoch, token, firstNumber - 1);
+  if (held === undefined) return checkTaken(database, { ownership, batch }, nowMs);
+  const run = numberIn(held, "sequence");
+  const insert = database.prepare("insert into journal (run, number, record) values (?, ?, ?)");
+  records.forEach((record, index) => insert.run(run, firstNumber + index, record));
+}
+
+/** Why a batch was not taken: nothing is wrong if it was taken before. */
+function checkTaken(database: SqliteDatabase, { ownership, batch }: Append, nowMs: number): void {
   const row = heldRow(database, ownership, nowMs);
   const recordCount = numberIn(row, "record_count");
-  const place = positionOf(batch, recordCount);
-  if (place === "taken" && hasRecords(database, row, batch))
-    return beatRun(database, ownership, nowMs);
-  if (place !== "next") throw journalConflict(runId, batch.firstNumber, recordCount);
-  const run = numberIn(row, "sequence");
-  const insert = database.prepare("insert into journal (run, number, record) values (?, ?, ?)");
-  batch.records.forEach((record, index) => insert.run(run, batch.firstNumber + index, record));
-  database
-    .prepare(
-      "update run set record_count = ?, heartbeat_at_ms = ?, updated_at_ms = ? where sequence = ?",
-    )
-    .run(recordCount + batch.records.length, nowMs, nowMs, run);
+  const isTaken = positionOf(batch, recordCount) === "taken" && hasRecords(database, row, batch);
+  if (!isTaken) throw journalConflict(ownership.runId, batch.firstNumber, recordCount);
+  beatRun(database, ownership, nowMs);
 }
 
 function hasRecords(database: SqliteDatabase, row: unknown, batch: JournalBatch): boolean {

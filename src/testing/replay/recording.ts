@@ -2,17 +2,16 @@
 
 import { checkText, mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
+import { isRecord } from "../../kernel/json.ts";
 import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
-import { checkVersion } from "../../orchestrator/durability/fold-journal.ts";
-import {
-  JournalRecordSchema,
-  problemOf,
-  type JournalRecord,
-} from "../../orchestrator/durability/journal-record.ts";
-import { readRecord } from "../../orchestrator/durability/text-table.ts";
-import { RunIdSchema } from "../../protocol/ids.ts";
+import { invalidJournal } from "../../orchestrator/durability/fold-journal.ts";
+import { JournalReader } from "../../orchestrator/durability/journal-reader.ts";
+import { problemOf, type JournalRecord } from "../../orchestrator/durability/journal-record.ts";
+import { TextTable } from "../../orchestrator/durability/text-table.ts";
+import { wholeLines } from "../../orchestrator/durability/whole-record.ts";
+import { RunIdSchema, type RunId } from "../../protocol/ids.ts";
 import type { RunStore } from "../../store/run-store.ts";
-import { headless, segmentsIn, type ReadLine, type Segment } from "./segment.ts";
+import { headless, segmentsIn, type ReadRecord, type Segment } from "./segment.ts";
 
 /** The journal of one run: lines of JSON, with a line break after each. Good to keep in a file and to look at in a review. */
 export type Recording = string;
@@ -20,54 +19,67 @@ export type Recording = string;
 /**
  * The recording of a run that is kept in a store.
  *
- * @throws EspalierError `unknown_run`, `store_failed`; `invalid_option` for what is no id.
+ * @throws EspalierError `unknown_run`, `store_failed`, `invalid_journal`, `unsupported_version`; `invalid_option` for what is no id.
  */
 export async function recordingOf(store: RunStore, runId: string): Promise<Recording> {
   checkText("runId", runId);
+  const id = RunIdSchema.parse(runId);
+  const reader = new JournalReader();
+  const texts = new TextTable();
   const lines: string[] = [];
-  for await (const line of store.read(RunIdSchema.parse(runId))) lines.push(`${line}\n`);
+  let number = 0;
+  for await (const line of store.read(id)) {
+    number += 1;
+    for (const value of valuesIn(line, { runId: id, number, reader })) {
+      if (isRecord(value) && value["type"] === "run") texts.clear();
+      for (const whole of wholeLines(value, texts)) lines.push(`${whole}\n`);
+    }
+  }
   return lines.join("");
+}
+
+interface JournalLine {
+  readonly runId: RunId;
+  /** From 1. */
+  readonly number: number;
+  readonly reader: JournalReader;
+}
+
+function valuesIn(line: string, { runId, number, reader }: JournalLine): readonly unknown[] {
+  try {
+    return reader.values(line);
+  } catch (cause) {
+    throw EspalierError.is(cause) ? cause : invalidJournal(runId, number, cause);
+  }
 }
 
 /** What a recording holds, segment by segment. Throws `invalid_journal`, naming the line, or `unsupported_version`. */
 export function segmentsOf(recording: unknown): readonly Segment[] {
   if (typeof recording !== "string")
     throw mismatch("recording", "text", recording, "Hand in what recordingOf gave.");
-  const texts: string[] = [];
-  const lines: ReadLine[] = [];
+  const reader = new JournalReader();
+  const records: ReadRecord[] = [];
   for (const [index, line] of recording.replace(BYTE_ORDER_MARK, "").split("\n").entries()) {
     if (line.trim() === "") continue;
     const number = index + 1;
-    const record = recordIn(line, { number, texts, isFirst: lines.length === 0 });
-    if (record.type === "run") texts.length = 0;
-    if (record.type === "text") texts.push(record.text);
-    lines.push({ line, record, number });
+    for (const record of recordsIn(line, number, reader)) records.push({ record, number });
   }
-  if (lines.length === 0) throw headless(1);
-  return segmentsIn(lines);
+  if (records.length === 0) throw headless(1);
+  return segmentsIn(records);
 }
 
 /** Editors put it at the beginning of a file. */
 const BYTE_ORDER_MARK = /^\uFEFF/u;
 
-interface LinePlace {
-  /** From 1. */
-  readonly number: number;
-  readonly texts: readonly string[];
-  /** None but blank lines stand before it. */
-  readonly isFirst: boolean;
-}
-
-function recordIn(line: string, { number, texts, isFirst }: LinePlace): JournalRecord {
+function recordsIn(line: string, number: number, reader: JournalReader): readonly JournalRecord[] {
   try {
-    const value = readRecord(line, texts);
-    checkVersion(value, isFirst);
-    const record = JournalRecordSchema.parse(value);
-    if (record.type === "effect" && record.name.startsWith("model."))
-      InferOutcomeSchema.parse(record.outcome);
-    if (record.type === "effect" && record.name.startsWith("tool."))
-      CallEndSchema.parse(record.outcome);
-    return record;
+    const records = reader.read(line);
+    for (const record of records) {
+      if (record.type !== "effect") continue;
+      if (record.name.startsWith("model.")) InferOutcomeSchema.parse(record.outcome);
+      if (record.name.startsWith("tool.")) CallEndSchema.parse(record.outcome);
+    }
+    return records;
   } catch (cause) {
     if (EspalierError.is(cause) && cause.code === "unsupported_version") throw cause;
     throw new EspalierError({

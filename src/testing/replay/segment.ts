@@ -6,7 +6,7 @@ import { z } from "zod";
 import { withDelta } from "../../kernel/json-delta.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { persistedState, stateFromPersisted } from "../../agent/persisted-state.ts";
-import { foldJournal, type FoldedRun } from "../../orchestrator/durability/fold-journal.ts";
+import { foldRecords, type FoldedRun } from "../../orchestrator/durability/fold-journal.ts";
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
 import { parsePausedRun } from "../../orchestrator/durability/paused-run.ts";
 import type { ResumeGrant } from "../../orchestrator/run/run-options.ts";
@@ -26,24 +26,23 @@ export interface Segment {
   /** `resumed`: or forked. */
   readonly begin: Exclude<SegmentBegin, "forked">;
   readonly records: readonly JournalRecord[];
-  /** The lines before it since the journal was opened last. */
-  readonly before: readonly string[];
+  /** Those before it since the journal was opened last. */
+  readonly before: readonly JournalRecord[];
   /** False: the journal does not say where it begins, since an early release wrote it. */
   readonly isMarked: boolean;
 }
 
-/** A line of a recording, read. */
-export interface ReadLine {
-  readonly line: string;
+/** A record of a recording. */
+export interface ReadRecord {
   readonly record: JournalRecord;
-  /** From 1. */
+  /** Of its line, from 1. */
   readonly number: number;
 }
 
 /** Cuts a recording. Throws `invalid_journal`, naming the line, for one that does not begin with a run. */
-export function segmentsIn(lines: readonly ReadLine[]): readonly Segment[] {
+export function segmentsIn(records: readonly ReadRecord[]): readonly Segment[] {
   const cutter = new Cutter();
-  for (const line of lines) cutter.take(line);
+  for (const record of records) cutter.take(record);
   return cutter.segments;
 }
 
@@ -51,12 +50,12 @@ class Cutter {
   readonly segments: Segment[] = [];
   #records: JournalRecord[] = [];
   /** Since the journal was opened last. */
-  #lines: string[] = [];
+  #sinceOpening: JournalRecord[] = [];
   /** The segment has the event with which a run begins or continues. */
   #isOpen = false;
   #runId: RunId | undefined;
 
-  take({ line, record, number }: ReadLine): void {
+  take({ record, number }: ReadRecord): void {
     const isFirst = this.segments.length === 0;
     if (isFirst && record.type !== "run") throw headless(number);
     if (record.type === "run") {
@@ -65,24 +64,20 @@ class Cutter {
     } else if (record.type === "recovered") this.#begin({ begin: "recovered", isMarked: true });
     else if (record.type === "restored") this.#restore(number);
     else if (isResumption(record) || isStart(record)) this.#open();
-    else if (record.type !== "text" && this.#isHead && this.segments.length > 1)
-      throw headless(number);
+    else if (this.#isHead && this.segments.length > 1) throw headless(number);
     this.#records.push(record);
-    this.#lines.push(line);
+    this.#sinceOpening.push(record);
   }
 
   /** The segment has nothing but how its journal was opened. One that is opened once more says next from what. */
   get #isHead(): boolean {
-    return (
-      this.#records[0]?.type === "run" &&
-      this.#records.every(({ type }) => type === "run" || type === "text")
-    );
+    return this.#records.length > 0 && this.#records.every(({ type }) => type === "run");
   }
 
   #begin({ begin, isMarked }: Pick<Segment, "begin" | "isMarked">): void {
-    const before = begin === "recovered" ? this.#lines : [];
+    const before = begin === "recovered" ? this.#sinceOpening : [];
     this.#records = [];
-    this.#lines = [...before];
+    this.#sinceOpening = [...before];
     this.#isOpen = false;
     const [runId, records] = [this.#runId, this.#records];
     if (runId === undefined) throw headless(1);
@@ -156,7 +151,7 @@ export async function beginningOf(segment: Segment): Promise<Beginning | undefin
   const hasBegun = records.some(({ type }) => type === "event");
   if (!hasBegun && begin !== "started") return undefined;
   if (begin === "recovered") {
-    const folded = await foldJournal(runId, before);
+    const folded = foldRecords(runId, before);
     return { type: begin, folded, run: folded.run, ...continuationOf(records, folded.run) };
   }
   if (begin === "resumed") {

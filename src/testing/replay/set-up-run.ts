@@ -141,6 +141,7 @@ function journalOf({ append, effects, script: { hasDeadlines } }: SetUpParts): R
     broken: new Promise<never>(() => undefined),
     claimed: () => undefined,
     kept: () => Promise.resolve(),
+    ahead: () => Promise.resolve(),
     close: () => Promise.resolve(),
     abandon: () => undefined,
   };

@@ -1,0 +1,324 @@
+// RecordCodec: the records of a journal as lines of text, and back. Of a record it writes what differs from the one before of its kind: the
+// events and changes of one step are those of the step before but for a few fields. Owns the last record of each kind, the long texts, each
+// of which stands in a journal once (C28), and the short ones that came last.
+//
+// A line is `[records before it, [kind, change], …]`, or a record as it is: the first of a journal, and all that was written before version
+// 3. In a change, an object changes the object or the list in its place; anything else takes that place.
+
+import { deepFreeze, isRecord } from "../../kernel/json.ts";
+import type { JournalRecord } from "./journal-record.ts";
+import { TextTable } from "./text-table.ts";
+import { readWhole } from "./whole-record.ts";
+
+/** A text of fewer characters is hardly longer than a reference to it. */
+const SHORT = 9;
+const LONG = 160;
+/** Short texts to which a record can refer. With more of them references grow longer. */
+const MOST_RECENT = 1_000;
+/** Records of a line, which is written and read in one piece. */
+const MOST_IN_LINE = 200;
+
+const MARK = "~";
+const LITERAL = `${MARK}=`;
+const LONG_TEXT = `${MARK}#`;
+const GONE = `${MARK}-`;
+/** Stands before an object that takes the place of another, or of a list. */
+const REPLACED = `${MARK}:`;
+/** Stands before the JSON of an object that is not compared. */
+const WHOLE = `${MARK}!`;
+/** The key of the length of a list that has another one. */
+const LENGTH = MARK;
+/** The kind of a record that no other is compared with. */
+const ALONE = -1;
+
+interface Template {
+  [key: string]: unknown;
+}
+type Parts = Readonly<Record<string, unknown>>;
+
+/** Stands for an object with a key that a copy of ours would take for its prototype. */
+const NOT_COPIED: unknown = Object.freeze({});
+
+export class RecordCodec {
+  readonly #kinds = new Map<string, number>();
+  /** The last record of each kind: a copy of our own where it was written, frozen where it was read. */
+  readonly #templates: unknown[] = [];
+  readonly #long = new TextTable();
+  readonly #recent = new TextTable(MOST_RECENT);
+  /** Records that were written or read since the journal was opened. */
+  #count = 0;
+  #lines: string[] = [];
+  #entries: (readonly [kind: number, change: unknown])[] = [];
+  /** What stands in the place of the value that was written last. */
+  #copy: unknown;
+
+  /** Puts a record in. It is in the lines that are taken next, as it is now. */
+  add(record: JournalRecord): void {
+    if (record.type === "run") {
+      this.#endLine();
+      this.#restart();
+      this.#lines.push(JSON.stringify(record));
+      return;
+    }
+    this.#entries.push(this.#entry(record));
+    if (this.#entries.length === MOST_IN_LINE) this.#endLine();
+  }
+
+  /** The lines of what was put in since the last call. */
+  take(): readonly string[] {
+    this.#endLine();
+    const lines = this.#lines;
+    this.#lines = [];
+    return lines;
+  }
+
+  /**
+   * The records of a line, frozen and not checked. Lines are read in the order in which they were written. Throws what says that the line
+   * cannot be read, or does not follow upon the last one.
+   */
+  read(line: string): readonly unknown[] {
+    if (!line.startsWith("[")) return this.#readWhole(line);
+    const [before, ...entries] = listOf(JSON.parse(line));
+    if (before !== this.#count)
+      throw new RangeError(`it follows upon ${String(before)} records, not upon ${this.#count}`);
+    return entries.map((entry) => this.#readEntry(entry));
+  }
+
+  #entry(record: JournalRecord): readonly [kind: number, change: unknown] {
+    if (record.type === "restored") return [ALONE, this.#change(undefined, record)];
+    const name = kindOf(record);
+    const kind = this.#kinds.get(name) ?? this.#kinds.size;
+    this.#kinds.set(name, kind);
+    const template = this.#templates[kind];
+    const change = this.#change(Object.isFrozen(template) ? copied(template) : template, record);
+    this.#templates[kind] = this.#copy;
+    return [kind, change ?? {}];
+  }
+
+  #endLine(): void {
+    if (this.#entries.length === 0) return;
+    this.#lines.push(JSON.stringify([this.#count, ...this.#entries]));
+    this.#count += this.#entries.length;
+    this.#entries = [];
+  }
+
+  #restart(): void {
+    this.#kinds.clear();
+    this.#templates.length = 0;
+    this.#long.clear();
+    this.#recent.clear();
+    this.#count = 0;
+  }
+
+  /** What makes a copy the value, and `#copy` what it is then; undefined: it is the value already. */
+  #change(before: unknown, value: unknown): unknown {
+    if (Array.isArray(value)) return this.#listChange(before, value);
+    if (isRecord(value)) return this.#objectChange(before, value);
+    this.#copy = value;
+    if (value === before) return undefined;
+    return typeof value === "string" ? this.#written(value) : value;
+  }
+
+  #listChange(before: unknown, value: readonly unknown[]): unknown {
+    if (!Array.isArray(before)) {
+      const copy: unknown[] = [];
+      const written = value.map((item) => {
+        const change = this.#change(undefined, item ?? null);
+        copy.push(this.#copy);
+        return change;
+      });
+      this.#copy = copy;
+      return written;
+    }
+    const changes: Template = {};
+    let isChanged = before.length !== value.length;
+    if (isChanged) changes[LENGTH] = value.length;
+    before.length = Math.min(before.length, value.length);
+    for (let index = 0; index < value.length; index += 1) {
+      const change = this.#change(before[index], value[index] ?? null);
+      if (change === undefined) continue;
+      before[index] = this.#copy;
+      changes[index] = change;
+      isChanged = true;
+    }
+    this.#copy = before;
+    return isChanged ? changes : undefined;
+  }
+
+  #objectChange(before: unknown, value: Parts): unknown {
+    if (Object.hasOwn(value, "__proto__")) {
+      this.#copy = NOT_COPIED;
+      return [WHOLE, JSON.stringify(value)];
+    }
+    const keys = Object.keys(value);
+    if (isTemplate(before)) {
+      const own = Object.keys(before);
+      if (isSame(own, keys)) return this.#partsChange(before, keys, value);
+      const present = keys.filter((key) => !isAbsent(value[key]));
+      if (keepsOrder(own, present)) {
+        const gone = own.filter((key) => !Object.hasOwn(value, key));
+        return this.#partsChange(before, [...keys, ...gone], value);
+      }
+    }
+    const written = this.#newObject(keys, value);
+    return typeof before === "object" && before !== null ? [REPLACED, written] : written;
+  }
+
+  /** Copies have the shape that the value has in the engine: objects to which keys are added one by one are slow. */
+  #newObject(keys: readonly string[], value: Parts): Template {
+    const copy: Template = { ...value };
+    const written: Template = { ...value };
+    for (const key of keys) {
+      const part = value[key];
+      if (isAbsent(part)) {
+        delete copy[key];
+        delete written[key];
+        continue;
+      }
+      written[key] = this.#change(undefined, part);
+      copy[key] = this.#copy;
+    }
+    this.#copy = copy;
+    return written;
+  }
+
+  #partsChange(copy: Template, keys: readonly string[], value: Parts): Template | undefined {
+    let changes: Template | undefined;
+    for (const key of keys) {
+      const part = value[key];
+      const before = copy[key];
+      if (part === before) continue;
+      const change = isAbsent(part) ? GONE : this.#change(before, part);
+      if (change === undefined || (change === GONE && !Object.hasOwn(copy, key))) continue;
+      if (change === GONE) delete copy[key];
+      else copy[key] = this.#copy;
+      changes ??= {};
+      changes[key] = change;
+    }
+    this.#copy = copy;
+    return changes;
+  }
+
+  #written(text: string): string {
+    if (text.length >= SHORT) {
+      const isLong = text.length >= LONG;
+      const texts = isLong ? this.#long : this.#recent;
+      const number = texts.numberOf(text);
+      if (number !== undefined) return `${isLong ? LONG_TEXT : MARK}${number}`;
+      texts.add(text);
+    }
+    return text.startsWith(MARK) ? `${LITERAL}${text}` : text;
+  }
+
+  #readWhole(line: string): readonly unknown[] {
+    const record = readWhole(line, this.#long);
+    if (isRecord(record) && record["type"] === "run") this.#restart();
+    return record === undefined ? [] : [deepFreeze(record)];
+  }
+
+  #readEntry(entry: unknown): unknown {
+    const [kind, change] = listOf(entry);
+    this.#count += 1;
+    if (kind === ALONE) return this.#changed(undefined, change);
+    if (typeof kind !== "number" || kind > this.#templates.length)
+      throw new RangeError(`there is no kind ${String(kind)}`);
+    const record = this.#changed(this.#templates[kind], change);
+    if (kind === this.#templates.length) this.#kinds.set(kindOf(record), kind);
+    this.#templates[kind] = record;
+    return record;
+  }
+
+  /** The value after a change, frozen. It shares what did not change. */
+  #changed(before: unknown, change: unknown): unknown {
+    if (typeof change === "string") return this.#text(change);
+    if (isRecord(change))
+      return Array.isArray(before)
+        ? this.#changedList(before, change)
+        : this.#changedObject(isRecord(before) ? before : {}, change);
+    if (!Array.isArray(change)) return change;
+    if (change[0] === REPLACED) return this.#changed(undefined, change[1]);
+    if (change[0] === WHOLE) return deepFreeze(JSON.parse(String(change[1])));
+    return Object.freeze(change.map((item) => this.#changed(undefined, item)));
+  }
+
+  #changedList(before: readonly unknown[], change: Readonly<Record<string, unknown>>): unknown {
+    const after = [...before];
+    for (const [key, part] of Object.entries(change)) {
+      if (key === LENGTH) after.length = Number(part);
+      else after[Number(key)] = this.#changed(after[Number(key)], part);
+    }
+    return Object.freeze(after);
+  }
+
+  #changedObject(
+    before: Readonly<Record<string, unknown>>,
+    change: Readonly<Record<string, unknown>>,
+  ): unknown {
+    const after = { ...before };
+    for (const [key, part] of Object.entries(change)) {
+      if (part === GONE) delete after[key];
+      else after[key] = this.#changed(Object.hasOwn(before, key) ? before[key] : undefined, part);
+    }
+    return Object.freeze(after);
+  }
+
+  #text(written: string): string {
+    if (written.startsWith(LONG_TEXT)) return this.#long.at(Number(written.slice(2)));
+    const isLiteral = !written.startsWith(MARK) || written.startsWith(LITERAL);
+    if (!isLiteral) return this.#recent.at(Number(written.slice(1)));
+    const text = written.startsWith(MARK) ? written.slice(LITERAL.length) : written;
+    if (text.length >= LONG) this.#long.add(text);
+    else if (text.length >= SHORT) this.#recent.add(text);
+    return text;
+  }
+}
+
+/** Of records of one kind, most fields are the same. */
+function kindOf(record: unknown): string {
+  if (!isRecord(record)) return "";
+  const { type, event, phase, done, name } = record;
+  const more = isRecord(event) ? event["type"] : isRecord(done) ? done["operation"] : phase;
+  return [type, more ?? (typeof name === "string" ? name.split(".")[0] : "")].join(" ");
+}
+
+function isTemplate(value: unknown): value is Template {
+  return isRecord(value) && value !== NOT_COPIED;
+}
+
+/** What was read, to be changed in place. */
+function copied(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(copied);
+  if (!isRecord(value)) return value;
+  if (Object.hasOwn(value, "__proto__")) return NOT_COPIED;
+  const copy: Template = {};
+  for (const [key, part] of Object.entries(value)) copy[key] = copied(part);
+  return copy;
+}
+
+/** JSON leaves it out of objects. */
+function isAbsent(value: unknown): boolean {
+  return value === undefined || typeof value === "function" || typeof value === "symbol";
+}
+
+function isSame(left: readonly string[], right: readonly string[]): boolean {
+  if (left.length !== right.length) return false;
+  for (let index = 0; index < left.length; index += 1)
+    if (left[index] !== right[index]) return false;
+  return true;
+}
+
+/** True if a copy with these keys, which takes in what is new at its end, has the keys of the value in their order. */
+function keepsOrder(copy: readonly string[], value: readonly string[]): boolean {
+  let next = 0;
+  for (const key of value) {
+    const at = copy.indexOf(key);
+    if (at !== -1 && at < next) return false;
+    next = at === -1 ? copy.length : at + 1;
+  }
+  return true;
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  throw new TypeError("it is no list");
+}

@@ -1,0 +1,61 @@
+// Goal: keeping a run is cheap: a step adds little to its journal, however many there were before, and waits for the store seldom.
+// Method: one agent that calls one tool in each of many steps, in a store that counts; ids, times and traces are as they come.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { defineAgent } from "../../src/agent/define-agent.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { forwarding } from "./forwarding-store.ts";
+
+interface Kept {
+  readonly bytes: number;
+  readonly appends: number;
+}
+
+async function keptOf(steps: number): Promise<Kept> {
+  const inner = memoryStore();
+  let [bytes, appends] = [0, 0];
+  const store: Store = {
+    ...forwarding(inner),
+    append: async (ownership, batch) => {
+      appends += 1;
+      for (const record of batch.records) bytes += Buffer.byteLength(record);
+      await inner.append(ownership, batch);
+    },
+  };
+  const add = defineTool({
+    name: "add",
+    description: "Adds two numbers.",
+    input: z.object({ a: z.number(), b: z.number() }),
+    execute: ({ a, b }) => String(a + b),
+  });
+  const role = defineAgent({
+    name: "lead",
+    instructions: "You work.",
+    model: new ScriptedModel([
+      ...Array.from({ length: steps }, (_none, at) => asks("add", { a: at, b: 1 })),
+      says("Done."),
+    ]),
+    tools: [add],
+  });
+  const { status } = await new Orchestrator({ store }).start(role, "Begin.").result;
+  expect(status).toBe("completed");
+  return { bytes, appends };
+}
+
+test("C28: a step of a tool call adds at most 4 KB to a journal, after ten steps as after three hundred", async () => {
+  const [ten, sixty, threeHundred] = [await keptOf(10), await keptOf(60), await keptOf(300)];
+  const perStep = (sixty.bytes - ten.bytes) / 50;
+  expect(perStep).toBeLessThan(4_000);
+  expect((threeHundred.bytes - sixty.bytes) / 240).toBeLessThan(perStep * 1.05);
+});
+
+test("D1: a step of a tool call is written in two batches: with its request, and with its call", async () => {
+  const [ten, sixty] = [await keptOf(10), await keptOf(60)];
+  expect((sixty.appends - ten.appends) / 50).toBe(2);
+});
