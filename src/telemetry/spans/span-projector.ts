@@ -70,6 +70,7 @@ const SILENT: ReadonlySet<SpanNote["type"]> = new Set<SpanNote["type"]>([
   "continuation.evaluated",
 ]);
 
+/** True for most of what happens in a step. */
 function isSilent(body: SpanNote): boolean {
   if (body.type === "budget.reserved") return !isLongWait(body.waitedMs);
   if (body.type === "budget.settled") return body.lostCall === undefined;
@@ -110,10 +111,8 @@ export class SpanProjector implements Tracing {
     this.#spans = new SpanTree<OpenSpan>({
       open: (body, moment, parent) => {
         const open = this.#open(body, moment, parent);
-        const { run } = open;
-        if (metrics === undefined) return open;
-        if (parent === undefined || run.isMeasured) metrics.opened(open, moment);
-        if (parent === undefined) run.isMeasured = metrics.openRuns > 0;
+        if (parent === undefined || open.run.isMeasured) metrics?.opened(open, moment);
+        if (parent === undefined) open.run.isMeasured = (metrics?.openRuns ?? 0) > 0;
         return open;
       },
       note: (open, body, moment) => {
@@ -182,7 +181,6 @@ export class SpanProjector implements Tracing {
     return open;
   }
 
-  /** Below the caller's span; else in a trace of its own, if that is sampled as the one before was: otherwise below that. */
   #openRun(body: SpanOpening, moment: SpanMoment): OpenSpan {
     const open = this.#startRun(body, moment);
     open.run.root = open;
@@ -190,6 +188,7 @@ export class SpanProjector implements Tracing {
     return open;
   }
 
+  /** Below the caller's span; else in a trace of its own, if that is sampled as the one before was: otherwise below that. */
   #startRun(body: SpanOpening, moment: SpanMoment): OpenSpan {
     const around = unmarked(context.active());
     const before = callerOf(around) === undefined ? earlierSpan(body) : undefined;
