@@ -3,7 +3,7 @@
 // doing something twice (D1, D2). It alone knows what was kept: the loop and its phases do the same in any case.
 
 import type { CancelSignal } from "../kernel/cancel.ts";
-import type { EventBody, EventScope } from "../protocol/event.ts";
+import type { EventBody, EventScope, EventType } from "../protocol/event.ts";
 import type { AgentId, CallId } from "../protocol/ids.ts";
 import type { StopSignal } from "../protocol/stop.ts";
 import type { Usage } from "../protocol/usage.ts";
@@ -185,10 +185,10 @@ export class AgentEffects<Agent extends EffectiveAgent = EffectiveAgent> {
     return true;
   }
 
-  /** The same for what no span begins or ends with; `make` is called only if somebody reads events. */
-  note(make: () => EventBody, at?: EventPosition): void {
+  /** The same for an event that few read: `make` is called only if something does. */
+  note(type: EventType, make: () => EventBody, at?: EventPosition): void {
     const { recorder } = this.agent.run;
-    if (recorder.isHeard) this.record(make(), at);
+    if (recorder.isHeard(type)) this.record(make(), at);
     else recorder.passOver();
   }
 

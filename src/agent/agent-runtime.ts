@@ -13,7 +13,7 @@ import type { SentRequest } from "../model/request-prefix.ts";
 import { abortSignal } from "../policies/stop-signals.ts";
 import { tighterShape, type TreeShape } from "../policies/subagent-limits.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
-import type { EventScope, EventBody, EventDraft } from "../protocol/event.ts";
+import type { EventScope, EventBody, EventDraft, EventType } from "../protocol/event.ts";
 import type { AgentId, CallId, StepId } from "../protocol/ids.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
 import type { SettledStatus, StopSignal } from "../protocol/stop.ts";
@@ -344,9 +344,9 @@ export class AgentRuntime {
     this.effects.record(body, at);
   }
 
-  /** The same for what no span begins or ends with: made only if it is read. */
-  note(make: () => EventBody, at?: EventPosition): void {
-    this.effects.note(make, at);
+  /** The same for an event that few read: made only if something does. */
+  note(type: EventType, make: () => EventBody, at?: EventPosition): void {
+    this.effects.note(type, make, at);
   }
 
   /** Records what has happened within an effect. */

@@ -100,7 +100,9 @@ export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedC
   const context = stepContext(agent, state, call);
   const { promptHash, toolsHash } = context;
   if (!isOpen)
-    agent.note(() => ({ type: "step.started", number, promptHash, toolsHash }), { stepId });
+    agent.note("step.started", () => ({ type: "step.started", number, promptHash, toolsHash }), {
+      stepId,
+    });
   agent.mailbox?.confirmDelivery(number);
   const opened = transition(state, {
     type: "openStep",
@@ -142,6 +144,7 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
     const { telemetry, tools, error } = record;
     const { usage, timing } = telemetry;
     agent.note(
+      "step.completed",
       () => ({
         type: "step.completed",
         number,
@@ -176,6 +179,7 @@ function finish(agent: AgentRuntime, state: AgentState): EndedState {
   const { signals } = completed.log;
   const reason = winningSignal(signals)?.reason ?? UNEXPLAINED;
   agent.note(
+    "continuation.evaluated",
     () => ({
       type: "continuation.evaluated",
       decision: "stop",

@@ -7,7 +7,7 @@ import type { Throttle } from "../kernel/throttle.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
-import type { EventScope, EventBody, EventDraft } from "../protocol/event.ts";
+import type { EventScope, EventBody, EventDraft, EventType } from "../protocol/event.ts";
 import type { AgentId, CallId, QuestionId, StepId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
@@ -74,8 +74,8 @@ export interface RoleParts {
 
 /** Records what happens, and runs what belongs to a position. */
 export interface Recorder {
-  /** False: an event with which no span begins or ends need not be made; it is passed over, and counted. */
-  readonly isHeard: boolean;
+  /** False: nothing reads such an event; it need not be made, and is passed over. */
+  isHeard(type: EventType): boolean;
   passOver(): void;
   /** `contents`: what was said within a span that begins and ends with the event; made only if a trace shows it. */
   record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void;

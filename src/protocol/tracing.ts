@@ -1,6 +1,6 @@
 // Tracing: the port by which telemetry follows a run, and what it is given besides events.
 
-import type { EventBody, EventDraft, EventScope, TraceIds } from "./event.ts";
+import type { EventBody, EventDraft, EventScope, EventType, TraceIds } from "./event.ts";
 import type { SpanContent } from "./span-content.ts";
 import type { SpanClosing, EventMoment, SpanMoment, SpanNote, SpanOpening } from "./span-tree.ts";
 
@@ -19,6 +19,10 @@ export interface Tracing {
    * each event is placed.
    */
   readonly follow?: ((scope: EventScope, body: EventBody) => TraceIds) | undefined;
+  /**
+   * Events that it shows nothing of. While no sink takes the events of a run they are not handed to it, and need not be made. Left out: none.
+   */
+  readonly ignored?: ReadonlySet<EventType> | undefined;
   /** Runs a model call or a tool body with the span of its scope active, so that instrumented libraries nest below it. */
   within<T>(scope: EventScope, work: () => Promise<T>): Promise<T>;
   /** The ids of the innermost open span of a scope; undefined if its run is not open. */

@@ -195,6 +195,7 @@ function recordContinuation(
 ): AgentState {
   if (outcome.type === "stop" || outcome.type === "fail") return state;
   agent.note(
+    "continuation.evaluated",
     () => ({
       type: "continuation.evaluated",
       decision: outcome.type,

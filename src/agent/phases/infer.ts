@@ -30,6 +30,7 @@ export async function infer(
   const usage = place.isCounted === true ? { ...outcome.usage, steps: 0 } : outcome.usage;
   agent.effects.settle(call.lease, usage);
   agent.note(
+    "budget.settled",
     () => ({
       type: "budget.settled",
       leaseId: call.lease.leaseId,

@@ -103,6 +103,7 @@ async function hold(
   const { lease } = outcome;
   const { leaseId, maxOutputTokens } = lease;
   agent.note(
+    "budget.reserved",
     () => ({ type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs }),
     position,
   );

@@ -14,6 +14,7 @@ import type {
   EspalierEvent,
   EventBody,
   EventDraft,
+  EventType,
   TraceIds,
 } from "../../protocol/event.ts";
 import type { SpanClosing, SpanOpening } from "../../protocol/span-tree.ts";
@@ -69,16 +70,23 @@ export class EventRecorder implements Recorder {
   }
 
   /** Tracing that only follows spans hears of the bounds of these alone. */
-  get isHeard(): boolean {
-    return (
-      this.#sinks.length > 0 || this.#journal !== undefined || this.#tracing.follow === undefined
-    );
+  isHeard(type: EventType): boolean {
+    if (this.#isTaken) return true;
+    const { follow, ignored } = this.#tracing;
+    return follow === undefined ? ignored?.has(type) !== true : Object.hasOwn(BOUNDS, type);
+  }
+
+  /** Something takes every event. */
+  get #isTaken(): boolean {
+    return this.#sinks.length > 0 || this.#journal !== undefined;
   }
 
   record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void {
     this.#seq += 1;
-    if (this.isHeard) this.#emit(scope, body, contents);
-    else if (Object.hasOwn(BOUNDS, body.type)) this.#lastIds = this.#tracing.follow?.(scope, body);
+    if (!this.isHeard(body.type)) return;
+    const { follow } = this.#tracing;
+    if (follow === undefined || this.#isTaken) this.#emit(scope, body, contents);
+    else this.#lastIds = follow(scope, body);
   }
 
   passOver(): void {

@@ -24,6 +24,10 @@ export class GuardedTracing implements Tracing {
       this.recordContent = (scope, content) => this.#recordContent(scope, content);
   }
 
+  get ignored(): Tracing["ignored"] {
+    return this.#tracing.ignored;
+  }
+
   place(draft: EventDraft): TraceIds {
     this.#last = draft;
     try {

@@ -20,7 +20,13 @@ import {
   type Tracer,
 } from "@opentelemetry/api";
 
-import type { EventScope, EventBody, EventDraft, TraceIds } from "../../protocol/event.ts";
+import type {
+  EventScope,
+  EventBody,
+  EventDraft,
+  TraceIds,
+  EventType,
+} from "../../protocol/event.ts";
 import type { LostSpan, Tracing } from "../../protocol/tracing.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
 import {
@@ -53,7 +59,7 @@ import {
 import { countCall, expectedOf, expectIn, expectNoMore, hasRoom, isFull } from "./trace-size.ts";
 
 /** What happens within spans and is in the event log alone. */
-const SILENT: ReadonlySet<SpanNote["type"]> = new Set<SpanNote["type"]>([
+const SILENT: ReadonlySet<EventType> = new Set<SpanNote["type"]>([
   "step.started",
   "step.completed",
   "model.warned",
@@ -69,6 +75,8 @@ const SILENT: ReadonlySet<SpanNote["type"]> = new Set<SpanNote["type"]>([
   "subagent.detached",
   "continuation.evaluated",
 ]);
+/** Of a run that is not measured; what its process lost, of which `budget.settled` may tell, is taken by the journal. */
+const IGNORED: ReadonlySet<EventType> = new Set<EventType>([...SILENT, "budget.settled"]);
 
 /** True for most of what happens in a step. */
 function isSilent(body: SpanNote): boolean {
@@ -94,6 +102,7 @@ export class SpanProjector implements Tracing {
   readonly #maxSpansPerTrace: number;
   readonly #globals: ProjectorOptions["globals"];
   readonly #content: ContentSettings | undefined;
+  readonly #metrics: RunMetrics | undefined;
   readonly #spans: SpanTree<OpenSpan>;
   /** Only if content was switched on. */
   readonly recordContent: Tracing["recordContent"];
@@ -106,6 +115,7 @@ export class SpanProjector implements Tracing {
     this.#globals = options.globals;
     const { content, metrics } = options;
     this.#content = content;
+    this.#metrics = metrics;
     if (content !== undefined)
       this.recordContent = (scope, made) => this.#write(content, scope, made);
     this.#spans = new SpanTree<OpenSpan>({
@@ -133,6 +143,10 @@ export class SpanProjector implements Tracing {
         endSpan(open, moment);
       },
     });
+  }
+
+  get ignored(): ReadonlySet<EventType> | undefined {
+    return (this.#metrics?.openRuns ?? 0) > 0 ? undefined : IGNORED;
   }
 
   place(draft: EventDraft): TraceIds {
