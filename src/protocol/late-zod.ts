@@ -52,8 +52,15 @@ export declare namespace z {
 function late(of: object, name: PropertyKey, given: readonly unknown[]): object {
   let built: object | undefined;
   const build = (): object => {
-    built ??= made(builds.get(of)?.() ?? of, name, given);
-    return built;
+    if (built !== undefined) return built;
+    const from = builds.get(of)?.() ?? of;
+    const make: unknown = Reflect.get(from, name);
+    const schema: unknown =
+      typeof make === "function" ? Reflect.apply(make, from, given.map(whole)) : undefined;
+    if (typeof schema !== "object" || schema === null)
+      throw new TypeError(`Expected ${String(name)} to make a schema.`);
+    built = schema;
+    return schema;
   };
   const standIn: object = new Proxy(
     {},
@@ -68,14 +75,6 @@ function late(of: object, name: PropertyKey, given: readonly unknown[]): object 
   );
   builds.set(standIn, build);
   return standIn;
-}
-
-function made(of: object, name: PropertyKey, given: readonly unknown[]): object {
-  const make: unknown = Reflect.get(of, name);
-  const schema: unknown =
-    typeof make === "function" ? Reflect.apply(make, of, given.map(whole)) : undefined;
-  if (typeof schema === "object" && schema !== null) return schema;
-  throw new TypeError(`Expected ${String(name)} to make a schema.`);
 }
 
 /** A value with schemas in the place of what stands for them (L2). */
