@@ -13,7 +13,7 @@ import type { AgentIdentity, EffectPosition, EventPosition } from "./agent-ident
 import type { AgentState } from "./agent-state.ts";
 import type { CallEnd, InferOutcome, PlannedCall } from "./effects.ts";
 import type { Phase } from "./phase-report.ts";
-import type { Recorder } from "./run-ports.ts";
+import type { PhaseStepper, Recorder } from "./run-ports.ts";
 import type { Permission } from "./tool-calls/permission.ts";
 
 /** How a call gets its permission: asked for, or looked at once more with the arguments that were allowed before. */
@@ -36,6 +36,7 @@ export interface EffectiveAgent {
   readonly account: AccountView;
   readonly signal: CancelSignal;
   readonly stopRequests: readonly StopSignal[];
+  readonly stepper: PhaseStepper | undefined;
   readonly run: {
     readonly recorder: Recorder;
     readonly pauseSignal: CancelSignal;
@@ -198,8 +199,10 @@ export class AgentEffects<Agent extends EffectiveAgent = EffectiveAgent> {
   /** A model call is to be made: the step that it opens is completed at some time, whatever happens (L4). */
   stepOpened(_state: AgentState): void {}
 
-  /** A phase has ended with this state. */
-  phaseOver(_phase: Phase, _state: AgentState): void {}
+  /** A phase is over with this state. A promise: the caller steps through the phases, and it resolves once the next one is asked for. */
+  phaseOver(phase: Phase, state: AgentState): Promise<void> | undefined {
+    return this.agent.stepper?.step({ phase, state });
+  }
 
   /** The agent's time is over. False: it does not end by the clock, but when it is asked to. */
   deadlineReached(_deadlineAtMs: number): boolean {

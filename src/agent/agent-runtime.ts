@@ -13,7 +13,7 @@ import type { SentRequest } from "../model/request-prefix.ts";
 import { abortSignal } from "../policies/stop-signals.ts";
 import { tighterShape, type TreeShape } from "../policies/subagent-limits.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
-import type { EventScope, EventBody, EventDraft, EventType } from "../protocol/event.ts";
+import type { EventScope, EventBody, EventDraft } from "../protocol/event.ts";
 import type { AgentId, CallId, StepId } from "../protocol/ids.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
 import type { SettledStatus, StopSignal } from "../protocol/stop.ts";
@@ -326,7 +326,7 @@ export class AgentRuntime {
   /** Gives back, unused, what the agent still holds of the budget. */
   releaseOpenLeases(): void {
     for (const leaseId of this.account.releaseOpen())
-      this.record({ type: "budget.released", leaseId });
+      this.effects.record({ type: "budget.released", leaseId });
   }
 
   // Events
@@ -337,16 +337,6 @@ export class AgentRuntime {
     return modelCallNumber === undefined
       ? { ...this.identity, stepId, callId }
       : { ...this.identity, stepId, callId, modelCallNumber };
-  }
-
-  /** Records what has happened in a phase. */
-  record(body: EventBody, at?: EventPosition): void {
-    this.effects.record(body, at);
-  }
-
-  /** The same for an event that few read: made only if something does. */
-  note(type: EventType, make: () => EventBody, at?: EventPosition): void {
-    this.effects.note(type, make, at);
   }
 
   /** Records what has happened within an effect. */

@@ -59,7 +59,7 @@ function notExecuted(
   const text = `Not executed: the agent stopped before this call (${reason?.code ?? "unknown"}).`;
   const { severity } = failureClass("not_executed");
   const outcome = "not_executed";
-  agent.record(
+  agent.effects.record(
     {
       type: "tool.rejected",
       toolName,

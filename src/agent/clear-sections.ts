@@ -7,6 +7,6 @@ export function clearSections(agent: AgentRuntime, sections: readonly MadeSectio
   for (const { name, lifeCycle } of agent.role.sections) {
     if (lifeCycle !== "execution" || !made.has(name)) continue;
     const count = made.get(name) === undefined ? 0 : 1;
-    agent.record({ type: "section.cleared", name, count });
+    agent.effects.record({ type: "section.cleared", name, count });
   }
 }

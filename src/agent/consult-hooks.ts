@@ -61,6 +61,6 @@ export function heard<P extends TransformPoint>(
   if (said.type !== "returned") return said;
   const { patch, changedBy } = said.value;
   if (changedBy.length > 0)
-    agent.record({ type: "hook.applied", point, changedBy, ...change }, place);
+    agent.effects.record({ type: "hook.applied", point, changedBy, ...change }, place);
   return { type: "patched", patch, changedBy };
 }

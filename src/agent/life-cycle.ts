@@ -55,7 +55,7 @@ export interface Prepared {
 export function begin(agent: AgentRuntime, from: PendingState | PausedState): AgentState {
   const { role, identity } = agent;
   const atMs = agent.run.clock.nowMs();
-  agent.record({
+  agent.effects.record({
     type: from.status === "paused" ? "agent.resumed" : "agent.started",
     role: role.name,
     ...(role.purpose === undefined ? {} : { purpose: role.purpose }),
@@ -100,9 +100,13 @@ export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedC
   const context = stepContext(agent, state, call);
   const { promptHash, toolsHash } = context;
   if (!isOpen)
-    agent.note("step.started", () => ({ type: "step.started", number, promptHash, toolsHash }), {
-      stepId,
-    });
+    agent.effects.note(
+      "step.started",
+      () => ({ type: "step.started", number, promptHash, toolsHash }),
+      {
+        stepId,
+      },
+    );
   agent.mailbox?.confirmDelivery(number);
   const opened = transition(state, {
     type: "openStep",
@@ -143,7 +147,7 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
   if (record !== undefined) {
     const { telemetry, tools, error } = record;
     const { usage, timing } = telemetry;
-    agent.note(
+    agent.effects.note(
       "step.completed",
       () => ({
         type: "step.completed",
@@ -178,7 +182,7 @@ function finish(agent: AgentRuntime, state: AgentState): EndedState {
   agent.releaseOpenLeases();
   const { signals } = completed.log;
   const reason = winningSignal(signals)?.reason ?? UNEXPLAINED;
-  agent.note(
+  agent.effects.note(
     "continuation.evaluated",
     () => ({
       type: "continuation.evaluated",
@@ -201,7 +205,7 @@ function finish(agent: AgentRuntime, state: AgentState): EndedState {
     throw new EspalierError({ code: "internal_error", message: "An ended state has no reason." });
   const { startedAtMs, endedAtMs } = ended.telemetry;
   const error = ended.log.errors.at(-1);
-  agent.record({
+  agent.effects.record({
     type: "agent.ended",
     role: agent.role.name,
     status: ended.status,

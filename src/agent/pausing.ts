@@ -73,7 +73,7 @@ export async function settlePaused(agent: AgentRuntime, state: PausedState): Pro
   agent.releaseOpenLeases();
   const steps = log.steps.length;
   const usage = agent.account.usage();
-  agent.record(
+  agent.effects.record(
     { type: "agent.paused", role: agent.role.name, reason, steps, usage },
     eventPosition(state),
   );
@@ -88,7 +88,7 @@ export function dropQuestions(agent: AgentRuntime, state: AgentState, nowMs: num
   for (const { questionId, toolName, callId, askedAtMs, kind } of questionsOf(state)) {
     const answer = kind === "approval" ? "denied" : "failure";
     const waitedMs = nowMs - askedAtMs;
-    agent.record(
+    agent.effects.record(
       { type: "question.answered", questionId, toolName, answer, by: "end", waitedMs },
       { ...at, callId },
     );

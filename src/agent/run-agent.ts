@@ -14,7 +14,6 @@ import {
 import { fail, handleRequests, handleStopRequests } from "./stop-requests.ts";
 import { pauseIfWaiting } from "./pausing.ts";
 import { begin, settle, type PreparedCall } from "./life-cycle.ts";
-import type { Phase } from "./phase-report.ts";
 import { decide } from "./phases/decide.ts";
 import { evaluate } from "./phases/evaluate.ts";
 import { executeTools } from "./phases/execute-tools.ts";
@@ -32,29 +31,29 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
       let call: PreparedCall | undefined;
       if (needsReply(state)) {
         ({ state, call } = await prepare(agent, state));
-        await phaseOver(agent, "prepare", state);
+        await agent.effects.phaseOver("prepare", state);
         state = interrupted(agent, state);
       }
       if (call !== undefined && continues(state)) {
         state = await infer(agent, state, call);
-        await phaseOver(agent, "infer", state);
+        await agent.effects.phaseOver("infer", state);
       }
       if (hasReply(state) && continues((state = handleStopRequests(agent, state)))) {
         state = evaluate(agent, state);
-        await phaseOver(agent, "evaluate", state);
+        await agent.effects.phaseOver("evaluate", state);
       }
       if (pendingCallsOf(state).length > 0 && continues((state = handleRequests(agent, state)))) {
         state = await executeTools(agent, state);
-        await phaseOver(agent, "execute", state);
+        await agent.effects.phaseOver("execute", state);
         state = interrupted(agent, state);
       }
       if (isAnswered(state)) {
         state = incorporate(agent, state);
-        await phaseOver(agent, "incorporate", state);
+        await agent.effects.phaseOver("incorporate", state);
       }
       if (state.status === "running") {
         state = await decide(agent, handleStopRequests(agent, state));
-        await phaseOver(agent, "decide", state);
+        await agent.effects.phaseOver("decide", state);
       }
     }
   } catch (cause) {
@@ -62,7 +61,7 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
     state = fail(agent, state === from ? begin(agent, from) : state, cause);
   }
   const settled = await settle(agent, state);
-  await phaseOver(agent, settled.status === "paused" ? "paused" : "ended", settled);
+  await agent.effects.phaseOver(settled.status === "paused" ? "paused" : "ended", settled);
   return settled;
 }
 
@@ -79,14 +78,4 @@ function needsReply(state: AgentState): boolean {
 function interrupted(agent: AgentRuntime, state: AgentState): AgentState {
   const handled = handleStopRequests(agent, state);
   return isWaiting(handled) ? pauseIfWaiting(agent, handled) : handled;
-}
-
-/** Keeps a phase that is over, and holds the loop until the caller asks for the next one, if it steps through the phases. */
-function phaseOver(
-  agent: AgentRuntime,
-  phase: Phase,
-  state: AgentState,
-): Promise<void> | undefined {
-  agent.effects.phaseOver(phase, state);
-  return agent.stepper?.step({ phase, state });
 }

@@ -24,7 +24,7 @@ export function handleStopRequests(agent: AgentRuntime, state: AgentState): Agen
 
 /** Adds a stop signal and says so. */
 export function addSignal(agent: AgentRuntime, state: AgentState, signal: StopSignal): AgentState {
-  agent.record({ type: "signal.raised", signal }, eventPosition(state));
+  agent.effects.record({ type: "signal.raised", signal }, eventPosition(state));
   return transition(state, { type: "addSignal", signal });
 }
 
@@ -54,6 +54,7 @@ export function fail(agent: AgentRuntime, state: AgentState, cause: unknown): Ag
 export function failWith(agent: AgentRuntime, state: AgentState, error: ErrorRecord): AgentState {
   const failed = transition(state, { type: "failWith", error });
   const signal = failed.log.signals.at(-1);
-  if (signal !== undefined) agent.record({ type: "signal.raised", signal }, eventPosition(state));
+  if (signal !== undefined)
+    agent.effects.record({ type: "signal.raised", signal }, eventPosition(state));
   return failed;
 }

@@ -4,17 +4,14 @@ import type * as Crypto from "node:crypto";
 
 let loaded: typeof Crypto | undefined;
 
-function crypto(): typeof Crypto {
-  loaded ??= process.getBuiltinModule("node:crypto");
-  return loaded;
-}
-
 /** SHA-256 as 64 lower-case hexadecimal digits; of a text, that of its UTF-8. */
 export function sha256(data: string | Uint8Array): string {
-  return crypto().hash("sha256", data);
+  loaded ??= process.getBuiltinModule("node:crypto");
+  return loaded.hash("sha256", data);
 }
 
 /** So many bytes of chance, as lower-case hexadecimal digits. */
 export function randomDigits(bytes: number): string {
-  return crypto().randomBytes(bytes).toString("hex");
+  loaded ??= process.getBuiltinModule("node:crypto");
+  return loaded.randomBytes(bytes).toString("hex");
 }

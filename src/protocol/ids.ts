@@ -36,24 +36,34 @@ export const SessionIdSchema = id.brand<"SessionId">() satisfies z.core.$ZodType
 export const MessageIdSchema = id.brand<"MessageId">() satisfies z.core.$ZodType<MessageId>;
 export const QuestionIdSchema = id.brand<"QuestionId">() satisfies z.core.$ZodType<QuestionId>;
 
+/** The text as an id. Throws a `TypeError` for an empty one, and for what is no text: ids come from the `ids` option, too. */
+export function idOf<Brand extends string>(text: string): string & z.$brand<Brand> {
+  if (isId<Brand>(text)) return text;
+  throw new TypeError(`Expected an id, a text that is not empty, got ${JSON.stringify(text)}.`);
+}
+
+function isId<Brand extends string>(text: unknown): text is string & z.$brand<Brand> {
+  return typeof text === "string" && text !== "";
+}
+
 /** The id of step `number` (from 1) of an execution: derived, so that a repeated run names its steps alike. */
 export function stepIdOf(executionId: ExecutionId, number: number): StepId {
-  return StepIdSchema.parse(`${executionId}.${number}`);
+  return idOf<"StepId">(`${executionId}.${number}`);
 }
 
 /** The id of a call to which the model gave none, or one that was taken: derived from its place. */
 export function callIdOf(stepId: StepId, index: number): CallId {
-  return CallIdSchema.parse(`${stepId}.${index}`);
+  return idOf<"CallId">(`${stepId}.${index}`);
 }
 
 /** The id of the question about a call: derived from its place. */
 export function questionIdOf(stepId: StepId, index: number): QuestionId {
-  return QuestionIdSchema.parse(`${stepId}.${index}`);
+  return idOf<"QuestionId">(`${stepId}.${index}`);
 }
 
 /** The id of a message: derived from the execution that added it, and its number in the history of that agent (from 1). */
 export function messageIdOf(executionId: ExecutionId, number: number): MessageId {
-  return MessageIdSchema.parse(`${executionId}.m${number}`);
+  return idOf<"MessageId">(`${executionId}.m${number}`);
 }
 
 /**

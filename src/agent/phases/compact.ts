@@ -79,7 +79,7 @@ export async function compact(
   const compacted = agent.effects.isEnding
     ? paid
     : transition(paid, { type: "compact", messages: shorter });
-  agent.record(
+  agent.effects.record(
     {
       type: "conversation.compacted",
       messagesBefore: messages.length,

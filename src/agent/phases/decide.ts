@@ -194,7 +194,7 @@ function recordContinuation(
   vetoedBy?: string,
 ): AgentState {
   if (outcome.type === "stop" || outcome.type === "fail") return state;
-  agent.note(
+  agent.effects.note(
     "continuation.evaluated",
     () => ({
       type: "continuation.evaluated",

@@ -26,7 +26,7 @@ export function delivered(
     const origin = from === undefined ? "steering" : "report";
     const sender = by === undefined ? {} : { fromAgentId: by };
     const characters = text.length;
-    agent.record({ type: "message.delivered", origin, characters, ...sender }, place);
+    agent.effects.record({ type: "message.delivered", origin, characters, ...sender }, place);
   }
   return { state: withMessages(state, mail), call };
 }

@@ -40,7 +40,7 @@ export async function hookedRequest(
   const { messages: changed, repairs } = repairMessages([...lead, ...(patch.messages ?? others)]);
   if (repairs.length > 0) {
     const types = [...new Set(repairs.map(({ type }) => type))];
-    agent.record({ type: "request.repaired", repairs: repairs.length, types }, place);
+    agent.effects.record({ type: "request.repaired", repairs: repairs.length, types }, place);
   }
   return { ...plain, request: { ...request, messages: changed }, isFaithful: false };
 }

@@ -29,7 +29,7 @@ export async function infer(
   const outcome = await callModel(agent, { place, ...call });
   const usage = place.isCounted === true ? { ...outcome.usage, steps: 0 } : outcome.usage;
   agent.effects.settle(call.lease, usage);
-  agent.note(
+  agent.effects.note(
     "budget.settled",
     () => ({
       type: "budget.settled",
@@ -46,7 +46,7 @@ export async function infer(
     case "cancelled":
       return charged;
     case "refused":
-      agent.record({ type: "budget.denied", ...outcome.refusal }, { stepId });
+      agent.effects.record({ type: "budget.denied", ...outcome.refusal }, { stepId });
       return addSignal(agent, charged, budgetSignal(outcome.refusal));
     case "failed":
       return mayCompact(agent, charged, outcome.error)

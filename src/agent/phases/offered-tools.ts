@@ -30,7 +30,7 @@ export function filteredTools(agent: AgentRuntime, state: AgentState): OfferedTo
   });
   const { context } = agent.run; // The user's own: never frozen.
   const removed = hiddenTools(role.toolFilters, names, Object.freeze({ ...facts, context }));
-  if (removed.length > 0) agent.record({ type: "tools.filtered", removed }, position);
+  if (removed.length > 0) agent.effects.record({ type: "tools.filtered", removed }, position);
   const hidden = new Set(removed.map(({ toolName }) => toolName));
   return { tools: tools.specs.filter(({ name }) => !hidden.has(name)), hiddenTools: removed };
 }

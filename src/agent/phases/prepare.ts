@@ -97,12 +97,12 @@ async function hold(
   const waited = waitedMs === 0 ? state : transition(state, { type: "addTime", waitedMs });
   if (outcome.type === "cancelled") return { state: waited, call: undefined };
   if (outcome.type === "refused") {
-    agent.record({ type: "budget.denied", ...outcome.refusal }, position);
+    agent.effects.record({ type: "budget.denied", ...outcome.refusal }, position);
     return { state: addSignal(agent, waited, budgetSignal(outcome.refusal)), call: undefined };
   }
   const { lease } = outcome;
   const { leaseId, maxOutputTokens } = lease;
-  agent.note(
+  agent.effects.note(
     "budget.reserved",
     () => ({ type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs }),
     position,

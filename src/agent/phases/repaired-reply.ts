@@ -24,7 +24,7 @@ function withoutLeak(
   const leaked = leakedCall(message);
   if (leaked === undefined) return message;
   const { toolName, callId } = leaked;
-  agent.record(
+  agent.effects.record(
     { type: "reply.filtered", toolName, characters: message.text.length },
     { stepId, callId },
   );

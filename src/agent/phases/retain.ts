@@ -28,7 +28,7 @@ export async function retain(agent: AgentRuntime, state: AgentState): Promise<Ag
       : transition(state, { type: "addTime", waitedMs: summed.waitedMs });
   const { usage, message } = summed;
   const kept = message === undefined ? split.kept : afterInstructions(split.kept, message);
-  agent.record({
+  agent.effects.record({
     type: "conversation.compacted",
     messagesBefore: messages.length,
     messagesAfter: kept.length,

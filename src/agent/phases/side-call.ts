@@ -41,11 +41,12 @@ export async function makeSideCall(agent: AgentRuntime, call: SideCall): Promise
   const ask = { inputTokens, maxOutputTokens: most, minOutputTokens, price, steps: 0 } as const;
   const reserved = await reserve(agent, place, ask);
   const { waitedMs } = reserved;
-  if (reserved.type === "refused") agent.record({ type: "budget.denied", ...reserved.refusal }, at);
+  if (reserved.type === "refused")
+    agent.effects.record({ type: "budget.denied", ...reserved.refusal }, at);
   if (reserved.type !== "granted") return { usage: undefined, waitedMs, text: undefined };
   const { lease } = reserved;
   const { leaseId, maxOutputTokens } = lease;
-  agent.record(
+  agent.effects.record(
     {
       type: "budget.reserved",
       leaseId,
@@ -63,8 +64,9 @@ export async function makeSideCall(agent: AgentRuntime, call: SideCall): Promise
   agent.effects.settle(lease, usage);
   const remaining = account.remaining();
   const runRemaining = account.runRemaining();
-  agent.record({ type: "budget.settled", leaseId, usage, remaining, runRemaining }, at);
-  if (outcome.type === "refused") agent.record({ type: "budget.denied", ...outcome.refusal }, at);
+  agent.effects.record({ type: "budget.settled", leaseId, usage, remaining, runRemaining }, at);
+  if (outcome.type === "refused")
+    agent.effects.record({ type: "budget.denied", ...outcome.refusal }, at);
   const timing = timingOf(outcome.spans ?? []);
   return { usage, timing, waitedMs, text: textOf(outcome) };
 }

@@ -56,7 +56,7 @@ async function summarize(agent: AgentRuntime, result: LongResult): Promise<Made>
   const { usage } = spent;
   if (usage === undefined || text === undefined) return { ...spent, execution: undefined };
   const execution = summarized(result, text);
-  agent.record(
+  agent.effects.record(
     {
       type: "result.summarized",
       toolName: execution.call.toolName,

@@ -91,7 +91,7 @@ export function dropAnswer(
   if (deferral?.type !== "question") return;
   const { questionId, kind, askedAtMs } = deferral.question;
   const given = answer?.type ?? (kind === "approval" ? "denied" : "failure");
-  agent.record(
+  agent.effects.record(
     {
       type: "question.answered",
       questionId,

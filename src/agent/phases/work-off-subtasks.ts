@@ -37,7 +37,10 @@ export async function workOffSubtasks(agent: AgentRuntime, state: AgentState): P
   }
   const messages = settled.map(messageOf);
   for (const { text } of messages)
-    agent.record({ type: "message.delivered", origin: "subtask", characters: text.length }, place);
+    agent.effects.record(
+      { type: "message.delivered", origin: "subtask", characters: text.length },
+      place,
+    );
   const done = transition(state, { type: "recordSubtasks", subtasks: [] });
   return transition(done, { type: "addMessages", messages });
 }

@@ -2,7 +2,7 @@
 // the loop relies on: a message, and calls that name their tool.
 
 import { isRecord } from "../../kernel/json.ts";
-import { CallIdSchema } from "../../protocol/ids.ts";
+import { idOf } from "../../protocol/ids.ts";
 import type { ProviderData } from "../../protocol/message.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { ModelReply } from "../model.ts";
@@ -201,7 +201,7 @@ export function completionCall(call: unknown): CompletionCall {
 }
 
 function callPiece({ id, name, argumentsText, data }: CompletionCall, ownId: string): ReplyPiece {
-  const callId = CallIdSchema.parse(id === "" ? ownId : id);
+  const callId = idOf<"CallId">(id === "" ? ownId : id);
   return { type: "call", callId, toolName: name, argumentsText, data };
 }
 

@@ -2,7 +2,7 @@
 // servers that leave out or bend what OpenAI sends.
 
 import { isRecord, type JsonValue } from "../../kernel/json.ts";
-import { CallIdSchema } from "../../protocol/ids.ts";
+import { idOf } from "../../protocol/ids.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { ModelReply } from "../model.ts";
 import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
@@ -212,7 +212,7 @@ function readCall(item: Fields, index: number, lostOutputTokens: number): ReadIt
   const argumentsText = typeof args === "string" ? args : JSON.stringify(args);
   const ownId = [callId, id].find(isText) ?? `call.${index}`;
   const saidBytes = Buffer.byteLength(ownId + name + argumentsText) + OPENED_CALL_BYTES;
-  const call = { callId: CallIdSchema.parse(ownId), toolName: name, argumentsText };
+  const call = { callId: idOf<"CallId">(ownId), toolName: name, argumentsText };
   return { ...NO_ITEM, pieces: [{ type: "call", ...call }], saidBytes };
 }
 

@@ -18,7 +18,7 @@ import { sameJson } from "../../kernel/json.ts";
 import { isEarly, NO_AMOUNTS, reachedThresholds, type Amounts } from "../../policies/budget.ts";
 import { type SpendAxis } from "../../protocol/account.ts";
 import type { Account } from "../../protocol/account.ts";
-import { LeaseIdSchema, type AgentId, type LeaseId } from "../../protocol/ids.ts";
+import { idOf, type AgentId, type LeaseId } from "../../protocol/ids.ts";
 import {
   addUsage,
   isCountable,
@@ -122,7 +122,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     }
     const ledger = this.#ledger;
     ledger.leaseCount += 1;
-    const leaseId = LeaseIdSchema.parse(`lease_${ledger.leaseCount}`);
+    const leaseId = idOf<"LeaseId">(`lease_${ledger.leaseCount}`);
     this.hold(hold);
     ledger.queue?.touch(this);
     this.#leases.push({ leaseId, hold, parts: [hold], charged: NO_USAGE });

@@ -177,7 +177,10 @@ export class LedgerAccount {
 }
 
 function limitedAxes(limits: SpendLimits, above: readonly SpendAxis[]): readonly SpendAxis[] {
-  return SPEND_AXES.filter((axis) => limits[axis] !== undefined || above.includes(axis));
+  const axes: SpendAxis[] = [];
+  for (const axis of SPEND_AXES)
+    if (limits[axis] !== undefined || above.includes(axis)) axes.push(axis);
+  return axes;
 }
 
 function add(sums: Sums, amounts: Amounts, sign: 1 | -1): void {

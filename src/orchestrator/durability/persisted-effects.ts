@@ -256,10 +256,13 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     this.#journal.stepOpened(this.agent, state);
   }
 
-  override phaseOver(phase: Phase, state: AgentState): void {
-    if (phase === "evaluate" || phase === "incorporate") return; // They wait for nothing: they are done once more.
-    this.#journal.phaseOver(this.agent, phase, state);
-    if (phase !== "prepare") this.#inFlight = undefined;
+  override phaseOver(phase: Phase, state: AgentState): Promise<void> | undefined {
+    // The others wait for nothing: they are done once more.
+    if (phase !== "evaluate" && phase !== "incorporate") {
+      this.#journal.phaseOver(this.agent, phase, state);
+      if (phase !== "prepare") this.#inFlight = undefined;
+    }
+    return super.phaseOver(phase, state);
   }
 
   override deadlineReached(deadlineAtMs: number): boolean {

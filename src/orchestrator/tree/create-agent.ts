@@ -5,13 +5,7 @@ import { deepFreeze } from "../../kernel/json.ts";
 import { NO_PREFIX, pendingState } from "../../agent/agent-state.ts";
 import { withAdded, type TaggedHistory } from "../../agent/message-tags.ts";
 import { transition } from "../../agent/transition.ts";
-import {
-  AgentIdSchema,
-  ExecutionIdSchema,
-  type CallId,
-  type ExecutionId,
-  type StepId,
-} from "../../protocol/ids.ts";
+import { idOf, type CallId, type ExecutionId, type StepId } from "../../protocol/ids.ts";
 import type { Message, UserMessage } from "../../protocol/message.ts";
 import { spendLimitsOf, type SpendLimits } from "../../policies/budget.ts";
 import { AgentRuntime, type NewAgent } from "../../agent/agent-runtime.ts";
@@ -39,8 +33,8 @@ export interface AgentFacts extends Pick<
 export function createAgent(run: RunRuntime, made: AgentFacts): AgentRuntime {
   const { role, parent, agentPath, depth, limits, wallTimeMs, deadlineAtMs } = made;
   const { ids, ledger, runId, tree } = run;
-  const agentId = AgentIdSchema.parse(ids.next("agent", agentPath));
-  const executionId = ExecutionIdSchema.parse(ids.next("execution", `${agentPath} 1`));
+  const agentId = idOf<"AgentId">(ids.next("agent", agentPath));
+  const executionId = idOf<"ExecutionId">(ids.next("execution", `${agentPath} 1`));
   const parentAgentId = parent?.identity.agentId ?? null;
   const identity = Object.freeze({ runId, agentId, parentAgentId, agentPath, depth, executionId });
   const reserve = spendLimitsOf(role.delegation.reserve);
@@ -116,7 +110,7 @@ export function continueAgent(
   const parent = identity.parentAgentId === null ? undefined : tree.find(identity.parentAgentId);
   const { task, instructions, message, spawnCallId, spawnStepId } = next;
   const execution = ended.execution + 1;
-  const executionId = ExecutionIdSchema.parse(
+  const executionId = idOf<"ExecutionId">(
     ids.next("execution", `${identity.agentPath} ${execution}`),
   );
   const messages = message === undefined ? [] : [message];

@@ -45,6 +45,8 @@ export class EventRecorder implements Recorder {
   readonly #tracing: Tracing;
   readonly #journal: EventSink | undefined;
   #sinks: readonly EventSink[];
+  /** Something takes every event. */
+  #isTaken: boolean;
   #seq: number;
   #lastIds: TraceIds | undefined;
 
@@ -65,6 +67,7 @@ export class EventRecorder implements Recorder {
     this.#tracing = tracing;
     this.#journal = options.journal;
     this.#sinks = options.sinks;
+    this.#isTaken = options.sinks.length > 0 || options.journal !== undefined;
     if (tracing.recordContent !== undefined)
       this.recordContent = (scope, content) => tracing.recordContent?.(scope, content());
   }
@@ -74,11 +77,6 @@ export class EventRecorder implements Recorder {
     if (this.#isTaken) return true;
     const { follow, ignored } = this.#tracing;
     return follow === undefined ? ignored?.has(type) !== true : Object.hasOwn(BOUNDS, type);
-  }
-
-  /** Something takes every event. */
-  get #isTaken(): boolean {
-    return this.#sinks.length > 0 || this.#journal !== undefined;
   }
 
   record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void {
@@ -144,10 +142,13 @@ export class EventRecorder implements Recorder {
 
   /** Adds a sink; the returned function takes it away again. */
   subscribe(sink: EventSink): () => void {
-    if (!this.#sinks.includes(sink)) this.#sinks = [...this.#sinks, sink];
-    return () => {
-      this.#sinks = this.#sinks.filter((one) => one !== sink);
-    };
+    if (!this.#sinks.includes(sink)) this.#setSinks([...this.#sinks, sink]);
+    return () => this.#setSinks(this.#sinks.filter((one) => one !== sink));
+  }
+
+  #setSinks(sinks: readonly EventSink[]): void {
+    this.#sinks = sinks;
+    this.#isTaken = sinks.length > 0 || this.#journal !== undefined;
   }
 }
 

@@ -23,7 +23,8 @@ export const DEFAULT_CONCURRENCY: Concurrency = Object.freeze({
 /** `throttle`: of the process, so that a thousand calls that are asked for at once do not hold it up. */
 export function limiter({ modelCalls, toolCalls }: Concurrency, throttle: Throttle): Limiter {
   const models = new Slots(modelCalls);
-  const tools = new Slots(toolCalls);
+  /** Made when a tool is first called. */
+  let tools: Slots | undefined;
   return {
     model: (signal, work) => {
       const turn = throttle.turn();
@@ -31,7 +32,10 @@ export function limiter({ modelCalls, toolCalls }: Concurrency, throttle: Thrott
         ? models.run(signal, work)
         : turn.then(() => models.run(signal, work));
     },
-    tool: (signal, work) => tools.run(signal, work),
+    tool: (signal, work) => {
+      tools ??= new Slots(toolCalls);
+      return tools.run(signal, work);
+    },
   };
 }
 
@@ -55,13 +59,11 @@ class Slots {
         : queue.size === 0 && this.#running + queue.pending < this.#most;
     if (!isFree) return this.#wait(signal, work);
     this.#running += 1;
-    return work().finally(this.#leave);
+    return work().finally(() => {
+      this.#running -= 1;
+      if (this.#queue !== undefined) this.#fit(this.#queue);
+    });
   }
-
-  readonly #leave = (): void => {
-    this.#running -= 1;
-    if (this.#queue !== undefined) this.#fit(this.#queue);
-  };
 
   /** The queue has the slots that are left by what did not have to wait. */
   #fit(queue: PQueue): void {

@@ -1,6 +1,7 @@
 // The roles of one run: everything that can be reached from the root, each name once, each reference resolved.
 
 import { misdefinition } from "../../kernel/check.ts";
+import { sha256 } from "../../kernel/crypto.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { delegationToolNames, type AgentRole } from "../../agent/agent-role.ts";
 import { requirePrice } from "../../agent/define-agent.ts";
@@ -9,7 +10,6 @@ import type { Hook } from "../../hooks/hook.ts";
 import { hookSet, joinHooks, NO_HOOKS } from "../../hooks/hook-set.ts";
 import type { Model } from "../../model/model.ts";
 import type { Budget } from "../../policies/budget.ts";
-import { textHash } from "../../protocol/definition.ts";
 import { toolSet, type ToolSet } from "../../tools/tool-set.ts";
 import { subagentTools } from "./subagent-tools.ts";
 
@@ -178,7 +178,7 @@ function roleTools(role: AgentRole, subagents: readonly AgentRole[]): RoleTools 
   );
   // By the role as it is defined: what its agents read besides differs, and is not what their requests begin with alike.
   const beginning = [typeof instructions === "string" ? instructions : name, tools.specs];
-  const cacheKey = textHash(JSON.stringify(beginning)).slice(0, CACHE_KEY_LENGTH);
+  const cacheKey = sha256(JSON.stringify(beginning)).slice(0, CACHE_KEY_LENGTH);
   const made = { subagents, tools, cacheKey };
   toolsByRole.set(role, made);
   return made;

@@ -11,7 +11,7 @@ import type { AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRun, AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { Limiter, RoleParts, Subagents, TextPiece } from "../../agent/run-ports.ts";
 import type { MessageRetentionPolicy } from "../../policies/retention-policy.ts";
-import { RunIdSchema, type AgentId, type QuestionId, type RunId } from "../../protocol/ids.ts";
+import { idOf, type AgentId, type QuestionId, type RunId } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import { BudgetLedger } from "../budget/ledger.ts";
@@ -80,7 +80,7 @@ export class RunRuntime implements AgentRun {
     this.answers = answers;
     this.ids = ids;
     this.clock = steadyClock(settings.clock, restored?.pausedAtMs);
-    this.runId = restored?.runId ?? RunIdSchema.parse(ids.next("run"));
+    this.runId = restored?.runId ?? idOf<"RunId">(ids.next("run"));
     this.journal = made.journal?.(this.runId);
     this.tree = new RunTree(restored?.limits ?? limits, restored);
     this.pauseSignal = this.tree.pauseSignal;
