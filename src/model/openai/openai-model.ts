@@ -112,22 +112,29 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
     settings === undefined ? baseUrlOf(options) : settings.baseUrl;
   const api = (): OpenAiApi =>
     settings === undefined ? apiAt(options, baseUrlOf(options)) : settings.api;
+  /** Worked out once per address: every call asks for it. */
+  let known: Address | undefined;
+  const address = (): Address => {
+    const url = baseUrl();
+    if (known === undefined || known.baseUrl !== url) known = addressOf(url, modelId);
+    return known;
+  };
   const model: Model = {
     get provider(): string {
-      return options.provider ?? providerAt(baseUrl());
+      return options.provider ?? address().provider;
     },
     id: modelId,
     ...(price === undefined || price === "unknown" ? {} : { price: copyPrice(price) }),
     ...(countTokens === undefined ? {} : { countTokens }),
     /** What one deployment seals, another cannot open. */
     get replayKey(): string {
-      return replayKeyAt(baseUrl(), modelId);
+      return address().replayKey;
     },
     get minOutputTokens(): number {
       return api() === "responses" ? LEAST_CAP : 1;
     },
     get server(): ModelServer | undefined {
-      return serverAt(baseUrl() ?? OPENAI_ORIGIN);
+      return address().server;
     },
     checkSettings: (roleSettings) => {
       const refused = uncarriedError(api(), "modelSettings", roleSettings);
@@ -150,6 +157,23 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
     Object.defineProperty(model, "price", { get, enumerable: true });
   }
   return Object.freeze(model);
+}
+
+/** What follows from the base URL of a model. */
+interface Address {
+  readonly baseUrl: string | undefined;
+  readonly provider: string;
+  readonly replayKey: string;
+  readonly server: ModelServer | undefined;
+}
+
+function addressOf(baseUrl: string | undefined, modelId: string): Address {
+  return {
+    baseUrl,
+    provider: providerAt(baseUrl),
+    replayKey: replayKeyAt(baseUrl, modelId),
+    server: serverAt(baseUrl ?? OPENAI_ORIGIN),
+  };
 }
 
 async function connect(settings: ConnectionSettings): Promise<OpenAiConnection> {
