@@ -79,36 +79,29 @@ export interface SqlDialect {
   readonly placeholder: (number: number) => string;
 }
 
-/** The texts of queries in one dialect. Owns those that were made already. */
-export class SqlTexts {
-  readonly #dialect: SqlDialect;
-  readonly #texts = new Map<readonly string[], string>();
-
-  constructor(dialect: SqlDialect) {
-    this.#dialect = dialect;
-  }
-
-  of({ text, values }: SqlQuery): string {
-    const known = this.#texts.get(text);
+/** What gives the texts of queries in a dialect. Each is made once. */
+export function sqlTextsIn(dialect: SqlDialect): (query: SqlQuery) => string {
+  const texts = new Map<readonly string[], string>();
+  return (query) => {
+    const known = texts.get(query.text);
     if (known !== undefined) return known;
-    const made = this.#make(text, values);
-    this.#texts.set(text, made);
+    const made = textOf(dialect, query);
+    texts.set(query.text, made);
     return made;
-  }
+  };
+}
 
-  #make(text: readonly string[], values: readonly SqlValue[]): string {
-    const { words, now, nowMs, placeholder } = this.#dialect;
-    let count = 0;
-    const marks = values.map((value) => {
-      if (value === NOW) return now;
-      if (value === NOW_MS) return nowMs;
-      count += 1;
-      return placeholder(count);
-    });
-    const joined = text.map((part, index) => part + (marks[index] ?? "")).join("");
-    return Object.entries(words).reduce(
-      (found, [word, meaning]) => found.replaceAll(`{${word}}`, meaning),
-      joined,
-    );
-  }
+function textOf(dialect: SqlDialect, { text, values }: SqlQuery): string {
+  let count = 0;
+  const marks = values.map((value) => {
+    if (value === NOW) return dialect.now;
+    if (value === NOW_MS) return dialect.nowMs;
+    count += 1;
+    return dialect.placeholder(count);
+  });
+  const joined = text.map((part, index) => part + (marks[index] ?? "")).join("");
+  return Object.entries(dialect.words).reduce(
+    (found, [word, meaning]) => found.replaceAll(`{${word}}`, meaning),
+    joined,
+  );
 }

@@ -16,13 +16,7 @@ import { NOW, NOW_MS, lockingSql, sql, type SqlPage, type SqlWork } from "./sql-
 import { journalConflict, runExists, storeFailed, unknownRun } from "./store-errors.ts";
 import { holdingIn, numberIn, runIn, textIn } from "./stored-row.ts";
 
-export interface NewRunRow {
-  readonly runId: RunId;
-  readonly title: string;
-  readonly owner: RunOwner;
-}
-
-export function* createRun({ runId, title, owner }: NewRunRow): SqlWork<Ownership> {
+export function* createRun(runId: RunId, title: string, owner: RunOwner): SqlWork<Ownership> {
   const ownership = { runId, token: owner.token, epoch: 1 };
   const made = yield sql`
     insert into {schema}.run (run_id, title, status, epoch, record_count, owner_token, owner_hostname, owner_process_id,
@@ -36,14 +30,12 @@ export function* createRun({ runId, title, owner }: NewRunRow): SqlWork<Ownershi
   throw runExists(runId);
 }
 
-export interface Claim {
-  readonly runId: RunId;
-  readonly owner: RunOwner;
-  /** Undefined: any owner. */
-  readonly claimant: Claimant | undefined;
-}
-
-export function* claimRun({ runId, owner, claimant }: Claim): SqlWork<Ownership> {
+/** `claimant` undefined: from whoever owns it. */
+export function* claimRun(
+  runId: RunId,
+  owner: RunOwner,
+  claimant: Claimant | undefined,
+): SqlWork<Ownership> {
   const { token, hostname, processId } = owner;
   const holding = holdingOf(yield* lockedRun(runId));
   if (hasAlready(holding, owner)) return { runId, token, epoch: holding.epoch };
@@ -108,13 +100,11 @@ export function* findRun(runId: RunId): SqlWork<StoredRun | undefined> {
   return row === undefined ? undefined : runIn(row);
 }
 
-export interface RunFilter {
-  /** Undefined: all. */
-  readonly status: StoredStatus | undefined;
-  readonly limit: number;
-}
-
-export function* listRuns({ status, limit }: RunFilter): SqlWork<readonly StoredRun[]> {
+/** `status` undefined: all of them. */
+export function* listRuns(
+  status: StoredStatus | undefined,
+  limit: number,
+): SqlWork<readonly StoredRun[]> {
   const rows =
     status === undefined
       ? yield sql`select {run} from {schema}.run order by run.sequence desc limit ${limit}`

@@ -13,12 +13,11 @@ export function* findSession(sessionId: SessionId): SqlWork<StoredSession | unde
   return { version: numberIn(row, "version"), body: textIn(row, "body") };
 }
 
-export interface SessionWrite extends StoredSession {
-  readonly sessionId: SessionId;
-}
-
-/** Puts a version in the place of the one before it. */
-export function* putSession({ sessionId, version, body }: SessionWrite): SqlWork<number> {
+/** Puts a session in the place of the version before it. */
+export function* putSession(
+  sessionId: SessionId,
+  { version, body }: StoredSession,
+): SqlWork<number> {
   const before = version - 1;
   const written =
     before === 0

@@ -52,10 +52,11 @@ export class SqlStore implements Store {
     this.#isProcessGone = isProcessGone;
   }
 
-  async create(runId: RunId, title: string, owner: RunOwner): Promise<Ownership> {
+  async create(runId: RunId, givenTitle: string, givenOwner: RunOwner): Promise<Ownership> {
     this.#check("runId", runId);
-    const run = { runId, title: storedTitle(title), owner: checkedOwner(owner) };
-    return await this.#write(() => createRun(run));
+    const title = storedTitle(givenTitle);
+    const owner = checkedOwner(givenOwner);
+    return await this.#write(() => createRun(runId, title, owner));
   }
 
   async claim(runId: RunId, options: ClaimOptions): Promise<Ownership> {
@@ -65,8 +66,7 @@ export class SqlStore implements Store {
     checkStaleAfterMs(staleAfterMs);
     const isProcessGone = this.#isProcessGone;
     const claimant = { runId, hostname: owner.hostname, staleAfterMs, isProcessGone };
-    const claim = { runId, owner, claimant: takeOver ? undefined : claimant };
-    return await this.#write(() => claimRun(claim));
+    return await this.#write(() => claimRun(runId, owner, takeOver ? undefined : claimant));
   }
 
   async append(ownership: Ownership, given: JournalBatch): Promise<void> {
@@ -88,10 +88,11 @@ export class SqlStore implements Store {
   async *read(runId: RunId, from?: number): AsyncIterable<string> {
     this.#check("runId", runId);
     for (let first = firstToRead(from); ;) {
-      const page = await this.#page(runId, first);
-      if (page.length === 0) return;
-      yield* page;
-      first += page.length;
+      const page = await this.#told(this.#driver.page(runId, first));
+      const records = recordsOf(page, runId, first);
+      if (records.length === 0) return;
+      yield* records;
+      first += records.length;
     }
   }
 
@@ -105,8 +106,9 @@ export class SqlStore implements Store {
   ): Promise<readonly StoredRun[]> {
     this.#checkOpen();
     checkFilter(filter);
-    const query = { status: filter.status, limit: listLimit(filter.limit) };
-    return await this.#read(() => listRuns(query));
+    const { status } = filter;
+    const limit = listLimit(filter.limit);
+    return await this.#read(() => listRuns(status, limit));
   }
 
   async remove(runId: RunId, staleAfterMs: number): Promise<boolean> {
@@ -126,8 +128,8 @@ export class SqlStore implements Store {
     this.#check("sessionId", sessionId);
     checkExpectedVersion(expectedVersion);
     checkStoredText("body", body);
-    const write = { sessionId, version: expectedVersion + 1, body };
-    return await this.#write(() => putSession(write));
+    const session = { version: expectedVersion + 1, body };
+    return await this.#write(() => putSession(sessionId, session));
   }
 
   async listSessions(options: { readonly limit?: number } = {}): Promise<readonly SessionId[]> {
@@ -161,10 +163,6 @@ export class SqlStore implements Store {
 
   #write<T>(begin: () => SqlWork<T>): Promise<T> {
     return this.#told(this.#driver.write(begin));
-  }
-
-  async #page(runId: RunId, first: number): Promise<readonly string[]> {
-    return recordsOf(await this.#told(this.#driver.page(runId, first)), runId, first);
   }
 
   /** What went wrong, as an error of ours. */

@@ -4,8 +4,8 @@
 import type { EspalierError } from "../../kernel/error.ts";
 import type { JournalBatch, Ownership } from "../run-store.ts";
 import {
-  SqlTexts,
   sql,
+  sqlTextsIn,
   type SqlDialect,
   type SqlDriver,
   type SqlPage,
@@ -27,7 +27,7 @@ export interface PostgresDriverOptions {
 
 export class PostgresDriver implements SqlDriver {
   readonly #options: PostgresDriverOptions;
-  readonly #texts: SqlTexts;
+  readonly #textOf: (query: SqlQuery) => string;
   readonly #append: string;
   /** Whose errors we listen to. */
   #pool: PostgresPool | undefined;
@@ -37,7 +37,7 @@ export class PostgresDriver implements SqlDriver {
 
   constructor(options: PostgresDriverOptions) {
     this.#options = options;
-    this.#texts = new SqlTexts(dialectIn(options.schema));
+    this.#textOf = sqlTextsIn(dialectIn(options.schema));
     this.#append = appendIn(options.schema);
   }
 
@@ -115,7 +115,7 @@ export class PostgresDriver implements SqlDriver {
 
   async #rowsOf(client: PostgresClient, query: SqlQuery): Promise<readonly unknown[]> {
     const values = query.values.filter((value) => typeof value !== "symbol");
-    const { rows } = await client.query(this.#texts.of(query), values);
+    const { rows } = await client.query(this.#textOf(query), values);
     return rows;
   }
 

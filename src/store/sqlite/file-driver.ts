@@ -4,7 +4,7 @@ import type { Clock } from "../../kernel/clock.ts";
 import type { EspalierError } from "../../kernel/error.ts";
 import type { JournalBatch, Ownership } from "../run-store.ts";
 import {
-  SqlTexts,
+  sqlTextsIn,
   type SqlDialect,
   type SqlDriver,
   type SqlPage,
@@ -51,7 +51,7 @@ const DIALECT: SqlDialect = {
 export class FileDriver implements SqlDriver {
   readonly #options: FileDriverOptions;
   readonly #commits: GroupCommit;
-  readonly #texts = new SqlTexts(DIALECT);
+  readonly #textOf = sqlTextsIn(DIALECT);
   /** Undefined: not opened yet, or in vain. */
   #database: Promise<SqliteDatabase> | undefined;
   #isClosed = false;
@@ -72,7 +72,7 @@ export class FileDriver implements SqlDriver {
 
   append(ownership: Ownership, batch: JournalBatch, refuse: () => SqlWork<void>): Promise<void> {
     return this.#commits.write((database) => {
-      const isTaken = append(database, { ownership, batch }, this.#nowMs());
+      const isTaken = append(database, ownership, batch, this.#nowMs());
       if (!isTaken) this.#perform(database, refuse());
     });
   }
@@ -106,7 +106,7 @@ export class FileDriver implements SqlDriver {
 
   #rowsOf(database: SqliteDatabase, query: SqlQuery, nowMs: number): readonly unknown[] {
     const values = query.values.map((value) => (typeof value === "symbol" ? nowMs : value));
-    return database.prepare(this.#texts.of(query)).all(...values);
+    return database.prepare(this.#textOf(query)).all(...values);
   }
 
   #see<T>(look: (database: SqliteDatabase) => T): Promise<T> {
@@ -151,15 +151,13 @@ function inSnapshot<T>(database: SqliteDatabase, look: (database: SqliteDatabase
   }
 }
 
-interface Append {
-  readonly ownership: Ownership;
-  readonly batch: JournalBatch;
-}
-
 /** Takes a batch that is next in line from the owner of the run; false, and nothing is changed, for any other. */
-function append(database: SqliteDatabase, { ownership, batch }: Append, nowMs: number): boolean {
-  const { runId, token, epoch } = ownership;
-  const { firstNumber, records } = batch;
+function append(
+  database: SqliteDatabase,
+  { runId, token, epoch }: Ownership,
+  { firstNumber, records }: JournalBatch,
+  nowMs: number,
+): boolean {
   // Lock, fence and count in one.
   const [held] = database
     .prepare(
