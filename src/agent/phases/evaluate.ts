@@ -23,7 +23,7 @@ export function evaluate(agent: AgentRuntime, state: AgentState): AgentState {
   return refusal === undefined ? state : addSignal(agent, state, budgetSignal(refusal));
 }
 
-/** The steps are used up, and the model was told so in time (C6). */
+/** The steps are used up, and the request said so in time (C6). */
 export function lastStepSignal({ accountPath, maximum }: LastStep): StopSignal {
   return {
     source: "budget",
