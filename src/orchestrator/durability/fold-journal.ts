@@ -241,7 +241,7 @@ class Fold {
     }
   }
 
-  /** One that is answered again, since its process died before that was heard, was answered last. */
+  /** One that is answered again, since its process died before that was recorded, was answered last. */
   #answer(given: readonly QuestionId[]): void {
     const before = this.#answered.filter((questionId) => !given.includes(questionId));
     this.#answered = [...before, ...new Set(given)];

@@ -47,7 +47,7 @@ export interface AgentReport {
   readonly durationMs: number;
   /** Part of `durationMs` that was spent waiting for the budget. */
   readonly waitedMs: number;
-  /** Part of `durationMs` that did not count against a time limit: somebody was asked, or the run was paused (R34). */
+  /** Part of `durationMs` that did not count against a time limit: a question was open, or the run was paused (R34). */
   readonly pausedMs: number;
 }
 

@@ -199,7 +199,7 @@ function budgetsOf({
   ];
 }
 
-/** Whoever may come to run by a role: itself, and roles that its agents' models write. */
+/** The roles that a role may bring into a run: itself, and those that its agents' models write. */
 function playersOf(role: AgentRole): readonly { readonly name: string; readonly model: Model }[] {
   const models = Object.values(role.dynamicRoles?.models ?? {});
   return [role, ...models.map((model) => ({ name: `written by ${role.name}`, model }))];

@@ -23,7 +23,7 @@ export interface SpawnPermit {
   giveBack(): void;
 }
 
-/** A delegation as it is told apart from others (X21). */
+/** A delegation as it is distinguished from others (X21). */
 export type Delegation = Pick<SpawnRequest, "role" | "task">;
 
 /** What a tree counts besides its agents. */
