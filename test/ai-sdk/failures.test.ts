@@ -160,7 +160,7 @@ describe("in the middle of a stream", () => {
     ["a call without input", { type: "tool-call", toolCallId: "c", toolName: "t" }],
     ["an end without usage", { type: "finish", finishReason: { unified: "stop" } }],
     ["an end without a reason", { type: "finish" }],
-  ])("%s is nobody's misunderstanding but the provider's", async (_what, part) => {
+  ])("%s is a fault of the provider", async (_what, part) => {
     const stream = ReadableStream.from<Part>(anything([...text("A long story."), part]));
     expect((await failureOf(fakeModel(() => ({ stream })))).code).toBe("model_misbehaved");
   });

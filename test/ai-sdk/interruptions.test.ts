@@ -197,7 +197,7 @@ describe("an endless stream", () => {
       const stream = new ReadableStream<Part>({
         pull: (controller) => {
           rounds += 1;
-          if (rounds > 10_000) throw new Error("Nobody breaks it off.");
+          if (rounds > 10_000) throw new Error("Nothing breaks it off.");
           controller.enqueue(part(rounds));
         },
       });

@@ -64,7 +64,7 @@ describe.each(SDK_STREAMS)("$file", (stream) => {
   });
 });
 
-/** All texts that nobody but the writer may see. */
+/** All texts that only the writer may see. */
 function secretsOf({ message }: ModelReply): readonly string[] {
   const hidden = (message.parts ?? []).flatMap((part) =>
     part.type === "reasoning" ? [part.text, part.data] : [part.data],
