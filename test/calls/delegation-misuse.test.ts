@@ -115,7 +115,7 @@ test("a child that its delegation forgets when it fails has ended before its par
   ]);
 });
 
-test("a child that is paused when its delegation gives something else is ended: nobody would go on with it", async () => {
+test("a child that is paused when its delegation gives something else is ended: nothing would continue it", async () => {
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const forging = delegation(async ({ spawn }) => {
     await spawn({ role: "child", task: "Pay." });

@@ -106,7 +106,7 @@ const frugal =
     return isFirst ? { ...first, usage } : says("letters", { usage });
   };
 
-test("the budget of the tree is never exceeded by summaries, however tight it is, and nobody waits for ever", async () => {
+test("the budget of the tree is never exceeded by summaries, however tight it is, and no call waits for ever", async () => {
   for (let totalTokens = 15; totalTokens <= 150; totalTokens += 3) {
     const child = part("child", frugal(calls(use("a"), use("b"))), {
       tools: [longTool("a"), longTool("b")],

@@ -149,7 +149,7 @@ proves(
   },
 );
 
-test("a tool that rejects after its time is up rejects for nobody", async () => {
+test("a rejection after a tool's time is up is dropped", async () => {
   const soon = { timeoutMs: 10 };
   const wrappings: readonly ((tool: FunctionTool) => FunctionTool)[] = [
     (tool) => withTimeout(tool, soon),
