@@ -1,4 +1,4 @@
-// Goal: whoever watches a run sees at once what it waits for, how it continues, and after a pause the
+// Goal: an observer of a run sees at once what it waits for, how it continues, and after a pause the
 // tree again. Method: a lead whose two researchers have to ask; looked at in the middle, at the
 // pause, and resumed, on a fake terminal.
 
@@ -259,7 +259,7 @@ function theatre(options: OrchestratorOptions = {}, isTTY = true): Theatre {
   };
 }
 
-/** Two researchers, of whom each wants to tell somebody what it found. */
+/** Two researchers, of which each wants to mail what it found. */
 function newLead(): AgentRole {
   const mail = defineTool({
     name: "mail",

@@ -118,7 +118,7 @@ test("told where Jaeger is, a report ends with a link to the trace, and to what 
   );
 });
 
-proves(["R57"], "a price that nobody knows is never shown as zero", async () => {
+proves(["R57"], "an unknown price is never shown as zero", async () => {
   const model = new ScriptedModel([says("Done.")], { id: "unpriced" });
   const result = await newFixture().run(
     defineAgent({ name: "lead", instructions: "Lead.", model }),
