@@ -1,4 +1,4 @@
-// Goal: whoever writes what a document shows has written something that runs (R187).
+// Goal: code as a document shows it runs (R187).
 // Method: every TypeScript sample of the documents stands, word for word, in an example that runs in the same check.
 
 import { globSync, readFileSync } from "node:fs";
