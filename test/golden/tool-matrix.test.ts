@@ -169,7 +169,7 @@ function choiceOf(sayings: readonly Saying[]): string {
   return shown(SAYINGS.flatMap((saying) => sayings.filter((one) => one === saying)));
 }
 
-/** Everybody who may answer; of three guards that leave no question, one that must not be asked, and one who is not there. */
+/** All approvers; of three guards that leave no question, one that must not be asked, and none. */
 function desksFor(sayings: readonly Saying[], wish: Wish): readonly Desk[] {
   const { asked } = expectedGuards({ sayings, wish, desk: "nobody" });
   return sayings.length < 3 || asked.length > 0 ? DESKS : ["approver approves", "pause, denied"];
@@ -179,7 +179,7 @@ describe("guards with every answer", () => {
   for (const wish of WISHES) {
     proves(
       ["R65", "R66", "R67", "R68", "R69", "R72"],
-      `every sequence of up to three guards, whoever answers; the tool itself: ${wish}`,
+      `every sequence of up to three guards, with every approver; the tool itself: ${wish}`,
       async () => {
         const decided = new Map<string, string>();
         for (const sayings of SEQUENCES) {
@@ -372,7 +372,7 @@ describe("every failure", () => {
 
 proves(
   ["R115", "R124"],
-  "whoever calls an unknown tool is told of no tool that a filter took away",
+  "the answer to a call of an unknown tool names no tool that a filter took away",
   async () => {
     const { lead } = await playFailures(ALONE.unknown_tool);
     const offered = lead.model.requests[0]?.tools.map(({ name }) => name) ?? [];
