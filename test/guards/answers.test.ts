@@ -1,4 +1,4 @@
-// Goal: what a guard says of a call is what becomes of it: it runs, it does not, or somebody is asked; deny beats ask beats allow.
+// Goal: what a guard says of a call is what becomes of it: it runs, it does not, or an approver is asked; deny beats ask beats allow.
 // Method: whole runs over a scripted model; results, events and what the model was told are compared whole.
 
 import { expect, test } from "vitest";
@@ -65,7 +65,7 @@ function made(kind: "allow" | "ask" | "deny"): ToolGuard {
 
 proves(
   ["R66"],
-  "deny beats ask beats allow in all six orders, and nobody is asked for nothing",
+  "deny beats ask beats allow in all six orders, and no approver is asked for nothing",
   async () => {
     for (const order of ORDERS) {
       const tool = spyTool("send");
@@ -288,7 +288,7 @@ proves(
 
 proves(
   ["R72"],
-  "a slow denial beats a fast question; nobody is asked before all have answered, and both are recorded",
+  "a slow denial beats a fast question; no approver is asked before all guards have answered, and both are recorded",
   async () => {
     const slow = latch();
     const slowly = toolGuard(

@@ -47,7 +47,7 @@ describe("a guard with the handle of its run", () => {
     denies: { type: "deny", reason: "No." },
     asks: { type: "ask", reason: "Sure?" },
   } as const)) {
-    test(`asks it to stop and ${what}: the call does not begin, and nobody is asked`, async () => {
+    test(`asks it to stop and ${what}: the call does not begin, and no approver is asked`, async () => {
       const held = handle();
       const watching = watch(({ callId }) => {
         if (callId === "call_1") held.run?.requestStop("Enough.");
@@ -174,7 +174,7 @@ describe("a stop while a guard is thinking", () => {
     ]);
   });
 
-  test("asks no guard about a call whose turn had not come, and charges it to nobody", async () => {
+  test("asks no guard about a call whose turn had not come, and charges it to no agent", async () => {
     const held = handle();
     const watching = watch();
     let hooked = 0;
@@ -226,7 +226,7 @@ describe("denials without end [C8]", () => {
     expect(result.reason.data).toEqual({ limit: "maxConsecutiveErrors", maximum: 3, current: 4 });
   });
 
-  test("so do denials of whoever is asked, of nobody, and of guards that break", async () => {
+  test("so do denials by an approver, by the lack of one, and by guards that break", async () => {
     for (const [options, guard] of [
       [{ unanswered: "deny" }, asksAbout()],
       [{}, watch(() => Promise.reject(new Error("gone"))).guard],

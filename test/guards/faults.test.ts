@@ -60,7 +60,7 @@ const THROWN: Readonly<Record<string, readonly [unknown, string]>> = {
   "a symbol": [Symbol("broken"), "Symbol(broken)"],
   "an object": [{ message: "broken" }, "[object Object]"],
   "an object that cannot be shown": [Object.create(null), "something that has no text"],
-  "something that nobody may look at": [revoked.proxy, "something that has no text"],
+  "something that may not be looked at": [revoked.proxy, "something that has no text"],
   "an error whose message throws": [
     Object.defineProperty(new Error(), "message", { get: throwing(new Error("no")) }),
     "something that has no text",

@@ -1,4 +1,4 @@
-// Goal: an agent that makes the same call again and again is not stopped, but somebody is asked whether it should continue.
+// Goal: an agent that makes the same call again and again is not stopped, but an approver is asked whether it should continue.
 // Method: scripts that repeat calls: within a reply, across replies, across pauses, with other key orders, and with others in between.
 
 import { describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// Goal: a guard for a tool that is not there is found, and whoever is asked sees what the tool will get.
+// Goal: a guard for a tool that is not there is found, and the approver sees what the tool will get.
 // Method: whole runs; the warnings of the process; the arguments of questions.
 
 import { expect, test } from "vitest";
@@ -17,7 +17,7 @@ import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
 const allow = (): { readonly type: "allow" } => ({ type: "allow" });
 
-test("a guard for a tool that nobody below has is told of once, at the start", async () => {
+test("a guard for a tool that no agent below has is reported once, at the start", async () => {
   const guard = toolGuard(allow, { name: "typo", tools: ["writ", "write"] });
   const { role } = soloist([says("Done."), says("Done.")], {
     tools: [spyTool("write")],
@@ -117,7 +117,7 @@ for (const [what, path, asked, got] of [
     " /etc !",
   ],
 ] as const) {
-  test(`whoever is asked sees ${what}`, async () => {
+  test(`the approver sees ${what}`, async () => {
     const runs: unknown[] = [];
     const tools = [remove(runs, path)];
     const { role } = soloist([asks("remove", { path: " /etc " }), says("Done.")], { tools });

@@ -256,7 +256,7 @@ describe("a guard over delegations", () => {
     expect([child.model.requests.length, result.agents[1]?.text]).toEqual([1, "Child."]);
   });
 
-  test("asks: a denial starts nobody", async () => {
+  test("asks: a denial starts no subagent", async () => {
     const { root } = pair([asksAbout()]);
     const fixture = newFixture();
     const paused = await fixture.run(root.role);
