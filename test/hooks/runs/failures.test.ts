@@ -208,7 +208,7 @@ test("a hook that breaks before anything was spent leaves nothing behind: no cal
   }
 });
 
-test("hooks that break for two calls at once are two errors, each call has its result, and nobody is asked again", async () => {
+test("hooks that break for two calls at once are two errors, each call has its result, and no hook is asked again", async () => {
   const fixture = newFixture();
   const tree = hookTree({
     lead: [

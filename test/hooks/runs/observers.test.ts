@@ -1,4 +1,4 @@
-// Goal: whoever watches a run changes nothing of it, and sees how every step and every execution ends.
+// Goal: an observer of a run changes nothing of it, and sees how every step and every execution ends.
 // Method: the same run with and without observers that throw, hang and scribble; one run for each way of ending.
 
 import { expect, test } from "vitest";

@@ -220,7 +220,7 @@ for (const [what, { script, more = {}, budget = {}, end }] of Object.entries(OTH
   });
 }
 
-proves(["R24"], "no veto against a cancel or a stop that somebody asked for", async () => {
+proves(["R24"], "no veto against a cancel or a stop that was requested", async () => {
   for (const [end, ask] of [
     ["cancelled", "cancel"],
     ["stopped", "requestStop"],
