@@ -103,7 +103,7 @@ function isRecord(type: string): (record: JournalRecord) => boolean {
 
 const NEVER = new Promise<void>(() => undefined);
 
-test("D2: a run that was cancelled ends cancelled, and nobody in it lives on", async () => {
+test("D2: a run that was cancelled ends cancelled, and no agent in it lives on", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const callerActions = [whenBothWork((run) => run.cancel("Enough."), isRecord("cancel"))];

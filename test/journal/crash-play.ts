@@ -1,5 +1,5 @@
 // Plays a run through deaths: a process starts it, dies at an append, the next one recovers it, and so on until it has ended. What a
-// story came to is read from its journal, as anybody would who finds it later; it must be that of the run that nobody killed.
+// story resulted in is read from its journal, as a later reader would; it must be that of the run that was not killed.
 
 import { expect } from "vitest";
 
@@ -306,7 +306,7 @@ const AFTER_EVERY = 3;
 const REPLAYED_EVERY = 4;
 
 export interface HowKilled {
-  /** False: stories may differ from the one of nobody killed. Default true. */
+  /** False: stories may differ from the one without a kill. Default true. */
   readonly isSame?: boolean;
   /** The first append at which it dies. Default 1. */
   readonly from?: number;
@@ -387,6 +387,6 @@ function taskOf({ task = "Go." }: Play): string {
 }
 
 function given(answer: Play["answer"], question: Question): Answer {
-  if (answer === undefined) throw new Error(`Nobody answers ${question.questionId}.`);
+  if (answer === undefined) throw new Error(`There is no answer to ${question.questionId}.`);
   return answer(question);
 }

@@ -156,7 +156,7 @@ describe.each(POINTS)(
 );
 
 // What a reader of the suite may want to know: calls whose results were kept at the kill, calls that were under way and made again, and
-// model calls of which nobody knows what became.
+// model calls whose outcome is unknown.
 afterAll(() => {
   for (const line of report) process.stdout.write(`${JSON.stringify(line)}\n`);
 });

@@ -14,7 +14,7 @@ import { forwarding } from "./forwarding-store.ts";
 const [folder = "", runId = "-", killedAt = "-", when = "before"] = process.argv.slice(2);
 const file = (name: string): string => join(folder, name);
 
-/** Dies as a process dies: nobody is told, and nothing is tidied up. */
+/** Dies as a process dies: without a sign, and nothing is tidied up. */
 function die(): void {
   process.kill(process.pid, "SIGKILL");
 }

@@ -50,7 +50,7 @@ function asker(name: string, calls: Map<string, number>) {
   });
 }
 
-/** A second asking of somebody who has answered would be a second answer in the journal. */
+/** Asking an approver again that has answered would be a second answer in the journal. */
 function hasTwoAnswers({ events }: Story): void {
   expect(events.filter(({ type }) => type === "question.answered")).toHaveLength(2);
 }

@@ -1,4 +1,4 @@
-// Killed at every append, in both ways, a run that is recovered ends as if nobody had killed it (D1, D2, E3).
+// Killed at every append, in both ways, a run that is recovered ends as if it had not been killed (D1, D2, E3).
 
 import { test } from "vitest";
 

@@ -97,7 +97,7 @@ test("D1: the result of a run whose process died after its last word", async () 
   ]);
 });
 
-test("D1: there is none of a run that goes on, that nobody knows, or without a store", async () => {
+test("D1: there is none of a run that continues, that the store does not know, or without a store", async () => {
   const store = memoryStore();
   const held = latch();
   const waiting = defineAgent({

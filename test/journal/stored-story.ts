@@ -9,7 +9,7 @@ import type { RestoredAgent, RestoredRun } from "../../src/orchestrator/durabili
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { addUsage, NO_USAGE, subtractUsage, type Usage } from "../../src/protocol/usage.ts";
 
-/** How agents ended, whoever they are, and what they used besides lost calls. */
+/** How agents ended, without their ids, and what they used besides lost calls. */
 export type Ends = readonly {
   readonly path: string;
   readonly ended: readonly unknown[];
