@@ -347,7 +347,7 @@ proves(
       const fixture = newFixture();
       const result = await fixture.run(role);
       expect([ending(result), model.requests.length]).toEqual([end, end[2]]);
-      // The veto is bounded (C35): the fourth time nobody is asked any more.
+      // The veto is bounded (C35): the fourth time no hook is asked any more.
       expect(count).toBe(Math.min(asked, 3));
       const decisions = fixture.sink.of("continuation.evaluated").map(({ work }) => work);
       expect(decisions).toEqual([...Array.from({ length: end[2] - 1 }, () => ["veto"]), []]);

@@ -150,7 +150,7 @@ interface OverflowingRun {
   readonly model: Soloist["model"];
 }
 
-/** Three steps, of which the third is the last: whoever counts, its request is too long. */
+/** Three steps, of which the third is the last: by our count or the provider's, its request is too long. */
 async function overflowing(
   counted: "by us" | "by the provider",
   more: Partial<Omit<AgentDefinition, "model">> = {},
@@ -183,7 +183,7 @@ for (const [what, more] of Object.entries<Partial<Omit<AgentDefinition, "model">
 }))
   proves(
     ["S7.15", "R14"],
-    `a request that is too long is no step and no error when compaction answers it, whoever counted: ${what}`,
+    `a request that is too long is no step and no error when compaction answers it, whichever side counted: ${what}`,
     async () => {
       const [ours, theirs] = [
         await overflowing("by us", more),

@@ -249,7 +249,7 @@ const AROUND_THE_BOUND: Readonly<
   ],
   "an unknown ending of a text": [[UNKNOWN, says("late")], "completed", 1],
   "nothing, and then an unknown ending": [[EMPTY, UNKNOWN, says("late")], "completed", 2],
-  "nothing, of which nobody knows why": [
+  "nothing, for an unknown reason": [
     [{ finishReason: "unknown" }, { finishReason: "unknown" }, says("late")],
     "failed",
     2,

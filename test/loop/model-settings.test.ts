@@ -256,7 +256,7 @@ proves(["M41"], "a side call, whose request begins otherwise, has no key", async
   expect(model.keys.map((key) => typeof key)).toEqual(["object", "undefined", "object"]);
 });
 
-proves(["M42"], "a warning is an event once a run, whoever says it again", async () => {
+proves(["M42"], "a warning is an event once a run, whichever call repeats it", async () => {
   const warnings = ["seed is not supported", "topP is not supported"];
   const { role } = soloist(
     [

@@ -62,7 +62,7 @@ test("an outcome depends on nothing but what it is told, and changes nothing", (
   expect(log).toEqual(before);
 });
 
-/** A model with what the interface requires, and nothing else; what its prototype has is nobody's business. */
+/** A model with what the interface requires, and nothing else; what its prototype has does not matter. */
 function bareModel(
   replies: readonly ModelReply[],
 ): Model & { readonly asked: readonly string[][] } {

@@ -209,7 +209,7 @@ describe("after the loop has changed the reply", () => {
   );
 });
 
-describe("to nobody else", () => {
+describe("to the writer alone", () => {
   proves(
     ["M2"],
     "a fork with another model has texts and calls; the writer has all of it again",
@@ -314,7 +314,7 @@ describe("to nobody else", () => {
 
   proves(
     ["M2"],
-    "a summary is made of texts and calls: no reasoning is told to whoever makes it",
+    "a summary is made of texts and calls: no reasoning reaches the model that makes it",
     async () => {
       const compaction = { strategy: "summarize", maxInputTokens: 1_600, keepMessages: 2 } as const;
       const script = [thinks("c1"), thinks("c2"), says("Summed up."), says("Done.")];

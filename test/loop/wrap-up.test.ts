@@ -123,7 +123,7 @@ proves(["R64"], "the only step that is allowed is the last", async () => {
   ]);
 });
 
-test("with no step at all, and without a limit on steps, nobody is told anything", async () => {
+test("with no step at all, and without a limit on steps, the model reads no notice", async () => {
   const none = worker([says("never")]);
   expect(ending(await newFixture().run(none.role, { budget: { steps: 0 } }))).toEqual([
     "stopped",
