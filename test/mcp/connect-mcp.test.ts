@@ -103,7 +103,7 @@ test("the filter sees each tool as the server describes it", async () => {
 
 test.each([
   ["a promise", async () => await Promise.resolve(false)],
-  ["a promise", () => Promise.reject(new Error("Nobody waits for it."))],
+  ["a promise", () => Promise.reject(new Error("It has no waiter."))],
   ["undefined", () => undefined],
   ['"yes"', () => "yes"],
 ])(
@@ -225,7 +225,7 @@ test("a listener of changes that throws costs nothing but a warning", async () =
   ]);
 });
 
-/** Which calls somebody is asked about, and why. All are denied. */
+/** Which calls an approver is asked about, and why. All are denied. */
 async function asked(
   needsApproval?: McpOptions["needsApproval"],
 ): Promise<readonly (readonly [string, string])[]> {
@@ -249,7 +249,7 @@ async function asked(
 }
 
 describe("approval", () => {
-  test("is asked for nothing, if nobody says so", async () => {
+  test("is asked for nothing by default", async () => {
     expect(await asked()).toEqual([]);
   });
 

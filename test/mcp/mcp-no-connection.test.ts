@@ -25,7 +25,7 @@ test("a folder that does not exist", async () => {
   expect(fault.kind).toBe("unreachable");
 });
 
-test("a port at which nobody listens", async () => {
+test("a port without a listener", async () => {
   const port = await freePort();
   const fault = await refusal({ type: "http", url: `http://127.0.0.1:${port}/mcp` });
   expect([fault.kind, fault.message]).toEqual([
