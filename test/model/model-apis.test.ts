@@ -261,7 +261,7 @@ test("extra fields are merged last, over ours", async () => {
   expect(chat).toEqual({ service_tier: "priority", metadata: { run: "1" }, include: [] });
 });
 
-test("options are copied: nobody changes them later", async () => {
+test("options are copied: no later change reaches the model", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   const extraBody: { metadata: { run: string } } = { metadata: { run: "1" } };
   const reasoning: { effort: "low" | "high" } = { effort: "low" };

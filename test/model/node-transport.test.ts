@@ -1,4 +1,4 @@
-// Goal: the transport does what fetch would do, for what we ask of it, and gives sockets up when nobody needs them.
+// Goal: the transport does what fetch would do, for what we ask of it, and gives sockets up when no request needs them.
 // Method: both against the same server, and servers that end or keep a socket at the moment that the test names.
 
 import { createServer, type Server, type Socket } from "node:net";
@@ -99,7 +99,7 @@ for (const isReused of [false, true]) {
   });
 }
 
-test("an abort after the end of a reply leaves the socket to whoever uses it now", async () => {
+test("an abort after the end of a reply leaves the socket to the request that uses it now", async () => {
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
   const { promise: until, resolve: release } = Promise.withResolvers<void>();
   await using server = await OpenAiServer.start(async (_request, count) => {

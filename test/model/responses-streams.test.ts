@@ -156,7 +156,7 @@ test("reasoning without an end is kept as it was told, and never what was sealed
   ).toEqual([{ type: "reasoning", text: "One, two\n\nThree" }, words("3")]);
 });
 
-test("what nobody told in pieces is handed on when it is told", async () => {
+test("what did not come in pieces is handed on when it comes", async () => {
   const { pieces } = await streamed(
     events(
       added(0, text("")),

@@ -219,7 +219,7 @@ test("text goes to the listener as it comes, that of broken attempts too", async
   expect(pieces).toEqual(["Per", "Yes."]);
 });
 
-test("a model is asked to stream only if somebody listens", async () => {
+test("a model is asked to stream only if there is a listener", async () => {
   const asked: boolean[] = [];
   const model = modelOf((options) => {
     asked.push("onText" in options);
