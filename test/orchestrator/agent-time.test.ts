@@ -390,7 +390,7 @@ test("a node's time stands still with its questions; at the deadline it is abort
   expect(fixture.clock.pendingTimers).toBe(0);
 });
 
-test("whoever is wished to stop starts nothing further, and goes on with what it does", () => {
+test("an agent with a stop request starts nothing further, and continues what it does", () => {
   const fixture = new ClockFixture();
   const lead = node(fixture, undefined, "lead");
   const child = node(fixture, lead, "lead/a");
@@ -401,7 +401,7 @@ test("whoever is wished to stop starts nothing further, and goes on with what it
   expect([lead.stopSignal.aborted, child.takeStopRequests()]).toEqual([false, [WISH, WISH]]);
 });
 
-test("whoever must end starts nothing further; after its end no signal reaches it", () => {
+test("an agent that must end starts nothing further; after its end no signal reaches it", () => {
   const fixture = new ClockFixture();
   const lead = node(fixture, undefined, "lead");
   const [child, over] = [node(fixture, lead, "lead/a"), node(fixture, lead, "lead/b")];

@@ -59,16 +59,22 @@ proves(
   },
 );
 
-proves(["X2"], "a wish for 120 of 100 is refused at once, and nobody waits behind it", async () => {
+proves(["X2"], "120 of 100 are refused at once, and no request waits behind", async () => {
   const fixture = family();
   await askAll(fixture, CHILDREN.slice(0, 1));
   const refused = await fixture.ask("lead/b", ask(120, 10));
-  const refusal = { axis: "totalTokens", accountPath: "lead", maximum: 100, spent: 0, asked: 121 };
+  const refusal = {
+    axis: "totalTokens",
+    accountPath: "lead",
+    maximum: 100,
+    spent: 0,
+    asked: 121,
+  };
   expect(refused.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
   expect((await fixture.ask("lead/c", FORTY)).outcome).toEqual(granted(2, 30, 10));
 });
 
-proves(["X2"], "a wish for 120 of 100 is refused at once also while somebody waits", async () => {
+proves(["X2"], "120 of 100 are refused at once also while another request waits", async () => {
   const fixture = family();
   await askAll(fixture, CHILDREN);
   const hopeless = await fixture.ask("lead/a", ask(120, 10));
@@ -156,7 +162,7 @@ test("a waiter in one subtree does not hold up another subtree", async () => {
 });
 
 // B5. The second waiter stands behind the first on lead/a; its own claim, on lead, must be seen all the same.
-test("nobody is granted an account that blocks an earlier waiter, also one who stands behind another", async () => {
+test("no request is granted on an account that blocks an earlier waiter, also one that stands behind another", async () => {
   const fixture = new LedgerFixture();
   fixture.open("lead", { totalTokens: 100 });
   fixture.open("lead/a", { totalTokens: 60 });
@@ -170,7 +176,7 @@ test("nobody is granted an account that blocks an earlier waiter, also one who s
 });
 
 // B5. When the waiter came, lead had room for it; the call after it took that room, and must not be followed by another one.
-test("nobody is granted an account that blocks an earlier waiter since somebody else was granted it", async () => {
+test("no request is granted on an account that blocks an earlier waiter since another was granted on it", async () => {
   const fixture = new LedgerFixture();
   fixture.open("lead", { outputTokens: 26 });
   fixture.open("lead/a", { outputTokens: 24 });
@@ -350,7 +356,7 @@ proves(
   },
 );
 
-test("the rest of the whole run is the root's, whoever asks", async () => {
+test("the rest of the whole run is the root's, whichever agent asks", async () => {
   const fixture = family();
   fixture.open("lead/a/x", { totalTokens: 10, steps: 3 });
   await fixture.ask("lead/b", FORTY);

@@ -1,6 +1,6 @@
 // Goal: what the ledger does for a crowd that waits grows with the crowd, not with its square, whatever it waits for and however it
-// leaves; and nobody in it is forgotten.
-// Method: 10,000 agents at once; every look at what somebody asks for is counted, and compared with a crowd of half the size.
+// leaves; and no request in it is forgotten.
+// Method: 10,000 agents at once; every look at what an agent asks for is counted, and compared with a crowd of half the size.
 
 import { expect, test } from "vitest";
 

@@ -1,4 +1,4 @@
-// Goal: what an account keeps, nobody below it takes; what is granted is there at once, for all who wait for it; thresholds are told once.
+// Goal: what an account keeps, none below it takes; what is granted is there at once, for all that wait for it; thresholds are reported once.
 // Method: scripted ledgers; refusals, accounts and answers compared whole.
 
 import { describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// Goal: never more work at once than there are slots, in order, and nobody who was told to end takes a slot or keeps one.
+// Goal: never more work at once than there are slots, in order, and no aborted call takes a slot or keeps one.
 // Method: work that ends when the test opens its latch.
 
 import { expect, test } from "vitest";

@@ -320,7 +320,7 @@ const OTHER_MISFITS: readonly (readonly [string, (run: Stored) => unknown])[] = 
       withPart(run, ["agents", 0, "state", "log", "subtasks"], changes().recordSubtasks.subtasks),
   ],
   [
-    "an account of nobody",
+    "an account of no agent",
     (run) => ({ ...run, accounts: [...run.accounts, account("agent_9", AGENT_ID)] }),
   ],
   [
