@@ -1,4 +1,4 @@
-// Calls that somebody outside must answer for: the run pauses with a typed collection, and continues the answers.
+// Calls that need an answer from outside: the run pauses with a typed collection, and continues with the answers.
 
 import { expect, test } from "vitest";
 
@@ -263,7 +263,7 @@ test("a question is about the arguments as hooks left them, and hooks are not as
   expect([tool.paid, asking]).toEqual([[150], 1]);
 });
 
-test("arguments that do not fit are told to the model; nobody is asked", async () => {
+test("arguments that do not fit are reported to the model; no approver is asked", async () => {
   const tool = payTool();
   const { role } = soloist([calls({ name: "pay", arguments: { amount: "x" } }), says("done")], {
     tools: [tool],

@@ -75,7 +75,7 @@ test("usage, steps and accounts are those of the same script without a pause", a
   expect(await play(true)).toEqual(await play(false));
 });
 
-test("a budget that is spent after the reply refuses the call at once: nobody is asked in vain", async () => {
+test("a budget that is spent after the reply refuses the call at once: no approver is asked in vain", async () => {
   const pay = payTool();
   const { role } = soloist([calls(PAY)], { tools: [pay] });
   const fixture = newFixture();

@@ -1,4 +1,4 @@
-// Goal: whoever runs a tree may put it to rest at any moment and continue later: the end is the same, and nothing is done twice.
+// Goal: the caller may pause a tree at any moment and continue it later: the end is the same, and nothing is done twice.
 
 import { describe, expect, test } from "vitest";
 

@@ -166,7 +166,7 @@ describe("roles that are no longer what they were are refused before anything ha
     });
   }
 
-  test("a child's role is gone, or nobody said which the root is", async () => {
+  test("a child's role is gone, or it is not said which the root is", async () => {
     const { fixture, lead, pausedRun, answers } = await pausedTree();
     const alone = part("lead", [says("Done.")]);
     const { orchestrator } = fixture;

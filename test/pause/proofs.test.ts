@@ -1,4 +1,4 @@
-// Goal: a cost limit survives a pause: whoever continues needs a price for all that it covers, and a refusal costs nothing.
+// Goal: a cost limit survives a pause: the role that continues needs a price for all that it covers, and a refusal costs nothing.
 // Method: paused runs under a cost limit, continued with by roles of the same name with and without a price.
 
 import { expect, test } from "vitest";

@@ -173,7 +173,7 @@ describe("a message", () => {
     expect(JSON.stringify(root.model.requests)).not.toContain("Hurry.");
   });
 
-  test("to nobody, or with nothing in it, is refused at once", async () => {
+  test("to no agent, or with nothing in it, is refused at once", async () => {
     const fixture = newFixture();
     const run = fixture.start(soloist([says("done")]).role);
     const codes = [

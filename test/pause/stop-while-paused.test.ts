@@ -1,5 +1,5 @@
-// Goal: whoever stops a tree while a part of it is paused and another works gets an end, not a loss: paused children end first,
-// every spawn settles, and what was wished while somebody was paused holds after the pause.
+// Goal: stopping a tree while a part of it is paused and another works gives an end, not a loss: paused children end first,
+// every spawn settles, and a stop request made while an agent was paused holds after the pause.
 
 import { describe, expect, test } from "vitest";
 
