@@ -270,7 +270,7 @@ const METADATA_POLICIES: readonly (readonly [string, Partial<SubagentContextPoli
     { repository: "espalier" },
   ],
   ["no keys at all", { metadataKeys: [] }, {}],
-  ["keys that are not there", { metadataKeys: ["nobody", "constructor", "__proto__"] }, {}],
+  ["keys that are not there", { metadataKeys: ["missing", "constructor", "__proto__"] }, {}],
 ];
 
 for (const [what, given, expected] of METADATA_POLICIES) {

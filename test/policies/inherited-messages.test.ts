@@ -1,5 +1,5 @@
 // Goal: a child sees of its parent's history what the policy says, in whole pairs, and never a list that a provider would refuse;
-// whatever a selection of somebody's own gives.
+// whatever a selection of a user's own gives.
 // Method: one hand-written history for the rules, random legal histories for the law, and bad selections of every kind.
 
 import { runInNewContext } from "node:vm";
@@ -229,7 +229,7 @@ const BAD: readonly (readonly [string, MessageSelection, string])[] = [
   ["gives nothing", giving(undefined), "got undefined"],
   ["gives text", giving("all"), 'got "all"'],
   ["gives an object", giving({ length: 0 }), "got an object"],
-  ["gives something that nobody may look at", giving(hostile), "got an object"],
+  ["gives something that may not be looked at", giving(hostile), "got an object"],
   [
     "gives the list with holes",
     giving(Array.from({ length: 2 })),
