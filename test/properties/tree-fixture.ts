@@ -358,7 +358,7 @@ class Fixture {
     }
   }
 
-  /** Lets everything that was left behind settle at last: nobody may hear of it. */
+  /** Lets everything that was left behind settle at last: no listener may be called. */
   async #aftermath(runs: readonly PlayedRun[]): Promise<void> {
     const written = JSON.stringify(runs.map(({ results }) => results));
     const heard = this.#pieces.length;

@@ -391,7 +391,7 @@ export function guardOf({ tool, says }: WorldGuard): ToolGuard {
   );
 }
 
-/** Undefined: nobody can be asked while the run continues. */
+/** Undefined: no approver can be asked while the run continues. */
 export function approverOf({ approver: { type } }: World, outside: Outside): Approver | undefined {
   switch (type) {
     case "nobody":

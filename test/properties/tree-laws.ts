@@ -25,7 +25,7 @@ export function checkLaws(world: World, played: Played): void {
 function checkRun(world: World, played: Played, run: PlayedRun): void {
   const { events, results, lettersOpen } = run;
   law(events.length < MOST_EVENTS, "the run was endless");
-  law(lettersOpen === 0, "X23: somebody who wrote to an agent never heard of it");
+  law(lettersOpen === 0, "X23: a delivery to an agent never resolved");
   const last = results.at(-1);
   if (last === undefined) throw new Error("A run that was played has a result.");
   checkLives(world, run);
@@ -70,7 +70,11 @@ function isFree({ reserved }: Account): boolean {
 /** L3: whatever a model was sent has one result for each call, in call order. */
 function checkRequests({ sent }: Played): void {
   for (const { request, by } of sent)
-    same(checkMessages(request.messages), [], `L3: a request of ${by?.agentPath ?? "somebody"}`);
+    same(
+      checkMessages(request.messages),
+      [],
+      `L3: a request of ${by?.agentPath ?? "an unknown agent"}`,
+    );
 }
 
 /** X17: no tool body runs twice for one call, whatever pauses there were, nor for a call that was denied. */

@@ -84,7 +84,7 @@ class Lives {
     this.#unbegun = unbegun;
   }
 
-  /** Somebody is told to end: the run must not rest before it has. */
+  /** An agent is asked to end: the run must not settle before it has. */
   hear(type: Order["type"], agentId: string | undefined): void {
     if (this.#isResting || type === "request stop") return;
     const root = [...this.#parents].find(([, parentId]) => parentId === null)?.[0];
@@ -157,12 +157,12 @@ class Lives {
     const running = [...this.#executions.values()].filter((status) => status === "running");
     law(running.length === 0, "T2: an agent runs on in a run that rests");
     law(isPaused === paused.length > 0, "T2: agents are paused if the run is");
-    law(isPaused || this.#alive.size === 0, "T2: somebody lives on after the run");
+    law(isPaused || this.#alive.size === 0, "T2: an agent lives on after the run");
     if (!isPaused) {
       const paths = [...this.#open.values()].map(({ path }) => path);
       same(paths, [], "T1: every spawn settles");
       same([...this.#openSteps.values()], [], "L4: every step completes");
-      same(result.detached, [], "X9: nobody lives on");
+      same(result.detached, [], "X9: no agent lives on");
     }
     for (const agentId of this.#ending)
       law(!this.#alive.has(agentId), `T5: ${this.#paths.get(agentId)} was cancelled and rests`);

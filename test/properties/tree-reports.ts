@@ -52,7 +52,7 @@ function checkRecordedOnce(world: World, { sent }: Played, run: PlayedRun, end: 
   const lives = before.filter((event) => isBeside(event) && event.executionId === executionId);
   if (lives.length === 0) return;
   const requests = newMessages(requestsOf(sent, executionId));
-  // Results that come in one step with the answer are read by nobody, since the answer was not to wait for them.
+  // Results that come in one step with the answer are not read, since the answer was not to wait for them.
   const agents = results.flatMap((result) => result.agents);
   const steps = agents.findLast((one) => one.executionId === executionId)?.steps ?? [];
   const lastWords = (steps.at(-1)?.tools.executions ?? []).map(({ text }) => text);
@@ -81,7 +81,7 @@ function isAltered({ hooks, compacts }: WorldRole): boolean {
   return compacts || hooks.some(({ point }) => point === "afterTool" || point === "beforeModel");
 }
 
-/** Of each request what was not in the first one already: that is history, perhaps of somebody else. */
+/** Of each request what was not in the first one already: that is history, perhaps of another agent. */
 function newMessages(requests: readonly ModelRequest[]): readonly (readonly Message[])[] {
   const [first] = requests;
   return requests.map(({ messages }) => messages.slice(first?.messages.length ?? 0));

@@ -147,7 +147,7 @@ export interface Moment {
 
 /** How questions get answers. */
 export interface WorldApprover {
-  /** `nobody`: whoever resumes the run answers. */
+  /** `nobody`: the caller that resumes the run answers. */
   readonly type: "nobody" | "approves" | "denies" | "throws" | "slow" | "never";
   readonly answerTimeoutMs: number | undefined;
   readonly unanswered: "pause" | "deny";
