@@ -387,7 +387,7 @@ const requirements = {
     text: "Limits, denials and deadlines are inherited and can only be tightened on the way down",
   },
   X17: {
-    text: "An approval is bound to the exact call and arguments (hash), decided once (first writer wins), idempotent, with an optional deadline and a defined outcome when nobody can answer",
+    text: "An approval is bound to the exact call and arguments (hash), decided once (first writer wins), idempotent, with an optional deadline and a defined outcome when no answer can come",
   },
   X18: {
     text: "One definition of usage everywhere: own, descendants, total, by role, by model; never counted twice",
@@ -606,7 +606,7 @@ const requirements = {
     text: "A 307 or 308 within the origin is followed; any other redirect is refused, and both origins are named",
   },
   M25: {
-    text: "The key reaches the server that was named and nobody else: no redirect, no CONNECT of a proxy, no message of an error has it",
+    text: "The key reaches the server that was named and no other: no redirect, no CONNECT of a proxy, no message of an error has it",
   },
   M26: {
     text: "An abort reaches the socket in whatever state the request is, and the server sees it close",
