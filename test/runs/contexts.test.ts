@@ -62,7 +62,7 @@ class Desk {
   }
 
   toJSON(): never {
-    throw new Error("Somebody makes JSON of it.");
+    throw new Error("It is made JSON of.");
   }
 }
 
