@@ -159,7 +159,7 @@ proves(
   },
 );
 
-proves(["R174"], "waiting for the answer of somebody is none of the four", async () => {
+proves(["R174"], "waiting for an answer is none of the four", async () => {
   const fixture = newFixture({
     approver: async (question) => {
       await lastsBy(fixture.clock)(60);
