@@ -150,7 +150,7 @@ class Server implements PostgresMachine {
   }
 }
 
-/** PostgreSQL does not run as root. Undefined: whoever we are will do. */
+/** PostgreSQL does not run as root. Undefined: the present user will do. */
 function userOf(): { readonly uid: number; readonly gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
   return { uid: idOf("-u"), gid: idOf("-g") };

@@ -17,17 +17,17 @@ const BREAKS: Readonly<Record<string, Break>> = {
       return await real.create(runId, title, owner);
     },
   }),
-  "a claim asks nobody": (real) => ({
+  "a claim always succeeds": (real) => ({
     claim: (runId, options) => real.claim(runId, { ...options, takeOver: true }),
   }),
-  "nobody is ever stale": (real) => ({
+  "no owner is ever stale": (real) => ({
     claim: (runId, options) => real.claim(runId, { ...options, staleAfterMs: 1e12 }),
   }),
   "a process is taken for another": (real) => ({
     claim: (runId, options) =>
       real.claim(runId, { ...options, owner: { ...options.owner, hostname: "x" } }),
   }),
-  "nobody takes anything over": (real) => ({
+  "no claim takes a run over": (real) => ({
     claim: (runId, options) => real.claim(runId, { ...options, takeOver: false }),
   }),
   "epochs are not heeded": (real) => ({
