@@ -31,7 +31,7 @@ function checkStream(events: readonly EspalierEvent[]): void {
 }
 
 /**
- * L2, T1, T2: every agent starts once and ends once, nothing of it follows, every spawn settles once, and nobody ends while a child
+ * L2, T1, T2: every agent starts once and ends once, nothing of it follows, every spawn settles once, and no agent ends while a child
  * lives.
  */
 function checkLives(events: readonly EspalierEvent[]): void {

@@ -37,7 +37,7 @@ test("who takes it back is not told, also if that happens while others are", () 
   expect(told).toEqual(["first", "third"]);
 });
 
-test("a signal for which nobody waits any more keeps no listener, and can be waited for again", () => {
+test("a signal without waiters keeps no listener, and can be waited for again", () => {
   const controller = new AbortController();
   const { signal } = controller;
   const backs = Array.from({ length: 3 }, () => onAbort(signal, () => expect.fail("told")));
