@@ -216,7 +216,7 @@ function slowAbout(task: string): GuardCheck {
 }
 
 /**
- * Each failure alone between two calls of a tool that works. Whoever adds a code must say here how it comes about. `interrupted` takes two
+ * Each failure alone between two calls of a tool that works. A new code needs an entry here on how it comes about. `interrupted` takes two
  * processes: test/errors, test/journal.
  */
 export const ALONE: Readonly<Record<Exclude<ToolFailureCode, "interrupted">, Play>> = {

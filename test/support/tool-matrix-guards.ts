@@ -1,4 +1,4 @@
-// Guards with every answer in every sequence, the tool's own wish to be asked about, and whoever answers; and what must come of it,
+// Guards with every answer in every sequence, the tool's own request for approval, and every kind of approver; and what must come of it,
 // worked out from what the documents say.
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
@@ -47,7 +47,7 @@ export interface GuardRecord {
   readonly text: string;
   /** The guards as the event tells of them; undefined if there was none to ask. */
   readonly guarded: readonly string[] | undefined;
-  /** Why somebody was asked, question by question. */
+  /** Why an approver was asked, question by question. */
   readonly asked: readonly string[];
   /** What was answered, and by whom. */
   readonly answered: readonly string[];
@@ -287,7 +287,7 @@ function deniedText(reason: string): string {
   return `Not executed: send was denied. ${reason} Do without it, or answer with what you have.`;
 }
 
-/** One cell of the golden table: what becomes of a call, whoever answers. */
+/** One cell of the golden table: what becomes of a call, whatever approver there is. */
 export function verdictText({ asked, end }: GuardRecord): string {
   const [reason] = asked;
   if (reason !== undefined) return `asked: ${reason}`;
