@@ -174,7 +174,7 @@ async function metaOf(transport: McpTransport, fixture: Fixture): Promise<unknow
   }
 }
 
-test("to an MCP server nothing of the baggage goes by default, whoever put it there", async () => {
+test("to an MCP server nothing of the baggage goes by default, whatever put it there", async () => {
   const fixture = traced();
   const meta = await metaOf(handMadeOverStdio("well").transport, fixture);
   const { traceId, spanId } = started(fixture);

@@ -61,7 +61,7 @@ for (const name of Object.keys(CANARY_RUNS)) {
   });
 }
 
-test("the runs come by every kind of event that holds words of somebody", async () => {
+test("the runs come by every kind of event that holds words of models, tools or users", async () => {
   const sink = new RecordingSink();
   for (const run of Object.values(CANARY_RUNS)) await run({ sinks: [sink] });
   const seen = new Set<string>(sink.events.map(({ type }) => type));

@@ -1,4 +1,4 @@
-// Goal: an endpoint has few batches at once; what holds the tree together goes first; an endpoint that is gone holds nobody up; and
+// Goal: an endpoint has few batches at once; what holds the tree together goes first; an endpoint that is gone holds nothing up; and
 // every batch is answered once.
 // Method: an exporter whose answers are given by hand.
 

@@ -250,7 +250,7 @@ describe("of a trace that a sampler left out", () => {
   const never: Sampler = new ParentBasedSampler({ root: new AlwaysOffSampler() });
   const half: Sampler = new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(0.5) });
 
-  test("nothing is told, by whoever recovers the run", async () => {
+  test("nothing is emitted, by any process that recovers the run", async () => {
     expect((await told([{ at: 6, how: "after" }], { sampler: never })).spans).toEqual([]);
     expect(
       (await told([{ at: 6, how: "after" }], { sampler: never, hasOwnIds: true })).spans,

@@ -154,7 +154,7 @@ describe("approvals", () => {
     ]);
   });
 
-  test("a question that its agent takes to its end was decided by nobody", async () => {
+  test("a question that is open when its agent ends has no decision", async () => {
     const run = new RunScript();
     run.started();
     run.root.started();
@@ -244,7 +244,7 @@ test("a call that was lost with its process is counted for its agent when that g
   expect(sumOf(readings, "agentInferenceCalls")).toBe(1);
 });
 
-test("one that belongs to nobody who goes on is counted without a name", async () => {
+test("one that belongs to no agent that continues is counted without a name", async () => {
   const run = new RunScript();
   run.resumed();
   const stray = run.root.child("reader");
@@ -302,7 +302,7 @@ describe("few values", () => {
     expect(takeWarnings().length).toBeGreaterThan(0); // Spans complain of what was cut.
   });
 
-  test("a tool that nobody knows has no name, whatever became of the call", async () => {
+  test("an unknown tool has no name, whatever became of the call", async () => {
     const run = new RunScript();
     const lead = run.root;
     run.started();

@@ -146,7 +146,7 @@ describe.each(Object.entries(SPAN_STORIES))("%s", (name, story) => {
     },
   );
 
-  proves(["S7.33"], "a cost that nobody knows is on no span", async () => {
+  proves(["S7.33"], "an unknown cost is on no span", async () => {
     const { spans } = await played(story);
     const costs = spans.flatMap(({ attributes }) =>
       Object.entries(attributes).filter(([name]) => name.endsWith("cost.usd")),
