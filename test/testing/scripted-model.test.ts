@@ -100,7 +100,7 @@ test("a call that the script does not expect is an error that says so", async ()
   });
 });
 
-test("replies that nobody asked for are an error that says so", async () => {
+test("replies that were not asked for are an error that says so", async () => {
   const model = new ScriptedModel([says("One."), says("Two.")]);
   await ask(model);
   expect(thrownBy(() => model.assertComplete())).toEqual({
