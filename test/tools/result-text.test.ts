@@ -116,7 +116,7 @@ const TEXTS: readonly (readonly [string, unknown, string])[] = [
     '{"error":"Error","message":"no login as https://[redacted]@example.com"}',
   ],
   [
-    "an error that nobody may read",
+    "an error that may not be read",
     trapped(new Error("x"), "message"),
     '{"error":"Error","message":"something that has no text"}',
   ],
@@ -245,7 +245,7 @@ const UNSHOWABLE: readonly (readonly [string, () => unknown, string, string])[] 
   ["a getter that throws", () => [trapped({}, "b")], "[0].b", HANDS_OFF],
   ["a toJSON that throws", () => [{ toJSON: fail }], "[0]", HANDS_OFF],
   ["what throws nothing", () => NOTHING_THROWN, ".a", UNDEFINED],
-  ["a proxy that nobody may look at", () => ({ a: [revoked()] }), ".a[0]", REVOKED],
+  ["a proxy that may not be looked at", () => ({ a: [revoked()] }), ".a[0]", REVOKED],
   ["a regular expression", () => /x/, "", fieldless("RegExp")],
   ["a response that was not read", () => [new Response("x")], "[0]", fieldless("Response")],
   ["an iterator", () => new Map().values(), "", fieldless("Iterator")],
