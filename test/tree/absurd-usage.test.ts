@@ -1,4 +1,4 @@
-// Goal: no figure of a provider can hang a tree, leave reservations for good, or make a journal that nobody can read.
+// Goal: no figure of a provider can hang a tree, leave reservations for good, or make a journal that cannot be read.
 // Method: trees with a token limit, in which a child's model reports what cannot be true, and a sibling waits for the room that the child
 // holds; the journal read again. Journals with such figures that an early release wrote stand in test/journals/absurd-usage.
 

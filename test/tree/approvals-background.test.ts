@@ -216,7 +216,7 @@ describe("what a parent may do with a child that is paused", () => {
 
   proves(
     ["X10", "R149"],
-    "cancel it: nobody is asked any more, and the run does not pause",
+    "cancel it: the question is withdrawn, and the run does not pause",
     async () => {
       const { s, lead, pay } = setUp(cancel("worker#1", "Not needed."));
       const result = await s.outcome(s.start(lead.role));

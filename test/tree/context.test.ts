@@ -115,7 +115,7 @@ describe("results of siblings", () => {
     expect(receivedBy(helper)).toEqual([injected(`${IN_SHORT} ${framed([result])}`)]);
   });
 
-  test("subagents of somebody else are no siblings", async () => {
+  test("subagents of another parent are no siblings", async () => {
     const leaf = part("leaf", [says("Leaf.")]);
     const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
       subagents: [leaf.role],

@@ -244,7 +244,7 @@ describe("over a pause", () => {
     expect([result.status, settlements(s).length]).toEqual(["completed", 2]);
   });
 
-  test("a wait that told of it, and a continuation approved later, in one reply: nobody is forgotten", async () => {
+  test("a wait that reported it, and a continuation approved later, in one reply: no subagent is forgotten", async () => {
     const worker = part("worker", [says("One."), calls(use("listen"))], {
       tools: [listens("listen")],
     });
@@ -305,7 +305,7 @@ describe("what cannot go on", () => {
     expect(result.refusalsByCode).toEqual({ unknown_subagent: 3, subagent_running: 1 });
   });
 
-  test("a subagent of somebody else", async () => {
+  test("a subagent of another parent", async () => {
     const leaf = part("leaf", () => says("Leaf."));
     const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
       subagents: [leaf.role],
@@ -339,7 +339,7 @@ describe("what cannot go on", () => {
     ]);
   });
 
-  test("nobody, when nothing is left in the tree", async () => {
+  test("any, when nothing is left in the tree", async () => {
     const worker = part("worker", [says("One.")]);
     const lead = part(
       "lead",

@@ -160,7 +160,7 @@ describe("one that has ended goes on", () => {
     },
   );
 
-  test("whose report has not been read does not go on before: no result is lost, nobody is forgotten", async () => {
+  test("whose report has not been read does not continue before: no result is lost, no subagent is forgotten", async () => {
     const worker = part("worker", [says("One."), says("Two.")]);
     const held = latch();
     const lead = part(

@@ -77,7 +77,7 @@ describe("a role that is written at spawn", () => {
     const helper = part("helper", [says("Helped.")]);
     const write = defineDelegation({
       name: "write",
-      description: "Starts somebody new.",
+      description: "Starts a subagent of a new role.",
       input: z.object({}),
       execute: (_input, { spawn }) =>
         spawn({ role: "critic", task: "Work.", draft: { instructions: "You find faults." } }),
@@ -204,7 +204,7 @@ describe("an agent whose role was written", () => {
     },
   );
 
-  test("starts nobody itself, and writes no roles: it has no SpawnSubagent", async () => {
+  test("starts no subagent itself, and writes no roles: it has no SpawnSubagent", async () => {
     const fast = new ScriptedModel(
       [{ calls: [draft("another", { instructions: "Help." })] }, says("Fast.")],
       { id: "fast-model" },

@@ -27,7 +27,7 @@ import {
 
 /** Thrown things that neither `String` nor a template can show. */
 const UNSHOWABLE: readonly (readonly [string, unknown])[] = [
-  ["what nobody may look at", revoked()],
+  ["what may not be looked at", revoked()],
   ["an object without a prototype", Object.create(null)],
   [
     "an object that cannot become text",

@@ -64,7 +64,7 @@ describe("subagents", () => {
     },
   );
 
-  proves(["X24"], "with all below them; whoever started later is not there", async () => {
+  proves(["X24"], "with all below them; one that started later is not there", async () => {
     const leaf = part("leaf", () => says("Leaf."));
     const middle = part(
       "middle",

@@ -1,5 +1,5 @@
-// Goal: more budget for a run that continues is there at once, for whoever waits for it or has not been stopped yet, and is on record.
-// Method: real runs that are held at a latch or a clock while somebody grants more; events, accounts and ends compared whole.
+// Goal: more budget for a run that continues is there at once, for each agent that waits for it or has not been stopped yet, and is on record.
+// Method: real runs that are held at a latch or a clock while the caller grants more; events, accounts and ends compared whole.
 
 import { describe, expect, test } from "vitest";
 

@@ -262,7 +262,7 @@ describe("22: told to end, everybody ends, at every depth and whatever they wait
       const run = s.start(root.role);
       await until(() => s.sink.of("tool.started").length === 4);
       const target = s.sink.of("agent.started").find((event) => event.depth === told);
-      run.cancelAgent(target?.agentId ?? expect.fail("nobody there"));
+      run.cancelAgent(target?.agentId ?? expect.fail("no such agent"));
       expect(ends(await s.outcome(run))).toEqual(
         [0, 1, 2, 3].map((depth) => (depth < told ? "completed" : "cancelled")),
       );
@@ -374,7 +374,7 @@ describe("30: a subagent that goes round in circles is noticed", () => {
     ]);
   });
 
-  test("where nobody can be asked it is denied, and its error budget ends it, and only it", async () => {
+  test("where no approver can be asked it is denied, and its error budget ends it, and only it", async () => {
     const { root, leaf, ran } = loops();
     const result = await newFixture({ unanswered: "deny" }).run(root.role);
     expect([ends(result), ran.length, result.agents[2]?.reason.code]).toEqual([

@@ -1,4 +1,4 @@
-// Goal: a delegation that policy forbids is refused at once: nobody is asked about it, the model reads what to do instead, and it is
+// Goal: a delegation that policy forbids is refused at once: no approver is asked about it, the model reads what to do instead, and it is
 // counted by its kind.
 // Method: trees that run into every kind of refusal; texts, events, counters and questions compared whole.
 

@@ -183,7 +183,7 @@ proves(
   },
 );
 
-test("a deadline ends a run that somebody iterates and has forgotten", async () => {
+test("a deadline ends a run that a caller iterates and has forgotten", async () => {
   const fixture = newFixture();
   const run = fixture.start(soloist([says("done")]).role, "Do it.", { budget: { wallTimeMs: 10 } });
   const forgotten = run.iterate();

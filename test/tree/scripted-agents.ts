@@ -33,7 +33,7 @@ interface PartOptions extends Omit<AgentDefinition, "name" | "purpose" | "instru
   readonly scripted?: ScriptedModelOptions;
 }
 
-/** Scripts give the same task again and again; only who tests that has somebody asked about it (X21). */
+/** Scripts give the same task again and again; only tests of that have an approver asked about it (X21). */
 export const UNWATCHED = { maxIdenticalDelegations: "unlimited" } as const;
 
 /** A role whose agents say what is written down; its model is called `<name>-model`. */

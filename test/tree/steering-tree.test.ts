@@ -1,4 +1,4 @@
-// Goal: whoever writes to an agent anywhere in a tree learns at which of its steps it was read, or why it was not.
+// Goal: a caller that writes to an agent anywhere in a tree learns at which of its steps it was read, or why it was not.
 // Method: runs that are written to at every stage of a subagent's life; deliveries, requests and events compared whole.
 
 import { describe, expect, test } from "vitest";
@@ -224,7 +224,7 @@ describe("a message in a tree", () => {
     ]);
   });
 
-  test("to nobody, or with nothing in it, is an error at once", async () => {
+  test("to no agent, or with nothing in it, is an error at once", async () => {
     const root = part("root", [says("Root.")]);
     const s = newFixture();
     const run = s.start(root.role);
