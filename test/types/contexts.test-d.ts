@@ -1,4 +1,4 @@
-// Goal: what tools, hooks, guards and the like ask of the context of a run is asked of whoever uses them: of the role, of the roles that may
+// Goal: what tools, hooks, guards and the like ask of the context of a run is asked of what uses them: of the role, of the roles that may
 // start it, and of the call that starts a run or continues it (H12).
 // Method: the types that inference finds in code without type arguments, and uses that must not compile.
 
@@ -290,7 +290,7 @@ test("instructions ask for what they are written with, and know what the tools o
     instructions: () => new Date().toISOString(),
   });
   expectTypeOf(today).toEqualTypeOf<AgentRole<undefined>>();
-  // @ts-expect-error -- what nobody asks for is not known
+  // @ts-expect-error -- what nothing asks for is not known
   defineAgent({ ...basics, name: "wrong", instructions: (context) => `${context.userId}` });
   // @ts-expect-error -- no text
   defineAgent({ ...basics, name: "wrong", instructions: () => 7 });
