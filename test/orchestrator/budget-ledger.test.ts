@@ -63,13 +63,7 @@ proves(["X2"], "120 of 100 are refused at once, and no request waits behind", as
   const fixture = family();
   await askAll(fixture, CHILDREN.slice(0, 1));
   const refused = await fixture.ask("lead/b", ask(120, 10));
-  const refusal = {
-    axis: "totalTokens",
-    accountPath: "lead",
-    maximum: 100,
-    spent: 0,
-    asked: 121,
-  };
+  const refusal = { axis: "totalTokens", accountPath: "lead", maximum: 100, spent: 0, asked: 121 };
   expect(refused.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
   expect((await fixture.ask("lead/c", FORTY)).outcome).toEqual(granted(2, 30, 10));
 });
