@@ -256,7 +256,7 @@ proves(
   },
 );
 
-proves(["R42"], "recordVeto adds what the model is told and counts", () => {
+proves(["R42"], "recordVeto adds the message to the model, and counts", () => {
   const { stepped } = states();
   const { recordVeto } = changes();
   const { conversation, log } = stepped;
