@@ -166,7 +166,7 @@ describe("in the middle of a stream", () => {
   });
 });
 
-proves(["M33"], "what a provider warns of is told with the reply", async () => {
+proves(["M33"], "what a provider warns of is reported with the reply", async () => {
   const warnings: SharedV4Warning[] = [
     { type: "unsupported", feature: "topK" },
     { type: "compatibility", feature: "reasoning", details: "mapped to low" },

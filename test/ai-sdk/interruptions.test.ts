@@ -40,7 +40,7 @@ class Hanging {
 
 const REASON = { type: "cancelled", message: "enough", agentId: "a" };
 
-describe("a provider that does not heed its signal", () => {
+describe("a provider that does not obey its signal", () => {
   proves(
     ["M33"],
     "is left at an abort while it thinks; the stream that comes later is let go",
