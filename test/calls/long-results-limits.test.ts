@@ -23,7 +23,7 @@ const longTool = (name = "read") =>
 
 proves(
   ["R112"],
-  "a summary for which the budget has no room is not made: the cut result stays, and the refusal is told",
+  "a summary for which the budget has no room is not made: the cut result stays, and the refusal is reported",
   async () => {
     // The first step takes 15 of 24 tokens: 9 are left, fewer than a summary's 10 of input.
     const { role, model } = soloist([calls(use("read"))], { tools: [longTool()] });
