@@ -76,7 +76,7 @@ test("a question stands on top of the tree until it is answered, and its wait co
   `);
 });
 
-test("a run that pauses leaves its tree and its questions, and its report says how to go on", async () => {
+test("a run that pauses leaves its tree and its questions, and its report says how to continue", async () => {
   const fixture = theatre();
   const result = await fixture.orchestrator.start(newLead(), "Tell all.").result;
   expect(frame(fixture.terminal)).toMatchInlineSnapshot(`
@@ -181,7 +181,7 @@ test("a view that starts at a resumption builds the tree anew; at the end its nu
   `);
 });
 
-test("a view that saw the run before goes on with it, as if there had been no pause", async () => {
+test("a view that saw the run before continues with it, as if there had been no pause", async () => {
   const fixture = theatre();
   const lead = newLead();
   const paused = await fixture.orchestrator.start(lead, "Tell all.", {

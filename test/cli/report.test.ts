@@ -96,7 +96,7 @@ test("a report of a run that was stopped says by what, and that nothing was limi
   expect(runReport(completed)).toContain("Budget of the run\nnone: nothing was limited\n");
 });
 
-test("told where Jaeger is, a report ends with a link to the trace, and to what failed", async () => {
+test("with the address of Jaeger, a report ends with a link to the trace, and to what failed", async () => {
   const model = new ScriptedModel([says("Done.")]);
   const lead = defineAgent({ name: "lead", instructions: "Lead.", model });
   const completed = { ...(await newFixture().run(lead)), traceId: TRACE_ID };
