@@ -83,7 +83,7 @@ test("only this machine reaches it", () => {
   ]);
 });
 
-test("the container has the files that it is told of, and its version is said alike everywhere", () => {
+test("the container has the files that its configuration names, and its version is said alike everywhere", () => {
   const mounted = jaeger.volumes.map((volume) => volume.split(":"));
   const { working_dir: folder } = jaeger;
   for (const [here = "", there] of mounted) {

@@ -42,7 +42,7 @@ test("every setting of a tool is in the document", () => {
   expect(new Set(rows.filter((name) => name !== "needsApproval"))).toEqual(new Set(SETTING_FIELDS));
 });
 
-test("every option of a wrapper, every error that is told apart and the filter of leaks are in the document", () => {
+test("every option of a wrapper, every error that is distinguished and the filter of leaks are in the document", () => {
   const tools = documents.find(({ file }) => file.endsWith("tools.md"))?.text ?? "";
   const words = ["timeoutMs", "maxAttempts", "firstDelayMs", "maxDelayMs", "shouldRetry"];
   words.push("maxCalls", "perMs", 'whenExceeded: "refuse"', "reason", "isToolTimeout");
