@@ -95,7 +95,7 @@ describe("a guard with the handle of its run", () => {
     ]);
   });
 
-  test("cancels a child whose call it is asked about: the parent goes on", async () => {
+  test("cancels a child whose call it is asked about: the parent continues", async () => {
     const held = handle();
     const tool = writeTool();
     const child = part("child", [calls(write("/a"))], { tools: [tool] });
@@ -141,7 +141,7 @@ describe("a stop while a guard is thinking", () => {
     expect([ending(result), tool.written]).toEqual([["stopped", "stop_requested"], []]);
   });
 
-  test("ends it after the grace period if the guard does not heed its signal", async () => {
+  test("ends it after the grace period if the guard does not obey its signal", async () => {
     for (const end of ["requestStop", "cancel"] as const) {
       const tool = writeTool();
       const { role } = soloist([calls(write("/a"))], {
@@ -197,7 +197,7 @@ describe("a stop while a guard is thinking", () => {
   });
 });
 
-/** A model that makes another call whatever it is told. */
+/** A model that makes another call whatever it reads. */
 function stubborn(guards: Partial<Pick<AgentDefinition, "guards" | "errorBudget">>): Part & {
   readonly tool: ReturnType<typeof writeTool>;
 } {
@@ -255,7 +255,7 @@ describe("denials without end [C8]", () => {
     expect([ending(result), fates(result).length]).toEqual([["stopped", "error_budget"], 1]);
   });
 
-  test("of a child are the child's: its parent is told and goes on", async () => {
+  test("of a child are the child's: its parent is informed and continues", async () => {
     const tool = writeTool();
     const child = part("child", () => calls(write("/a")), { tools: [tool] });
     const root = part("root", [calls(spawn("child")), says("Root.")], {
@@ -317,7 +317,7 @@ describe("a policy that stops on a block", () => {
   });
 });
 
-test("what guards say is in the stream of events before the call begins, and observers hear it", async () => {
+test("what guards say is in the stream of events before the call begins, and observers see it", async () => {
   const heard: string[] = [];
   const { role } = soloist([calls(use("work")), says("done")], {
     tools: [spyTool("work")],

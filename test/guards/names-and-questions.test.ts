@@ -48,7 +48,7 @@ for (const { what, others, names } of [
 ]) {
   proves(
     ["S7.11"],
-    `a guard of the orchestrator for a tool ${what} is told of once, at the start`,
+    `a guard of the orchestrator for a tool ${what} is reported once, at the start`,
     async () => {
       const guards = [
         toolGuard(allow, { tools: ["writ"] }),
@@ -87,7 +87,7 @@ proves(
   },
 );
 
-test("a guard is told that no agent has any tool", async () => {
+test("a guard is warned of if no agent has any tool", async () => {
   const { role } = soloist([says("Done.")]);
   await newFixture({ guards: [toolGuard(allow, { tools: ["write"] })] }).run(role);
   await settled();

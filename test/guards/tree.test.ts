@@ -222,7 +222,7 @@ function pair(guards: readonly ToolGuard[]): Readonly<Record<"root" | "child" | 
 }
 
 describe("a guard over delegations", () => {
-  test("denies: no child starts, none is counted, and the model is told", async () => {
+  test("denies: no child starts, none is counted, and the model reads it", async () => {
     const watching = watch(() => ({ type: "deny", reason: "Do it yourself." }));
     const { root } = pair([watching.guard]);
     const fixture = newFixture();
