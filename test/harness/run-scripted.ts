@@ -239,7 +239,7 @@ const CALL_EVENTS = ["tool.started", "tool.paused", "tool.resumed", "tool.ended"
 const COURSE = /^(rejected|started( paused resumed)*( ended| paused| paused ended)?)$/u;
 
 function checkCalls(events: readonly EspalierEvent[]): void {
-  // A call that was under way when its process died is told once more.
+  // A call that was under way when its process died is reported once more.
   if (events.some(isRecovery)) return;
   const courses = new Map<string, Map<string | null, string>>();
   for (const { type, executionId, stepId, callId } of events) {
