@@ -31,7 +31,7 @@ function broken(): never {
   throw new Error("boom");
 }
 
-/** How the agent with the hook ended, as its report, its last event and its signals tell it. */
+/** How the agent with the hook ended, as its report, its last event and its signals say. */
 function failure(
   result: RunResult,
   sink: RecordingSink,

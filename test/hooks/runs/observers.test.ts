@@ -65,7 +65,7 @@ proves(
 
 proves(
   ["R77"],
-  "however an execution ends, its finish is told once with its status, and each step once",
+  "however an execution ends, its finish is reported once with its status, and each step once",
   async () => {
     const held = latch();
     const refused = new ModelError({ code: "model_refused_request", message: "No." });

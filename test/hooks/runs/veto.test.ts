@@ -149,7 +149,7 @@ interface OtherEnding {
 
 const OTHER_ENDINGS: Readonly<Record<string, OtherEnding>> = {
   "the step limit": { script: [work], budget: { steps: 1 }, end: ["stopped", "steps_limit"] },
-  "the step limit, told in time": {
+  "the step limit, announced in time": {
     script: [says("Partial.")],
     more: { wrapUp: true },
     budget: { steps: 1 },
