@@ -191,7 +191,7 @@ test("D2: a call that must not be repeated is reported", async () => {
   ]);
 });
 
-test("D2: a call that must not be repeated is reported, also if the agent was told to end meanwhile", async () => {
+test("D2: a call that must not be repeated is reported, also if the agent was asked to end meanwhile", async () => {
   const reports = new Set<string>();
   await killedEverywhere(
     (): Play => {

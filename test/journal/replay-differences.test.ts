@@ -220,7 +220,7 @@ proves(["R175"], "what is no recording is refused, and the line is named", async
 
 proves(
   ["R175"],
-  "a recording with a line too few, or with another one, is told apart or is replayed",
+  "a recording with a line too few, or with another one, is recognized or is replayed",
   async () => {
     const { recording } = await recorded(changed());
     const lines = recording.trimEnd().split("\n");

@@ -71,7 +71,7 @@ test("X25: a wait that is over before the subagent is", async () => {
   }));
 });
 
-test("X25: a subagent that goes on, before its parent's eyes and in the background", async () => {
+test("X25: a subagent that continues, before its parent's eyes and in the background", async () => {
   await comesToTheSame((fakes) => ({
     role: lead(
       fakes,
