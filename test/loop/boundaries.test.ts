@@ -53,7 +53,7 @@ describe("what was consumed", () => {
     };
     const spent = { axis, accountPath: "solo", maximum: 100, current: 100 };
 
-    proves(["R53"], `99 of 100 ${axis} go on to a second inference, 100 stop`, async () => {
+    proves(["R53"], `99 of 100 ${axis} continue to a second inference, 100 stop`, async () => {
       expect(await outcomeAt(99, false)).toEqual([["completed", "completed", 2], {}, 2, 1]);
       const stopped = ["stopped", "token_limit", 1];
       expect(await outcomeAt(100, false)).toEqual([stopped, { ...spent, asked: 0 }, 1, 0]);
@@ -330,7 +330,7 @@ const guard =
 
 proves(
   ["R61"],
-  "a condition that fires outweighs a hook that would have the agent go on",
+  "a condition that fires outweighs a hook that would have the agent continue",
   async () => {
     for (const [stopWhen, end, asked] of [
       [[], ["completed", "completed", 4], 4],

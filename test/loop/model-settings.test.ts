@@ -228,7 +228,7 @@ proves(["M41"], "a cache key is that of instructions and tools, in every run", a
   expect(new Set([first, ...others].map((list) => JSON.stringify(list))).size).toBe(3);
 });
 
-proves(["M41"], "agents of one role in a run are told apart by their number", async () => {
+proves(["M41"], "agents of one role in a run are distinguished by their number", async () => {
   const model = watched([says("1"), says("2")]);
   const leaf = defineAgent({ name: "leaf", purpose: "Looks.", instructions: "Look.", model });
   const lead = part("lead", [calls(spawn("leaf", "1"), spawn("leaf", "2")), says("Done.")], {
@@ -273,7 +273,7 @@ proves(["M42"], "a warning is an event once a run, whichever call repeats it", a
   ]);
 });
 
-test("the step that has no tools left is not told to call one", async () => {
+test("the step that has no tools left is not asked to call one", async () => {
   const { role, model } = soloist([says("Oak.")], {
     tools: [look],
     modelSettings: { toolChoice: "required" },

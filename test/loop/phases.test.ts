@@ -268,7 +268,7 @@ proves(
   },
 );
 
-/** A model of one's own that answers only when it is told to end, and keeps its signal. */
+/** A model of one's own that answers only when it is asked to end, and keeps its signal. */
 function listener() {
   const entered = latch();
   const signals: AbortSignal[] = [];
