@@ -67,7 +67,7 @@ proves(["S7.38"], "a call that the server answers with 401 says so to the model"
   ]);
 });
 
-test("the server is told who we are, and that we can do nothing for it", async () => {
+test("the server is informed who we are, and that we can do nothing for it", async () => {
   const { transport, server } = await handMadeOverHttp();
   await connected({ transport });
   expect(server.client).toEqual([{ name: "espalier", version: packageJson.version }, {}]);
@@ -195,7 +195,7 @@ describe("an error, and no server is left behind", () => {
   });
 });
 
-test("a list that changed is told, and read when asked for; tools from before still work", async () => {
+test("a list that changed is reported, and read when asked for; tools from before still work", async () => {
   let changes = 0;
   const server = await connected({ onToolsChanged: () => (changes += 1) });
   const before = server.tools;

@@ -55,7 +55,7 @@ describe("over both transports", () => {
       await connection.close();
     });
 
-    test("a call that is cancelled ends at once, and the server is told", async () => {
+    test("a call that is cancelled ends at once, and the server is informed", async () => {
       const { call, hang } = await line(await open());
       const abort = new AbortController();
       const { result } = await hang(abort.signal);
@@ -211,7 +211,7 @@ describe("a server over HTTP", () => {
     await until(() => openStreams.size === 0);
   });
 
-  test("is told when its session ends", async () => {
+  test("is informed when its session ends", async () => {
     const { transport, server } = await handMadeOverHttp();
     const { connection } = await line(transport);
     await connection.close();
