@@ -266,7 +266,7 @@ proves(["M28"], "one that is given up is a model_timeout", async () => {
   ]);
 });
 
-test("what went wrong at each address of a host is told", async () => {
+test("what went wrong at each address of a host is reported", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   const tried = ["connect ECONNREFUSED ::1:9", "connect ECONNREFUSED 127.0.0.1:9"];
   const refused = (): Promise<never> =>
@@ -338,7 +338,7 @@ test.each(MODES)(
   },
 );
 
-test("an attempt that is over tells its work once, and a signal that is asked for late is aborted", () => {
+test("an attempt that is over aborts its work once, and a signal that is asked for late is aborted", () => {
   const told: unknown[] = [];
   const work = (name: string): Work => ({ abort: (reason) => told.push([name, reason]) });
   const [first, second] = [work("first"), work("second")];

@@ -1,4 +1,4 @@
-// Goal: pieces and messages come to the same both ways, and whatever was made of a message since, its pieces say what it says now.
+// Goal: pieces and messages say the same both ways, and whatever was made of a message since, its pieces say what it says now.
 // Method: one reply with every kind of piece, and all that may happen to a message; whole values compared.
 
 import { describe, expect, test } from "vitest";
@@ -128,7 +128,7 @@ function assistant(message: Message): AssistantMessage {
 function madeOf(change: Partial<AssistantMessage>): readonly ReplyPiece[] {
   const made = { ...STAMPED, ...change };
   const pieces = replyPieces(partsFitted(made, STAMPED));
-  // Who changes a message without fitting its parts comes to the same.
+  // Changing a message without fitting its parts has the same result.
   expect(replyPieces(made)).toEqual(pieces);
   return pieces;
 }
