@@ -180,7 +180,7 @@ test("no request is granted on an account that blocks an earlier waiter since an
   expect(outcomes([waiter, ...next])).toEqual([undefined, granted(2, 0, 2), undefined]);
 });
 
-// B5. Its wish becomes smaller since an ancestor has less to pay it with; the account that it waited for has not changed.
+// B5. Its request becomes smaller since an ancestor has less to pay it with; the account that it waited for has not changed.
 test("a waiter whose cap shrinks is let through by an account that had no room for the larger one", async () => {
   const fixture = new LedgerFixture();
   const price = { inputUsdPerMillion: 0, outputUsdPerMillion: 2 };
@@ -196,28 +196,24 @@ test("a waiter whose cap shrinks is let through by an account that had no room f
   expect(waiter.outcome).toEqual(granted(4, 0, 7));
 });
 
-proves(
-  ["X2"],
-  "a waiter that is told to end leaves the line and lets the others through",
-  async () => {
-    const fixture = family();
-    await askAll(fixture, CHILDREN.slice(0, 2));
-    const large = await fixture.ask("lead/c", ask(50, 10));
-    const small = await fixture.ask("lead/a", ask(5, 5));
-    fixture.clock.advance(3);
-    large.cancel();
-    await answered();
-    expect(outcomes([large, small])).toEqual([
-      { type: "cancelled", waitedMs: 3 },
-      granted(3, 5, 5, 3),
-    ]);
-    await fixture.release("lease_1");
-    await fixture.release("lease_2");
-    expect(large.outcome).toEqual({ type: "cancelled", waitedMs: 3 });
-  },
-);
+proves(["X2"], "a waiter that is aborted leaves the line and lets the others through", async () => {
+  const fixture = family();
+  await askAll(fixture, CHILDREN.slice(0, 2));
+  const large = await fixture.ask("lead/c", ask(50, 10));
+  const small = await fixture.ask("lead/a", ask(5, 5));
+  fixture.clock.advance(3);
+  large.cancel();
+  await answered();
+  expect(outcomes([large, small])).toEqual([
+    { type: "cancelled", waitedMs: 3 },
+    granted(3, 5, 5, 3),
+  ]);
+  await fixture.release("lease_1");
+  await fixture.release("lease_2");
+  expect(large.outcome).toEqual({ type: "cancelled", waitedMs: 3 });
+});
 
-test("who was told to end before asking gets nothing and takes nothing", async () => {
+test("a request that was aborted before gets nothing and takes nothing", async () => {
   const fixture = family();
   const agentId = AgentIdSchema.parse("lead/a");
   const answer = await fixture.ledger.accountView(agentId).reserve(FORTY, AbortSignal.abort());
@@ -413,7 +409,7 @@ async function paused(): Promise<{ readonly fixture: LedgerFixture; readonly sto
   return { fixture, stored: JSON.stringify(fixture.ledger.snapshot()) };
 }
 
-test("a ledger restored from JSON goes on where the other stopped: usage, limits, numbers of leases", async () => {
+test("a ledger restored from JSON continues where the other stopped: usage, limits, numbers of leases", async () => {
   const { fixture, stored } = await paused();
   const resumed = new BudgetLedger(fixture.clock);
   resumed.restore(AccountSchema.array().parse(JSON.parse(stored)), fixture.ledger.leaseCount);

@@ -1,4 +1,4 @@
-// Goal: what a subagent is born with is put together from no more than is needed, and a request that cannot be met says so.
+// Goal: what a subagent starts with is put together from no more than is needed, and a request that cannot be met says so.
 // Method: hand-made facts of a parent whose costly parts fail the test when they are looked at.
 
 import { expect, test } from "vitest";

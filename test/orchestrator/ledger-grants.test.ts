@@ -227,7 +227,7 @@ describe("a grant", () => {
     },
   );
 
-  test("a wish that grew with a grant is not let through for what it was before", async () => {
+  test("a request that grew with a grant is not let through for what it was before", async () => {
     const fixture = new LedgerFixture();
     fixture.open("lead", { totalTokens: 100 });
     fixture.open("lead/a");
@@ -319,7 +319,7 @@ describe("a grant", () => {
 describe("thresholds", () => {
   proves(
     ["X6"],
-    "80 % and 95 % of a limit are told once each, of every account on the path",
+    "80 % and 95 % of a limit are reported once each, of every account on the path",
     async () => {
       const { fixture, reached } = told();
       fixture.open("lead", { totalTokens: 100 });
