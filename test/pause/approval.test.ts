@@ -30,7 +30,7 @@ const pay = (amount: number) => ({ name: "pay", arguments: { amount } });
 
 proves(
   ["R26", "R28"],
-  "a call that needs an approval pauses the run, and an approval lets it go on where it was",
+  "a call that needs an approval pauses the run, and an approval lets it continue where it was",
   async () => {
     const tool = spyTool("pay", () => "paid", { needsApproval: true });
     const { role, model } = soloist([asks("pay", {}), says("done")], { tools: [tool] });
@@ -172,7 +172,7 @@ proves(
   },
 );
 
-proves(["R31"], "the value and its JSON text, in fresh objects, come to the same end", async () => {
+proves(["R31"], "the value and its JSON text, in fresh objects, have the same result", async () => {
   const ways = await Promise.all(
     [false, true].map(async (isText) => {
       const fixture = newFixture();

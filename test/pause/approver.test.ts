@@ -311,7 +311,7 @@ describe("an approver", () => {
 });
 
 describe("no approver can be asked", () => {
-  test("an external call fails at once, and the model is told", async () => {
+  test("an external call fails at once, and the model reads it", async () => {
     const { role } = soloist([calls(use("mail")), says("done")], { tools: [externalTool("mail")] });
     const fixture = newFixture({ unanswered: "deny" });
     const result = await fixture.run(role);

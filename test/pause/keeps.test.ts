@@ -14,7 +14,7 @@ const PAY = { name: "pay", arguments: { amount: 3 } };
 
 proves(
   ["R28"],
-  "the same run and executions go on: steps, events and leases are counted on, one request holds the results",
+  "the same run and executions continue: steps, events and leases are counted on, one request holds the results",
   async () => {
     const pay = payTool();
     const plain = spyTool("plain");
@@ -135,7 +135,7 @@ test("a child's spending before the pause is on its account and its parent's aft
   ]);
 });
 
-test("subagents from before the pause count against every limit, and ordinals go on", async () => {
+test("subagents from before the pause count against every limit, and ordinals continue", async () => {
   const pay = payTool();
   const payer = part("payer", () => says("Paid."));
   const many = Array.from({ length: 3 }, () => spawn("payer"));

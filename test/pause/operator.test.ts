@@ -190,7 +190,7 @@ describe("a pause is asked for", () => {
     ]);
   });
 
-  test("while a child works: it rests first, its parent above it; the child goes on where it was", async () => {
+  test("while a child works: it rests first, its parent above it; the child continues where it was", async () => {
     const held = latch();
     const work = spyTool("work", () => held.opened);
     const child = part("child", [calls(use("work")), says("Child.")], { tools: [work] });
