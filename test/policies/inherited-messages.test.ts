@@ -178,7 +178,7 @@ test("of equal messages each may be picked once", () => {
   expect(thrice.code).toBe("invalid_context");
 });
 
-test("calls of two replies that share an id are told apart by their results", () => {
+test("calls of two replies that share an id are distinguished by their results", () => {
   const again = { ...result(FIRST), text: "the second" };
   const messages = [assistant("", FIRST), result(FIRST), assistant("", FIRST), again];
   expect(selected((all) => structuredClone(all.slice(2)), messages)).toEqual(messages.slice(2));
