@@ -50,7 +50,7 @@ function responsesText(messages: readonly Message[]): string {
   return toResponses(requestOf(messages), { ...FORM, isStreaming: false, isSealed: true });
 }
 
-/** The number that a piece bears; undefined: it is one that anybody might have said. */
+/** The number that a piece bears; undefined: it is one that any writer might have said. */
 function numberOf(piece: ReplyPiece): number | undefined {
   const known =
     /seal-(\d+)-of/u.exec(JSON.stringify(piece.data ?? null)) ??

@@ -23,9 +23,9 @@ export function checkLaws(world: World, played: Played): void {
 }
 
 function checkRun(world: World, played: Played, run: PlayedRun): void {
-  const { events, results, lettersOpen } = run;
+  const { events, results, messagesOpen } = run;
   law(events.length < MOST_EVENTS, "the run was endless");
-  law(lettersOpen === 0, "X23: a delivery to an agent never resolved");
+  law(messagesOpen === 0, "X23: a delivery to an agent never resolved");
   const last = results.at(-1);
   if (last === undefined) throw new Error("A run that was played has a result.");
   checkLives(world, run);
@@ -109,7 +109,7 @@ function checkSteps({ agents }: RunResult): void {
   }
 }
 
-/** No invariant of ours breaks, not even where its error is only told to a model. */
+/** No invariant of ours breaks, not even where only a model reads its error. */
 function checkNoBugs({ agents }: RunResult): void {
   for (const { agentPath, errors, reason, steps } of agents) {
     const results = steps.flatMap(({ tools }) => tools.executions.map(({ text }) => text));

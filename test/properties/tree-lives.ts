@@ -27,7 +27,7 @@ export function checkLives(world: World, run: PlayedRun): void {
   law(rests === results.length, "L2: a run that rests says so");
 }
 
-/** Calls of which nothing happened: they are told of all the same, also after a cancel. */
+/** Calls of which nothing happened: they are reported all the same, also after a cancel. */
 function unbegunCalls(events: readonly EspalierEvent[]): ReadonlySet<string> {
   return new Set(
     events.flatMap((event) =>
@@ -150,7 +150,7 @@ class Lives {
     }
   }
 
-  /** The run has come to rest. */
+  /** The run has settled. */
   rest(result: RunResult): void {
     const isPaused = result.status === "paused";
     const paused = [...this.#executions.values()].filter((status) => status === "paused");
@@ -202,7 +202,7 @@ class Lives {
     if (type === "agent.ended") this.#executions.set(executionId, "ended");
   }
 
-  /** T5, L1: what was told to end, or to stop, begins nothing further. */
+  /** T5, L1: what was asked to end, or to stop, begins nothing further. */
   #checkOrders(event: EspalierEvent): void {
     const { type, agentId, agentPath } = event;
     const begins =

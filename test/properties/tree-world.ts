@@ -76,7 +76,7 @@ export type Act =
       readonly lost: number | undefined;
     }
   | { readonly type: "throws"; readonly what: number }
-  | { readonly type: "hangs"; readonly heedsSignal: boolean }
+  | { readonly type: "hangs"; readonly obeysSignal: boolean }
   | { readonly type: "empty" | "no reply" };
 
 /** A hook of a role: what it does when it is called for the `nth` time, and nothing else. */
