@@ -58,7 +58,7 @@ proves(
 const ended = (id: string): string =>
   `[Execution ${id} of solo ended here: completed, 1970-01-01T00:00:00.000Z]`;
 
-proves(["R152"], "if it is configured, a model is told where each execution ended", async () => {
+proves(["R152"], "if it is configured, a model reads where each execution ended", async () => {
   const s = newSessionFixture();
   const session = await s.session("customer-42", { showBoundaries: true });
   const { role, model } = soloist([says("One."), says("Two."), says("Three.")]);
@@ -238,7 +238,7 @@ test("a run that waits for an answer leaves the session as it was, and writes it
   ]);
 });
 
-test("a paused run goes on with the handle that it is given, which then knows what it added", async () => {
+test("a paused run continues with the handle that it is given, which then knows what it added", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([calls({ name: "pay", arguments: { amount: 3 } }), says("Paid.")], {
