@@ -1,4 +1,4 @@
-// Goal: the time of a step is told by what it went into, and no instant counts twice (R174).
+// Goal: the time of a step is divided by what it went into, and no instant counts twice (R174).
 // Method: whole runs by the manual clock, one millisecond after the other; models, tools, hooks and results that each take a known time.
 
 import { expect, test } from "vitest";
