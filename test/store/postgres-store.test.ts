@@ -63,7 +63,7 @@ describe.skipIf(server === undefined)("one database, several stores", () => {
     for (const store of stores) await store.close();
   });
 
-  test("D4: of two that write one run, the one that was superseded is told at its next word", async () => {
+  test("D4: of two that write one run, the one that was superseded is refused at its next write", async () => {
     const schema = newSchema();
     const [one, two] = [open(schema), open(schema)];
     const first = await one.create(runId, "", ownerOf("a"));
