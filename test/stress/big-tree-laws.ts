@@ -83,7 +83,7 @@ function checkAccounts({ accounts, agents, usage }: RunResult): void {
       () => `B1: ${path} is overdrawn`,
     );
   }
-  law(accounts.length === agents.length, () => "everybody has one account");
+  law(accounts.length === agents.length, () => "every agent has one account");
   same(below.get(null), usage.total, () => "X18: the root's account is the run's");
   for (const cut of [usage.byRole, usage.byModel])
     same(Object.values(cut).reduce(addUsage, NO_USAGE), usage.total, () => "X18: every cut");
