@@ -110,7 +110,7 @@ test("switched on, it says the run and the agent, and keeps what the caller of t
   });
 });
 
-test("switched off, what the caller put there goes on as it is", async () => {
+test("switched off, what the caller put there continues as it is", async () => {
   const given = propagation.createBaggage({ customer: { value: "17" } });
   const fixture = traced();
   const headers = await context.with(propagation.setBaggage(context.active(), given), () =>

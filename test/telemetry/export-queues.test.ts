@@ -26,7 +26,7 @@ import { placeAll } from "./recorded-spans.ts";
 import { RunScript } from "./run-script.ts";
 import { wideRun } from "./wide-run.ts";
 
-/** Takes what it is given, or answers as it is told. */
+/** Takes what it is given, or answers as the test says. */
 class Keeper implements AnySpanExporter {
   readonly taken: FinishedSpan[] = [];
   shutdowns = 0;
