@@ -94,7 +94,7 @@ const TEXTS: readonly (readonly [string, unknown, string])[] = [
   ["an object that says it is a text", { toJSON: () => "a text" }, "a text"],
   ["an object that copies itself for JSON", SELF_COPYING, '{"a":1}'],
   ["a field that is named toJSON", { toJSON: "x" }, '{"toJSON":"x"}'],
-  ["what is told its key", [{ toJSON: (key: string) => `at ${key}` }], '["at 0"]'],
+  ["what is given its key", [{ toJSON: (key: string) => `at ${key}` }], '["at 0"]'],
   ["an object of a class", new Point(), '{"x":1,"y":2}'],
   ["an object of a class with secrets of its own", new Money(), '{"amount":2.5,"currency":"EUR"}'],
   ["an error", new TypeError("bad"), '{"error":"TypeError","message":"bad"}'],

@@ -103,7 +103,7 @@ test("no call overtakes: one that comes while others wait goes to the end of the
   const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
   const calls = ["a", "b", "c"].map((agent) => fixture.call(limited, by(agent)));
-  fixture.clock.advance(10); // The turn of b has come, and b has not heard of it yet.
+  fixture.clock.advance(10); // The turn of b has come, and b has not been called yet.
   calls.push(fixture.call(limited, by("d")));
   for (let turn = 0; turn < 5; turn += 1) {
     await calls[3]?.now();
@@ -141,7 +141,7 @@ test("no call overtakes while a place is free and the next in the line has not b
   expect(starts).toEqual(["a at 0", "b at 10", "c at 20"]);
 });
 
-test("who is told to end leaves the line at once, and takes no place with them", async () => {
+test("a call that is asked to end leaves the line at once, and takes no place with it", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
@@ -174,7 +174,7 @@ test("when the last one leaves, no timer is left behind", async () => {
   ]);
 });
 
-test("a call that was told to end before does not start, and uses up nothing", async () => {
+test("a call that was asked to end before does not start, and uses up nothing", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
