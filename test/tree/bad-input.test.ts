@@ -143,7 +143,7 @@ describe("a delegation of one's own", () => {
     "a subagent without a task": ({ spawn: start }) => start({ role: "worker", task: "" }),
   };
   for (const [name, attempt] of Object.entries(attempts))
-    test(`that asks for ${name} has failed, and its agent goes on`, async () => {
+    test(`that asks for ${name} has failed, and its agent continues`, async () => {
       const tried = defineDelegation({
         name: "Try",
         description: "Tries.",

@@ -284,7 +284,7 @@ describe("cancelling a run", () => {
 describe("cancelling one agent", () => {
   proves(
     ["R148"],
-    "it ends with all below it, and its parent goes on with a cancelled result",
+    "it ends with all below it, and its parent continues with a cancelled result",
     async () => {
       const s = newFixture();
       const tree = chain(listens("work"));

@@ -125,7 +125,7 @@ describe("over a pause", () => {
 
   proves(
     ["R131", "R132"],
-    "what was taken away stays away, in a fresh process, also for those who are born later",
+    "what was taken away stays away, in a fresh process, also for those that start later",
     async () => {
       const leaf = part("leaf", [calls(use("b")), says("Leaf.")], { tools: [a, b] });
       const helper = part(
@@ -203,7 +203,7 @@ describe("an agent that comes later", () => {
     expect(removedByEvent(s)).toEqual([[], [removed("b", "denied")]]);
   });
 
-  test("a subagent in the background is bound and told like any other", async () => {
+  test("a subagent in the background is bound and informed like any other", async () => {
     const helper = part("helper", [says("Ok.")], { tools: [a, b] });
     const call = {
       name: SPAWN_TOOL_NAME,

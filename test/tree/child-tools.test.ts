@@ -82,7 +82,7 @@ describe("the lists of one parent", () => {
     expect([offered(helper), removedByEvent(s)]).toEqual([[], [gone]]);
   });
 
-  proves(["R134"], "by option it is not told, and lacks the tools all the same", async () => {
+  proves(["R134"], "by option it is not informed, and lacks the tools all the same", async () => {
     const { lead, helper } = pair({ deniedTools: ["b"], tellRemovedTools: false });
     const s = newFixture();
     await s.run(lead.role);

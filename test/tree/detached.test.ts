@@ -117,7 +117,7 @@ describe("while it lives on", () => {
     expect(rests(result)).toEqual({ lead: "completed", "lead/slow#1": "stopped (steps_limit)" });
   });
 
-  test("listeners hear it to the end", async () => {
+  test("listeners get it to the end", async () => {
     const { s, lead, done } = setUp();
     const run = s.start(lead.role);
     const heard: string[] = [];
@@ -229,7 +229,7 @@ describe("one that asks an approver", () => {
     ]);
   });
 
-  test("while the root works pauses with the run, and goes on with it", async () => {
+  test("while the root works pauses with the run, and continues with it", async () => {
     const pay = payTool();
     const leaf = part("leaf", [calls(PAY), says("Leaf.")], { tools: [pay] });
     const middle = part("middle", [calls(beside("leaf")), says("Middle.")], {

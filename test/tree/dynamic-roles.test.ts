@@ -116,7 +116,7 @@ describe("a role that is written at spawn", () => {
     expect(result.accounts[1]?.limits).toEqual({ steps: 1, totalTokens: 1_000 });
   });
 
-  test("is told to the model as an instruction when it cannot be", async () => {
+  test("is answered to the model with an instruction when it cannot be", async () => {
     const { lead } = setUp([
       calls(
         draft("helper", { instructions: "Help.", model: "huge" }),
@@ -222,7 +222,7 @@ describe("an agent whose role was written", () => {
 
   proves(
     ["X27", "X10"],
-    "goes on a second time, over a pause in a fresh orchestrator, with the role that was written",
+    "continues a second time, over a pause in a fresh orchestrator, with the role that was written",
     async () => {
       const asking = new ScriptedModel([says("Once."), calls(use("read")), says("Twice.")], {
         id: "fast-model",

@@ -195,7 +195,7 @@ describe("the middle of a tree", () => {
   });
 });
 
-describe("a slow child that does not heed its signal", () => {
+describe("a slow child that does not obey its signal", () => {
   proves(
     ["X9", "X8"],
     "is left behind after the grace period; the run ends all the same",

@@ -182,7 +182,7 @@ describe("what events say", () => {
 
   proves(
     ["R181"],
-    "usage is told once per step, and the steps add up to what the run reports",
+    "usage is reported once per step, and the steps add up to what the run reports",
     async () => {
       const { s, result } = await fiveEndings();
       const steps = s.sink.of("step.completed");

@@ -91,7 +91,7 @@ test("a subagent that a detached agent leaves to the run in its turn is waited f
   ]);
 });
 
-/** What a lead is told that continues its worker so many turns of the microtask queue after the worker's reply, and the whole run. */
+/** What a lead reads that continues its worker so many turns of the microtask queue after the worker's reply, and the whole run. */
 async function continuedAfter(turns: number, isBackground: boolean) {
   const held = latch();
   const worker = part("worker", [says("One.", { after: held.opened }), says("Never.")]);
@@ -159,7 +159,7 @@ test("two calls of one reply may cancel the same paused subagent", async () => {
   expect(texts.map((text) => text.includes('"outcome":"cancelled"'))).toEqual([true, true]);
 });
 
-test("a cancel of a paused subagent is heeded before the run rests, also if another was heeded before", async () => {
+test("a cancel of a paused subagent is handled before the run rests, also if another was handled before", async () => {
   const held = latch();
   const worker = part(
     "worker",

@@ -1,5 +1,5 @@
 // Goal: those that one reply started end with one another also where they wait for an answer: before a pause, over it and after it.
-// Method: real runs that are paused and continue in fresh orchestrators; members work until they are told to end, so none is forgotten unseen.
+// Method: real runs that are paused and continue in fresh orchestrators; members work until they are asked to end, so none is forgotten unseen.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";

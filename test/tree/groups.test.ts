@@ -1,5 +1,5 @@
 // Goal: what the end of one subagent means for those that the same reply started: nothing, the end of all, or of those that are not needed.
-// Method: real runs; members work until they are told to end, so that a sibling that is forgotten makes the test hang, and none is unseen.
+// Method: real runs; members work until they are asked to end, so that a sibling that is forgotten makes the test hang, and none is unseen.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";

@@ -31,7 +31,7 @@ import {
 
 const PRICE = { scripted: { price: { inputUsdPerMillion: 1, outputUsdPerMillion: 2 } } };
 
-/** What the parent's model was told of its delegations, as values. */
+/** What the parent's model read of its delegations, as values. */
 function toldOf(parent: Part, request = 1): readonly JsonObject[] {
   return receivedTexts(parent.model.requests[request]).map((text) =>
     JsonObjectSchema.parse(JSON.parse(text)),

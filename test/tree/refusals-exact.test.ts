@@ -82,7 +82,7 @@ describe("refusals", () => {
     },
   );
 
-  test("of all five kinds come before anybody is asked: only what may be started is asked about", async () => {
+  test("of all five kinds come before an approver is asked: only what may be started is asked about", async () => {
     const { lead } = fiveKinds();
     const asked: string[] = [];
     const s = newFixture({

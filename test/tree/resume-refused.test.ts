@@ -20,8 +20,8 @@ async function stopped() {
   return { s, lead, snapshot };
 }
 
-describe("what cannot go on, or be granted", () => {
-  proves(["X7"], "is refused before anything happens, and the run can still go on", async () => {
+describe("what cannot continue, or be granted", () => {
+  proves(["X7"], "is refused before anything happens, and the run can still continue", async () => {
     const { s, lead, snapshot } = await stopped();
     const events = s.sink.events.length;
     const by = "Ann";
@@ -89,7 +89,7 @@ describe("what cannot go on, or be granted", () => {
     ).toBe("invalid_paused_run");
   });
 
-  test("the same stop twice in one orchestrator: it goes on once", async () => {
+  test("the same stop twice in one orchestrator: it continues once", async () => {
     const { s, lead, snapshot } = await stopped();
     const grants = [{ budget: { steps: 1 }, by: "Ann" }];
     const again = (): unknown => s.orchestrator.resume(snapshot, [], { role: lead.role, grants });

@@ -94,7 +94,7 @@ proves(["R136"], "a parent is given the error of a child that failed", async () 
   expect(model.requests[1]?.messages.at(-1)?.text).toContain('"error":"model_refused_request"');
 });
 
-test("S2: with one slot and a budget that makes siblings wait, all of them come to their end", async () => {
+test("S2: with one slot and a budget that makes siblings wait, all of them end", async () => {
   const worker = defineAgent({
     name: "worker",
     purpose: "Works",

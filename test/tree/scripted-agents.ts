@@ -99,7 +99,7 @@ function isTask(message: ModelRequest["messages"][number]): boolean {
   return message.role === "user" && message.origin === "task";
 }
 
-/** What the model was told of its calls by the end of a request: the texts of the last results. */
+/** What the model read of its calls by the end of a request: the texts of the last results. */
 export function receivedTexts(request: ModelRequest | undefined): readonly string[] {
   const messages = request?.messages ?? [];
   const spoken = messages.findLastIndex((message) => message.role === "assistant");
@@ -118,7 +118,7 @@ export function tool(name: string, execute: (context: ToolContext) => unknown): 
   });
 }
 
-/** A tool that works until it is told to end. */
+/** A tool that works until it is asked to end. */
 export function listens(name: string): FunctionTool {
   return tool(name, async ({ signal }) => {
     await aborted(signal);
@@ -141,7 +141,7 @@ export interface Chain {
 }
 
 /**
- * A root that starts a child that starts a leaf, which uses a tool, or does what it is told
+ * A root that starts a child that starts a leaf, which uses a tool, or does what it is scripted to
  * instead.
  */
 export function chain(

@@ -138,7 +138,7 @@ describe("a message in a tree", () => {
     }
   });
 
-  test("makes a child that was about to answer go on, and its parent waits", async () => {
+  test("makes a child that was about to answer continue, and its parent waits", async () => {
     const held = latch();
     const child = part("child", [says("First.", { after: held.opened }), says("Second.")]);
     const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
@@ -172,7 +172,7 @@ describe("a message in a tree", () => {
     ]);
   });
 
-  proves(["X23"], "to one in the background, and to one that goes on a second time", async () => {
+  proves(["X23"], "to one in the background, and to one that continues a second time", async () => {
     const hold = [latch(), latch()];
     let turn = 0;
     const worker = part(

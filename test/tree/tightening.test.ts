@@ -263,7 +263,7 @@ describe("denials", () => {
     },
   );
 
-  test("so do guards, also for one that goes on a second time, and for one in the background", async () => {
+  test("so do guards, also for one that continues a second time, and for one in the background", async () => {
     const ran: string[] = [];
     const wipe = tool("wipe", () => (ran.push("wipe"), "wiped"));
     const s = newWideFixture();

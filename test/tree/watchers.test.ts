@@ -96,7 +96,7 @@ test("a reader who never reads does not hold the run up, and finds its events af
   expect(late).toEqual([]);
 });
 
-test("a reader who falls too far behind fails alone, after what it had; others and the run go on", async () => {
+test("a reader who falls too far behind fails alone, after what it had; others and the run continue", async () => {
   const s = newFixture();
   const run = s.start(part("lead", [asks("nothing", {}), says("Done.")]).role);
   const slow = run.events({ maxBacklog: 5 });
