@@ -343,7 +343,7 @@ test("a run begins with the context that its role asks for, and with none if it 
   void (() => orchestrator.start(free, "Work.", { contxt: 1 }));
 });
 
-test("a run goes on with the context that is asked for by its role, or else by those of the orchestrator", async () => {
+test("a run continues with the context that is asked for by its role, or else by those of the orchestrator", async () => {
   const one = new Orchestrator({ roles: [asking] });
   expectTypeOf(one.resume(paused, [], { context: user })).toEqualTypeOf<Run<{ a: string }>>();
   expectTypeOf(one.fork(paused, { context: user })).toEqualTypeOf<Run<{ a: string }>>();
@@ -404,7 +404,7 @@ test("a run goes on with the context that is asked for by its role, or else by t
   void (() => mixed.resume(paused));
 });
 
-test("an execution of a session is given the context that its role asks for, whether it starts or goes on", async () => {
+test("an execution of a session is given the context that its role asks for, whether it starts or continues", async () => {
   const orchestrator = new Orchestrator();
   const session = await orchestrator.session("s");
   expectTypeOf(
