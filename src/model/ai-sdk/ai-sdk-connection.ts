@@ -137,7 +137,7 @@ async function readParts(
 const LONGEST_DRAIN_MS = 1_000;
 const MOST_DRAINED_PARTS = 100;
 
-/** A connection whose stream has come to its end serves the next request; one that is let go before is closed. */
+/** A connection whose stream has come to its end serves the next request; one that is left before is closed. */
 async function drain(
   reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart>,
   clock: Clock,
