@@ -21,7 +21,7 @@ export type StepOutcome =
   /** Nothing further starts, because the model cannot be worked with. */
   | { readonly type: "fail"; readonly error: EspalierError };
 
-/** What is judged besides the log. */
+/** What decides besides the log. */
 export interface StepFacts {
   readonly roleName: string;
   readonly modelId: string;

@@ -186,7 +186,7 @@ function notice(text: string): Message {
   return { role: "user", text, origin: "notice" };
 }
 
-/** Says how the step was judged, and what asks for another one. That nothing further starts is said once, at the end of the execution (R180). */
+/** Records the outcome of the step, and what asks for another one. That nothing further starts is said once, at the end of the execution (R180). */
 function recordContinuation(
   agent: AgentRuntime,
   state: AgentState,
