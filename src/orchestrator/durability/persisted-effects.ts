@@ -1,4 +1,4 @@
-// PersistedEffects: what the effects of one agent come to, kept in the journal of its run before it is acted upon (D1); what the journal knows
+// PersistedEffects: what the effects of one agent result in, kept in the journal of its run before it is acted upon (D1); what the journal knows
 // is not done again (D2). What has several steps of its own, such as the work of subagents, is kept by those steps.
 // Owns what the agent had begun when its process died, until the phase in which that happened is done once more: meanwhile nothing that is
 // asked of it from outside is handled, and what was recorded, charged or booked is not recorded, charged or booked again.
@@ -237,7 +237,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     return this.#isCatchingUp ? [] : super.takeStopRequests();
   }
 
-  /** A reply that was let through before the process died is not judged again. */
+  /** A reply that was let through before the process died is not evaluated again. */
   override exhausted(): BudgetRefusal | undefined {
     return this.#isCatchingUp ? undefined : super.exhausted();
   }

@@ -23,7 +23,7 @@ export interface AgentReport {
   readonly role: string;
   readonly model: string;
   readonly task: string;
-  /** How often it has come to life: once, and once more each time that it was continued. What follows is of the last time. */
+  /** How often it was activated: once, and once more each time that it was continued. What follows is of the last time. */
   readonly executions: number;
   readonly status: SettledStatus;
   readonly reason: StopReason;

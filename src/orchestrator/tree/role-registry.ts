@@ -76,7 +76,7 @@ export class RoleRegistry {
     return role.subagents.flatMap((subagent) => this.#roles.get(nameOf(subagent)) ?? []);
   }
 
-  /** The role itself and all that can come to live below it. */
+  /** The role itself and all that can be started below it. */
   reachableFrom(role: AgentRole): ReadonlySet<AgentRole> {
     const reached = new Set([role]);
     for (const next of reached)

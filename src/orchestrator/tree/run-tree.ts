@@ -71,7 +71,7 @@ export class RunTree {
       this.#count(Number(depth), count);
   }
 
-  /** Asks every agent to come to rest at its next step or before its next tool calls. */
+  /** Asks every agent to settle at its next step or before its next tool calls. */
   requestPause(): void {
     this.pauseSignal.abort(undefined);
   }
