@@ -35,7 +35,8 @@ export function withAdded<History extends TaggedHistory>(
   place: TagPlace,
 ): History {
   if (added.length === 0) return history;
-  return tagRest({ ...history, messages: [...history.messages, ...added] }, place);
+  // Not spread: a list that is spread and added to has room for many more, and a history is kept by every step.
+  return tagRest({ ...history, messages: history.messages.concat(added) }, place);
 }
 
 /** Gives tags to the messages at the end that have none yet. */
@@ -44,10 +45,10 @@ export function tagRest<History extends TaggedHistory>(history: History, place: 
   const untagged = messages.length - tags.length;
   if (untagged === 0) return history;
   const { executionId, stepNumber } = place;
-  const all = [...tags];
+  const given: MessageTag[] = [];
   for (let number = added + 1; number <= added + untagged; number += 1)
-    all.push({ executionId, stepNumber, number });
-  return { ...history, tags: all, added: added + untagged };
+    given.push({ executionId, stepNumber, number });
+  return { ...history, tags: tags.concat(given), added: added + untagged };
 }
 
 /**

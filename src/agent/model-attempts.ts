@@ -87,6 +87,9 @@ async function askModel(agent: AgentRuntime, turn: Turn, spans: TimeSpan[]): Pro
       },
     });
   const bounded = await withinBounds(agent.within(position, ask), bounds);
+  // A thousand replies that arrive at once are acted upon in as many turns of the event loop as they need.
+  const continuing = agent.run.throttle.turn();
+  if (continuing !== undefined) await continuing;
   isOver = true;
   const settled = bounded.type === "returned" ? bounded.value : undefined;
   // A reply that came in the last moment, when the call had to end already, must not be acted upon.

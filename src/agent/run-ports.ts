@@ -41,7 +41,7 @@ export interface RunPorts<Agent> {
   readonly clock: Clock;
   readonly recorder: Recorder;
   readonly limiter: Limiter;
-  /** How many runs, delegations and model calls begin in one turn of the event loop. */
+  /** How many runs, delegations and model calls begin, and replies are acted upon, in one turn of the event loop. */
   readonly throttle: Throttle;
   readonly definitions: DefinitionTable;
   readonly subagents: Subagents<Agent>;

@@ -394,7 +394,7 @@ function recordStep(state: RunningState, step: OpenStep, change: Of<"recordStep"
   const record = stepRecord(step, change);
   const usage = addUsage(state.telemetry.usage, record.telemetry.usage);
   return {
-    ...withLog(state, { steps: [...state.log.steps, record] }),
+    ...withLog(state, { steps: state.log.steps.concat(record) }),
     telemetry: { ...state.telemetry, usage },
     step: undefined,
   };
@@ -428,7 +428,7 @@ function nextExecution(state: EndedState, change: Of<"nextExecution">): AgentSta
   const conversation = instructed(state.conversation, change);
   const { messages: added } = change;
   const { subtasks, background } = state.log;
-  const messages = [...conversation.messages, ...added];
+  const messages = conversation.messages.concat(added);
   const next = pendingState({ ...conversation, messages });
   const isBriefed = state.log.isBriefed || added.some(isTask);
   return shared({ ...next, log: { ...next.log, subtasks, background, isBriefed } });

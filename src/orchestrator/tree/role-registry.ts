@@ -31,7 +31,8 @@ export class RoleRegistry {
   /** The root stands for every other role of its name. */
   readonly #isReplacing: boolean;
   readonly #hooks: readonly Hook[];
-  readonly #parts = new Map<AgentRole, RoleParts>();
+  /** Weak: the roles that models write come and go. */
+  readonly #parts = new WeakMap<AgentRole, RoleParts>();
 
   /**
    * `isReplacing`: the root holds wherever another role of its name is meant. Default false.
