@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-/** What takes its time: `npm run test:deep`. Everything else is `npm test`, the loop of whoever changes something. */
+/** What takes its time: `npm run test:deep`. Everything else is `npm test`, the loop of a developer. */
 const DEEP = [
   "test/**/*.property.test.ts",
   "test/bundles/**/*.test.ts",

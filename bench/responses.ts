@@ -94,13 +94,13 @@ async function bareCall(serverUrl: string): Promise<Call> {
       max_output_tokens: CAP,
       stream: true,
     });
-    let heard = "";
+    let received = "";
     let ended = false;
     for await (const event of events) {
-      if (event.type === "response.function_call_arguments.done") heard = event.arguments;
+      if (event.type === "response.function_call_arguments.done") received = event.arguments;
       if (event.type === "response.completed") ended = true;
     }
-    check(ended ? heard : "");
+    check(ended ? received : "");
   };
 }
 
@@ -138,8 +138,8 @@ async function ownCall(serverUrl: string): Promise<Call> {
 
 const ARGUMENTS = JSON.stringify({ path: "src/index.ts", from: 1, note: "word ".repeat(150) });
 
-function check(heard: string): void {
-  if (heard !== ARGUMENTS) throw new Error(`Expected the arguments of a call, got ${heard}.`);
+function check(received: string): void {
+  if (received !== ARGUMENTS) throw new Error(`Expected the arguments of a call, got ${received}.`);
 }
 
 /** The stream that the server answers with: some 50 KB, a summary and a call in small pieces. As OpenAI does, it says the request's tools twice. */

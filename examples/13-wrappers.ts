@@ -24,7 +24,7 @@ const fetchPage = defineTool({
   input: z.object({ url: z.url() }),
   execute: ({ url }) => {
     attempts += 1;
-    if (attempts === 1) throw new Error("503"); // the second attempt succeeds, and the model never hears of the first
+    if (attempts === 1) throw new Error("503"); // the second attempt succeeds, and the model never sees the first
     return `The text of ${url}.`;
   },
 });

@@ -18,7 +18,7 @@ const ManifestSchema = z.object({
 });
 
 /**
- * Has every entry load the root, as whoever uses one does anyway. Else the bundler would cut what they share into a chunk for each set of
+ * Has every entry load the root, as a user of one does anyway. Else the bundler would cut what they share into a chunk for each set of
  * entries that shares it, and importing the root would load forty files instead of two.
  */
 function onOneCore(entries: readonly string[]): Plugin {

@@ -106,21 +106,21 @@ const requirements = {
   R59: { text: "Or combination" },
   R60: { text: "And combination" },
   R61: {
-    text: "Guards (may force a stop) and work signals (ask to go on) are separate lists",
+    text: "Guards (may force a stop) and work signals (ask to continue) are separate lists",
   },
   R62: {
     text: "Conditions may be async; a throwing or rejecting condition fails the run visibly",
   },
   R63: { text: "Conditions hold no state across runs" },
   R64: {
-    text: "Optional wrap-up: on the last allowed step the model is told to finish and gets no tools",
+    text: "Optional wrap-up: on the last allowed step the model is asked to finish and gets no tools",
   },
   R65: { text: "Tool guard returns allow, deny or ask" },
   R66: {
     text: "deny beats ask beats allow, whatever the order; a throwing guard denies",
   },
   R67: {
-    text: "A denied call becomes a tool result the model can read, and the loop goes on",
+    text: "A denied call becomes a tool result the model can read, and the loop continues",
   },
   R68: {
     text: "ask leads to approver, else pause; in declared non-interactive mode to deny",
@@ -248,11 +248,11 @@ const requirements = {
   R133: {
     text: "A tool in both lists is denied and reported, not silently resolved",
   },
-  R134: { text: "The child is told what it cannot do" },
+  R134: { text: "The child reads what it cannot do" },
   R135: {
     text: "Structured subagent result: text, steps, tools used, budget consumed, metadata, status",
   },
-  R136: { text: "Failure details come back in the result; the parent goes on" },
+  R136: { text: "Failure details come back in the result; the parent continues" },
   R137: { text: "Maximum depth (default 3)" },
   R138: { text: "Maximum children per parent (default 5)" },
   R139: { text: "Maximum subagents in the tree (default 10)" },
@@ -276,7 +276,7 @@ const requirements = {
   },
   R150: { text: "Optional visibility of sibling results" },
   R151: {
-    text: "The child can be told constraints and failed attempts of the parent",
+    text: "The child can be given constraints and failed attempts of the parent",
   },
   R152: { text: "Execution boundary marker between executions" },
   R153: { text: "Retention: max messages (default 100)" },
@@ -387,7 +387,7 @@ const requirements = {
     text: "Limits, denials and deadlines are inherited and can only be tightened on the way down",
   },
   X17: {
-    text: "An approval is bound to the exact call and arguments (hash), decided once (first writer wins), idempotent, with an optional deadline and a defined outcome when nobody can answer",
+    text: "An approval is bound to the exact call and arguments (hash), decided once (first writer wins), idempotent, with an optional deadline and a defined outcome when no answer can come",
   },
   X18: {
     text: "One definition of usage everywhere: own, descendants, total, by role, by model; never counted twice",
@@ -470,7 +470,7 @@ const requirements = {
     text: "A guard or hook of the orchestrator whose tool names match no tool warns; a deny list of a spawn request may name tools that the child lacks, a policy may not name unknown ones",
   },
   "S7.12": {
-    text: "Impossible spawns of one reply are refused before anybody is asked, counting those ahead of them in the same reply",
+    text: "Impossible spawns of one reply are refused before an approver is asked, counting those ahead of them in the same reply",
   },
   "S7.13": {
     text: "A reply cut by the output limit says so: to the model, with the number of tokens and what to do, and in the reason, with what set the limit",
@@ -536,7 +536,7 @@ const requirements = {
     text: "An unknown cost is on no span as 0 and in no live view as $0",
   },
   "S7.34": {
-    text: "A wait that ended at a resume is findable as a duration; names tell siblings apart within the columns that Jaeger shows",
+    text: "A wait that ended at a resume is findable as a duration; names distinguish siblings within the columns that Jaeger shows",
   },
   "S7.35": {
     text: "Refused, denied, stopped and crashed spans carry their outcome by one documented table; resource attributes say process, host and version",
@@ -548,14 +548,14 @@ const requirements = {
     text: "Errors of the first hour help; start takes a signal; an orchestrator lists, finds, recovers and closes its runs",
   },
   "S7.38": {
-    text: "An MCP server that answers 401 is told as that, with what to hand over",
+    text: "An MCP server that answers 401 is reported as that, with what to hand over",
   },
 
   M1: {
     text: "What a model wrote besides text and calls goes back to it byte for byte and in order, through journal, pause, recovery, fork, session and inheritance",
   },
   M2: {
-    text: "Nothing of it reaches a model with another replay key, and it is there again when its writer goes on",
+    text: "Nothing of it reaches a model with another replay key, and it is there again when its writer continues",
   },
   M3: {
     text: "Whatever was done to a history: what goes out says what its messages say, no reasoning stands alone, and none before calls other than its own",
@@ -570,7 +570,7 @@ const requirements = {
     text: "Chat Completions: reasoning and what belongs to it come and go in the form that the server has for them",
   },
   M7: {
-    text: "Each recorded Chat Completions reply comes to what it must, whole, in pieces of 61 bytes, with CRLF and with a BOM",
+    text: "Each recorded Chat Completions reply results in what it must, whole, in pieces of 61 bytes, with CRLF and with a BOM",
   },
   M8: {
     text: "An overflow is known by the words of many servers; a call that the server would not take is corrected like any bad call; a filtered choice is an ending; usage counts however a server writes it",
@@ -597,7 +597,7 @@ const requirements = {
     text: "A reply that comes as gzip or brotli is decoded; that is asked for only where nothing is streamed",
   },
   M22: {
-    text: "What a compressed body comes to is bounded as a plain one is, and so is what nothing comes of; one that is not in its encoding is told as that",
+    text: "What a compressed body holds is bounded as a plain one is, and so is what holds nothing; one that is not in its encoding is reported as that",
   },
   M23: {
     text: "The way to the server is through the proxy that the environment or the option names; where Node cannot go through one it is said at once",
@@ -606,7 +606,7 @@ const requirements = {
     text: "A 307 or 308 within the origin is followed; any other redirect is refused, and both origins are named",
   },
   M25: {
-    text: "The key reaches the server that was named and nobody else: no redirect, no CONNECT of a proxy, no message of an error has it",
+    text: "The key reaches the server that was named and no other: no redirect, no CONNECT of a proxy, no message of an error has it",
   },
   M26: {
     text: "An abort reaches the socket in whatever state the request is, and the server sees it close",
@@ -619,7 +619,7 @@ const requirements = {
     text: "A program that uses the package runs when it was bundled by esbuild, as ESM and as CommonJS, or by Vite",
   },
   M30: {
-    text: "Every language model of the AI SDK 7 is a model: its parts come to one reply, in order, with what its provider says of each; what is none is refused with what to do",
+    text: "Every language model of the AI SDK 7 is a model: its parts result in one reply, in order, with what its provider says of each; what is none is refused with what to do",
   },
   M31: {
     text: "What a provider of the AI SDK gave with a reply goes back to that model byte for byte, and to no other",
@@ -628,16 +628,16 @@ const requirements = {
     text: "No provider of the AI SDK is asked for more output than the cap, whatever is said of reasoning",
   },
   M33: {
-    text: "A call over the AI SDK fails by status and words, ends at its deadline and at an abort whether or not it is heeded, and an endless stream costs a bounded amount",
+    text: "A call over the AI SDK fails by status and words, ends at its deadline and at an abort whether or not it is obeyed, and an endless stream costs a bounded amount",
   },
   M34: {
-    text: "Each recorded reply of Anthropic and Gemini comes to what it must, whole, in pieces of 61 bytes, with CRLF and with a BOM",
+    text: "Each recorded reply of Anthropic and Gemini results in what it must, whole, in pieces of 61 bytes, with CRLF and with a BOM",
   },
   M35: {
     text: "An agent with tools runs to its end over every provider of the AI SDK, over a pause and a change of the model, too, within its budget",
   },
   M36: {
-    text: "A request says over the AI SDK all that this has words for, and warns of the rest; warnings of providers are told",
+    text: "A request says over the AI SDK all that this has words for, and warns of the rest; warnings of providers are reported",
   },
   M37: {
     text: "The demo takes a model of the AI SDK where its package is installed; any other name goes unchanged to the server that it is pointed to",
@@ -649,10 +649,10 @@ const requirements = {
     text: "Importing the root loads two files, and neither the provider's client, nor a validator, nor a schema that is not used yet",
   },
   M10: {
-    text: "A Responses stream comes to the reply or the error that its events say, in whatever order, pieces and dress they come; events that are unknown, or only repeat the request, are not read",
+    text: "A Responses stream results in the reply or the error that its events say, in whatever order, pieces and dress they come; events that are unknown, or only repeat the request, are not read",
   },
   M11: {
-    text: "What a failure over Responses means is known by its code, its status and its words; a server that has no such interface is told from one that has no such model",
+    text: "What a failure over Responses means is known by its code, its status and its words; a server that has no such interface is distinguished from one that has no such model",
   },
   M12: {
     text: "A reply over Responses is bounded like one over Chat Completions, whichever events bring it",
@@ -667,13 +667,13 @@ const requirements = {
     text: "What a provider cannot read of earlier replies, or cannot seal of new ones, is left out within the attempt, said once, and not sent again",
   },
   M16: {
-    text: "openai() speaks Responses at OpenAI itself, Chat Completions elsewhere, and either as told",
+    text: "openai() speaks Responses at OpenAI itself, Chat Completions elsewhere, and either as the option says",
   },
   M17: {
     text: "Settings of a model and of a request are fields of what is sent; one that the interface cannot carry is refused, not dropped",
   },
   M18: {
-    text: "Each recorded Responses reply comes to what it must, whole, in pieces of 61 bytes, with CRLF and with a BOM",
+    text: "Each recorded Responses reply results in what it must, whole, in pieces of 61 bytes, with CRLF and with a BOM",
   },
   M19: {
     text: "A schema that has a strict form is sent in it where that is asked for, and what fits it fits the schema once the added nulls are taken out; one that has none is refused with the path",
@@ -685,7 +685,7 @@ const requirements = {
     text: "A typed result may be asked for by a JSON Schema, which is shown, checked and corrected like that of a tool",
   },
   H12: {
-    text: "A role asks for the context that its tools, hooks, guards, filters, sections, stop conditions and subagents ask for, without type arguments in usual code; who starts a run or goes on with it gives one, or it does not compile; where none is asked for, none is given",
+    text: "A role asks for the context that its tools, hooks, guards, filters, sections, stop conditions and subagents ask for, without type arguments in usual code; who starts a run or continues with it gives one, or it does not compile; where none is asked for, none is given",
   },
   H13: {
     text: "Tools, hooks, guards, filters, sections and stop conditions of every agent of the tree have the very value that was given as context: not copied, not frozen",
@@ -694,7 +694,7 @@ const requirements = {
     text: "A context is nowhere: in no event, span, journal, paused run, session or result; resume, recover, recoverAll and fork are given one anew",
   },
   H15: {
-    text: "Instructions may be a function of the context: asked once per execution of an agent, their text is kept with it, over pauses and crashes; an execution that goes on has the same, a further one asks anew; what throws or gives no text is a coded error before anything has happened",
+    text: "Instructions may be a function of the context: asked once per execution of an agent, their text is kept with it, over pauses and crashes; an execution that continues has the same, a further one asks anew; what throws or gives no text is a coded error before anything has happened",
   },
   H20: {
     text: "The root entry has at most 150 names; every name is exported from one entry; what can be reached from an entry is exported, so that no internal declaration is part of the public face; the report of the root has at most 2,500 lines",

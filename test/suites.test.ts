@@ -144,16 +144,16 @@ describe("state transition", () => {
 type Judge = typeof stepOutcome;
 
 const BROKEN_JUDGES: Readonly<Record<string, Judge>> = {
-  "signals are not heeded": (log, facts) => stepOutcome({ ...log, signals: [] }, facts),
-  "calls are not heeded": (log, facts) => {
+  "signals are not handled": (log, facts) => stepOutcome({ ...log, signals: [] }, facts),
+  "calls are not handled": (log, facts) => {
     const steps = log.steps.map((step) => ({ ...step, tools: { calls: [], executions: [] } }));
     return stepOutcome({ ...log, steps }, facts);
   },
   "useless replies are forgiven for ever": (log, facts) =>
     stepOutcome({ ...log, uselessReplies: Math.min(1, log.uselessReplies) }, facts),
   "an overflow counts as an answer": (log, facts) => stepOutcome({ ...log, overflows: 0 }, facts),
-  "messages are not heeded": (log, facts) => stepOutcome(log, { ...facts, hasMessages: false }),
-  "subtasks are not heeded": (log, facts) => stepOutcome({ ...log, subtasks: [] }, facts),
+  "messages are not handled": (log, facts) => stepOutcome(log, { ...facts, hasMessages: false }),
+  "subtasks are not handled": (log, facts) => stepOutcome({ ...log, subtasks: [] }, facts),
   "a typed result is not asked for": (log, facts) =>
     stepOutcome(log, { ...facts, hasOutput: false }),
   "a typed result is not taken": (log, facts) => stepOutcome({ ...log, output: undefined }, facts),

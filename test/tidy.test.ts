@@ -82,7 +82,7 @@ test("every function, class and type that users can import is documented", () =>
   }
 });
 
-test("the version is said in one place and told everywhere", () => {
+test("the version is said in one place and used everywhere", () => {
   const manifest = readFileSync("package.json", "utf8");
   const [, version] = /"version": "([^"]+)"/.exec(manifest) ?? [];
   expect(readFileSync("CHANGELOG.md", "utf8")).toContain(`## ${version}`);

@@ -1,5 +1,5 @@
-// AgentEffects: what an agent does to the world, what it records and what it hears, as if nothing could happen to its process. Where the run
-// is kept a subclass stands in its place: it keeps what effects come to before that is acted upon, and gives what it has kept instead of
+// AgentEffects: what an agent does to the world, what it records and what it receives, as if nothing could happen to its process. Where the run
+// is kept a subclass stands in its place: it keeps what effects result in before that is acted upon, and gives what it has kept instead of
 // doing something twice (D1, D2). It alone knows what was kept: the loop and its phases do the same in any case.
 
 import type { CancelSignal } from "../kernel/cancel.ts";
@@ -144,7 +144,7 @@ export class AgentEffects<Agent extends EffectiveAgent = EffectiveAgent> {
     return false;
   }
 
-  /** Ends subagents that calls had started, and that none of them has adopted: nobody waits for them (T2). */
+  /** Ends subagents that calls had started, and that none of them has adopted: no call waits for them (T2). */
   dismissOrphans(): Promise<void> | undefined {
     return undefined;
   }

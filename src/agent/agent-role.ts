@@ -66,7 +66,7 @@ export interface AgentRole<out Output = unknown, in Context = unknown> {
   readonly showBudget: boolean;
   readonly stopWhen: readonly StopCondition<Context>[];
   readonly hooks: readonly Hook<Context>[];
-  /** What the model is told on the last step; undefined: nothing. */
+  /** What the model reads on the last step; undefined: nothing. */
   readonly wrapUp: string | undefined;
   /** Everything that its requests consist of, in order. */
   readonly sections: readonly PlacedSection<Context>[];
@@ -103,7 +103,7 @@ export function mayDelegate({
   return subagents.length > 0 || dynamicRoles !== undefined;
 }
 
-/** The tools that a role has for what its agents may do with subagents; none if they may start nobody. */
+/** The tools that a role has for what its agents may do with subagents; none if they may start none. */
 export function delegationToolNames({
   subagents,
   dynamicRoles,
@@ -117,7 +117,7 @@ export function delegationToolNames({
   return delegation.background ? [SPAWN_TOOL_NAME, ...BACKGROUND_TOOL_NAMES] : [SPAWN_TOOL_NAME];
 }
 
-/** What an agent of the role is told in an execution that is about to begin; asked for once. Throws `instructions_failed`. */
+/** The instructions of an agent of the role in an execution that is about to begin; asked for once. Throws `instructions_failed`. */
 export function instructionsFor({ name, instructions }: AgentRole, context: unknown): string {
   return typeof instructions === "string"
     ? instructions

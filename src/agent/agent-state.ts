@@ -30,7 +30,7 @@ import type { HistoryChange } from "./history-change.ts";
 
 /** What was said. Kept from execution to execution. */
 export interface Conversation extends TaggedHistory {
-  /** The part whose length the provider has told us. */
+  /** The part whose length the provider has reported. */
   readonly prefix: MeasuredPrefix;
 }
 
@@ -51,7 +51,7 @@ export interface RunLog {
   readonly overflows: number;
   /** What went wrong with tool calls, against the error budget. */
   readonly failures: FailureCounts;
-  /** Times that a stop hook made the agent go on. */
+  /** Times that a stop hook made the agent continue. */
   readonly vetoes: number;
   /** Delegations that tools asked for, in order, which are worked off before the next model call (R13). */
   readonly subtasks: readonly Subtask[];
@@ -109,13 +109,13 @@ export interface OpenStep {
   readonly reply: StepReply | undefined;
   /** In call order. */
   readonly executions: readonly ToolExecution[];
-  /** Calls that wait for somebody outside, in call order. */
+  /** Calls that wait for an answer from outside, in call order. */
   readonly deferrals: readonly Deferral[];
   /** The limit that refused a call, raised once all calls of the step have their results. */
   readonly limit: StopSignal | undefined;
   /** True once the results are in the history. */
   readonly isIncorporated: boolean;
-  /** Set if the model was told that no step can follow (R64). */
+  /** Set if the request said that no step can follow (R64). */
   readonly lastStep: LastStep | undefined;
   readonly usage: Usage;
   readonly timing: StepTiming;
@@ -229,7 +229,7 @@ export function openStepOf(state: AgentState): OpenStep {
   });
 }
 
-/** True if the request of the open step was refused as too long, the history is still that long, and nothing tells the execution to stop. */
+/** True if the request of the open step was refused as too long, the history is still that long, and no stop was requested. */
 export function isTooLong(state: AgentState): boolean {
   const { overflows, signals } = state.log;
   return overflows > 0 && signals.length === 0 && state.step?.error !== undefined;

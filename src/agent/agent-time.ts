@@ -22,7 +22,7 @@ export class AgentTime {
   readonly #agent: TimedAgent;
   /** Of the parent that started it: one that continues in its place has not begun what is counted. */
   readonly #parent: AgentTime | undefined;
-  /** Nobody above watches the deadlines that it inherits. */
+  /** No ancestor watches the deadlines that it inherits. */
   #isAlone = false;
   /** Effects under way and questions that wait, in the whole subtree. */
   #work = 0;

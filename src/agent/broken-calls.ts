@@ -1,4 +1,4 @@
-// Model calls that do not come to a reply at once: attempts that broke and are paid for once more, calls that failed, had to end, or were
+// Model calls that do not get a reply at once: attempts that broke and are paid for once more, calls that failed, had to end, or were
 // left behind.
 
 import type { BoundedOutcome } from "../kernel/cancel.ts";

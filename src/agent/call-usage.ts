@@ -9,13 +9,13 @@ import type { Lease } from "./account-view.ts";
 
 /** How far the call came. */
 export type ModelCallEnd =
-  /** It never left: the agent was told to end while the call waited for a slot. */
+  /** It never left: the agent was asked to end while the call waited for a slot. */
   | { readonly type: "unsent" }
   /** It was left behind while it ran: its input is charged. */
   | { readonly type: "abandoned" }
   | ({ readonly type: "replied"; readonly reply: ModelReply } & BrokenAttempts)
   | ({ readonly type: "failed" } & BrokenAttempts)
-  /** It was told to end; `isInFlight`: during an attempt, which is paid for even if its answer had not begun. */
+  /** It was aborted; `isInFlight`: during an attempt, which is paid for even if its answer had not begun. */
   | ({ readonly type: "aborted"; readonly isInFlight: boolean } & BrokenAttempts);
 
 interface BrokenAttempts {

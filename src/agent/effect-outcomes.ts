@@ -1,4 +1,4 @@
-// What effects come to, as it is kept. A schema beside each type of effects.ts: what does not fit both does not compile.
+// What effects result in, as it is kept. A schema beside each type of effects.ts: what does not fit both does not compile.
 
 import type { Model } from "../model/model.ts";
 import { FinishReasonSchema } from "../protocol/finish-reason.ts";

@@ -1,4 +1,4 @@
-// What an agent waits for, and what that comes to: a lease, a model call, a tool call, code of the user's. Each is a plain promise that never
+// What an agent waits for, and what that results in: a lease, a model call, a tool call, code of the user's. Each is a plain promise that never
 // rejects: failures are data. Where the run is kept, each has a name by its position, and its log knows what it came to (effect-log.ts).
 
 import type { ModelReply } from "../model/model.ts";

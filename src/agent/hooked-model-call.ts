@@ -173,7 +173,7 @@ class InnerCalls {
     return error;
   }
 
-  /** Ends what is still in flight, and gives what was used by all of it: nothing of it is heard of later. */
+  /** Ends what is still in flight, and gives what was used by all of it: nothing of it is reported later. */
   async close(): Promise<Usage> {
     this.#isClosed = true;
     if (this.#underWay.size > 0) {

@@ -41,11 +41,11 @@ export interface PreparedCall {
   readonly facts: RequestFacts;
   /** Tools that the model is not offered. */
   readonly hiddenTools: readonly HiddenTool[];
-  /** Set if the model is told in this request that no step can follow. */
+  /** Set if this request says that no step can follow. */
   readonly lastStep: LastStep | undefined;
 }
 
-/** What prepare came to; undefined call: the budget refused it, or the agent was told to end or to wait. */
+/** What prepare came to; undefined call: the budget refused it, or the agent was asked to end or to wait. */
 export interface Prepared {
   readonly state: AgentState;
   readonly call: PreparedCall | undefined;
@@ -88,7 +88,7 @@ export function isHeld(agent: AgentRuntime, { log, status }: AgentState): boolea
   return agent.effects.isEnding || log.signals.length > 0 || status !== "running";
 }
 
-/** Opens the step of a model call, or shows it anew to the model. Whoever wrote to the agent learns that it is before the model now. */
+/** Opens the step of a model call, or shows it anew to the model. Messages in it count as delivered: what wrote them learns so. */
 export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedCall): AgentState {
   const { request, hiddenTools, lastStep } = call;
   const { stepId, stepNumber: number } = stepPosition(agent, state);

@@ -42,7 +42,7 @@ export class Mailbox {
   }
 
   /**
-   * Writes to the agent. Resolves when it reads the message, or when it comes to rest without having read it. `by`: the agent that writes;
+   * Writes to the agent. Resolves when it reads the message, or when it settles without having read it. `by`: the agent that writes;
    * left out: the caller, outside the tree.
    */
   write(text: string, by?: AgentId): Promise<Delivery> {

@@ -14,7 +14,7 @@ export interface LeftOut {
 /** A history with where it came from. */
 export interface TaggedHistory {
   readonly messages: readonly Message[];
-  /** One for each message, in the same order. What an execution is told before it starts has its tags from the start on. */
+  /** One for each message, in the same order. What an execution is given before it starts has its tags from the start on. */
   readonly tags: readonly MessageTag[];
   /** What the agent itself had added and compactions left out, oldest first; no instructions and no notes. */
   readonly leftOut: readonly LeftOut[];
@@ -92,7 +92,7 @@ function ownBetween(
   });
 }
 
-/** True for what the agent itself was told or said: no instructions, no note, nothing from before it lived. */
+/** True for what the agent itself was given or said: no instructions, no note, nothing from before it was created. */
 function isOwn({ role }: Message, { agentId, note }: MessageTag): boolean {
   return agentId === undefined && note === undefined && role !== "system";
 }
@@ -135,7 +135,7 @@ function storedMessage(message: Message, tag: MessageTag, ownId: AgentId): Store
   });
 }
 
-/** The tags of messages that are taken over by somebody else: they say whose they were. */
+/** The tags of messages that another agent takes over: they say whose they were. */
 export function foreignTags(tags: readonly MessageTag[], agentId: AgentId): readonly MessageTag[] {
   return tags.map((tag) => (tag.agentId === undefined ? { ...tag, agentId } : tag));
 }

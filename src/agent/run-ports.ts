@@ -56,7 +56,7 @@ export interface RunPorts<Agent> {
   readonly onText: ((piece: TextPiece) => void) | undefined;
   /** What the agents of a role have in common: made once for all of them. */
   partsOf(role: AgentRole): RoleParts;
-  /** An agent fails: the first failure of a tree is told from those that follow from it. */
+  /** An agent fails: the first failure of a tree is kept apart from those that follow from it. */
   noteFailure(agentId: AgentId): void;
   /** A model call failed: the run fails, too, if that was not in the script of the model. */
   noteFailedCall(agentPath: string, error: ErrorRecord): void;

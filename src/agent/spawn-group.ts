@@ -1,7 +1,7 @@
 // SpawnGroup: the subagents that one reply of their parent started. Owns the count of how they ended, and says when the rest has to end.
 //
 // X11. `fail_fast`: the first that does not complete decides. `quorum`: n that completed decide, or that n cannot be reached any more.
-//      Once decided, the living are cancelled, and whoever comes late is not started. Who was cancelled so is no further failure.
+//      Once decided, the living are cancelled, and one that comes late is not started. One that was cancelled so is no further failure.
 
 import type { Remaining } from "./account-view.ts";
 import type { CallId } from "../protocol/ids.ts";
@@ -38,7 +38,7 @@ export class SpawnGroup {
     return this.#left;
   }
 
-  /** Why nobody is started any more; undefined: the group is open. */
+  /** Why no further one is started; undefined: the group is open. */
   get decision(): string | undefined {
     return this.#decision;
   }
@@ -48,7 +48,7 @@ export class SpawnGroup {
     return this.#ahead.size;
   }
 
-  /** A call of the reply may start a subagent, once whoever has to be asked has allowed it. */
+  /** A call of the reply may start a subagent, once its questions are answered. */
   expect(callId: CallId): void {
     this.#ahead.add(callId);
   }

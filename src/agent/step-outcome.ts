@@ -8,7 +8,7 @@ import type { StopReason, StopSignal } from "../protocol/stop.ts";
 import type { RunLog } from "./agent-state.ts";
 import { FINISH_TOOL_NAME } from "./finish-tool.ts";
 
-/** What a step comes to (R15). */
+/** What a step results in (R15). */
 export type StepOutcome =
   /** There is work that needs another step. */
   | { readonly type: "continue"; readonly work: readonly WorkType[] }
@@ -21,14 +21,14 @@ export type StepOutcome =
   /** Nothing further starts, because the model cannot be worked with. */
   | { readonly type: "fail"; readonly error: EspalierError };
 
-/** What is judged besides the log. */
+/** What decides besides the log. */
 export interface StepFacts {
   readonly roleName: string;
   readonly modelId: string;
   /** The cap on output tokens that the role gives; that of a step is lower if the budget had no more left. */
   readonly maxOutputTokens: number;
   readonly hasOutput: boolean;
-  /** Somebody wrote to the agent, which has not read it yet. */
+  /** The mailbox has messages that the agent has not read yet. */
   readonly hasMessages: boolean;
   /** Subagents work in the background, and the agent is to wait for them. */
   readonly hasAwaited: boolean;

@@ -65,7 +65,7 @@ export type Change =
   | {
       readonly type: "recordExecutions";
       readonly executions: readonly ToolExecution[];
-      /** Calls that wait for somebody outside; they take the place of earlier ones. */
+      /** Calls that wait for an answer from outside; they take the place of earlier ones. */
       readonly deferrals: readonly Deferral[];
       /** The limit that refused one of the calls. */
       readonly limit?: StopSignal | undefined;
@@ -85,7 +85,7 @@ export type Change =
   | { readonly type: "awaitSubagents" }
   /**
    * The agent ends: its subagents in the background have ended, or are not its own any more. `unread`: those that have ended and whose
-   * results it has not read; it is told of them if it goes on one day.
+   * results it has not read; it gets them if it continues one day.
    */
   | { readonly type: "dropSubagents"; readonly unread: readonly AgentId[] }
   | {
@@ -113,7 +113,7 @@ export type Change =
       readonly reason: StopReason;
       readonly atMs: number;
     }
-  /** `executionId`: of the execution that begins. `instructions`: what holds in it in place of what the agent was told before. */
+  /** `executionId`: of the execution that begins. `instructions`: what holds in it in place of earlier instructions. */
   | {
       readonly type: "nextExecution";
       readonly executionId: ExecutionId;

@@ -81,7 +81,7 @@ export class LiveView implements EventSink {
     if (this.#runs.size === 0) this.#rest();
   }
 
-  /** Lets go of everything. */
+  /** Stops the timer and releases the terminal. */
   #rest(): void {
     this.#runs.clear();
     this.#stopTimer?.();

@@ -53,7 +53,7 @@ export function firstLine(text: string): string {
 }
 
 /**
- * Text of a model, or of anybody else, as a terminal may be shown it: without escape sequences and
+ * Text of a model, or from elsewhere, as a terminal may be shown it: without escape sequences and
  * other control characters but line breaks.
  */
 export function plainText(text: string): string {

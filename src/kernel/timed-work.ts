@@ -21,29 +21,29 @@ export function runTimed<T>(
 ): Promise<TimedOutcome<T>> {
   const { clock, timeoutMs, graceMs } = bounds;
   // Two controllers: running out of time aborts the work's signal, but starts no grace.
-  const heard = linkedController(bounds.signal);
+  const inner = linkedController(bounds.signal);
   const waited = linkedController(bounds.signal);
   const over = Promise.withResolvers<never>();
   const racing = (): Promise<T> =>
-    Promise.race([over.promise, invoke(() => work(heard.controller.signal))]);
+    Promise.race([over.promise, invoke(() => work(inner.controller.signal))]);
   return new Promise((resolve) => {
     const settle = (outcome: TimedOutcome<T>): void => {
       stopTimer();
-      heard.unlink();
+      inner.unlink();
       waited.unlink();
       resolve(outcome);
     };
     const stopTimer = clock.setTimer(timeoutMs, () => {
       settle({ type: "timed_out" });
       over.reject(new Error("The time is up.")); // No grace period is waited for any more.
-      heard.controller.abort(new DOMException("The time is up.", "TimeoutError"));
+      inner.controller.abort(new DOMException("The time is up.", "TimeoutError"));
     });
     const limits = { signal: waited.controller.signal, clock, graceMs };
     void runBounded(racing, limits).then(settle);
   });
 }
 
-/** What a foreign promise comes to. Rejects with what it rejects with, or with an error if it took too long. */
+/** What a foreign promise resolves to. Rejects with what it rejects with, or with an error if it took too long. */
 export async function valueInTime(
   given: PromiseLike<unknown>,
   bounds: Bounds & { readonly timeoutMs: number },

@@ -156,7 +156,7 @@ function closed(cause?: unknown): McpFault {
   return new McpFault("closed", "it was closed", cause);
 }
 
-/** What `promise` comes to, or a fault `cancelled` as soon as `signal` is aborted. */
+/** What `promise` resolves to, or a fault `cancelled` as soon as `signal` is aborted. */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = (): void => reject(new McpFault("cancelled", "it was cancelled"));

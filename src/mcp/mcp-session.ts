@@ -52,7 +52,7 @@ export class McpSession {
   readonly #transport: HttpTransport | StdioTransport;
   #isClosed = false;
   #isRetired = false;
-  /** Of every call under way, who hears of its progress. */
+  /** The progress listener of every call under way. */
   readonly #listeners = new Map<unknown, (progress: McpProgress) => void>();
   #callCount = 0;
 
@@ -80,12 +80,12 @@ export class McpSession {
         ? new HttpTransport(transport, clock)
         : new StdioTransport(transport, clock);
     this.#client = new Client(CLIENT, { jsonSchemaValidator: new OutputChecks() });
-    const heard = this.#transport.onmessage;
+    const onMessage = this.#transport.onmessage;
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A transport is no event target; the client calls this one, too.
     this.#transport.onmessage = (message: JSONRPCMessage) => {
-      heard?.(message);
+      onMessage?.(message);
       if ("method" in message && message.method === "notifications/progress")
-        this.#hear(message.params);
+        this.#handleProgress(message.params);
     };
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A client is no event target.
     this.#client.onclose = () => {
@@ -93,7 +93,7 @@ export class McpSession {
       onClosed(this);
     };
     this.#client.setNotificationHandler("notifications/tools/list_changed", () => {
-      tellOfChange(settings.onToolsChanged);
+      callListener(settings.onToolsChanged);
     });
   }
 
@@ -183,8 +183,8 @@ export class McpSession {
     if (this.#listeners.size === 0) void this.#shut();
   }
 
-  /** Heard by ourselves: the SDK loses a report that arrives together with the answer. */
-  #hear(params: unknown): void {
+  /** Handled here: the SDK loses a report that arrives together with the answer. */
+  #handleProgress(params: unknown): void {
     if (!isRecord(params)) return;
     const { progressToken, progress, total, message } = params;
     if (typeof progress !== "number") return;
@@ -261,7 +261,7 @@ export class McpSession {
 }
 
 /** What a listener throws is warned of once: it has no other way out. */
-function tellOfChange(onToolsChanged: () => void): void {
+function callListener(onToolsChanged: () => void): void {
   try {
     onToolsChanged();
   } catch (cause) {

@@ -52,7 +52,7 @@ function injected(): Readonly<Record<string, string>> {
   return Object.fromEntries(entries);
 }
 
-/** What we put into the baggage of the active context, without what anybody else did; undefined: nothing. */
+/** What we put into the baggage of the active context, without the entries of other code; undefined: nothing. */
 function ownBaggage(): Baggage | undefined {
   const own = context.active().getValue(createContextKey(OWN_BAGGAGE));
   return isBaggage(own) ? own : undefined;

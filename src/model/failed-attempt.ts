@@ -1,4 +1,4 @@
-// What an attempt at a model call that failed comes to: the error, what it cost, and how long the next one waits.
+// What an attempt at a model call that failed results in: the error, what it cost, and how long the next one waits.
 //
 // There is no jitter: chance is not allowed between effects, and no herd forms that it would break up. Calls in flight are
 // capped by the scheduler, a provider that limits rates says itself when to come back, and each call backs off on its own.

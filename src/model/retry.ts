@@ -76,16 +76,16 @@ export async function generateWithRetries(
       if (signal.aborted) break;
     }
     log = { ...log, attempts: log.attempts + 1 };
-    const heard = onText === undefined ? undefined : new HeardText(onText);
+    const arriving = onText === undefined ? undefined : new ArrivingText(onText);
     try {
       const reply = await model.generate(request, {
         signal: abortSignalOf(signal),
-        ...(heard === undefined ? {} : { onText: heard.take }),
+        ...(arriving === undefined ? {} : { onText: arriving.take }),
         ...(cacheKey === undefined ? {} : { cacheKey }),
       });
       return { type: "replied", reply: checkReply(model, reply, size), ...log };
     } catch (thrown) {
-      const arrived = heard?.tokens;
+      const arrived = arriving?.tokens;
       const failed = failedAttempt(model, thrown, { size, arrived });
       const { lostOutputTokens } = failed;
       if (signal.aborted)
@@ -96,7 +96,7 @@ export async function generateWithRetries(
       if (!error.isRetryable || isLast) return { type: "failed", error, ...log };
       if (lostOutputTokens !== undefined) return { type: "broken", error, log };
     } finally {
-      heard?.close();
+      arriving?.close();
     }
   }
   return { type: "aborted", isInFlight: false, ...log };
@@ -105,7 +105,7 @@ export async function generateWithRetries(
 const NO_ATTEMPTS: AttemptLog = { attempts: 0, lostOutputTokens: 0, brokenAttempts: 0 };
 
 /** The text of one attempt as it arrives, which is measured: what comes after the attempt has ended is dropped. */
-class HeardText {
+class ArrivingText {
   readonly #onText: (piece: string) => void;
   #bytes = 0;
   #isOver = false;

@@ -43,11 +43,11 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Starts a run: `role` at the root, told to do `task`. It begins in the next tick.
+   * Starts a run: `role` at the root, with `task`. It begins in the next tick.
    *
    * @throws EspalierError before anything has started, if the roles do not fit together (`unknown_subagent`, `duplicate_role`), a
    * model cannot work (`missing_api_key`), a cost limit covers an unknown price (`price_unknown`), a context policy names a tool that
-   * nobody has (`unknown_tool`), an option is not usable, or the orchestrator was closed (`invalid_state`).
+   * no role has (`unknown_tool`), an option is not usable, or the orchestrator was closed (`invalid_state`).
    */
   start<Output, Context>(
     role: AgentRole<Output, Context>,
@@ -60,14 +60,14 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Goes on with a run at rest, in this process or another. A paused one: the same run and executions, with the answers to its open
+   * Continues a run at rest, in this process or another. A paused one: the same run and executions, with the answers to its open
    * questions (R28). One that a limit stopped: the same run with its history, as a further execution of its root, once more budget is
    * granted (X7). `stored`: the `pausedRun` of a result or the `snapshot()` of a run, or its JSON text. The roles must be those that it
    * was started with, by name.
    *
    * What was approved runs once: within a process a second call for the same pause is refused. Two processes know of each other by a store
-   * alone: without one, each of them goes on from its copy of the paused run, and runs what was approved. With a store that they share the
-   * second is refused when its journal is opened: its result rejects with `already_resumed`, nothing of it has run, and no sink has heard
+   * alone: without one, each of them continues from its copy of the paused run, and runs what was approved. With a store that they share the
+   * second is refused when its journal is opened: its result rejects with `already_resumed`, nothing of it has run, and no sink has an event
    * of it. So share a store, or hand each paused run out once.
    *
    * @throws EspalierError before anything has happened, and the run can still be resumed: `unsupported_version` or
@@ -90,9 +90,9 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Goes on with a run that is kept in the store, after its process has died, or after a pause: the same run and executions, from where it
+   * Continues a run that is kept in the store, after its process has died, or after a pause: the same run and executions, from where it
    * was. What had come to an end is not done again; what was under way is, but for tools that must not be repeated. A model call of which
-   * nobody knows what became is charged by estimate.
+   * no outcome is known is charged by estimate.
    *
    * Rejects, and nothing has changed: with `unknown_run`; `run_alive` if a process leads it; `run_ended`; `unsupported_version` or
    * `invalid_journal` if its journal cannot be read; and with what `resume` throws of roles, models, answers and grants.
@@ -115,7 +115,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
 
   /**
    * Recovers every run in the store that is lost: it was under way, and its process has died. One after the other, oldest first; what is
-   * wrong with one of them is in `failed` and keeps no other from going on. `contextOf` gives each its context. The roles must be among those of the orchestrator. Left alone
+   * wrong with one of them is in `failed` and keeps no other from continuing. `contextOf` gives each its context. The roles must be among those of the orchestrator. Left alone
    * are runs that a process leads, here or elsewhere; those that are paused, since they wait for answers and not for a process; and those whose
    * process died before anything of them was kept.
    *
@@ -149,9 +149,9 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Lets no further run begin or go on, and resolves when those that are under way rest, detached agents included. It hurries nothing: to
+   * Lets no further run begin or continue, and resolves when those that are under way rest, detached agents included. It hurries nothing: to
    * be faster, pause or cancel them, as in `for (const run of orchestrator.runs()) run.requestPause()`. Never rejects for what comes of a run. Store,
-   * tracing and MCP servers are whoever's who made them, and stay open: close them after this.
+   * tracing and MCP servers belong to the caller, and stay open: close them after this.
    */
   async close(): Promise<void> {
     await this.#live.close();
@@ -177,7 +177,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Starts a run that goes on from a step of another one's root: with its history up to there and the subagents that it had started and
+   * Starts a run that continues from a step of another one's root: with its history up to there and the subagents that it had started and
    * that have ended, under ids of its own. `atStep: 0` begins with the input of its first step. `role` holds in place of the one that the
    * orchestrator has under the same name. Nothing is spent yet, limits are those of the original, and the original stays as it was (X24).
    * `stored`: the `snapshot()` or the `pausedRun` of a run, or its JSON text.

@@ -1,5 +1,5 @@
 // How an agent shares what is left of its budget among its subagents (X4). Shares are limits, never holds: what a subagent does not use
-// was never taken from anybody.
+// was never taken from any account.
 
 import type { Tightening } from "../protocol/context-manifest.ts";
 import { spendLimitsOf, tighterLimits } from "./budget.ts";

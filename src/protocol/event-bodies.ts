@@ -300,7 +300,7 @@ export interface EventBodies {
     readonly questionId: QuestionId;
     readonly toolName: string;
     readonly answer: AnswerType;
-    /** Who decided: the approver, the caller that resumed the run, the deadline, `nobody` (there was no one to ask), or the end of the agent. */
+    /** Who decided: the approver, the caller that resumed the run, the deadline, `nobody` (there was no approver), or the end of the agent. */
     readonly by: "approver" | "caller" | "deadline" | "nobody" | "end";
     /** The words that came with it; for audit. */
     readonly reason?: string | undefined;

@@ -1,6 +1,6 @@
 // `z` of zod for schemas at the top of a module: each is built when it is first used. Most of ours are for runs that are kept and for what
 // foreign code gives; to build them all would take as long as importing all the rest.
-// L1. What stands for a schema can do all that it can, and has its type. Whoever is handed one may take it for the schema.
+// L1. What stands for a schema can do all that it can, and has its type. Code that is handed one may take it for the schema.
 // L2. A schema is built of schemas, never of what stands for one: checking costs what it always does.
 
 import { z as zod } from "zod";

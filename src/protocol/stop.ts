@@ -49,7 +49,7 @@ export interface StopReason {
   readonly data: JsonObject;
 }
 
-/** A typed wish to stop. All are kept; the loop reports the highest. */
+/** A typed request to stop. All are kept; the loop reports the highest. */
 export interface StopSignal {
   /** Who raised it. */
   readonly source: "budget" | "caller" | "hook" | "loop" | "model" | "stop_condition" | "tool";

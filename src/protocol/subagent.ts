@@ -16,15 +16,15 @@ import { ToolErrorRecordSchema, type ToolErrorRecord } from "./tool-error-record
 import { RemovedToolSchema, type RemovedTool } from "./tool-rule.ts";
 import { UsageReportSchema, type UsageReport } from "./usage.ts";
 
-/** A role that is written at spawn. It gets no more than the ceiling of the role that spawns it allows (X27). */
+/** A role that is written at spawn. It gets no more than the bounds of the role that spawns it allow (X27). */
 export interface DynamicRole {
   /** Its system prompt. */
   readonly instructions: string;
-  /** Names of tools out of the ceiling. Left out: all of them. */
+  /** Names of tools within the bounds. Left out: all of them. */
   readonly tools?: readonly string[];
-  /** Name of a model out of the ceiling. Left out: its first. */
+  /** Name of a model within the bounds. Left out: its first. */
   readonly model?: string;
-  /** Steps that it may take; the ceiling's budget holds all the same. */
+  /** Steps that it may take; the budget of the bounds holds all the same. */
   readonly steps?: number;
 }
 
@@ -42,7 +42,7 @@ export interface SpawnRequest {
   readonly allowedTools?: readonly string[];
   /** None of these tools. */
   readonly deniedTools?: readonly string[];
-  /** A new role, where the parent's role has a ceiling for such (X27). */
+  /** A new role, where the parent's role has bounds for such (X27). */
   readonly draft?: DynamicRole;
 }
 

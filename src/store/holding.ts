@@ -9,7 +9,7 @@ import { runFenced } from "./store-errors.ts";
 /** What a store knows about who holds a run. */
 export interface Holding {
   readonly epoch: number;
-  /** Of its owner, or of the last one: who gives a run up twice has merely not heard that it was done. */
+  /** Of its owner, or of the last one: an owner that gives a run up twice has merely missed the first acknowledgement. */
   readonly token: string;
   /** Null: it has no owner. */
   readonly owner: RunOwner | null;

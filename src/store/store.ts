@@ -3,6 +3,6 @@ import type { SessionStore } from "./session-store.ts";
 
 /** Where runs and sessions are kept. */
 export interface Store extends RunStore, SessionStore {
-  /** Lets go of files, connections and timers. Nothing may be asked of it afterwards. */
+  /** Releases files, connections and timers. Nothing may be asked of it afterwards. */
   close(): Promise<void>;
 }

@@ -87,7 +87,7 @@ export const ESPALIER = {
   forkOf: "espalier.fork.of",
   forkStep: "espalier.fork.step",
   forkedFromTraceId: "espalier.forked_from.trace_id",
-  /** How many subagents in the background an agent has heard of; the first 100 of them are linked. */
+  /** How many subagents in the background have reported to an agent; the first 100 of them are linked. */
   awaitsCount: "espalier.awaits.count",
   /** On links; see `LINK`. */
   linkType: "espalier.link.type",

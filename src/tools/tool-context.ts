@@ -113,7 +113,7 @@ export interface WaitRequest {
   readonly timeoutMs?: number;
 }
 
-/** What a delegation comes to: what became of a subagent, or an answer for the model. */
+/** The result of a delegation: the outcome of a subagent, or an answer for the model. */
 export type DelegationOutcome = SpawnOutcome | DelegationAnswer;
 
 /** What the model reads about its subagents. */

@@ -420,7 +420,7 @@ proves(["R45"], "once its step is recorded, no later snapshot has anything of wh
 for (const [what, patch] of [
   ["a status that is not at rest", { status: "running" }],
   ["an ended state with a step", { status: "completed" }],
-  ["a key that nobody knows", { mood: "good" }],
+  ["an unknown key", { mood: "good" }],
   ["no log", { log: undefined }],
 ] as const) {
   test(`${what} is no snapshot`, () => {

@@ -48,7 +48,7 @@ test("a copy is another message: it stands for what it was made of, which is lef
   ]);
 });
 
-test("whatever is left out, what was added is told in order and once, and every id is another", () => {
+test("whatever is left out, what was added is reported in order and once, and every id is another", () => {
   const cuts = fc.array(
     fc.record({
       keep: fc.array(fc.boolean(), { maxLength: 12 }),

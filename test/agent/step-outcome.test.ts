@@ -220,7 +220,7 @@ proves(["R15"], "fail: a reply that broke off is no answer", () => {
   ]);
 });
 
-test("before any step there is nothing to go on with", () => {
+test("before any step there is nothing to continue with", () => {
   expect(stepOutcome(NOTHING_DONE, FACTS)).toEqual({ type: "stop", signal: undefined });
 });
 

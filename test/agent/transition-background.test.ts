@@ -1,4 +1,4 @@
-// Goal: an agent knows of which subagents in the background it has not heard yet, whatever its calls start and tell.
+// Goal: an agent knows of which subagents in the background it has no report yet, whatever its calls start and report.
 // Method: the changes that have to do with it, whole values before and after.
 
 import { test, expect } from "vitest";

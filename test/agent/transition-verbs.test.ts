@@ -256,7 +256,7 @@ proves(
   },
 );
 
-proves(["R42"], "recordVeto adds what the model is told and counts", () => {
+proves(["R42"], "recordVeto adds the message to the model, and counts", () => {
   const { stepped } = states();
   const { recordVeto } = changes();
   const { conversation, log } = stepped;
@@ -400,7 +400,7 @@ proves(["R42", "R43"], "recordStep turns the open step into one record and adds 
 
 proves(
   ["R43"],
-  "the record of a step that was cut off holds its error, and no words nobody said",
+  "the record of a step that was cut off holds its error, and no words that were not said",
   () => {
     const { open } = states();
     const { openStep, failWith, addUsage, recordStep } = changes();

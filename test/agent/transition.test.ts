@@ -156,13 +156,13 @@ proves(["R38", "R39"], "a refused change says which state refused which change",
   );
 });
 
-// Were a reply discarded after one was recorded, the step would forget calls that the history has, and nobody would answer them.
+// Were a reply discarded after one was recorded, the step would forget calls that the history has, and nothing would answer them.
 test("a step takes one reply: a second one is refused, also if it is to be discarded", () => {
   const { replied } = states();
   expect(() => transition(replied, changes().discardReply)).toThrow("got discardReply");
 });
 
-// Its calls would be in the step and not in the history, and their results would answer nobody.
+// Its calls would be in the step and not in the history, and their results would answer no call.
 test("a reply with calls is not discarded", () => {
   const { open } = states();
   const discard: Change = { type: "discardReply", reply: replyOf("", twoCalls()) };

@@ -160,13 +160,13 @@ describe("in the middle of a stream", () => {
     ["a call without input", { type: "tool-call", toolCallId: "c", toolName: "t" }],
     ["an end without usage", { type: "finish", finishReason: { unified: "stop" } }],
     ["an end without a reason", { type: "finish" }],
-  ])("%s is nobody's misunderstanding but the provider's", async (_what, part) => {
+  ])("%s is a fault of the provider", async (_what, part) => {
     const stream = ReadableStream.from<Part>(anything([...text("A long story."), part]));
     expect((await failureOf(fakeModel(() => ({ stream })))).code).toBe("model_misbehaved");
   });
 });
 
-proves(["M33"], "what a provider warns of is told with the reply", async () => {
+proves(["M33"], "what a provider warns of is reported with the reply", async () => {
   const warnings: SharedV4Warning[] = [
     { type: "unsupported", feature: "topK" },
     { type: "compatibility", feature: "reasoning", details: "mapped to low" },

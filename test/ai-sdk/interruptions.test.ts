@@ -40,7 +40,7 @@ class Hanging {
 
 const REASON = { type: "cancelled", message: "enough", agentId: "a" };
 
-describe("a provider that does not heed its signal", () => {
+describe("a provider that does not obey its signal", () => {
   proves(
     ["M33"],
     "is left at an abort while it thinks; the stream that comes later is let go",
@@ -197,7 +197,7 @@ describe("an endless stream", () => {
       const stream = new ReadableStream<Part>({
         pull: (controller) => {
           rounds += 1;
-          if (rounds > 10_000) throw new Error("Nobody breaks it off.");
+          if (rounds > 10_000) throw new Error("Nothing breaks it off.");
           controller.enqueue(part(rounds));
         },
       });

@@ -1,5 +1,5 @@
-// Goal: what cannot be used is refused when the model is made, with what to do; what is left out has a default that is told.
-// Method: definitions with one fault each, and the models that good ones come to.
+// Goal: what cannot be used is refused when the model is made, with what to do; what is left out has a default that is reported.
+// Method: definitions with one fault each, and the models that good ones result in.
 
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { describe, expect, test } from "vitest";

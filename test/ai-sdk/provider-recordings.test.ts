@@ -1,4 +1,4 @@
-// Goal: what real servers of Anthropic and Gemini have answered comes to what it must, however its bytes arrive.
+// Goal: what real servers of Anthropic and Gemini have answered results in what it must, however its bytes arrive.
 // Method: recordings of others (RECORDED_REPLIES), each served four ways to the provider's own package, which is asked once more with the
 // reply in the history: what the server wants back must be in that request. A recording of a whole body comes as the stream that says the
 // same, since we never ask for less than a stream.
@@ -35,7 +35,7 @@ test.skipIf(RECORDINGS.length > 0)(`skipped: ${WHY_SKIPPED}`, () => {
 describe.each(RECORDINGS)("$file", (recording) => {
   const { expect: expected, status } = recording;
   for (const way of WAYS) {
-    proves(["M34"], `comes to what it must, ${way}`, async () => {
+    proves(["M34"], `results in what it must, ${way}`, async () => {
       const network = new FakeNetwork(answerOf(recording, way));
       const model = aiSdkModel(createdFor(recording)(network.fetch));
       if (status >= 400) {

@@ -40,7 +40,7 @@ function fixtureOf({ file, provider }: Pick<SdkStream, "file" | "provider">): Fi
 describe.each(SDK_STREAMS)("$file", (stream) => {
   const { sentBack, reply: expected, hasChanceIds } = stream;
 
-  proves(["M30"], "comes to its reply", async () => {
+  proves(["M30"], "results in its reply", async () => {
     const reply = await ask(fixtureOf(stream).model);
     expect(hasChanceIds === true ? withoutIds(reply) : reply).toEqual(expected);
   });
@@ -51,7 +51,7 @@ describe.each(SDK_STREAMS)("$file", (stream) => {
     await ask(model, request);
     for (const text of sentBack) expect(network.lastText).toContain(text);
     for (const [name, create] of Object.entries(PROVIDERS)) {
-      // Told apart by its id alone where the provider is the same.
+      // Distinguished by its id alone where the provider is the same.
       const other = new FakeNetwork(failing(400, "{}"));
       const id = name === stream.provider ? "another-model" : undefined;
       await rejection(ask(aiSdkModel(create(other.fetch, id)), request));
@@ -64,7 +64,7 @@ describe.each(SDK_STREAMS)("$file", (stream) => {
   });
 });
 
-/** All texts that nobody but the writer may see. */
+/** All texts that only the writer may see. */
 function secretsOf({ message }: ModelReply): readonly string[] {
   const hidden = (message.parts ?? []).flatMap((part) =>
     part.type === "reasoning" ? [part.text, part.data] : [part.data],
@@ -96,7 +96,7 @@ const anthropic = { provider: "anthropic" } as const;
 
 proves(
   ["M33"],
-  "a provider that breaks in the middle of its reply is told as what it says, and paid for",
+  "a provider that breaks in the middle of its reply is reported as what it says, and paid for",
   async () => {
     const { model } = fixtureOf({ ...anthropic, file: "sdk-error-midway.sse" });
     const thrown = await rejection(ask(model));
@@ -111,7 +111,7 @@ proves(
 
 proves(
   ["M33"],
-  "a stream that hangs, over a fetch that does not heed its signal, is left at an abort",
+  "a stream that hangs, over a fetch that does not obey its signal, is left at an abort",
   async () => {
     const reason = { type: "cancelled", message: "enough", agentId: "a" };
     const heard: string[] = [];

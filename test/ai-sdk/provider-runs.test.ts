@@ -1,6 +1,6 @@
 // Goal: an agent with tools runs over each provider of the AI SDK as over any model: its loop, its budget, its pauses; and reasoning finds
 // its way back through all of them.
-// Method: whole runs over the providers themselves, with a network of ours; what is sent, what the run comes to and what it is charged.
+// Method: whole runs over the providers themselves, with a network of ours; what is sent, how the run ends and what it is charged.
 
 import { readFileSync } from "node:fs";
 
@@ -56,7 +56,7 @@ const called = SDK_STREAMS.filter(({ reply }) => reply.message.toolCalls.length 
 for (const { file, provider, reply: first, sentBack } of called)
   proves(
     ["M35", "M31"],
-    `a run over ${provider} that begins with ${file} goes on to its end`,
+    `a run over ${provider} that begins with ${file} continues to its end`,
     async () => {
       const network = new FakeNetwork(streaming(streamText(file)), streaming(OK[provider]));
       const weather = spyTool("weather", () => "It is sunny.");

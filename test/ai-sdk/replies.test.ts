@@ -78,7 +78,7 @@ const EVERYTHING: readonly Part[] = [
 
 proves(
   ["M30"],
-  "a stream with every kind of part comes to one reply, in order, with all data",
+  "a stream with every kind of part results in one reply, in order, with all data",
   async () => {
     const pieces: string[] = [];
     const reply = await aiSdkModel(saying(EVERYTHING)).generate(QUESTION, {

@@ -1,4 +1,4 @@
-// Goal: a request says over the AI SDK what it says to our own client; what the AI SDK has no word for is told, not dropped.
+// Goal: a request says over the AI SDK what it says to our own client; what the AI SDK has no word for is reported, not dropped.
 // Method: the call options that reach a model which keeps them.
 
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
@@ -35,7 +35,7 @@ const QUESTION = [{ role: "user", content: [{ type: "text", text: "What is it?" 
 
 proves(
   ["M36"],
-  "a request says all that the AI SDK has a word for, and tells of the rest",
+  "a request says all that the AI SDK has a word for, and warns of the rest",
   async () => {
     const { options, reply } = await exchange(
       {
@@ -198,7 +198,7 @@ test("results of one reply are one message, and a reply that says nothing is non
   ]);
 });
 
-describe("what single providers must be told besides", () => {
+describe("what single providers must read besides", () => {
   const told = async (
     provider: string,
     options: AiSdkOptions = {},
@@ -226,7 +226,7 @@ describe("what single providers must be told besides", () => {
     },
   );
 
-  test("OpenRouter hears of reasoning in its own words", async () => {
+  test("OpenRouter gets reasoning in its own words", async () => {
     const own = { providerOptions: { openrouter: { reasoning: { max_tokens: 50 } } } };
     expect([
       await told("openrouter.chat", { reasoning: "high" }),
@@ -239,7 +239,7 @@ describe("what single providers must be told besides", () => {
     ]);
   });
 
-  proves(["M32"], "Ollama hears of the cap in its own words, and of no higher one", async () => {
+  proves(["M32"], "Ollama gets the cap in its own words, and no higher one", async () => {
     const own = (num_predict: number): AiSdkOptions => ({
       providerOptions: { ollama: { think: true, options: { num_ctx: 8_192, num_predict } } },
     });

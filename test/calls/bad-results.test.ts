@@ -71,7 +71,7 @@ const odd: readonly (readonly [string, () => unknown, string, RegExp])[] = [
 ];
 
 for (const [what, execute, type, text] of odd) {
-  test(`${what} is one result that can be read; the call beside it and the run go on`, async () => {
+  test(`${what} is one result that can be read; the call beside it and the run continue`, async () => {
     const { role, model } = soloist([calls(use("odd"), use("fine")), says("ok")], {
       tools: [spyTool("odd", execute), spyTool("fine")],
     });
@@ -190,7 +190,7 @@ test("results that come after a time limit, a cancel or the end of the run are n
   ]);
 });
 
-test("a late result is nowhere in the requests of a run that goes on either", async () => {
+test("a late result is nowhere in the requests of a run that continues either", async () => {
   const held = latch();
   const slow = spyTool("slow", () => held.opened.then(() => "LATE"), { timeoutMs: 100 });
   const fine = spyTool("fine", async () => {
@@ -239,7 +239,7 @@ test("a schema that JSON Schema cannot express is refused at definition, with th
   ).toBe("invalid_definition");
 });
 
-test("a check of the schema that throws is told to the model; the tool does not run", async () => {
+test("a check of the schema that throws is reported to the model; the tool does not run", async () => {
   const ran: unknown[] = [];
   const tool = defineTool({
     name: "work",

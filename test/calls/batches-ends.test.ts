@@ -58,7 +58,7 @@ test("calls of a batch that can not begin any more are not shown to hooks", asyn
   expect(hooked).toEqual(["broken"]);
 });
 
-test("failures of every batch are kept, and a failure that the model is told of stops no later batch", async () => {
+test("failures of every batch are kept, and a failure that the model reads of stops no later batch", async () => {
   const broken = spyTool("broken", () => {
     throw new Error("oops");
   });

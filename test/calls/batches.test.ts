@@ -112,7 +112,7 @@ function userOf(name: string, tool: FunctionTool): Part {
   return part(name, [calls(use(tool.name)), says("ok")], { tools: [tool] });
 }
 
-test("a barrier holds within one agent: siblings go on", async () => {
+test("a barrier holds within one agent: siblings continue", async () => {
   const shop = workshop();
   const one = userOf("one", shop.tool("alone", 6, true));
   const two = userOf("two", shop.tool("free", 2));

@@ -69,7 +69,7 @@ test("two children in turn: the call gives the second's result, both are settled
   ]);
 });
 
-test("a child that its delegation does not wait for has ended before its parent goes on", async () => {
+test("a child that its delegation does not wait for has ended before its parent continues", async () => {
   const held = latch();
   const slow = part("slow", [says("Slow.", { after: held.opened })]);
   const quick = part("quick", [says("Quick.")]);
@@ -83,7 +83,7 @@ test("a child that its delegation does not wait for has ended before its parent 
   });
   const fixture = newFixture();
   const run = fixture.start(root.role);
-  void run.result.catch(() => undefined); // What it rejects with is told below.
+  void run.result.catch(() => undefined); // What it rejects with is compared below.
   await quiet();
   expect(root.model.requests, "T2: the parent waits for its child").toHaveLength(1);
   held.open();
@@ -91,7 +91,7 @@ test("a child that its delegation does not wait for has ended before its parent 
   expect(new Set(ends(result))).toEqual(new Set(["completed"]));
 });
 
-test("a child that its delegation forgets when it fails has ended before its parent goes on", async () => {
+test("a child that its delegation forgets when it fails has ended before its parent continues", async () => {
   const held = latch();
   const child = part("child", [says("Child.", { after: held.opened })]);
   const careless = delegation(({ spawn }) => {
@@ -115,7 +115,7 @@ test("a child that its delegation forgets when it fails has ended before its par
   ]);
 });
 
-test("a child that is paused when its delegation gives something else is ended: nobody would go on with it", async () => {
+test("a child that is paused when its delegation gives something else is ended: nothing would continue it", async () => {
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const forging = delegation(async ({ spawn }) => {
     await spawn({ role: "child", task: "Pay." });
@@ -159,7 +159,7 @@ for (const end of ["cancel", "time limit"] as const) {
   });
 }
 
-test("of two children that are both paused the one that is given goes on with the run, the other is ended", async () => {
+test("of two children that are both paused the one that is given continues with the run, the other is ended", async () => {
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const both = delegation(async ({ spawn }) => {
     const [first] = await Promise.all([

@@ -159,7 +159,7 @@ test("the limits of the tree hold for it", async () => {
 
 proves(
   ["R171"],
-  "a child of it that is paused pauses the run; resumed elsewhere, the child goes on and its result comes",
+  "a child of it that is paused pauses the run; resumed elsewhere, the child continues and its result comes",
   async () => {
     const pay = spyTool("pay", () => "paid", { needsApproval: true });
     const build = (root: readonly ScriptedReply[], child: readonly ScriptedReply[]) =>

@@ -142,7 +142,7 @@ proves(
   },
 );
 
-test("filters intersect, and each that takes a tool away is named; with no tool left the model is told to answer", async () => {
+test("filters intersect, and each that takes a tool away is named; with no tool left the model is asked to answer", async () => {
   const { role, model } = soloist([calls(use("a")), says("ok")], {
     tools: [spyTool("a"), spyTool("b")],
     toolFilters: [

@@ -23,7 +23,7 @@ const longTool = (name = "read") =>
 
 proves(
   ["R112"],
-  "a summary for which the budget has no room is not made: the cut result stays, and the refusal is told",
+  "a summary for which the budget has no room is not made: the cut result stays, and the refusal is reported",
   async () => {
     // The first step takes 15 of 24 tokens: 9 are left, fewer than a summary's 10 of input.
     const { role, model } = soloist([calls(use("read"))], { tools: [longTool()] });
@@ -106,7 +106,7 @@ const frugal =
     return isFirst ? { ...first, usage } : says("letters", { usage });
   };
 
-test("the budget of the tree is never exceeded by summaries, however tight it is, and nobody waits for ever", async () => {
+test("the budget of the tree is never exceeded by summaries, however tight it is, and no call waits for ever", async () => {
   for (let totalTokens = 15; totalTokens <= 150; totalTokens += 3) {
     const child = part("child", frugal(calls(use("a"), use("b"))), {
       tools: [longTool("a"), longTool("b")],

@@ -175,7 +175,7 @@ const useless: readonly (readonly [string, ScriptedReply, number])[] = [
 ];
 
 for (const [what, reply, totalTokens] of useless) {
-  proves(["R112"], `a summary that comes to ${what} leaves the cut result`, async () => {
+  proves(["R112"], `a summary that results in ${what} leaves the cut result`, async () => {
     const tool = longTool();
     const { role, model } = soloist([calls(use("read")), reply, says("ok")], { tools: [tool] });
     const fixture = newFixture();
@@ -245,7 +245,7 @@ test("one summary of two may fail", async () => {
   ]);
 });
 
-test("what is summarised is not read out: onText hears the answers alone", async () => {
+test("what is summarised is not read out: onText gets the answers alone", async () => {
   const heard: string[] = [];
   const { role } = soloist([calls(use("read")), says("letters"), says("the answer")], {
     tools: [longTool()],

@@ -239,7 +239,7 @@ test("a resumed run begins to count anew", async () => {
   expect(starts.length).toBe(2);
 });
 
-test("waiting calls of many agents keep their order with a cap on tool calls of 1, and nobody starves", async () => {
+test("waiting calls of many agents keep their order with a cap on tool calls of 1, and none starves", async () => {
   const clock = new ManualClock();
   const starts: string[] = [];
   const tool = withRateLimit(

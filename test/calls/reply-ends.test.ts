@@ -1,4 +1,4 @@
-// Goal: once a reply has nothing left to do, its calls end together: none begins, those under way are told so, and each has one result.
+// Goal: once a reply has nothing left to do, its calls end together: none begins, those under way are aborted, and each has one result.
 // Method: calls under way that obey their signal, others that wait for a slot or for their turn, subagents that would continue for ever;
 // every way in which a reply can be over, and beside each the last one in which it is not.
 
@@ -37,7 +37,7 @@ function outcomes(result: RunResult): readonly string[] {
   return result.steps[0]?.tools.executions.map(({ type }) => type) ?? [];
 }
 
-/** What ends the reply, as its second call; `how`: what the run comes to. */
+/** What ends the reply, as its second call; `how`: how the run ends. */
 const ENDS: Readonly<
   Record<string, { readonly act: (run: Run) => unknown; readonly ending: readonly string[] }>
 > = {

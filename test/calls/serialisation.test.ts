@@ -124,7 +124,7 @@ test("retries, failures, hidden tools, whole texts and attachments are after the
   ]);
 });
 
-test("the error budget goes on counting where it was", async () => {
+test("the error budget continues counting where it was", async () => {
   const broken = spyTool("broken", () => {
     throw new Error("oops");
   });

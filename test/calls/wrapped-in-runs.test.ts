@@ -149,7 +149,7 @@ proves(
   },
 );
 
-test("a tool that rejects after its time is up rejects for nobody", async () => {
+test("a rejection after a tool's time is up is dropped", async () => {
   const soon = { timeoutMs: 10 };
   const wrappings: readonly ((tool: FunctionTool) => FunctionTool)[] = [
     (tool) => withTimeout(tool, soon),
@@ -176,7 +176,7 @@ test("a tool that rejects after its time is up rejects for nobody", async () => 
   }
 });
 
-test("a cancelled tool that gives its result after the grace period is heard of no more", async () => {
+test("a cancelled tool that gives its result after the grace period is ignored", async () => {
   const { tool, held } = lateTool();
   const { role, model } = soloist([calls(use("slow"))], {
     tools: [withRetries(withTimeout(tool, { timeoutMs: 60_000 }))],
@@ -259,7 +259,7 @@ proves(
   },
 );
 
-test("when all tries fail the model is told once, and that is one error", async () => {
+test("when all tries fail the model reads it once, and that is one error", async () => {
   const tool = spyTool("fetch", () => {
     throw new Error("flaky");
   });

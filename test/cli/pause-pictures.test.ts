@@ -7,7 +7,7 @@ import type { Activity, AgentView } from "../../src/cli/agent-view.ts";
 import type { RunView } from "../../src/cli/run-view.ts";
 import { agent, ENDED, PAUSED, picture, question, run, THINKING } from "./hand-made-views.ts";
 
-test("what somebody has to answer stands on top, in as many lines as there is room for", () => {
+test("the open questions stand on top, in as many lines as there is room for", () => {
   const asks: Activity = {
     kind: "calling",
     calls: [{ callId: null, toolName: "mail", kind: "question" }],

@@ -1,4 +1,4 @@
-// Goal: whoever watches a run sees at once what it waits for, how it continues, and after a pause the
+// Goal: an observer of a run sees at once what it waits for, how it continues, and after a pause the
 // tree again. Method: a lead whose two researchers have to ask; looked at in the middle, at the
 // pause, and resumed, on a fake terminal.
 
@@ -76,7 +76,7 @@ test("a question stands on top of the tree until it is answered, and its wait co
   `);
 });
 
-test("a run that pauses leaves its tree and its questions, and its report says how to go on", async () => {
+test("a run that pauses leaves its tree and its questions, and its report says how to continue", async () => {
   const fixture = theatre();
   const result = await fixture.orchestrator.start(newLead(), "Tell all.").result;
   expect(frame(fixture.terminal)).toMatchInlineSnapshot(`
@@ -181,7 +181,7 @@ test("a view that starts at a resumption builds the tree anew; at the end its nu
   `);
 });
 
-test("a view that saw the run before goes on with it, as if there had been no pause", async () => {
+test("a view that saw the run before continues with it, as if there had been no pause", async () => {
   const fixture = theatre();
   const lead = newLead();
   const paused = await fixture.orchestrator.start(lead, "Tell all.", {
@@ -259,7 +259,7 @@ function theatre(options: OrchestratorOptions = {}, isTTY = true): Theatre {
   };
 }
 
-/** Two researchers, of whom each wants to tell somebody what it found. */
+/** Two researchers, of which each wants to mail what it found. */
 function newLead(): AgentRole {
   const mail = defineTool({
     name: "mail",

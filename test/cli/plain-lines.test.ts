@@ -1,4 +1,4 @@
-// Goal: a log has a line for what somebody must know, and is quiet otherwise. Method: the lines of
+// Goal: a log has a line for what its reader must know, and is quiet otherwise. Method: the lines of
 // single events.
 
 import { expect, test } from "vitest";

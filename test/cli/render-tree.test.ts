@@ -156,7 +156,7 @@ test("when the tree is taller than the terminal, what is finished is folded, the
   `);
 });
 
-proves(["S7.33"], "costs that nobody knows stay unknown in every row, however small it is", () => {
+proves(["S7.33"], "unknown costs stay unknown in every row, however small it is", () => {
   const unknown = (one: AgentView): AgentView => {
     const spent = { totalTokens: 1_200, costMicroUsd: 0, unpricedCalls: 1 };
     return { ...one, own: spent, subtree: spent, children: one.children.map(unknown) };

@@ -96,7 +96,7 @@ test("a report of a run that was stopped says by what, and that nothing was limi
   expect(runReport(completed)).toContain("Budget of the run\nnone: nothing was limited\n");
 });
 
-test("told where Jaeger is, a report ends with a link to the trace, and to what failed", async () => {
+test("with the address of Jaeger, a report ends with a link to the trace, and to what failed", async () => {
   const model = new ScriptedModel([says("Done.")]);
   const lead = defineAgent({ name: "lead", instructions: "Lead.", model });
   const completed = { ...(await newFixture().run(lead)), traceId: TRACE_ID };
@@ -118,7 +118,7 @@ test("told where Jaeger is, a report ends with a link to the trace, and to what 
   );
 });
 
-proves(["R57"], "a price that nobody knows is never shown as zero", async () => {
+proves(["R57"], "an unknown price is never shown as zero", async () => {
   const model = new ScriptedModel([says("Done.")], { id: "unpriced" });
   const result = await newFixture().run(
     defineAgent({ name: "lead", instructions: "Lead.", model }),

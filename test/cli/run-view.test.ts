@@ -70,7 +70,7 @@ test("an event changes its own branch; the rest of the view stays the same value
   await fixture.outcome(run);
 });
 
-test("events of another run, and events of agents that nobody saw start, change nothing", async () => {
+test("events of another run, and events of agents without a start, change nothing", async () => {
   const { lead, isWaiting, docs, code } = newTreeFixture();
   const fixture = newFixture();
   const run = fixture.start(lead, TASK);

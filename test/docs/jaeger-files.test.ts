@@ -71,7 +71,7 @@ const { jaeger } = ComposeSchema.parse(parse(read("compose.yaml"))).services;
 const config = JaegerSchema.parse(parse(read("jaeger.yaml")));
 const page = UiSchema.parse(JSON.parse(read("jaeger-ui.json")));
 
-test("nobody but this machine reaches it", () => {
+test("only this machine reaches it", () => {
   expect(jaeger.ports).toEqual(["127.0.0.1:16686:16686", "127.0.0.1:4318:4318"]);
   const { http, grpc } = config.extensions.jaeger_query;
   const received = config.receivers["otlp"]?.protocols["http"]?.endpoint;
@@ -83,7 +83,7 @@ test("nobody but this machine reaches it", () => {
   ]);
 });
 
-test("the container has the files that it is told of, and its version is said alike everywhere", () => {
+test("the container has the files that its configuration names, and its version is said alike everywhere", () => {
   const mounted = jaeger.volumes.map((volume) => volume.split(":"));
   const { working_dir: folder } = jaeger;
   for (const [here = "", there] of mounted) {

@@ -1,4 +1,4 @@
-// Goal: whoever writes what a document shows has written something that runs (R187).
+// Goal: code as a document shows it runs (R187).
 // Method: every TypeScript sample of the documents stands, word for word, in an example that runs in the same check.
 
 import { globSync, readFileSync } from "node:fs";
@@ -42,7 +42,7 @@ test("every setting of a tool is in the document", () => {
   expect(new Set(rows.filter((name) => name !== "needsApproval"))).toEqual(new Set(SETTING_FIELDS));
 });
 
-test("every option of a wrapper, every error that is told apart and the filter of leaks are in the document", () => {
+test("every option of a wrapper, every error that is distinguished and the filter of leaks are in the document", () => {
   const tools = documents.find(({ file }) => file.endsWith("tools.md"))?.text ?? "";
   const words = ["timeoutMs", "maxAttempts", "firstDelayMs", "maxDelayMs", "shouldRetry"];
   words.push("maxCalls", "perMs", 'whenExceeded: "refuse"', "reason", "isToolTimeout");

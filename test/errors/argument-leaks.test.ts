@@ -106,7 +106,7 @@ test("JSON in a reply without calls is an answer", async () => {
   ]);
 });
 
-test("what was filtered is nobody's last text, also if the agent is stopped there", async () => {
+test("what was filtered is no agent's last text, also if the agent is stopped there", async () => {
   const { role } = soloist([asks("work", { a: 1 }, { text: '{"a":1}' })], {
     tools: [spyTool("work")],
   });

@@ -37,7 +37,7 @@ function taking(shape: z.ZodRawShape, more: { readonly isStrict?: boolean } = {}
   return { tool, inputs };
 }
 
-/** A wrong call and a right one: what the model was told, and what the tool got. */
+/** A wrong call and a right one: what the model read, and what the tool got. */
 async function corrected(
   taken: Taking,
   wrong: object | string,
@@ -158,7 +158,7 @@ for (const [what, wrong] of Object.entries({
   "something after it": '{"count": 1} and so on',
   "a change of the prototype": '{"__proto__": {"count": 1}}',
 })) {
-  test(`arguments that are ${what} are told of, and the raw text is kept`, async () => {
+  test(`arguments that are ${what} are reported, and the raw text is kept`, async () => {
     const taken = taking({ count: z.int() });
     const { role, model } = soloist(
       [asks("order", wrong), asks("order", { count: 1 }), says("Done.")],
@@ -269,7 +269,7 @@ proves(
 
 proves(
   ["R115"],
-  "an unknown tool is told of with the names there are, and the others of the reply run",
+  "an unknown tool is reported with the names there are, and the others of the reply run",
   async () => {
     const tool = spyTool("look");
     const { role, model } = soloist([calls(use("lokk"), use("look"), use("Look")), says("Done.")], {
@@ -287,7 +287,7 @@ proves(
   },
 );
 
-test("an unknown tool of an agent without any is told of", async () => {
+test("an unknown tool of an agent without any is reported", async () => {
   const { role, model } = soloist([calls(use("look")), says("Done.")]);
   await newFixture().run(role);
   expect(receivedTexts(model.requests[1])).toEqual([

@@ -34,7 +34,7 @@ test("a delegation that never ends is left behind like any tool when its run is 
   expect(fixture.sink.of("run.ended").map(({ status }) => status)).toEqual(["cancelled"]);
 });
 
-test("a delegation that does not wait for its subagent leaves nobody behind", async () => {
+test("a delegation that does not wait for its subagent leaves none behind", async () => {
   const held = latch();
   const child = part("child", [says("Child.", { after: held.opened })]);
   const ask = defineDelegation({
@@ -94,7 +94,7 @@ const REFUSED: SpawnOutcome = {
   refusal: { code: "depth_limit", message: "Not started." },
 };
 
-test("a delegation that looks away from a subagent that is paused leaves nobody paused", async () => {
+test("a delegation that looks away from a subagent that is paused leaves none paused", async () => {
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const child = part("child", [calls(use("pay")), says("never")], { tools: [pay] });
   const ask = defineDelegation({

@@ -83,7 +83,7 @@ function callOf({ result }: Played, code: string): ToolExecution {
 }
 
 for (const [code, play] of Object.entries(FAILURE_SCENES)) {
-  proves(["R160"], `${code}: a run comes to it, as the table and the example say`, async () => {
+  proves(["R160"], `${code}: a run has it, as the table and the example say`, async () => {
     if (!isToolFailureCode(code)) expect.fail(`${code} is in no table`);
     const { severity, outcome, counts } = TOOL_FAILURES[code];
     const played = await play();

@@ -86,7 +86,7 @@ for (const maximum of [0, 1, 2]) {
 
 proves(
   ["R164"],
-  "calls of one reply that go over it together are told of by their number",
+  "calls of one reply that go over it together are reported by their number",
   async () => {
     const budget = { ...WITHOUT_ROW, maxToolErrors: 2 };
     const result = await play([reply("bad"), reply("bad", "good", "bad", "bad")], budget);
@@ -333,7 +333,7 @@ test("the budget is that of the role, for each of its agents anew", async () => 
   ]);
 });
 
-test("the budget of a child stops that child alone, and its parent is told", async () => {
+test("the budget of a child stops that child alone, and its parent is informed", async () => {
   const child = part("child", [reply("bad", "bad")], {
     tools: TOOLS,
     errorBudget: { maxToolErrors: 1 },
@@ -347,7 +347,7 @@ test("the budget of a child stops that child alone, and its parent is told", asy
   expect(receivedTexts(root.model.requests[1])[0]).toContain('"reason":"error_budget"');
 });
 
-test("several limits in one reply: all are raised, the first in the list is told", async () => {
+test("several limits in one reply: all are raised, the first in the list is reported", async () => {
   const fixture = newFixture();
   const errorBudget = { maxToolErrors: 0, maxConsecutiveErrors: 0, maxRetryErrors: 0 };
   const result = await fixture.run(

@@ -1,4 +1,4 @@
-// For every code of the table of failures a run in which a call comes to it.
+// For every code of the table of failures a run in which a call has it.
 
 import { z } from "zod";
 

@@ -1,5 +1,5 @@
 // Goal: a call has the time that it has; what comes of it afterwards is seen nowhere.
-// Method: tools that ignore their signal and are let go by hand after their time, or after the run was told to end.
+// Method: tools that ignore their signal and are let go by hand after their time, or after the run was asked to end.
 
 import { expect, test } from "vitest";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
@@ -101,7 +101,7 @@ const LIMITS: readonly {
 ];
 
 for (const { what, inside, own, role: ofRole, expected, text } of LIMITS) {
-  proves(["R163"], `the limit that holds is told: ${what}`, async () => {
+  proves(["R163"], `the limit that holds is reported: ${what}`, async () => {
     const tool = spyTool("work", never, own === undefined ? {} : { timeoutMs: own });
     const limited = inside === undefined ? tool : withTimeout(tool, { timeoutMs: inside });
     const { role, model } = soloist([calls(use("work")), DONE], {
@@ -135,7 +135,7 @@ test("the limit of the tool goes around all tries of its wrapper", async () => {
   expect(receivedTexts(model.requests[1])[0]).toContain("700 ms");
 });
 
-test("a tool that heeds its signal when its time is up has failed all the same", async () => {
+test("a tool that obeys its signal when its time is up has failed all the same", async () => {
   const reasons: unknown[] = [];
   const tool = spyTool(
     "work",
@@ -202,7 +202,7 @@ test("parallel calls of one tool have each their own time", async () => {
 
 const NOTHING: unknown = undefined;
 
-/** What a tool does long after anybody waits for it. */
+/** What a tool does long after its call has ended. */
 const LATE: Readonly<Record<string, (context: ToolContext) => unknown>> = {
   "gives a result": () => "late",
   "gives a result that cannot be shown": () => () => "late",
@@ -233,7 +233,7 @@ function lateWork(late: (context: ToolContext) => unknown, timeoutMs?: number) {
 }
 
 for (const [what, late] of Object.entries(LATE)) {
-  proves(["R163"], `a tool that ${what} after its time was up is heard of no more`, async () => {
+  proves(["R163"], `a tool that ${what} after its time was up is ignored`, async () => {
     const { held, role, answered } = lateWork(late, 1_000);
     const fixture = newFixture();
     const run = fixture.start(role);
@@ -257,7 +257,7 @@ for (const [what, late] of Object.entries(LATE)) {
     expect(JSON.stringify([result, fixture.sink.events])).not.toContain("late");
   });
 
-  test(`a tool that ${what} after its run was cancelled is heard of no more`, async () => {
+  test(`a tool that ${what} after its run was cancelled is ignored`, async () => {
     const { held, role } = lateWork(late);
     const fixture = newFixture({ graceMs: 300 });
     const run = fixture.start(role);
@@ -325,7 +325,7 @@ test("the time of a run that is up while a call is: the call is cancelled, not t
   ]);
 });
 
-test("time-outs in a row come to the error budget", async () => {
+test("time-outs in a row reach the error budget", async () => {
   const tool = spyTool("work", never, { timeoutMs: 10 });
   const fixture = newFixture();
   const script = Array.from({ length: 4 }, () => calls(use("work")));

@@ -1,4 +1,4 @@
-// Goal: a provider that fails for a while costs time and no step; one that refuses is not asked again; nobody waits for a run that is over.
+// Goal: a provider that fails for a while costs time and no step; one that refuses is not asked again; no caller waits for a run that is over.
 // Method: the real client against a server that answers by script, on a clock that the test moves; scripted models for the rest.
 
 import { expect, test } from "vitest";

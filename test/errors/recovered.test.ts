@@ -1,4 +1,4 @@
-// Goal: what went wrong with tools is told beside how the agent ended; the one does not decide the other.
+// Goal: what went wrong with tools is reported beside how the agent ended; the one does not decide the other.
 // Method: scripts in which the model recovers, or does not, alone and in a tree; the list of tool errors compared whole.
 
 import { expect, test } from "vitest";
@@ -95,7 +95,7 @@ test("calls that never began are no errors of tools", async () => {
 
 proves(
   ["R168"],
-  "each agent of a tree has its own list, and what the parent is told says how it ended",
+  "each agent of a tree has its own list, and what the parent gets says how it ended",
   async () => {
     const child = part("child", [calls(use("t")), says("Child.")], {
       tools: [acting("t", [fails])],

@@ -243,7 +243,7 @@ proves(
 
 proves(
   ["R110"],
-  "by option the agent goes on without the call, and the history stays valid",
+  "by option the agent continues without the call, and the history stays valid",
   async () => {
     const a = counting("a", [retries], 1);
     const { role, model } = soloist([one("a"), one("a"), DONE], {
@@ -306,7 +306,7 @@ test("the tool's own maximum comes before that of the role", async () => {
   ]);
 });
 
-test("two calls of one reply over the limit: both are told of, the first is the reason", async () => {
+test("two calls of one reply over the limit: both are reported, the first is the reason", async () => {
   const a = counting("a", [retries], 1);
   const result = await play([one("a"), calls(use("a"), use("a"))], { tools: [a.tool] });
   expect(ends(result)).toEqual(["retry tool_retry", "failed retry_limit", "failed retry_limit"]);
@@ -321,7 +321,7 @@ test("a call beside the one over the limit runs all the same, and its result is 
   expect(ending(result).slice(0, 2)).toEqual(["stopped", "retry_limit"]);
 });
 
-test("going on after the limit, each further failure is over it until the tool succeeds", async () => {
+test("continuing after the limit, each further failure is over it until the tool succeeds", async () => {
   const a = counting("a", [retries, retries, succeeds, retries, succeeds], 1);
   const result = await play([one("a"), one("a"), one("a"), one("a"), one("a"), DONE], {
     tools: [a.tool],
@@ -337,7 +337,7 @@ test("going on after the limit, each further failure is over it until the tool s
   expect(a.seen.map(([count]) => count)).toEqual([0, 1, 1, 0, 1]);
 });
 
-test("arguments that never fit come to the limit, too, and the tool is not run", async () => {
+test("arguments that never fit reach the limit, too, and the tool is not run", async () => {
   const order = defineTool({
     name: "order",
     description: "Orders.",
@@ -352,7 +352,7 @@ test("arguments that never fit come to the limit, too, and the tool is not run",
   expect(ending(result).slice(0, 2)).toEqual(["stopped", "retry_limit"]);
 });
 
-proves(["R110"], "the limit of a child ends that child, and its parent goes on", async () => {
+proves(["R110"], "the limit of a child ends that child, and its parent continues", async () => {
   const a = counting("a", [retries], 0);
   const child = part("child", [one("a")], { tools: [a.tool] });
   const root = part("root", [calls(spawn("child")), DONE], { subagents: [child.role] });

@@ -56,7 +56,7 @@ proves(["R159"], "recoverable: an error as result, and the run continues", async
 
 proves(
   ["R159"],
-  "fatal: the call ends without any retry, the model is told not to make it again",
+  "fatal: the call ends without any retry, the model is asked not to make it again",
   async () => {
     const tool = acting("t", [
       throws(new ToolError("The account is closed.", { severity: "fatal" })),
@@ -100,7 +100,7 @@ proves(["R159"], "abortive: the run ends failed, with the error of the tool", as
 
 proves(
   ["R159"],
-  "abortive in a child: the child failed, its parent is told and goes on",
+  "abortive in a child: the child failed, its parent is informed and continues",
   async () => {
     const child = part("child", [calls(use("t"))], { tools: [acting("t", [ABORTIVE])] });
     const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
@@ -188,7 +188,7 @@ for (const [severity, expected] of [
   ["recoverable", "failed tool_error"],
   ["fatal", "failed tool_error"],
 ] as const) {
-  test(`what a delegation throws is told of in the same way: ${severity}`, async () => {
+  test(`what a delegation throws is reported in the same way: ${severity}`, async () => {
     const ask = defineDelegation({
       name: "ask",
       description: "Asks.",
@@ -223,7 +223,7 @@ for (const [what, execute] of [
     () => Promise.resolve({ type: "refused", refusal: { code: "x", message: "y" } }),
   ],
 ] as const) {
-  test(`a delegation that ${what} has failed, and its agent goes on`, async () => {
+  test(`a delegation that ${what} has failed, and its agent continues`, async () => {
     const definition = { name: "ask", description: "Asks.", input: z.object({}) };
     const run: unknown = execute;
     const ask = defineDelegation({ ...definition, execute: isExecute(run) ? run : expect.fail() });

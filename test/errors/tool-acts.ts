@@ -59,7 +59,7 @@ export function ends(result: RunResult, agent = 0): readonly string[] {
   );
 }
 
-/** What the model was told of each call. */
+/** What the model read of each call. */
 export function texts(result: RunResult, agent = 0): readonly string[] {
   return executions(result, agent).map(({ text }) => text);
 }

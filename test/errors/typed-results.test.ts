@@ -65,7 +65,7 @@ proves(["X20"], "wrong three times: the agent failed, its history is valid", asy
 
 proves(
   ["X20"],
-  "wrong three times in a child: only that child failed, and its sibling and its parent go on",
+  "wrong three times in a child: only that child failed, and its sibling and its parent continue",
   async () => {
     const bad = part("bad", [WRONG, WRONG, WRONG], { output });
     const good = part("good", [WRONG, WRONG, RIGHT], { output });

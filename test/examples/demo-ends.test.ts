@@ -1,4 +1,4 @@
-// Goal: however the demo ends, it says so: a run that fails or rests, a place for traces that is down, somebody who mistypes or changes
+// Goal: however the demo ends, it says so: a run that fails or rests, a place for traces that is down, a user who mistypes or changes
 // their mind. Method: the real program in a process of its own, with nothing in its environment but what the test puts there.
 
 import { expect, test } from "vitest";
@@ -21,7 +21,7 @@ const RESTS: Readonly<
   "completes with an answer": [0, says("Nothing to see."), "✔ completed in"],
   "fails where the model refuses every call": [1, status(401), "✖ failed in"],
   "is stopped by a limit": [3, says("Cut o", { finishReason: "length" }), "■ stopped in"],
-  "is paused where somebody has to answer": [
+  "is paused where a question needs an answer": [
     4,
     calls(["list_folder", { path: "." }]),
     "‖ paused in",
@@ -119,7 +119,7 @@ test("Ctrl-C after the run does not wait for the trace to be sent", async () => 
   expect(stdout).not.toContain("Trace incomplete");
 });
 
-test("it ends quietly when nobody reads its output any more", async () => {
+test("it ends quietly when its output is not read any more", async () => {
   const program = start({});
   await program.seen("lead started");
   program.child.stdout.destroy();

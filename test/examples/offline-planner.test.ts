@@ -254,7 +254,7 @@ test("where fewer subagents may start than it knows of, everything is still surv
   expect(result.text).toContain("12 files in 12 folders, surveyed in 4 parts.");
 });
 
-test("a lead that may start nobody surveys alone", async () => {
+test("a lead that may start no subagent surveys alone", async () => {
   using folder = temporaryFolder(NESTED);
   const { result } = await survey(folder, { limits: { maxTotalSubagents: 0 } });
 

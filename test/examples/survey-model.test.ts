@@ -44,7 +44,7 @@ proves(
 
 proves(
   ["M37"],
-  "a package that is not installed, or makes no models, is told with what to do",
+  "a package that is not installed, or makes no models, is reported with what to do",
   async () => {
     const problems = ["ai-sdk:groq/llama", "ai-sdk:provider/m"].map((name) =>
       rejectionOf(surveyModel(name)),

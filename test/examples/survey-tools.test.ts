@@ -177,7 +177,7 @@ test("a search stops at 40 lines and says that it is not complete", async () => 
   expect([found.matches.length, found.isComplete]).toEqual([40, false]);
 });
 
-test("the tools heed their signal", async () => {
+test("the tools obey their signal", async () => {
   using folder = temporaryFolder({ "a.txt": "word" });
   for (const [name, input] of Object.entries({
     list_folder: { path: "." },
@@ -196,7 +196,7 @@ const listingSchema = z.looseObject({
 });
 const searchSchema = z.looseObject({ matches: z.array(z.unknown()), isComplete: z.boolean() });
 
-/** Calls a tool as an agent would, and gives what the model is told. */
+/** Calls a tool as an agent would, and gives what the model reads. */
 async function use(
   folder: Pick<TemporaryFolder, "path">,
   toolName: string,

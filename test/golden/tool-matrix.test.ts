@@ -1,4 +1,4 @@
-// Goal: whatever wrappers, guards and failures come together in one reply, each call comes to what the documents say, and the model
+// Goal: whatever wrappers, guards and failures come together in one reply, each call results in what the documents say, and the model
 // reads it.
 // Method: every order of the wrappers, every answer of up to three guards, every failure; each compared with an oracle that knows the
 // documents only, and the telling ones with golden files. All calls are made in parallel with others.
@@ -21,18 +21,18 @@ import {
   TOGETHER,
 } from "../support/tool-matrix-failures.ts";
 import {
-  DESKS,
+  APPROVALS,
   expectedGuards,
   playAllAnswers,
   playGuards,
   playGuardsInTree,
   SAYINGS,
   verdictText,
-  WISHES,
-  type Desk,
+  NEEDS,
+  type Approval,
   type GuardRecord,
   type Saying,
-  type Wish,
+  type Need,
 } from "../support/tool-matrix-guards.ts";
 import { expectedOrder } from "../support/tool-matrix-oracle.ts";
 import {
@@ -169,25 +169,25 @@ function choiceOf(sayings: readonly Saying[]): string {
   return shown(SAYINGS.flatMap((saying) => sayings.filter((one) => one === saying)));
 }
 
-/** Everybody who may answer; of three guards that leave no question, one that must not be asked, and one who is not there. */
-function desksFor(sayings: readonly Saying[], wish: Wish): readonly Desk[] {
-  const { asked } = expectedGuards({ sayings, wish, desk: "nobody" });
-  return sayings.length < 3 || asked.length > 0 ? DESKS : ["approver approves", "pause, denied"];
+/** All approvers; of three guards that leave no question, one that must not be asked, and none. */
+function approvalsFor(sayings: readonly Saying[], need: Need): readonly Approval[] {
+  const { asked } = expectedGuards({ sayings, need, approval: "nobody" });
+  return sayings.length < 3 || asked.length > 0 ? APPROVALS : ["approver approves", "pause, denied"];
 }
 
 describe("guards with every answer", () => {
-  for (const wish of WISHES) {
+  for (const need of NEEDS) {
     proves(
       ["R65", "R66", "R67", "R68", "R69", "R72"],
-      `every sequence of up to three guards, whoever answers; the tool itself: ${wish}`,
+      `every sequence of up to three guards, with every approver; the tool itself: ${need}`,
       async () => {
         const decided = new Map<string, string>();
         for (const sayings of SEQUENCES) {
-          for (const desk of desksFor(sayings, wish)) {
-            const record = await playGuards({ sayings, wish, desk });
-            const what = `${shown(sayings)}, ${desk}`;
-            expect(record, what).toEqual(expectedGuards({ sayings, wish, desk }));
-            const choice = `${choiceOf(sayings)}, ${desk}`;
+          for (const approval of approvalsFor(sayings, need)) {
+            const record = await playGuards({ sayings, need, approval });
+            const what = `${shown(sayings)}, ${approval}`;
+            expect(record, what).toEqual(expectedGuards({ sayings, need, approval }));
+            const choice = `${choiceOf(sayings)}, ${approval}`;
             const decision = decisionOf(record);
             expect(decision, `${what}: no matter the order`).toBe(decided.get(choice) ?? decision);
             decided.set(choice, decision);
@@ -198,15 +198,15 @@ describe("guards with every answer", () => {
 
     proves(
       ["R65", "R66", "R72", "R75"],
-      `three guards, of the orchestrator, the root and the child that makes the call; the tool itself: ${wish}`,
+      `three guards, of the orchestrator, the root and the child that makes the call; the tool itself: ${need}`,
       async () => {
         for (const sayings of sequencesOf(SAYINGS, 3)) {
           const { ran, end, text, guarded, asked, answered } = expectedGuards({
             sayings,
-            wish,
-            desk: "approver approves",
+            need,
+            approval: "approver approves",
           });
-          const record = await playGuardsInTree(sayings, wish);
+          const record = await playGuardsInTree(sayings, need);
           const expected = { ran, end, text, guarded, asked, answered };
           expect(record, shown(sayings)).toEqual(expected);
         }
@@ -216,25 +216,25 @@ describe("guards with every answer", () => {
 
   proves(["R65", "R66", "R68"], "the decisions, as a table to read", async () => {
     const blocks = [];
-    for (const wish of WISHES) {
+    for (const need of NEEDS) {
       const rows = [];
       for (const sayings of CHOICES) {
-        const record = await playGuards({ sayings, wish, desk: "approver approves" });
+        const record = await playGuards({ sayings, need, approval: "approver approves" });
         rows.push(`  ${shown(sayings).padEnd(24)}${verdictText(record)}`);
       }
-      blocks.push(`The guards g1, g2, g3; the tool itself: ${wish}\n${rows.join("\n")}\n`);
+      blocks.push(`The guards g1, g2, g3; the tool itself: ${need}\n${rows.join("\n")}\n`);
     }
-    const desks = [];
-    for (const desk of DESKS) {
+    const approvals = [];
+    for (const approval of APPROVALS) {
       const { isPaused, answered, end } = await playGuards({
         sayings: ["ask"],
-        wish: "nothing",
-        desk,
+        need: "nothing",
+        approval,
       });
       const pause = isPaused ? "the run pauses; " : "";
-      desks.push(`  ${desk.padEnd(24)}${pause}${answered.join()}; ${end.join(" ")}`);
+      approvals.push(`  ${approval.padEnd(24)}${pause}${answered.join()}; ${end.join(" ")}`);
     }
-    blocks.push(`What becomes of a call that is asked about\n${desks.join("\n")}\n`);
+    blocks.push(`What becomes of a call that is asked about\n${approvals.join("\n")}\n`);
     checkGolden("tool-matrix/guards", blocks.join("\n"));
   });
 
@@ -372,7 +372,7 @@ describe("every failure", () => {
 
 proves(
   ["R115", "R124"],
-  "whoever calls an unknown tool is told of no tool that a filter took away",
+  "the answer to a call of an unknown tool names no tool that a filter took away",
   async () => {
     const { lead } = await playFailures(ALONE.unknown_tool);
     const offered = lead.model.requests[0]?.tools.map(({ name }) => name) ?? [];
@@ -386,7 +386,7 @@ proves(
 for (const graceMs of [999, 1_000, 1_001, 5_000]) {
   proves(
     ["R118"],
-    `a call that is cancelled and does not heed it leaves no timer, though its time of 1,000 ms runs out within the grace of ${graceMs}`,
+    `a call that is cancelled and does not obey leaves no timer, though its time of 1,000 ms runs out within the grace of ${graceMs}`,
     async () => {
       const played = await playFailures({
         reply: besideOthers([use("hang")]),

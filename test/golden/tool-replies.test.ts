@@ -1,5 +1,5 @@
 // Goal: what comes of a call hangs on no other call, until the agent has to stop: then the others of the same reply are cut off.
-// Method: any calls in any replies under any error budget and policy, compared with a count of what each comes to alone.
+// Method: any calls in any replies under any error budget and policy, compared with a count of what each results in alone.
 
 import * as fc from "fast-check";
 import { expect } from "vitest";

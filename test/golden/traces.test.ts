@@ -1,4 +1,4 @@
-// Goal: the order of events is fixed, also where things go wrong; and what is told of stops and usage adds up.
+// Goal: the order of events is fixed, also where things go wrong; and what is reported of stops and usage adds up.
 // Method: whole traces, one line per event, compared with golden files; sums over the events of every golden run and every ending.
 
 import { expect, test } from "vitest";

@@ -1,5 +1,5 @@
-// Goal: what a guard says of a call is what becomes of it: it runs, it does not, or somebody is asked; deny beats ask beats allow.
-// Method: whole runs over a scripted model; results, events and what the model was told are compared whole.
+// Goal: what a guard says of a call is what becomes of it: it runs, it does not, or an approver is asked; deny beats ask beats allow.
+// Method: whole runs over a scripted model; results, events and what the model read are compared whole.
 
 import { expect, test } from "vitest";
 
@@ -65,7 +65,7 @@ function made(kind: "allow" | "ask" | "deny"): ToolGuard {
 
 proves(
   ["R66"],
-  "deny beats ask beats allow in all six orders, and nobody is asked for nothing",
+  "deny beats ask beats allow in all six orders, and no approver is asked for nothing",
   async () => {
     for (const order of ORDERS) {
       const tool = spyTool("send");
@@ -198,7 +198,7 @@ proves(
   "the reason of a denial is the same in result, events and step log, each call having its own",
   async () => {
     const late = latch();
-    // The first is asked first and answers last: what the second is told in between must not become its reason.
+    // The first is asked first and answers last: what the second is given in between must not become its reason.
     const guard = toolGuard(
       async ({ arguments: input }) => {
         const isFirst = JSON.stringify(input).includes("/one");
@@ -288,7 +288,7 @@ proves(
 
 proves(
   ["R72"],
-  "a slow denial beats a fast question; nobody is asked before all have answered, and both are recorded",
+  "a slow denial beats a fast question; no approver is asked before all guards have answered, and both are recorded",
   async () => {
     const slow = latch();
     const slowly = toolGuard(
@@ -331,7 +331,7 @@ proves(
   },
 );
 
-test("all denials are told, and all that denied are named, in the order of the guards", async () => {
+test("all denials are reported, and all that denied are named, in the order of the guards", async () => {
   const guards = [denies("One.", { name: "a" }), allows(), denies("Two.", { name: "b" })];
   const { role, model } = soloist([asks("burn", {}), says("done")], {
     tools: [spyTool("burn")],

@@ -179,7 +179,7 @@ describe("a hook that denies", () => {
   });
 });
 
-proves(["S7.10"], "the reason for which a guard asks is told with the denial", async () => {
+proves(["S7.10"], "the reason for which a guard asks is reported with the denial", async () => {
   const { role, model } = soloist([calls(write("/a")), says("done")], {
     tools: [writeTool()],
     guards: [asksAbout("/a is not in docs/.")],

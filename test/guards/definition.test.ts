@@ -68,7 +68,7 @@ describe("toolGuard", () => {
     ]);
   });
 
-  test("is named as it is told, else after its function, else not at all", () => {
+  test("is named as its options say, else after its function, else not at all", () => {
     const named = toolGuard(check, { name: "own" });
     const nameless = toolGuard(
       (

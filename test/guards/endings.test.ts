@@ -47,7 +47,7 @@ describe("a guard with the handle of its run", () => {
     denies: { type: "deny", reason: "No." },
     asks: { type: "ask", reason: "Sure?" },
   } as const)) {
-    test(`asks it to stop and ${what}: the call does not begin, and nobody is asked`, async () => {
+    test(`asks it to stop and ${what}: the call does not begin, and no approver is asked`, async () => {
       const held = handle();
       const watching = watch(({ callId }) => {
         if (callId === "call_1") held.run?.requestStop("Enough.");
@@ -95,7 +95,7 @@ describe("a guard with the handle of its run", () => {
     ]);
   });
 
-  test("cancels a child whose call it is asked about: the parent goes on", async () => {
+  test("cancels a child whose call it is asked about: the parent continues", async () => {
     const held = handle();
     const tool = writeTool();
     const child = part("child", [calls(write("/a"))], { tools: [tool] });
@@ -141,7 +141,7 @@ describe("a stop while a guard is thinking", () => {
     expect([ending(result), tool.written]).toEqual([["stopped", "stop_requested"], []]);
   });
 
-  test("ends it after the grace period if the guard does not heed its signal", async () => {
+  test("ends it after the grace period if the guard does not obey its signal", async () => {
     for (const end of ["requestStop", "cancel"] as const) {
       const tool = writeTool();
       const { role } = soloist([calls(write("/a"))], {
@@ -174,7 +174,7 @@ describe("a stop while a guard is thinking", () => {
     ]);
   });
 
-  test("asks no guard about a call whose turn had not come, and charges it to nobody", async () => {
+  test("asks no guard about a call whose turn had not come, and charges it to no agent", async () => {
     const held = handle();
     const watching = watch();
     let hooked = 0;
@@ -197,7 +197,7 @@ describe("a stop while a guard is thinking", () => {
   });
 });
 
-/** A model that makes another call whatever it is told. */
+/** A model that makes another call whatever it reads. */
 function stubborn(guards: Partial<Pick<AgentDefinition, "guards" | "errorBudget">>): Part & {
   readonly tool: ReturnType<typeof writeTool>;
 } {
@@ -226,7 +226,7 @@ describe("denials without end [C8]", () => {
     expect(result.reason.data).toEqual({ limit: "maxConsecutiveErrors", maximum: 3, current: 4 });
   });
 
-  test("so do denials of whoever is asked, of nobody, and of guards that break", async () => {
+  test("so do denials by an approver, by the lack of one, and by guards that break", async () => {
     for (const [options, guard] of [
       [{ unanswered: "deny" }, asksAbout()],
       [{}, watch(() => Promise.reject(new Error("gone"))).guard],
@@ -255,7 +255,7 @@ describe("denials without end [C8]", () => {
     expect([ending(result), fates(result).length]).toEqual([["stopped", "error_budget"], 1]);
   });
 
-  test("of a child are the child's: its parent is told and goes on", async () => {
+  test("of a child are the child's: its parent is informed and continues", async () => {
     const tool = writeTool();
     const child = part("child", () => calls(write("/a")), { tools: [tool] });
     const root = part("root", [calls(spawn("child")), says("Root.")], {
@@ -317,7 +317,7 @@ describe("a policy that stops on a block", () => {
   });
 });
 
-test("what guards say is in the stream of events before the call begins, and observers hear it", async () => {
+test("what guards say is in the stream of events before the call begins, and observers see it", async () => {
   const heard: string[] = [];
   const { role } = soloist([calls(use("work")), says("done")], {
     tools: [spyTool("work")],

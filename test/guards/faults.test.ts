@@ -1,4 +1,4 @@
-// Goal: whatever is wrong with a guard, the call is denied, the model is told, and the run continues: nothing slips through, nothing hangs.
+// Goal: whatever is wrong with a guard, the call is denied, the model reads it, and the run continues: nothing slips through, nothing hangs.
 // Method: guards that throw, hang and talk nonsense, one per run; time is moved by hand.
 
 import { describe, expect, test } from "vitest";
@@ -19,7 +19,7 @@ interface Denied {
   readonly text: string;
 }
 
-/** Runs one call past the guard, which must deny it; gives what the model was told. */
+/** Runs one call past the guard, which must deny it; gives what the model read. */
 async function denied(given: () => unknown): Promise<Denied> {
   const tool = spyTool("send");
   const { role, model } = soloist([asks("send", {}), says("done")], {
@@ -60,7 +60,7 @@ const THROWN: Readonly<Record<string, readonly [unknown, string]>> = {
   "a symbol": [Symbol("broken"), "Symbol(broken)"],
   "an object": [{ message: "broken" }, "[object Object]"],
   "an object that cannot be shown": [Object.create(null), "something that has no text"],
-  "something that nobody may look at": [revoked.proxy, "something that has no text"],
+  "something that may not be looked at": [revoked.proxy, "something that has no text"],
   "an error whose message throws": [
     Object.defineProperty(new Error(), "message", { get: throwing(new Error("no")) }),
     "something that has no text",
@@ -144,7 +144,7 @@ describe("a guard that gives no answer", () => {
         expect(text).toMatch(
           /^Not executed: send was denied\. The guard odd (gave no answer that can be used|failed).* Do without it/,
         );
-        // Its author is told, too, unless it failed.
+        // Its author is informed, too, unless it failed.
         await settled();
         const told = takeWarnings().map((warning) => warning.slice(0, TOLD.length));
         expect(told).toEqual(text.includes("gave no answer") ? [TOLD] : []);

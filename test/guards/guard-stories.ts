@@ -33,7 +33,7 @@ export function asksAbout(reason = "Look at it first.", options: ToolScopeOption
   return toolGuard(() => ({ type: "ask", reason }), { name: "ask", ...options });
 }
 
-/** A guard that gives whatever it is told to give, as code without types would. */
+/** A guard that gives whatever it is set up to give, as code without types would. */
 export function giving(given: () => unknown, name = "odd"): ToolGuard {
   const check: unknown = given;
   if (!isCheck(check)) throw new TypeError("Expected a function.");
@@ -52,7 +52,7 @@ export interface Watch {
   readonly seen: () => readonly unknown[];
 }
 
-/** A guard that writes down what it is asked, and answers as it is told; it allows if it is not. */
+/** A guard that writes down what it is asked, and answers as it is set up to; by default it allows. */
 export function watch(
   answer: (call: GuardedCall, context: GuardContext) => GuardAnswer | Promise<GuardAnswer> = () =>
     ALLOW,
@@ -88,7 +88,7 @@ export function fates(result: RunResult): readonly (readonly (string | undefined
   );
 }
 
-/** What the model is told of a call that was denied. */
+/** What the model reads of a call that was denied. */
 export function refusal(toolName: string, reason: string, askedSince?: string): string {
   const cause =
     askedSince === undefined ? "" : ` It was asked about for this reason: ${askedSince}`;

@@ -1,4 +1,4 @@
-// Goal: an agent that makes the same call again and again is not stopped, but somebody is asked whether it should continue.
+// Goal: an agent that makes the same call again and again is not stopped, but an approver is asked whether it should continue.
 // Method: scripts that repeat calls: within a reply, across replies, across pauses, with other key orders, and with others in between.
 
 import { describe, expect, test } from "vitest";
@@ -312,7 +312,7 @@ describe("with others that look at the call", () => {
     expect(repetitions(levelling)).toEqual([]);
   });
 
-  test("an answer may let it go on with other arguments; the row is the model's, and goes on", async () => {
+  test("an answer may let it continue with other arguments; the row is the model's, and continues", async () => {
     const tool = lookTool();
     const { role } = soloist(oneByOne(look(A), look(A), look(A), look(A)), { tools: [tool] });
     const fixture = newFixture({ approver: (question) => approve(question, { arguments: B }) });

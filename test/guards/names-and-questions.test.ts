@@ -1,4 +1,4 @@
-// Goal: a guard for a tool that is not there is found, and whoever is asked sees what the tool will get.
+// Goal: a guard for a tool that is not there is found, and the approver sees what the tool will get.
 // Method: whole runs; the warnings of the process; the arguments of questions.
 
 import { expect, test } from "vitest";
@@ -17,7 +17,7 @@ import { calls, part, spawn } from "../tree/scripted-agents.ts";
 
 const allow = (): { readonly type: "allow" } => ({ type: "allow" });
 
-test("a guard for a tool that nobody below has is told of once, at the start", async () => {
+test("a guard for a tool that no agent below has is reported once, at the start", async () => {
   const guard = toolGuard(allow, { name: "typo", tools: ["writ", "write"] });
   const { role } = soloist([says("Done."), says("Done.")], {
     tools: [spyTool("write")],
@@ -48,7 +48,7 @@ for (const { what, others, names } of [
 ]) {
   proves(
     ["S7.11"],
-    `a guard of the orchestrator for a tool ${what} is told of once, at the start`,
+    `a guard of the orchestrator for a tool ${what} is reported once, at the start`,
     async () => {
       const guards = [
         toolGuard(allow, { tools: ["writ"] }),
@@ -87,7 +87,7 @@ proves(
   },
 );
 
-test("a guard is told that no agent has any tool", async () => {
+test("a guard is warned of if no agent has any tool", async () => {
   const { role } = soloist([says("Done.")]);
   await newFixture({ guards: [toolGuard(allow, { tools: ["write"] })] }).run(role);
   await settled();
@@ -117,7 +117,7 @@ for (const [what, path, asked, got] of [
     " /etc !",
   ],
 ] as const) {
-  test(`whoever is asked sees ${what}`, async () => {
+  test(`the approver sees ${what}`, async () => {
     const runs: unknown[] = [];
     const tools = [remove(runs, path)];
     const { role } = soloist([asks("remove", { path: " /etc " }), says("Done.")], { tools });

@@ -210,7 +210,7 @@ test("what is asked about survives JSON as it is: a -0 of the model is a 0 like 
   expect(tool.paid).toEqual([0]);
 });
 
-describe("a question that nobody answers in time", () => {
+describe("a question that is not answered in time", () => {
   test("is denied while the approver thinks, and after a pause", async () => {
     const tool = writeTool();
     const { role, model } = soloist([calls(write("/a")), says("done")], {
@@ -268,7 +268,7 @@ describe("a question that nobody answers in time", () => {
 describe("a tool that is executed elsewhere", () => {
   const script = [asks("mail", { to: "x" }), says("done")];
 
-  test("is guarded: a denial is the result, and nobody is asked", async () => {
+  test("is guarded: a denial is the result, and no approver is asked", async () => {
     const watching = watch(() => ({ type: "deny", reason: "No mail." }));
     const { role, model } = soloist(script, {
       tools: [externalTool("mail")],
@@ -303,7 +303,7 @@ describe("a tool that is executed elsewhere", () => {
     expect([fixture.sink.of("question.asked").length, guardings(fixture).length]).toEqual([1, 1]);
   });
 
-  test("comes to nothing where nobody can be asked", async () => {
+  test("fails where no approver can be asked", async () => {
     const { role } = soloist(script, { tools: [externalTool("mail")], guards: [asksAbout()] });
     const fixture = newFixture({ unanswered: "deny" });
     const result = await fixture.run(role);

@@ -222,7 +222,7 @@ function pair(guards: readonly ToolGuard[]): Readonly<Record<"root" | "child" | 
 }
 
 describe("a guard over delegations", () => {
-  test("denies: no child starts, none is counted, and the model is told", async () => {
+  test("denies: no child starts, none is counted, and the model reads it", async () => {
     const watching = watch(() => ({ type: "deny", reason: "Do it yourself." }));
     const { root } = pair([watching.guard]);
     const fixture = newFixture();
@@ -256,7 +256,7 @@ describe("a guard over delegations", () => {
     expect([child.model.requests.length, result.agents[1]?.text]).toEqual([1, "Child."]);
   });
 
-  test("asks: a denial starts nobody", async () => {
+  test("asks: a denial starts no subagent", async () => {
     const { root } = pair([asksAbout()]);
     const fixture = newFixture();
     const paused = await fixture.run(root.role);

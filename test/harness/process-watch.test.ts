@@ -10,7 +10,7 @@ import { proves } from "./proves.ts";
 import { takeFaults, takeOtherHosts } from "./process-watch.ts";
 
 const run = promisify(execFile);
-// TEST-NET-1 (RFC 5737) and a name that resolves nowhere (RFC 2606): nobody's.
+// TEST-NET-1 (RFC 5737) and a name that resolves nowhere (RFC 2606): both without an owner.
 const OTHERS = ["http://192.0.2.1/", "http://host.invalid/"];
 
 proves(["R25"], "a request beyond this machine fails, and with it the test", async () => {
@@ -40,11 +40,11 @@ test("this machine may be reached by every one of its names", async () => {
 });
 
 test("a rejection without an owner and a warning are seen once", async () => {
-  void Promise.reject(new Error("Nobody's."));
+  void Promise.reject(new Error("Not handled."));
   process.emitWarning("Look here.");
   await new Promise((resolve) => setImmediate(resolve));
   expect(takeFaults()).toEqual({
-    rejections: [new Error("Nobody's.")],
+    rejections: [new Error("Not handled.")],
     warnings: ["Warning: Look here."],
     otherHosts: [],
   });

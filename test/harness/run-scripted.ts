@@ -177,11 +177,11 @@ function checkSettlement(events: readonly EspalierEvent[], paused: ReadonlySet<s
     if (event.type === "agent.started") executing.add(event.agentId);
     if (event.type === "agent.ended") executing.delete(event.agentId);
     if (event.type === "subagent.spawned" || event.type === "subagent.continued") {
-      expect(open.has(event.childId), "T1: nobody is started twice at once").toBe(false);
+      expect(open.has(event.childId), "T1: no subagent is started twice at once").toBe(false);
       open.add(event.childId);
     }
     if (event.type !== "subagent.ended") continue;
-    expect(open.delete(event.childId), "T1: nobody settles who was not started").toBe(true);
+    expect(open.delete(event.childId), "T1: no subagent settles that was not started").toBe(true);
     expect(executing.has(event.childId), "T1: settled after its end").toBe(false);
   }
   const unsettled = spawned.filter((childId) => paused.has(childId));
@@ -193,11 +193,11 @@ function checkSettlement(events: readonly EspalierEvent[], paused: ReadonlySet<s
     if (event.type !== "agent.ended") continue;
     alive.delete(event.agentId);
     const orphans = [...alive].filter(([, parentId]) => parentId === event.agentId);
-    expect(orphans, "T2: nobody ends over a living child").toEqual([]);
+    expect(orphans, "T2: no parent ends over a living child").toEqual([]);
   }
   expect(
     [...alive.keys()].filter((agentId) => !paused.has(agentId)),
-    "nobody lives on after the run",
+    "no agent lives on after the run",
   ).toEqual([]);
 }
 
@@ -239,7 +239,7 @@ const CALL_EVENTS = ["tool.started", "tool.paused", "tool.resumed", "tool.ended"
 const COURSE = /^(rejected|started( paused resumed)*( ended| paused| paused ended)?)$/u;
 
 function checkCalls(events: readonly EspalierEvent[]): void {
-  // A call that was under way when its process died is told once more.
+  // A call that was under way when its process died is reported once more.
   if (events.some(isRecovery)) return;
   const courses = new Map<string, Map<string | null, string>>();
   for (const { type, executionId, stepId, callId } of events) {

@@ -12,7 +12,7 @@ import { NO_FAULTS, takeFaults } from "./process-watch.ts";
 // A write to a value that is shared is found where it happens.
 freezeShared();
 
-// Whoever runs the tests may sit behind a proxy; their servers do not.
+// The machine that runs the tests may sit behind a proxy; the servers of the tests do not.
 for (const name of ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]) {
   delete process.env[name];
   delete process.env[name.toLowerCase()];

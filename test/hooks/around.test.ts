@@ -1,4 +1,4 @@
-// Goal: wraps lie around a call like the skins of an onion, processors follow one another, observers harm nobody.
+// Goal: wraps lie around a call like the skins of an onion, processors follow one another, observers harm nothing.
 // Method: hooks that write down when they are called, and some that misbehave.
 
 import { expect, test } from "vitest";
@@ -201,7 +201,7 @@ test("a processor that hangs has its time and no more", async () => {
   expect([code, data["point"], data["hook"]]).toEqual(["hook_timeout", "processStep", "hang"]);
 });
 
-test("observers are called in order; what they throw is told once for each, and harms nobody", async () => {
+test("observers are called in order; what they throw is reported once for each, and harms nothing", async () => {
   const [event] = sampleEvents((run) => run.started());
   if (event === undefined) throw new Error("Expected an event.");
   deepFreeze(event);

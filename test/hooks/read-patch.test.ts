@@ -58,7 +58,7 @@ for (const point of POINTS) {
   });
 }
 
-test("a hook that is not strict has forbidden fields dropped, and is told once", async () => {
+test("a hook that is not strict has forbidden fields dropped, and is warned of once", async () => {
   const hook = gives("afterTool", { text: "New.", deny: "No.", callId: "x" }, { isStrict: false });
   for (let time = 0; time < 3; time += 1) {
     expect(await run("afterTool", [hook])).toEqual({

@@ -194,7 +194,7 @@ test("each hook of a chain has the whole time", async () => {
   expect([(await outcome).changedBy, fixture.clock.pendingTimers]).toEqual([[], 0]);
 });
 
-test("when the agent is told to end, a hook has the grace period and no more", async () => {
+test("when the agent is asked to end, a hook has the grace period and no more", async () => {
   const fixture = setUp();
   const signals: AbortSignal[] = [];
   const hook = transform(

@@ -123,7 +123,7 @@ function paused(goesOnBy: "recover" | "resume"): Play {
   };
 }
 
-test("D2: what an agent had not read when the run paused is not read later, however it goes on", async () => {
+test("D2: what an agent had not read when the run paused is not read later, however it continues", async () => {
   const recovered = await playThrough(() => paused("recover"));
   const resumed = await playThrough(() => paused("resume"));
   expect(recovered.result?.text).toBe("Done. ");

@@ -1,4 +1,4 @@
-// What a caller wished before a process died holds in the next one: messages, cancels, stops and grants.
+// What a caller requested before a process died holds in the next one: messages, cancels, stops and grants.
 
 import { expect, test } from "vitest";
 
@@ -103,7 +103,7 @@ function isRecord(type: string): (record: JournalRecord) => boolean {
 
 const NEVER = new Promise<void>(() => undefined);
 
-test("D2: a run that was cancelled ends cancelled, and nobody in it lives on", async () => {
+test("D2: a run that was cancelled ends cancelled, and no agent in it lives on", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const callerActions = [whenBothWork((run) => run.cancel("Enough."), isRecord("cancel"))];
@@ -135,7 +135,7 @@ test("D2: a run that was cancelled while subtasks were worked off", async () => 
   });
 });
 
-test("D2: an agent that was cancelled ends, and the others go on", async () => {
+test("D2: an agent that was cancelled ends, and the others continue", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const cancelled = latch();

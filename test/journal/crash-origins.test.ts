@@ -44,7 +44,7 @@ function stopped(): Play {
   return { ...team(), start: { budget: { steps: 3 } } };
 }
 
-test("D2: a run that a limit had stopped, and that goes on with more", async () => {
+test("D2: a run that a limit had stopped, and that continues with more", async () => {
   const from = (await playThrough(stopped)).appends + 1;
   await killedEverywhere(
     (): Play => ({

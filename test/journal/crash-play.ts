@@ -1,5 +1,5 @@
 // Plays a run through deaths: a process starts it, dies at an append, the next one recovers it, and so on until it has ended. What a
-// story came to is read from its journal, as anybody would who finds it later; it must be that of the run that nobody killed.
+// story resulted in is read from its journal, as a later reader would; it must be that of the run that was not killed.
 
 import { expect } from "vitest";
 
@@ -149,7 +149,7 @@ class Teller {
     throw new Error("The story does not end.");
   }
 
-  /** What the process said is what anybody reads later, without its roles. */
+  /** What the process said is what is read later, without its roles. */
   async #keep(runId: RunId, result: RunResult): Promise<void> {
     this.#results.push(result);
     expect(await new Orchestrator({ store: this.#store }).resultOf(runId)).toEqual(result);
@@ -206,7 +206,7 @@ class Teller {
         const isAgain = this.#origin !== undefined && !isOnward(events);
         if (isAgain && this.#origin !== undefined)
           return play.onward?.(orchestrator, ...this.#origin);
-        // It died before anybody knew of it.
+        // It died before anything outside knew of it.
         return isUnknown ? orchestrator.start(play.role, taskOf(play), play.start) : undefined;
       }
       if (cause.code !== "invalid_answer" || result !== undefined) throw cause;
@@ -302,11 +302,11 @@ class Process {
 
 /** A death after an append leaves in the store what one before the next append does: not all of them are tried. */
 const AFTER_EVERY = 3;
-/** Stories of so many deaths are told by all of them, and one of them is replayed. */
+/** Stories of so many deaths are checked at all of them, and one of them is replayed. */
 const REPLAYED_EVERY = 4;
 
 export interface HowKilled {
-  /** False: stories may differ from the one of nobody killed. Default true. */
+  /** False: stories may differ from the one without a kill. Default true. */
   readonly isSame?: boolean;
   /** The first append at which it dies. Default 1. */
   readonly from?: number;
@@ -348,7 +348,7 @@ async function named<T>(death: unknown, work: () => T | Promise<T>): Promise<T> 
   }
 }
 
-/** True if they tell that the run continued from where another one, or it itself, had ended. */
+/** True if they say that the run continued from where another one, or it itself, had ended. */
 function isOnward(events: readonly EspalierEvent[]): boolean {
   return events.some(
     (event) =>
@@ -387,6 +387,6 @@ function taskOf({ task = "Go." }: Play): string {
 }
 
 function given(answer: Play["answer"], question: Question): Answer {
-  if (answer === undefined) throw new Error(`Nobody answers ${question.questionId}.`);
+  if (answer === undefined) throw new Error(`There is no answer to ${question.questionId}.`);
   return answer(question);
 }

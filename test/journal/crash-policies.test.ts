@@ -307,7 +307,7 @@ test("D2: a role that the model wrote", async () => {
   });
 });
 
-test("D2: the time between a death and the recovery counts for nobody", async () => {
+test("D2: the time between a death and the recovery counts for no agent", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const role = defineAgent({

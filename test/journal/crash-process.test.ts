@@ -1,4 +1,4 @@
-// Goal: a tree of thirty agents whose process is killed at any append continues in a new process and comes to the same.
+// Goal: a tree of thirty agents whose process is killed at any append continues in a new process and has the same result.
 // Method: real processes, a real SQLite file, SIGKILL before an append or right after it. `CRASHES=all` kills at every append.
 
 import { execFile } from "node:child_process";
@@ -145,7 +145,7 @@ const baseline = new Orchestrator({
 const report: object[] = [];
 
 describe.each(POINTS)(
-  "a tree of thirty agents, killed $when append $at, goes on in a new process",
+  "a tree of thirty agents, killed $when append $at, continues in a new process",
   (point) => {
     test("same result, same usage, and nothing that had come to an end is done again", async ({
       skip,
@@ -156,7 +156,7 @@ describe.each(POINTS)(
 );
 
 // What a reader of the suite may want to know: calls whose results were kept at the kill, calls that were under way and made again, and
-// model calls of which nobody knows what became.
+// model calls whose outcome is unknown.
 afterAll(() => {
   for (const line of report) process.stdout.write(`${JSON.stringify(line)}\n`);
 });

@@ -1,5 +1,5 @@
 // A process that runs the tree of crash-world.ts over a SQLite file, and kills itself at one of its appends:
-// `crash-process.ts <folder> <run to recover, or -> <append, or -> <before|after>`. Tells what it did in files of the folder.
+// `crash-process.ts <folder> <run to recover, or -> <append, or -> <before|after>`. Writes what it did to files of the folder.
 
 import { appendFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { forwarding } from "./forwarding-store.ts";
 const [folder = "", runId = "-", killedAt = "-", when = "before"] = process.argv.slice(2);
 const file = (name: string): string => join(folder, name);
 
-/** Dies as a process dies: nobody is told, and nothing is tidied up. */
+/** Dies as a process dies: without a sign, and nothing is tidied up. */
 function die(): void {
   process.kill(process.pid, "SIGKILL");
 }

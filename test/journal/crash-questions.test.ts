@@ -50,7 +50,7 @@ function asker(name: string, calls: Map<string, number>) {
   });
 }
 
-/** A second asking of somebody who has answered would be a second answer in the journal. */
+/** Asking an approver again that has answered would be a second answer in the journal. */
 function hasTwoAnswers({ events }: Story): void {
   expect(events.filter(({ type }) => type === "question.answered")).toHaveLength(2);
 }
@@ -191,7 +191,7 @@ test("D2: a call that must not be repeated is reported", async () => {
   ]);
 });
 
-test("D2: a call that must not be repeated is reported, also if the agent was told to end meanwhile", async () => {
+test("D2: a call that must not be repeated is reported, also if the agent was asked to end meanwhile", async () => {
   const reports = new Set<string>();
   await killedEverywhere(
     (): Play => {

@@ -1,4 +1,4 @@
-// Killed at every append, in both ways, a run that is recovered ends as if nobody had killed it (D1, D2, E3).
+// Killed at every append, in both ways, a run that is recovered ends as if it had not been killed (D1, D2, E3).
 
 import { test } from "vitest";
 
@@ -91,7 +91,7 @@ function hasAnswered(event: EspalierEvent): boolean {
   return event.type === "step.completed" && event.agentPath === "lead" && event.number === 4;
 }
 
-test("D2: a subagent that goes on, before its parent's eyes and in the background", async () => {
+test("D2: a subagent that continues, before its parent's eyes and in the background", async () => {
   await killedEverywhere((): Play => {
     const answered = latch();
     const calls = new Map<string, number>();

@@ -1,4 +1,4 @@
-// A tree of thirty agents whose every reply follows from what its agent has been told: a model that is asked again says the same. Tools
+// A tree of thirty agents whose every reply follows from what its agent has read: a model that is asked again says the same. Tools
 // count how often each call was made, by its idempotency key.
 
 import { z } from "zod";
@@ -14,11 +14,11 @@ export interface World {
   readonly role: AgentRole;
   /** Calls of tools by their idempotency keys. */
   readonly calls: ReadonlyMap<string, number>;
-  /** Model calls by the task of the agent and what it has been told. */
+  /** Model calls by the task of the agent and what it has read. */
   readonly modelCalls: ReadonlyMap<string, number>;
 }
 
-/** How large a world is, and who is told what it does. */
+/** How large a world is, and what is called with what it does. */
 export interface WorldOptions {
   readonly leads?: number;
   readonly workers?: number;

@@ -1,4 +1,4 @@
-// Goal: whatever is wrong with a journal or a recording is told as such, with what to do; nothing of zod, and no broken invariant.
+// Goal: whatever is wrong with a journal or a recording is reported as such, with what to do; nothing of zod, and no broken invariant.
 // Method: the journal of a run that was paused and recovered, with each line left out, doubled or cut off; and journals of other releases.
 
 import { readFileSync } from "node:fs";
@@ -136,7 +136,7 @@ test("R175: a recording with an operation of the ledger too few, or twice, is re
   expect(new Set(codes).size).toBeGreaterThan(1);
 });
 
-test("D3: a later release's journal is told apart, also if it wrote only what follows a pause", async () => {
+test("D3: a later release's journal is recognized, also if it wrote only what follows a pause", async () => {
   const opened = JSON.stringify({ ...JSON.parse(lines[0] ?? ""), version: 4 });
   const records = [...lines, opened];
   expect(await keptCode(records)).toBe("unsupported_version");

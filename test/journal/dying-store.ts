@@ -1,11 +1,11 @@
 // A store whose process dies at one append: before the batch is taken, or after, so that its acknowledgement is lost. From then on
-// nothing reaches the store any more, as after `kill -9`; what was taken is there for whoever comes next.
+// nothing reaches the store any more, as after `kill -9`; what was taken is there for the next process.
 
 import { EspalierError } from "../../src/kernel/error.ts";
 import type { Store } from "../../src/store/store.ts";
 import { forwarding } from "./forwarding-store.ts";
 
-/** `before`: the batch at which it dies is not kept. `after`: it is kept, and nobody is told. */
+/** `before`: the batch at which it dies is not kept. `after`: it is kept, and not acknowledged. */
 export type Death = "before" | "after";
 
 export const DEATHS: readonly Death[] = ["before", "after"];

@@ -33,7 +33,7 @@ for (const name of names) {
 
   proves(
     ["R175", "X25"],
-    `D3: the recording ${name} is replayed, and comes to the same in twenty other orders`,
+    `D3: the recording ${name} is replayed, and has the same result in twenty other orders`,
     async () => {
       const recording = keptRecording(name);
       const { result, events } = await replayed(build, recording);

@@ -30,7 +30,7 @@ function kept(name: string): string {
 
 const parallel = stories["parallel"]?.build ?? expect.fail("no story");
 
-proves(["M9"], "a journal is replayed, and comes to the same as one of today", async () => {
+proves(["M9"], "a journal is replayed, and has the same result as one of today", async () => {
   const [then, now] = [kept("parallel.jsonl"), keptRecording("parallel")];
   expect([then, now].map((text) => /"version":\d/u.exec(text)?.[0])).toEqual([
     '"version":1',

@@ -148,10 +148,11 @@ class MortalFixture {
     this.#events += 1;
     this.#outside.events += 1;
     if (event.type === "agent.started") this.#started.push(event);
-    if (this.#events === MOST_EVENTS) this.#wish((run) => void run.cancel().catch(() => undefined));
+    if (this.#events === MOST_EVENTS)
+      this.#request((run) => void run.cancel().catch(() => undefined));
   }
 
-  #wish(act: (run: Run) => void): void {
+  #request(act: (run: Run) => void): void {
     const run = this.#run;
     if (run === undefined) return;
     try {
@@ -163,7 +164,7 @@ class MortalFixture {
 
   #happens(act: Moment["act"]): void {
     const agentId = "which" in act ? this.#agent(act.which) : undefined;
-    this.#wish((run) => {
+    this.#request((run) => {
       if (act.type === "advance") this.#clock.advance(act.byMs);
       if (act.type === "cancel") void run.cancel("So it is.").catch(() => undefined);
       if (act.type === "request stop") run.requestStop("Stop.");

@@ -1,4 +1,4 @@
-// Goal: whatever a tree does, and whenever its processes die, its journal tells one story that keeps the laws (D1, D2, E3).
+// Goal: whatever a tree does, and whenever its processes die, its journal has one story that keeps the laws (D1, D2, E3).
 // Method: the random worlds of the tree property, with deaths at random appends; see mortal-fixture.ts. `FC_RUNS=…` plays more of them.
 
 import { array, assert, asyncProperty, constantFrom, integer, record } from "fast-check";

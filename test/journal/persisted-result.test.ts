@@ -97,7 +97,7 @@ test("D1: the result of a run whose process died after its last word", async () 
   ]);
 });
 
-test("D1: there is none of a run that goes on, that nobody knows, or without a store", async () => {
+test("D1: there is none of a run that continues, that the store does not know, or without a store", async () => {
   const store = memoryStore();
   const held = latch();
   const waiting = defineAgent({
@@ -143,7 +143,7 @@ test("D1: what became of the session of a run is kept: saved, left open, and in 
   expect(statuses).toEqual(["saved", "conflict", "open"]);
 });
 
-test("D1: what a store throws of itself, while a run is looked for or read, is told as its failure", async () => {
+test("D1: what a store throws of itself, while a run is looked for or read, is reported as its failure", async () => {
   const store = memoryStore();
   const run = new Orchestrator({ store }).start(role(), "Go.");
   expect(Object.isFrozen(await run.result)).toBe(true);
@@ -173,7 +173,7 @@ function answered(...questionIds: readonly string[]): string {
   return JSON.stringify({ type: "answers", answers });
 }
 
-test("D1: answers are told in the order in which they were heard, and others go on while a long journal is read", async () => {
+test("D1: answers are reported in the order in which they came, and others continue while a long journal is read", async () => {
   const store = memoryStore();
   const run = new Orchestrator({ store }).start(role(), "Go.");
   await run.result;

@@ -81,7 +81,7 @@ function twice(facts: readonly string[]): readonly string[] {
   });
 }
 
-/** What a run told, without what depends on when its processes died: in any order, the same for each story of a run. */
+/** What a run emitted, without what depends on when its processes died: in any order, the same for each story of a run. */
 export function recordedLines(events: readonly EspalierEvent[]): readonly string[] {
   return events
     .flatMap((event) => {

@@ -1,4 +1,4 @@
-// Who may recover a run, and what happens if two want to: one leads it, and whoever led it before does nothing further (D4).
+// Who may recover a run, and what happens if two want to: one owns it, and the owner before it does nothing further (D4).
 
 import { expect, test } from "vitest";
 
@@ -112,7 +112,7 @@ proves(
   },
 );
 
-test("D4: whoever is taken over rejects with run_fenced, and does nothing further", async () => {
+test("D4: a run that is taken over rejects with run_fenced, and does nothing further", async () => {
   const { orchestrator } = world();
   const [first, second] = [worker(), worker()];
   const run = orchestrator(first.role).start(first.role, "Go.");
@@ -158,7 +158,7 @@ function codeOf(cause: unknown): string {
   return EspalierError.is(cause) ? cause.code : String(cause);
 }
 
-test("runs that have ended, and those that nobody knows, cannot be recovered", async () => {
+test("runs that have ended, and those that the store does not know, cannot be recovered", async () => {
   const { store, orchestrator } = world();
   const { role, ready } = worker();
   ready.open();
@@ -174,7 +174,7 @@ test("runs that have ended, and those that nobody knows, cannot be recovered", a
   expect(unknown).toMatchObject({ code: "unknown_run" });
 });
 
-/** A run whose process died in the middle, with records that somebody has changed. */
+/** A run whose process died in the middle, with records that were changed. */
 async function changed(change: (lines: readonly string[]) => readonly string[]) {
   const { store, orchestrator } = world();
   const { role } = worker();
@@ -201,7 +201,7 @@ test("D3: a journal of a newer version is left alone, and the error says which",
 test.each<readonly [string, (lines: readonly string[]) => readonly string[], number]>([
   ["a record that is cut", (lines) => withLine(lines, 4, (line) => line.slice(0, -7)), 5],
   ["a record that is no object", (lines) => withLine(lines, 4, () => "null"), 5],
-  ["a record of a kind that nobody knows", (lines) => withLine(lines, 4, () => '{"type":"x"}'), 5],
+  ["a record of an unknown kind", (lines) => withLine(lines, 4, () => '{"type":"x"}'), 5],
   ["a record that is gone", (lines) => lines.filter((_line, index) => index !== 1), 2],
   ["no records at all", () => [], 0],
 ])(

@@ -174,7 +174,7 @@ test("X25: a deadline that stands by the clock", async () => {
   expect(reason.code).toBe("time_limit");
 });
 
-test("X25: a time limit that is reached, and that nobody heeds any more", async () => {
+test("X25: a time limit that is reached, and that changes nothing any more", async () => {
   const { status } = await comesToTheSame({
     role: (fakes) =>
       lead(fakes, inTurn([["look", { thing: "map" }]]), { tools: [fakes.tool("look")] }),

@@ -108,7 +108,7 @@ proves(["R175", "X25"], "what changed in a role is named by agent, step and fiel
     "a guard that denies": changed(() => ({
       guards: [toolGuard(() => ({ type: "deny", reason: "No." }), { tools: ["SpawnSubagent"] })],
     })),
-    "nobody below": changed(() => ({ subagents: [] })),
+    "no subagents": changed(() => ({ subagents: [] })),
     "another model": changed(undefined, (fakes) => ({ model: fakes.model("other", inTurn()) })),
     delegation: changed(() => ({ delegation: { onFailure: "fail_fast", background: true } })),
     sections: changed(undefined, () => ({
@@ -164,7 +164,7 @@ proves(["R175", "X25"], "what changed in a role is named by agent, step and fiel
       '"continuation.evaluated"',
     ],
     "a guard that denies": ["lead 2", "record", '"tool.started"', '"subagent.refused"'],
-    "nobody below": ["lead 1", "state.step.context.toolNames[1]", '"SpawnSubagent"', "nothing"],
+    "no subagents": ["lead 1", "state.step.context.toolNames[1]", '"SpawnSubagent"', "nothing"],
     "another model": ["lead/worker#1 0", "agent.started.model", '"worker"', '"other"'],
     delegation: ["lead 1", "state.step.context.toolNames[2]", "nothing", '"ListSubagents"'],
     sections: [
@@ -220,7 +220,7 @@ proves(["R175"], "what is no recording is refused, and the line is named", async
 
 proves(
   ["R175"],
-  "a recording with a line too few, or with another one, is told apart or is replayed",
+  "a recording with a line too few, or with another one, is recognized or is replayed",
   async () => {
     const { recording } = await recorded(changed());
     const lines = recording.trimEnd().split("\n");

@@ -1,4 +1,4 @@
-// Goal: what comes from outside comes again at its place: wishes to cancel, stop, pause and skip, messages, grants, answers, deadlines.
+// Goal: what comes from outside comes again at its place: requests to cancel, stop, pause and skip, messages, grants, answers, deadlines.
 // Method: callers that act upon an event, at once or when everything has come to a stand; recorded and replayed.
 
 import { expect, test } from "vitest";
@@ -71,24 +71,24 @@ const MOMENTS = [
   ["agent.ended", "lead/worker#1", 1],
 ] as const;
 
-const WISHES: Readonly<Record<string, (run: Run, event: EspalierEvent) => void>> = {
+const REQUESTS: Readonly<Record<string, (run: Run, event: EspalierEvent) => void>> = {
   cancel: (run) => void run.cancel("Enough."),
   "cancel one": (run, { agentId }) => run.cancelAgent(agentId, "Not you."),
   stop: (run) => run.requestStop(),
   pause: (run) => run.requestPause(),
-  letter: (run) => void run.steer("A letter."),
-  "letter to one": (run, { agentId }) => void run.steer("For you.", agentId),
+  message: (run) => void run.steer("A message."),
+  "message to one": (run, { agentId }) => void run.steer("For you.", agentId),
   grant: (run) => void run.grant({ totalTokens: 1_000 }, { by: "test" }),
   skip: (run) => run.skipToolCalls("Not now."),
 };
 
-for (const [wish, give] of Object.entries(WISHES))
-  proves(["X25"], `${wish}, at any moment, in the midst of it or at rest`, async () => {
+for (const [request, give] of Object.entries(REQUESTS))
+  proves(["X25"], `${request}, at any moment, in the midst of it or at rest`, async () => {
     for (const moment of MOMENTS)
-      for (const isAtOnce of [true, false]) await wished(give, moment, isAtOnce);
+      for (const isAtOnce of [true, false]) await requested(give, moment, isAtOnce);
   });
 
-async function wished(
+async function requested(
   give: (run: Run, event: EspalierEvent) => void,
   [type, path, count]: (typeof MOMENTS)[number],
   isAtOnce: boolean,

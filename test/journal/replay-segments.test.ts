@@ -78,7 +78,7 @@ async function inEveryOrder(play: () => Play, story: Story): Promise<ReplayResul
 }
 
 for (const goesOnBy of ["recover", "resume"] as const)
-  proves(["R175", "X25"], `a replay goes on over pauses that end by ${goesOnBy}`, async () => {
+  proves(["R175", "X25"], `a replay continues over pauses that end by ${goesOnBy}`, async () => {
     const play = asking(goesOnBy);
     const again = await inEveryOrder(play, await playThrough(play));
     const second = goesOnBy === "resume" ? "resumed" : "recovered";
@@ -88,7 +88,7 @@ for (const goesOnBy of ["recover", "resume"] as const)
 
 proves(
   ["R175", "X25"],
-  "a replay goes on over deaths, with the calls that were lost in them",
+  "a replay continues over deaths, with the calls that were lost in them",
   async () => {
     const deaths: readonly PlannedDeath[] = [
       { at: 5, how: "before" },
@@ -119,7 +119,7 @@ test("X25: deaths before, in the midst of and after a pause", async () => {
   expect(seen.size, "deaths at different places").toBeGreaterThan(3);
 });
 
-test("R175: the events of a replay are told once, and those of agents that go on say nothing of an end", async () => {
+test("R175: the events of a replay are reported once, and those of agents that continue say nothing of an end", async () => {
   const play = asking("resume");
   const { recording } = await playThrough(play, [{ at: 5, how: "before" }]);
   const sink = new RecordingSink();
@@ -235,7 +235,7 @@ function forking(): Play {
   };
 }
 
-test("R175: what went on with more of the budget, and what was forked", async () => {
+test("R175: what continued with more of the budget, and what was forked", async () => {
   const raised = await inEveryOrder(limited, await playThrough(limited));
   expect(segmentsOf(raised)).toEqual(["started, ended", "resumed, ended"]);
   const forked = await inEveryOrder(forking, await playThrough(forking));

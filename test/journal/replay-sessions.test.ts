@@ -64,7 +64,7 @@ test("R175: later runs on a session, and one that comes too late", async () => {
 });
 
 for (const goesOnBy of ["resume", "recover"] as const)
-  test(`R175: a session over a pause that ends by ${goesOnBy}, and that somebody else has written meanwhile`, async () => {
+  test(`R175: a session over a pause that ends by ${goesOnBy}, and that another process has written meanwhile`, async () => {
     const store = memoryStore({ clock: new ManualClock() });
     const role = payer(true);
     const orchestrator = setUp(store, role);

@@ -17,7 +17,7 @@ for (const [name, { build }] of Object.entries(stories))
     await comesToTheSame(build);
   });
 
-test("the stories come to what they are for", async () => {
+test("the stories result in what they are for", async () => {
   const ends: Record<string, unknown> = {};
   for (const [name, { build }] of Object.entries(stories)) {
     const { result } = await recorded(build);

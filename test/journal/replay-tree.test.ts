@@ -71,7 +71,7 @@ test("X25: a wait that is over before the subagent is", async () => {
   }));
 });
 
-test("X25: a subagent that goes on, before its parent's eyes and in the background", async () => {
+test("X25: a subagent that continues, before its parent's eyes and in the background", async () => {
   await comesToTheSame((fakes) => ({
     role: lead(
       fakes,
@@ -132,7 +132,7 @@ test("X25: groups: the first failure ends the others; two are enough; two cannot
     }));
 });
 
-test("X25: delegations of one's own: one after the other, at once, and one that starts nobody", async () => {
+test("X25: delegations of one's own: one after the other, at once, and one that starts no subagent", async () => {
   await comesToTheSame((fakes) => {
     const inOrder = defineDelegation({
       name: "in_order",
@@ -156,7 +156,7 @@ test("X25: delegations of one's own: one after the other, at once, and one that 
     });
     const none = defineDelegation({
       name: "none",
-      description: "Starts nobody.",
+      description: "Starts no subagent.",
       input: TASK,
       execute: ({ task }) => ({ type: "answered", text: `nobody for ${task}` }),
     });

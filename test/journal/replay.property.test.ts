@@ -1,6 +1,6 @@
 // Goal: any small tree replays to the same, in its order and in others.
 // Method: random trees whose tasks say what each agent does: calls that take some turns, subagents before its eyes or beside it, failures;
-// with tight limits and budgets, a clock that never stands still, and with a wish from outside now and then.
+// with tight limits and budgets, a clock that never stands still, and with a request from outside now and then.
 
 import * as fc from "fast-check";
 import { expect, vi } from "vitest";
@@ -78,7 +78,7 @@ interface World {
   readonly onFailure: "isolate" | "fail_fast";
   readonly maxTotalSubagents: number;
   readonly totalTokens: number | undefined;
-  readonly wish: "none" | "cancel" | "stop" | "pause" | "letter";
+  readonly request: "none" | "cancel" | "stop" | "pause" | "message";
   /** When it comes, by the number of the event. */
   readonly at: number;
   readonly isAtOnce: boolean;
@@ -90,7 +90,7 @@ const calm = fc.record<World>({
   onFailure: fc.constant("isolate"),
   maxTotalSubagents: fc.constant(50),
   totalTokens: fc.constant(undefined),
-  wish: fc.constant("none"),
+  request: fc.constant("none"),
   at: fc.constant(0),
   isAtOnce: fc.constant(false),
   seed: fc.integer({ min: 0 }),
@@ -101,19 +101,19 @@ const rough = fc.record<World>({
   onFailure: fc.constantFrom("isolate", "fail_fast"),
   maxTotalSubagents: fc.integer({ min: 1, max: 8 }),
   totalTokens: fc.option(fc.integer({ min: 300, max: 20_000 }), { nil: undefined }),
-  wish: fc.constantFrom("none", "cancel", "stop", "pause", "letter"),
+  request: fc.constantFrom("none", "cancel", "stop", "pause", "message"),
   at: fc.integer({ min: 1, max: 40 }),
   isAtOnce: fc.boolean(),
   seed: fc.integer({ min: 0 }),
 });
 
 function storyOf(world: World): Build {
-  const { plan, onFailure, maxTotalSubagents, totalTokens, wish, at, isAtOnce } = world;
+  const { plan, onFailure, maxTotalSubagents, totalTokens, request, at, isAtOnce } = world;
   const act: Act["act"] = (run) => {
-    if (wish === "cancel") void run.cancel("Enough.");
-    if (wish === "stop") run.requestStop();
-    if (wish === "pause") run.requestPause();
-    if (wish === "letter") void run.steer("A letter.");
+    if (request === "cancel") void run.cancel("Enough.");
+    if (request === "stop") run.requestStop();
+    if (request === "pause") run.requestPause();
+    if (request === "message") void run.steer("A message.");
   };
   return (fakes) => ({
     role: roleOf(fakes, 0, onFailure),
@@ -134,24 +134,28 @@ const numRuns = Number(process.env["FC_RUNS"] ?? 30);
 
 vi.setConfig({ testTimeout: 24 * 3_600_000 });
 
-proves(["X25", "S7.31"], "calm trees come to the same in their order and in others", async () => {
-  await fc.assert(
-    fc.asyncProperty(calm, async (world) => {
-      const build = storyOf(world);
-      const { recording, result } = await recorded(build, new TickingClock(1_000));
-      const again = await replayed(build, recording);
-      expect(gist(again.result)).toEqual(gist(result));
-      const other = await replayed(build, recording, { order: { shuffledBy: world.seed } });
-      expect(other.result.usage).toEqual(result.usage);
-      expect(other.result.text).toEqual(result.text);
-    }),
-    { numRuns },
-  );
-});
+proves(
+  ["X25", "S7.31"],
+  "calm trees have the same result in their order and in others",
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(calm, async (world) => {
+        const build = storyOf(world);
+        const { recording, result } = await recorded(build, new TickingClock(1_000));
+        const again = await replayed(build, recording);
+        expect(gist(again.result)).toEqual(gist(result));
+        const other = await replayed(build, recording, { order: { shuffledBy: world.seed } });
+        expect(other.result.usage).toEqual(result.usage);
+        expect(other.result.text).toEqual(result.text);
+      }),
+      { numRuns },
+    );
+  },
+);
 
 proves(
   ["X25", "S7.31"],
-  "rough trees come to the same in their order; in others, or it is said why not",
+  "rough trees have the same result in their order; in others, or it is said why not",
   async () => {
     await fc.assert(
       fc.asyncProperty(rough, async (world) => {
@@ -178,12 +182,12 @@ const deaths = fc.array(
 
 proves(
   ["R175", "X25", "S7.31"],
-  "trees whose processes die come to the same, segment by segment",
+  "trees whose processes die have the same result, segment by segment",
   async () => {
     let segments = 0;
     await fc.assert(
       fc.asyncProperty(fc.oneof(calm, rough), deaths, async (world, planned) => {
-        const build = storyOf({ ...world, wish: "none" });
+        const build = storyOf({ ...world, request: "none" });
         const play = (isAlive: boolean): Play => {
           const { role, task = "", options = {}, start = {} } = build(new Fakes({ isAlive }));
           return { role, task, options, start };

@@ -1,4 +1,4 @@
-// Goal: a recorded tree runs again without a model and comes to the same, interleavings included; what does otherwise is named.
+// Goal: a recorded tree runs again without a model and has the same result, interleavings included; what does otherwise is named.
 // Method: trees over a memory store; the recording is replayed with the same roles, and with others.
 
 import { expect } from "vitest";

@@ -1,4 +1,4 @@
-// Goal: whatever a store does not do at the beginning or at the end of a run, nobody waits for ever and no result is lost.
+// Goal: whatever a store does not do at the beginning or at the end of a run, no caller waits for ever and no result is lost.
 // Method: a store in front of another one, of which one method fails; a manual clock between its attempts.
 
 import { expect, test } from "vitest";
@@ -129,7 +129,7 @@ test("a pause that a process had begun to take into another store, without a wor
   expect(await store.find(paused.runId)).toMatchObject({ status: "ended", epoch: 2 });
 });
 
-test("whoever writes to a run that cannot be kept any more, or has written, learns that nobody reads it", async () => {
+test("a caller that writes to a run that cannot be kept any more, or has written, learns that it is not read", async () => {
   const store = memoryStore();
   let appends = 0;
   let before: Promise<unknown> | undefined;

@@ -1,5 +1,5 @@
 // Goal: a store that is busy for a while, or loses acknowledgements, harms no run; each of the real stores keeps a run that can be recovered.
-// Method: a store in front of another one that fails as it is told; real SQLite files and a real PostgreSQL server.
+// Method: a store in front of another one that fails where the test says; real SQLite files and a real PostgreSQL server.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -68,7 +68,7 @@ test.each([
   expect(await store.find(run.runId)).toMatchObject({ status: "ended", owner: null });
 });
 
-test("a store that is full stops the run where it is; what was kept is there, and goes on once there is room", async () => {
+test("a store that is full stops the run where it is; what was kept is there, and continues once there is room", async () => {
   const store = memoryStore();
   const kept: JournalBatch[] = [];
   let isFull = false;
@@ -160,7 +160,7 @@ const stores: Readonly<Record<string, () => Store>> = {
 };
 
 describe.each(Object.entries(stores))("a run over %s", (_name, open) => {
-  test("comes to the same as without a store, and what is killed in its midst goes on in another store object", async () => {
+  test("has the same result as without a store, and what is killed in its midst continues in another store object", async () => {
     const store = open();
     const run = new Orchestrator({ limits, store }).start(world(SMALL).role, "Go.");
     expect(gist(await run.result)).toEqual(gist(await plain));

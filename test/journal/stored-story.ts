@@ -1,4 +1,4 @@
-// What a journal tells of a run: its events, and how its agents ended.
+// What a journal has of a run: its events, and how its agents ended.
 
 import { expect } from "vitest";
 
@@ -9,7 +9,7 @@ import type { RestoredAgent, RestoredRun } from "../../src/orchestrator/durabili
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { addUsage, NO_USAGE, subtractUsage, type Usage } from "../../src/protocol/usage.ts";
 
-/** How agents ended, whoever they are, and what they used besides lost calls. */
+/** How agents ended, without their ids, and what they used besides lost calls. */
 export type Ends = readonly {
   readonly path: string;
   readonly ended: readonly unknown[];
@@ -29,7 +29,7 @@ function isEvent(value: unknown): value is EspalierEvent {
   return typeof value === "object" && value !== null && "seq" in value;
 }
 
-/** What the journal tells is what the process said. */
+/** What the journal has is what the process said. */
 export function checkKept(result: RunResult, run: RestoredRun): void {
   expect(run.accounts).toEqual(result.accounts);
   expect(run.subagentsByDepth).toEqual(result.subagentsByDepth);
@@ -42,7 +42,7 @@ export function checkKept(result: RunResult, run: RestoredRun): void {
   );
 }
 
-/** How agents ended, as the journal tells. */
+/** How agents ended, by the journal. */
 export function endsOf({ agents, accounts }: RestoredRun, events: readonly EspalierEvent[]): Ends {
   const lost = new Map<string, Usage>();
   for (const event of events)
@@ -72,7 +72,7 @@ export function endsOf({ agents, accounts }: RestoredRun, events: readonly Espal
     .toSorted((left, right) => (left.path < right.path ? -1 : 1));
 }
 
-/** What a lost call is estimated to have used is told to parents, too. */
+/** What a lost call is estimated to have used is reported to parents, too. */
 function withoutTotals(text: string): string {
   return text.replaceAll(/"totalTokens":\d+/gu, "");
 }

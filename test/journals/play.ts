@@ -70,7 +70,7 @@ export async function comesToTheSame(build: Build): Promise<Recorded> {
 /** Parts of a paused run that are otherwise in a replay. */
 const OF_PROCESS: ReadonlySet<string> = new Set(["eventCount", "isSampled"]);
 
-/** What a result says, without times, traces and how many events there were: what others do is not told in a replay. */
+/** What a result says, without times, traces and how many events there were: what others do is not reported in a replay. */
 export function gist({ runId, pausedRun, ...result }: RunResult): object {
   const { played: _played, unplayed: _unplayed, ...said }: typeof result & Replayed = result;
   if (pausedRun === undefined) return untimed({ runId, ...said });

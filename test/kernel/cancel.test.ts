@@ -1,4 +1,4 @@
-// Goal: foreign work is told to end, waited for so long and no longer, and can do no harm afterwards.
+// Goal: foreign work is asked to end, waited for so long and no longer, and can do no harm afterwards.
 // Method: work that ends when the test says, time by hand.
 
 import { getEventListeners } from "node:events";
@@ -124,7 +124,7 @@ proves(
   },
 );
 
-test("work that heeds its signal in time keeps its own outcome", async () => {
+test("work that obeys its signal in time keeps its own outcome", async () => {
   const { clock, controller, work, outcomes } = bounded();
   controller.abort(REASON);
   clock.advance(9);
@@ -168,7 +168,7 @@ test("a child's controller follows its parent's, with the same reason, and never
   expect([one.controller.signal.reason, two.controller.signal.reason]).toEqual(["own", REASON]);
 });
 
-test("a controller below one that was aborted is born aborted", () => {
+test("a controller below one that was aborted starts aborted", () => {
   const { controller, unlink } = linkedController(AbortSignal.abort(REASON));
   unlink();
   expect([controller.signal.aborted, controller.signal.reason]).toEqual([true, REASON]);
@@ -182,7 +182,7 @@ test("a controller that was unlinked no longer follows", () => {
   expect(controller.signal.aborted).toBe(false);
 });
 
-test("three generations hear of it at once", () => {
+test("three generations are aborted at once", () => {
   const root = new AbortController();
   const child = linkedController(root.signal);
   const grandchild = linkedController(child.controller.signal);

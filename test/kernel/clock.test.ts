@@ -34,7 +34,7 @@ proves(["S7.5"], "the monotonic clock of the machine is not set with its wall cl
   expect(systemClock.monotonicMs() - sinceMs).toBe(5);
 });
 
-proves(["S7.5"], "a steady clock takes the wall clock once, and goes on without it", () => {
+proves(["S7.5"], "a steady clock takes the wall clock once, and continues without it", () => {
   const clock = new ManualClock(1_000);
   clock.advance(7);
   const steady = steadyClock(clock);
@@ -92,11 +92,15 @@ proves(["S7.31"], "a timer of a steady clock wakes when the whole milliseconds h
   expect(woken).toEqual([1_010]);
 });
 
-proves(["S7.31"], "after a stamp with microseconds time goes on from the next millisecond", () => {
-  const clock = new ManualClock(1_000);
-  const steady = steadyClock(clock, 5_000.3);
-  expect([steady.nowMs(), steady.stampMs()]).toEqual([5_001, 5_001]);
-});
+proves(
+  ["S7.31"],
+  "after a stamp with microseconds time continues from the next millisecond",
+  () => {
+    const clock = new ManualClock(1_000);
+    const steady = steadyClock(clock, 5_000.3);
+    expect([steady.nowMs(), steady.stampMs()]).toEqual([5_001, 5_001]);
+  },
+);
 
 test("a timer of a part of a millisecond does not wake before", () => {
   let woken = 0;

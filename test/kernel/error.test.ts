@@ -119,7 +119,7 @@ test("a broken invariant names its rule and calls itself a bug", () => {
   );
 });
 
-test("a case that nobody handled is named", () => {
+test("a case that was not handled is named", () => {
   const forgotten: unknown = { type: "new" };
   const close = (): unknown => Reflect.apply(assertNever, undefined, [forgotten, "change"]);
   expect(close).toThrow('Unhandled change: {"type":"new"}. This is a bug in espalier.');

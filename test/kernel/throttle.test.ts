@@ -19,7 +19,7 @@ test("so many begin at once, the others in the next turns, in the order in which
   expect(begun).toEqual([1, 2, 3, 4, 5]);
 });
 
-test("whoever comes later stands behind those who wait, and a new turn has places again", async () => {
+test("a caller that comes later stands behind those that wait, and a new turn has places again", async () => {
   const throttle = new Throttle(1);
   expect(throttle.turn()).toBeUndefined();
   const begun: string[] = [];

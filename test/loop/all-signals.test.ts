@@ -1,4 +1,4 @@
-// Goal: whoever reads how an agent or a run ended learns of every stop signal, in order of arrival, and of every error of the tree.
+// Goal: the reader of how an agent or a run ended learns of every stop signal, in order of arrival, and of every error of the tree.
 // Method: signals that come at once, one after the other, late, and without stopping anything; events as early releases wrote them.
 
 import { expect } from "vitest";

@@ -53,7 +53,7 @@ describe("what was consumed", () => {
     };
     const spent = { axis, accountPath: "solo", maximum: 100, current: 100 };
 
-    proves(["R53"], `99 of 100 ${axis} go on to a second inference, 100 stop`, async () => {
+    proves(["R53"], `99 of 100 ${axis} continue to a second inference, 100 stop`, async () => {
       expect(await outcomeAt(99, false)).toEqual([["completed", "completed", 2], {}, 2, 1]);
       const stopped = ["stopped", "token_limit", 1];
       expect(await outcomeAt(100, false)).toEqual([stopped, { ...spent, asked: 0 }, 1, 0]);
@@ -330,7 +330,7 @@ const guard =
 
 proves(
   ["R61"],
-  "a condition that fires outweighs a hook that would have the agent go on",
+  "a condition that fires outweighs a hook that would have the agent continue",
   async () => {
     for (const [stopWhen, end, asked] of [
       [[], ["completed", "completed", 4], 4],
@@ -347,7 +347,7 @@ proves(
       const fixture = newFixture();
       const result = await fixture.run(role);
       expect([ending(result), model.requests.length]).toEqual([end, end[2]]);
-      // The veto is bounded (C35): the fourth time nobody is asked any more.
+      // The veto is bounded (C35): the fourth time no hook is asked any more.
       expect(count).toBe(Math.min(asked, 3));
       const decisions = fixture.sink.of("continuation.evaluated").map(({ work }) => work);
       expect(decisions).toEqual([...Array.from({ length: end[2] - 1 }, () => ["veto"]), []]);

@@ -150,7 +150,7 @@ interface OverflowingRun {
   readonly model: Soloist["model"];
 }
 
-/** Three steps, of which the third is the last: whoever counts, its request is too long. */
+/** Three steps, of which the third is the last: by our count or the provider's, its request is too long. */
 async function overflowing(
   counted: "by us" | "by the provider",
   more: Partial<Omit<AgentDefinition, "model">> = {},
@@ -168,7 +168,7 @@ async function overflowing(
 
 for (const [what, more] of Object.entries<Partial<Omit<AgentDefinition, "model">>>({
   plain: {},
-  "with a budget of steps that just fits, of which the model is told": {
+  "with a budget of steps that just fits, and a notice of it": {
     budget: { steps: 3, totalTokens: 100_000 },
     showBudget: true,
     wrapUp: "Finish.",
@@ -183,7 +183,7 @@ for (const [what, more] of Object.entries<Partial<Omit<AgentDefinition, "model">
 }))
   proves(
     ["S7.15", "R14"],
-    `a request that is too long is no step and no error when compaction answers it, whoever counted: ${what}`,
+    `a request that is too long is no step and no error when compaction answers it, whichever side counted: ${what}`,
     async () => {
       const [ours, theirs] = [
         await overflowing("by us", more),
@@ -284,7 +284,7 @@ proves(
   },
 );
 
-test("an agent that is told to stop while a request is refused has a step for it, and asks nothing further", async () => {
+test("an agent that is asked to stop while a request is refused has a step for it, and asks nothing further", async () => {
   const held = latch();
   const fixture = newFixture();
   const script = [work, work, { ...OVERFLOW, after: held.opened }, says("never")];
@@ -358,7 +358,7 @@ test("a task that is too long by itself fails the run; there is nothing to leave
   ]).toEqual(["failed", { error: "model_context_overflow" }, 0]);
 });
 
-test("over the window with nothing to leave out: the request is sent as it is, and nothing is told", async () => {
+test("over the window with nothing to leave out: the request is sent as it is, and nothing is reported", async () => {
   const fixture = newFixture();
   const compaction = { maxInputTokens: 1, keepMessages: 9 };
   const { role, model } = worker([work, says("done")], { compaction });

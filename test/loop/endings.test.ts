@@ -1,4 +1,4 @@
-// Goal: every way of coming to rest has its own pair of status and reason, is documented, and is told by one event.
+// Goal: every way of settling has its own pair of status and reason, is documented, and is reported by one event.
 // Method: one script per ending; the pairs compared with those in docs/DESIGN.md, and with the codes that the source knows.
 
 import { readFileSync } from "node:fs";

@@ -138,7 +138,7 @@ test("a reply that was cut off or filtered is no answer, and its text is kept", 
   }
 });
 
-test("two calls of one id are told apart", async () => {
+test("two calls of one id are distinguished", async () => {
   const calls = [
     { name: "work", arguments: {}, callId: "same" },
     { name: "work", arguments: {}, callId: "same" },

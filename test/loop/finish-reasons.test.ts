@@ -101,7 +101,7 @@ const CUT =
 
 proves(
   ["S7.13"],
-  "a call that was cut off does not run; the model is told to write less",
+  "a call that was cut off does not run; the model is asked to write less",
   async () => {
     expect(await cutCall(asks("work", '{"path": "/tm', { finishReason: "length" }))).toEqual({
       runs: 0,
@@ -192,7 +192,7 @@ const UNKNOWN = says("so so", { finishReason: "unknown" });
 
 proves(
   ["R11", "S7.14"],
-  "a text with an unknown ending is an answer, asked for and told once",
+  "a text with an unknown ending is an answer, asked for and given once",
   async () => {
     const fixture = newFixture();
     const { role, model } = soloist([UNKNOWN, says("again")]);
@@ -249,7 +249,7 @@ const AROUND_THE_BOUND: Readonly<
   ],
   "an unknown ending of a text": [[UNKNOWN, says("late")], "completed", 1],
   "nothing, and then an unknown ending": [[EMPTY, UNKNOWN, says("late")], "completed", 2],
-  "nothing, of which nobody knows why": [
+  "nothing, for an unknown reason": [
     [{ finishReason: "unknown" }, { finishReason: "unknown" }, says("late")],
     "failed",
     2,

@@ -228,7 +228,7 @@ proves(["M41"], "a cache key is that of instructions and tools, in every run", a
   expect(new Set([first, ...others].map((list) => JSON.stringify(list))).size).toBe(3);
 });
 
-proves(["M41"], "agents of one role in a run are told apart by their number", async () => {
+proves(["M41"], "agents of one role in a run are distinguished by their number", async () => {
   const model = watched([says("1"), says("2")]);
   const leaf = defineAgent({ name: "leaf", purpose: "Looks.", instructions: "Look.", model });
   const lead = part("lead", [calls(spawn("leaf", "1"), spawn("leaf", "2")), says("Done.")], {
@@ -256,7 +256,7 @@ proves(["M41"], "a side call, whose request begins otherwise, has no key", async
   expect(model.keys.map((key) => typeof key)).toEqual(["object", "undefined", "object"]);
 });
 
-proves(["M42"], "a warning is an event once a run, whoever says it again", async () => {
+proves(["M42"], "a warning is an event once a run, whichever call repeats it", async () => {
   const warnings = ["seed is not supported", "topP is not supported"];
   const { role } = soloist(
     [
@@ -273,7 +273,7 @@ proves(["M42"], "a warning is an event once a run, whoever says it again", async
   ]);
 });
 
-test("the step that has no tools left is not told to call one", async () => {
+test("the step that has no tools left is not asked to call one", async () => {
   const { role, model } = soloist([says("Oak.")], {
     tools: [look],
     modelSettings: { toolChoice: "required" },

@@ -14,7 +14,7 @@ import { checkContinuation, FACTS, logOf, stepWith } from "../support/golden-con
 
 proves(
   ["R15"],
-  "each completed step calls for to go on, to stop, to compact or to try again",
+  "each completed step calls for to continue, to stop, to compact or to try again",
   () => {
     checkContinuation(stepOutcome);
   },
@@ -55,14 +55,14 @@ test("an outcome says why", () => {
   ]);
 });
 
-test("an outcome depends on nothing but what it is told, and changes nothing", () => {
+test("an outcome depends on nothing but its arguments, and changes nothing", () => {
   const log = logOf({ steps: [stepWith({ calls: 1 })] });
   const before = structuredClone(log);
   expect(stepOutcome(log, FACTS)).toEqual(stepOutcome(log, FACTS));
   expect(log).toEqual(before);
 });
 
-/** A model with what the interface requires, and nothing else; what its prototype has is nobody's business. */
+/** A model with what the interface requires, and nothing else; what its prototype has does not matter. */
 function bareModel(
   replies: readonly ModelReply[],
 ): Model & { readonly asked: readonly string[][] } {

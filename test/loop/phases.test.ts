@@ -215,7 +215,7 @@ proves(["R44"], "what a caller does to a yielded state never reaches the run", a
 
 proves(
   ["R6", "R7"],
-  "a fresh run infers once although nobody asked it to go on, and a text ends it",
+  "a fresh run infers once although nothing asked it to continue, and a text ends it",
   async () => {
     const { role, model } = soloist([says("hello")]);
     const result = await newFixture().run(role);
@@ -268,7 +268,7 @@ proves(
   },
 );
 
-/** A model of one's own that answers only when it is told to end, and keeps its signal. */
+/** A model of one's own that answers only when it is asked to end, and keeps its signal. */
 function listener() {
   const entered = latch();
   const signals: AbortSignal[] = [];

@@ -62,7 +62,7 @@ function answers({ steps }: RunResult): readonly string[] {
   );
 }
 
-proves(["R3"], "the table of stops has every report of the run that nobody stops", async () => {
+proves(["R3"], "the table of stops has every report of the run that is not stopped", async () => {
   const run = newFixture().start(
     soloist([calls(use("work"), use("pay")), asks("work", {}), says("done")], {
       tools: [spyTool("work"), spyTool("pay")],

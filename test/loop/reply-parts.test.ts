@@ -132,7 +132,7 @@ describe("to the model that wrote it", () => {
     expectSent(second.model.requests[0], OWN_STEP, [thoughtPieces("c1")]);
   });
 
-  proves(["M1"], "when its session goes on", async () => {
+  proves(["M1"], "when its session continues", async () => {
     const s = newSessionFixture();
     const first = thinker("one", [thinks("c1"), says("Done.")]);
     await s.outcome(s.start(first.role, "Do it.", { session: await s.session() }));
@@ -185,16 +185,20 @@ describe("after the loop has changed the reply", () => {
     return reply?.role === "assistant" ? replyPieces(reply) : [];
   }
 
-  proves(["M3"], "calls of one id are told apart, and each keeps what belongs to it", async () => {
-    const twins = [thinking, call("c1", "one"), thinking, call("c1", "two")];
-    const own = "execution_1.1.1";
-    expect(await sentOf(...twins)).toEqual([
-      thinking,
-      call("c1", "one"),
-      thinking,
-      call(own, "two"),
-    ]);
-  });
+  proves(
+    ["M3"],
+    "calls of one id are distinguished, and each keeps what belongs to it",
+    async () => {
+      const twins = [thinking, call("c1", "one"), thinking, call("c1", "two")];
+      const own = "execution_1.1.1";
+      expect(await sentOf(...twins)).toEqual([
+        thinking,
+        call("c1", "one"),
+        thinking,
+        call(own, "two"),
+      ]);
+    },
+  );
 
   proves(
     ["M3"],
@@ -209,7 +213,7 @@ describe("after the loop has changed the reply", () => {
   );
 });
 
-describe("to nobody else", () => {
+describe("to the writer alone", () => {
   proves(
     ["M2"],
     "a fork with another model has texts and calls; the writer has all of it again",
@@ -259,7 +263,7 @@ describe("to nobody else", () => {
     );
   });
 
-  proves(["M2"], "a run that was paused goes on with another model", async () => {
+  proves(["M2"], "a run that was paused continues with another model", async () => {
     const asking = [spyTool("look", undefined, { needsApproval: true })];
     const first = thinker("one", [thinks("c1")], { tools: asking });
     const fixture = newFixture();
@@ -275,7 +279,7 @@ describe("to nobody else", () => {
   ])
     proves(
       ["M1", "M2"],
-      `a child with the key "${child}" inherits what that key may see; its parent goes on with its own`,
+      `a child with the key "${child}" inherits what that key may see; its parent continues with its own`,
       async () => {
         const helper = part("helper", [says("Ok.")], { scripted: { replayKey: child } });
         const script = [thinks("c1"), calls(spawn("helper", "Help.")), says("Done.")];
@@ -314,7 +318,7 @@ describe("to nobody else", () => {
 
   proves(
     ["M2"],
-    "a summary is made of texts and calls: no reasoning is told to whoever makes it",
+    "a summary is made of texts and calls: no reasoning reaches the model that makes it",
     async () => {
       const compaction = { strategy: "summarize", maxInputTokens: 1_600, keepMessages: 2 } as const;
       const script = [thinks("c1"), thinks("c2"), says("Summed up."), says("Done.")];

@@ -78,7 +78,7 @@ test("leaving calls out holds once, for the next ones if there are none open", a
   }
 });
 
-test("a later reason replaces an earlier one, and one that is never needed harms nobody", async () => {
+test("a later reason replaces an earlier one, and one that is never needed harms nothing", async () => {
   const { role } = soloist([work, says("done")], { tools: [spyTool("work")] });
   const fixture = newFixture();
   const run = fixture.start(role);
@@ -246,7 +246,7 @@ proves(
 
 proves(
   ["R3", "R21"],
-  "a stop between reply and tools starts no subagent, asks nobody and takes no result",
+  "a stop between reply and tools starts no subagent, asks no approver and takes no result",
   async () => {
     const child = part("child", [says("never")]);
     const pay = spyTool("pay", () => "paid", { needsApproval: true });

@@ -110,7 +110,7 @@ for (const [axis, perReply] of [
 ] as const) {
   proves(
     ["R53"],
-    `a run that reaches its ${axis} with work pending stops; one below it goes on`,
+    `a run that reaches its ${axis} with work pending stops; one below it continues`,
     async () => {
       const work = spyTool("work");
       const exact = soloist([asks("work", {})], { tools: [work] });

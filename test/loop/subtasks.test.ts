@@ -87,7 +87,7 @@ proves(
 
 proves(
   ["R13"],
-  "a subtask that may not start is told in its place, and the run continues",
+  "a subtask that may not start is reported in its place, and the run continues",
   async () => {
     const fixture = newFixture();
     const helper = part("helper", [says("Found.")]);
@@ -110,7 +110,7 @@ proves(
   },
 );
 
-test("an agent without subagents is told that it can start none", async () => {
+test("an agent without subagents reads that it can start none", async () => {
   const lead = part("lead", [calls(use("plan")), says("Done.")], {
     tools: [planner(help("Look."))],
   });

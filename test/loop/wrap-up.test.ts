@@ -1,4 +1,4 @@
-// Goal: on the last step that its budget allows an agent is told to finish and can do nothing else; its text is the result.
+// Goal: on the last step that its budget allows an agent is asked to finish and can do nothing else; its text is the result.
 // Method: budgets of steps at every level of a tree; requests, signals and leases compared whole.
 
 import { expect, test } from "vitest";
@@ -26,7 +26,7 @@ function worker(
   return soloist(script, { tools: [spyTool("work")], wrapUp: true, ...more });
 }
 
-/** What the model could use, and what it was told last. */
+/** What the model could use, and what it read last. */
 function shown({ tools, messages }: ModelRequest): readonly unknown[] {
   const last = messages.at(-1);
   return [tools.map(({ name }) => name), last?.text];
@@ -93,7 +93,7 @@ test("one cause is one signal, also when the agent asks for a tool in its last s
   ]);
 });
 
-proves(["R64"], "an agent that answers before its last step is never told", async () => {
+proves(["R64"], "an agent that answers before its last step gets no notice", async () => {
   const { role, model } = worker([work, says("All of it.")]);
   const result = await newFixture().run(role, { budget: { steps: 3 } });
   expect(ending(result)).toEqual(["completed", "completed", "All of it."]);
@@ -123,7 +123,7 @@ proves(["R64"], "the only step that is allowed is the last", async () => {
   ]);
 });
 
-test("with no step at all, and without a limit on steps, nobody is told anything", async () => {
+test("with no step at all, and without a limit on steps, the model reads no notice", async () => {
   const none = worker([says("never")]);
   expect(ending(await newFixture().run(none.role, { budget: { steps: 0 } }))).toEqual([
     "stopped",
@@ -194,7 +194,7 @@ test("a typed result beside another call in the last step is not taken: nothing 
 
 proves(
   ["R64"],
-  "a child is told in the last step of an ancestor's budget, with the ancestor's name",
+  "a child reads of the last step of an ancestor's budget, with the ancestor's name",
   async () => {
     const child = part("child", [calls(use("work")), says("Child's half.")], {
       tools: [spyTool("work")],
@@ -218,7 +218,7 @@ proves(
   },
 );
 
-proves(["R64"], "a child's own last step is the child's alone: its parent goes on", async () => {
+proves(["R64"], "a child's own last step is the child's alone: its parent continues", async () => {
   const child = part("child", [calls(use("work")), says("Half.")], {
     tools: [spyTool("work")],
     wrapUp: true,
@@ -237,7 +237,7 @@ proves(["R64"], "a child's own last step is the child's alone: its parent goes o
   expect(root.model.requests.map(({ tools }) => tools.length)).toEqual([1, 1]);
 });
 
-test("a lead that is told to finish cannot start a subagent any more", async () => {
+test("a lead that is asked to finish cannot start a subagent any more", async () => {
   const child = part("child", [says("never")]);
   const root = part("root", [calls(spawn("child"))], { subagents: [child.role], wrapUp: true });
   const result = await newFixture().run(root.role, { budget: { steps: 1 } });

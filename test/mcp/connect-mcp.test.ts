@@ -67,7 +67,7 @@ proves(["S7.38"], "a call that the server answers with 401 says so to the model"
   ]);
 });
 
-test("the server is told who we are, and that we can do nothing for it", async () => {
+test("the server is informed who we are, and that we can do nothing for it", async () => {
   const { transport, server } = await handMadeOverHttp();
   await connected({ transport });
   expect(server.client).toEqual([{ name: "espalier", version: packageJson.version }, {}]);
@@ -103,7 +103,7 @@ test("the filter sees each tool as the server describes it", async () => {
 
 test.each([
   ["a promise", async () => await Promise.resolve(false)],
-  ["a promise", () => Promise.reject(new Error("Nobody waits for it."))],
+  ["a promise", () => Promise.reject(new Error("It has no waiter."))],
   ["undefined", () => undefined],
   ['"yes"', () => "yes"],
 ])(
@@ -195,7 +195,7 @@ describe("an error, and no server is left behind", () => {
   });
 });
 
-test("a list that changed is told, and read when asked for; tools from before still work", async () => {
+test("a list that changed is reported, and read when asked for; tools from before still work", async () => {
   let changes = 0;
   const server = await connected({ onToolsChanged: () => (changes += 1) });
   const before = server.tools;
@@ -225,7 +225,7 @@ test("a listener of changes that throws costs nothing but a warning", async () =
   ]);
 });
 
-/** Which calls somebody is asked about, and why. All are denied. */
+/** Which calls an approver is asked about, and why. All are denied. */
 async function asked(
   needsApproval?: McpOptions["needsApproval"],
 ): Promise<readonly (readonly [string, string])[]> {
@@ -249,7 +249,7 @@ async function asked(
 }
 
 describe("approval", () => {
-  test("is asked for nothing, if nobody says so", async () => {
+  test("is asked for nothing by default", async () => {
     expect(await asked()).toEqual([]);
   });
 

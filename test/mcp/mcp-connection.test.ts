@@ -55,7 +55,7 @@ describe("over both transports", () => {
       await connection.close();
     });
 
-    test("a call that is cancelled ends at once, and the server is told", async () => {
+    test("a call that is cancelled ends at once, and the server is informed", async () => {
       const { call, hang } = await line(await open());
       const abort = new AbortController();
       const { result } = await hang(abort.signal);
@@ -114,7 +114,7 @@ describe("a child that dies", () => {
     expect(peer.pids.map(isAlive)).toEqual([false, true]);
   });
 
-  test("stays dead if nobody is to start it again", async () => {
+  test("stays dead if it is not to be started again", async () => {
     const peer = handMadeOverStdio("well");
     const { call } = await line(peer.transport, { reconnect: { maxAttempts: 0 } });
     expect(await call("die")).toBe("lost: the connection was closed");
@@ -211,7 +211,7 @@ describe("a server over HTTP", () => {
     await until(() => openStreams.size === 0);
   });
 
-  test("is told when its session ends", async () => {
+  test("is informed when its session ends", async () => {
     const { transport, server } = await handMadeOverHttp();
     const { connection } = await line(transport);
     await connection.close();
@@ -302,7 +302,7 @@ class WatchedClock extends ManualClock {
     return super.setTimer(delayMs, wake);
   }
 
-  /** Resolves once somebody has begun to wait for so long since the last time this was asked. */
+  /** Resolves once a timer was set for so long since the last time this was asked. */
   async waits(delayMs: number): Promise<void> {
     await until(() => this.#delays.includes(delayMs));
     this.#delays = this.#delays.filter((other) => other !== delayMs);

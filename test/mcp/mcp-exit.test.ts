@@ -34,7 +34,7 @@ test("over stdio the program ends, and its server with it", async () => {
   expect(await ending(args)).toEqual({ code: 0, text: "closed\n", alive: [false] });
 });
 
-test("over stdio the program ends, also if its server has left somebody at its pipes", async () => {
+test("over stdio the program ends, also if its server has left a process at its pipes", async () => {
   const { args = [] } = handMadeOverStdio("parent").transport;
   expect(await ending(args)).toEqual({ code: 0, text: "closed\n", alive: [false, true] });
 });

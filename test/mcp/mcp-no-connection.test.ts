@@ -25,7 +25,7 @@ test("a folder that does not exist", async () => {
   expect(fault.kind).toBe("unreachable");
 });
 
-test("a port at which nobody listens", async () => {
+test("a port without a listener", async () => {
   const port = await freePort();
   const fault = await refusal({ type: "http", url: `http://127.0.0.1:${port}/mcp` });
   expect([fault.kind, fault.message]).toEqual([
@@ -90,7 +90,7 @@ test("a server over HTTP that takes the request and never answers", async () => 
   expect(clock.pendingTimers).toBe(0);
 });
 
-test("what the user is told has the server, the place without secrets, the reason and what to do", async () => {
+test("what the user reads has the server, the place without secrets, the reason and what to do", async () => {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}/mcp?key=secret`;
   await expect(connectMcp({ name: "far", transport: { type: "http", url } })).rejects.toMatchObject(
@@ -124,7 +124,7 @@ async function guarded(): Promise<string> {
 }
 
 describe("a server that answers 401", () => {
-  proves(["S7.38"], "is told as that, with what to hand over", async () => {
+  proves(["S7.38"], "is reported as that, with what to hand over", async () => {
     const url = await guarded();
     const thrown = await rejectionOf(
       connectMcp({ name: "far", transport: { type: "http", url: `${url}?key=secret` } }),
@@ -136,7 +136,7 @@ describe("a server that answers 401", () => {
     });
   });
 
-  proves(["S7.38"], "is told so of an authorization that it does not take, too", async () => {
+  proves(["S7.38"], "is reported so for an authorization that it does not take, too", async () => {
     const url = await guarded();
     const headers = { Authorization: "Bearer old" };
     const thrown = await rejectionOf(

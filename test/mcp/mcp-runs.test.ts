@@ -103,7 +103,7 @@ describe.each([
 ] as const)("over %s", (transport, open) => {
   proves(
     ["X28"],
-    `over ${transport}: a real server is killed in the middle of a call; the model is told, and the next call is served by a new one`,
+    `over ${transport}: a real server is killed in the middle of a call; the model reads it, and the next call is served by a new one`,
     async () => {
       const { server, crash, restart, isRunning } = await open();
       const back = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-// Goal: every message of a history says where it came from, and no model and no provider ever hears of it.
+// Goal: every message of a history says where it came from, and no model and no provider ever gets that.
 // Method: whole histories of scripted runs; the bytes that a real client sends.
 
 import { expect, test } from "vitest";

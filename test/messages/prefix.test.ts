@@ -1,5 +1,5 @@
 // Goal: a request begins with the bytes of the one before it, so that prompt caches of providers hit, unless something changed what was
-// sent before; whether it holds is told with every request.
+// sent before; whether it holds is reported with every request.
 // Method: runs over the OpenAI adapter against a server that keeps the bytes; what changes requests, one at a time.
 
 import { z } from "zod";
@@ -176,7 +176,7 @@ const BROKEN: Readonly<Record<string, Case>> = {
 for (const [what, { more, ephemeral, expected }] of Object.entries(KEPT))
   proves(
     ["X31"],
-    `the bytes of each request are the beginning of the next one, with ${what}, and that is told`,
+    `the bytes of each request are the beginning of the next one, with ${what}, and that is reported`,
     async () => {
       const { requests, prefixes } = await sent(more);
       expect(held(requests, ephemeral)).toEqual(expected);
@@ -198,7 +198,7 @@ for (const [what, { more, ephemeral, expected }] of Object.entries(BROKEN))
     },
   );
 
-test("it is told how many messages at the beginning are the same", async () => {
+test("it is reported how many messages at the beginning are the same", async () => {
   const { prefixes } = await sent({ compaction: { maxInputTokens: 100, keepMessages: 2 } });
   expect(prefixes).toEqual([
     undefined,

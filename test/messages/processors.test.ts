@@ -101,7 +101,7 @@ async function second(
 
 proves(
   ["R97"],
-  "a call that a processor drops takes its result along, and that is told",
+  "a call that a processor drops takes its result along, and that is reported",
   async () => {
     const dropReply = await second((messages) =>
       messages.filter(({ role }) => role !== "assistant"),
@@ -121,7 +121,7 @@ proves(
 
 proves(
   ["R97"],
-  "a result that a processor drops is replaced by one that says so, and that is told",
+  "a result that a processor drops is replaced by one that says so, and that is reported",
   async () => {
     expect(
       await second((messages) =>
@@ -151,7 +151,7 @@ test("several kinds of repair in one list are each named once", async () => {
   expect(repaired).toEqual([[4, ["dropped_result", "added_result"]]]);
 });
 
-test("a list that stays valid is not mended, and nothing is told", async () => {
+test("a list that stays valid is not mended, and nothing is reported", async () => {
   const { repaired } = await second((messages) => messages.slice(-3));
   expect(repaired).toEqual([]);
 });

@@ -42,7 +42,7 @@ test("over a pause an execution section stays as it was made, in another process
   ]);
 });
 
-test("a fork is an execution of its own: its sections are made anew, and behind what it is told", async () => {
+test("a fork is an execution of its own: its sections are made anew, and behind its message", async () => {
   let made = 0;
   const guarded = spyTool("guarded", () => "let in", { needsApproval: true });
   const solo = soloist([asks("work", {}), asks("guarded", {}), says("Forked.")], {

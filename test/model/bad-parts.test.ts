@@ -225,7 +225,7 @@ proves(["M1", "M2"], "an adapter neither signs its replies nor changes them late
   });
 });
 
-test("a reply without parts is signed by nobody", async () => {
+test("a reply without parts has no signature", async () => {
   const more = { writtenBy: "acme/other" };
   const asked = handModel(replyWith(undefined, more), replyWith(undefined, { toolCalls: [] }));
   await outcomeOf(asked);

@@ -298,7 +298,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
   );
 });
 
-proves(["M8"], "a call that nobody can read is tried again", async () => {
+proves(["M8"], "a call that cannot be read is tried again", async () => {
   const report = { type: "invalid_request_error", code: "tool_use_failed" };
   const error = { ...report, message: "Failed", failed_generation: "I would call list" };
   const facts = [
@@ -380,7 +380,7 @@ proves(["M4"], "one message has a text for each model and each field", async () 
 
 proves(
   ["M2"],
-  "what another model signed is not sent, whoever calls the model with it",
+  "what another model signed is not sent, whatever calls the model with it",
   async () => {
     await using server = await OpenAiServer.start(() => says("Done."), { takesAnyMessages: true });
     const model = modelAt(server);

@@ -58,13 +58,13 @@ describe.each(Object.entries(CHAT_FIXTURES))("chat-%s.sse", (name, fixture) => {
   });
 
   for (const way of WAYS) {
-    proves(["M6"], `comes to what it must and goes back, ${way}`, async () => {
+    proves(["M6"], `results in what it must and goes back, ${way}`, async () => {
       const pieces = inPieces(readFileSync(file), way);
       expect(await exchange({ type: "pours", pieces })).toEqual(expected(fixture));
     });
   }
 
-  proves(["M6"], "comes to the same out of gzip", async () => {
+  proves(["M6"], "results in the same out of gzip", async () => {
     const pieces = [gzipSync(readFileSync(file))];
     expect(await exchange({ type: "pours", pieces, encoding: "gzip" })).toEqual(expected(fixture));
   });

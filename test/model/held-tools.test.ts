@@ -154,7 +154,7 @@ proves(["M19"], "a tool that asks for a strict form and has none is refused, wit
   ]);
 });
 
-test("whoever wraps or renames a tool leaves that as it is", () => {
+test("wrapping or renaming a tool leaves that as it is", () => {
   const asks = tool("asks", { strictSchema: true });
   const wrapped = [withRetries(asks), ...prefixTools([asks], "my_")];
   const specOf = ({ name, strictSchema }: ToolSpec): unknown => [name, strictSchema];

@@ -42,7 +42,7 @@ async function addressAt(
 
 proves(
   ["M16"],
-  "Responses at OpenAI itself and its regions, Chat Completions elsewhere, or as told",
+  "Responses at OpenAI itself and its regions, Chat Completions elsewhere, or as the option says",
   async () => {
     vi.stubEnv("OPENAI_BASE_URL", undefined);
     expect({
@@ -75,7 +75,7 @@ test("the least cap is that of the interface, which the environment may decide",
   expect([...least, model.minOutputTokens]).toEqual([1, 16, 16]);
 });
 
-test("the provider is known by the host, or as told", () => {
+test("the provider is known by the host, or by the option", () => {
   vi.stubEnv("OPENAI_BASE_URL", undefined);
   const at = (baseUrl: string): string => openai("m", { baseUrl }).provider;
   expect([
@@ -261,7 +261,7 @@ test("extra fields are merged last, over ours", async () => {
   expect(chat).toEqual({ service_tier: "priority", metadata: { run: "1" }, include: [] });
 });
 
-test("options are copied: nobody changes them later", async () => {
+test("options are copied: no later change reaches the model", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   const extraBody: { metadata: { run: string } } = { metadata: { run: "1" } };
   const reasoning: { effort: "low" | "high" } = { effort: "low" };
@@ -374,7 +374,7 @@ describe("a server with only one of the interfaces", () => {
     return [code, message.endsWith(advice)];
   }
 
-  proves(["M11"], "is told what to say instead", async () => {
+  proves(["M11"], "is answered with what to say instead", async () => {
     const advice =
       'There is no Responses interface at this address: say api: "chat", or correct the base URL.';
     for (const answer of [
@@ -413,7 +413,7 @@ describe("a server with only one of the interfaces", () => {
       ]);
   });
 
-  test("is told by a body of the other interface, too", async () => {
+  test("is recognized by a body of the other interface, too", async () => {
     const body: ServerReply = { type: "raw", body: '{"choices":[]}' };
     const advice = 'speaks Responses, or say api: "chat".';
     expect(await failureOn(body, { api: "responses" }, advice)).toEqual([

@@ -1,4 +1,4 @@
-// Goal: the transport does what fetch would do, for what we ask of it, and gives sockets up when nobody needs them.
+// Goal: the transport does what fetch would do, for what we ask of it, and gives sockets up when no request needs them.
 // Method: both against the same server, and servers that end or keep a socket at the moment that the test names.
 
 import { createServer, type Server, type Socket } from "node:net";
@@ -99,7 +99,7 @@ for (const isReused of [false, true]) {
   });
 }
 
-test("an abort after the end of a reply leaves the socket to whoever uses it now", async () => {
+test("an abort after the end of a reply leaves the socket to the request that uses it now", async () => {
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
   const { promise: until, resolve: release } = Promise.withResolvers<void>();
   await using server = await OpenAiServer.start(async (_request, count) => {
@@ -266,7 +266,7 @@ proves(["M28"], "one that is given up is a model_timeout", async () => {
   ]);
 });
 
-test("what went wrong at each address of a host is told", async () => {
+test("what went wrong at each address of a host is reported", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   const tried = ["connect ECONNREFUSED ::1:9", "connect ECONNREFUSED 127.0.0.1:9"];
   const refused = (): Promise<never> =>
@@ -338,7 +338,7 @@ test.each(MODES)(
   },
 );
 
-test("an attempt that is over tells its work once, and a signal that is asked for late is aborted", () => {
+test("an attempt that is over aborts its work once, and a signal that is asked for late is aborted", () => {
   const told: unknown[] = [];
   const work = (name: string): Work => ({ abort: (reason) => told.push([name, reason]) });
   const [first, second] = [work("first"), work("second")];

@@ -1,4 +1,4 @@
-// Goal: a compressed reply is read like a plain one, as soon and as far, and a broken one is told from a cut one.
+// Goal: a compressed reply is read like a plain one, as soon and as far, and a broken one is distinguished from a cut one.
 // Method: a server that compresses what it says, or pretends to.
 
 import { describe, expect, test } from "vitest";
@@ -74,7 +74,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     }
   });
 
-  test("is cut: that is told as a cut", async () => {
+  test("is cut: that is reported as a cut", async () => {
     for (const [encoding, encode] of ENCODERS) {
       const all = encode(SAID[mode] + " ".repeat(1_000));
       const facts = await failureOn(answerIn[mode](all.subarray(0, 40), encoding), mode);
@@ -93,7 +93,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     expect((await failureOn(refused, mode)).code).toBe("model_not_authorized");
   });
 
-  proves(["M22"], `is bounded by what it comes to (${mode})`, async () => {
+  proves(["M22"], `is bounded by its plain length (${mode})`, async () => {
     const contentType = mode === "whole" ? "application/json" : "text/event-stream";
     const bomb = (mode === "whole" ? " ".repeat(12) : ": still here\n").repeat(10_000);
     for (const [encoding, encode] of [ENCODERS[0], ENCODERS[3]] as const) {

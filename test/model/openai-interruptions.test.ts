@@ -1,4 +1,4 @@
-// Goal: a call that is interrupted, by its caller, by its deadline or by the network, ends at once and tells what it has cost.
+// Goal: a call that is interrupted, by its caller, by its deadline or by the network, ends at once and reports what it has cost.
 // Method: the real client against a server that stops where the test says, under a clock that the test moves.
 
 import { describe, expect, test } from "vitest";

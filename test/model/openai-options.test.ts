@@ -135,7 +135,7 @@ test("a base URL in the environment that is none is found at the start", () => {
 
 proves(
   ["S7.37"],
-  "a base URL without a scheme is told with what to write, also where a run is started",
+  "a base URL without a scheme is reported with what to write, also where a run is started",
   () => {
     environment({ key: API_KEY, url: "localhost:11434/v1" });
     const role = defineAgent({ name: "solo", instructions: "Work.", model: openai("m") });

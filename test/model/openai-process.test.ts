@@ -1,5 +1,5 @@
 // Goal: defining a model costs nothing, and a process that has used one can end.
-// Method: programs in a process of their own, which tells what it has loaded, and what is still open when it ends.
+// Method: programs in a process of their own, which reports what it has loaded, and what is still open when it ends.
 
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";

@@ -136,7 +136,7 @@ test("the environment is read when the model is found ready, and holds", async (
   expect(proxy.lines).toEqual([FORWARDED]);
 });
 
-proves(["M25"], "a proxy that refuses is told as that, without its password", async () => {
+proves(["M25"], "a proxy that refuses is reported as that, without its password", async () => {
   for (const [tunnelStatus, code] of [
     [407, "model_refused_request"],
     [403, "model_refused_request"],

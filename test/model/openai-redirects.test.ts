@@ -1,5 +1,5 @@
-// Goal: neither the key nor the prompt reaches an address that nobody named. Method: two servers of which one points elsewhere, for our
-// transport, for a fetch of the user's that would follow, and what each of them has heard.
+// Goal: neither the key nor the prompt reaches an address that the caller has not named. Method: two servers of which one points elsewhere, for our
+// transport, for a fetch of the user's that would follow, and what each of them has received.
 
 import { describe, expect, test } from "vitest";
 

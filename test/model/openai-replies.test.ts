@@ -67,7 +67,7 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     expect(takeWarnings()).toHaveLength(1);
   });
 
-  test("is a refusal, told apart from text", async () => {
+  test("is a refusal, distinguished from text", async () => {
     expect((await replyTo({ type: "says", refusal: "I cannot help with that." })).message).toEqual({
       role: "assistant",
       text: "",

@@ -269,7 +269,7 @@ async function fieldAt(baseUrl?: string, more: OpenAiOptions = {}): Promise<read
   return String(sent).match(/max_\w+/g) ?? [];
 }
 
-test("the cap is called max_completion_tokens at OpenAI and Azure, max_tokens elsewhere, and as told if told", async () => {
+test("the cap is called max_completion_tokens at OpenAI and Azure, max_tokens elsewhere, and as the option says if it is set", async () => {
   expect({
     none: await fieldAt(),
     openai: await fieldAt("https://api.openai.com/v1"),

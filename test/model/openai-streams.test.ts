@@ -211,7 +211,7 @@ test("comments, event names, carriage returns and chunks without choices do no h
   });
 });
 
-test("a server that cannot stream is heard all the same, in one piece", async () => {
+test("the answer of a server that cannot stream is taken all the same, in one piece", async () => {
   const body = JSON.stringify({
     choices: [{ message: { content: "Hello" }, finish_reason: "stop" }],
   });

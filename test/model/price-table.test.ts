@@ -1,4 +1,4 @@
-// Goal: the prices in the table are those of the source, made by the command and by nobody's hand, and never less than what is charged.
+// Goal: the prices in the table are those of the source, made by the command and never by hand, and never less than what is charged.
 // Method: the command's own function over the installed source; the source's own calculation; and small hand-made sources.
 
 import { readFileSync } from "node:fs";
@@ -198,7 +198,7 @@ describe("of a model", () => {
     ],
     ["no rates: no row", { prices: {} }, undefined],
     ["input only: no row", { prices: { input_mtok: 1 } }, undefined],
-    ["a rate of zero, which nobody charges: no row", { prices: rates(1, 0) }, undefined],
+    ["a rate of zero, which no provider charges: no row", { prices: rates(1, 0) }, undefined],
     [
       "something else that is charged: no row",
       { prices: { ...rates(1, 2), audio_hours: 1 } },

@@ -1,4 +1,4 @@
-// Goal: what real servers of Chat Completions have answered comes to what it must, however its bytes arrive.
+// Goal: what real servers of Chat Completions have answered results in what it must, however its bytes arrive.
 // Method: recordings of others (RECORDED_REPLIES), each served four ways to the real client, which is asked once more with the reply in
 // the history: what the server wants back must be in that request.
 
@@ -19,7 +19,7 @@ test.skipIf(RECORDINGS.length > 0)(`skipped: ${WHY_SKIPPED}`, () => {
 describe.each(RECORDINGS)("$file", (recording) => {
   const { expect: expected } = recording;
   for (const way of WAYS) {
-    proves(["M7"], `comes to what it must, ${way}`, async () => {
+    proves(["M7"], `results in what it must, ${way}`, async () => {
       if (expected.errorCodes !== undefined) {
         expect(expected.errorCodes).toContain((await failureOf(recording, way, THEN)).code);
         return;

@@ -1,4 +1,4 @@
-// Goal: what real servers of Responses have answered comes to what it must, however its bytes arrive.
+// Goal: what real servers of Responses have answered results in what it must, however its bytes arrive.
 // Method: recordings of others (RECORDED_REPLIES), each served four ways to the real client, which is asked once more with the reply in
 // the history: what the server wants back must be in that request, and in none to another model.
 
@@ -22,7 +22,7 @@ test.skipIf(RECORDINGS.length > 0)(`skipped: ${WHY_SKIPPED}`, () => {
 describe.each(RECORDINGS)("$file", (recording) => {
   const { expect: expected } = recording;
   for (const way of WAYS) {
-    proves(["M18"], `comes to what it must, ${way}`, async () => {
+    proves(["M18"], `results in what it must, ${way}`, async () => {
       if (expected.error !== undefined) {
         const { data, message } = await failureOf(recording, way, THEN);
         expect(data["providerCode"]).toBe(expected.error.code);

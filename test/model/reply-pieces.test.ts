@@ -1,4 +1,4 @@
-// Goal: pieces and messages come to the same both ways, and whatever was made of a message since, its pieces say what it says now.
+// Goal: pieces and messages say the same both ways, and whatever was made of a message since, its pieces say what it says now.
 // Method: one reply with every kind of piece, and all that may happen to a message; whole values compared.
 
 import { describe, expect, test } from "vitest";
@@ -128,7 +128,7 @@ function assistant(message: Message): AssistantMessage {
 function madeOf(change: Partial<AssistantMessage>): readonly ReplyPiece[] {
   const made = { ...STAMPED, ...change };
   const pieces = replyPieces(partsFitted(made, STAMPED));
-  // Who changes a message without fitting its parts comes to the same.
+  // Changing a message without fitting its parts has the same result.
   expect(replyPieces(made)).toEqual(pieces);
   return pieces;
 }
@@ -225,7 +225,7 @@ describe("the rule for pairs", () => {
     expect(replyPieces(replyMessage([THOUGHT, SEARCHED]))).toEqual([THOUGHT, SEARCHED]);
   });
 
-  test("a part of a later release stays in the message, and goes to nobody", () => {
+  test("a part of a later release stays in the message, and goes to no provider", () => {
     const later: unknown = JSON.parse('{"type":"dream","text":"~","data":{"acme":{"seal":"d"}}}');
     const stored = MessageSchema.parse({ ...STAMPED, parts: [later, ...(STAMPED.parts ?? [])] });
     expect(assistant(stored).parts?.[0]).toEqual(later);
@@ -291,7 +291,7 @@ describe("whose parts they are", () => {
   });
 });
 
-proves(["M2"], "a list that somebody goes on writing is looked through again", () => {
+proves(["M2"], "a list that grows is looked through again", () => {
   const messages: Message[] = [{ role: "user", text: "Go.", origin: "task" }];
   expect(forModel(messages, reader("a/m"))).toBe(messages);
   const parts = [{ type: "reasoning", text: "Hm." } as const, { type: "text", length: 4 } as const];

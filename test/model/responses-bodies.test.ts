@@ -78,7 +78,7 @@ describe("a whole body", () => {
     );
   });
 
-  test("may tell a usage that cannot be true: it is judged later, and parts are no more than the whole", async () => {
+  test("may tell a usage that cannot be true: it is checked later, and parts are no more than the whole", async () => {
     const usages = [
       { input_tokens: 10, output_tokens: 5 },
       {

@@ -56,7 +56,7 @@ describe.each(FIXTURES)("responses-%s.sse", (name, fixture) => {
   });
 
   for (const way of WAYS) {
-    proves(["M10"], `comes to what it must, ${way}`, async () => {
+    proves(["M10"], `results in what it must, ${way}`, async () => {
       const { expected } = fixture;
       const answer: ServerReply = {
         type: "pours",
@@ -117,7 +117,7 @@ proves(
 
 proves(
   ["M10"],
-  "servers that tell no places, or no ends, or everything at the end only, are understood",
+  "servers that give no places, or no ends, or everything at the end only, are understood",
   async () => {
     const unplaced = await piecesOf(
       event("response.output_item.added", { item: { type: "message" } }),
@@ -137,7 +137,7 @@ proves(
   },
 );
 
-test("reasoning without an end is kept as it was told, and never what was sealed in part", async () => {
+test("reasoning without an end is kept as it came, and never what was sealed in part", async () => {
   const summary = (index: number, delta: string): object =>
     event("response.reasoning_summary_text.delta", {
       output_index: 0,
@@ -156,7 +156,7 @@ test("reasoning without an end is kept as it was told, and never what was sealed
   ).toEqual([{ type: "reasoning", text: "One, two\n\nThree" }, words("3")]);
 });
 
-test("what nobody told in pieces is handed on when it is told", async () => {
+test("what did not come in pieces is handed on when it comes", async () => {
   const { pieces } = await streamed(
     events(
       added(0, text("")),

@@ -219,7 +219,7 @@ test("text goes to the listener as it comes, that of broken attempts too", async
   expect(pieces).toEqual(["Per", "Yes."]);
 });
 
-test("a model is asked to stream only if somebody listens", async () => {
+test("a model is asked to stream only if there is a listener", async () => {
   const asked: boolean[] = [];
   const model = modelOf((options) => {
     asked.push("onText" in options);
@@ -382,7 +382,7 @@ describe("a retry policy", () => {
   });
 });
 
-test("a server that limits rates, then breaks a stream, is asked three times in all and heard at last", async () => {
+test("a server that limits rates, then breaks a stream, is asked three times in all and answers at last", async () => {
   await using server = await OpenAiServer.start((_request, count) => {
     if (count === 1) return status(429, { "retry-after-ms": "120" });
     if (count === 2) return says("It is a tree.", { interrupted: { type: "cut", afterChunks: 3 } });

@@ -1,4 +1,4 @@
-// Goal: a schema is written in strict form wherever it has one, and the reason is told where it has none.
+// Goal: a schema is written in strict form wherever it has one, and the reason is given where it has none.
 // Method: zod schemas of every kind, and JSON Schemas that zod does not write; whole schemas are compared.
 
 import { describe, expect, test } from "vitest";

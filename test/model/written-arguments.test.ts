@@ -48,7 +48,7 @@ function writtenIn(messages: readonly Message[]): readonly string[] {
 
 proves(
   ["S7.25"],
-  "a history with such arguments is resumed, inherited, gone on with in its session and forked, and keeps them",
+  "a history with such arguments is resumed, inherited, continued in its session and forked, and keeps them",
   async () => {
     await using server = await OpenAiServer.start(answer);
     const model = modelAt(server);

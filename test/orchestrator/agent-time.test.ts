@@ -175,7 +175,7 @@ proves(
   },
 );
 
-test("several questions: the clock goes on when the last is decided", () => {
+test("several questions: the clock continues when the last is decided", () => {
   const fixture = new ClockFixture();
   const agent = fixture.open("lead", { wallTimeMs: 10 });
   agent.beginQuestion();
@@ -358,7 +358,7 @@ function node(
   });
 }
 
-const WISH: StopSignal = {
+const STOP_REQUEST: StopSignal = {
   source: "caller",
   reason: { code: "stop_requested", message: "Time for lunch.", data: {} },
 };
@@ -390,18 +390,21 @@ test("a node's time stands still with its questions; at the deadline it is abort
   expect(fixture.clock.pendingTimers).toBe(0);
 });
 
-test("whoever is wished to stop starts nothing further, and goes on with what it does", () => {
+test("an agent with a stop request starts nothing further, and continues what it does", () => {
   const fixture = new ClockFixture();
   const lead = node(fixture, undefined, "lead");
   const child = node(fixture, lead, "lead/a");
   expect([child.stopSignal.aborted, child.stopSignal]).toEqual([false, child.stopSignal]);
-  child.requestStop(WISH);
-  child.requestStop(WISH);
+  child.requestStop(STOP_REQUEST);
+  child.requestStop(STOP_REQUEST);
   expect([child.stopSignal.aborted, child.signal.aborted]).toEqual([true, false]);
-  expect([lead.stopSignal.aborted, child.takeStopRequests()]).toEqual([false, [WISH, WISH]]);
+  expect([lead.stopSignal.aborted, child.takeStopRequests()]).toEqual([
+    false,
+    [STOP_REQUEST, STOP_REQUEST],
+  ]);
 });
 
-test("whoever must end starts nothing further; after its end no signal reaches it", () => {
+test("an agent that must end starts nothing further; after its end no signal reaches it", () => {
   const fixture = new ClockFixture();
   const lead = node(fixture, undefined, "lead");
   const [child, over] = [node(fixture, lead, "lead/a"), node(fixture, lead, "lead/b")];
@@ -420,11 +423,14 @@ proves(
   ["S7.17"],
   "a signal that is in the log since before a crash is not listed once more, and a further one is",
   () => {
-    const other: StopSignal = { ...WISH, reason: { ...WISH.reason, message: "Time for tea." } };
-    const agent = node(new ClockFixture(), undefined, "lead", [WISH]);
-    agent.requestStop(WISH);
-    agent.requestStop(WISH);
+    const other: StopSignal = {
+      ...STOP_REQUEST,
+      reason: { ...STOP_REQUEST.reason, message: "Time for tea." },
+    };
+    const agent = node(new ClockFixture(), undefined, "lead", [STOP_REQUEST]);
+    agent.requestStop(STOP_REQUEST);
+    agent.requestStop(STOP_REQUEST);
     agent.requestStop(other);
-    expect(agent.takeStopRequests()).toEqual([WISH, other]);
+    expect(agent.takeStopRequests()).toEqual([STOP_REQUEST, other]);
   },
 );

@@ -128,7 +128,7 @@ test("metadata of any plain shape is taken, also behind an interface", async () 
 
 proves(
   ["S7.37"],
-  "metadata that JSON has not is told with its key, and with what to hand in",
+  "metadata that JSON has not is reported with its key, and with what to hand in",
   () => {
     const start = (metadata: object) => (): unknown =>
       new Orchestrator().start(soloist([]).role, "t", { metadata });
@@ -152,7 +152,7 @@ test("what is undefined in metadata is left out, as JSON does", async () => {
 
 proves(
   ["S7.37"],
-  "a task that is a message, or a list of them, is told with where a history belongs",
+  "a task that is a message, or a list of them, is reported with where a history belongs",
   () => {
     for (const [task, got] of [
       [[{ role: "user", content: "Hi." }], "an array"],
@@ -171,7 +171,7 @@ proves(
 
 proves(
   ["S7.37"],
-  "an approver that is approve itself, or no function, is told with what to write",
+  "an approver that is approve itself, or no function, is reported with what to write",
   () => {
     const advice = "Write (question) => approve(question), or deny(question, reason).";
     const expected = "Expected approver to be a function that takes a question and gives an answer";

@@ -59,7 +59,7 @@ proves(
   },
 );
 
-proves(["X2"], "a wish for 120 of 100 is refused at once, and nobody waits behind it", async () => {
+proves(["X2"], "120 of 100 are refused at once, and no request waits behind", async () => {
   const fixture = family();
   await askAll(fixture, CHILDREN.slice(0, 1));
   const refused = await fixture.ask("lead/b", ask(120, 10));
@@ -68,7 +68,7 @@ proves(["X2"], "a wish for 120 of 100 is refused at once, and nobody waits behin
   expect((await fixture.ask("lead/c", FORTY)).outcome).toEqual(granted(2, 30, 10));
 });
 
-proves(["X2"], "a wish for 120 of 100 is refused at once also while somebody waits", async () => {
+proves(["X2"], "120 of 100 are refused at once also while another request waits", async () => {
   const fixture = family();
   await askAll(fixture, CHILDREN);
   const hopeless = await fixture.ask("lead/a", ask(120, 10));
@@ -156,7 +156,7 @@ test("a waiter in one subtree does not hold up another subtree", async () => {
 });
 
 // B5. The second waiter stands behind the first on lead/a; its own claim, on lead, must be seen all the same.
-test("nobody is granted an account that blocks an earlier waiter, also one who stands behind another", async () => {
+test("no request is granted on an account that blocks an earlier waiter, also one that stands behind another", async () => {
   const fixture = new LedgerFixture();
   fixture.open("lead", { totalTokens: 100 });
   fixture.open("lead/a", { totalTokens: 60 });
@@ -170,7 +170,7 @@ test("nobody is granted an account that blocks an earlier waiter, also one who s
 });
 
 // B5. When the waiter came, lead had room for it; the call after it took that room, and must not be followed by another one.
-test("nobody is granted an account that blocks an earlier waiter since somebody else was granted it", async () => {
+test("no request is granted on an account that blocks an earlier waiter since another was granted on it", async () => {
   const fixture = new LedgerFixture();
   fixture.open("lead", { outputTokens: 26 });
   fixture.open("lead/a", { outputTokens: 24 });
@@ -180,7 +180,7 @@ test("nobody is granted an account that blocks an earlier waiter since somebody 
   expect(outcomes([waiter, ...next])).toEqual([undefined, granted(2, 0, 2), undefined]);
 });
 
-// B5. Its wish becomes smaller since an ancestor has less to pay it with; the account that it waited for has not changed.
+// B5. Its request becomes smaller since an ancestor has less to pay it with; the account that it waited for has not changed.
 test("a waiter whose cap shrinks is let through by an account that had no room for the larger one", async () => {
   const fixture = new LedgerFixture();
   const price = { inputUsdPerMillion: 0, outputUsdPerMillion: 2 };
@@ -196,28 +196,24 @@ test("a waiter whose cap shrinks is let through by an account that had no room f
   expect(waiter.outcome).toEqual(granted(4, 0, 7));
 });
 
-proves(
-  ["X2"],
-  "a waiter that is told to end leaves the line and lets the others through",
-  async () => {
-    const fixture = family();
-    await askAll(fixture, CHILDREN.slice(0, 2));
-    const large = await fixture.ask("lead/c", ask(50, 10));
-    const small = await fixture.ask("lead/a", ask(5, 5));
-    fixture.clock.advance(3);
-    large.cancel();
-    await answered();
-    expect(outcomes([large, small])).toEqual([
-      { type: "cancelled", waitedMs: 3 },
-      granted(3, 5, 5, 3),
-    ]);
-    await fixture.release("lease_1");
-    await fixture.release("lease_2");
-    expect(large.outcome).toEqual({ type: "cancelled", waitedMs: 3 });
-  },
-);
+proves(["X2"], "a waiter that is aborted leaves the line and lets the others through", async () => {
+  const fixture = family();
+  await askAll(fixture, CHILDREN.slice(0, 2));
+  const large = await fixture.ask("lead/c", ask(50, 10));
+  const small = await fixture.ask("lead/a", ask(5, 5));
+  fixture.clock.advance(3);
+  large.cancel();
+  await answered();
+  expect(outcomes([large, small])).toEqual([
+    { type: "cancelled", waitedMs: 3 },
+    granted(3, 5, 5, 3),
+  ]);
+  await fixture.release("lease_1");
+  await fixture.release("lease_2");
+  expect(large.outcome).toEqual({ type: "cancelled", waitedMs: 3 });
+});
 
-test("who was told to end before asking gets nothing and takes nothing", async () => {
+test("a request that was aborted before gets nothing and takes nothing", async () => {
   const fixture = family();
   const agentId = AgentIdSchema.parse("lead/a");
   const answer = await fixture.ledger.accountView(agentId).reserve(FORTY, AbortSignal.abort());
@@ -350,7 +346,7 @@ proves(
   },
 );
 
-test("the rest of the whole run is the root's, whoever asks", async () => {
+test("the rest of the whole run is the root's, whichever agent asks", async () => {
   const fixture = family();
   fixture.open("lead/a/x", { totalTokens: 10, steps: 3 });
   await fixture.ask("lead/b", FORTY);
@@ -413,7 +409,7 @@ async function paused(): Promise<{ readonly fixture: LedgerFixture; readonly sto
   return { fixture, stored: JSON.stringify(fixture.ledger.snapshot()) };
 }
 
-test("a ledger restored from JSON goes on where the other stopped: usage, limits, numbers of leases", async () => {
+test("a ledger restored from JSON continues where the other stopped: usage, limits, numbers of leases", async () => {
   const { fixture, stored } = await paused();
   const resumed = new BudgetLedger(fixture.clock);
   resumed.restore(AccountSchema.array().parse(JSON.parse(stored)), fixture.ledger.leaseCount);

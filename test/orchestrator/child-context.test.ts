@@ -1,4 +1,4 @@
-// Goal: what a subagent is born with is put together from no more than is needed, and a request that cannot be met says so.
+// Goal: what a subagent starts with is put together from no more than is needed, and a request that cannot be met says so.
 // Method: hand-made facts of a parent whose costly parts fail the test when they are looked at.
 
 import { expect, test } from "vitest";
@@ -26,13 +26,13 @@ function parentWith(
     metadata: {},
     toolRules: [{ source: "lead", denied: ["b"] }],
     get siblings() {
-      return expect.fail("nobody needs the siblings");
+      return expect.fail("the siblings are not needed");
     },
     get constraints() {
-      return expect.fail("nobody needs the constraints");
+      return expect.fail("the constraints are not needed");
     },
     get failedAttempts() {
-      return expect.fail("nobody needs the attempts");
+      return expect.fail("the attempts are not needed");
     },
   };
   return Object.defineProperties(facts, Object.getOwnPropertyDescriptors(more));
@@ -44,7 +44,7 @@ const CHILD: ChildFacts = {
   role: "leaf",
   toolNames: ["a", "b", "c", "Finish"],
   get toolNamesBelow() {
-    return expect.fail("nobody needs the names of tools below");
+    return expect.fail("the names of tools below are not needed");
   },
   tightened: TIGHTENED,
   beyondBounds: [],
@@ -102,7 +102,7 @@ test("rules come from the root down: ancestors, policy, request", () => {
 
 const REFUSED: readonly (readonly [string, SpawnRequest, string, string])[] = [
   [
-    "an allowed tool that nobody has",
+    "an allowed tool that the role does not have",
     { role: "leaf", task: "Work.", allowedTools: ["a", "x"] },
     "invalid_context",
     'Not started: allowedTools[1] of the request by lead/middle#1 names "x", and leaf has no such tool. Its tools are: a, b, c, Finish. Correct the name.',
@@ -114,7 +114,7 @@ const REFUSED: readonly (readonly [string, SpawnRequest, string, string])[] = [
     'Not started: allowedTools[0] of the request by lead/middle#1 names "constructor", and leaf has no such tool. Its tools are: a, b, c, Finish. Correct the name.',
   ],
   [
-    "the result of somebody unknown",
+    "the result of an unknown subagent",
     { role: "leaf", task: "Work.", resultsOf: ["leaf#1", "leaf#9"] },
     "subagent_running",
     "Not started: leaf#1 (lead/middle#1/leaf#1) has not ended, so there is no result of it to hand on. Wait for it, or call again without it.",

@@ -214,7 +214,7 @@ function timed(...times: readonly Times[]): LedgerFixture {
 for (const level of LEVELS) {
   proves(
     ["X3"],
-    `time that ${level} is given runs out at its end, whoever of those below asks`,
+    `time that ${level} is given runs out at its end, whichever agent below asks`,
     async () => {
       const fixture = timed(
         ...LEVELS.map((path) => ({ wallTimeMs: path === level ? TIGHT : LOOSE })),

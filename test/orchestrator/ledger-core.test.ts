@@ -284,34 +284,38 @@ test("a lease that is given back leaves no trace", () => {
   expect(core.release(lease.path, lease.hold)).toEqual(path);
 });
 
-proves(["X3"], "N tool calls are allowed, N + 1 is not, whoever of the tree makes them", () => {
-  const path = pathOf({ toolCalls: 9 }, {}, { toolCalls: 2 });
-  const twice = [1, 2].reduce<Path>((current) => {
-    const charged = core.chargeToolCall(current, 0);
-    if ("axis" in charged) throw new Error("Expected it to be charged.");
-    return charged;
-  }, path);
-  const two = { ...NO_USAGE, toolCalls: 2 };
-  expect(twice).toEqual([
-    { ...path[0], own: two, total: two },
-    { ...path[1], total: two },
-    { ...path[2], total: two },
-  ]);
-  expect(core.chargeToolCall(twice, 0)).toEqual({
-    axis: "toolCalls",
-    accountPath: "lead",
-    maximum: 2,
-    spent: 2,
-    asked: 1,
-  });
-  expect(core.chargeToolCall(pathOf({ toolCalls: 0 }), 0)).toEqual({
-    axis: "toolCalls",
-    accountPath: "lead",
-    maximum: 0,
-    spent: 0,
-    asked: 1,
-  });
-});
+proves(
+  ["X3"],
+  "N tool calls are allowed, N + 1 is not, whichever agents of the tree make them",
+  () => {
+    const path = pathOf({ toolCalls: 9 }, {}, { toolCalls: 2 });
+    const twice = [1, 2].reduce<Path>((current) => {
+      const charged = core.chargeToolCall(current, 0);
+      if ("axis" in charged) throw new Error("Expected it to be charged.");
+      return charged;
+    }, path);
+    const two = { ...NO_USAGE, toolCalls: 2 };
+    expect(twice).toEqual([
+      { ...path[0], own: two, total: two },
+      { ...path[1], total: two },
+      { ...path[2], total: two },
+    ]);
+    expect(core.chargeToolCall(twice, 0)).toEqual({
+      axis: "toolCalls",
+      accountPath: "lead",
+      maximum: 2,
+      spent: 2,
+      asked: 1,
+    });
+    expect(core.chargeToolCall(pathOf({ toolCalls: 0 }), 0)).toEqual({
+      axis: "toolCalls",
+      accountPath: "lead",
+      maximum: 0,
+      spent: 0,
+      asked: 1,
+    });
+  },
+);
 
 test("tool calls do not count against the axes of model calls, nor steps against tool calls", () => {
   const path = spent(pathOf({ steps: 1, totalTokens: 2, toolCalls: 1 }), 1, 1);
@@ -386,7 +390,7 @@ test("with prices in fractions, the output cap is the largest that is payable", 
   );
 });
 
-// A free model next to a priced one: if it waited, nobody would ever settle for it.
+// A free model next to a priced one: if it waited, no settlement would ever let it through.
 test("a call that needs nothing of an overdrawn axis does not wait for room on it", () => {
   const priced = reserved(pathOf({ costMicroUsd: 10 }), ask(2, 4, DOLLARS));
   const overdrawn = core.settle(priced.path, priced.hold, callUsage(5, 4, { costMicroUsd: 13 }));

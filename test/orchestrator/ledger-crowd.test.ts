@@ -1,6 +1,6 @@
 // Goal: what the ledger does for a crowd that waits grows with the crowd, not with its square, whatever it waits for and however it
-// leaves; and nobody in it is forgotten.
-// Method: 10,000 agents at once; every look at what somebody asks for is counted, and compared with a crowd of half the size.
+// leaves; and no request in it is forgotten.
+// Method: 10,000 agents at once; every look at what an agent asks for is counted, and compared with a crowd of half the size.
 
 import { expect, test } from "vitest";
 
@@ -82,7 +82,7 @@ class Crowd {
   }
 }
 
-/** Lets a crowd come, and leave as `leave` says; gives what became of it and how often anybody looked at a wish. */
+/** Lets a crowd come, and leave as `leave` says; gives what became of it and how often a request was looked at. */
 async function crowd(
   options: CrowdOptions,
   leave: (crowd: Crowd, size: number) => void,
@@ -169,7 +169,7 @@ test("all that can never be met are refused by one settlement", async () => {
   expectLinear(done);
 });
 
-test("all that are told to end leave, the first first and the last first", async () => {
+test("all that are aborted leave, the first first and the last first", async () => {
   for (const turn of ["first", "last"]) {
     const done = await crowd({ lead: { limits: { totalTokens: 10 } } }, ({ controllers }) => {
       const order = turn === "first" ? controllers : controllers.toReversed();

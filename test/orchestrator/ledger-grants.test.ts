@@ -1,4 +1,4 @@
-// Goal: what an account keeps, nobody below it takes; what is granted is there at once, for all who wait for it; thresholds are told once.
+// Goal: what an account keeps, none below it takes; what is granted is there at once, for all that wait for it; thresholds are reported once.
 // Method: scripted ledgers; refusals, accounts and answers compared whole.
 
 import { describe, expect, test } from "vitest";
@@ -227,7 +227,7 @@ describe("a grant", () => {
     },
   );
 
-  test("a wish that grew with a grant is not let through for what it was before", async () => {
+  test("a request that grew with a grant is not let through for what it was before", async () => {
     const fixture = new LedgerFixture();
     fixture.open("lead", { totalTokens: 100 });
     fixture.open("lead/a");
@@ -319,7 +319,7 @@ describe("a grant", () => {
 describe("thresholds", () => {
   proves(
     ["X6"],
-    "80 % and 95 % of a limit are told once each, of every account on the path",
+    "80 % and 95 % of a limit are reported once each, of every account on the path",
     async () => {
       const { fixture, reached } = told();
       fixture.open("lead", { totalTokens: 100 });

@@ -1,4 +1,4 @@
-// Goal: never more work at once than there are slots, in order, and nobody who was told to end takes a slot or keeps one.
+// Goal: never more work at once than there are slots, in order, and no aborted call takes a slot or keeps one.
 // Method: work that ends when the test opens its latch.
 
 import { expect, test } from "vitest";
@@ -16,7 +16,7 @@ type Kind = keyof Limiter;
 const broken = (): Promise<never> =>
   Promise.reject(new EspalierError({ code: "model_timeout", message: "late" }));
 
-/** One piece of work in a slot: whether it has begun, what came of it, and the means to end it or to tell it to end. */
+/** One piece of work in a slot: whether it has begun, what came of it, and the means to end it or to abort it. */
 class Job {
   readonly #latch = latch();
   readonly #controller = new AbortController();
@@ -61,7 +61,7 @@ function crowd(concurrency: { readonly modelCalls: number; readonly toolCalls: n
   return { slots, begun, add, states };
 }
 
-test("by default 1,024 model calls and 1,024 tool bodies go on at once", () => {
+test("by default 1,024 model calls and 1,024 tool bodies run at once", () => {
   expect(DEFAULT_CONCURRENCY).toEqual({ modelCalls: 1_024, toolCalls: 1_024 });
   expect(Object.isFrozen(DEFAULT_CONCURRENCY)).toBe(true);
 });
@@ -110,7 +110,7 @@ test("work begins in the tick in which it is asked for, if there is a slot", () 
   expect(hasBegun).toBe(true);
 });
 
-test("who is told to end while waiting never begins, is answered at once, and does not hold up who comes after", async () => {
+test("a call that is aborted while waiting never begins, is answered at once, and does not hold up those after it", async () => {
   const { add, states, begun } = crowd({ modelCalls: 1, toolCalls: 1 });
   const one = await add("model", "1");
   const two = await add("model", "2");
@@ -124,7 +124,7 @@ test("who is told to end while waiting never begins, is answered at once, and do
   ]);
 });
 
-test("who was told to end before asking never begins", async () => {
+test("a call that was aborted before asking never begins", async () => {
   const { slots } = crowd({ modelCalls: 1, toolCalls: 1 });
   let hasBegun = false;
   const result = await slots.tool(AbortSignal.abort(), () => {
@@ -134,7 +134,7 @@ test("who was told to end before asking never begins", async () => {
   expect([hasBegun, result]).toEqual([false, undefined]);
 });
 
-test("work that runs keeps its slot until it has ended, also when it is told to end", async () => {
+test("work that runs keeps its slot until it has ended, also when it is aborted", async () => {
   const { add, states } = crowd({ modelCalls: 1, toolCalls: 1 });
   const one = await add("model", "1");
   await add("model", "2");
@@ -156,7 +156,7 @@ test("work that had to wait keeps its slot in the same way", async () => {
   expect([states(), two.result]).toEqual([["ended", "ended", "running"], "2 done"]);
 });
 
-test("a whole line that is told to end leaves the queue empty and usable", async () => {
+test("a whole line that is aborted leaves the queue empty and usable", async () => {
   const { add, states } = crowd({ modelCalls: 1, toolCalls: 1 });
   const one = await add("model", "1");
   const waiting = [await add("model", "2"), await add("model", "3"), await add("model", "4")];

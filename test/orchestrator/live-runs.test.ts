@@ -52,7 +52,7 @@ proves(["S7.37"], "runs are listed and found from their start until they rest", 
 
 proves(
   ["S7.37"],
-  "a paused run is gone, and there again when it goes on; a fork is there, too",
+  "a paused run is gone, and there again when it continues; a fork is there, too",
   async () => {
     const orchestrator = new Orchestrator({ ids: sequentialIds() });
     const { role } = soloist([asks("pay", { eur: 5 }), says("Paid."), says("Again.")], {

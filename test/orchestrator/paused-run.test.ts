@@ -50,7 +50,7 @@ proves(["R47"], "a paused run and its JSON text read alike, and as what was stor
   expect(JSON.parse(JSON.stringify(readPausedRun(value)))).toEqual(value);
 });
 
-test("what was read is a copy: the caller may go on changing its own", () => {
+test("what was read is a copy: the caller may continue changing its own", () => {
   const value = stored();
   const run = parsePausedRun(value);
   value.limits.maxDepth = 99;
@@ -76,7 +76,7 @@ test("a run that really paused is one that can be read, as it is and as its text
   expect(readPausedRun(JSON.stringify(pausedRun))).toEqual(pausedRun);
 });
 
-test("a run that has ended is read like a paused one: who goes on with it says whether that may be", () => {
+test("a run that has ended is read like a paused one: continuing it says whether that may be", () => {
   for (const end of [states().completed, states().stopped, states().failed, states().cancelled]) {
     const state = { ...snapshotOf(settledState(end)), executionId: `execution_of_${AGENT_ID}` };
     const [root] = stored().agents;
@@ -320,7 +320,7 @@ const OTHER_MISFITS: readonly (readonly [string, (run: Stored) => unknown])[] = 
       withPart(run, ["agents", 0, "state", "log", "subtasks"], changes().recordSubtasks.subtasks),
   ],
   [
-    "an account of nobody",
+    "an account of no agent",
     (run) => ({ ...run, accounts: [...run.accounts, account("agent_9", AGENT_ID)] }),
   ],
   [

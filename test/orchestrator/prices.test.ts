@@ -1,6 +1,6 @@
-// Goal: whoever reads a result sees at which prices it was charged and of which day they are; where a price is unknown nothing is
+// Goal: the reader of a result sees at which prices it was charged and of which day they are; where a price is unknown nothing is
 // limited by cost, and nothing is free.
-// Method: runs with prices from the table, of the maker's and unknown, down to JSON; limits that nobody can keep.
+// Method: runs with prices from the table, of the maker's and unknown, down to JSON; limits that cannot be kept.
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 

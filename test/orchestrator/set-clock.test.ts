@@ -195,7 +195,7 @@ describe("a wall clock that is set at every event", () => {
   }
 });
 
-describe("a run that goes on in a process whose clocks have nothing in common with the first", () => {
+describe("a run that continues in a process whose clocks have nothing in common with the first", () => {
   for (const [what, skewMs] of [
     ["shows the same", 0],
     ["is an hour ahead", HOUR_MS],

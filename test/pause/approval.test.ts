@@ -1,4 +1,4 @@
-// Calls that somebody outside must answer for: the run pauses with a typed collection, and continues the answers.
+// Calls that need an answer from outside: the run pauses with a typed collection, and continues with the answers.
 
 import { expect, test } from "vitest";
 
@@ -30,7 +30,7 @@ const pay = (amount: number) => ({ name: "pay", arguments: { amount } });
 
 proves(
   ["R26", "R28"],
-  "a call that needs an approval pauses the run, and an approval lets it go on where it was",
+  "a call that needs an approval pauses the run, and an approval lets it continue where it was",
   async () => {
     const tool = spyTool("pay", () => "paid", { needsApproval: true });
     const { role, model } = soloist([asks("pay", {}), says("done")], { tools: [tool] });
@@ -172,7 +172,7 @@ proves(
   },
 );
 
-proves(["R31"], "the value and its JSON text, in fresh objects, come to the same end", async () => {
+proves(["R31"], "the value and its JSON text, in fresh objects, have the same result", async () => {
   const ways = await Promise.all(
     [false, true].map(async (isText) => {
       const fixture = newFixture();
@@ -263,7 +263,7 @@ test("a question is about the arguments as hooks left them, and hooks are not as
   expect([tool.paid, asking]).toEqual([[150], 1]);
 });
 
-test("arguments that do not fit are told to the model; nobody is asked", async () => {
+test("arguments that do not fit are reported to the model; no approver is asked", async () => {
   const tool = payTool();
   const { role } = soloist([calls({ name: "pay", arguments: { amount: "x" } }), says("done")], {
     tools: [tool],

@@ -1,4 +1,4 @@
-// Goal: somebody in this process answers while the run waits. Whatever it does instead of answering, nothing runs that was not allowed.
+// Goal: an approver in this process answers while the run waits. Whatever it does instead of answering, nothing runs that was not allowed.
 
 import { describe, expect, test } from "vitest";
 
@@ -310,8 +310,8 @@ describe("an approver", () => {
   });
 });
 
-describe("nobody can be asked", () => {
-  test("an external call fails at once, and the model is told", async () => {
+describe("no approver can be asked", () => {
+  test("an external call fails at once, and the model reads it", async () => {
     const { role } = soloist([calls(use("mail")), says("done")], { tools: [externalTool("mail")] });
     const fixture = newFixture({ unanswered: "deny" });
     const result = await fixture.run(role);

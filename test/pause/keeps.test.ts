@@ -14,7 +14,7 @@ const PAY = { name: "pay", arguments: { amount: 3 } };
 
 proves(
   ["R28"],
-  "the same run and executions go on: steps, events and leases are counted on, one request holds the results",
+  "the same run and executions continue: steps, events and leases are counted on, one request holds the results",
   async () => {
     const pay = payTool();
     const plain = spyTool("plain");
@@ -75,7 +75,7 @@ test("usage, steps and accounts are those of the same script without a pause", a
   expect(await play(true)).toEqual(await play(false));
 });
 
-test("a budget that is spent after the reply refuses the call at once: nobody is asked in vain", async () => {
+test("a budget that is spent after the reply refuses the call at once: no approver is asked in vain", async () => {
   const pay = payTool();
   const { role } = soloist([calls(PAY)], { tools: [pay] });
   const fixture = newFixture();
@@ -135,7 +135,7 @@ test("a child's spending before the pause is on its account and its parent's aft
   ]);
 });
 
-test("subagents from before the pause count against every limit, and ordinals go on", async () => {
+test("subagents from before the pause count against every limit, and ordinals continue", async () => {
   const pay = payTool();
   const payer = part("payer", () => says("Paid."));
   const many = Array.from({ length: 3 }, () => spawn("payer"));

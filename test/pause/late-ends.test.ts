@@ -73,7 +73,7 @@ test("a subtask that breaks does not leave a paused one behind", async () => {
   expect(result.agents.map(({ status }) => status)).toEqual(["failed", "cancelled"]);
 });
 
-test("whoever writes to an agent that ended before a pause learns it", async () => {
+test("a caller that writes to an agent that ended before a pause learns it", async () => {
   const pay = spyTool("pay", () => "paid", { needsApproval: true });
   const helper = part("helper", [says("x")]);
   const lead = part("lead", [calls(spawn("helper")), asks("pay", {}), says("end")], {

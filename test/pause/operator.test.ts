@@ -1,4 +1,4 @@
-// Goal: whoever runs a tree may put it to rest at any moment and continue later: the end is the same, and nothing is done twice.
+// Goal: the caller may pause a tree at any moment and continue it later: the end is the same, and nothing is done twice.
 
 import { describe, expect, test } from "vitest";
 
@@ -190,7 +190,7 @@ describe("a pause is asked for", () => {
     ]);
   });
 
-  test("while a child works: it rests first, its parent above it; the child goes on where it was", async () => {
+  test("while a child works: it rests first, its parent above it; the child continues where it was", async () => {
     const held = latch();
     const work = spyTool("work", () => held.opened);
     const child = part("child", [calls(use("work")), says("Child.")], { tools: [work] });

@@ -166,7 +166,7 @@ describe("roles that are no longer what they were are refused before anything ha
     });
   }
 
-  test("a child's role is gone, or nobody said which the root is", async () => {
+  test("a child's role is gone, or it is not said which the root is", async () => {
     const { fixture, lead, pausedRun, answers } = await pausedTree();
     const alone = part("lead", [says("Done.")]);
     const { orchestrator } = fixture;
@@ -180,7 +180,7 @@ describe("roles that are no longer what they were are refused before anything ha
     expect(result.status).toBe("completed");
   });
 
-  test("a tool whose schema the arguments no longer fit does not run: the model is told", async () => {
+  test("a tool whose schema the arguments no longer fit does not run: the model reads it", async () => {
     const fixture = newFixture();
     const { role } = soloist([calls(use("mail"), { name: "pay", arguments: {} }), says("done")], {
       tools: [externalTool("mail"), spyTool("pay", () => "paid", { needsApproval: true })],

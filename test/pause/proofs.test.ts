@@ -1,4 +1,4 @@
-// Goal: a cost limit survives a pause: whoever continues needs a price for all that it covers, and a refusal costs nothing.
+// Goal: a cost limit survives a pause: the role that continues needs a price for all that it covers, and a refusal costs nothing.
 // Method: paused runs under a cost limit, continued with by roles of the same name with and without a price.
 
 import { expect, test } from "vitest";
@@ -42,7 +42,7 @@ function requests(...parts: readonly Part[]): readonly number[] {
 
 proves(
   ["R57"],
-  "a paused run under a cost limit does not go on with a model without a price, at any depth, and can still go on with one",
+  "a paused run under a cost limit does not continue with a model without a price, at any depth, and can still continue with one",
   async () => {
     for (const [lead, child, unpriced] of [
       [false, true, "lead"],
@@ -103,7 +103,7 @@ proves(
   },
 );
 
-test("without a cost limit a paused run goes on with a model without a price", async () => {
+test("without a cost limit a paused run continues with a model without a price", async () => {
   const fixture = newFixture();
   const paused = await fixture.run(team(true, true, [pays]).lead.role);
   const without = team(false, false);

@@ -64,7 +64,7 @@ describe("a message", () => {
     expect(model.requests[0]?.messages.slice(-3)).toEqual(["One.", "Two.", "Three."].map(steered));
   });
 
-  test("makes an agent go on that was about to answer", async () => {
+  test("makes an agent continue that was about to answer", async () => {
     const held = latch();
     const { role, model } = soloist([says("first", { after: held.opened }), says("second")]);
     const fixture = newFixture();
@@ -84,7 +84,7 @@ describe("a message", () => {
     ]);
   });
 
-  test("cannot make an agent go on over its limit: it is not delivered", async () => {
+  test("cannot make an agent continue over its limit: it is not delivered", async () => {
     const held = latch();
     const { role, model } = soloist([says("first", { after: held.opened })]);
     const fixture = newFixture();
@@ -101,7 +101,7 @@ describe("a message", () => {
   });
 
   for (const way of ["cancel", "stop"] as const) {
-    test(`to an agent that is told to end by a ${way} is not delivered`, async () => {
+    test(`to an agent that is asked to end by a ${way} is not delivered`, async () => {
       const { role } = soloist([calls(use("work"))], { tools: [listens("work")] });
       const fixture = newFixture();
       const run = fixture.start(role, "Do it.", { deadlineAtMs: 10 });
@@ -127,7 +127,7 @@ describe("a message", () => {
     expect(await delivery).toEqual({ isDelivered: false, reason: "failed" });
   });
 
-  test("to an agent that comes to rest in a pause is not delivered, and is not kept", async () => {
+  test("to an agent that settles in a pause is not delivered, and is not kept", async () => {
     const held = latch();
     const work = spyTool("work", () => held.opened);
     const { role, model } = soloist([calls(PAY, use("work")), says("done")], {
@@ -173,7 +173,7 @@ describe("a message", () => {
     expect(JSON.stringify(root.model.requests)).not.toContain("Hurry.");
   });
 
-  test("to nobody, or with nothing in it, is refused at once", async () => {
+  test("to no agent, or with nothing in it, is refused at once", async () => {
     const fixture = newFixture();
     const run = fixture.start(soloist([says("done")]).role);
     const codes = [

@@ -1,5 +1,5 @@
-// Goal: whoever stops a tree while a part of it is paused and another works gets an end, not a loss: paused children end first,
-// every spawn settles, and what was wished while somebody was paused holds after the pause.
+// Goal: stopping a tree while a part of it is paused and another works gives an end, not a loss: paused children end first,
+// every spawn settles, and a stop request made while an agent was paused holds after the pause.
 
 import { describe, expect, test } from "vitest";
 
@@ -21,7 +21,7 @@ import {
 
 const PAY = { name: "pay", arguments: { amount: 3 } };
 
-/** A lead with a payer, which asks, and a worker, which works until it is told to end or let go. */
+/** A lead with a payer, which asks, and a worker, which works until it is asked to end or let go. */
 function pair() {
   const pay = payTool();
   const held = latch();
@@ -137,7 +137,7 @@ describe("a child is paused, its sibling works", () => {
     expect([ends(result), tree.pay.paid]).toEqual([["completed", "cancelled", "completed"], []]);
   });
 
-  test("the sibling alone is cancelled: the run pauses all the same, and goes on", async () => {
+  test("the sibling alone is cancelled: the run pauses all the same, and continues", async () => {
     const fixture = newFixture();
     const tree = pair();
     const run = fixture.start(tree.lead.role);
@@ -216,7 +216,7 @@ function queueing() {
 }
 
 describe("a subtask is paused, another works", () => {
-  test("the run pauses with its question, and goes on below the same parent", async () => {
+  test("the run pauses with its question, and continues below the same parent", async () => {
     const fixture = newFixture();
     const tree = queueing();
     tree.held.open();

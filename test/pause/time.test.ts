@@ -262,7 +262,7 @@ describe("the deadline of an answer", () => {
 
   proves(
     ["X17", "R30"],
-    "after it a paused run goes on with denial and failure, and takes no answer any more",
+    "after it a paused run continues with denial and failure, and takes no answer any more",
     async () => {
       const pay = payTool();
       const { role, model } = soloist([calls(PAY, use("mail")), says("done")], {

@@ -49,7 +49,7 @@ function family() {
   return { payment, worked, payer, cousin, aunt, child, root };
 }
 
-test("a grandchild's question pauses the tree; everybody else has run to the end, and never runs again", async () => {
+test("a grandchild's question pauses the tree; all others have run to the end, and never runs again", async () => {
   const tree = family();
   const fixture = newFixture();
   const paused = await fixture.run(tree.root.role);
@@ -88,7 +88,7 @@ test("a grandchild's question pauses the tree; everybody else has run to the end
   expect(results.map((text) => partOf(text, "subagent"))).toEqual(["child#1", "aunt#1"]);
 });
 
-test("each goes on below its parent: resumed from above, ended from below, each spawn settled once", async () => {
+test("each continues below its parent: resumed from above, ended from below, each spawn settled once", async () => {
   const tree = family();
   const fixture = newFixture();
   const paused = await fixture.run(tree.root.role);

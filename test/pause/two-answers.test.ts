@@ -97,7 +97,7 @@ async function endOf(ending: Promise<unknown>): Promise<string> {
 
 proves(
   ["S7.30"],
-  "a resumption that the store refuses is told to nobody: neither sinks nor readers nor traces hear of it",
+  "a resumption that the store refuses is not reported: neither sinks nor readers nor traces get it",
   async () => {
     const pay = payTool();
     const lead = part("lead", [calls(PAY), says("Done.")], { tools: [pay] });

@@ -65,7 +65,7 @@ const KEPT: readonly (readonly [string, string, string])[] = [
   ["no object: a number", "5", "5"],
   ["no object: null", "null", "null"],
   ["no object: a list", "[1]", "[1]"],
-  ["numbers that cannot be told apart", '{"id":9007199254740993}', '{"id":9007199254740992}'],
+  ["numbers that cannot be distinguished", '{"id":9007199254740993}', '{"id":9007199254740992}'],
   ["numbers beyond all bounds", '{"x":1e999}', '{"x":1e998}'],
   ["another name", '{"name":"write","arguments":{"x":0}}', '{"x":0}'],
   ["a name and other arguments", '{"name":"look","arguments":{"x":1}}', '{"x":0}'],

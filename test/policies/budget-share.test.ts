@@ -75,7 +75,7 @@ describe("what a share allows", () => {
     expect(parts).toEqual([6, 2, 2]);
   });
 
-  test("an axis that nobody limits is not shared, and time is never divided", () => {
+  test("an axis without a limit is not shared, and time is never divided", () => {
     for (const share of [{ type: "even" }, { type: "pool", maxShare: 0.5 }] as const)
       expect(limitsOf(share, { left: { wallTimeMs: 900 } })).toEqual({
         limits: {},

@@ -82,7 +82,7 @@ test("a list for tools that the role has not says nothing about it", () => {
   expect(under(list)).toEqual({ kept: NAMES, removed: [] });
 });
 
-test("where nobody may live below, the tools that start subagents go, next to what lists take away", () => {
+test("where no agent may start below, the tools that start subagents go, next to what lists take away", () => {
   const rules = toolRules("lead", { deniedTools: ["SpawnSubagent"] });
   const noDepthLeft = { toolNames: ["SpawnSubagent", "ListSubagents"], source: "lead" };
   const names = ["a", "SpawnSubagent"];

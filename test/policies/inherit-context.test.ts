@@ -1,4 +1,4 @@
-// Goal: a child is told exactly what the policy says, in one message for each kind, and the manifest is the record of it.
+// Goal: a child reads exactly what the policy says, in one message for each kind, and the manifest is the record of it.
 // Method: hand-made facts of a parent; whole messages, metadata and manifests compared.
 
 import * as fc from "fast-check";
@@ -76,7 +76,7 @@ const EMPTY_MANIFEST = {
   tightened: [],
 };
 
-proves(["R127", "R150", "R151"], "without a word a child is told nothing of all there is", () => {
+proves(["R127", "R150", "R151"], "without a word a child reads nothing of all there is", () => {
   expect(contextOf({})).toEqual({ messages: [], metadata: {}, manifest: EMPTY_MANIFEST });
 });
 
@@ -130,7 +130,7 @@ proves(
   },
 );
 
-proves(["R151"], "the parent's constraints are told in numbers and names", () => {
+proves(["R151"], "the parent's constraints are reported in numbers and names", () => {
   const { messages, manifest } = contextOf({ parentConstraints: true });
   const text = [
     "What binds the agent that started you binds you, too. Left to all its subagents together:",
@@ -169,7 +169,7 @@ proves(["R151"], "failed attempts are listed in order, what a tool said in quota
   expect(contextOf({ failedAttempts: true }, { failedAttempts: [] }).messages).toEqual([]);
 });
 
-test("of many attempts the last twenty are told, of a long message the beginning", () => {
+test("of many attempts the last twenty are reported, of a long message the beginning", () => {
   const long = `${"x".repeat(499)}🌳`;
   const failedAttempts = Array.from({ length: 25 }, (_one, index) => attempt(index + 1, long));
   const { messages, manifest } = contextOf({ failedAttempts: true }, { failedAttempts });
@@ -184,7 +184,7 @@ test("of many attempts the last twenty are told, of a long message the beginning
 
 proves(
   ["R134"],
-  "the tools that it cannot use are told, with all reasons, and recorded in any case",
+  "the tools that it cannot use are reported, with all reasons, and recorded in any case",
   () => {
     const removedTools = [
       { toolName: "write", rule: "denied", source: "lead" },
@@ -270,7 +270,7 @@ const METADATA_POLICIES: readonly (readonly [string, Partial<SubagentContextPoli
     { repository: "espalier" },
   ],
   ["no keys at all", { metadataKeys: [] }, {}],
-  ["keys that are not there", { metadataKeys: ["nobody", "constructor", "__proto__"] }, {}],
+  ["keys that are not there", { metadataKeys: ["missing", "constructor", "__proto__"] }, {}],
 ];
 
 for (const [what, given, expected] of METADATA_POLICIES) {

@@ -1,5 +1,5 @@
 // Goal: a child sees of its parent's history what the policy says, in whole pairs, and never a list that a provider would refuse;
-// whatever a selection of somebody's own gives.
+// whatever a selection of a user's own gives.
 // Method: one hand-written history for the rules, random legal histories for the law, and bad selections of every kind.
 
 import { runInNewContext } from "node:vm";
@@ -178,7 +178,7 @@ test("of equal messages each may be picked once", () => {
   expect(thrice.code).toBe("invalid_context");
 });
 
-test("calls of two replies that share an id are told apart by their results", () => {
+test("calls of two replies that share an id are distinguished by their results", () => {
   const again = { ...result(FIRST), text: "the second" };
   const messages = [assistant("", FIRST), result(FIRST), assistant("", FIRST), again];
   expect(selected((all) => structuredClone(all.slice(2)), messages)).toEqual(messages.slice(2));
@@ -229,7 +229,7 @@ const BAD: readonly (readonly [string, MessageSelection, string])[] = [
   ["gives nothing", giving(undefined), "got undefined"],
   ["gives text", giving("all"), 'got "all"'],
   ["gives an object", giving({ length: 0 }), "got an object"],
-  ["gives something that nobody may look at", giving(hostile), "got an object"],
+  ["gives something that may not be looked at", giving(hostile), "got an object"],
   [
     "gives the list with holes",
     giving(Array.from({ length: 2 })),

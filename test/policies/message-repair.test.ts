@@ -1,4 +1,4 @@
-// Goal: a list that somebody changed is one that a provider takes again, with the least change, and every change is told.
+// Goal: a list that a hook changed is one that a provider takes again, with the least change, and every change is reported.
 // Method: a table of broken lists, what becomes of them and what is reported.
 
 import { expect, test } from "vitest";
@@ -90,7 +90,7 @@ const BROKEN: readonly Broken[] = [
     repairs: [of("added_result", "a")],
   },
   {
-    what: "a result before its call is nobody's",
+    what: "a result before its call belongs to no call",
     given: [USER, result("a"), calls("a")],
     messages: [USER, calls("a"), lost("a")],
     repairs: [of("dropped_result", "a"), of("added_result", "a")],

@@ -48,7 +48,7 @@ proves(
 
 proves(
   ["R60"],
-  "it goes on firing once every part has fired, and tells of each the last time",
+  "it continues to fire once every part has fired, and names of each the last time",
   async () => {
     const both = allOf(toolWasCalled("save"), toolWasCalled("load"));
     const steps = [stepCalling(1, "save", "load"), stepCalling(2, "save"), stepCalling(3)];

@@ -1,4 +1,4 @@
-// Goal: whoever reads a frame gets every text word for word, and no text can end its frame, or begin one of its own.
+// Goal: the reader of a frame gets every text word for word, and no text can end its frame, or begin one of its own.
 // Method: a small parser that reads frames back; hand-made imitations, and random texts made of pieces of frames.
 
 import * as fc from "fast-check";

@@ -256,7 +256,7 @@ test("what is no condition, and no parts at all, are refused at definition by na
   }
 });
 
-test("the reason of a negation is a copy that nobody can change", () => {
+test("the reason of a negation is a copy that cannot be changed", () => {
   const data = { limits: [1] };
   const condition = not(NEVER, { code: "no", message: "No.", data });
   data.limits.push(2);

@@ -295,7 +295,7 @@ function asJsonSchema(schema: z.ZodType): ReturnType<typeof jsonSchema> {
 
 proves(
   ["R161"],
-  "what does not fit is told in few, short lines, each about what was written",
+  "what does not fit is reported in few, short lines, each about what was written",
   () => {
     fc.assert(
       fc.property(anyCase, ({ schema, value }) => {

@@ -294,7 +294,7 @@ function isNeeded(mode: string): boolean | string | Promise<boolean | string> {
   return mode === "reason" ? "It is dear." : mode === "always";
 }
 
-/** The same answer to the same question, whoever gives it. */
+/** The same answer to the same question, whatever gives it. */
 export function answerTo(question: Question): Answer {
   const given = z.looseObject({ verdict: z.string() }).parse(question.arguments);
   switch (given.verdict) {

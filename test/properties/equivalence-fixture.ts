@@ -23,7 +23,7 @@ export interface Way {
   /** Step by step, instead of drained. */
   readonly iterates?: boolean;
   readonly onText?: StartOptions["onText"];
-  /** Leaves the questions whether a call may run to whoever resumes the run, instead of an approver. */
+  /** Leaves the questions whether a call may run to the caller that resumes the run, instead of an approver. */
   readonly defersApprovals?: boolean;
   /** Each time that the run continues: the event, or the phase of the root, at which it is asked to pause; 0: at once. Then no more. */
   readonly pauses?: readonly Moment[];
@@ -99,7 +99,7 @@ async function iterated(run: Run, moment: Moment | undefined): Promise<readonly 
   return phases;
 }
 
-/** Nothing takes time but pauses, and those count against nobody. */
+/** Nothing takes time but pauses, and those count against no agent. */
 function checkTimes({ agents }: RunResult): void {
   for (const { agentPath, status, durationMs, pausedMs } of agents)
     if (status !== "paused") expect(pausedMs, `${agentPath} stood still`).toBe(durationMs);

@@ -106,7 +106,7 @@ export function worlds(kind: "wide" | "narrow"): fc.Arbitrary<World> {
     }));
 }
 
-/** The same without limits on tool calls: over one, an agent stops instead of asking somebody. */
+/** The same without limits on tool calls: over one, an agent stops instead of asking an approver. */
 export function withoutToolLimits(world: World): World {
   const roles = world.roles.map((plans) =>
     plans.map((plan) => {

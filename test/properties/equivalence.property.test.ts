@@ -85,7 +85,7 @@ const seen = new Set<string>();
 
 proves(
   ["R28", "R31", "R32"],
-  "a run paused anywhere, time and again, comes to the same",
+  "a run paused anywhere, time and again, has the same result",
   async () => {
     await fc.assert(
       fc.asyncProperty(anyWorld, moments, async (world, pauses) => {
@@ -105,7 +105,7 @@ const WHO_DECIDED: ReadonlySet<string> = new Set(["by"]);
 
 proves(
   ["R28", "R31", "R33"],
-  "questions answered at a resumption come to the same as an approver's answers",
+  "questions answered at a resumption have the same result as an approver's answers",
   async () => {
     const approvals = anyWorld.map(withoutToolLimits);
     await fc.assert(
@@ -119,7 +119,7 @@ proves(
 
 proves(
   ["R28", "R31", "R32"],
-  "a rich tree paused at any of its events comes to the same",
+  "a rich tree paused at any of its events has the same result",
   async () => {
     const plain = await play(RICH_WORLD);
     expect(plain.result.status).toBe("completed");
@@ -130,11 +130,11 @@ proves(
       expect(recordOf(paused), `paused at event ${count}`).toEqual(expected);
       if (paused.pauses > plain.pauses) stops += 1;
     }
-    expect(stops, "pauses that were heeded").toBeGreaterThan(100);
+    expect(stops, "pauses that took effect").toBeGreaterThan(100);
   },
 );
 
-proves(["R28", "R31"], "a rich tree that pauses again and again comes to the same", async () => {
+proves(["R28", "R31"], "a rich tree that pauses again and again has the same result", async () => {
   const plain = recordOf(await play(RICH_WORLD), WHO_DECIDED);
   for (const count of [3, 7, 8, 9, 13]) {
     const pauses = Array.from({ length: 40 }, (): Moment => ({ at: "event", count }));

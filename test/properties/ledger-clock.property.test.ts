@@ -191,7 +191,7 @@ class Player {
     );
   }
 
-  /** When all have closed, nobody stands still and no timer runs. */
+  /** When all have closed, no clock stands still and no timer runs. */
   close(): void {
     for (const { clock } of this.#agents.toReversed()) clock.close();
     check(this.#time.pendingTimers === 0, "no timer is left");

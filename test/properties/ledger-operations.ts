@@ -202,7 +202,7 @@ export function schedules(length: number): fc.Arbitrary<Schedule> {
   });
 }
 
-/** A crowd of up to `length` askers before four accounts, in which somebody ends now and then: most of them wait, and for long. */
+/** A crowd of up to `length` askers before four accounts, in which one ends now and then: most of them wait, and for long. */
 export function crowds(length: number): fc.Arbitrary<Schedule> {
   const crowded = fc.oneof({ weight: 3, arbitrary: asking }, { weight: 2, arbitrary: operation });
   return fc.record({

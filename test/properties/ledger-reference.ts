@@ -41,7 +41,7 @@ export interface ReferenceLease {
   isWaiting: boolean;
 }
 
-/** Somebody who asked. `id` is how the schedule knows them. */
+/** A request that waits. `id` is how the schedule knows it. */
 export interface ReferenceWaiter {
   readonly id: number;
   readonly account: ReferenceAccount;

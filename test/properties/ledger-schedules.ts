@@ -34,7 +34,7 @@ interface Pending {
   readonly controller: AbortController;
 }
 
-/** Plays one schedule to its end, then settles what is open until nobody holds and nobody waits. Throws at the first breach. */
+/** Plays one schedule to its end, then settles what is open until none holds and none waits. Throws at the first breach. */
 export async function play({ seeds, operations }: Schedule): Promise<void> {
   const player = new Player();
   for (const one of seeds) player.openAccount(one);
@@ -249,7 +249,7 @@ class Player {
     }
   }
 
-  /** What is refused has changed nothing: the lease is open, and nobody is told of anything (B6). */
+  /** What is refused has changed nothing: the lease is open, and no listener is called (B6). */
   #settleAbsurd({ lease, field, figure }: Extract<Operation, { type: "settleAbsurd" }>): void {
     const one = this.#chosen(lease);
     const leaseId = one === undefined ? undefined : this.#leaseIds.get(one);
@@ -339,7 +339,7 @@ class Player {
       await this.compare();
     }
     if (this.#pending.size > 0)
-      throw wrong("nobody waits when nobody holds a lease", [...this.#pending.keys()]);
+      throw wrong("none waits when none holds a lease", [...this.#pending.keys()]);
     this.#compareCopy();
     for (const account of this.#ledger.snapshot()) {
       for (const axis of SPEND_AXES)

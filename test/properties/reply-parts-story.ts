@@ -160,7 +160,7 @@ function changed(
   );
 }
 
-/** Some of the calls, also in another order, with one that nobody made, or with the first one twice. */
+/** Some of the calls, also in another order, with one that was not made, or with the first one twice. */
 function someOf(calls: readonly ToolCall[], mask: number): readonly ToolCall[] {
   const left = calls.filter((_call, at) => ((mask >> at) & 1) === 1);
   const [first] = calls;
@@ -208,7 +208,7 @@ export const EDITS = {
       messages,
       changed(messages, at, ({ parts: _parts, writtenBy: _writer, ...reply }) => reply),
     ),
-  /** Somebody who knows nothing of parts: another length of the text is seen, and other calls. */
+  /** A hook that knows nothing of parts: another length of the text is seen, and other calls. */
   stranger: (messages, { at, mask, text }) =>
     changed(messages, at, (reply) => ({
       ...reply,

@@ -1,4 +1,4 @@
-// Goal: whatever was done to a history, what goes out of its replies says what they say; nothing that belongs together is torn; nobody's
+// Goal: whatever was done to a history, what goes out of its replies says what they say; nothing that belongs together is torn; no writer's
 // data reaches another; and a request that only grew begins with the text of the one before.
 // Method: arbitrary histories of several writers, arbitrary edits of every kind that there is. Each piece bears a number, so that what
 // goes out is known again: in its pieces, and in the bodies of both interfaces.
@@ -50,7 +50,7 @@ function responsesText(messages: readonly Message[]): string {
   return toResponses(requestOf(messages), { ...FORM, isStreaming: false, isSealed: true });
 }
 
-/** The number that a piece bears; undefined: it is one that anybody might have said. */
+/** The number that a piece bears; undefined: it is one that any writer might have said. */
 function numberOf(piece: ReplyPiece): number | undefined {
   const known =
     /seal-(\d+)-of/u.exec(JSON.stringify(piece.data ?? null)) ??
@@ -79,7 +79,7 @@ function checkPieces(message: AssistantMessage, story: Story, key: Key): void {
     return number === undefined ? [] : [{ number, piece }];
   });
   for (const { number, piece } of known) {
-    const origin = origins.get(number) ?? expect.fail("a piece that nobody wrote");
+    const origin = origins.get(number) ?? expect.fail("a piece without a writer");
     expect(nameless(piece), "as it was written").toEqual(nameless(origin.piece));
     expect(JSON.stringify(piece.data), "to the byte").toBe(JSON.stringify(origin.piece.data));
     expect(origin.writer, "to its writer").toBe(key);
@@ -115,7 +115,7 @@ function checkBodies(messages: readonly Message[], key: Key): void {
   for (const body of bodies)
     expect(
       others.filter((one) => body.includes(`of-${one}`)),
-      "nobody else's data",
+      "no data of another writer",
     ).toEqual([]);
   const chat: unknown = JSON.parse(bodies[0] ?? "");
   const replies = messages.filter((message) => message.role === "assistant");

@@ -13,7 +13,7 @@ const OUTPUT = z.object({ value: z.number() });
 /** The role of this number. */
 export function agentRole(role: WorldRole, index: number, outside: Outside): AgentRole {
   const { inherits, windowSize, tells, deniedTools, allowedTools } = role;
-  // Lists for nobody are refused.
+  // Lists for no subagent are refused.
   const lists = { deniedTools, ...(allowedTools === undefined ? {} : { allowedTools }) };
   const { background, atEnd, onFailure, share, reserve } = role;
   const name = nameOf(index);

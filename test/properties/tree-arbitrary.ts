@@ -230,7 +230,7 @@ function act(mood: Mood): Arbitrary<Act> {
       }),
     },
     { weight: 1, arbitrary: record({ type: constant("throws" as const), what: nat(20) }) },
-    { weight: 1, arbitrary: record({ type: constant("hangs" as const), heedsSignal: boolean() }) },
+    { weight: 1, arbitrary: record({ type: constant("hangs" as const), obeysSignal: boolean() }) },
     { weight: 1, arbitrary: record({ type: constantFrom("empty" as const, "no reply" as const) }) },
   );
 }

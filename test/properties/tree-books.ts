@@ -196,7 +196,7 @@ class Books {
 
   #grant({ agentId, agentPath, accountPath, budget }: EspalierEvent<"budget.granted">): void {
     const book = this.#books.get(agentId);
-    law(book !== undefined && accountPath === agentPath, "X7: a grant is to somebody");
+    law(book !== undefined && accountPath === agentPath, "X7: a grant is to an agent");
     if (book !== undefined) book.limits = raised(book.limits, budget, 1);
   }
 
@@ -213,7 +213,7 @@ class Books {
     }
   }
 
-  /** R58: nobody asks a model at or after its deadline, as grants and pauses have moved it at last. */
+  /** R58: no agent asks a model at or after its deadline, as grants and pauses have moved it at last. */
   #checkDeadlines(events: readonly EspalierEvent[]): void {
     for (const { agentId, agentPath, type, atMs } of events) {
       if (type !== "model.requested") continue;

@@ -1,5 +1,5 @@
 // The fixture for the tree property: plays a world from its start to its end, over all its pauses and grants, and its fork after it. It makes
-// the moments happen, and sees to it that whatever hangs is told to end at last. What neither ends nor waits for anything is a hang.
+// the moments happen, and sees to it that whatever hangs is asked to end at last. What neither ends nor waits for anything is a hang.
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
@@ -38,7 +38,7 @@ export interface PlayedRun {
   /** What it was forked from; undefined: it was started. */
   readonly origin: PausedRun | undefined;
   /** What came of what was written to agents. */
-  readonly lettersOpen: number;
+  readonly messagesOpen: number;
 }
 
 /** A world that was played to its end. */
@@ -81,7 +81,7 @@ class Fixture {
   readonly #pieces: string[] = [];
   #events: EspalierEvent[] = [];
   #orders: Order[] = [];
-  #letters = 0;
+  #messages = 0;
   #run: Run | undefined;
   #isOver = false;
   /** Moments that wait for their event, and those that come one after the other. */
@@ -126,9 +126,9 @@ class Fixture {
       const isRevived =
         result.status === "stopped" && LIMITS.has(result.reason.code) && revivals > 0;
       if (result.status !== "paused" && !isRevived) {
-        const lettersOpen = this.#letters;
+        const messagesOpen = this.#messages;
         const { events, orders } = this.#take();
-        const played = { results, events, orders, origin: undefined, lettersOpen };
+        const played = { results, events, orders, origin: undefined, messagesOpen };
         return { played, snapshot: run.snapshot() };
       }
       if (isRevived) revivals -= 1;
@@ -169,7 +169,7 @@ class Fixture {
     try {
       run = fork();
     } catch (cause) {
-      if (isLeftOut(cause)) return { results: [], events: [], orders: [], origin, lettersOpen: 0 };
+      if (isLeftOut(cause)) return { results: [], events: [], orders: [], origin, messagesOpen: 0 };
       if (EspalierError.is(cause)) throw cause;
       run = fork();
     }
@@ -188,8 +188,8 @@ class Fixture {
         [],
       );
     }
-    const lettersOpen = this.#letters;
-    return { results, ...this.#take(), origin, lettersOpen };
+    const messagesOpen = this.#messages;
+    return { results, ...this.#take(), origin, messagesOpen };
   }
 
   #take(): Pick<PlayedRun, "events" | "orders"> {
@@ -263,9 +263,9 @@ class Fixture {
       case "steer": {
         const one = this.#agent(act.which);
         if (one === undefined) return;
-        this.#letters += 1;
+        this.#messages += 1;
         void run.steer("Hurry.", one.agentId).then(() => {
-          this.#letters -= 1;
+          this.#messages -= 1;
         });
         return;
       }
@@ -358,7 +358,7 @@ class Fixture {
     }
   }
 
-  /** Lets everything that was left behind settle at last: nobody may hear of it. */
+  /** Lets everything that was left behind settle at last: no listener may be called. */
   async #aftermath(runs: readonly PlayedRun[]): Promise<void> {
     const written = JSON.stringify(runs.map(({ results }) => results));
     const heard = this.#pieces.length;
@@ -368,7 +368,7 @@ class Fixture {
       this.#events.length === 0 &&
       this.#pieces.length === heard &&
       JSON.stringify(runs.map(({ results }) => results)) === written;
-    if (!isAsItWas) throw new Error("Broken: S3: what came late was heard.");
+    if (!isAsItWas) throw new Error("Broken: S3: what came late was handed on.");
   }
 
   #lastEvents(): string {

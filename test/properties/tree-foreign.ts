@@ -157,7 +157,7 @@ async function perform(act: Act, asked: Asked): Promise<ModelReply> {
     case "throws":
       throw FOREIGN[act.what % FOREIGN.length];
     case "hangs":
-      await asked.outside.waits(act.heedsSignal ? asked.options.signal : undefined);
+      await asked.outside.waits(act.obeysSignal ? asked.options.signal : undefined);
       asked.options.onText?.("Too late.");
       return reply("Too late.", [], { finishReason: "stop", usage: usageOf("exact", asked) });
   }
@@ -224,7 +224,7 @@ async function act(kind: ToolKind, context: ToolContext, outside: Outside): Prom
       return cycle();
     case "listens":
       await outside.waits(context.signal);
-      throw new Error("heeded");
+      throw new Error("obeyed");
     case "never":
       await outside.waits();
       return "too late";
@@ -391,7 +391,7 @@ export function guardOf({ tool, says }: WorldGuard): ToolGuard {
   );
 }
 
-/** Undefined: nobody can be asked while the run continues. */
+/** Undefined: no approver can be asked while the run continues. */
 export function approverOf({ approver: { type } }: World, outside: Outside): Approver | undefined {
   switch (type) {
     case "nobody":

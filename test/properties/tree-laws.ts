@@ -23,9 +23,9 @@ export function checkLaws(world: World, played: Played): void {
 }
 
 function checkRun(world: World, played: Played, run: PlayedRun): void {
-  const { events, results, lettersOpen } = run;
+  const { events, results, messagesOpen } = run;
   law(events.length < MOST_EVENTS, "the run was endless");
-  law(lettersOpen === 0, "X23: somebody who wrote to an agent never heard of it");
+  law(messagesOpen === 0, "X23: a delivery to an agent never resolved");
   const last = results.at(-1);
   if (last === undefined) throw new Error("A run that was played has a result.");
   checkLives(world, run);
@@ -70,7 +70,11 @@ function isFree({ reserved }: Account): boolean {
 /** L3: whatever a model was sent has one result for each call, in call order. */
 function checkRequests({ sent }: Played): void {
   for (const { request, by } of sent)
-    same(checkMessages(request.messages), [], `L3: a request of ${by?.agentPath ?? "somebody"}`);
+    same(
+      checkMessages(request.messages),
+      [],
+      `L3: a request of ${by?.agentPath ?? "an unknown agent"}`,
+    );
 }
 
 /** X17: no tool body runs twice for one call, whatever pauses there were, nor for a call that was denied. */
@@ -105,7 +109,7 @@ function checkSteps({ agents }: RunResult): void {
   }
 }
 
-/** No invariant of ours breaks, not even where its error is only told to a model. */
+/** No invariant of ours breaks, not even where only a model reads its error. */
 function checkNoBugs({ agents }: RunResult): void {
   for (const { agentPath, errors, reason, steps } of agents) {
     const results = steps.flatMap(({ tools }) => tools.executions.map(({ text }) => text));

@@ -27,7 +27,7 @@ export function checkLives(world: World, run: PlayedRun): void {
   law(rests === results.length, "L2: a run that rests says so");
 }
 
-/** Calls of which nothing happened: they are told of all the same, also after a cancel. */
+/** Calls of which nothing happened: they are reported all the same, also after a cancel. */
 function unbegunCalls(events: readonly EspalierEvent[]): ReadonlySet<string> {
   return new Set(
     events.flatMap((event) =>
@@ -84,7 +84,7 @@ class Lives {
     this.#unbegun = unbegun;
   }
 
-  /** Somebody is told to end: the run must not rest before it has. */
+  /** An agent is asked to end: the run must not settle before it has. */
   hear(type: Order["type"], agentId: string | undefined): void {
     if (this.#isResting || type === "request stop") return;
     const root = [...this.#parents].find(([, parentId]) => parentId === null)?.[0];
@@ -150,19 +150,19 @@ class Lives {
     }
   }
 
-  /** The run has come to rest. */
+  /** The run has settled. */
   rest(result: RunResult): void {
     const isPaused = result.status === "paused";
     const paused = [...this.#executions.values()].filter((status) => status === "paused");
     const running = [...this.#executions.values()].filter((status) => status === "running");
     law(running.length === 0, "T2: an agent runs on in a run that rests");
     law(isPaused === paused.length > 0, "T2: agents are paused if the run is");
-    law(isPaused || this.#alive.size === 0, "T2: somebody lives on after the run");
+    law(isPaused || this.#alive.size === 0, "T2: an agent lives on after the run");
     if (!isPaused) {
       const paths = [...this.#open.values()].map(({ path }) => path);
       same(paths, [], "T1: every spawn settles");
       same([...this.#openSteps.values()], [], "L4: every step completes");
-      same(result.detached, [], "X9: nobody lives on");
+      same(result.detached, [], "X9: no agent lives on");
     }
     for (const agentId of this.#ending)
       law(!this.#alive.has(agentId), `T5: ${this.#paths.get(agentId)} was cancelled and rests`);
@@ -202,7 +202,7 @@ class Lives {
     if (type === "agent.ended") this.#executions.set(executionId, "ended");
   }
 
-  /** T5, L1: what was told to end, or to stop, begins nothing further. */
+  /** T5, L1: what was asked to end, or to stop, begins nothing further. */
   #checkOrders(event: EspalierEvent): void {
     const { type, agentId, agentPath } = event;
     const begins =

@@ -104,7 +104,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 1,
   },
   {
-    name: "a subagent does not hear that its parent is cancelled",
+    name: "a subagent is not cancelled with its parent",
     file: "agent/agent-runtime.ts",
     from: "if (reason === undefined) (above.#followers ??= new Set()).add(this);\n    else",
     to: "if (reason !== undefined)",
@@ -192,7 +192,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 0,
   },
   {
-    name: "a letter is lost by a pause, and its reader goes on without it",
+    name: "a message is lost by a pause, and its reader continues without it",
     file: "agent/pausing.ts",
     from: "isReplyDue(agent, state) ||",
     to: "",
@@ -208,7 +208,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 58,
   },
   {
-    name: "who is cancelled while paused goes on after it",
+    name: "an agent that is cancelled while paused continues after it",
     file: "orchestrator/run/run.ts",
     from: "if (late.length === 0) return false;",
     to: "if (late.length >= 0) return false;",

@@ -8,7 +8,7 @@ import type { Sent } from "./tree-foreign.ts";
 import type { Played, PlayedRun } from "./tree-fixture.ts";
 import { childNameOf, roleAt, type World, type WorldRole } from "./tree-world.ts";
 
-/** Throws, naming the law, unless every agent was told once of every subagent that worked beside it, and every request was paid for. */
+/** Throws, naming the law, unless every agent got one report of every subagent that worked beside it, and every request was paid for. */
 export function checkReports(world: World, played: Played, run: PlayedRun): void {
   if (!played.isTraced) return;
   checkPaid(played, run);
@@ -40,7 +40,7 @@ function checkPaid({ sent, runs }: Played, run: PlayedRun): void {
   }
 }
 
-/** Of an execution that has just ended: what it was told of those that it had started beside it. */
+/** Of an execution that has just ended: what it read of those that it had started beside it. */
 function checkRecordedOnce(world: World, { sent }: Played, run: PlayedRun, end: number): void {
   const { events, results } = run;
   const ended = events[end];
@@ -52,7 +52,7 @@ function checkRecordedOnce(world: World, { sent }: Played, run: PlayedRun, end: 
   const lives = before.filter((event) => isBeside(event) && event.executionId === executionId);
   if (lives.length === 0) return;
   const requests = newMessages(requestsOf(sent, executionId));
-  // Results that come in one step with the answer are read by nobody, since the answer was not to wait for them.
+  // Results that come in one step with the answer are not read, since the answer was not to wait for them.
   const agents = results.flatMap((result) => result.agents);
   const steps = agents.findLast((one) => one.executionId === executionId)?.steps ?? [];
   const lastWords = (steps.at(-1)?.tools.executions ?? []).map(({ text }) => text);
@@ -65,7 +65,7 @@ function checkRecordedOnce(world: World, { sent }: Played, run: PlayedRun, end: 
     const own = before.filter((event) => isLife(event) && event.childPath === path);
     law(
       Math.max(0, ...reports) <= own.filter(isBeside).length,
-      `X10: ${agentPath} is told twice of ${name}`,
+      `X10: ${agentPath} has two reports of ${name}`,
     );
     const reported = reports.findIndex((count) => count > 0);
     const shown = requests.findIndex((messages) => messages.some((one) => isResult(one, name)));
@@ -81,7 +81,7 @@ function isAltered({ hooks, compacts }: WorldRole): boolean {
   return compacts || hooks.some(({ point }) => point === "afterTool" || point === "beforeModel");
 }
 
-/** Of each request what was not in the first one already: that is history, perhaps of somebody else. */
+/** Of each request what was not in the first one already: that is history, perhaps of another agent. */
 function newMessages(requests: readonly ModelRequest[]): readonly (readonly Message[])[] {
   const [first] = requests;
   return requests.map(({ messages }) => messages.slice(first?.messages.length ?? 0));

@@ -7,7 +7,7 @@ import { law, same } from "./tree-law.ts";
 import type { PlayedRun } from "./tree-fixture.ts";
 import { roleAt, type World, type WorldCall } from "./tree-world.ts";
 
-/** Throws, naming the law, unless the tree kept to its limits, refusals were true, and nobody was offered what is denied above. */
+/** Throws, naming the law, unless the tree kept to its limits, refusals were true, and no agent was offered what is denied above. */
 export function checkShape(world: World, run: PlayedRun, result: RunResult): void {
   const shape = new Shape(world, keptPaths(run));
   for (const event of run.events) shape.take(event);
@@ -56,7 +56,7 @@ class Shape {
   close({ subagentsByDepth, refusalsByCode, agents, accounts }: RunResult): void {
     same(subagentsByDepth, this.#byDepth, "counts by depth in the result");
     same(refusalsByCode, this.#refusals, "refusals by code");
-    law(agents.length === this.#total + 1, "T1: all that were started have a report, nobody else");
+    law(agents.length === this.#total + 1, "T1: all that were started have a report, no others");
     law(accounts.length === this.#total + 1, "T3: a set-up that failed leaves no account");
   }
 
@@ -135,13 +135,13 @@ class Shape {
       ).length;
   }
 
-  /** T4: nobody is offered what is denied above. */
+  /** T4: no agent is offered what is denied above. */
   #offered({ agentPath, toolNames }: EspalierEvent<"model.requested">): void {
     for (const toolName of toolNames)
       law(!this.#isRemoved(agentPath, toolName), `T4: ${agentPath} is offered ${toolName}`);
   }
 
-  /** T4: nobody runs what is denied above, by lists or by guards. */
+  /** T4: no agent runs what is denied above, by lists or by guards. */
   #used({ agentPath, toolName }: EspalierEvent<"tool.ended">): void {
     law(!this.#isRemoved(agentPath, toolName), `T4: ${agentPath} runs ${toolName}`);
     const forbidding = [agentPath, ...pathsAbove(agentPath)].find((path) =>

@@ -76,7 +76,7 @@ export type Act =
       readonly lost: number | undefined;
     }
   | { readonly type: "throws"; readonly what: number }
-  | { readonly type: "hangs"; readonly heedsSignal: boolean }
+  | { readonly type: "hangs"; readonly obeysSignal: boolean }
   | { readonly type: "empty" | "no reply" };
 
 /** A hook of a role: what it does when it is called for the `nth` time, and nothing else. */
@@ -147,7 +147,7 @@ export interface Moment {
 
 /** How questions get answers. */
 export interface WorldApprover {
-  /** `nobody`: whoever resumes the run answers. */
+  /** `nobody`: the caller that resumes the run answers. */
   readonly type: "nobody" | "approves" | "denies" | "throws" | "slow" | "never";
   readonly answerTimeoutMs: number | undefined;
   readonly unanswered: "pause" | "deny";

@@ -1,6 +1,6 @@
 // Goal: the laws of a tree hold whatever its models, tools, hooks, watchers and callers do, and whenever they do it.
 // Method: random worlds (trees, policies, budgets, limits, scripts) with faults at every effect, and with cancels, stops, pauses, grants,
-// letters and time from outside; each is played to its end, over all its pauses, and then judged by laws that know nothing of how it came
+// messages and time from outside; each is played to its end, over all its pauses, and then checked by laws that know nothing of how it came
 // about. See tree-world.ts, tree-fixture.ts and tree-laws.ts. `FC_RUNS=…` plays more of them (`npm run test:long`), `FC_SEED=…` others.
 // That the laws find what is broken is shown in tree-plants.test.ts.
 

@@ -74,7 +74,7 @@ test("a child that is paused when a hook breaks over its sibling ends with their
       }),
     ],
   });
-  const { agents } = await newFixture().run(lead); // The fixture says: every spawn settles, nobody ends over a living child.
+  const { agents } = await newFixture().run(lead); // The fixture says: every spawn settles, no parent ends over a living child.
   expect(agents.map(({ status }) => status)).toEqual(["failed", "cancelled"]);
 });
 

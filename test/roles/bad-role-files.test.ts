@@ -121,7 +121,7 @@ test("two files with one role: the second is refused where it says the name", as
   });
 });
 
-test("of several bad files the first by name is told", async () => {
+test("of several bad files the first by name is reported", async () => {
   using folder = temporaryFolder({ "c.md": "", "b.md": "", "a.md": roleFile("model: fast") });
   const { data } = await rejectionOf(readRoles(folder.path, OPTIONS));
   expect(data).toEqual({ file: folder.at("b.md"), line: 1 });

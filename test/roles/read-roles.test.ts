@@ -181,7 +181,7 @@ proves(["X26"], "a tree of roles from files runs as the same tree in code does",
   expect(files).toEqual(code);
 });
 
-test("a role in a file may name one in code, and a name that nobody has is found when a run is started", async () => {
+test("a role in a file may name one in code, and a name that no role has is found when a run is started", async () => {
   using folder = temporaryFolder({ "lead.md": roleFile("model: fast", "subagents: [critic]") });
   const [lead] = await readRoles(folder.path, {
     models: { fast: new ScriptedModel([says("Done.")]) },

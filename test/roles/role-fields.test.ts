@@ -19,7 +19,7 @@ test("every field of a definition is said in a file, below it, or in code", () =
   );
 });
 
-test("code may say everything but the name and what the agent is told", () => {
+test("code may say everything but the name and the instructions", () => {
   expect([...EXTENSION_FIELDS, "name"].toSorted()).toEqual(
     [...FILE_FIELDS, ...CODE_FIELDS].toSorted(),
   );

@@ -62,7 +62,7 @@ class Desk {
   }
 
   toJSON(): never {
-    throw new Error("Somebody makes JSON of it.");
+    throw new Error("It is made JSON of.");
   }
 }
 
@@ -206,7 +206,7 @@ const WHERE = [
 
 proves(
   ["H13", "H14"],
-  "all code of the user's has the very context, in the whole tree, and nothing that is kept or told has any of it",
+  "all code of the user's has the very context, in the whole tree, and nothing that is kept or emitted has any of it",
   async () => {
     const sink = new RecordingSink();
     const store = memoryStore();

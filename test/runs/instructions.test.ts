@@ -80,7 +80,7 @@ function part(
   return { role, model, made };
 }
 
-/** What the model was told before all else, in each request. */
+/** What the model read before all else, in each request. */
 function systems({ requests }: ScriptedModel): readonly (readonly string[])[] {
   return requests.map(({ messages }: ModelRequest) =>
     messages.flatMap(({ role, text }) => (role === "system" ? [text] : [])),
@@ -143,7 +143,7 @@ describe("instructions that are a function", () => {
     }
   });
 
-  proves(["H15"], "are asked anew when a run that a limit stopped goes on", async () => {
+  proves(["H15"], "are asked anew when a run that a limit stopped continues", async () => {
     const { role, model, made } = part("lead", [asks("work", {}), asks("work", {}), says("Done.")]);
     const orchestrator = new Orchestrator({ roles: [role] });
     const run = orchestrator.start(role, "Lead.", { context: ANN, budget: { steps: 1 } });
@@ -246,7 +246,7 @@ describe("instructions that cannot be made", () => {
       expect((await fine.orThrow()).text).toBe("Done.");
     });
 
-  proves(["H15"], "for a subagent: it is refused, and its parent goes on", async () => {
+  proves(["H15"], "for a subagent: it is refused, and its parent continues", async () => {
     const model = new ScriptedModel([calls(spawn("lead")), says("Alone.")]);
     const helper = broken(() => {
       throw new Error("no such user");
@@ -259,7 +259,7 @@ describe("instructions that cannot be made", () => {
     ]);
   });
 
-  proves(["H15"], "for a run that is to go on: it can go on later", async () => {
+  proves(["H15"], "for a run that is to continue: it can continue later", async () => {
     let isThere = true;
     const model = new ScriptedModel([asks("work", {}), says("Done."), says("Forked.")]);
     const role = defineAgent({
@@ -289,7 +289,7 @@ describe("instructions that cannot be made", () => {
 
 const WORK = { name: "work", description: "Works.", input: z.object({}) };
 
-test("roles that make their instructions are told apart in caches by their names", async () => {
+test("roles that make their instructions are distinguished in caches by their names", async () => {
   const keys: unknown[] = [];
   const role = (name: string): AgentRole => {
     const scripted = new ScriptedModel(() => says("Done."));

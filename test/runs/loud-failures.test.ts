@@ -1,6 +1,6 @@
 // Goal: a run that has no result says so wherever it is looked at, and a test whose script ran out fails.
 // Method: stores that fail at one point, scripted models that are asked for more than they have, readers of every kind; for a run that
-// nobody reads, a process of its own.
+// has no reader, a process of its own.
 
 import { execFile } from "node:child_process";
 
@@ -102,7 +102,7 @@ test("who reads the result only has the failure there, and nowhere else", async 
   await settled();
 });
 
-proves(["S7.36"], "a run that nobody reads ends its process with the failure", async () => {
+proves(["S7.36"], "a run without a reader ends its process with the failure", async () => {
   const program = `
     import { defineAgent, memoryStore, Orchestrator } from "espalier";
     import { says, ScriptedModel } from "espalier/testing";

@@ -1,4 +1,4 @@
-// Goal: whoever wants an exception for a run that did not complete gets one that says why, and has the result.
+// Goal: a caller that wants an exception for a run that did not complete gets one that says why, and has the result.
 // Method: one run for each way to end.
 
 import { inspect } from "node:util";

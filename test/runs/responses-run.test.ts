@@ -125,7 +125,7 @@ for (const isStreaming of [false, true]) {
 
 proves(
   ["M1"],
-  "a run that was paused goes on with what was written before, through JSON",
+  "a run that was paused continues with what was written before, through JSON",
   async () => {
     await using server = await OpenAiServer.start(answer);
     const asking = defineTool({

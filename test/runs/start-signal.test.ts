@@ -1,4 +1,4 @@
-// Goal: the signal of a caller cancels its run, whenever it is aborted, and is let go of when the run is over.
+// Goal: the signal of a caller cancels its run, whenever it is aborted, and is released when the run is over.
 // Method: signals that are aborted before, during and after a run.
 
 import { getEventListeners } from "node:events";
@@ -54,7 +54,7 @@ proves(
   },
 );
 
-test("a run that is over has let go of its signal, and an abort changes nothing", async () => {
+test("a run that is over has released its signal, and an abort changes nothing", async () => {
   const { start, outcome } = newFixture();
   const controller = new AbortController();
   const runs = ["One.", "Two."].map((task) =>

@@ -240,7 +240,7 @@ describe("what is merged and is no result of this session", () => {
   });
 });
 
-test("a paused run of a session does not go on where nobody keeps it, nor on another session", async () => {
+test("a paused run of a session does not continue where no store keeps it, nor on another session", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([calls(use("ask")), says("A1.")], {

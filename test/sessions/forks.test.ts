@@ -1,4 +1,4 @@
-// Goal: a session can be forked where a step of it had ended; the fork goes its own way, and its origin never hears of it.
+// Goal: a session can be forked where a step of it had ended; the fork goes its own way, and its origin is never changed.
 // Method: scripted sessions; the bytes of the origin before and after.
 
 import { describe, expect, test } from "vitest";
@@ -72,7 +72,7 @@ proves(["R156"], "a step out of range is an error that says which there are", as
 
 proves(
   ["R157"],
-  "a fork has ids of its own and nothing spent, says where it is from, and both go on differently while the origin stays byte-equal",
+  "a fork has ids of its own and nothing spent, says where it is from, and both continue differently while the origin stays byte-equal",
   async () => {
     const s = newSessionFixture();
     const session = await threeSteps(s);
@@ -132,7 +132,7 @@ test("a fork at the end of an earlier execution, and in the middle of one, leave
   expect(await rejectionOf(session.fork({ executionId: "execution_9" }))).toBe("invalid_option");
 });
 
-test("what the execution was told after the step is not in the fork", async () => {
+test("messages to the execution after the step are not in the fork", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([calls(use("search")), says("A1.")], { tools: [spyTool("search")] });

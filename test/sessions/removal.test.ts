@@ -103,7 +103,7 @@ test("what stands for older messages stays when the execution in which they went
   expect(found.messages).toEqual(session.messages);
 });
 
-test("whoever merges a failed run into a session that leaves failures out adds its record only", async () => {
+test("merging a failed run into a session that leaves failures out adds its record only", async () => {
   const s = newSessionFixture();
   const [session, other] = [
     await s.session(),

@@ -58,7 +58,7 @@ proves(
 const ended = (id: string): string =>
   `[Execution ${id} of solo ended here: completed, 1970-01-01T00:00:00.000Z]`;
 
-proves(["R152"], "if it is configured, a model is told where each execution ended", async () => {
+proves(["R152"], "if it is configured, a model reads where each execution ended", async () => {
   const s = newSessionFixture();
   const session = await s.session("customer-42", { showBoundaries: true });
   const { role, model } = soloist([says("One."), says("Two."), says("Three.")]);
@@ -208,7 +208,7 @@ test("usage is that of the whole tree, and each execution is charged once, also 
   expect([session.usage, session.version]).toEqual([result.usage.total, 2]);
 });
 
-test("a run that waits for somebody leaves the session as it was, and writes it at its end, in a fresh process", async () => {
+test("a run that waits for an answer leaves the session as it was, and writes it at its end, in a fresh process", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([calls({ name: "pay", arguments: { amount: 3 } }), says("Paid.")], {
@@ -238,7 +238,7 @@ test("a run that waits for somebody leaves the session as it was, and writes it 
   ]);
 });
 
-test("a paused run goes on with the handle that it is given, which then knows what it added", async () => {
+test("a paused run continues with the handle that it is given, which then knows what it added", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   const { role } = soloist([calls({ name: "pay", arguments: { amount: 3 } }), says("Paid.")], {
@@ -297,7 +297,7 @@ test("an exchange can be cleared; what it consumed stays on record", async () =>
   expect(model.requests[1]?.messages.map(({ text }) => text)).toEqual(["Work.", "Second?"]);
 });
 
-test("a session that nobody has used is empty, and not in the store", async () => {
+test("a session that was not used is empty, and not in the store", async () => {
   const s = newSessionFixture();
   const session = await s.session();
   expect([session.version, session.messages, session.executions, session.usage]).toEqual([

@@ -76,7 +76,7 @@ test("two processes write one session: the second keeps its result, and adds wha
   expect([other.executionCount, other.usage.modelCalls]).toEqual([3, 3]);
 });
 
-test("whoever only wants what others have added reloads, and goes on", async () => {
+test("a writer that only wants what others have added reloads, and continues", async () => {
   const s = newSessionFixture();
   const [session, other] = [await s.session(), await s.session()];
   const { role } = soloist([says("One."), says("Two."), says("Three.")]);
@@ -167,7 +167,7 @@ const DEATHS = [
 test.each(
   DEATHS.flatMap((death) => [[...death, "finds"] as const, [...death, "hands in"] as const]),
 )(
-  "a process that dies %s: it is in the session once for whoever recovers it (%s, %s; %s the handle)",
+  "a process that dies %s: it is in the session once for each process that recovers it (%s, %s; %s the handle)",
   async (_when, at, isDone, handle) => {
     const store = memoryStore();
     const s = newFixture({ store: dying(store, at, isDone) });
@@ -196,7 +196,7 @@ test.each(
   },
 );
 
-test("a run whose end is kept is in its session, though nobody gave it up", async () => {
+test("a run whose end is kept is in its session, though it was not given up", async () => {
   const store = memoryStore();
   const s = newFixture({ store: dying(store, "release", false) });
   const session = await s.orchestrator.session("customer-42");

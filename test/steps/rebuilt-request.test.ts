@@ -121,7 +121,7 @@ for (const [name, more] of Object.entries(STORIES)) {
 
 proves(
   ["R173"],
-  "of a run that is paused in its second step, the request of that step is made again, and the one after it goes on from there",
+  "of a run that is paused in its second step, the request of that step is made again, and the one after it continues from there",
   async () => {
     const pay = spyTool("pay", () => "paid", { needsApproval: true });
     const hooks = [redact, shuffled];

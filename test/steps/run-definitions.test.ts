@@ -30,7 +30,7 @@ test("texts that UTF-8 cannot tell apart have hashes of their own", () => {
   expect(texts.map((text) => back.textOf(textHash(text)))).toEqual(texts);
 });
 
-test("a text is there once, whoever defines it, and no other name finds anything", () => {
+test("a text is there once, whichever agent defines it, and no other name finds anything", () => {
   const table = new RunDefinitions();
   const hash = table.define("Work.");
   expect([table.define("Work."), table.define(["Wo", "rk."].join("")), table.size]).toEqual([

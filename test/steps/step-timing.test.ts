@@ -46,14 +46,18 @@ function counted(list: readonly TimeSpan[]): StepTiming {
   };
 }
 
-proves(["R174"], "every millisecond counts once, for the first of the kinds that went on", () => {
-  fc.assert(
-    fc.property(spans, (list) => {
-      expect(timingOf(list)).toEqual(counted(list));
-    }),
-    { numRuns: 500 },
-  );
-});
+proves(
+  ["R174"],
+  "every millisecond counts once, for the first of the kinds that were under way",
+  () => {
+    fc.assert(
+      fc.property(spans, (list) => {
+        expect(timingOf(list)).toEqual(counted(list));
+      }),
+      { numRuns: 500 },
+    );
+  },
+);
 
 test("no spans are no time, and what takes no time is no span", () => {
   expect(timingOf([])).toBe(NO_TIMING);

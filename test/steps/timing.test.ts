@@ -1,4 +1,4 @@
-// Goal: the time of a step is told by what it went into, and no instant counts twice (R174).
+// Goal: the time of a step is divided by what it went into, and no instant counts twice (R174).
 // Method: whole runs by the manual clock, one millisecond after the other; models, tools, hooks and results that each take a known time.
 
 import { expect, test } from "vitest";
@@ -159,7 +159,7 @@ proves(
   },
 );
 
-proves(["R174"], "waiting for the answer of somebody is none of the four", async () => {
+proves(["R174"], "waiting for an answer is none of the four", async () => {
   const fixture = newFixture({
     approver: async (question) => {
       await lastsBy(fixture.clock)(60);

@@ -1,4 +1,4 @@
-// A process that appends to one run of a file until it is ended, or is told that somebody else has taken the run over.
+// A process that appends to one run of a file until it is ended, or learns that another process has taken the run over.
 // Arguments: the file, the id of the run, its token, how many batches at most. Says after each batch how many records were acknowledged.
 
 import { writeSync } from "node:fs";

@@ -16,9 +16,9 @@ export interface PostgresServer {
 }
 
 export interface PostgresMachine {
-  /** As in a crash: what was not written to the disk is lost, and no connection is told. */
+  /** As in a crash: what was not written to the disk is lost, and no connection is closed in order. */
   crash(): Promise<void>;
-  /** In order: every connection is told. */
+  /** In order: every connection gets a notice. */
   stop(): Promise<void>;
   /** Again, on the same port and with what it had kept. */
   start(): Promise<void>;
@@ -150,7 +150,7 @@ class Server implements PostgresMachine {
   }
 }
 
-/** PostgreSQL does not run as root. Undefined: whoever we are will do. */
+/** PostgreSQL does not run as root. Undefined: the present user will do. */
 function userOf(): { readonly uid: number; readonly gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
   return { uid: idOf("-u"), gid: idOf("-g") };

@@ -63,7 +63,7 @@ describe.skipIf(server === undefined)("one database, several stores", () => {
     for (const store of stores) await store.close();
   });
 
-  test("D4: of two that write one run, the one that was superseded is told at its next word", async () => {
+  test("D4: of two that write one run, the one that was superseded is refused at its next write", async () => {
     const schema = newSchema();
     const [one, two] = [open(schema), open(schema)];
     const first = await one.create(runId, "", ownerOf("a"));
@@ -148,7 +148,7 @@ describe.skipIf(server === undefined)("schema", () => {
 
   // Makes a role, and needs a server that lets it in.
   test.skipIf(!isOurs)(
-    "one that somebody else made is used; who may only read and write can work in it",
+    "one that another user made is used; a user that may only read and write can work in it",
     async () => {
       const schema = newSchema();
       await admin.query(`create schema ${schema}`);
@@ -192,7 +192,7 @@ describe.skipIf(server === undefined)("schema", () => {
   });
 });
 
-/** Resolves when somebody waits for a lock that this connection holds. */
+/** Resolves when another connection waits for a lock that this connection holds. */
 async function lockAwaited(holder: PoolClient): Promise<void> {
   const sql = "select 1 from pg_locks where not granted";
   while ((await holder.query(sql)).rows.length === 0);
@@ -238,7 +238,7 @@ describe.skipIf(server === undefined)("connections", () => {
     await store.close();
   });
 
-  test("connections that end while nobody uses them harm nothing", async () => {
+  test("connections that end while they are not in use harm nothing", async () => {
     const store = open();
     const held = await store.create(runId, "", ownerOf("a"));
     for (let round = 1; round <= 3; round += 1) {
@@ -254,9 +254,9 @@ describe.skipIf(server === undefined)("connections", () => {
     await store.close();
   });
 
-  test("nobody there, no such database, a wrong name", async () => {
-    const nobody = at((to) => void (to.port = "1"));
-    await expect(nobody.list()).rejects.toMatchObject(LOST);
+  test("no server, no such database, a wrong name", async () => {
+    const absent = at((to) => void (to.port = "1"));
+    await expect(absent.list()).rejects.toMatchObject(LOST);
     const nowhere = at((to) => void (to.pathname = "/no_such_database"));
     const role = at((to) => void (to.username = "no_such_role"));
     for (const store of [nowhere, role]) {
@@ -266,7 +266,7 @@ describe.skipIf(server === undefined)("connections", () => {
       });
       await store.close();
     }
-    await nobody.close();
+    await absent.close();
   });
 
   test("a statement that takes too long is given up, and its connection with it", async () => {
@@ -296,7 +296,7 @@ describe.skipIf(!isOurs)("the server", () => {
     const machine = server?.machine ?? expect.fail("no server of our own");
     let number = 0;
     for (const end of [() => machine.stop(), () => machine.crash()]) {
-      // Appends are under way when the server ends. Nobody knows of the last one whether it was taken.
+      // Appends are under way when the server ends. It is unknown of the last one whether it was taken.
       const ended = (async () => {
         for (;;) {
           const batch = { firstNumber: number + 1, records: [`${number + 1}`] };

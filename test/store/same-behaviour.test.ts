@@ -97,7 +97,7 @@ function asked<T>(
   ]);
 }
 
-/** By whoever owns it. */
+/** In the name of its owner. */
 async function appendNext(store: Store, [id, text]: readonly [RunId, string]): Promise<unknown> {
   const { recordCount = 0 } = (await store.find(id)) ?? {};
   return await store.append(await heldBy(store, id), {

@@ -178,7 +178,7 @@ function ioError(): Error {
 }
 
 describe("commits that fail", () => {
-  test("D5: a commit whose success was not told is harmless: the batch may be handed in again", async () => {
+  test("D5: a commit whose success was not acknowledged is harmless: the batch may be handed in again", async () => {
     let isLost = false;
     const store = fileStore(newPath(), {
       exec: (sql, run) => {
@@ -249,7 +249,7 @@ describe("commits that fail", () => {
     },
   );
 
-  test("a driver that throws something of its own is told apart from a refusal", async () => {
+  test("a driver that throws something of its own is distinguished from a refusal", async () => {
     let isBroken = false;
     const store = fileStore(newPath(), {
       exec: (sql, run) => {

@@ -55,14 +55,14 @@ test("D1: a process that is killed in the midst of its appends loses nothing tha
       status: "open",
       processId: child.pid,
     });
-    // Whole batches only, and every one that was acknowledged: one more may have been committed and not told.
+    // Whole batches only, and every one that was acknowledged: one more may have been committed and not acknowledged.
     expect([acknowledged, acknowledged + BATCH_SIZE]).toContain(recordCount);
     expect(await textsOf(store.read(runId))).toEqual(records(recordCount));
     await store.close();
   }
 });
 
-test("D4: a process that was superseded is told at its next append", async () => {
+test("D4: a process that was superseded is refused at its next append", async () => {
   const path = join(folder, "superseded.db");
   const child = append(path, runId, "first", "1000000");
   const ended = new Promise((resolve) => child.once("close", resolve));

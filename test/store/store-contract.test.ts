@@ -17,27 +17,27 @@ const BREAKS: Readonly<Record<string, Break>> = {
       return await real.create(runId, title, owner);
     },
   }),
-  "a claim asks nobody": (real) => ({
+  "a claim always succeeds": (real) => ({
     claim: (runId, options) => real.claim(runId, { ...options, takeOver: true }),
   }),
-  "nobody is ever stale": (real) => ({
+  "no owner is ever stale": (real) => ({
     claim: (runId, options) => real.claim(runId, { ...options, staleAfterMs: 1e12 }),
   }),
   "a process is taken for another": (real) => ({
     claim: (runId, options) =>
       real.claim(runId, { ...options, owner: { ...options.owner, hostname: "x" } }),
   }),
-  "nobody takes anything over": (real) => ({
+  "no claim takes a run over": (real) => ({
     claim: (runId, options) => real.claim(runId, { ...options, takeOver: false }),
   }),
-  "epochs are not heeded": (real) => ({
+  "epochs are not checked": (real) => ({
     append: async (ownership, batch) => {
       const run = await real.find(ownership.runId);
       const { owner, epoch = 0 } = run ?? {};
       await real.append({ ...ownership, epoch, token: owner?.token ?? ownership.token }, batch);
     },
   }),
-  "beats are taken from anybody": (real) => ({
+  "beats are taken from any process": (real) => ({
     beat: async (ownership) => void (await real.find(ownership.runId)),
   }),
   "a batch may be taken twice": (real) => ({
@@ -80,7 +80,7 @@ const BREAKS: Readonly<Record<string, Break>> = {
     list: (filter) => real.list({ ...filter, limit: filter?.limit ?? 1e6 }),
   }),
   "what is alive is removed": (real) => ({ remove: (runId) => real.remove(runId, 0) }),
-  "versions are not heeded": (real) => ({
+  "versions are not checked": (real) => ({
     writeSession: async (sessionId, _expected, body) => {
       const { version = 0 } = (await real.readSession(sessionId)) ?? {};
       return await real.writeSession(sessionId, version, body);
@@ -149,7 +149,7 @@ test.each(Object.entries(BREAKS))("it fails when %s", async (_what, how) => {
   expect(await breach(how)).toBeDefined();
 });
 
-test("its checks are told apart by their names", () => {
+test("its checks are distinguished by their names", () => {
   const names = storeContract().map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
 });

@@ -48,7 +48,7 @@ function rowsOf(text: string): readonly (readonly string[])[] {
 
 const AMOUNT = /^-?\d+(\.\d+)?( (ms|µs|KB|MB|×))?$/;
 const RATIO = /^-?\d+\.\d\d$/;
-/** What must be told of each workload, and what the next fixtures must reach. */
+/** What must be reported of each workload, and what the next fixtures must reach. */
 const FIGURES = [
   ["**W1**: one agent, 50 tool steps", "CPU per step, three warm-up runs", "≤ 0.8"],
   ["", "CPU per step, sixty warm-up runs", "≤ 0.6"],

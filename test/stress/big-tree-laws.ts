@@ -31,7 +31,7 @@ function checkStream(events: readonly EspalierEvent[]): void {
 }
 
 /**
- * L2, T1, T2: every agent starts once and ends once, nothing of it follows, every spawn settles once, and nobody ends while a child
+ * L2, T1, T2: every agent starts once and ends once, nothing of it follows, every spawn settles once, and no agent ends while a child
  * lives.
  */
 function checkLives(events: readonly EspalierEvent[]): void {
@@ -83,7 +83,7 @@ function checkAccounts({ accounts, agents, usage }: RunResult): void {
       () => `B1: ${path} is overdrawn`,
     );
   }
-  law(accounts.length === agents.length, () => "everybody has one account");
+  law(accounts.length === agents.length, () => "every agent has one account");
   same(below.get(null), usage.total, () => "X18: the root's account is the run's");
   for (const cut of [usage.byRole, usage.byModel])
     same(Object.values(cut).reduce(addUsage, NO_USAGE), usage.total, () => "X18: every cut");

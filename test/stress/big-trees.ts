@@ -75,7 +75,7 @@ function aborted(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** How often a run asked for the time, for an id, and told a sink something. */
+/** How often a run asked for the time, for an id, and gave a sink an event. */
 export interface Work {
   readonly clockReadings: number;
   readonly ids: number;

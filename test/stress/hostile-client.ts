@@ -1,5 +1,5 @@
 // A program: runs an agent against each of the servers that it is given, with and without streaming, and prints how each run ended and
-// the most memory that was in use. Its heap is bounded by whoever starts it.
+// the most memory that was in use. Its heap is bounded by the process that starts it.
 
 import { z } from "zod";
 

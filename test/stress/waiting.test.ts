@@ -11,7 +11,7 @@ import { WaitingLine } from "../../src/kernel/queue.ts";
 
 const MANY = 10_000;
 
-test("many wait for one signal behind one listener, and are told in order, once", () => {
+test("many wait for one signal behind one listener, and are called in order, once", () => {
   const controller = new AbortController();
   const { signal } = controller;
   const told: number[] = [];
@@ -23,7 +23,7 @@ test("many wait for one signal behind one listener, and are told in order, once"
   expect(getEventListeners(signal, "abort")).toHaveLength(0);
 });
 
-test("who takes it back is not told, also if that happens while others are", () => {
+test("one that takes it back is not called, also if that happens while others are", () => {
   const controller = new AbortController();
   const told: string[] = [];
   const takeBack: (() => void)[] = [];
@@ -37,7 +37,7 @@ test("who takes it back is not told, also if that happens while others are", () 
   expect(told).toEqual(["first", "third"]);
 });
 
-test("a signal for which nobody waits any more keeps no listener, and can be waited for again", () => {
+test("a signal without waiters keeps no listener, and can be waited for again", () => {
   const controller = new AbortController();
   const { signal } = controller;
   const backs = Array.from({ length: 3 }, () => onAbort(signal, () => expect.fail("told")));

@@ -54,7 +54,7 @@ export function executionOf(call: ToolCall): ToolExecution {
   };
 }
 
-/** The call waits until somebody approves it. */
+/** The call waits until it is approved. */
 export function questionAbout(call: ToolCall, stepId = STEP_ID, index = 0): Deferral {
   const { callId, toolName, argumentsText } = call;
   return {

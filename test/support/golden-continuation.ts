@@ -137,7 +137,7 @@ const CASES: Readonly<Record<string, Case>> = {
       limitedBy: "maxOutputTokens",
     }),
   },
-  "a text filtered, though somebody wrote": {
+  "a text filtered, though a message came": {
     log: { steps: [stepWith({ text: "ha", finishReason: "content_filter" })] },
     facts: { hasMessages: true },
     outcome: stopFor("model", "finish_reason", { finishReason: "content_filter" }),

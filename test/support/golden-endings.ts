@@ -1,4 +1,4 @@
-// Every way in which a run comes to rest, each as a script of its own: the reason that it must give is its name.
+// Every way in which a run settles, each as a script of its own: the reason that it must give is its name.
 
 import { z } from "zod";
 

@@ -1,11 +1,11 @@
-// The events of a run as lines: who, where, what, and the fields that tell something. No times, no random ids.
+// The events of a run as lines: who, where, what, and the fields that matter. No times, no random ids.
 
 import { isRecord } from "../../src/kernel/json.ts";
 import type { EspalierEvent, EventBody, EventType } from "../../src/protocol/event.ts";
 
 type Telling = { readonly [T in EventType]: readonly Exclude<keyof EventBody<T>, "type">[] };
 
-/** What is told of each event; a new event must say what tells of it. */
+/** What a line has of each event; a new event must be listed here. */
 const TELLING: Telling = {
   "run.started": ["role", "task", "limits", "budget"],
   "run.ended": ["status", "reason", "error", "usage", "subagentsByDepth", "refusalsByCode"],

@@ -1,4 +1,4 @@
-// Spans of whole runs as text: every trace as a tree, with what each span says, its events and its links. Ids are told by their order.
+// Spans of whole runs as text: every trace as a tree, with what each span says, its events and its links. Ids are numbered in their order.
 
 import type { RecordedSpan } from "../telemetry/recorded-spans.ts";
 

@@ -32,7 +32,7 @@ export function callUsage(
 /** One question to the ledger, and its answer once there is one. */
 export interface Asked {
   readonly outcome: LeaseOutcome | undefined;
-  /** Tells the one who waits to end. */
+  /** Aborts the one that waits. */
   cancel(): void;
 }
 

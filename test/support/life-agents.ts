@@ -46,7 +46,7 @@ export function rests(result: RunResult): Readonly<Record<string, string>> {
   );
 }
 
-/** The results of subagents that a model is told of, without what is counted. */
+/** The results of subagents that a model reads, without what is counted. */
 export function outcomes(texts: readonly string[]): readonly unknown[] {
   return texts.map((text) => {
     try {

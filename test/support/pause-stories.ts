@@ -32,7 +32,7 @@ function isPredicate(value: unknown): value is (input: { amount: number }) => bo
   return typeof value === "function";
 }
 
-/** A tool that somebody else executes. */
+/** A tool that is executed elsewhere. */
 export function externalTool(name: string): ExternalTool {
   return defineTool({ name, description: `Does ${name} elsewhere.`, input: z.looseObject({}) });
 }

@@ -1,5 +1,5 @@
-// Agents that do not depend on what they are told to do, and delegations of which no two are the same: whoever says the same thing
-// again and again is asked about it.
+// Agents that do not depend on their tasks, and delegations of which no two are the same: one that repeats
+// the same delegation is asked about it.
 
 import type { ModelRequest } from "../../src/model/model.ts";
 import type { ScriptedCall, ScriptedReply, ScriptStep } from "../../src/testing/scripted-model.ts";
@@ -21,7 +21,7 @@ export function byTurn(steps: readonly ScriptStep[]): (request: ModelRequest) =>
 
 let parts = 0;
 
-/** A call that starts a subagent, with a task that nobody was given before. */
+/** A call that starts a subagent, with a task that was not given before. */
 export function another(role: string): ScriptedCall {
   parts += 1;
   return spawn(role, `Do part ${parts}.`);

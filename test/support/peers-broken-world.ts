@@ -5,7 +5,7 @@ import type { IdSource } from "../../src/kernel/id-source.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 
-/** A clock and ids of which one fails once, when it is told to. */
+/** A clock and ids of which one fails once, when the test says so. */
 export class BreakingWorld extends ManualClock implements Clock {
   breaks: keyof Clock | "ids" | undefined;
   readonly #sequential = sequentialIds();

@@ -1,4 +1,4 @@
-// Every way in which a tool call can come to nothing, beside calls that succeed: all that go together in one reply, and each alone.
+// Every way in which a tool call can fail, beside calls that succeed: all that go together in one reply, and each alone.
 
 import { busyTool } from "./busy-tool.ts";
 import { z } from "zod";
@@ -32,7 +32,7 @@ import { latch, newFixture, type Fixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 import { aborted, calls, part, quiet, spawn, use, type Part } from "../tree/scripted-agents.ts";
 import { goOn, improvise, spawnAs, spawnBeside, writeTo } from "./subagent-calls.ts";
-import { guardThat, toolThatWishes } from "./tool-matrix-guards.ts";
+import { guardThat, toolThatNeeds } from "./tool-matrix-guards.ts";
 import { atPace } from "./tool-matrix.ts";
 
 /** A run that is over, with its fixture and the root's model. */
@@ -70,9 +70,9 @@ const TOOLS = [
   thrower("crash", new RangeError("Out of paper.")),
   thrower("close", new ToolError("The account is closed.", { severity: "fatal" })),
   spyTool("hang", () => new Promise(() => undefined), { timeoutMs: TIMEOUT_MS }),
-  toolThatWishes("wipe", "nothing"),
-  toolThatWishes("pay", "wants approval"),
-  toolThatWishes("list", "cannot say"),
+  toolThatNeeds("wipe", "nothing"),
+  toolThatNeeds("pay", "wants approval"),
+  toolThatNeeds("list", "cannot say"),
   spyTool("listen", async ({ signal }) => await aborted(signal)),
 ];
 
@@ -216,7 +216,7 @@ function slowAbout(task: string): GuardCheck {
 }
 
 /**
- * Each failure alone between two calls of a tool that works. Whoever adds a code must say here how it comes about. `interrupted` takes two
+ * Each failure alone between two calls of a tool that works. A new code needs an entry here on how it comes about. `interrupted` takes two
  * processes: test/errors, test/journal.
  */
 export const ALONE: Readonly<Record<Exclude<ToolFailureCode, "interrupted">, Play>> = {
@@ -348,7 +348,7 @@ async function playSeverity(
   return { fixture, result: await fixture.run(lead.role), lead };
 }
 
-/** What a run came to, call by call, as the logs of its agents tell of it. */
+/** The result of a run, call by call, as the logs of its agents have it. */
 export function failureBlock(title: string, { result, fixture }: FailurePlay): string {
   const { agents } = result;
   const heads = agents.map(

@@ -1,4 +1,4 @@
-// Guards with every answer in every sequence, the tool's own wish to be asked about, and whoever answers; and what must come of it,
+// Guards with every answer in every sequence, the tool's own request for approval, and every kind of approver; and what must come of it,
 // worked out from what the documents say.
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
@@ -18,26 +18,26 @@ export const SAYINGS = ["allow", "ask", "deny", "throw", "slow"] as const;
 export type Saying = (typeof SAYINGS)[number];
 
 /** What the tool itself says of its calls. */
-export const WISHES = ["nothing", "wants approval", "cannot say"] as const;
-export type Wish = (typeof WISHES)[number];
+export const NEEDS = ["nothing", "wants approval", "cannot say"] as const;
+export type Need = (typeof NEEDS)[number];
 
 /** Who answers a question. */
-export const DESKS = [
+export const APPROVALS = [
   "approver approves",
   "approver denies",
   "pause, approved",
   "pause, denied",
   "nobody",
 ] as const;
-export type Desk = (typeof DESKS)[number];
+export type Approval = (typeof APPROVALS)[number];
 
 export interface GuardCase {
   readonly sayings: readonly Saying[];
-  readonly wish: Wish;
-  readonly desk: Desk;
+  readonly need: Need;
+  readonly approval: Approval;
 }
 
-/** What came of the guarded call, and what was told of it to whom. */
+/** What came of the guarded call, and what of it was reported where. */
 export interface GuardRecord {
   /** How often the tool ran. */
   readonly ran: number;
@@ -45,9 +45,9 @@ export interface GuardRecord {
   readonly end: readonly string[];
   /** What the model read. */
   readonly text: string;
-  /** The guards as the event tells of them; undefined if there was none to ask. */
+  /** The guards as the event has them; undefined if there was none to ask. */
   readonly guarded: readonly string[] | undefined;
-  /** Why somebody was asked, question by question. */
+  /** Why an approver was asked, question by question. */
   readonly asked: readonly string[];
   /** What was answered, and by whom. */
   readonly answered: readonly string[];
@@ -80,9 +80,9 @@ export function guardThat(saying: Saying, name: string, tools?: readonly string[
   );
 }
 
-/** The tool, with a wish of its own. */
-export function toolThatWishes(name: string, wish: Wish): ReturnType<typeof spyTool> {
-  switch (wish) {
+/** The tool, with its own need for an approval. */
+export function toolThatNeeds(name: string, need: Need): ReturnType<typeof spyTool> {
+  switch (need) {
     case "nothing":
       return spyTool(name, () => "sent");
     case "wants approval":
@@ -96,8 +96,8 @@ function cannotSay(): never {
   throw new Error("no list");
 }
 
-function deskOptions(desk: Desk): OrchestratorOptions {
-  switch (desk) {
+function approvalOptions(approval: Approval): OrchestratorOptions {
+  switch (approval) {
     case "approver approves":
       return { approver: (question) => approve(question) };
     case "approver denies":
@@ -111,8 +111,8 @@ function deskOptions(desk: Desk): OrchestratorOptions {
 }
 
 /** Plays the guarded call, with a call of another tool before it and one after it in the same reply. */
-export async function playGuards({ sayings, wish, desk }: GuardCase): Promise<GuardRecord> {
-  const tool = toolThatWishes("send", wish);
+export async function playGuards({ sayings, need, approval }: GuardCase): Promise<GuardRecord> {
+  const tool = toolThatNeeds("send", need);
   const look = spyTool("look", () => "seen");
   const model = new ScriptedModel([calls(use("look"), use("send"), use("look")), says("Done.")]);
   const guards = sayings.map((saying, index) => guardThat(saying, `g${index + 1}`, ["send"]));
@@ -123,9 +123,9 @@ export async function playGuards({ sayings, wish, desk }: GuardCase): Promise<Gu
     tools: [look, tool],
     guards,
   });
-  const fixture = newFixture({ hookTimeoutMs: GUARD_MS, ...deskOptions(desk) });
+  const fixture = newFixture({ hookTimeoutMs: GUARD_MS, ...approvalOptions(approval) });
   const first = await atPace(fixture, fixture.start(role), GUARD_MS);
-  const result = first.status === "paused" ? await answered(fixture, role, first, desk) : first;
+  const result = first.status === "paused" ? await answered(fixture, role, first, approval) : first;
   const [before, end, after] = endsOf(result);
   return {
     ...said(fixture),
@@ -142,10 +142,10 @@ async function answered(
   fixture: Fixture,
   role: AgentRole,
   paused: RunResult,
-  desk: Desk,
+  approval: Approval,
 ): Promise<RunResult> {
   const answers = paused.questions.map((question) =>
-    desk === "pause, approved" ? approve(question) : deny(question, "Too late."),
+    approval === "pause, approved" ? approve(question) : deny(question, "Too late."),
   );
   return await atPace(fixture, fixture.resume(role, paused.pausedRun, answers), GUARD_MS);
 }
@@ -176,9 +176,9 @@ function said({ sink }: Fixture): Pick<GuardRecord, "guarded" | "asked" | "answe
 /** Plays the same with the guards at the orchestrator, at the root, and at the child that makes the call. */
 export async function playGuardsInTree(
   sayings: readonly Saying[],
-  wish: Wish,
+  need: Need,
 ): Promise<Pick<GuardRecord, "ran" | "end" | "text" | "guarded" | "asked" | "answered">> {
-  const tool = toolThatWishes("send", wish);
+  const tool = toolThatNeeds("send", need);
   const guards = sayings.map((saying, index) => [guardThat(saying, `g${index + 1}`, ["send"])]);
   const child = part("child", [calls(use("send"), use("look")), says("Child.")], {
     tools: [tool, spyTool("look")],
@@ -192,7 +192,7 @@ export async function playGuardsInTree(
   const fixture = newFixture({
     hookTimeoutMs: GUARD_MS,
     guards: guards[0] ?? [],
-    ...deskOptions("approver approves"),
+    ...approvalOptions("approver approves"),
   });
   const result = await atPace(fixture, fixture.start(root.role), GUARD_MS);
   return {
@@ -204,14 +204,14 @@ export async function playGuardsInTree(
 }
 
 /** What must come of the case: what denies comes first, then what cannot be found out, then who is asked. */
-export function expectedGuards({ sayings, wish, desk }: GuardCase): GuardRecord {
+export function expectedGuards({ sayings, need, approval }: GuardCase): GuardRecord {
   const answers = sayings.map((saying, index) => answerOf(saying, `g${index + 1}`));
   const reasonsOf = (type: string): readonly string[] =>
     answers.flatMap((answer) => (answer.type === type ? [answer.reason] : []));
   const denials = reasonsOf("deny");
   const questions = [
     ...reasonsOf("ask"),
-    ...(wish === "wants approval" ? ["send needs an approval."] : []),
+    ...(need === "wants approval" ? ["send needs an approval."] : []),
   ];
   const decision = denials.length > 0 ? "deny" : reasonsOf("ask").length > 0 ? "ask" : "allow";
   const beside = ["succeeded", "succeeded", 2];
@@ -231,16 +231,16 @@ export function expectedGuards({ sayings, wish, desk }: GuardCase): GuardRecord 
     const by = answers.flatMap(({ type, name }) => (type === "deny" ? [name] : [])).join(", ");
     return { ...unasked, end: ["refused", "blocked", by], text: deniedText(denials.join(" ")) };
   }
-  if (wish === "cannot say") {
+  if (need === "cannot say") {
     const text = "Not executed: whether send may run could not be decided (no list).";
     return { ...unasked, end: ["refused", "approval_check_failed"], text };
   }
   if (questions.length === 0) return { ...unasked, ran: 1, end: ["succeeded"], text: "sent" };
   const asked = questions.join(" ");
-  return { ...common, asked: [asked], ...withCause(ANSWERED[desk], asked) };
+  return { ...common, asked: [asked], ...withCause(ANSWERED[approval], asked) };
 }
 
-/** A denial tells why the call was asked about, unless its tool says no more than that it needs it. */
+/** A denial says why the call was asked about, unless its tool says no more than that it needs it. */
 function withCause(answered: Answered, asked: string): Answered {
   if (answered.ran > 0 || asked === "send needs an approval.") return answered;
   const cause = `It was asked about for this reason: ${asked} Do without it`;
@@ -252,7 +252,7 @@ type Answered = Pick<GuardRecord, "answered" | "ran" | "end" | "text" | "isPause
 const APPROVED = { ran: 1, end: ["succeeded"], text: "sent" };
 const DENIED = { ran: 0, end: ["refused", "denied"], text: deniedText("Too late.") };
 
-const ANSWERED: Readonly<Record<Desk, Answered>> = {
+const ANSWERED: Readonly<Record<Approval, Answered>> = {
   "approver approves": { ...APPROVED, answered: ["approved by approver"], isPaused: false },
   "approver denies": { ...DENIED, answered: ["denied by approver"], isPaused: false },
   "pause, approved": { ...APPROVED, answered: ["approved by caller"], isPaused: true },
@@ -287,7 +287,7 @@ function deniedText(reason: string): string {
   return `Not executed: send was denied. ${reason} Do without it, or answer with what you have.`;
 }
 
-/** One cell of the golden table: what becomes of a call, whoever answers. */
+/** One cell of the golden table: what becomes of a call, whatever approver there is. */
 export function verdictText({ asked, end }: GuardRecord): string {
   const [reason] = asked;
   if (reason !== undefined) return `asked: ${reason}`;
@@ -297,7 +297,7 @@ export function verdictText({ asked, end }: GuardRecord): string {
     .join(" ");
 }
 
-const GUARDED: readonly (readonly [toolName: string, saying: Saying, wish: Wish])[] = [
+const GUARDED: readonly (readonly [toolName: string, saying: Saying, need: Need])[] = [
   ["allowed", "allow", "nothing"],
   ["asked", "ask", "nothing"],
   ["asked_again", "ask", "wants approval"],
@@ -325,7 +325,7 @@ export async function playAllAnswers(way: "approver" | "pause"): Promise<{
     model,
     tools: [
       spyTool("look", () => "seen"),
-      ...GUARDED.map(([toolName, , wish]) => toolThatWishes(toolName, wish)),
+      ...GUARDED.map(([toolName, , need]) => toolThatNeeds(toolName, need)),
     ],
     guards: GUARDED.map(([toolName, saying]) => guardThat(saying, `of_${toolName}`, [toolName])),
     // Calls that fail in a row must not end the run.

@@ -25,7 +25,7 @@ export function expectedOrder({ order, act, way }: OrderCase): OrderRecord {
   };
 }
 
-/** A guard that denies, breaks or gives no answer keeps the call from beginning, and nobody is asked about it. */
+/** A guard that denies, breaks or gives no answer keeps the call from beginning, and no approver is asked about it. */
 function blockedRecord(way: Way): CallRecord | undefined {
   if (way !== "deny" && way !== "throw" && way !== "slow") return undefined;
   return {
@@ -49,7 +49,7 @@ interface Woken {
   readonly isTurn: boolean;
 }
 
-/** `cut`: a limit of time around it ran out; what it would have come to is seen by nobody. */
+/** `cut`: a limit of time around it ran out; what it would have resulted in is not seen. */
 type End = { readonly type: Exclude<Act, "hangs"> | "timeout" | "cut" };
 
 type Course = Generator<Wait, End, Woken>;
@@ -210,6 +210,6 @@ function outcomeOf(end: End | undefined): Pick<CallRecord, "outcome" | "errorCod
       return { outcome: "failed", errorCode: "tool_error", severity: "abortive" };
     case "cut":
     case undefined:
-      throw new Error("A call of which nobody says how it ended.");
+      throw new Error("A call that does not say how it ended.");
   }
 }

@@ -67,7 +67,7 @@ export const ACTS = {
 export type ActName = keyof typeof ACTS;
 export type Act = "answers" | "fails" | "hangs" | "retryable" | "fatal" | "abortive" | "no_json";
 
-/** What a guard says of the calls, and who answers if somebody is asked. */
+/** What a guard says of the calls, and which approver answers if one is asked. */
 export const WAYS = ["allow", "ask", "ask and pause", "deny", "throw", "slow"] as const;
 export type Way = (typeof WAYS)[number];
 
@@ -101,7 +101,7 @@ export interface OrderRecord {
 
 export interface OrderPlay {
   readonly record: OrderRecord;
-  /** Why somebody was asked. */
+  /** Why an approver was asked. */
   readonly reasons: readonly string[];
   /** What the model read of the calls; nothing if it was not asked again. */
   readonly read: string;

@@ -1,4 +1,4 @@
-// Replies with any calls that fail and succeed, under any error budget and policy; and the count of what they come to.
+// Replies with any calls that fail and succeed, under any error budget and policy; and the count of what they result in.
 
 import * as fc from "fast-check";
 

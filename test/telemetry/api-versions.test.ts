@@ -1,4 +1,4 @@
-// Goal: an SDK that our copy of the API cannot see is no silence (see also test/sdk/mixed-api), and one that nobody asks is no alarm.
+// Goal: an SDK that our copy of the API cannot see is no silence (see also test/sdk/mixed-api), and one that is not asked is no alarm.
 // Method: something registered as an older copy of the API would do it; whole runs placed; what warns once is loaded anew for each test.
 
 import { ProxyTracerProvider, trace } from "@opentelemetry/api";

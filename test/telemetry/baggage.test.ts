@@ -110,7 +110,7 @@ test("switched on, it says the run and the agent, and keeps what the caller of t
   });
 });
 
-test("switched off, what the caller put there goes on as it is", async () => {
+test("switched off, what the caller put there continues as it is", async () => {
   const given = propagation.createBaggage({ customer: { value: "17" } });
   const fixture = traced();
   const headers = await context.with(propagation.setBaggage(context.active(), given), () =>
@@ -174,7 +174,7 @@ async function metaOf(transport: McpTransport, fixture: Fixture): Promise<unknow
   }
 }
 
-test("to an MCP server nothing of the baggage goes by default, whoever put it there", async () => {
+test("to an MCP server nothing of the baggage goes by default, whatever put it there", async () => {
   const fixture = traced();
   const meta = await metaOf(handMadeOverStdio("well").transport, fixture);
   const { traceId, spanId } = started(fixture);

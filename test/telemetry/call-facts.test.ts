@@ -69,7 +69,7 @@ test("a server that is none is refused with the role", () => {
   expect(thrownBy(role)).toMatchObject({ code: "invalid_option" });
 });
 
-proves(["S7.33"], "a cost that is zero is on a span, one that nobody knows is not", async () => {
+proves(["S7.33"], "a cost that is zero is on a span, an unknown one is not", async () => {
   const price = (usd: number) => ({
     inputUsdPerMillion: usd,
     cachedInputUsdPerMillion: usd,

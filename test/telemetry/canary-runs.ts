@@ -1,4 +1,4 @@
-// Runs of every kind in which whatever anybody wrote holds a canary: users, models, tools, hooks, guards and those who answer.
+// Runs of every kind in which whatever is written holds a canary: users, models, tools, hooks, guards and those who answer.
 // Names that are exported by design hold none: of roles, tools and models, call ids, keys of metadata, purposes and descriptions.
 
 import { z } from "zod";
@@ -33,7 +33,7 @@ export const CANARY_RUNS: Readonly<Record<string, (options: Watched) => Promise<
   "delegations, drafts, refusals and a result by a tool": delegated,
   "background work and messages on the way": background,
   "summaries of results and of the history": summarized,
-  "delegations of one that is told to end meanwhile": stoppedMeanwhile,
+  "delegations of one that is asked to end meanwhile": stoppedMeanwhile,
   "models that fail and callers that cancel": broken,
   "limits, grants, retries and filters": limited,
 };

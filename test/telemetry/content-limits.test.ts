@@ -1,4 +1,4 @@
-// Goal: no attribute is longer than a backend takes, whoever wrote it; what was shortened is named on its span; content stays JSON.
+// Goal: no attribute is longer than a backend takes, whatever wrote it; what was shortened is named on its span; content stays JSON.
 // Method: real runs whose texts have megabytes, with an in-memory exporter and no limit of the SDK's own; every attribute of every span
 // measured.
 

@@ -1,4 +1,4 @@
-// Goal: content goes out only if somebody said so, in words that can be understood, and code wins over variables.
+// Goal: content goes out only if an option or a variable says so, in words that can be understood, and code wins over variables.
 // Method: every word of the variables against what it switches on and what it warns about; then options that do not fit.
 
 import { afterEach, expect, test, vi } from "vitest";
@@ -69,7 +69,7 @@ test("content that is to be in events only is nowhere, and one warning says so",
   ]);
 });
 
-test("a word that nobody knows is off, and one warning names variable, words and what came", async () => {
+test("an unknown word is off, and one warning names variable, words and what came", async () => {
   const unknown = { [CAPTURE]: "yes", [EMIT]: "sometimes" };
   expect([isOn(unknown), isOn(unknown)]).toEqual([false, false]);
   expect(isOn({ [CAPTURE]: "x".repeat(2_000_000) })).toBe(false);

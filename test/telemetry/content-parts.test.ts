@@ -1,4 +1,4 @@
-// Goal: the reasoning of models is content like their texts; what providers seal into their replies is seen by nobody who watches.
+// Goal: the reasoning of models is content like their texts; what providers seal into their replies is seen by no observer.
 // Method: runs whose replies have every kind of part, with one canary in the reasoning and one in the data; all that leaves a run.
 
 import { expect } from "vitest";

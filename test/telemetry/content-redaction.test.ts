@@ -146,7 +146,7 @@ const BROKEN: Readonly<Record<string, readonly [(content: SpanContent) => unknow
     () => ({ type: "arguments", value: deep }),
     "it is nested too deep",
   ],
-  "gives what nobody may look at": [
+  "gives what may not be looked at": [
     () => ({
       get type() {
         return fails();

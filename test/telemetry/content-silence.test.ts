@@ -1,4 +1,4 @@
-// Goal: off, no byte that leaves the process holds a word of what anybody wrote; on, it is on the spans of the calls and nowhere else;
+// Goal: off, no byte that leaves the process holds a word of what users, models or tools wrote; on, it is on the spans of the calls and nowhere else;
 // redacted, it is gone.
 // Method: runs of every kind with a canary in each text, seen by an in-memory exporter and by an OTLP endpoint as raw bodies.
 
@@ -61,7 +61,7 @@ for (const name of Object.keys(CANARY_RUNS)) {
   });
 }
 
-test("the runs come by every kind of event that holds words of somebody", async () => {
+test("the runs come by every kind of event that holds words of models, tools or users", async () => {
   const sink = new RecordingSink();
   for (const run of Object.values(CANARY_RUNS)) await run({ sinks: [sink] });
   const seen = new Set<string>(sink.events.map(({ type }) => type));
@@ -69,7 +69,7 @@ test("the runs come by every kind of event that holds words of somebody", async 
   expect(JSON.stringify(sink.events).split(CANARY).length).toBeGreaterThan(40);
 });
 
-/** Progress is told by MCP servers alone, and the others say numbers and ids: span-silence.test.ts has them. */
+/** Progress is reported by MCP servers alone, and the others say numbers and ids: span-silence.test.ts has them. */
 const ELSEWHERE = ["tool.progressed", "subagent.detached", "budget.released"];
 
 const PLACES: ReadonlySet<string> = new Set([

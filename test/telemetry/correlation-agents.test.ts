@@ -63,7 +63,7 @@ test("filters and token counters of a subagent stand at the subagent, those of i
   );
 });
 
-test("a store that writes a run stands nowhere, whoever had something to write", async () => {
+test("a store that writes a run stands nowhere, whichever agent had something to write", async () => {
   const { lines, write } = logbook();
   const kept = memoryStore();
   const store: Store = new Proxy(kept, {

@@ -1,4 +1,4 @@
-// Goal: an endpoint has few batches at once; what holds the tree together goes first; an endpoint that is gone holds nobody up; and
+// Goal: an endpoint has few batches at once; what holds the tree together goes first; an endpoint that is gone holds nothing up; and
 // every batch is answered once.
 // Method: an exporter whose answers are given by hand.
 
@@ -143,7 +143,7 @@ test("an export that is a promise fails when it rejects, and is not over when it
   expect([answered, clock.pendingTimers]).toEqual([["rejects 1", "odd 1", "resolves 0"], 0]);
 });
 
-test("what is never answered fails in the end, a late answer is ignored, and others go on", async () => {
+test("what is never answered fails in the end, a late answer is ignored, and others continue", async () => {
   const { send, answer, answered, exported, limiter, clock } = setUp();
   for (const name of EIGHT) send(name);
   clock.advance(400);

@@ -26,7 +26,7 @@ import { placeAll } from "./recorded-spans.ts";
 import { RunScript } from "./run-script.ts";
 import { wideRun } from "./wide-run.ts";
 
-/** Takes what it is given, or answers as it is told. */
+/** Takes what it is given, or answers as the test says. */
 class Keeper implements AnySpanExporter {
   readonly taken: FinishedSpan[] = [];
   shutdowns = 0;
@@ -127,7 +127,7 @@ test("each lost span is said on one run, also if the run that said it is lost it
   expect(await warnings()).toEqual([lossWarning("disk full", CHECK_ENDPOINT)]);
 });
 
-test("whoever flushes after each run holds no more spans than the queues, whatever the endpoint does", async () => {
+test("a program that flushes after each run holds no more spans than the queues, whatever the endpoint does", async () => {
   const keeper = new Keeper();
   const held: ((result: AnyExportResult) => void)[] = [];
   keeper.answer = (done) => held.push(done);
@@ -284,7 +284,7 @@ const fail = (): never => {
   throw new Error("already over");
 };
 
-test("an exporter and a processor that throw instead of ending harm nobody", async () => {
+test("an exporter and a processor that throw instead of ending harm no run", async () => {
   const exporter = new Keeper();
   const queues = exportQueues({
     exporter: Object.assign(exporter, { forceFlush: fail, shutdown: fail }),

@@ -1,7 +1,7 @@
 import { CANARY } from "./run-script-facts.ts";
 import { RunScript } from "./run-script.ts";
 
-/** A lead whose subagent fails to hear, with a tool that is refused and one that there is not. */
+/** A lead whose subagent fails at its model, with a tool that is refused and one that there is not. */
 export function measuredTeam(): RunScript {
   const run = new RunScript();
   const lead = run.root;

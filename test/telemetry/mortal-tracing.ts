@@ -1,6 +1,6 @@
 import type { Tracing } from "../../src/protocol/tracing.ts";
 
-/** A tracing of a process that dies: from then on nothing of it is heard. */
+/** A tracing of a process that dies: from then on nothing of it arrives. */
 export function mortalTracing(tracing: Tracing, isDead: () => boolean): Tracing {
   const nowhere = { traceId: "0".repeat(32), spanId: "0".repeat(16) };
   return {

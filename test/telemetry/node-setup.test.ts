@@ -3,7 +3,7 @@
 // accounted for.
 // Method: a loopback sink with fault modes, a clock moved by hand for bounds, real processes for
 // their ends. The set-up of all tests fails one that leaves an unhandled rejection, or a warning
-// that nobody took.
+// that no test took.
 
 import { execFile } from "node:child_process";
 import { hostname } from "node:os";

@@ -303,7 +303,7 @@ test("what is said while tracing is set up is warned about, too", async () => {
   ]);
 });
 
-/** A logger of an application, and what it was told. */
+/** A logger of an application, and what it was given. */
 function listener(): { readonly told: unknown[]; readonly logger: DiagLogger } {
   const told: unknown[] = [];
   const tell = (...words: readonly unknown[]): unknown => told.push(...words);
@@ -313,7 +313,7 @@ function listener(): { readonly told: unknown[]; readonly logger: DiagLogger } {
   };
 }
 
-test("a logger of the application hears everything as before, during and after", async () => {
+test("a logger of the application gets everything as before, during and after", async () => {
   const { told, logger } = listener();
   diag.setLogger(logger, DiagLogLevel.ERROR);
   const node = setUpNodeTracing();

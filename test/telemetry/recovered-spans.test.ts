@@ -156,7 +156,7 @@ const OPENINGS: ReadonlySet<string> = new Set([
   "tool.resumed",
 ]);
 
-/** Every trace is a whole tree, and every span of which the journal knows was told. Gives spans that were told twice. */
+/** Every trace is a whole tree, and every span of which the journal knows was emitted. Gives spans that were emitted twice. */
 function checkWhole({ spans, events }: Told): readonly (readonly RecordedSpan[])[] {
   const byId = Map.groupBy(spans, ({ traceId, spanId }) => `${traceId} ${spanId}`);
   const orphans = spans.filter(
@@ -171,7 +171,7 @@ function checkWhole({ spans, events }: Told): readonly (readonly RecordedSpan[])
   return [...byId.values()].filter((same) => same.length > 1);
 }
 
-test("killed at any append, after it was kept: every span is told once, and no tree has a gap", async () => {
+test("killed at any append, after it was kept: every span is emitted once, and no tree has a gap", async () => {
   const plain = await told([]);
   expect(checkWhole(plain)).toEqual([]);
   let crashed = 0;
@@ -184,7 +184,7 @@ test("killed at any append, after it was kept: every span is told once, and no t
   expect(crashed).toBeGreaterThan(plain.appends);
 });
 
-test("before it was kept: what was told of the lost events is told again, nothing else is told twice", async () => {
+test("before it was kept: what was emitted of the lost events is emitted again, nothing else is emitted twice", async () => {
   const plain = await told([]);
   let again = 0;
   for (let at = 1; at <= plain.appends; at += 1) {
@@ -195,7 +195,7 @@ test("before it was kept: what was told of the lost events is told again, nothin
   expect(again).toBeGreaterThan(0);
 });
 
-test("a recovery of which nothing was kept is told again by the next one, to the letter", async () => {
+test("a recovery of which nothing was kept is emitted again by the next one, word for word", async () => {
   const story = await told([
     { at: 6, how: "after" },
     { at: 1, how: "before" },
@@ -250,7 +250,7 @@ describe("of a trace that a sampler left out", () => {
   const never: Sampler = new ParentBasedSampler({ root: new AlwaysOffSampler() });
   const half: Sampler = new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(0.5) });
 
-  test("nothing is told, by whoever recovers the run", async () => {
+  test("nothing is emitted, by any process that recovers the run", async () => {
     expect((await told([{ at: 6, how: "after" }], { sampler: never })).spans).toEqual([]);
     expect(
       (await told([{ at: 6, how: "after" }], { sampler: never, hasOwnIds: true })).spans,
@@ -266,7 +266,7 @@ describe("of a trace that a sampler left out", () => {
   });
 
   test.each([false, true])(
-    "both traces are told or none, also with ids of the provider's own: %s",
+    "both traces are emitted or none, also with ids of the provider's own: %s",
     async (hasOwnIds) => {
       const counts = new Set<number>();
       for (let index = 0; index < 24; index += 1) {
@@ -292,7 +292,7 @@ test("with ids of the provider's own, a tree that was split keeps to its traces"
   }
 });
 
-test("spans of a process that dies while it recovers are told by the next one", async () => {
+test("spans of a process that dies while it recovers are emitted by the next one", async () => {
   const plain = await told([]);
   for (let at = 2; at < plain.appends; at += 1) {
     const story = await told([
@@ -348,7 +348,7 @@ function leftOpen(): OpenSpans {
   return open;
 }
 
-test("what is told again says the session of its run", () => {
+test("what is emitted again says the session of its run", () => {
   const sessions = leftOpen()
     .lost()
     .map(({ body, conversationId }) => [body.type, conversationId]);
@@ -359,7 +359,7 @@ test("what is told again says the session of its run", () => {
   ]);
 });
 
-test("where the events of a process stood in one span, one is told", () => {
+test("where the events of a process stood in one span, one is emitted", () => {
   const exporter = new InMemorySpanExporter();
   const provider = new NodeTracerProvider({
     spanProcessors: [new SimpleSpanProcessor(exporter)],

@@ -180,7 +180,7 @@ test("a hook that asks the model twice at once: both are counted", async () => {
   checkMetrics(readings, [result]);
 });
 
-test("a call that waits for a place is told how long", async () => {
+test("a call that waits for a slot is measured with its wait", async () => {
   const { recording, ...s } = setUp({ concurrency: { toolCalls: 1 } });
   const slow = latch();
   const { role } = soloist([calls(use("first"), use("second")), says("Done.")], {

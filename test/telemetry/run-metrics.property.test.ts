@@ -52,7 +52,7 @@ proves(["X18"], "of any tree, over all its pauses, the sums are those of its res
   expect(Object.entries(seen).filter(([, times]) => times < 10)).toEqual([]);
 });
 
-test("of a run whose store fails under it nothing is left out; what was told and not kept is counted besides", async () => {
+test("of a run whose store fails under it nothing is left out; what was emitted and not kept is counted besides", async () => {
   const { appends } = await playThrough(team);
   const seen = { lost: 0, exact: 0, besides: 0 };
   for (let at = 2; at <= appends; at += 1)

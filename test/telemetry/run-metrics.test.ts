@@ -1,4 +1,4 @@
-// Goal: what a run and its agents come to is told in numbers, once each, with few values to tell
+// Goal: what a run and its agents result in is measured, once each, with few values to tell
 // apart, and whatever a meter does, the run and its spans are as they were.
 // Method: events written by hand through the projection into a real SDK, every series compared.
 // Real runs are in run-metrics-runs.test.ts, random ones in run-metrics.property.test.ts.
@@ -154,7 +154,7 @@ describe("approvals", () => {
     ]);
   });
 
-  test("a question that its agent takes to its end was decided by nobody", async () => {
+  test("a question that is open when its agent ends has no decision", async () => {
     const run = new RunScript();
     run.started();
     run.root.started();
@@ -224,7 +224,7 @@ test("a run that is left to another process: no durations, but what went up is d
   ]);
 });
 
-test("a call that was lost with its process is counted for its agent when that goes on", async () => {
+test("a call that was lost with its process is counted for its agent when that continues", async () => {
   const run = new RunScript();
   const lead = run.root;
   run.resumed();
@@ -244,7 +244,7 @@ test("a call that was lost with its process is counted for its agent when that g
   expect(sumOf(readings, "agentInferenceCalls")).toBe(1);
 });
 
-test("one that belongs to nobody who goes on is counted without a name", async () => {
+test("one that belongs to no agent that continues is counted without a name", async () => {
   const run = new RunScript();
   run.resumed();
   const stray = run.root.child("reader");
@@ -302,7 +302,7 @@ describe("few values", () => {
     expect(takeWarnings().length).toBeGreaterThan(0); // Spans complain of what was cut.
   });
 
-  test("a tool that nobody knows has no name, whatever became of the call", async () => {
+  test("an unknown tool has no name, whatever became of the call", async () => {
     const run = new RunScript();
     const lead = run.root;
     run.started();
@@ -320,7 +320,7 @@ describe("few values", () => {
     expect(lines.filter((line) => line.includes("unknown_tool"))).toHaveLength(2);
   });
 
-  test("nothing that anybody wrote is in any of them", async () => {
+  test("nothing that users, models or tools wrote is in any of them", async () => {
     const lines = linesOf(await readingsOf(measuredTeam(), true)).concat(
       linesOf(await readingsOf(pausedRun())),
     );

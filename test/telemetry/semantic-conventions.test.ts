@@ -1,4 +1,4 @@
-// Goal: nobody has to guess which conventions the names follow: each is in one of two sources, and
+// Goal: a reader need not guess which conventions the names follow: each is in one of two sources, and
 // the documents say which.
 // Method: all names that the code has, against the constants of the conventions' package, and
 // against the list of what is newer, which must hold nothing that the constants have; the table of

@@ -45,7 +45,7 @@ interface FixtureOptions {
   readonly options?: OpenTelemetryOptions;
 }
 
-/** An SDK in memory, and what a story tells it. */
+/** An SDK in memory, and what a story emits to it. */
 function setUp({ sampler, hasOwnIds = false, options = {} }: FixtureOptions = {}): Fixture {
   const exporter = new InMemorySpanExporter();
   const provider = new NodeTracerProvider({
@@ -101,7 +101,7 @@ describe.each(Object.entries(SPAN_STORIES))("%s", (name, story) => {
     }
   });
 
-  test("every span is told once, has a parent or is the first of its trace, and every event is in one", async () => {
+  test("every span is emitted once, has a parent or is the first of its trace, and every event is in one", async () => {
     const { spans, events } = await played(story);
     const told = spans.map(nameOf);
     expect(new Set(told).size).toBe(told.length);
@@ -146,7 +146,7 @@ describe.each(Object.entries(SPAN_STORIES))("%s", (name, story) => {
     },
   );
 
-  proves(["S7.33"], "a cost that nobody knows is on no span", async () => {
+  proves(["S7.33"], "an unknown cost is on no span", async () => {
     const { spans } = await played(story);
     const costs = spans.flatMap(({ attributes }) =>
       Object.entries(attributes).filter(([name]) => name.endsWith("cost.usd")),
@@ -170,7 +170,7 @@ describe.each(Object.entries(SPAN_STORIES))("%s", (name, story) => {
   });
 });
 
-/** Where each span stands, by the names above it. One that was told again is known by the id that it replaces, too. */
+/** Where each span stands, by the names above it. One that was emitted again is known by the id that it replaces, too. */
 function pathsIn(spans: readonly RecordedSpan[]): readonly string[] {
   const byId = new Map(
     spans.flatMap((span) => {

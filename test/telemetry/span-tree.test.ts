@@ -1,6 +1,6 @@
 // Goal: a pause closes every scope once, what continues after it has new ones, and nothing is kept in
 // between.
-// Method: hand-written events; a keeper that writes down what it is told, as `verb scope`, where a
+// Method: hand-written events; a recorder that writes down what it is given, as `verb scope`, where a
 // scope is the path of its agent and what it is, numbered from its first opening.
 
 import { expect, test } from "vitest";
@@ -185,7 +185,7 @@ test("the child of a subtask is directly below its parent, before and after a pa
 
 proves(
   ["S7.31"],
-  "a span ends with the last one within it: a call that was answered, an agent whose child goes on",
+  "a span ends with the last one within it: a call that was answered, an agent whose child continues",
   () => {
     const { run, lead, reader } = delegating();
     lead.gets("call_1", "SpawnSubagent");
@@ -215,7 +215,7 @@ proves(
 
 proves(
   ["S7.31"],
-  "time goes on from event to event, also where the clock stands still or is set back",
+  "time continues from event to event, also where the clock stands still or is set back",
   () => {
     const { run } = delegating();
     run.ended();
@@ -248,7 +248,7 @@ function delegating() {
   return { run, lead, reader };
 }
 
-/** What the keeper is told of a run, and the scope that each event got. */
+/** What the recorder is given of a run, and the scope that each event got. */
 function placed({ drafts }: RunScript) {
   const told: string[] = [];
   const ended: (readonly [scope: string, atUs: number])[] = [];

@@ -118,7 +118,7 @@ test("a timer that is set on waking wakes on the same way if it is due", () => {
   expect([woken, clock.pendingTimers, clock.nowMs()]).toEqual([["after at 15"], 1, 20]);
 });
 
-test("sleep ends when its time has come, and leaves no timer behind when it is told to end", async () => {
+test("sleep ends when its time has come, and leaves no timer behind when it is asked to end", async () => {
   const clock = new ManualClock();
   const controller = new AbortController();
   const woken: string[] = [];

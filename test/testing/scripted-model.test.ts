@@ -100,7 +100,7 @@ test("a call that the script does not expect is an error that says so", async ()
   });
 });
 
-test("replies that nobody asked for are an error that says so", async () => {
+test("replies that were not asked for are an error that says so", async () => {
   const model = new ScriptedModel([says("One."), says("Two.")]);
   await ask(model);
   expect(thrownBy(() => model.assertComplete())).toEqual({
@@ -139,7 +139,7 @@ test("a reply that waits for a latch comes when it is opened", async () => {
   expect(reply?.message.text).toBe("Late.");
 });
 
-test("a call that waits heeds its signal at once, with the reason as its cause", async () => {
+test("a call that waits obeys its signal at once, with the reason as its cause", async () => {
   const { opened } = latch();
   const controller = new AbortController();
   const model = new ScriptedModel([
@@ -152,7 +152,7 @@ test("a call that waits heeds its signal at once, with the reason as its cause",
   await expect(ask(model, { signal: AbortSignal.abort("before") })).rejects.toBe("before");
 });
 
-test("a call that hangs heeds nothing but its latch", async () => {
+test("a call that hangs obeys nothing but its latch", async () => {
   const { opened, open } = latch();
   const controller = new AbortController();
   const model = new ScriptedModel([says("Late.", { after: opened, ignoresSignal: true })]);

@@ -1,4 +1,4 @@
-// Goal: a model that wrote arguments that do not fit is told which parameter is wrong, what would fit and what came, and the tool does not
+// Goal: a model that wrote arguments that do not fit reads which parameter is wrong, what would fit and what came, and the tool does not
 // run; alike for zod and for JSON Schema, and nothing more than that.
 // Method: each schema twice, as zod and as the JSON Schema of it; runs with a script, and the check by itself.
 
@@ -68,17 +68,21 @@ const BOTH: readonly (readonly [string, ToolInput])[] = [
 const FITTING = { count: 1, mode: "fast", filter: { years: [1999] } };
 
 for (const [kind, input] of BOTH) {
-  proves(["R103", "R161"], `${kind}: a wrong type does not run the tool, and is told`, async () => {
-    expect(await told(input, { ...FITTING, count: "x" })).toEqual({
-      text: [
-        "The arguments of search do not fit its schema:",
-        '- count: expected an integer, got "x"',
-        "Correct them and call search again.",
-      ].join("\n"),
-      ran: 0,
-      status: "completed",
-    });
-  });
+  proves(
+    ["R103", "R161"],
+    `${kind}: a wrong type does not run the tool, and is reported`,
+    async () => {
+      expect(await told(input, { ...FITTING, count: "x" })).toEqual({
+        text: [
+          "The arguments of search do not fit its schema:",
+          '- count: expected an integer, got "x"',
+          "Correct them and call search again.",
+        ].join("\n"),
+        ran: 0,
+        status: "completed",
+      });
+    },
+  );
 
   proves(["R103"], `${kind}: types within objects and lists are checked, too`, async () => {
     const given = { ...FITTING, filter: { years: [1999, "two", 3.5], label: 5 } };
@@ -135,7 +139,7 @@ const CONSTRAINTS: readonly (readonly [string, z.ZodType, JsonValue, string])[] 
 ];
 
 for (const [what, field, given, expected] of CONSTRAINTS) {
-  proves(["R104"], `${what}: told alike for zod and JSON Schema`, () => {
+  proves(["R104"], `${what}: reported alike for zod and JSON Schema`, () => {
     for (const [, input] of bothOf(field)) {
       expect(problems(input, { x: given })).toEqual([
         problem("x", expected, JSON.stringify(given)),
@@ -144,7 +148,7 @@ for (const [what, field, given, expected] of CONSTRAINTS) {
   });
 }
 
-test("formats are told by their name", () => {
+test("formats are reported by their name", () => {
   expect(problems(z.object({ x: z.email() }), { x: "a" })).toEqual([
     problem("x", "text in the format email", '"a"'),
   ]);
@@ -175,7 +179,7 @@ test("names that every object inherits are missing like others", () => {
 });
 
 // It loses hold of the promise if it is parsed without care, and a rejection without an owner ends the process.
-test("a check that turns out to be asynchronous is a misfit, and its rejection is owned", async () => {
+test("a check that turns out to be asynchronous is a validation issue, and its rejection is owned", async () => {
   const input = z.object({ x: z.string().refine(() => Promise.reject(new Error("broken"))) });
   expect(problems(input, { x: "a" })).toEqual([
     problem("", "arguments that need no asynchronous check", '{"x":"a"}'),
@@ -211,7 +215,7 @@ test("code of a schema's author that throws while it words its message does no h
   ]);
 });
 
-test("a value that is no JSON is a misfit, too", () => {
+test("a value that is no JSON is a validation issue, too", () => {
   const circle: Record<string, unknown> = {};
   circle["self"] = circle;
   for (const value of [undefined, circle, () => 1, 5n, Symbol("s"), { x: () => 1 }]) {
@@ -222,7 +226,7 @@ test("a value that is no JSON is a misfit, too", () => {
   }
 });
 
-test("a type is told in the text as it is in the problems", () => {
+test("a type is reported in the text as it is in the problems", () => {
   expect(problemsText("t", problems(SEARCH, []))).toBe(
     [
       "The arguments of t do not fit its schema:",
@@ -251,7 +255,7 @@ const FORM_PROBLEMS: readonly (readonly [string, object, ArgumentProblem])[] = [
 ];
 
 for (const [what, given, expected] of FORM_PROBLEMS) {
-  test(`of several forms, the one that was meant is told about: ${what}`, () => {
+  test(`of several forms, the one that was meant is reported: ${what}`, () => {
     const shown = inputSchema("t.input", FORMS, LENIENT).jsonSchema;
     const value = z.json().parse(given);
     expect(problems(FORMS, value)).toEqual([expected]);
@@ -259,7 +263,7 @@ for (const [what, given, expected] of FORM_PROBLEMS) {
   });
 }
 
-test("forms that are referred to, and forms within forms, are told apart as well", () => {
+test("forms that are referred to, and forms within forms, are distinguished as well", () => {
   const schema: JsonObject = {
     type: "object",
     properties: { u: { $ref: "#/$defs/any of~these %" } },
@@ -290,7 +294,7 @@ test("forms that are referred to, and forms within forms, are told apart as well
   });
 });
 
-test("what other keywords of JSON Schema refuse is told once, where it is", () => {
+test("what other keywords of JSON Schema refuse is reported once, where it is", () => {
   const input = jsonSchema({
     type: "object",
     properties: {
@@ -334,7 +338,7 @@ test("what other keywords of JSON Schema refuse is told once, where it is", () =
   );
 });
 
-test("what the author of a zod schema says is told besides", () => {
+test("what the author of a zod schema says is reported besides", () => {
   const input = z.object({
     a: z.string().min(3, "Give three letters."),
     b: z.number().refine((n) => n % 2 === 0, "must be even"),
@@ -349,7 +353,7 @@ test("what the author of a zod schema says is told besides", () => {
   ]);
 });
 
-proves(["R161"], "what came is told as JSON, short, and cut between characters", () => {
+proves(["R161"], "what came is reported as JSON, short, and cut between characters", () => {
   const input = z.object({ x: z.number() });
   const shown = (x: JsonValue): string | undefined => problems(input, { x })[0]?.received;
   expect([shown("a\n\u2028b"), shown("\ud800"), shown([{ a: null }])]).toEqual([
@@ -370,7 +374,7 @@ function strays(count: number): JsonObject {
   return Object.fromEntries(Array.from({ length: count }, (_one, index) => [`k${index}`, 1]));
 }
 
-proves(["R161"], "ten problems are told, and how many more there are", () => {
+proves(["R161"], "ten problems are reported, and how many more there are", () => {
   const input = z.strictObject({});
   const ends = [10, 11, 49, 50, 100_000].map((count) =>
     problemsText("t", problems(input, strays(count)))
@@ -386,7 +390,7 @@ proves(["R161"], "ten problems are told, and how many more there are", () => {
   ]);
 });
 
-test("names are told so that a model finds them, however they are chosen", () => {
+test("names are written so that a model finds them, however they are chosen", () => {
   const input = z.object({ list: z.array(z.record(z.string(), z.number())) });
   const names = ["plain", "with-dash", "ключ", "a b", "a.b", "0", "", 'q"q', "line\nbreak"];
   const given = { list: [{}, Object.fromEntries(names.map((name) => [name, "x"]))] };
@@ -411,7 +415,7 @@ test("names are told so that a model finds them, however they are chosen", () =>
   expect(long?.parameter).toBe(`["${"x".repeat(59)}…]`);
 });
 
-test("many allowed values are not all told", () => {
+test("many allowed values are not all reported", () => {
   const values = Array.from({ length: 25 }, (_one, index) => `v${index}`);
   for (const [, input] of bothOf(z.enum(values))) {
     const [found] = problems(input, { x: "y" });
@@ -424,7 +428,7 @@ test("many allowed values are not all told", () => {
   }
 });
 
-test("what would be coerced is not told, what is wrong with it is", () => {
+test("what would be coerced is not reported, what is wrong with it is", () => {
   const input = z.object({ a: z.int().max(5), b: z.int() });
   expect(problems(input, { a: "9", b: "3" })).toEqual([
     problem("a", "an integer of at most 5", '"9"'),

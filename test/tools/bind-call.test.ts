@@ -93,7 +93,7 @@ test("names of object properties are no tools", () => {
   }
 });
 
-test("who has no tools is told to answer in text", () => {
+test("an agent without tools is asked to answer in text", () => {
   expect(unknownTool([], "search")).toEqual(
     rejected(
       undefined,
@@ -110,7 +110,7 @@ for (const broken of [
   '{"query":"trees"} {}',
   "undefined",
 ]) {
-  test(`${broken} is no JSON, and the model is told so`, () => {
+  test(`${broken} is no JSON, and the model reads so`, () => {
     const bound = bind("search", broken);
     expect(bound).toMatchObject({ type: "rejected", tool: search, code: "invalid_json" });
     const text = bound.type === "rejected" ? bound.text : "";
@@ -133,7 +133,7 @@ for (const [what, given] of [
   });
 }
 
-test("every misfit is named with its place, and the model is asked to correct it", () => {
+test("every validation issue is named with its place, and the model is asked to correct it", () => {
   const nested = defineTool({
     name: "nested",
     description: "Nests.",
@@ -178,7 +178,7 @@ test("arguments cannot reach the prototype of anything", () => {
 });
 
 // What a model wrote must not end the agent, whatever a refinement or a transform does with it.
-test("arguments that a schema's own code throws at are rejected like other misfits", () => {
+test("arguments that a schema's own code throws at are rejected like others that do not fit", () => {
   const fetchPage = defineTool({
     name: "fetch",
     description: "Fetches.",

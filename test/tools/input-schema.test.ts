@@ -32,22 +32,26 @@ function problem(parameter: string, expected: string, received?: string): Argume
   return { parameter, expected, received };
 }
 
-proves(["R105"], "unknown extra fields: let through without the schema's word, else told", () => {
-  const given = { x: "a", more: 1 };
-  // zod takes away what it does not know, and JSON Schema leaves it: the author of each says otherwise.
-  expect(check(z.object({ x: z.string() }), given)).toEqual({
-    type: "valid",
-    value: { x: "a" },
-    input: given,
-  });
-  expect(check(z.looseObject({ x: z.string() }), given)).toMatchObject({ value: given });
-  const open: JsonObject = { type: "object", properties: { x: { type: "string" } } };
-  expect(check(jsonSchema(open), given)).toEqual({ type: "valid", value: given, input: given });
-  const told = [problem("more", "nothing: there is no such parameter", "1")];
-  expect(problems(z.strictObject({ x: z.string() }), given)).toEqual(told);
-  expect(problems(jsonSchema({ ...open, additionalProperties: false }), given)).toEqual(told);
-  expect(problems(jsonSchema({ ...open, unevaluatedProperties: false }), given)).toEqual(told);
-});
+proves(
+  ["R105"],
+  "unknown extra fields: let through without the schema's word, else reported",
+  () => {
+    const given = { x: "a", more: 1 };
+    // zod takes away what it does not know, and JSON Schema leaves it: the author of each says otherwise.
+    expect(check(z.object({ x: z.string() }), given)).toEqual({
+      type: "valid",
+      value: { x: "a" },
+      input: given,
+    });
+    expect(check(z.looseObject({ x: z.string() }), given)).toMatchObject({ value: given });
+    const open: JsonObject = { type: "object", properties: { x: { type: "string" } } };
+    expect(check(jsonSchema(open), given)).toEqual({ type: "valid", value: given, input: given });
+    const told = [problem("more", "nothing: there is no such parameter", "1")];
+    expect(problems(z.strictObject({ x: z.string() }), given)).toEqual(told);
+    expect(problems(jsonSchema({ ...open, additionalProperties: false }), given)).toEqual(told);
+    expect(problems(jsonSchema({ ...open, unevaluatedProperties: false }), given)).toEqual(told);
+  },
+);
 
 function valueOf(owner: unknown, key: string): unknown {
   return Reflect.get(Object(owner), key);
@@ -128,7 +132,7 @@ const UNUSABLE_WHOLE = new Set(["an asynchronous transform", "an asynchronous st
 
 proves(
   ["S7.37"],
-  "a date in a schema is told with its place and with what to use, for a tool and for a typed result",
+  "a date in a schema is reported with its place and with what to use, for a tool and for a typed result",
   () => {
     const visits = z.object({
       items: z.array(z.object({ properties: z.object({ when: z.coerce.date().optional() }) })),
@@ -275,7 +279,7 @@ test("draft 7 is read by its own rules, said or seen", () => {
   expect(problems(referring, { x: "z" })).toEqual([problem("x", "an integer", '"z"')]);
 });
 
-test("keywords and formats that nobody knows are passed over, silently", () => {
+test("unknown keywords and formats are passed over, silently", () => {
   const schema = X({ type: "string", format: "colour", "x-hint": 1, example: "red" });
   expect(check(jsonSchema(schema), { x: "red" }).type).toBe("valid");
 });

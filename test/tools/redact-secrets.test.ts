@@ -27,7 +27,7 @@ const SECRETS: readonly (readonly [string, string, string])[] = [
   ["a project key", `(sk-proj-${ALNUM}_-x)`, `(${R})`],
   ["an Anthropic key", `sk-ant-api03-${ALNUM}`, R],
   ["an OpenRouter key", `sk-or-v1-${"0123456789abcdef".repeat(4)}.`, `${R}.`],
-  ["a key of somebody's own", `sk-acme-prod-${ALNUM}`, R],
+  ["a key of a form of its own", `sk-acme-prod-${ALNUM}`, R],
   ["GitHub tokens", `ghp_${ALNUM},gho_${ALNUM} ghs_${ALNUM}`, `${R},${R} ${R}`],
   ["a fine-grained GitHub token", `github_pat_11ABC_${ALNUM}`, R],
   ["Slack tokens", `xoxb-12345-67890-${ALNUM} xapp-1-A-${ALNUM}`, `${R} ${R}`],

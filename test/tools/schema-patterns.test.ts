@@ -78,7 +78,7 @@ describe("a pattern means what it means in JavaScript:", () => {
     );
   });
 
-  test("also patterns that nobody thought of", () => {
+  test("also unforeseen patterns", () => {
     const atoms = ["a", "b", ".", "\\s", "\\S", "\\d", "\\w", "[ab]", "[^a]", "[\\s1]", "\\b", "é"];
     const repeats = ["", "", "", "*", "+", "?", "{1,2}", "*?"];
     const piece = constantFrom(...atoms.flatMap((atom) => repeats.map((count) => atom + count)));

@@ -1,4 +1,4 @@
-// Goal: no figure of a provider can hang a tree, leave reservations for good, or make a journal that nobody can read.
+// Goal: no figure of a provider can hang a tree, leave reservations for good, or make a journal that cannot be read.
 // Method: trees with a token limit, in which a child's model reports what cannot be true, and a sibling waits for the room that the child
 // holds; the journal read again. Journals with such figures that an early release wrote stand in test/journals/absurd-usage.
 
@@ -40,7 +40,7 @@ describe("a usage that cannot be true", () => {
   for (const [what, usage] of ABSURD)
     proves(
       ["S7.1"],
-      `${what}: the call is charged by our own count, and the tree goes on`,
+      `${what}: the call is charged by our own count, and the tree continues`,
       async () => {
         const helper = part(
           "helper",
@@ -188,7 +188,7 @@ describe("a journal that an early release wrote", () => {
 
   proves(
     ["S7.1"],
-    "and whose process died before the settlement goes on from its reply",
+    "and whose process died before the settlement continues from its reply",
     async () => {
       const { store, runId } = await stored("tokens", 36);
       const helper = part("helper", []);

@@ -145,7 +145,7 @@ describe("a child in the background that needs an approval", () => {
     ]).toEqual(["Late.", [1, 2, 3], 3, 3]);
   });
 
-  test("a sibling that works goes on until it ends; its report is read after the pause", async () => {
+  test("a sibling that works continues until it ends; its report is read after the pause", async () => {
     const held = latch();
     const asking = part("asking", [pays(1), says("Paid.")], { tools: [payTool()] });
     const slow = part("slow", [says("Slow.", { after: held.opened })]);
@@ -193,7 +193,7 @@ const setUp = (...verbs: readonly ReturnType<typeof list>[]) => {
 };
 
 describe("what a parent may do with a child that is paused", () => {
-  test("list it, wait for it without being held up, and be told that it cannot read or go on", async () => {
+  test("list it, wait for it without being held up, and read that it cannot read or continue", async () => {
     const { s, lead } = setUp(
       list(),
       waitFor(),
@@ -216,7 +216,7 @@ describe("what a parent may do with a child that is paused", () => {
 
   proves(
     ["X10", "R149"],
-    "cancel it: nobody is asked any more, and the run does not pause",
+    "cancel it: the question is withdrawn, and the run does not pause",
     async () => {
       const { s, lead, pay } = setUp(cancel("worker#1", "Not needed."));
       const result = await s.outcome(s.start(lead.role));

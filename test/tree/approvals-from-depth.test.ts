@@ -126,7 +126,7 @@ describe("a question two levels down", () => {
     },
   );
 
-  test("denied in a fresh process, it is not executed, and the grandchild goes on with the reason", async () => {
+  test("denied in a fresh process, it is not executed, and the grandchild continues with the reason", async () => {
     const { at, fixture, paused } = await pausedOver("One question.");
     const before = at.log();
     const after = await at.goOnAfresh(paused, [deny(questionOf(paused), "Not today.")]);
@@ -239,7 +239,7 @@ describe("questions at three depths at once", () => {
 describe("answers that are refused name who asked", () => {
   proves(
     ["X17", "R149"],
-    "given twice, altered, of the wrong kind, missing, or that do not fit: nothing runs, and the run can still be gone on with",
+    "given twice, altered, of the wrong kind, missing, or that do not fit: nothing runs, and the run can still be continued",
     async () => {
       const { fixture, at, role, paused } = await pausedOver("Many questions.");
       const [root, child, deep, mail] = [0, 1, 2, 3].map((index) => questionOf(paused, index));
@@ -321,7 +321,7 @@ describe("answers that are refused name who asked", () => {
     expect([code, data["problem"]]).toEqual(["invalid_answer", "unknown"]);
   });
 
-  test("a pause that was gone on from cannot be gone on from again: the grandchild's call stays executed once", async () => {
+  test("a pause that was continued from cannot be continued from again: the grandchild's call stays executed once", async () => {
     const { fixture, at, role, paused } = await pausedOver("One question.");
     const given = paused.pausedRun ?? expect.fail("not paused");
     const { orchestrator } = fixture;

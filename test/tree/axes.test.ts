@@ -20,7 +20,7 @@ interface Axis {
   readonly inLedger: string;
   readonly code: string;
   readonly budget: (limit: number) => Budget;
-  /** What three steps of the grandchild come to, with what those above it spend; by level. */
+  /** What three steps of the grandchild use, with what those above it spend; by level. */
   readonly limits: readonly [number, number, number];
   readonly spent: readonly [number, number, number];
   /** True if an ancestor at the limit may still answer: its text takes nothing on this axis. */

@@ -203,7 +203,7 @@ describe("while they work", () => {
 
   proves(
     ["X10"],
-    "one that has ended goes on with its history, under the same id and account",
+    "one that has ended continues with its history, under the same id and account",
     async () => {
       const worker = part("worker", [says("One."), says("Two.")], { budget: { steps: 2 } });
       const lead = part(
@@ -272,7 +272,7 @@ test("a parent that is cancelled takes them with it, leaves first", async () => 
 });
 
 describe("over a pause", () => {
-  test("what works in the background pauses and goes on; what has ended is reported after the pause", async () => {
+  test("what works in the background pauses and continues; what has ended is reported after the pause", async () => {
     const held = latch();
     const slow = part("slow", [{ ...calls(use("look")), after: held.opened }, says("Slow.")], {
       tools: [tool("look", () => "seen")],

@@ -114,7 +114,7 @@ describe("errors of the caller name the place in the tree", () => {
     ]);
   });
 
-  test("a message to a finished child, and to nobody", async () => {
+  test("a message to a finished child, and to no agent", async () => {
     const worker = part("worker", [says("Worked.")]);
     const lead = part(
       "lead",

@@ -70,7 +70,7 @@ describe("a name that no subagent has", () => {
     expect([result.status, settlements(s).length]).toEqual(["completed", 1]);
   });
 
-  test("one that has started nobody is told so", async () => {
+  test("one that has started no subagent reads so", async () => {
     const worker = part("worker", []);
     const lead = part("lead", [calls(list(), waitFor(), cancel("worker#1")), says("Done.")], {
       ...BACKGROUND,
@@ -138,12 +138,12 @@ describe("a delegation of one's own", () => {
     "a field that is not there": ({ subagents }) => subagents.wait({ timeoutMs: 1, ...ODD }),
     "a continuation without a task": ({ subagents }) =>
       subagents.continue({ childName: "worker#1", task: " " }),
-    "a continuation of nobody": ({ subagents }) =>
+    "a continuation of no subagent": ({ subagents }) =>
       subagents.continue({ childName: "", task: "More." }),
     "a subagent without a task": ({ spawn: start }) => start({ role: "worker", task: "" }),
   };
   for (const [name, attempt] of Object.entries(attempts))
-    test(`that asks for ${name} has failed, and its agent goes on`, async () => {
+    test(`that asks for ${name} has failed, and its agent continues`, async () => {
       const tried = defineDelegation({
         name: "Try",
         description: "Tries.",
@@ -166,7 +166,7 @@ describe("a delegation of one's own", () => {
       ]);
     });
 
-  test("that looks away from what it started in the background forgets nobody", async () => {
+  test("that looks away from what it started in the background forgets no subagent", async () => {
     const held = latch();
     const worker = part("worker", [says("Worked.", { after: held.opened })]);
     const start = defineDelegation({
@@ -175,7 +175,7 @@ describe("a delegation of one's own", () => {
       input: z.object({}),
       execute: (_input, context) => {
         void context.spawn({ role: "worker", task: "Work.", background: true });
-        return { type: "answered", text: "Started somebody." };
+        return { type: "answered", text: "Started one." };
       },
     });
     const lead = part("lead", [calls(use("Start")), says("Early."), says("Late.")], {
@@ -191,7 +191,7 @@ describe("a delegation of one's own", () => {
     expect([result.text, settlements(s)]).toEqual(["Late.", ["lead/worker#1 completed"]]);
   });
 
-  test("that uses its context after the call has ended starts nobody", async () => {
+  test("that uses its context after the call has ended starts no subagent", async () => {
     const kept: DelegationContext[] = [];
     const keep = defineDelegation({
       name: "Keep",

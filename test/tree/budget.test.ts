@@ -191,7 +191,7 @@ describe("who is charged", () => {
     const s = newFixture();
     const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 200 } });
     await until(() => helper.model.requests.length === 4);
-    // Three calls of 15 have settled and two are in flight: nobody has ended.
+    // Three calls of 15 have settled and two are in flight: no agent has ended.
     expect(s.sink.of("agent.ended")).toEqual([]);
     const left = (): readonly unknown[] =>
       s.sink.of("budget.settled").map((event) => event.runRemaining);

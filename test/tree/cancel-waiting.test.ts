@@ -1,5 +1,5 @@
 // Goal: wherever an agent waits (in the ledger's line, for a slot, between attempts, for a model),
-// it can be told to end.
+// it can be asked to end.
 // Method: one tree for each place, held there by latches; what waited leaves at once and leaves
 // nothing behind.
 
@@ -124,7 +124,7 @@ test("between two attempts of a model call: at once, without the clock", async (
   expect(result.agents[2]?.usage.own).toMatchObject({ modelCalls: 1, totalTokens: 0 });
 });
 
-test("during a model call that heeds its signal", async () => {
+test("during a model call that obeys its signal", async () => {
   const s = newFixture();
   const tree = chain(listens("work"), { after: latch().opened });
   const run = s.start(tree.root.role);

@@ -1,4 +1,4 @@
-// Goal: whoever is told to end ends, leaves first, within a bounded time, with the reason in every
+// Goal: what is cancelled ends, leaves first, within a bounded time, with the reason in every
 // result; the others continue.
 // Method: trees that wait at latches, or for ever, at every place where an agent can wait; the clock
 // is moved by hand.
@@ -253,7 +253,7 @@ describe("cancelling a run", () => {
     expect(ends(await run.result)).toEqual(["cancelled", "cancelled", "cancelled"]);
   });
 
-  test("whoever breaks off the iteration while a grandchild works cancels the whole tree", async () => {
+  test("breaking off the iteration while a grandchild works cancels the whole tree", async () => {
     const s = newFixture();
     const run = s.start(chain(listens("work")).root.role);
     const phases: string[] = [];
@@ -284,7 +284,7 @@ describe("cancelling a run", () => {
 describe("cancelling one agent", () => {
   proves(
     ["R148"],
-    "it ends with all below it, and its parent goes on with a cancelled result",
+    "it ends with all below it, and its parent continues with a cancelled result",
     async () => {
       const s = newFixture();
       const tree = chain(listens("work"));

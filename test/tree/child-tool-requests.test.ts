@@ -79,7 +79,7 @@ describe("the lists of a request", () => {
     expect(removedByEvent(s)[0]).toContainEqual(removed("a", "conflict"));
   });
 
-  test("an allowed tool that nobody there has is a slip of the model: it is told, and nobody is started", async () => {
+  test("an allowed tool that the role does not have is a slip of the model: it reads so, and no subagent is started", async () => {
     const { lead, helper } = asking({ allowedTools: ["a", "shell"] });
     const s = newFixture();
     const result = await s.run(lead.role);
@@ -89,7 +89,7 @@ describe("the lists of a request", () => {
     ]);
   });
 
-  proves(["S7.11"], "a tool that nobody there has may be denied all the same", async () => {
+  proves(["S7.11"], "a tool that the role does not have may be denied all the same", async () => {
     const { lead, helper } = asking({ deniedTools: ["a", "shell"] });
     const s = newFixture();
     const result = await s.run(lead.role);
@@ -125,7 +125,7 @@ describe("over a pause", () => {
 
   proves(
     ["R131", "R132"],
-    "what was taken away stays away, in a fresh process, also for those who are born later",
+    "what was taken away stays away, in a fresh process, also for those that start later",
     async () => {
       const leaf = part("leaf", [calls(use("b")), says("Leaf.")], { tools: [a, b] });
       const helper = part(
@@ -176,7 +176,7 @@ describe("over a pause", () => {
   });
 });
 
-describe("whoever comes later", () => {
+describe("an agent that comes later", () => {
   const again = {
     name: SPAWN_TOOL_NAME,
     arguments: { role: "helper", task: "More.", continue: "helper#1" },
@@ -203,7 +203,7 @@ describe("whoever comes later", () => {
     expect(removedByEvent(s)).toEqual([[], [removed("b", "denied")]]);
   });
 
-  test("a subagent in the background is bound and told like any other", async () => {
+  test("a subagent in the background is bound and informed like any other", async () => {
     const helper = part("helper", [says("Ok.")], { tools: [a, b] });
     const call = {
       name: SPAWN_TOOL_NAME,

@@ -1,5 +1,5 @@
-// Goal: nobody below uses a tool that somebody above took away, whatever roles, requests and pauses come in between; each removal is on
-// record with its reason, and who lacks a tool is told.
+// Goal: no agent uses a tool that one above it took away, whatever roles, requests and pauses come in between; each removal is on
+// record with its reason, and an agent that lacks a tool reads so.
 // Method: real runs with scripted models; offered tools, events, reports and results compared whole.
 
 import { describe, expect, test } from "vitest";
@@ -82,7 +82,7 @@ describe("the lists of one parent", () => {
     expect([offered(helper), removedByEvent(s)]).toEqual([[], [gone]]);
   });
 
-  proves(["R134"], "by option it is not told, and lacks the tools all the same", async () => {
+  proves(["R134"], "by option it is not informed, and lacks the tools all the same", async () => {
     const { lead, helper } = pair({ deniedTools: ["b"], tellRemovedTools: false });
     const s = newFixture();
     await s.run(lead.role);
@@ -178,7 +178,7 @@ describe("below the child", () => {
     },
   );
 
-  test("a child that may not start anybody starts nobody", async () => {
+  test("a child that may not start subagents starts none", async () => {
     const leaf = part("leaf", [says("Leaf.")]);
     const middle = part("middle", [calls(spawn("leaf")), says("Alone, then.")], {
       subagents: [leaf.role],
@@ -195,7 +195,7 @@ describe("below the child", () => {
     ]);
   });
 
-  test("tools with which nobody could be started any more are not offered, and the limit is told", async () => {
+  test("tools with which no subagent could be started any more are not offered, and the limit is named", async () => {
     const node = part(
       "node",
       (request) =>
@@ -291,7 +291,7 @@ describe("calls of a tool that was taken away", () => {
     expect(result.agents[1]?.toolsUsed).toEqual({ a: 1 });
   });
 
-  test("a name that nobody has is still an unknown tool", async () => {
+  test("a name that no tool has is still an unknown tool", async () => {
     const helper = part("helper", [calls(use("x")), says("Ok.")], { tools: [a, b] });
     const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
       subagents: [helper.role],
@@ -331,7 +331,7 @@ describe("a name that no agent below has", () => {
     });
   }
 
-  test("tools of grandchildren, SpawnSubagent and Finish are known; lists without subagents bind nobody", async () => {
+  test("tools of grandchildren, SpawnSubagent and Finish are known; lists without subagents bind no agent", async () => {
     const middle = part("middle", [says("Middle.")], { subagents: [helper.role] });
     const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
       subagents: [middle.role],

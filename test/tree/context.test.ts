@@ -1,4 +1,4 @@
-// Goal: what a subagent is told of its parent's affairs is what the policy says, at the time at which it is started.
+// Goal: what a subagent reads of its parent's affairs is what the policy says, at the time at which it is started.
 // Method: real runs with scripted models; the first requests of children compared whole.
 
 import { describe, expect, test } from "vitest";
@@ -115,7 +115,7 @@ describe("results of siblings", () => {
     expect(receivedBy(helper)).toEqual([injected(`${IN_SHORT} ${framed([result])}`)]);
   });
 
-  test("subagents of somebody else are no siblings", async () => {
+  test("subagents of another parent are no siblings", async () => {
     const leaf = part("leaf", [says("Leaf.")]);
     const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
       subagents: [leaf.role],
@@ -152,7 +152,7 @@ describe("what binds and what failed", () => {
 
   proves(
     ["R151"],
-    "what is left to the parent is told as it is when the child is started",
+    "what is left to the parent is reported as it is when the child is started",
     async () => {
       const { lead, helper } = pair({ parentConstraints: true }, tries);
       await newFixture({ limits: { maxBreadthPerParent: 3 } }).run(lead.role, {
@@ -171,7 +171,7 @@ describe("what binds and what failed", () => {
     },
   );
 
-  test("what the parent keeps for itself is not told as left", async () => {
+  test("what the parent keeps for itself is not reported as left", async () => {
     const helper = part("helper", [says("Ok.")]);
     const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
       subagents: [helper.role],
@@ -185,7 +185,7 @@ describe("what binds and what failed", () => {
     ]);
   });
 
-  test("tools that the parent itself may not use are told with what binds it", async () => {
+  test("tools that the parent itself may not use are reported with what binds it", async () => {
     const leaf = part("leaf", [says("Leaf.")], { tools: [look] });
     const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
       subagents: [leaf.role],
@@ -202,7 +202,7 @@ describe("what binds and what failed", () => {
     ]);
   });
 
-  proves(["R127", "R151"], "without the options nothing of it is told", async () => {
+  proves(["R127", "R151"], "without the options nothing of it is reported", async () => {
     const { lead, helper } = pair({}, tries);
     await newFixture().run(lead.role, { budget: { steps: 20 } });
     expect(receivedBy(helper)).toEqual([]);
@@ -342,7 +342,7 @@ describe("what the parent's history holds", () => {
 describe("two children at once", () => {
   proves(
     ["R128", "R129", "R130"],
-    "each is told the same of the parent, and shares nothing",
+    "each reads the same of the parent, and shares nothing",
     async () => {
       const opened = latch();
       const waits = tool("waits", async ({ metadata }) => {

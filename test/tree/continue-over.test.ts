@@ -41,7 +41,7 @@ const lines = (
 describe("its own subagents", () => {
   proves(
     ["X10"],
-    "are its own still: it reaches them by name, and they go on with their history",
+    "are its own still: it reaches them by name, and they continue with their history",
     async () => {
       const leaf = part("leaf", [says("L1."), says("L2.")]);
       const middle = part(
@@ -75,7 +75,7 @@ describe("its own subagents", () => {
     },
   );
 
-  test("count on: names and limits go on where they were", async () => {
+  test("count on: names and limits continue where they were", async () => {
     const leaf = part("leaf", () => says("Leaf."));
     const middle = part(
       "middle",
@@ -165,7 +165,7 @@ describe("its own subagents", () => {
 describe("over a pause", () => {
   proves(
     ["X10"],
-    "one that had ended before goes on after it, in a fresh orchestrator",
+    "one that had ended before continues after it, in a fresh orchestrator",
     async () => {
       const worker = part("worker", [calls(use("look")), says("One."), says("Two.")], {
         tools: [tool("look", () => "seen")],
@@ -195,7 +195,7 @@ describe("over a pause", () => {
     },
   );
 
-  proves(["X10"], "a second execution is paused and goes on like a first", async () => {
+  proves(["X10"], "a second execution is paused and continues like a first", async () => {
     for (const more of [{}, { background: true }]) {
       const pay = payTool();
       const worker = part("worker", [says("One."), calls(PAY), says("Two.")], { tools: [pay] });
@@ -222,7 +222,7 @@ describe("over a pause", () => {
     }
   });
 
-  test("a continuation that has to be approved goes on once it is", async () => {
+  test("a continuation that has to be approved continues once it is", async () => {
     const worker = part("worker", [says("One."), says("Two.")]);
     const lead = part(
       "lead",
@@ -244,7 +244,7 @@ describe("over a pause", () => {
     expect([result.status, settlements(s).length]).toEqual(["completed", 2]);
   });
 
-  test("a wait that told of it, and a continuation approved later, in one reply: nobody is forgotten", async () => {
+  test("a wait that reported it, and a continuation approved later, in one reply: no subagent is forgotten", async () => {
     const worker = part("worker", [says("One."), calls(use("listen"))], {
       tools: [listens("listen")],
     });
@@ -279,7 +279,7 @@ describe("over a pause", () => {
   });
 });
 
-describe("what cannot go on", () => {
+describe("what cannot continue", () => {
   test("is refused with what to do instead: unknown, running, paused, or with nothing left to spend", async () => {
     const worker = part("worker", [calls(use("listen"))], { tools: [listens("listen")] });
     const lead = part(
@@ -305,7 +305,7 @@ describe("what cannot go on", () => {
     expect(result.refusalsByCode).toEqual({ unknown_subagent: 3, subagent_running: 1 });
   });
 
-  test("a subagent of somebody else", async () => {
+  test("a subagent of another parent", async () => {
     const leaf = part("leaf", () => says("Leaf."));
     const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
       subagents: [leaf.role],
@@ -324,7 +324,7 @@ describe("what cannot go on", () => {
     expect(result.refusalsByCode).toEqual({ unknown_subagent: 2 });
   });
 
-  test("one without budget of its own is stopped, and the others go on", async () => {
+  test("one without budget of its own is stopped, and the others continue", async () => {
     const worker = part("worker", [says("One.")], { budget: { steps: 1 } });
     const lead = part(
       "lead",
@@ -339,7 +339,7 @@ describe("what cannot go on", () => {
     ]);
   });
 
-  test("nobody, when nothing is left in the tree", async () => {
+  test("any, when nothing is left in the tree", async () => {
     const worker = part("worker", [says("One.")]);
     const lead = part(
       "lead",

@@ -84,7 +84,7 @@ describe("a delegation that says whom to continue", () => {
 
     proves(
       ["S7.24"],
-      `with ${JSON.stringify(empty)} and no role is told what is missing`,
+      `with ${JSON.stringify(empty)} and no role reads what is missing`,
       async () => {
         const worker = part("worker", []);
         const lead = part("lead", [calls(continuing({ continue: empty })), says("Done.")], {

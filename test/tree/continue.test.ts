@@ -44,7 +44,7 @@ const lines = (
 
 const finish = (value: number) => calls({ name: "Finish", arguments: { value } });
 
-describe("one that has ended goes on", () => {
+describe("one that has ended continues", () => {
   proves(
     ["X10"],
     "in the foreground, with its whole history; its path, its id and its account stay",
@@ -127,7 +127,7 @@ describe("one that has ended goes on", () => {
 
   proves(
     ["X10"],
-    "whose report was read goes on and reports anew: each result is read once",
+    "whose report was read continues and reports anew: each result is read once",
     async () => {
       const worker = part("worker", (request) =>
         says(request.messages.some(({ text }) => text === "Second.") ? "Two." : "One."),
@@ -160,7 +160,7 @@ describe("one that has ended goes on", () => {
     },
   );
 
-  test("whose report has not been read does not go on before: no result is lost, nobody is forgotten", async () => {
+  test("whose report has not been read does not continue before: no result is lost, no subagent is forgotten", async () => {
     const worker = part("worker", [says("One."), says("Two.")]);
     const held = latch();
     const lead = part(
@@ -347,7 +347,7 @@ describe("one that has ended goes on", () => {
     expect(result.agents[1]?.output).toEqual({ value: 2 });
   });
 
-  test("one that did not give its typed result is told of the new task, and may give it then", async () => {
+  test("one that did not give its typed result reads the new task, and may give it then", async () => {
     const worker = part(
       "worker",
       [says("no"), says("no"), says("no"), calls({ name: "Finish", arguments: { value: 3 } })],

@@ -69,7 +69,7 @@ describe("time limits", () => {
     },
   );
 
-  test("a child's own time ends the child and all below it; its parent goes on", async () => {
+  test("a child's own time ends the child and all below it; its parent continues", async () => {
     const s = newFixture();
     const tree = chain(listens("work"), undefined, { child: { wallTimeMs: 100 } });
     const run = s.start(tree.root.role, "Do it.", { budget: { wallTimeMs: 1_000 } });

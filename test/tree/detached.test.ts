@@ -1,4 +1,4 @@
-// Goal: a subagent that was left to the run lives on after its parent: the run settles after it, and nobody loses it from sight.
+// Goal: a subagent that was left to the run lives on after its parent: the run settles after it, and it stays in sight.
 // Method: latches hold the detached one while everything else happens; results, events and accounts compared whole.
 
 import { describe, expect, test } from "vitest";
@@ -62,7 +62,7 @@ describe("while it lives on", () => {
     const run = s.start(lead.role);
     const { detached } = await run.result;
     const [id] = detached;
-    if (id === undefined) expect.fail("nobody lives on");
+    if (id === undefined) expect.fail("no agent lives on");
     const delivery = run.steer("Hurry.", id);
     run.cancelAgent(id, "Enough.");
     const result = await s.outcome(run);
@@ -117,7 +117,7 @@ describe("while it lives on", () => {
     expect(rests(result)).toEqual({ lead: "completed", "lead/slow#1": "stopped (steps_limit)" });
   });
 
-  test("listeners hear it to the end", async () => {
+  test("listeners get it to the end", async () => {
     const { s, lead, done } = setUp();
     const run = s.start(lead.role);
     const heard: string[] = [];
@@ -213,8 +213,8 @@ describe("further down", () => {
   });
 });
 
-describe("one that asks somebody", () => {
-  proves(["X9", "X8"], "when the root is over ends: nobody could go on with it", async () => {
+describe("one that asks an approver", () => {
+  proves(["X9", "X8"], "when the root is over ends: it could not be continued", async () => {
     const slow = part("slow", [calls(PAY), says("Never.")], { tools: [payTool()] });
     const lead = part("lead", [calls(beside("slow")), says("Done.")], {
       ...DETACH,
@@ -229,7 +229,7 @@ describe("one that asks somebody", () => {
     ]);
   });
 
-  test("while the root works pauses with the run, and goes on with it", async () => {
+  test("while the root works pauses with the run, and continues with it", async () => {
     const pay = payTool();
     const leaf = part("leaf", [calls(PAY), says("Leaf.")], { tools: [pay] });
     const middle = part("middle", [calls(beside("leaf")), says("Middle.")], {

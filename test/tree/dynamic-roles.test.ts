@@ -77,7 +77,7 @@ describe("a role that is written at spawn", () => {
     const helper = part("helper", [says("Helped.")]);
     const write = defineDelegation({
       name: "write",
-      description: "Starts somebody new.",
+      description: "Starts a subagent of a new role.",
       input: z.object({}),
       execute: (_input, { spawn }) =>
         spawn({ role: "critic", task: "Work.", draft: { instructions: "You find faults." } }),
@@ -116,7 +116,7 @@ describe("a role that is written at spawn", () => {
     expect(result.accounts[1]?.limits).toEqual({ steps: 1, totalTokens: 1_000 });
   });
 
-  test("is told to the model as an instruction when it cannot be", async () => {
+  test("is answered to the model with an instruction when it cannot be", async () => {
     const { lead } = setUp([
       calls(
         draft("helper", { instructions: "Help.", model: "huge" }),
@@ -204,7 +204,7 @@ describe("an agent whose role was written", () => {
     },
   );
 
-  test("starts nobody itself, and writes no roles: it has no SpawnSubagent", async () => {
+  test("starts no subagent itself, and writes no roles: it has no SpawnSubagent", async () => {
     const fast = new ScriptedModel(
       [{ calls: [draft("another", { instructions: "Help." })] }, says("Fast.")],
       { id: "fast-model" },
@@ -222,7 +222,7 @@ describe("an agent whose role was written", () => {
 
   proves(
     ["X27", "X10"],
-    "goes on a second time, over a pause in a fresh orchestrator, with the role that was written",
+    "continues a second time, over a pause in a fresh orchestrator, with the role that was written",
     async () => {
       const asking = new ScriptedModel([says("Once."), calls(use("read")), says("Twice.")], {
         id: "fast-model",

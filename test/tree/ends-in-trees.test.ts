@@ -131,14 +131,14 @@ describe("an agent that ends without an answer cancels its child, whatever its p
     }
 });
 
-/** Until nothing moves any more without somebody outside. */
+/** Until nothing moves any more without an answer from outside. */
 async function untilIdle1({ lead }: EndsFixture): Promise<void> {
   await until(() => lead.model.requests.length === 2);
   await quiet();
 }
 
 describe("the middle of a tree", () => {
-  test("waits for its own before its parent hears of it; the grandchild is nobody else's business", async () => {
+  test("waits for its own before its parent gets its result; the grandchild concerns no other agent", async () => {
     const done = latch();
     const leaf = part("leaf", [says("Leaf.", { after: done.opened })]);
     const middle = part("middle", [calls(beside("leaf")), says("Early."), says("Late.")], {
@@ -195,7 +195,7 @@ describe("the middle of a tree", () => {
   });
 });
 
-describe("a slow child that does not heed its signal", () => {
+describe("a slow child that does not obey its signal", () => {
   proves(
     ["X9", "X8"],
     "is left behind after the grace period; the run ends all the same",

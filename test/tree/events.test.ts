@@ -54,7 +54,7 @@ describe("what events say", () => {
       const { s, result } = await fiveEndings();
       const agents = new Map(result.agents.map((agent) => [agent.agentId, agent]));
       for (const event of s.sink.events) {
-        const agent = agents.get(event.agentId) ?? expect.fail(`${event.type} of nobody`);
+        const agent = agents.get(event.agentId) ?? expect.fail(`${event.type} of no agent`);
         const { parentAgentId, agentPath, depth, executionId } = agent;
         const ofRun = event.type === "run.started" || event.type === "run.ended";
         const ofAccount = event.type === "budget.threshold_reached";
@@ -182,7 +182,7 @@ describe("what events say", () => {
 
   proves(
     ["R181"],
-    "usage is told once per step, and the steps add up to what the run reports",
+    "usage is reported once per step, and the steps add up to what the run reports",
     async () => {
       const { s, result } = await fiveEndings();
       const steps = s.sink.of("step.completed");
@@ -235,7 +235,7 @@ describe("what events say", () => {
     },
   );
 
-  test("nobody who is given an event can change it for the next", async () => {
+  test("no sink that gets an event can change it for the next", async () => {
     const seen: EspalierEvent[] = [];
     const vandal: EventSink = {
       take: (event) => {

@@ -27,7 +27,7 @@ import {
 
 /** Thrown things that neither `String` nor a template can show. */
 const UNSHOWABLE: readonly (readonly [string, unknown])[] = [
-  ["what nobody may look at", revoked()],
+  ["what may not be looked at", revoked()],
   ["an object without a prototype", Object.create(null)],
   [
     "an object that cannot become text",
@@ -48,7 +48,7 @@ const UNSHOWABLE: readonly (readonly [string, unknown])[] = [
 ];
 
 describe.each(UNSHOWABLE)("what throws %s", (_what, thrown) => {
-  test("a model: its agent fails, at the first time, and its parent goes on", async () => {
+  test("a model: its agent fails, at the first time, and its parent continues", async () => {
     let asked = 0;
     const role = roleOf(() => {
       asked += 1;
@@ -86,7 +86,7 @@ describe.each(UNSHOWABLE)("what throws %s", (_what, thrown) => {
     expect(receivedTexts(lead.model.requests[1])[1]).toMatch(/^bad failed/);
   });
 
-  test("a token counter: its agent fails, and its parent goes on", async () => {
+  test("a token counter: its agent fails, and its parent continues", async () => {
     const broken = part("broken", [], {
       scripted: {
         countTokens: () => {

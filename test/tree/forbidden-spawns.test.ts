@@ -1,4 +1,4 @@
-// Goal: a spawn whose tool is forbidden, by a guard, a hook, a rule or a filter, is a refusal like any other: told, counted and kept.
+// Goal: a spawn whose tool is forbidden, by a guard, a hook, a rule or a filter, is a refusal like any other: reported, counted and kept.
 // Method: real runs with scripted models; counters, events, texts, and what is read from the store and from a replay, compared whole.
 
 import { describe, expect, test } from "vitest";
@@ -45,7 +45,7 @@ function ruled(): { readonly lead: Part; readonly middle: Part } {
   return { lead, middle };
 }
 
-/** What is told of the calls: the type of each event, and what it says of the refusal. */
+/** What is reported of the calls: the type of each event, and what it says of the refusal. */
 function tellings({ sink }: Fixture): readonly unknown[] {
   return sink.events.flatMap((event) => {
     if (event.type === "subagent.refused") return [[event.type, event.role, event.refusal.code]];
@@ -55,7 +55,7 @@ function tellings({ sink }: Fixture): readonly unknown[] {
   });
 }
 
-/** Runs it, and compares what is read from the store alone and what a replay comes to. */
+/** Runs it, and compares what is read from the store alone and the result of a replay. */
 async function ran(
   role: () => AgentRole,
   options: OrchestratorOptions = {},
@@ -112,7 +112,7 @@ describe("a spawn that is forbidden", () => {
     expect(result.refusalsByCode).toEqual({ tool_not_available: 1 });
   });
 
-  proves(["S7.27"], "is counted with the role of the subagent that was to go on", async () => {
+  proves(["S7.27"], "is counted with the role of the subagent that was to continue", async () => {
     const guards = [
       toolGuard(({ arguments: input }): GuardAnswer =>
         JSON.stringify(input).includes("worker#1")
@@ -131,7 +131,7 @@ describe("a spawn that is forbidden", () => {
     expect(s.sink.of("subagent.refused").map(({ role }) => role)).toEqual(["worker"]);
   });
 
-  proves(["S7.27"], "is counted when a run goes on under a guard of now", async () => {
+  proves(["S7.27"], "is counted when a run continues under a guard of now", async () => {
     let answer: GuardAnswer = { type: "ask", reason: "Sure?" };
     const guards = [toolGuard(() => answer)];
     const store = memoryStore();

@@ -35,7 +35,7 @@ describe("a fork before the first step", () => {
     expect(s.sink.of("run.started").at(-1)?.forkedFrom?.stepNumber).toBe(0);
   });
 
-  proves(["S7.20"], "may be told something besides", async () => {
+  proves(["S7.20"], "may get a message besides", async () => {
     const { lead } = threeSteps([says("Forked.")]);
     const s = newFixture();
     const { snapshot } = await rested(s, s.start(lead.role));

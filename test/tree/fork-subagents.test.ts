@@ -25,7 +25,7 @@ import { look, shown, PAY } from "../support/life-forks.ts";
 describe("subagents", () => {
   proves(
     ["X24"],
-    "that had ended come along idle, and go on in the fork with their history",
+    "that had ended come along idle, and continue in the fork with their history",
     async () => {
       const worker = part("worker", [says("Original."), says("In the fork."), says("Another.")]);
       const lead = part(
@@ -64,7 +64,7 @@ describe("subagents", () => {
     },
   );
 
-  proves(["X24"], "with all below them; whoever started later is not there", async () => {
+  proves(["X24"], "with all below them; one that started later is not there", async () => {
     const leaf = part("leaf", () => says("Leaf."));
     const middle = part(
       "middle",
@@ -102,7 +102,7 @@ describe("subagents", () => {
     expect(forked.refusalsByCode).toEqual({});
   });
 
-  proves(["X24"], "count against the limits, and names go on where they were", async () => {
+  proves(["X24"], "count against the limits, and names continue where they were", async () => {
     const worker = part("worker", () => says("Worked."));
     const lead = part(
       "lead",
@@ -143,7 +143,7 @@ describe("subagents", () => {
     expect(rests(forked)).toEqual({ lead: "completed", "lead/worker#2": "completed" });
   });
 
-  test("that went on after the step do not come along, and their names are not given anew", async () => {
+  test("that continued after the step do not come along, and their names are not given anew", async () => {
     const worker = part("worker", () => says("Worked."));
     const lead = part(
       "lead",
@@ -227,7 +227,7 @@ describe("subagents", () => {
     ]);
   });
 
-  test("in the background whose result the root was told do not report again", async () => {
+  test("in the background whose result the root has read do not report again", async () => {
     const worker = part("worker", [says("Worked.")]);
     const lead = part(
       "lead",

@@ -209,7 +209,7 @@ describe("a fork of a run that", () => {
       expect(snapshot).toEqual(result.pausedRun);
     });
 
-  test("is paused can still be gone on with after it was forked", async () => {
+  test("is paused can still be continued after it was forked", async () => {
     const pay = payTool();
     const lead = part(
       "lead",
@@ -304,7 +304,7 @@ describe("what cannot be forked", () => {
     ]);
   });
 
-  test("a run that has taken no step, and one that goes on", async () => {
+  test("a run that has taken no step, and one that continues", async () => {
     const held = latch();
     const lead = part("lead", [says("Done.", { after: held.opened })]);
     const s = newFixture();

@@ -23,7 +23,7 @@ function verb(name: string, input: object = {}): ScriptedCall {
   return { name, arguments: input };
 }
 
-test("an answer that is not the last word, since somebody wrote, is followed by that letter, also if a pause is asked for right then", async () => {
+test("an answer that is not the last word, since a message came, is followed by that message, also if a pause is asked for right then", async () => {
   const held = latch();
   const root = part("root", [says("First.", { after: held.opened }), says("Second.")]);
   const fixture = newFixture();
@@ -65,7 +65,7 @@ test("a detached agent that is paused when the root is cancelled ends with it; t
   expect(result.status).toBe("cancelled");
 });
 
-test("whoever a detached agent leaves to the run in its turn is waited for, too", async () => {
+test("a subagent that a detached agent leaves to the run in its turn is waited for, too", async () => {
   const [early, late] = [latch(), latch()];
   const worker = part("worker", [says("Worked.", { after: late.opened })]);
   const lead = part("lead", [calls(beside("worker")), says("Left.", { after: early.opened })], {
@@ -91,7 +91,7 @@ test("whoever a detached agent leaves to the run in its turn is waited for, too"
   ]);
 });
 
-/** What a lead is told that continues its worker so many turns of the microtask queue after the worker's reply, and the whole run. */
+/** What a lead reads that continues its worker so many turns of the microtask queue after the worker's reply, and the whole run. */
 async function continuedAfter(turns: number, isBackground: boolean) {
   const held = latch();
   const worker = part("worker", [says("One.", { after: held.opened }), says("Never.")]);
@@ -159,7 +159,7 @@ test("two calls of one reply may cancel the same paused subagent", async () => {
   expect(texts.map((text) => text.includes('"outcome":"cancelled"'))).toEqual([true, true]);
 });
 
-test("a cancel of a paused subagent is heeded before the run rests, also if another was heeded before", async () => {
+test("a cancel of a paused subagent is handled before the run rests, also if another was handled before", async () => {
   const held = latch();
   const worker = part(
     "worker",

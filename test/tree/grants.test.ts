@@ -1,5 +1,5 @@
-// Goal: more budget for a run that continues is there at once, for whoever waits for it or has not been stopped yet, and is on record.
-// Method: real runs that are held at a latch or a clock while somebody grants more; events, accounts and ends compared whole.
+// Goal: more budget for a run that continues is there at once, for each agent that waits for it or has not been stopped yet, and is on record.
+// Method: real runs that are held at a latch or a clock while the caller grants more; events, accounts and ends compared whole.
 
 import { describe, expect, test } from "vitest";
 
@@ -47,10 +47,10 @@ function grants({ sink }: Fixture): readonly unknown[] {
     .map(({ accountPath, budget, by, remaining }) => ({ accountPath, budget, by, remaining }));
 }
 
-describe("a grant to a run that goes on", () => {
+describe("a grant to a run that continues", () => {
   proves(
     ["X7"],
-    "an agent that has not yet met its limit goes on; event and ledger have the author",
+    "an agent that has not yet met its limit continues; event and ledger have the author",
     async () => {
       const { solo, open } = held();
       const s = newFixture();
@@ -165,7 +165,7 @@ describe("a grant to a run that goes on", () => {
     ]);
   });
 
-  test("in the tick of its start it counts, and is told after the start", async () => {
+  test("in the tick of its start it counts, and is reported after the start", async () => {
     const { solo, open } = held();
     open();
     const s = newFixture();
@@ -197,7 +197,7 @@ describe("a grant to a run that goes on", () => {
     expect(result.accounts[0]?.limits).toEqual({ totalTokens: 118 });
   });
 
-  test("thresholds of the larger limit are told anew", async () => {
+  test("thresholds of the larger limit are reported anew", async () => {
     const { solo, open } = held();
     const s = newFixture();
     const run = s.start(solo.role, "Do it.", { budget: { steps: 1 } });

@@ -1,5 +1,5 @@
-// Goal: those that one reply started end with one another also where they wait for somebody: before a pause, over it and after it.
-// Method: real runs that are paused and continue in fresh orchestrators; members work until they are told to end, so none is forgotten unseen.
+// Goal: those that one reply started end with one another also where they wait for an answer: before a pause, over it and after it.
+// Method: real runs that are paused and continue in fresh orchestrators; members work until they are asked to end, so none is forgotten unseen.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -19,7 +19,7 @@ import {
 } from "../support/life-groups.ts";
 
 describe("members that wait for an approval", () => {
-  proves(["X11"], "end with their sibling: nobody is asked any more", async () => {
+  proves(["X11"], "end with their sibling: no approver is asked any more", async () => {
     const one = newGroup("fail_fast", [
       members("Ask and succeed.", "Look and fail."),
       says("Done."),
@@ -107,7 +107,7 @@ describe("members that wait for an approval", () => {
     });
   });
 
-  test("denied, a member goes on and may complete: it ends nobody", async () => {
+  test("denied, a member continues and may complete: it ends no other", async () => {
     const one = newGroup("fail_fast", [
       members("Ask and succeed.", "Ask and succeed."),
       says("Done."),
@@ -159,7 +159,7 @@ describe("one reply is one group", () => {
     expect(receivedTexts1(one)).toEqual([COMPLETED, "ran alone", COMPLETED]);
   });
 
-  test("and subtasks are none of it: one that fails ends nobody of the next reply", async () => {
+  test("and subtasks are none of it: one that fails ends no subagent of the next reply", async () => {
     const plan = tool("plan", ({ queueSubtask }) => {
       queueSubtask({ role: "member", task: "Fail." });
       return "planned";

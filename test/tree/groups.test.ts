@@ -1,5 +1,5 @@
 // Goal: what the end of one subagent means for those that the same reply started: nothing, the end of all, or of those that are not needed.
-// Method: real runs; members work until they are told to end, so that a sibling that is forgotten makes the test hang, and none is unseen.
+// Method: real runs; members work until they are asked to end, so that a sibling that is forgotten makes the test hang, and none is unseen.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -134,7 +134,7 @@ describe("fail fast", () => {
     ]);
   });
 
-  test("whoever is cancelled through it is no further failure, and completed ones stay so", async () => {
+  test("one that is cancelled through it is no further failure, and completed ones stay so", async () => {
     const one = newGroup("fail_fast", [
       members("Succeed.", "Look and fail.", "Work on."),
       says("Done."),
@@ -146,7 +146,7 @@ describe("fail fast", () => {
     expect(receivedTexts1(one)).toEqual([COMPLETED, FAILED, CANCELLED]);
   });
 
-  test("a delegation that was refused ends nobody", async () => {
+  test("a delegation that was refused ends no other", async () => {
     const one = newGroup("fail_fast", [
       calls(spawn("nobody"), spawn("member", "Succeed."), onward("member#9", "More.")),
       says("Done."),
@@ -160,7 +160,7 @@ describe("fail fast", () => {
     expect(result.refusalsByCode).toEqual({ unknown_role: 1, unknown_subagent: 1 });
   });
 
-  test("whoever comes late is not started", async () => {
+  test("one that comes late is not started", async () => {
     const mayAnswer = latch();
     const one = newGroup("fail_fast", [members("Fail.", "Succeed."), says("Done.")], {
       guards: [
@@ -256,7 +256,7 @@ describe("quorum", () => {
     ]);
   });
 
-  test("a call that starts nobody is none of the group", async () => {
+  test("a call that starts no subagent is none of the group", async () => {
     const one = newGroup({ quorum: 2 }, [
       calls(spawn("member", "Work on."), list(), spawn("member", "Fail.")),
       says("Done."),

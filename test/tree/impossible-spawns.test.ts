@@ -1,4 +1,4 @@
-// Goal: nobody is asked about a spawn that cannot be, those ahead of it in the same reply counted.
+// Goal: no approver is asked about a spawn that cannot be, those ahead of it in the same reply counted.
 
 import { expect } from "vitest";
 

@@ -1,4 +1,4 @@
-// Goal: limits of a tree hold to the unit: the last one that is allowed runs, the next one is refused, before anybody is asked and
+// Goal: limits of a tree hold to the unit: the last one that is allowed runs, the next one is refused, before an approver is asked and
 // anything is inferred; what failed to start takes no place.
 // Method: for each bound several values, with as many requests as fit and one more, at once and one after the other, at one and at
 // several levels; who ran, who was refused, and what was counted compared whole.
@@ -27,7 +27,7 @@ describe("depth", () => {
   for (const maxDepth of [0, 1, 2, 3]) {
     proves(
       ["R137"],
-      `${maxDepth}: a subagent stands there; one deeper is refused before anybody is asked and before any inference`,
+      `${maxDepth}: a subagent stands there; one deeper is refused before an approver is asked and before any inference`,
       async () => {
         const node = chainOf("node");
         const askedBy: string[] = [];
@@ -190,7 +190,7 @@ describe("a set-up that fails", () => {
   ] as const) {
     proves(
       ["R141"],
-      `since ${what} leaves nothing behind: no account, no count, and a pause that can be gone on from`,
+      `since ${what} leaves nothing behind: no account, no count, and a pause that can be continued from`,
       async () => {
         const world = new BreakingWorld();
         const pay = payTool();

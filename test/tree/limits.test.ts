@@ -1,4 +1,4 @@
-// Goal: no tree grows beyond its limits, whoever asks and however many ask at once; a refusal is an
+// Goal: no tree grows beyond its limits, whichever agents ask and however many ask at once; a refusal is an
 // instruction.
 // Method: real runs that ask for one subagent more than is allowed; refusals, counts and requests
 // compared whole.

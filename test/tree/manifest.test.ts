@@ -39,7 +39,7 @@ function leadOf(context: Partial<SubagentContextPolicy>): {
   return { helper, lead: part("lead", script, { subagents, tools: [look, breaks], context }) };
 }
 
-/** What is to be told of the helper, from its event. */
+/** What is to be reported of the helper, from its event. */
 function manifestOf(s: Fixture): ContextManifest {
   const event = s.sink.of("subagent.spawned").find(({ role }) => role === "helper");
   return event?.context ?? expect.fail("the helper was not started");
@@ -55,7 +55,7 @@ function framedNames(text: string): readonly string[] {
   return [...text.matchAll(/<subagent-result name="([^"]+)"/g)].map(([, name = ""]) => name);
 }
 
-/** The parts of a manifest that can be told from a request alone. */
+/** The parts of a manifest that are known from a request alone. */
 function readOff(messages: readonly Message[], inherited: number): object {
   const [kept, injected] = [messages.slice(1, 1 + inherited), messages.slice(1 + inherited, -1)];
   const texts = injected.map(({ text }) => text);
@@ -237,7 +237,7 @@ proves(
   },
 );
 
-test("a child that goes on a second time has its manifest from the first", async () => {
+test("a child that continues a second time has its manifest from the first", async () => {
   const helper = part("helper", [says("One."), says("Two.")], { tools: [look] });
   const again = {
     name: "SpawnSubagent",

@@ -57,7 +57,7 @@ proves(
   },
 );
 
-test("the events of nobody are refused at once", async () => {
+test("the events of an id of no agent are refused at once", async () => {
   const fixture = newFixture();
   const run = fixture.start(family().role);
   expect(() => run.events({ agentId: AgentIdSchema.parse("nobody") })).toThrow(/id of an agent/);

@@ -1,5 +1,5 @@
-// Goal: what is empty or cut off is no success: the parent's model is told what the result is worth, and so is whoever reads the result.
-// Method: one child for each way to end, in the fore- and background; what the parent's model is told is compared whole.
+// Goal: what is empty or cut off is no success: the parent's model reads what the result is worth, and so does the reader of the run's result.
+// Method: one child for each way to end, in the fore- and background; what the parent's model reads is compared whole.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";

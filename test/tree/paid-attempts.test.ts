@@ -199,7 +199,7 @@ proves(
   },
 );
 
-test("an agent that is told to stop while its attempt waits for room ends at once, charged for what it lost", async () => {
+test("an agent that is asked to stop while its attempt waits for room ends at once, charged for what it lost", async () => {
   const held = latch();
   const slow = part("slow", [{ ...says("Slow."), after: held.opened }], { maxOutputTokens: 50 });
   const broken = part("broken", [brokenAfter(20)], { maxOutputTokens: 40 });

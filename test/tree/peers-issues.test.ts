@@ -111,7 +111,7 @@ describe("3: a budget that is used up inside a subagent never leaves its parent 
 });
 
 describe("14, 15, 16, 17: an approval inside a child", () => {
-  test("of a delegation of the user's own, below another one, is gone on with by another orchestrator", async () => {
+  test("of a delegation of the user's own, below another one, is continued by another orchestrator", async () => {
     const pay = payTool();
     const leaf = part("leaf", [pays(1), says("Paid.")], { tools: [pay] });
     const child = part("child", [calls(use("askLeaf")), says("Child.")], {
@@ -129,7 +129,7 @@ describe("14, 15, 16, 17: an approval inside a child", () => {
     expect([ends(result), pay.paid]).toEqual([["completed", "completed", "completed"], [1]]);
   });
 
-  test("needs no second try of anybody: the call that asked is made, then as many steps as it takes", async () => {
+  test("needs no second try of any agent: the call that asked is made, then as many steps as it takes", async () => {
     const pay = payTool();
     const work = tool("work", () => "worked");
     const script = [pays(1), calls(use("work")), calls(use("work")), says("After three steps.")];
@@ -185,11 +185,11 @@ describe("14, 15, 16, 17: an approval inside a child", () => {
   });
 });
 
-describe("22: told to end, everybody ends, at every depth and whatever they wait for", () => {
+describe("22: asked to end, all agents end, at every depth and whatever they wait for", () => {
   const NAMES = ["root", "one", "two", "three"] as const;
   type Wait = "a tool" | "a model" | "an approver" | "a model's next attempt";
 
-  /** A chain of this many agents, the last of which waits. `heard`: whether it was told to end. */
+  /** A chain of this many agents, the last of which waits. `heard`: whether it was asked to end. */
   function waitingAt(depth: number, wait: Wait) {
     const heard: string[] = [];
     const listen = async (signal: AbortSignal, who: string): Promise<string> => {
@@ -233,7 +233,7 @@ describe("22: told to end, everybody ends, at every depth and whatever they wait
 
   for (const depth of [0, 1, 2, 3]) {
     for (const wait of ["a tool", "a model", "an approver", "a model's next attempt"] as const) {
-      test(`${wait} at depth ${depth}, told from the top`, async () => {
+      test(`${wait} at depth ${depth}, cancelled from the top`, async () => {
         const { s, heard, root } = waitingAt(depth, wait);
         const run = s.start(root);
         await until(() => waits(s, wait, depth));
@@ -252,7 +252,7 @@ describe("22: told to end, everybody ends, at every depth and whatever they wait
   }
 
   for (const told of [1, 2, 3]) {
-    test(`the agent at depth ${told} alone: all below it end, all above it go on`, async () => {
+    test(`the agent at depth ${told} alone: all below it end, all above it continue`, async () => {
       const s = newFixture();
       const work = tool("work", ({ signal }) => aborted(signal));
       const three = part("three", [calls(use("work"))], { tools: [work] });
@@ -262,7 +262,7 @@ describe("22: told to end, everybody ends, at every depth and whatever they wait
       const run = s.start(root.role);
       await until(() => s.sink.of("tool.started").length === 4);
       const target = s.sink.of("agent.started").find((event) => event.depth === told);
-      run.cancelAgent(target?.agentId ?? expect.fail("nobody there"));
+      run.cancelAgent(target?.agentId ?? expect.fail("no such agent"));
       expect(ends(await s.outcome(run))).toEqual(
         [0, 1, 2, 3].map((depth) => (depth < told ? "completed" : "cancelled")),
       );
@@ -374,7 +374,7 @@ describe("30: a subagent that goes round in circles is noticed", () => {
     ]);
   });
 
-  test("where nobody can be asked it is denied, and its error budget ends it, and only it", async () => {
+  test("where no approver can be asked it is denied, and its error budget ends it, and only it", async () => {
     const { root, leaf, ran } = loops();
     const result = await newFixture({ unanswered: "deny" }).run(root.role);
     expect([ends(result), ran.length, result.agents[2]?.reason.code]).toEqual([

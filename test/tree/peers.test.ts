@@ -31,7 +31,7 @@ import {
 
 const PRICE = { scripted: { price: { inputUsdPerMillion: 1, outputUsdPerMillion: 2 } } };
 
-/** What the parent's model was told of its delegations, as values. */
+/** What the parent's model read of its delegations, as values. */
 function toldOf(parent: Part, request = 1): readonly JsonObject[] {
   return receivedTexts(parent.model.requests[request]).map((text) =>
     JsonObjectSchema.parse(JSON.parse(text)),
@@ -78,7 +78,7 @@ describe("seen: the limits of a parent do not bind its children", () => {
         const spent = new Map<string, number>(Object.entries(result.usage.total)).get(axis);
         expect(spent).toBeLessThanOrEqual(most);
         expect(spent).toBeGreaterThan(most * 0.7);
-        // Whoever needs no call any more may still answer without one.
+        // An agent that needs no call any more may still answer without one.
         const above = axis === "toolCalls" ? "completed" : "stopped";
         expect(ends(result)).toEqual([above, above, "stopped"]);
       },
@@ -193,7 +193,7 @@ describe("seen: a child that its limit cut off comes back as an empty success", 
 describe("seen: an approval that a child needs is lost, and reported as success", () => {
   proves(
     ["R149"],
-    "here the run is paused with the question, and nobody is told of a result before there is one",
+    "here the run is paused with the question, and no result is reported before there is one",
     async () => {
       const { pay, child, root } = payingChild();
       const s = newFixture();
@@ -215,7 +215,7 @@ describe("seen: an approval that a child needs is lost, and reported as success"
 
   for (const [who, answer] of [
     ["a person who says no", "deny"],
-    ["nobody, where nobody can be asked,", "nobody"],
+    ["silence, where no approver can be asked,", "nobody"],
     ["an approver that breaks", "broken"],
   ] as const) {
     test(`here ${who} does not count as a yes: the call is not made, and the child reads that`, async () => {

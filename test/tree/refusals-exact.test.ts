@@ -1,4 +1,4 @@
-// Goal: a delegation that policy forbids is refused at once: nobody is asked about it, the model reads what to do instead, and it is
+// Goal: a delegation that policy forbids is refused at once: no approver is asked about it, the model reads what to do instead, and it is
 // counted by its kind.
 // Method: trees that run into every kind of refusal; texts, events, counters and questions compared whole.
 
@@ -82,7 +82,7 @@ describe("refusals", () => {
     },
   );
 
-  test("of all five kinds come before anybody is asked: only what may be started is asked about", async () => {
+  test("of all five kinds come before an approver is asked: only what may be started is asked about", async () => {
     const { lead } = fiveKinds();
     const asked: string[] = [];
     const s = newFixture({

@@ -1,5 +1,5 @@
 // Goal: the same role with the same task, again and again, is asked about, wherever in the tree it happens.
-// Method: real runs with scripted models, with and without somebody to ask.
+// Method: real runs with scripted models, with and without an approver.
 
 import { describe, expect, test } from "vitest";
 
@@ -52,7 +52,7 @@ describe("the same delegation", () => {
     ]);
   });
 
-  test("goes on when somebody approves of it", async () => {
+  test("continues when it is approved", async () => {
     const lead = leadOf(again);
     const s = newFixture({ approver: (question) => approve(question) });
     const result = await s.run(lead.role);

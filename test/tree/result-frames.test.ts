@@ -178,7 +178,7 @@ describe("a name without a result", () => {
     });
   }
 
-  test("where nobody has ended yet the model is told so", async () => {
+  test("where no subagent has ended yet the model reads so", async () => {
     const judge = part("judge", [says("Judged.")]);
     const lead = part("lead", [calls(judges("judge#1")), says("Done.")], {
       subagents: [judge.role],

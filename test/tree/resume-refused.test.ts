@@ -20,8 +20,8 @@ async function stopped() {
   return { s, lead, snapshot };
 }
 
-describe("what cannot go on, or be granted", () => {
-  proves(["X7"], "is refused before anything happens, and the run can still go on", async () => {
+describe("what cannot continue, or be granted", () => {
+  proves(["X7"], "is refused before anything happens, and the run can still continue", async () => {
     const { s, lead, snapshot } = await stopped();
     const events = s.sink.events.length;
     const by = "Ann";
@@ -29,8 +29,8 @@ describe("what cannot go on, or be granted", () => {
       "no grant": [],
       "a grant of nothing": [{ budget: {}, by }],
       "of zero": [{ budget: { steps: 0 }, by }],
-      "by nobody": [{ budget: { steps: 1 }, by: " " }],
-      "to nobody": [{ budget: { steps: 1 }, by, agentPath: "lead/worker#2" }],
+      "without a name": [{ budget: { steps: 1 }, by: " " }],
+      "to no agent": [{ budget: { steps: 1 }, by, agentPath: "lead/worker#2" }],
       "of what is not limited": [{ budget: { totalTokens: 9 }, by }],
       "to a child without limits": [{ budget: { steps: 1 }, by, agentPath: "lead/worker#1" }],
       "less than nothing": [{ budget: { steps: -1 }, by }],
@@ -43,8 +43,8 @@ describe("what cannot go on, or be granted", () => {
       "no grant": "invalid_paused_run",
       "a grant of nothing": "invalid_option",
       "of zero": "invalid_option",
-      "by nobody": "invalid_option",
-      "to nobody": "invalid_option",
+      "without a name": "invalid_option",
+      "to no agent": "invalid_option",
       "of what is not limited": "invalid_option",
       "to a child without limits": "invalid_option",
       "less than nothing": "invalid_option",
@@ -52,7 +52,7 @@ describe("what cannot go on, or be granted", () => {
     expect(thrownBy(() => s.grantOn(lead.role, snapshot, [])).message).toContain(
       "Grant it more of what it lacked: options.grants.",
     );
-    expect(thrownBy(() => s.grantOn(lead.role, snapshot, wrong["to nobody"])).message).toBe(
+    expect(thrownBy(() => s.grantOn(lead.role, snapshot, wrong["to no agent"])).message).toBe(
       'Expected resume options.grants[0].agentPath to be an agent of the run (lead, lead/worker#1), got "lead/worker#2". See result.agents.',
     );
     expect(s.sink.events.length).toBe(events);
@@ -89,7 +89,7 @@ describe("what cannot go on, or be granted", () => {
     ).toBe("invalid_paused_run");
   });
 
-  test("the same stop twice in one orchestrator: it goes on once", async () => {
+  test("the same stop twice in one orchestrator: it continues once", async () => {
     const { s, lead, snapshot } = await stopped();
     const grants = [{ budget: { steps: 1 }, by: "Ann" }];
     const again = (): unknown => s.orchestrator.resume(snapshot, [], { role: lead.role, grants });

@@ -87,7 +87,7 @@ describe("a run that was stopped by its limit of", () => {
   for (const [name, limit] of Object.entries(LIMITS))
     proves(
       ["X7"],
-      `${name} goes on after a grant and completes; the ledger shows the grant`,
+      `${name} continues after a grant and completes; the ledger shows the grant`,
       async () => {
         const s = newFixture();
         const lead = lone(limit, s);
@@ -156,7 +156,7 @@ describe("a run that was stopped by its limit of", () => {
 describe("a tree", () => {
   proves(
     ["X7"],
-    "that was stopped goes on: idle subagents are known by name, and spend from the grant",
+    "that was stopped continues: idle subagents are known by name, and spend from the grant",
     async () => {
       const s = newFixture();
       const worker = part("worker", [says("One."), says("Two.")]);
@@ -186,7 +186,7 @@ describe("a tree", () => {
 
   proves(
     ["X7"],
-    "a grant to a child by its path lets the child go on when it is continued",
+    "a grant to a child by its path lets the child continue when it is continued",
     async () => {
       const s = newFixture();
       const worker = part("worker", [calls(use("look")), says("At last.")], {

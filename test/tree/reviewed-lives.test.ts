@@ -51,7 +51,7 @@ test("who continues a subagent with a task that it gave before is asked about it
   expect([paused.status, worker.model.requests.length]).toEqual(["paused", 2]);
 });
 
-test("a detached agent heeds the time limit of the run that has ended over it", async () => {
+test("a detached agent keeps to the time limit of the run that has ended over it", async () => {
   const worker = part("worker", [calls(use("listen"))], { tools: [listens("listen")] });
   const lead = part("lead", [calls(beside("worker")), says("Done.")], {
     subagents: [worker.role],
@@ -105,7 +105,7 @@ test("a pause that is asked for after the root has ended leaves detached agents 
   expect(result.agents.map(({ status }) => status)).toEqual(["completed", "completed"]);
 });
 
-test("a fork of an answer needs to be told what is next", async () => {
+test("a fork of an answer needs a message", async () => {
   const lead = part("lead", [says("Done.")]);
   const s = newFixture();
   const run = s.start(lead.role);

@@ -94,7 +94,7 @@ proves(["R136"], "a parent is given the error of a child that failed", async () 
   expect(model.requests[1]?.messages.at(-1)?.text).toContain('"error":"model_refused_request"');
 });
 
-test("S2: with one slot and a budget that makes siblings wait, all of them come to their end", async () => {
+test("S2: with one slot and a budget that makes siblings wait, all of them end", async () => {
   const worker = defineAgent({
     name: "worker",
     purpose: "Works",
@@ -183,7 +183,7 @@ proves(
   },
 );
 
-test("a deadline ends a run that somebody iterates and has forgotten", async () => {
+test("a deadline ends a run that a caller iterates and has forgotten", async () => {
   const fixture = newFixture();
   const run = fixture.start(soloist([says("done")]).role, "Do it.", { budget: { wallTimeMs: 10 } });
   const forgotten = run.iterate();

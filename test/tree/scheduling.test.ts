@@ -73,7 +73,7 @@ describe("a tree that is deeper than its queues are wide", () => {
   });
 });
 
-describe("how much of a tree goes on at once", () => {
+describe("how much of a tree runs at once", () => {
   for (const width of [1, 2, 3]) {
     proves(
       ["X19"],

@@ -33,7 +33,7 @@ interface PartOptions extends Omit<AgentDefinition, "name" | "purpose" | "instru
   readonly scripted?: ScriptedModelOptions;
 }
 
-/** Scripts give the same task again and again; only who tests that has somebody asked about it (X21). */
+/** Scripts give the same task again and again; only tests of that have an approver asked about it (X21). */
 export const UNWATCHED = { maxIdenticalDelegations: "unlimited" } as const;
 
 /** A role whose agents say what is written down; its model is called `<name>-model`. */
@@ -99,7 +99,7 @@ function isTask(message: ModelRequest["messages"][number]): boolean {
   return message.role === "user" && message.origin === "task";
 }
 
-/** What the model was told of its calls by the end of a request: the texts of the last results. */
+/** What the model read of its calls by the end of a request: the texts of the last results. */
 export function receivedTexts(request: ModelRequest | undefined): readonly string[] {
   const messages = request?.messages ?? [];
   const spoken = messages.findLastIndex((message) => message.role === "assistant");
@@ -118,7 +118,7 @@ export function tool(name: string, execute: (context: ToolContext) => unknown): 
   });
 }
 
-/** A tool that works until it is told to end. */
+/** A tool that works until it is asked to end. */
 export function listens(name: string): FunctionTool {
   return tool(name, async ({ signal }) => {
     await aborted(signal);
@@ -141,7 +141,7 @@ export interface Chain {
 }
 
 /**
- * A root that starts a child that starts a leaf, which uses a tool, or does what it is told
+ * A root that starts a child that starts a leaf, which uses a tool, or does what it is scripted to
  * instead.
  */
 export function chain(

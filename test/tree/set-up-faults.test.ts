@@ -96,7 +96,7 @@ for (const isKept of [false, true]) {
   );
 }
 
-test("without a fault both come to their end", async () => {
+test("without a fault both end", async () => {
   const { result, helper } = await played(0, false);
   expect([result.subagentsByDepth, helper.model.requests.length]).toEqual([{ 1: 2 }, 2]);
 });

@@ -1,4 +1,4 @@
-// Goal: whoever reads the events of a run learns of every subagent that was asked for: who asked, for whom, at which depth, and what
+// Goal: the reader of a run's events learns of every subagent that was asked for: who asked, for whom, at which depth, and what
 // became of it, without looking anything up elsewhere.
 // Method: one tree in which subagents complete, are cut off, fail, are cancelled and are refused, at two depths; events compared whole.
 
@@ -37,7 +37,7 @@ async function everyEnd(): Promise<Fixture> {
   const run = s.start(lead.role);
   await until(() => s.sink.of("subagent.ended").length === 5);
   const waiting = s.sink.of("agent.started").find(({ role }) => role === "waits");
-  run.cancelAgent(waiting?.agentId ?? expect.fail("nobody waits"));
+  run.cancelAgent(waiting?.agentId ?? expect.fail("no agent waits"));
   await s.outcome(run);
   return s;
 }
@@ -82,7 +82,7 @@ proves(
         [child("lead/completes#1/leaf#1"), parent, 2, "leaf", "completed"],
       ].toSorted(byId),
     );
-    // Who was refused has no id: there is nobody. The call and the depth say which delegation it was.
+    // What was refused has no id: there is no agent. The call and the depth say which delegation it was.
     expect(
       s.sink
         .of("subagent.refused")
@@ -173,11 +173,11 @@ test("a pause is no end: the end comes once, after it, with the same ids", async
   const [spawned] = s.sink.of("subagent.spawned");
   const [ended] = s.sink.of("subagent.ended");
   const { childId, childPath, role, childDepth, agentId, stepId, callId } =
-    spawned ?? expect.fail("nobody");
+    spawned ?? expect.fail("no subagent");
   expect(ended).toMatchObject({ childId, childPath, role, childDepth, agentId, stepId, callId });
 });
 
-test("a set-up that fails is a refusal: nobody was started, and nobody ends", async () => {
+test("a set-up that fails is a refusal: no subagent was started, and none ends", async () => {
   const helper = part("helper", []);
   const lead = part("lead", [calls(spawn("helper")), says("Done.")], { subagents: [helper.role] });
   const ids = { next: (kind: string) => `${kind}_1` };

@@ -88,7 +88,7 @@ describe("starting a subagent", () => {
     },
   );
 
-  test("arguments that do not fit start nobody, and the model is told what does", async () => {
+  test("arguments that do not fit start no subagent, and the model reads what does", async () => {
     const helper = part("helper", []);
     const script = [
       calls(

@@ -1,4 +1,4 @@
-// Goal: whoever writes to an agent anywhere in a tree learns at which of its steps it was read, or why it was not.
+// Goal: a caller that writes to an agent anywhere in a tree learns at which of its steps it was read, or why it was not.
 // Method: runs that are written to at every stage of a subagent's life; deliveries, requests and events compared whole.
 
 import { describe, expect, test } from "vitest";
@@ -138,7 +138,7 @@ describe("a message in a tree", () => {
     }
   });
 
-  test("makes a child that was about to answer go on, and its parent waits", async () => {
+  test("makes a child that was about to answer continue, and its parent waits", async () => {
     const held = latch();
     const child = part("child", [says("First.", { after: held.opened }), says("Second.")]);
     const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
@@ -172,7 +172,7 @@ describe("a message in a tree", () => {
     ]);
   });
 
-  proves(["X23"], "to one in the background, and to one that goes on a second time", async () => {
+  proves(["X23"], "to one in the background, and to one that continues a second time", async () => {
     const hold = [latch(), latch()];
     let turn = 0;
     const worker = part(
@@ -224,7 +224,7 @@ describe("a message in a tree", () => {
     ]);
   });
 
-  test("to nobody, or with nothing in it, is an error at once", async () => {
+  test("to no agent, or with nothing in it, is an error at once", async () => {
     const root = part("root", [says("Root.")]);
     const s = newFixture();
     const run = s.start(root.role);

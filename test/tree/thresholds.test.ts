@@ -1,4 +1,4 @@
-// Goal: that a budget is nearly used up is told at 80 % and at 95 %, once each, by the agent whose budget it is.
+// Goal: that a budget is nearly used up is reported at 80 % and at 95 %, once each, by the agent whose budget it is.
 // Method: real runs with calls of 15 tokens each; the events compared whole, over pauses and grants, too.
 
 import { describe, expect, test } from "vitest";
@@ -46,7 +46,7 @@ test("a budget that is not nearly used up is not spoken of", async () => {
 
 proves(
   ["X6"],
-  "what a child spends reaches thresholds of its own and of its ancestors: each is told by its owner",
+  "what a child spends reaches thresholds of its own and of its ancestors: each is reported by its owner",
   async () => {
     const child = part("child", [again, says("Child.")], { tools: [work], budget: { steps: 2 } });
     const lead = part("lead", [calls(spawn("child")), says("Done.")], { subagents: [child.role] });

@@ -152,7 +152,7 @@ describe("budgets", () => {
 
   proves(
     ["X16"],
-    "hold at every level: the tightest on the path stops whoever meets it",
+    "hold at every level: the tightest on the path stops the agent that meets it",
     async () => {
       const axes: readonly (readonly [Budget, string])[] = [
         [{ steps: 3 }, "steps_limit"],
@@ -218,7 +218,7 @@ describe("deadlines", () => {
     });
   });
 
-  test("of a child are its own, and end nobody above", async () => {
+  test("of a child are its own, and end no agent above", async () => {
     const s = newWideFixture();
     const bottom = part("leaf", [calls(use("spend")), says("Never.")], {
       tools: [tool("spend", () => (s.clock.advance(1_000), "spent"))],
@@ -263,7 +263,7 @@ describe("denials", () => {
     },
   );
 
-  test("so do guards, also for one that goes on a second time, and for one in the background", async () => {
+  test("so do guards, also for one that continues a second time, and for one in the background", async () => {
     const ran: string[] = [];
     const wipe = tool("wipe", () => (ran.push("wipe"), "wiped"));
     const s = newWideFixture();

@@ -1,4 +1,4 @@
-// What tests of removed tools look at: what a model was offered and told, and what events and reports say was taken away.
+// What tests of removed tools look at: what a model was offered and read, and what events and reports say was taken away.
 
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { RemovedTool } from "../../src/protocol/tool-rule.ts";
@@ -10,7 +10,7 @@ export function offered({ model }: Part): readonly string[] | undefined {
   return model.requests[0]?.tools.map(({ name }) => name);
 }
 
-/** What a child is told between its instructions and its task. */
+/** What a child reads between its instructions and its task. */
 export function texts({ model }: Part): readonly string[] {
   return (model.requests[0]?.messages ?? []).slice(1, -1).map(({ text }) => text);
 }

@@ -1,5 +1,5 @@
 // Goal: what a parent may do with its subagents in the background: wait for them, cancel them, and know them still after a compaction.
-// Method: real runs with scripted models and latches; what the parent is told compared whole, and each result counted.
+// Method: real runs with scripted models and latches; what the parent reads is compared whole, and each result counted.
 
 import { describe, expect, test } from "vitest";
 import { says } from "../../src/testing/scripted-model.ts";
@@ -262,7 +262,7 @@ describe("cancelling", () => {
     expect(receivedTexts(lead.model.requests[3])[0]).toContain('"text":"So far."');
   });
 
-  test("and waiting for the same one in one reply tells of one end, once", async () => {
+  test("and waiting for the same one in one reply reports one end, once", async () => {
     const worker = part("worker", [calls(use("listen")), says("Never.")], {
       tools: [listens("listen")],
     });
@@ -289,7 +289,7 @@ describe("cancelling", () => {
 describe("after a compaction", () => {
   proves(
     ["X10"],
-    "the names are told anew, with who works and who is idle, so that all can still be reached",
+    "the names are reported anew, with who works and who is idle, so that all can still be reached",
     async () => {
       const done = latch();
       const slow = part("slow", [says("Slow.", { after: done.opened })]);
@@ -335,7 +335,7 @@ describe("after a compaction", () => {
     },
   );
 
-  test("the list that was told before is not told twice", async () => {
+  test("the list that was given before is not given twice", async () => {
     const worker = part("worker", [says("Worked.")]);
     const look = tool("look", () => "seen");
     const lead = part(

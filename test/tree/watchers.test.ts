@@ -1,6 +1,6 @@
-// Goal: whoever watches a run, well or badly, can neither change nor slow it (E2).
+// Goal: an observer of a run, well or badly behaved, can neither change nor slow it (E2).
 // Method: sinks, tracings and readers that throw, lag, leave or never come; the run compared with
-// one that nobody disturbed.
+// one that was not disturbed.
 
 import { expect, test } from "vitest";
 
@@ -14,7 +14,7 @@ import { takeWarnings } from "../harness/process-watch.ts";
 import { calls, part, quiet, spawn, receivedTexts, tool, use } from "./scripted-agents.ts";
 import { fiveEndings, type Watched } from "./five-endings.ts";
 
-test("sinks that throw harm nobody, and are reported once each", async () => {
+test("sinks that throw harm nothing, and are reported once each", async () => {
   const watched = await fiveEndings({ sinks: [fullDisk(), fullDisk()] });
   await quiet();
   expect(takeWarnings()).toEqual([
@@ -24,7 +24,7 @@ test("sinks that throw harm nobody, and are reported once each", async () => {
   expect(withoutIds(watched)).toEqual(withoutIds(await fiveEndings()));
 });
 
-test("a sink that fails later, by a promise, harms nobody either", async () => {
+test("a sink that fails later, by a promise, harms nothing either", async () => {
   const result = await newFixture({ sinks: [{ take: failsLater }] }).run(
     part("lead", [says("Done.")]).role,
   );
@@ -96,7 +96,7 @@ test("a reader who never reads does not hold the run up, and finds its events af
   expect(late).toEqual([]);
 });
 
-test("a reader who falls too far behind fails alone, after what it had; others and the run go on", async () => {
+test("a reader who falls too far behind fails alone, after what it had; others and the run continue", async () => {
   const s = newFixture();
   const run = s.start(part("lead", [asks("nothing", {}), says("Done.")]).role);
   const slow = run.events({ maxBacklog: 5 });

@@ -1,4 +1,4 @@
-// Goal: what tools, hooks, guards and the like ask of the context of a run is asked of whoever uses them: of the role, of the roles that may
+// Goal: what tools, hooks, guards and the like ask of the context of a run is asked of what uses them: of the role, of the roles that may
 // start it, and of the call that starts a run or continues it (H12).
 // Method: the types that inference finds in code without type arguments, and uses that must not compile.
 
@@ -290,7 +290,7 @@ test("instructions ask for what they are written with, and know what the tools o
     instructions: () => new Date().toISOString(),
   });
   expectTypeOf(today).toEqualTypeOf<AgentRole<undefined>>();
-  // @ts-expect-error -- what nobody asks for is not known
+  // @ts-expect-error -- what nothing asks for is not known
   defineAgent({ ...basics, name: "wrong", instructions: (context) => `${context.userId}` });
   // @ts-expect-error -- no text
   defineAgent({ ...basics, name: "wrong", instructions: () => 7 });
@@ -343,7 +343,7 @@ test("a run begins with the context that its role asks for, and with none if it 
   void (() => orchestrator.start(free, "Work.", { contxt: 1 }));
 });
 
-test("a run goes on with the context that is asked for by its role, or else by those of the orchestrator", async () => {
+test("a run continues with the context that is asked for by its role, or else by those of the orchestrator", async () => {
   const one = new Orchestrator({ roles: [asking] });
   expectTypeOf(one.resume(paused, [], { context: user })).toEqualTypeOf<Run<{ a: string }>>();
   expectTypeOf(one.fork(paused, { context: user })).toEqualTypeOf<Run<{ a: string }>>();
@@ -404,7 +404,7 @@ test("a run goes on with the context that is asked for by its role, or else by t
   void (() => mixed.resume(paused));
 });
 
-test("an execution of a session is given the context that its role asks for, whether it starts or goes on", async () => {
+test("an execution of a session is given the context that its role asks for, whether it starts or continues", async () => {
   const orchestrator = new Orchestrator();
   const session = await orchestrator.session("s");
   expectTypeOf(

@@ -13,7 +13,7 @@ test("a step calls for one of five things", () => {
   >();
 });
 
-test("whoever has handled four of them has one left, and whoever has handled all has none", () => {
+test("code that has handled four of them has one left, and code that has handled all has none", () => {
   type Without<T extends StepOutcome["type"]> = Exclude<StepOutcome, { readonly type: T }>;
   expectTypeOf<Without<"continue" | "stop" | "compact" | "retry">>().toEqualTypeOf<
     Extract<StepOutcome, { readonly type: "fail" }>
@@ -47,7 +47,7 @@ test("an ability that is declared with another meaning is none", () => {
   expectTypeOf<Bare & { assertReady: true }>().not.toExtend<Model>();
 });
 
-test("whoever uses an optional ability must see that it may be missing", () => {
+test("code that uses an optional ability must see that it may be missing", () => {
   expectTypeOf<undefined>().toExtend<Model["countTokens"]>();
   expectTypeOf<undefined>().toExtend<Parameters<Model["generate"]>[1]["onText"]>();
 });

@@ -94,7 +94,7 @@ test("a run that is started has the output of its role in all that gives a resul
   ).toEqualTypeOf<undefined>();
 });
 
-test("a run that goes on has the output of the role that is handed in, or of those of the orchestrator", async () => {
+test("a run that continues has the output of the role that is handed in, or of those of the orchestrator", async () => {
   const bare = new Orchestrator();
   expectTypeOf(bare.resume(paused)).toEqualTypeOf<Run>();
   expectTypeOf(bare.fork(paused)).toEqualTypeOf<Run>();
@@ -144,7 +144,7 @@ test("a run that is recovered or forked by a role has no other output", async ()
   void [recovered, forked];
 });
 
-test("an execution of a session has the output of its role, whether it starts or goes on", async () => {
+test("an execution of a session has the output of its role, whether it starts or continues", async () => {
   const orchestrator = new Orchestrator();
   const session = await orchestrator.session("s");
   expectTypeOf(session).toEqualTypeOf<Session>();

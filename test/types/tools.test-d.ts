@@ -70,7 +70,7 @@ test("without execute a tool is external, and has no settings but maxRetries", (
   expectTypeOf(
     defineTool({ name: "mail", description: "Mails.", input, maxRetries: 1 }),
   ).toEqualTypeOf<ExternalTool>();
-  // @ts-expect-error -- whoever executes it decides about time
+  // @ts-expect-error -- what executes it decides about time
   void (() => defineTool({ name: "mail", description: "Mails.", input, timeoutMs: 1 }));
 });
 

@@ -24,7 +24,7 @@ import type { GuardContext, GuardedCall } from "../../src/tools/tool-guard.ts";
 
 type Leaf = string | number | boolean | bigint | symbol | null | undefined | AbortSignal;
 type IsAny<T> = 0 extends 1 & T ? true : false;
-/** JSON nests without end: deeper than this nobody looks. */
+/** JSON nests without end: this is as deep as the comparison looks. */
 type Deepest = 7;
 
 /** True if `T` is alive, or anything in it is; never or false if not. */

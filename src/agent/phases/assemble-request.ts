@@ -24,7 +24,7 @@ export interface Assembled {
   readonly hiddenTools: readonly HiddenTool[];
 }
 
-/** There is no request: the agent fails, or was told to end. */
+/** There is no request: the agent fails, or was asked to end. */
 export interface Held {
   readonly type: "held";
   readonly state: AgentState;

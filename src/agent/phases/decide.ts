@@ -1,4 +1,4 @@
-// decide: go on if there is work, else end. Processors see the completed step, stop conditions are asked, stop hooks have a last word.
+// decide: continue if there is work, else end. Processors see the completed step, stop conditions are asked, stop hooks have a last word.
 
 import { runProcessors } from "../../hooks/run-chain.ts";
 import { EspalierError } from "../../kernel/error.ts";
@@ -28,7 +28,7 @@ import { transition } from "../transition.ts";
 import { compact } from "./compact.ts";
 import { lastStepSignal } from "./evaluate.ts";
 
-/** Times that stop hooks may make an execution go on (C35). */
+/** Times that stop hooks may make an execution continue (C35). */
 const MAX_VETOES = 3;
 
 /** Completes the step and judges it; what must stop is stopped, what is missing is asked for. */
@@ -97,7 +97,7 @@ const OVERRULED: StopSignal = deepFreeze({
 
 const NOTHING_FURTHER: StepOutcome = { type: "stop", signal: undefined };
 
-/** A pass without a step has a signal to say why. If not, something is broken, and going on would never end. */
+/** A pass without a step has a signal to say why. If not, something is broken, and the loop would never end. */
 function stalled(agent: AgentRuntime, state: AgentState): AgentState {
   if (state.log.signals.length > 0) return state;
   const message = "A pass of the loop took no step and gave no reason. This is a bug in espalier.";
@@ -168,7 +168,7 @@ function attentive(state: AgentState, work: readonly WorkType[]): AgentState {
   return isIdle ? transition(state, { type: "awaitSubagents" }) : state;
 }
 
-/** A result that was given is not the last word of an agent that goes on. */
+/** A result that was given is not the last word of an agent that continues. */
 function withoutOutput(state: AgentState): AgentState {
   if (state.log.output === undefined) return state;
   return transition(state, { type: "recordOutput", output: undefined });
@@ -186,7 +186,7 @@ function notice(text: string): Message {
   return { role: "user", text, origin: "notice" };
 }
 
-/** Says how the step was judged, and what asks for another one. That nothing further starts is said once, at the end of the execution (R180). */
+/** Records the outcome of the step, and what asks for another one. That nothing further starts is said once, at the end of the execution (R180). */
 function recordContinuation(
   agent: AgentRuntime,
   state: AgentState,

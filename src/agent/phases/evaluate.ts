@@ -9,7 +9,7 @@ import { addSignal } from "../stop-requests.ts";
 
 /**
  * A reply that wants nothing further is never stopped by a limit: it is the answer, as a text or as a typed result (R8, C36). A reply
- * that was let through before a pause is not judged again (R28).
+ * that was let through before a pause is not evaluated again (R28).
  */
 export function evaluate(agent: AgentRuntime, state: AgentState): AgentState {
   const step = openStepOf(state);
@@ -23,7 +23,7 @@ export function evaluate(agent: AgentRuntime, state: AgentState): AgentState {
   return refusal === undefined ? state : addSignal(agent, state, budgetSignal(refusal));
 }
 
-/** The steps are used up, and the model was told so in time (C6). */
+/** The steps are used up, and the request said so in time (C6). */
 export function lastStepSignal({ accountPath, maximum }: LastStep): StopSignal {
   return {
     source: "budget",

@@ -1,5 +1,5 @@
 // execute: rewrite, check, charge and run the calls of the reply, in parallel; a sequential tool runs alone. A call that waits for
-// somebody outside is put off.
+// an answer from outside is put off.
 
 import { cancelReasonOf, onAbort, CancelSignal } from "../../kernel/cancel.ts";
 import { countsAs, hasFailures } from "../../policies/failure-counts.ts";
@@ -38,7 +38,7 @@ export async function executeTools(agent: AgentRuntime, state: AgentState): Prom
   const reply = new ReplyCalls(agent, openStepOf(state));
   for (const calls of batchesOf(agent, pendingCallsOf(state))) {
     ({ state: next, failures, isOver, skip } = await runBatch(agent, next, { calls, reply, skip }));
-    // The agent fails or stops, or a call is put off: nothing further begins, and the loop hears why.
+    // The agent fails or stops, or a call is put off: nothing further begins, and the loop gets the reason.
     if (isOver || agent.effects.isStopping || openStepOf(next).deferrals.length > 0) break;
   }
   reply.release();

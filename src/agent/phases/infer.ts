@@ -77,7 +77,7 @@ function replied(
   return transition(state, { type: "recordReply", reply: taken, prefix });
 }
 
-/** A reply that says nothing; a text is an answer, also if nobody understands its ending (R11, C48). */
+/** A reply that says nothing; a text is an answer, also if its ending is of an unknown type (R11, C48). */
 function isUseless({ message: { text, toolCalls, refusal } }: StepReply): boolean {
   return toolCalls.length === 0 && refusal === undefined && text.trim() === "";
 }

@@ -47,7 +47,7 @@ export interface BatchTerms {
   readonly hooked: ReadonlyMap<CallId, HookedCall>;
   /** The execution fails: none of the calls begins. */
   readonly isFailing: boolean;
-  /** Why none of them begins: whoever holds the run wants them left out. */
+  /** Why none of them begins: the caller has skipped them. */
   readonly skip: string | undefined;
   readonly onEnd: PlannedCall["onEnd"];
 }
@@ -126,7 +126,7 @@ export function planCalls(
 
 const NONE: readonly never[] = Object.freeze([]);
 
-/** The role that a delegation names, as `SpawnSubagent` does, or that of the subagent that goes on; none: it is of another kind. */
+/** The role that a delegation names, as `SpawnSubagent` does, or that of the subagent that continues; none: it is of another kind. */
 function rolesAskedFor(input: unknown): readonly string[] {
   const { role, continue: childName } = isRecord(input) ? input : {};
   if (typeof role === "string") return [role];

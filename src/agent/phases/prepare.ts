@@ -124,12 +124,12 @@ function tooLong(inputTokens: number, maxInputTokens: number): ErrorRecord {
 
 interface Paid {
   readonly lease: Lease;
-  /** What the model would be told at the end of the request, if it is told anything there. */
+  /** What would stand at the end of the request, if anything does. */
   readonly notices: Notices | undefined;
   readonly isEstimated: boolean;
 }
 
-/** The call that the lease allows, with what the model is told now. */
+/** The call that the lease allows, with what the model reads now. */
 function paidCall(
   agent: AgentRuntime,
   state: AgentState,

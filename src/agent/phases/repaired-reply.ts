@@ -14,7 +14,7 @@ export function repairedReply(
   return withoutLeak(agent, withOwnCallIds(message, stepId), stepId);
 }
 
-/** Some models repeat the arguments of a call as their text: that is no text for anybody (R113). */
+/** Some models repeat the arguments of a call as their text: that is no text for a reader (R113). */
 function withoutLeak(
   agent: AgentRuntime,
   message: AssistantMessage,

@@ -58,7 +58,7 @@ interface Asked {
   readonly answer: Promise<Said>;
 }
 
-/** Asks the hooks of a call; undefined: there is nothing to ask about, or nobody. */
+/** Asks the hooks of a call; undefined: there is nothing to ask about, or no hook. */
 function ask(agent: AgentRuntime, step: OpenStep, call: ToolCall): Asked | undefined {
   const { callId, toolName, argumentsText } = call;
   const isHooked = agent.hooks.chain("beforeTool", toolName).length > 0;

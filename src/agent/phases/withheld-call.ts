@@ -11,7 +11,7 @@ import type { OpenStep } from "../agent-state.ts";
 import type { BudgetRefusal } from "../account-view.ts";
 import type { PlannedCall } from "../effects.ts";
 
-/** Whoever holds the run wants the call left out, and says why. */
+/** The caller has skipped the call, and says why. */
 export function skippedCall(tool: Tool | undefined, skip: string): RejectedCall {
   return rejected("skipped", `Not executed: ${skip}`, { tool });
 }

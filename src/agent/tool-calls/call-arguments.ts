@@ -1,4 +1,4 @@
-// The arguments of a call as others are shown them: guards see what the tool gets, and so does whoever is asked, where that can be handed back.
+// The arguments of a call as others are shown them: guards see what the tool gets, and so does the approver, where that can be handed back.
 
 import {
   canonicalJson,

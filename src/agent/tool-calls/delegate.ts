@@ -55,7 +55,7 @@ export async function resumeDelegation(
   });
 }
 
-/** What becomes of a call whose delegation comes to this. */
+/** What becomes of a call whose delegation has this result. */
 async function concluded(
   { toolName, signal }: OpenCall,
   outcome: Promise<DelegationOutcome>,
@@ -93,7 +93,7 @@ interface Settled {
   readonly children: Children;
 }
 
-/** What a delegation comes to, once all its subagents have settled. Those that are paused and that it does not wait for are ended. */
+/** The result of a delegation, once all its subagents have settled. Those that are paused and that it does not wait for are ended. */
 async function outcomeOf(
   { agent }: OpenCall,
   toolName: string,

@@ -47,7 +47,7 @@ async function runInSlot(call: OpenCall, bound: FunctionCall, askedAtMs: number)
   return await recordEnd(call, begun, worked);
 }
 
-/** Runs the body with the hooks around it, whose time is told from its own. */
+/** Runs the body with the hooks around it, whose time is kept apart from its own. */
 async function runWrapped(
   call: OpenCall,
   bound: FunctionCall,

@@ -49,19 +49,19 @@ export class AiSdkConnection {
     const limits = replyLimits(request.maxOutputTokens);
     const reply = new SdkReply(limits, model.provider, onText);
     const attempt = linkedController(signal);
-    const { signal: heard } = attempt.controller;
+    const { signal: attemptSignal } = attempt.controller;
     const stopDeadline = clock.setTimer(timeoutMs, () => attempt.controller.abort());
     try {
       const { options, warnings } = callOptions(request, this.#settings, cacheKey);
-      const asked = { ...options, abortSignal: heard };
+      const asked = { ...options, abortSignal: attemptSignal };
       const opened = await this.#open(asked, request.maxOutputTokens);
-      await readParts(opened.parts, { signal: heard, clock }, reply);
-      if (!reply.isComplete) heard.throwIfAborted();
+      await readParts(opened.parts, { signal: attemptSignal, clock }, reply);
+      if (!reply.isComplete) attemptSignal.throwIfAborted();
       const whole = reading(reply, () => reply.finish([...warnings, ...opened.warnings]));
       return unheld(whole, heldTools(request.tools, false));
     } catch (thrown) {
       signal.throwIfAborted();
-      if (heard.aborted) throw timeoutError(timeoutMs, reply.lostOutputTokens);
+      if (attemptSignal.aborted) throw timeoutError(timeoutMs, reply.lostOutputTokens);
       throw toModelError(thrown, reply.progress);
     } finally {
       stopDeadline();
@@ -137,7 +137,7 @@ async function readParts(
 const LONGEST_DRAIN_MS = 1_000;
 const MOST_DRAINED_PARTS = 100;
 
-/** A connection whose stream has come to its end serves the next request; one that is let go before is closed. */
+/** A connection whose stream has come to its end serves the next request; one that is left before is closed. */
 async function drain(
   reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart>,
   clock: Clock,

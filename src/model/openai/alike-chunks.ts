@@ -1,6 +1,6 @@
 // AlikeChunks: the text in chunks of a stream that differ in nothing else, as most of them do: it is read without parsing the rest again,
 // which is most of what a stream costs.
-// Owns what stands around the text in the last chunk that was parsed. Whoever reads the chunks says which one may be such a frame.
+// Owns what stands around the text in the last chunk that was parsed. The reader of the chunks says which one may be such a frame.
 
 const PROBE = "probe";
 /** How often a frame is looked for in one stream: where each chunk has something of its own there is none. */

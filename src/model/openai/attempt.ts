@@ -1,5 +1,5 @@
 // Attempt: whether one attempt at a call has to end, and why. Its caller, its deadline or its reader end it; at most one piece of work
-// is told, the one under way. An abort controller for that would take several times as much: one is made for a `fetch` of the user's alone.
+// is aborted, the one under way. An abort controller for that would take several times as much: one is made for a `fetch` of the user's alone.
 
 /** What an attempt waits for. */
 export interface Work {
@@ -16,7 +16,7 @@ export class Attempt {
     return this.#end !== undefined;
   }
 
-  /** For whoever knows no attempts. */
+  /** For code that knows no attempts. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
     if (this.#end !== undefined) this.#controller.abort(this.#end.reason);

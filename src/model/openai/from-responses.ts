@@ -1,4 +1,4 @@
-// A response of the Responses interface as our reply: what each of its items is to us, and what all of it comes to. Lenient towards
+// A response of the Responses interface as our reply: what each of its items is to us, and what all of them add up to. Lenient towards
 // servers that leave out or bend what OpenAI sends.
 
 import { isRecord, type JsonValue } from "../../kernel/json.ts";

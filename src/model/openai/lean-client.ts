@@ -1,6 +1,6 @@
 // LeanClient: what we have of the client of the `openai` package: the head of a request, and its own errors.
 // Owns the heads, which are built once. Its way to send is passed by: it takes as long as ours for the whole of a request, describes each
-// request and response for a log that nobody reads, would follow redirects anywhere, and read an error of any length.
+// request and response for a log that has no reader, would follow redirects anywhere, and read an error of any length.
 
 import { APIError, OpenAI, type ClientOptions } from "openai";
 

@@ -58,7 +58,7 @@ export class NodeTransport {
   };
 }
 
-/** A response of Node's, without the `Response` and the `Headers` that nobody asks for. */
+/** A response of Node's, without the `Response` and the `Headers` that no caller asks for. */
 class NodeResponse implements WireResponse {
   readonly status: number;
   readonly pieces: AsyncIterable<Uint8Array>;

@@ -1,6 +1,6 @@
 // StreamedResponse: one reply, put together from the events of a Responses stream.
 // Owns what has arrived so far, by the place of each item in the response. Knows nothing of the network.
-// S1. An item is what the last event that it is done with says; as long as there is none, what its pieces come to, without data, which
+// S1. An item is what the last event that it is done with says; as long as there is none, what its pieces add up to, without data, which
 //     is complete only then. Items are in the order of their places, whatever the order of events, and whatever their ids.
 // S2. A reply is complete once the response has ended by its own word; before that it is never handed out.
 // S3. What is kept of a reply is never longer than its limit.
@@ -263,7 +263,7 @@ export class StreamedResponse implements ReplyStream {
   }
 }
 
-/** What the pieces of an item come to. */
+/** The item that its pieces add up to. */
 function itemOf({ opened, text, refusal, reasoning, argumentsText }: Slot): Fields {
   switch (opened["type"]) {
     case "message": {

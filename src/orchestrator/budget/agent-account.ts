@@ -1,7 +1,7 @@
 // AgentAccount: the account that an agent holds, with all that it may ask of the ledger. Owns the agent's open leases.
 //
 // B2. A lease is settled or released exactly once; a second attempt throws.
-// B6. An operation works out what comes of it first, and writes then: what throws has changed nothing. The watch hears of what is done.
+// B6. An operation works out what comes of it first, and writes then: what throws has changed nothing. The watch gets what is done.
 
 import type { AnySignal } from "../../kernel/cancel.ts";
 import type {
@@ -200,7 +200,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     this.#leases.push({ leaseId, hold, parts: [hold], charged });
   }
 
-  /** Does once more what a journal tells of a call in flight: a replay does not make it. False: the lease is not its own. */
+  /** Does once more what a journal has of a call in flight: a replay does not make it. False: the lease is not its own. */
   redo(done: Booking): boolean {
     const { leaseId, hold } = done;
     const lease = this.#leases.find((one) => one.leaseId === leaseId);

@@ -79,7 +79,7 @@ export type Booking = Extract<LedgerOperation, { readonly operation: "charge" | 
 /** A lease as it was given. */
 export type PersistedLease = Readonly<z.infer<typeof LeaseSchema>>;
 
-/** A lease that nobody has settled. */
+/** A lease that is not settled. */
 export interface PersistedHold {
   readonly agentId: AgentId;
   readonly lease: PersistedLease;

@@ -89,7 +89,7 @@ export class BudgetLedger implements LedgerParts {
     return Array.from(this.#accounts.values(), (account) => account.snapshotAt(nowMs));
   }
 
-  /** Does once more what a journal tells of a call in flight. Nothing, if it does not fit. */
+  /** Does once more what a journal has of a call in flight. Nothing, if it does not fit. */
   redo(done: Booking): void {
     for (const account of this.#accounts.values()) if (account.redo(done)) return;
   }

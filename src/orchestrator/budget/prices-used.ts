@@ -5,7 +5,7 @@ import { z } from "../../protocol/late-zod.ts";
 export interface PriceUsed {
   readonly provider: string;
   readonly model: string;
-  /** Null: nobody knows it. Its calls are in no cost; `usage.total.unpricedCalls` counts them. */
+  /** Null: unknown. Its calls are in no cost; `usage.total.unpricedCalls` counts them. */
   readonly price: ModelPrice | null;
 }
 

@@ -67,7 +67,7 @@ interface Shortage {
   readonly asker: Asker;
 }
 
-/** The refusal in the name of an account; what it keeps for its own agent is told apart from what is spent. */
+/** The refusal in the name of an account; what it keeps for its own agent is named apart from what is spent. */
 export function refusalOf(at: LedgerAccount, { axis, asked, asker }: Shortage): BudgetRefusal {
   const { path: accountPath, total, limits } = at;
   const [maximum, spent] = [limits[axis] ?? Infinity, total[axis]];

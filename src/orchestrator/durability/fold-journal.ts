@@ -27,7 +27,7 @@ import type { RecordCodec } from "./record-codec.ts";
 /** A run according to its journal. */
 export interface FoldedRun {
   readonly run: RestoredRun;
-  /** `paused`: it had come to rest; `open`: its process died. */
+  /** `paused`: it had settled; `open`: its process died. */
   readonly status: "open" | "paused" | "ended";
   readonly recordCount: number;
   /** Leases of model calls whose outcome is unknown: they may have been made. */
@@ -40,11 +40,11 @@ export interface FoldedRun {
   readonly stops: readonly StopSignal[];
   /** Answers that were given when it continued last. */
   readonly answers: readonly Answer[];
-  /** What its result says that nothing else does; undefined: it has not come to rest. */
+  /** What its result says that nothing else does; undefined: it has not settled. */
   readonly said: RecordOf<"result"> | undefined;
   /** Subagents in the background whose calls have ended, and that their parents do not know yet. */
   readonly unknownIds: readonly AgentId[];
-  /** Spans that had not ended: none, if it had come to rest. */
+  /** Spans that had not ended: none, if it had settled. */
   readonly lostSpans: readonly LostSpan[];
   /** When its last event happened, on the time line of spans. */
   readonly lastSpanUs: number;
@@ -241,7 +241,7 @@ class Fold {
     }
   }
 
-  /** One that is answered again, since its process died before that was heard, was answered last. */
+  /** One that is answered again, since its process died before that was recorded, was answered last. */
   #answer(given: readonly QuestionId[]): void {
     const before = this.#answered.filter((questionId) => !given.includes(questionId));
     this.#answered = [...before, ...new Set(given)];

@@ -114,7 +114,7 @@ export class FoldedAgent {
     this.#operations = [];
     if (phase !== "prepare" && phase !== "open") this.#recorded = [];
     if (phase !== "paused" && phase !== "ended") return;
-    // Who comes to rest hears nothing more of what it has not heard of.
+    // An agent that settles gets nothing more of what it has not read.
     this.#signals = [];
     this.#messages = [];
   }

@@ -43,7 +43,7 @@ export interface OpenJournal {
 
 interface Waiter {
   readonly number: number;
-  /** Goes ahead of the batch, if nobody before it waits. */
+  /** Goes ahead of the batch, if no waiter before it does. */
   readonly isAhead: boolean;
   readonly resolve: () => void;
 }
@@ -94,7 +94,7 @@ export class Journal {
   }
 
   /**
-   * The same for what comes to a further wait before anything outside hears of it: where nobody before it waits, it is not kept until that
+   * The same for what reaches a further wait before anything outside learns of it: where no waiter is before it, it is not kept until that
    * begins, and is written with what came of it.
    */
   ahead(): Promise<void> {

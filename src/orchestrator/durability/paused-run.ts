@@ -223,7 +223,7 @@ function strangeAgent({ agents }: PausedRunRecord): string | undefined {
   return undefined;
 }
 
-/** Every agent has one account, below its parent's, and nobody else has one. */
+/** Every agent has one account, below its parent's, and there are no others. */
 function strangeAccount({ agents, accounts }: PausedRunRecord): string | undefined {
   if (accounts.length !== agents.length) return "its accounts are not those of its agents";
   const opened = new Set<string | null>([null]);
@@ -240,7 +240,7 @@ function strangeAccount({ agents, accounts }: PausedRunRecord): string | undefin
   return held === undefined ? undefined : `${held.path} still holds something of its budget`;
 }
 
-/** What people answer is what the agents wait for, to the letter (X17). */
+/** The answers are exactly those that the agents wait for (X17). */
 function strangeQuestion({ agents, questions }: PausedRunRecord): string | undefined {
   const waiting = agents.flatMap((agent) =>
     deferralsOf(agent).flatMap((one) => (one.type === "question" ? [one] : [])),

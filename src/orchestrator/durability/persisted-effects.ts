@@ -1,7 +1,7 @@
-// PersistedEffects: what the effects of one agent come to, kept in the journal of its run before it is acted upon (D1); what the journal knows
+// PersistedEffects: what the effects of one agent result in, kept in the journal of its run before it is acted upon (D1); what the journal knows
 // is not done again (D2). What has several steps of its own, such as the work of subagents, is kept by those steps.
 // Owns what the agent had begun when its process died, until the phase in which that happened is done once more: meanwhile nothing that is
-// asked of it from outside is heard, and what was recorded, charged or booked is not recorded, charged or booked again.
+// asked of it from outside is handled, and what was recorded, charged or booked is not recorded, charged or booked again.
 
 import { z } from "../../protocol/late-zod.ts";
 
@@ -38,7 +38,7 @@ export interface AgentJournal {
   claimed(): Promise<void> | undefined;
   /** Resolves once all that has happened so far is kept. */
   kept(): Promise<void>;
-  /** The same for what comes to a further wait before anything outside hears of it: see `JournalWriter`. */
+  /** The same for what reaches a further wait before anything outside learns of it: see `JournalWriter`. */
   ahead(): Promise<void>;
 }
 
@@ -116,7 +116,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     return end;
   }
 
-  /** What succeeded comes to a request, a further call or code of the user's next, and each of them waits until it is kept (D1). */
+  /** What succeeded reaches a request, a further call or code of the user's next, and each of them waits until it is kept (D1). */
   #mayGoAhead(end: CallEnd): boolean {
     if (end.type === "deferred" || end.failure !== undefined) return false;
     return end.execution.type === "succeeded" && this.agent.stepper === undefined;
@@ -237,7 +237,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     return this.#isCatchingUp ? [] : super.takeStopRequests();
   }
 
-  /** A reply that was let through before the process died is not judged again. */
+  /** A reply that was let through before the process died is not evaluated again. */
   override exhausted(): BudgetRefusal | undefined {
     return this.#isCatchingUp ? undefined : super.exhausted();
   }

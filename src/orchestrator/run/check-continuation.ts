@@ -36,7 +36,7 @@ export interface AgentGrant extends BudgetGrant {
 
 /**
  * The grants, each with the agent that it is for. `hasToEnd`: the process died before the end of the run was kept, so that it continues also
- * if its root has ended. Throws `invalid_paused_run` for a run that has ended and that no grant can bring back, and `invalid_option` for a
+ * if its root has ended. Throws `invalid_paused_run` for a run that has ended and that no grant can continue, and `invalid_option` for a
  * grant without an agent.
  */
 export function grantsFor(

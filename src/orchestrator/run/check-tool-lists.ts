@@ -24,7 +24,7 @@ export function checkToolLists(registry: RoleRegistry, root: AgentRole): void {
   }
 }
 
-/** The roles that can come to live, each with the shortest way from the root to it: `lead/researcher`. */
+/** The roles that can be started, each with the shortest way from the root to it: `lead/researcher`. */
 function rolePaths(registry: RoleRegistry, root: AgentRole): ReadonlyMap<AgentRole, string> {
   const paths = new Map([[root, root.name]]);
   for (const [role, path] of paths) {

@@ -14,8 +14,8 @@ import type { RunTree } from "../tree/run-tree.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 
 /**
- * Paused agents that have something to do which nobody outside has to allow, since others were still at work when they paused: they were
- * told to end, or a subagent that they wait for has ended. That comes before the run rests.
+ * Paused agents that have something to do which needs no answer from outside, since others were still at work when they paused: they were
+ * asked to end, or a subagent that they wait for has ended. That comes before the run rests.
  */
 export function lateEnds(tree: RunTree): readonly AgentRuntime[] {
   const hasEnded = (childId: AgentId): boolean => tree.find(childId)?.hasEnded === true;

@@ -1,4 +1,4 @@
-// How a run that stands still goes on: one that was paused, that a limit had stopped, or whose process died.
+// How a run that stands still continues: one that was paused, that a limit had stopped, or whose process died.
 
 import { instructionsFor } from "../../agent/agent-role.ts";
 import { steadyClock } from "../../kernel/clock.ts";
@@ -23,13 +23,13 @@ import { resumedSession } from "../sessions/sessions.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
 import { grantBudget } from "../tree/budget-events.ts";
 
-/** What a run that stands still goes on with. */
+/** What a run that stands still continues with. */
 export interface Continuation {
   readonly registry: RoleRegistry;
   readonly roles: ReturnType<typeof rolesOf>;
   readonly onText: ResumeOptions["onText"];
   readonly context: unknown;
-  /** Its root has ended and begins a further execution, with these instructions; undefined: it goes on with the one that it had begun. */
+  /** Its root has ended and begins a further execution, with these instructions; undefined: it continues the one that it had begun. */
   readonly instructions: string | undefined;
   readonly session: ReturnType<typeof resumedSession>;
   readonly answers: ReturnType<typeof checkAnswers>;
@@ -42,7 +42,7 @@ export interface GivenAnswers {
   readonly areAllNeeded: boolean;
 }
 
-/** What a run that stands still needs to go on. Throws before anything has happened. */
+/** What a run that stands still needs to continue. Throws before anything has happened. */
 export function readyToContinue(
   settings: Settings,
   run: RestoredRun,
@@ -68,13 +68,13 @@ export function readyToContinue(
   return { registry, roles, onText, context, instructions, session, answers: given, grants };
 }
 
-/** Where the run is kept, and how its journal tells of it if its process died. */
+/** Where the run is kept, and what its journal has of it if its process died. */
 export interface Kept {
   readonly journal: RunJournal | undefined;
   readonly folded?: FoldedRun;
 }
 
-/** A run that goes on, and what its agents share. */
+/** A run that continues, and what its agents share. */
 export interface ContinuedRun {
   readonly run: LiveRun;
   readonly runtime: RunRuntime;
@@ -140,7 +140,7 @@ export function continueRun(
     }
     supervisor.reactivateDetached();
   };
-  // Somebody else may have gone on with it from the same store.
+  // Another process may have continued it from the same store.
   const allowed = (): Promise<void> | undefined => journal?.claimed();
   const { pauses } = run;
   const beginning = { pauses, answered, event, allowed, before, afterwards };

@@ -29,7 +29,7 @@ import type { ForkOptions } from "./run-options.ts";
 /** A run that has not begun, out of another. */
 export interface ForkedRun {
   readonly run: PausedRunRecord;
-  /** What its root is told next. */
+  /** The next message to its root. */
   readonly message: UserMessage | undefined;
   readonly forkedFrom: NonNullable<EventBody<"run.started">["forkedFrom"]>;
 }

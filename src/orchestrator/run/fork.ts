@@ -54,7 +54,7 @@ export interface ForkParts {
   readonly roles: ReadonlyMap<AgentId, AgentRole>;
   /** The text that the role of its root has for it: see `instructionsFor`. */
   readonly instructions: string;
-  /** What its root is told. */
+  /** The message to its root. */
   readonly message: UserMessage | undefined;
   readonly forkedFrom: EventBody<"run.started">["forkedFrom"];
   readonly onText: NewRun["onText"];

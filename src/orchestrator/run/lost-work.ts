@@ -34,7 +34,7 @@ function withAttempt(charged: Usage, hold: Amounts, attempt: Usage): Usage {
   return isUnderWay ? addUsage(charged, { ...attempt, modelCalls: 0, unpricedCalls: 0 }) : charged;
 }
 
-/** What was asked of agents before their process died, and what they have not heard of yet. */
+/** Requests to agents before their process died that they have not handled yet. */
 export function reapply(
   run: RunRuntime,
   { run: restored, cancelled, overdue, stops, unknownIds }: FoldedRun,

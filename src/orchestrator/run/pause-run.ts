@@ -30,7 +30,7 @@ export interface PauseFacts {
   readonly answered: readonly QuestionId[];
 }
 
-/** Everything that another process needs to go on. All agents must be at rest, and their clocks closed. */
+/** Everything that another process needs to continue. All agents must be at rest, and their clocks closed. */
 export function pausedRunOf(runtime: RunRuntime, facts: PauseFacts): PausedRunRecord {
   const { runId, tree, ledger, recorder, clock, definitions } = runtime;
   const { subagentsByDepth, refusalsByCode, limits, nodes } = tree;

@@ -22,7 +22,7 @@ import { checkRunOptions } from "./start-options.ts";
 export interface ResumeOptions<out Role extends AgentRole<unknown, never> = AgentRole> {
   /** The root's role, if it is not among the orchestrator's `roles`, or to have its type of result. */
   readonly role?: Role;
-  /** More budget, for a run that was paused, or that was stopped by a limit: that one goes on only with a grant (X7). */
+  /** More budget, for a run that was paused, or that was stopped by a limit: that one continues only with a grant (X7). */
   readonly grants?: readonly ResumeGrant[];
   /** As in `StartOptions`. */
   readonly onText?: (piece: TextPiece) => void;
@@ -40,7 +40,7 @@ export interface RecoverOptions<
 > extends ResumeOptions<Role> {
   /** Answers to questions that were open when the run stopped. For one that was paused: to all of them. */
   readonly answers?: readonly Answer[];
-  /** Take the run over though somebody seems to lead it: that process is told at its next record. Default false. */
+  /** Take the run over though another process seems to own it: that process finds out at its next record. Default false. */
   readonly takeOver?: boolean;
 }
 
@@ -58,7 +58,7 @@ export interface ResumeGrant {
 export interface ForkOptions<out Role extends AgentRole<unknown, never> = AgentRole> {
   /** The step of the root after which the fork goes its own way: from 1; 0 for before the first. Default: its last completed one. */
   readonly atStep?: number;
-  /** What the root is told next. Default: nothing; it goes on from where it was. */
+  /** The next message to the root. Default: none; it continues from where it was. */
   readonly message?: string;
   /** Over the whole fork, on top of the limits that the root had. */
   readonly budget?: Budget;

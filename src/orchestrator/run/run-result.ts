@@ -48,9 +48,9 @@ export interface RunResult<out Output = unknown> {
    * completed although a subagent failed. Of an agent that was continued, those of its last execution.
    */
   readonly errors: readonly AgentError[];
-  /** The calls that wait for somebody outside, over the whole tree; empty unless paused (R27). */
+  /** The calls that wait for an answer from outside, over the whole tree; empty unless paused (R27). */
   readonly questions: readonly Question[];
-  /** Everything that is needed to go on, as JSON; undefined unless paused. */
+  /** Everything that is needed to continue, as JSON; undefined unless paused. */
   readonly pausedRun: PausedRun | undefined;
   /** The root's history, its instructions and what came from a session included, each message with where it came from (R98). */
   readonly messages: readonly StoredMessage[];

@@ -1,5 +1,5 @@
 // Run: the caller's handle on one tree execution. Owns the one driver of the root's phases: it runs freely, or at the pace of
-// whoever iterates. `result` is that iteration drained (R1); there is no second way through the loop.
+// the caller that iterates. `result` is that iteration drained (R1); there is no second way through the loop.
 
 import { checkCount, checkKeys, checkText } from "../../kernel/check.ts";
 import { onAbort } from "../../kernel/cancel.ts";
@@ -90,26 +90,26 @@ export interface Run<out Output = unknown> {
    * The phases of the root, one by one: from now on the loop waits between any two of them until the next is asked for.
    * Called in the same tick as `start`, it sees them all. Breaking off, or throwing, cancels the run and waits for its end.
    *
-   * @throws EspalierError `already_iterating` if somebody iterates already. From the iteration: what `result` rejects with.
+   * @throws EspalierError `already_iterating` if it is iterated already. From the iteration: what `result` rejects with.
    */
   iterate(): AsyncIterableIterator<PhaseReport, undefined>;
   /** Cancels the whole tree, leaves first, and gives the result. A tool or model that ignores its signal is left behind after the grace period. */
   cancel(message?: string): Promise<RunResult<Output>>;
   /**
-   * Cancels one agent with all below it. Its parent goes on, with a cancelled result.
+   * Cancels one agent with all below it. Its parent continues, with a cancelled result.
    *
    * @throws EspalierError `unknown_agent` if the run has no agent of this id.
    */
   cancelAgent(agentId: AgentId, message?: string): void;
   /**
-   * Asks the tree to pause: every agent comes to rest before its next step, or before the tool calls of the step that is open. A model
+   * Asks the tree to pause: every agent settles before its next step, or before the tool calls of the step that is open. A model
    * call that is being prepared, or under way, is made first.
    * The result then has the status `paused`, and its `pausedRun` can be resumed. An agent that ends meanwhile has ended. Once the root has
-   * ended there is nothing to resume: detached agents go on.
+   * ended there is nothing to resume: detached agents continue.
    */
   requestPause(): void;
   /**
-   * Writes to an agent while it runs: the message is in its next model call, and makes an agent that was about to answer go on (X23).
+   * Writes to an agent while it runs: the message is in its next model call, and makes an agent that was about to answer continue (X23).
    * Resolves with the step before which it was read, or with the status in which the agent came to rest without reading it.
    * `agentId`: default the root.
    *
@@ -118,7 +118,7 @@ export interface Run<out Output = unknown> {
   steer(text: string, agentId?: AgentId): Promise<Delivery>;
   /**
    * Leaves out the calls that the root's model has asked for and that have not begun: each gets `reason` as its result, and the agent
-   * goes on. For callers of `iterate()`, between infer and execute. It holds for the step that is open, or for the next one if none is.
+   * continues. For callers of `iterate()`, between infer and execute. It holds for the step that is open, or for the next one if none is.
    */
   skipToolCalls(reason?: string): void;
   /**
@@ -131,12 +131,12 @@ export interface Run<out Output = unknown> {
    * agent that has been stopped already stays so. Only limits that the agent has itself can be raised; a `deadlineAtMs` is never moved.
    * False: the run was over, and nothing was granted.
    *
-   * @throws EspalierError `invalid_option` if nothing is granted, nobody is named, or the agent has no limit of its own on an axis;
+   * @throws EspalierError `invalid_option` if nothing is granted, no agent is named, or the agent has no limit of its own on an axis;
    * `unknown_agent`.
    */
   grant(budget: Budget, options: GrantOptions): boolean;
   /**
-   * Everything of a run at rest, as JSON: to fork it, to go on with one that a limit stopped, or, if it is paused, what its result has as
+   * Everything of a run at rest, as JSON: to fork it, to continue one that a limit stopped, or, if it is paused, what its result has as
    * `pausedRun`. Made anew at each call.
    *
    * @throws EspalierError `invalid_state` while the run continues.
@@ -161,7 +161,7 @@ export class LiveRun implements Run {
   #hasBegun = false;
   /** It rests, or broke off. */
   #isOver = false;
-  /** Readers and the session were let go of. */
+  /** Readers and the session were released. */
   #isClosed = false;
   /** Why it has no result. */
   #failure: { readonly cause: unknown } | undefined;
@@ -357,7 +357,7 @@ export class LiveRun implements Run {
   }
 
   /**
-   * The root is paused. Before the run can be, agents that were told to end meanwhile have to, and detached agents settle.
+   * The root is paused. Before the run can be, agents that were asked to end meanwhile have to, and detached agents settle.
    * True: the root is to be run once more.
    */
   async #hasLateEnds(): Promise<boolean> {
@@ -375,7 +375,7 @@ export class LiveRun implements Run {
     return true;
   }
 
-  /** Adds what the root has added to the session, once its end is kept; a paused one lets go of it. */
+  /** Adds what the root has added to the session, once its end is kept; a paused one releases it. */
   async #saveSession(session: RunSession): Promise<void> {
     const root = this.#root;
     await this.#supervisor.run.journal?.kept();
@@ -425,7 +425,7 @@ export class LiveRun implements Run {
     return result;
   }
 
-  /** Lets go of everyone who reads the run. `failure`: why it has no result; then they have to know. */
+  /** Releases the session and all readers of the run. `failure`: why it has no result; then they have to know. */
   #close(failure: { readonly cause: unknown } | undefined): void {
     if (this.#isClosed) return;
     this.#isOver = true;
@@ -433,7 +433,7 @@ export class LiveRun implements Run {
     this.#failure = failure;
     this.#supervisor.run.session?.release();
     for (const heed of this.#afterwards) heed();
-    // Who iterates has the failure from there. Without anybody, it is a rejection that nothing handles, and Node says so.
+    // A caller that iterates has the failure from there. Without one, it is a rejection that nothing handles, and Node says so.
     if (failure !== undefined && (this.#stepper !== undefined || this.#backlogs.length > 0)) {
       for (const outcome of [this.result, this.#tail]) outcome?.catch(() => undefined);
     }

@@ -29,7 +29,7 @@ export interface StartOptions {
   readonly session?: Session;
   /**
    * What tools, hooks, guards and `instructions` are handed: services, the user on whose behalf the run works, anything. All agents of the
-   * tree have this very value. It is never copied, frozen or kept, and in no event, trace, journal or paused run: give it again to go on.
+   * tree have this very value. It is never copied, frozen or kept, and in no event, trace, journal or paused run: give it again to continue.
    */
   readonly context?: unknown;
 }

@@ -1,6 +1,6 @@
 // Stepper: holds the loop of a run between two phases until the caller asks for the next one. Made by `run.iterate()`; without one the loop
 // runs freely. Owns the demands that are not met yet and the phases that were not asked for yet, each in order: the caller gets every phase
-// from then on, also those that the loop runs after it was let go.
+// from then on, also those that the loop runs after it was released.
 
 import type { PhaseReport } from "../../agent/phase-report.ts";
 import type { PhaseStepper } from "../../agent/run-ports.ts";

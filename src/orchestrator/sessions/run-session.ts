@@ -73,7 +73,7 @@ export class RunSession {
     return this.#outcome ?? { sessionId, version, ...open };
   }
 
-  /** Adds what the root has added, if it has ended, and lets go of the session. Never rejects. */
+  /** Adds what the root has added, if it has ended, and releases the session. Never rejects. */
   async keep(root: AgentRuntime, usage: Usage): Promise<void> {
     try {
       const outcome = await this.#stored(root, usage);
@@ -84,7 +84,7 @@ export class RunSession {
     }
   }
 
-  /** Lets go of the session, if it is not let go of yet. */
+  /** Releases the session, if it is not released yet. */
   release(): void {
     if (this.#isHolding && "release" in this.#source) this.#source.release();
     this.#isHolding = false;

@@ -64,7 +64,7 @@ export interface Session {
    * Takes out the messages of one execution, such as one that failed (R99). Its record stays.
    *
    * @throws EspalierError `invalid_option` for an execution that it does not have; `invalid_state` while something else uses it;
-   * `session_conflict` if somebody else has written it; `store_failed`.
+   * `session_conflict` if something else has written it; `store_failed`.
    */
   remove(executionId: string): Promise<void>;
   /**

@@ -45,7 +45,7 @@ export function startingSession(session: Session): RunSession {
 export interface SessionRun {
   readonly runId: RunId;
   readonly session?: SessionRef | undefined;
-  /** The execution of its root that was under way when its process died; undefined: it had come to rest. */
+  /** The execution of its root that was under way when its process died; undefined: it had settled. */
   readonly cutOffId: ExecutionId | undefined;
 }
 

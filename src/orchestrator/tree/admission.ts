@@ -34,7 +34,7 @@ export function admit(
   return { role, permit: run.tree.take(parent, role.name) };
 }
 
-/** The parent was told to end, or to stop, on the way here: nothing further of it begins. */
+/** The parent was asked to end, or to stop, on the way here: nothing further of it begins. */
 export const TOLD_TO_END: SpawnRefusal = Object.freeze({
   code: "setup_failed",
   message: "Not started: the agent was told to end before the subagent could start.",
@@ -56,7 +56,7 @@ function startable(
 }
 
 /**
- * Why it may not be started as things stand, and with so many `ahead` of it; undefined: it may. What breaks while it is found out breaks again, and is told, when it is
+ * Why it may not be started as things stand, and with so many `ahead` of it; undefined: it may. What breaks while it is found out breaks again, and is reported, when it is
  * started.
  */
 function refusalOf(
@@ -130,11 +130,11 @@ export function refuse(
 interface Asked {
   readonly input: JsonValue;
   readonly group: SpawnGroup | undefined;
-  /** Somebody would have to say whether it may start. */
+  /** An approver would have to say whether it may start. */
   readonly isAsked: boolean;
 }
 
-/** Refuses what `SpawnSubagent` asks for if it cannot be started as things stand, with those ahead of it in its reply if somebody would be asked; undefined: it can. */
+/** Refuses what `SpawnSubagent` asks for if it cannot be started as things stand, with those ahead of it in its reply if an approver would be asked; undefined: it can. */
 export function refuseSpawn(
   run: RunRuntime,
   parent: AgentRuntime,

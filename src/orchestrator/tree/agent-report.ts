@@ -23,7 +23,7 @@ export interface AgentReport {
   readonly role: string;
   readonly model: string;
   readonly task: string;
-  /** How often it has come to life: once, and once more each time that it was continued. What follows is of the last time. */
+  /** How often it was activated: once, and once more each time that it was continued. What follows is of the last time. */
   readonly executions: number;
   readonly status: SettledStatus;
   readonly reason: StopReason;
@@ -47,7 +47,7 @@ export interface AgentReport {
   readonly durationMs: number;
   /** Part of `durationMs` that was spent waiting for the budget. */
   readonly waitedMs: number;
-  /** Part of `durationMs` that did not count against a time limit: somebody was asked, or the run was paused (R34). */
+  /** Part of `durationMs` that did not count against a time limit: a question was open, or the run was paused (R34). */
   readonly pausedMs: number;
 }
 

@@ -1,4 +1,4 @@
-// What has to be known of a parent, and of the place of its subagent, before the subagent is born. Costly facts are gathered on demand.
+// What has to be known of a parent, and of the place of its subagent, before the subagent is created. Costly facts are gathered on demand.
 
 import { BACKGROUND_TOOL_NAMES, SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
 import type { DelegatedCall } from "../../agent/run-ports.ts";
@@ -130,7 +130,7 @@ function isTool(run: RunRuntime, toolName: string): boolean {
 
 const DELEGATION_TOOLS = [SPAWN_TOOL_NAME, ...BACKGROUND_TOOL_NAMES];
 
-/** Set if nobody may live below a place: then the tools for it are of no use, and somebody's limit says so. */
+/** Set if no agent may start below a place: then the tools for it are of no use, and an ancestor's limit says so. */
 function depthLimit(run: RunRuntime, place: ChildPlace): ChildFacts["noDepthLeft"] {
   const limiter = limiters(run, place).find(({ maxDepth }) => maxDepth <= place.depth);
   return limiter === undefined

@@ -1,4 +1,4 @@
-// May this subagent go on, and how: one more execution of one that has ended. Its place in the tree is taken already; only the budget is
+// May this subagent continue, and how: one more execution of one that has ended. Its place in the tree is taken already; only the budget is
 // asked (X10).
 
 import { instructionsFor } from "../../agent/agent-role.ts";
@@ -12,7 +12,7 @@ import type { RunRuntime } from "./run-runtime.ts";
 import type { SpawnGroup } from "../../agent/spawn-group.ts";
 import { unknownChild } from "./subagent-service.ts";
 
-/** The subagent that goes on, or why it does not: then nothing has changed. Throws what its account, its clock or its ids throw. */
+/** The subagent that continues, or why it does not: then nothing has changed. Throws what its account, its clock or its ids throw. */
 export function continued(
   run: RunRuntime,
   parent: AgentRuntime,

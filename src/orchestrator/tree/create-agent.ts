@@ -62,7 +62,7 @@ export function createAgent(run: RunRuntime, made: AgentFacts): AgentRuntime {
 
 const NOTHING_SAID: TaggedHistory = deepFreeze({ messages: [], tags: [], leftOut: [], added: 0 });
 
-/** What the agent is told before its task. What is inherited becomes its own, under new ids. */
+/** What the agent is given before its task. What is inherited becomes its own, under new ids. */
 function openingOf(
   { instructions: text, inherited, history }: AgentFacts,
   executionId: ExecutionId,
@@ -84,7 +84,7 @@ export interface NextExecution {
   readonly task: string;
   /** The text that its role has for it: see `instructionsFor`. */
   readonly instructions: string;
-  /** What it is told; undefined: nothing, it continues from where it was. */
+  /** Its task; undefined: none, it continues from where it was. */
   readonly message: UserMessage | undefined;
   readonly spawnCallId: CallId | undefined;
   readonly spawnStepId: StepId | undefined;

@@ -72,7 +72,7 @@ export class EventRecorder implements Recorder {
       this.recordContent = (scope, content) => tracing.recordContent?.(scope, content());
   }
 
-  /** Tracing that only follows spans hears of the bounds of these alone. */
+  /** Tracing that only follows spans gets the bounds of these alone. */
   isHeard(type: EventType): boolean {
     if (this.#isTaken) return true;
     const { follow, ignored } = this.#tracing;

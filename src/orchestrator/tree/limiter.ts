@@ -1,4 +1,4 @@
-// How many model calls and tool bodies of one run go on at once. Where there is room a call goes ahead; a queue holds who has to wait.
+// How many model calls and tool bodies of one run are under way at once. A call goes ahead if there is room; a queue holds who has to wait.
 // S1: only leaf effects enter; an agent that waits for its children would deadlock a tree as deep as the slots are few.
 
 import PQueue from "p-queue";
@@ -7,7 +7,7 @@ import { onAbort, type AnySignal } from "../../kernel/cancel.ts";
 import type { Throttle } from "../../kernel/throttle.ts";
 import type { Limiter } from "../../agent/run-ports.ts";
 
-/** How much of a run may go on at once, over the whole tree. */
+/** How much of a run may be under way at once, over the whole tree. */
 export interface Concurrency {
   /** Default 1,024. */
   readonly modelCalls: number;
@@ -72,7 +72,7 @@ class Slots {
     queue.start();
   }
 
-  /** The queue hears of the abort only while the call waits: once it runs, its slot is its own until it has ended. */
+  /** The queue listens to the abort only while the call waits: once it runs, its slot is its own until it has ended. */
   async #wait<T>(signal: AnySignal, work: () => Promise<T>): Promise<T | undefined> {
     const queue = (this.#queue ??= new PQueue());
     this.#fit(queue);

@@ -26,13 +26,13 @@ import { DEFAULT_CONCURRENCY, type Concurrency } from "./limiter.ts";
 export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never> = AgentRole> {
   /** Bounds on the shape of each tree. Default 3 / 5 / 10. */
   readonly limits?: Partial<SubagentLimits>;
-  /** How much of one tree goes on at once. Default 1,024 model calls, 1,024 tool calls. */
+  /** How much of one tree runs at once. Default 1,024 model calls, 1,024 tool calls. */
   readonly concurrency?: Partial<Concurrency>;
   /** How model calls are repeated. Default: 3 attempts, doubling from 500 ms. */
   readonly retry?: RetryPolicy;
   /**
    * How long a tool or model that ignores its signal is waited for, in milliseconds: a run may last so much longer than its limit in time.
-   * After that it is left behind; its code goes on running, and its result goes nowhere. Default 5,000.
+   * After that it is left behind; its code continues to run, and its result is dropped. Default 5,000.
    */
   readonly graceMs?: number;
   /** Roles that others refer to by name and that no `subagents` list holds as a value, and the roots of runs that are to be resumed. */
@@ -43,11 +43,11 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
   readonly guards?: readonly ToolGuard[];
   /** How long a hook, a guard, a stop condition or a check whether an approval is needed may take. Default 60,000 ms. */
   readonly hookTimeoutMs?: number;
-  /** Answers questions about calls while the run waits; no `wallTimeMs` runs meanwhile (R34). Default: nobody; the run pauses. */
+  /** Answers questions about calls while the run waits; no `wallTimeMs` runs meanwhile (R34). Default: none; the run pauses. */
   readonly approver?: Approver;
-  /** After this time a question that nobody answered counts as denied, a call that is executed elsewhere as failed. Default: never. */
+  /** After this time an unanswered question counts as denied, a call that is executed elsewhere as failed. Default: never. */
   readonly answerTimeoutMs?: number;
-  /** What becomes of questions that no approver answers: `pause` the run (default), or `deny`, where nobody can be asked. */
+  /** What becomes of questions that no approver answers: `pause` the run (default), or `deny`, where no answer can come later. */
   readonly unanswered?: Unanswered;
   /**
    * Where runs are kept as they happen, so that they can be recovered after a crash: `memoryStore()`, `sqliteStore("runs.db")`,

@@ -77,7 +77,7 @@ export class RoleRegistry {
     return role.subagents.flatMap((subagent) => this.#roles.get(nameOf(subagent)) ?? []);
   }
 
-  /** The role itself and all that can come to live below it. */
+  /** The role itself and all that can be started below it. */
   reachableFrom(role: AgentRole): ReadonlySet<AgentRole> {
     const reached = new Set([role]);
     for (const next of reached)
@@ -200,7 +200,7 @@ function budgetsOf({
   ];
 }
 
-/** Whoever may come to run by a role: itself, and roles that its agents' models write. */
+/** The roles that a role may bring into a run: itself, and those that its agents' models write. */
 function playersOf(role: AgentRole): readonly { readonly name: string; readonly model: Model }[] {
   const models = Object.values(role.dynamicRoles?.models ?? {});
   return [role, ...models.map((model) => ({ name: `written by ${role.name}`, model }))];

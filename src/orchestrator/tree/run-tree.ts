@@ -23,7 +23,7 @@ export interface SpawnPermit {
   giveBack(): void;
 }
 
-/** A delegation as it is told apart from others (X21). */
+/** A delegation as it is distinguished from others (X21). */
 export type Delegation = Pick<SpawnRequest, "role" | "task">;
 
 /** What a tree counts besides its agents. */
@@ -71,7 +71,7 @@ export class RunTree {
       this.#count(Number(depth), count);
   }
 
-  /** Asks every agent to come to rest at its next step or before its next tool calls. */
+  /** Asks every agent to settle at its next step or before its next tool calls. */
   requestPause(): void {
     this.pauseSignal.abort(undefined);
   }

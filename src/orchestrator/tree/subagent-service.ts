@@ -91,7 +91,7 @@ function foundChild(
   );
 }
 
-/** What the model is told of its subagents after a compaction; undefined: it has none. */
+/** What the model reads of its subagents after a compaction; undefined: it has none. */
 export function subagentListText(parent: AgentRuntime): string | undefined {
   if (parent.subagents.length === 0) return undefined;
   const list = parent.subagents.map((child) => {

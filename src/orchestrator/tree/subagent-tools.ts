@@ -22,7 +22,7 @@ import type {
   SubagentInfo,
 } from "../../tools/tool-context.ts";
 
-/** The tools of a role for what it may do with subagents; none for a role that may start nobody. */
+/** The tools of a role for what it may do with subagents; none for a role that may start none. */
 export function subagentTools(
   role: AgentRole,
   subagents: readonly AgentRole[],

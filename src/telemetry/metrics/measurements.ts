@@ -1,4 +1,4 @@
-// What metrics distinguish, and what the end of a call comes to in numbers. Owns nothing. Each value
+// What metrics distinguish, and the end of a call in numbers. Owns nothing. Each value
 // is one of few: roles, models and tools by name, and words of our own.
 
 import type { EventBody } from "../../protocol/event.ts";

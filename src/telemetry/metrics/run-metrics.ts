@@ -1,4 +1,4 @@
-// RunMetrics: what a run and its agents come to in numbers, from the same events as its spans.
+// RunMetrics: what a run and its agents did, in numbers, from the same events as its spans.
 // Owns what has been counted of each run, agent and call that is open.
 // 1. Nothing here throws, whatever a meter does: a fault in a number takes no span away.
 // 2. Tokens are counted when they are booked in the ledger, which is once for each model call: also

@@ -68,7 +68,7 @@ export interface OpenSpan {
   /** Calls that it made, and how many more spans are expected of it where it is. */
   calls: number;
   expected: number;
-  /** Of how many subagents in the background it has heard. */
+  /** How many subagents in the background have reported to it. */
   awaited: number;
   /** When what it shows was over; undefined until then. */
   closedAtUs?: number;

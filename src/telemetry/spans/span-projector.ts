@@ -75,7 +75,7 @@ const SILENT: ReadonlySet<EventType> = new Set<SpanNote["type"]>([
   "subagent.detached",
   "continuation.evaluated",
 ]);
-/** Of a run that is not measured; what its process lost, of which `budget.settled` may tell, is taken by the journal. */
+/** Of a run that is not measured; what its process lost, which `budget.settled` may have, is taken by the journal. */
 const IGNORED: ReadonlySet<EventType> = new Set<EventType>([...SILENT, "budget.settled"]);
 
 /** True for most of what happens in a step. */

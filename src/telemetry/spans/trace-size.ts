@@ -24,7 +24,7 @@ export function hasRoom({ spans, expected }: TraceSize, more: number, maxSpans: 
   return spans <= 1 || spans + expected + more <= maxSpans;
 }
 
-/** An agent comes to a further trace. */
+/** An agent continues in a further trace. */
 export function expectIn(trace: TraceSize, agent: OpenSpan, more: number): void {
   agent.expected = more;
   trace.expected += more;

@@ -1,5 +1,5 @@
 // The store of a session in a replay: no real session is read or written. It answers as the store of the recorded run did, so that the
-// session of the replay comes to what is on record.
+// session of the replay has what is on record.
 
 import { z } from "zod";
 

@@ -36,7 +36,7 @@ export class RecordedOutcomes {
     this.#forbidden = forbidden;
   }
 
-  /** Lets an effect come to its end, at once or as soon as it is waited for. */
+  /** Lets an effect end, at once or as soon as it is waited for. */
   release({ agentId, name, outcome }: RecordOf<"effect">): void {
     const key = keyOf(agentId, name);
     this.#known.set(key, (this.#known.get(key) ?? 0) - 1);

@@ -1,5 +1,5 @@
 // Replay: a recorded run, once more, without a model and without its tools (R175, X25). The loop, the tree, the ledger and all policies do
-// their work anew; what came from outside comes from the recording, in its order. Where they come to something else, that is a divergence.
+// their work anew; what came from outside comes from the recording, in its order. Where they have another result, that is a divergence.
 
 import { checkKeys, mismatch } from "../../kernel/check.ts";
 import { isRecord } from "../../kernel/json.ts";

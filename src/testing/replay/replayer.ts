@@ -1,5 +1,5 @@
 // Replayer: replays one segment of a recording. Owns its clock, and how far it has come.
-// An effect comes to its end when its turn in the recording has come, and not before: so the interleavings of the recording are made again.
+// An effect ends when its turn in the recording has come, and not before: so the interleavings of the recording are made again.
 
 import { sleep } from "../../kernel/cancel.ts";
 import { systemClock } from "../../kernel/clock.ts";

@@ -32,8 +32,8 @@ type Policy = Required<RetriesOptions>;
 const FIELDS = ["maxAttempts", "firstDelayMs", "maxDelayMs", "shouldRetry"];
 
 /**
- * The tool, whose calls are made again when they fail, before the model hears of it. If the last attempt fails, too, its error is that
- * of the call. Never repeated: a `ToolRetryError`, which is for the model, and errors that are `fatal` or `abortive`. A call that is told
+ * The tool, whose calls are made again when they fail, before the model sees that. If the last attempt fails, too, its error is that
+ * of the call. Never repeated: a `ToolRetryError`, which is for the model, and errors that are `fatal` or `abortive`. A call that has
  * to end waits no longer and starts nothing further. Subtasks that an attempt queued count if no other attempt follows it.
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.

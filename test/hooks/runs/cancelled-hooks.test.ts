@@ -55,7 +55,7 @@ for (const site of SITES) {
     },
   );
 
-  test(`a hook at ${site.point} that heeds its signal by rejecting ends with a cancelled run, not with a failed one`, async () => {
+  test(`a hook at ${site.point} that obeys its signal by rejecting ends with a cancelled run, not with a failed one`, async () => {
     const fixture = newFixture({ graceMs: GRACE_MS });
     const run = await arrived(fixture, site, heed);
     void run.cancel("Enough.");
@@ -148,7 +148,7 @@ test("however many hooks hang, a cancel takes one grace period", async () => {
   expect(endedAtMs).toEqual([GRACE_MS]);
 });
 
-test("a processor that heeds its signal does not make a cancelled run a failed one, wherever the cancel came", async () => {
+test("a processor that obeys its signal does not make a cancelled run a failed one, wherever the cancel came", async () => {
   const held = latch();
   const fixture = newFixture({ graceMs: GRACE_MS });
   const heeds = processStep(async (_step, { signal }) => {

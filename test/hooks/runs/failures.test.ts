@@ -31,7 +31,7 @@ function broken(): never {
   throw new Error("boom");
 }
 
-/** How the agent with the hook ended, as its report, its last event and its signals tell it. */
+/** How the agent with the hook ended, as its report, its last event and its signals say. */
 function failure(
   result: RunResult,
   sink: RecordingSink,
@@ -208,7 +208,7 @@ test("a hook that breaks before anything was spent leaves nothing behind: no cal
   }
 });
 
-test("hooks that break for two calls at once are two errors, each call has its result, and nobody is asked again", async () => {
+test("hooks that break for two calls at once are two errors, each call has its result, and no hook is asked again", async () => {
   const fixture = newFixture();
   const tree = hookTree({
     lead: [

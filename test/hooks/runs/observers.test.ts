@@ -1,4 +1,4 @@
-// Goal: whoever watches a run changes nothing of it, and sees how every step and every execution ends.
+// Goal: an observer of a run changes nothing of it, and sees how every step and every execution ends.
 // Method: the same run with and without observers that throw, hang and scribble; one run for each way of ending.
 
 import { expect, test } from "vitest";
@@ -65,7 +65,7 @@ proves(
 
 proves(
   ["R77"],
-  "however an execution ends, its finish is told once with its status, and each step once",
+  "however an execution ends, its finish is reported once with its status, and each step once",
   async () => {
     const held = latch();
     const refused = new ModelError({ code: "model_refused_request", message: "No." });

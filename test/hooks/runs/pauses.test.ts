@@ -213,7 +213,7 @@ proves(["R82"], "what hooks noted about a sibling outlives the pause", async () 
   });
 });
 
-test("a delegation that a hook mended goes on after a pause: its child is resumed and ends", async () => {
+test("a delegation that a hook mended continues after a pause: its child is resumed and ends", async () => {
   const { tool, paid } = payTool();
   const child = part("child", [calls({ name: "pay", arguments: { amount: 3 } }), says("Child.")], {
     tools: [tool],

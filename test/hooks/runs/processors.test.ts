@@ -157,7 +157,7 @@ proves(
   },
 );
 
-test("a processor that asks for a stop is heard before the next step", async () => {
+test("a processor that asks for a stop is followed before the next step", async () => {
   const hooks = [processStep((_step, { requestStop }) => requestStop("Seen enough."))];
   const { role, model } = soloist([asks("work", {}), says("never")], { tools, hooks });
   const fixture = newFixture();
@@ -245,7 +245,7 @@ test("a nameless hook of the orchestrator has one name for all agents of the tre
   expect([...names]).toEqual(["beforeModel#1"]);
 });
 
-test("a run may go on in other agents while one waits for its hook", async () => {
+test("a run may continue in other agents while one waits for its hook", async () => {
   const held = latch();
   const waits = transform("subagentStop", async () => await held.opened.then(() => undefined));
   const { lead, work } = hookTree({ child: [waits] });

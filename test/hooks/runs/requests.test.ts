@@ -88,7 +88,7 @@ const BREAKS: Readonly<Record<string, (messages: readonly Message[]) => readonly
   "drops one of two results": (messages) =>
     messages.filter(({ role }, index) => role !== "tool" || messages[index - 1]?.role !== "tool"),
   "turns the list round": (messages) => messages.toReversed(),
-  "adds a result that nobody asked for": (messages) => [
+  "adds a result that no call asked for": (messages) => [
     ...messages,
     { role: "tool", callId: CallIdSchema.parse("nobody"), toolName: "work", text: "What?" },
   ],

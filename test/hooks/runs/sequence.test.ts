@@ -105,7 +105,7 @@ proves(
 
 proves(
   ["R89", "R76"],
-  "a question, a pause and a resumption are told to observers, in this order",
+  "a question, a pause and a resumption reach observers, in this order",
   async () => {
     const { hooks, log } = hookRecorder();
     const work = spyTool("work", () => "done", { needsApproval: true });

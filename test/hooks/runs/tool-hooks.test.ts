@@ -1,5 +1,5 @@
 // Goal: hooks before a tool call change what the tool gets, hooks after it what the model reads, and both only where they belong.
-// Method: tools that say what they were given; the record of the step and the events beside what the model was told.
+// Method: tools that say what they were given; the record of the step and the events beside what the model read.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -88,7 +88,7 @@ test("what a hook wrote is checked like what a model wrote, and a hook can mend 
   expect(receivedTexts(good.model.requests[1])).toEqual(["mended"]);
 });
 
-test("a call that a hook denies does not run, is not charged, and the model is told why", async () => {
+test("a call that a hook denies does not run, is not charged, and the model reads why", async () => {
   const work = spyTool("work");
   const denies = transform("beforeTool", () => ({ deny: "Too dear." }), { name: "purse" });
   const late: string[] = [];
@@ -289,7 +289,7 @@ for (const [what, hook] of [
   ["after a call", transform("afterTool", allow, { tools: ["ech"] })],
   ["around a call", wrapPlainly],
 ] as const) {
-  proves(["S7.11"], `a hook ${what} for a tool that no agent has is told of once`, async () => {
+  proves(["S7.11"], `a hook ${what} for a tool that no agent has is reported once`, async () => {
     const { role } = soloist([says("done"), says("done")], { tools: [echo] });
     const s = newFixture({ hooks: [hook, only(["echo"])] });
     await s.run(role);

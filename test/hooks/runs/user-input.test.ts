@@ -81,7 +81,7 @@ test("it is asked once for a run, of the root alone, with the role, the task and
   ]);
 });
 
-test("a run that is paused before it began is asked when it goes on, and not once more after that", async () => {
+test("a run that is paused before it began is asked when it continues, and not once more after that", async () => {
   const asked: string[] = [];
   const watch = transform("userInput", ({ task }) => {
     asked.push(task);

@@ -149,7 +149,7 @@ interface OtherEnding {
 
 const OTHER_ENDINGS: Readonly<Record<string, OtherEnding>> = {
   "the step limit": { script: [work], budget: { steps: 1 }, end: ["stopped", "steps_limit"] },
-  "the step limit, told in time": {
+  "the step limit, announced in time": {
     script: [says("Partial.")],
     more: { wrapUp: true },
     budget: { steps: 1 },
@@ -220,7 +220,7 @@ for (const [what, { script, more = {}, budget = {}, end }] of Object.entries(OTH
   });
 }
 
-proves(["R24"], "no veto against a cancel or a stop that somebody asked for", async () => {
+proves(["R24"], "no veto against a cancel or a stop that was requested", async () => {
   for (const [end, ask] of [
     ["cancelled", "cancel"],
     ["stopped", "requestStop"],

@@ -330,7 +330,7 @@ test("text streams through a wrap; what the wrap makes up does not stream", asyn
   expect([pieces, result.text]).toEqual([["one ", "two"], "Made up."]);
 });
 
-test("what a wrap of a tool call throws is the call's failure: the model is told, and the run continues", async () => {
+test("what a wrap of a tool call throws is the call's failure: the model reads it, and the run continues", async () => {
   const work = spyTool("work", () => {
     throw new Error("ENOENT");
   });

@@ -174,7 +174,7 @@ function orders<T>(things: readonly T[]): readonly (readonly T[])[] {
   );
 }
 
-test("a tool that is told to end ends through all wrappers, in every order, within the grace period", async () => {
+test("a tool that is asked to end ends through all wrappers, in every order, within the grace period", async () => {
   for (const order of orders([asks, within(500), tries, onceIn(1_000)])) {
     const fixture = new CallFixture();
     const tool = order.reduceRight((inner, wrap) => wrap(inner), toolThat("deploy", never));

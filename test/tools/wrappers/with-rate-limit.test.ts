@@ -98,12 +98,12 @@ test("the span slides: a place is free again a whole span after its own start", 
   expect(starts).toEqual(["a at 0", "b at 900", "c at 1000", "d at 1900"]);
 });
 
-test("nobody overtakes: who comes while others wait goes to the end of the line", async () => {
+test("no call overtakes: one that comes while others wait goes to the end of the line", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
   const calls = ["a", "b", "c"].map((agent) => fixture.call(limited, by(agent)));
-  fixture.clock.advance(10); // The turn of b has come, and b has not heard of it yet.
+  fixture.clock.advance(10); // The turn of b has come, and b has not been called yet.
   calls.push(fixture.call(limited, by("d")));
   for (let turn = 0; turn < 5; turn += 1) {
     await calls[3]?.now();
@@ -112,7 +112,7 @@ test("nobody overtakes: who comes while others wait goes to the end of the line"
   expect(starts).toEqual(["a at 0", "b at 10", "c at 20", "d at 30"]);
 });
 
-test("nobody overtakes in the moment between a turn and its start either", async () => {
+test("no call overtakes in the moment between a turn and its start either", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 2, perMs: 10 });
@@ -127,7 +127,7 @@ test("nobody overtakes in the moment between a turn and its start either", async
   expect(starts).toEqual(["a at 0", "b at 5", "c at 15", "d at 15"]);
 });
 
-test("nobody overtakes while a place is free and the next in the line has not heard of it", async () => {
+test("no call overtakes while a place is free and the next in the line has not been called yet", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
@@ -141,7 +141,7 @@ test("nobody overtakes while a place is free and the next in the line has not he
   expect(starts).toEqual(["a at 0", "b at 10", "c at 20"]);
 });
 
-test("who is told to end leaves the line at once, and takes no place with them", async () => {
+test("a call that is asked to end leaves the line at once, and takes no place with it", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
@@ -174,7 +174,7 @@ test("when the last one leaves, no timer is left behind", async () => {
   ]);
 });
 
-test("a call that was told to end before does not start, and uses up nothing", async () => {
+test("a call that was asked to end before does not start, and uses up nothing", async () => {
   const fixture = new CallFixture();
   const { tool, starts } = noting(fixture);
   const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
@@ -302,7 +302,7 @@ function breathe(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-test("whoever calls, waits and leaves: no span holds too many starts, and the order stays", async () => {
+test("whichever calls come, wait and leave: no span holds too many starts, and the order stays", async () => {
   const command = fc.oneof(
     { weight: 4, arbitrary: fc.constant({ type: "call" } as const) },
     {
@@ -348,7 +348,7 @@ test("whoever calls, waits and leaves: no span holds too many starts, and the or
           const next = starts[index + maxCalls];
           if (next !== undefined) expect(next.atMs - atMs).toBeGreaterThanOrEqual(20);
         }
-        // Who did not start left; nobody is forgotten.
+        // A call that did not start has left; none is forgotten.
         expect(ends.map(({ type }) => type === "returned")).toEqual(
           calls.map((_, number) => started.includes(number)),
         );

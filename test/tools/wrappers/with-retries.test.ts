@@ -218,7 +218,7 @@ test("a shouldRetry that breaks, or gives no boolean, is a no that is warned of 
   );
 });
 
-test("a call that is told to end while it waits ends at once with the last error, and tries no more", async () => {
+test("a call that is asked to end while it waits ends at once with the last error, and tries no more", async () => {
   const fixture = new CallFixture();
   const [error] = broken(1);
   const { tool, calledAtMs } = failing(fixture, error);
@@ -233,7 +233,7 @@ test("a call that is told to end while it waits ends at once with the last error
   expect(getEventListeners(fixture.controller.signal, "abort")).toEqual([]);
 });
 
-test("a call that is told to end during a try is not repeated, and nothing says that it would be", async () => {
+test("a call that is asked to end during a try is not repeated, and nothing says that it would be", async () => {
   const fixture = new CallFixture();
   const work = Promise.withResolvers<string>();
   let calls = 0;

@@ -85,7 +85,7 @@ test("a time is said exactly, in the unit that suits it", () => {
   ]);
 });
 
-test("a timeout is told apart from other failures, also by another copy of the package", () => {
+test("a timeout is distinguished from other failures, also by another copy of the package", () => {
   const mark = Symbol.for("espalier.tool_timeout");
   const others = [
     new ToolError("late", { data: { timeoutMs: 3, toolName: "deploy" } }),
@@ -139,7 +139,7 @@ test("what ends in time passes through as it is, and leaves neither timer nor li
   ]).toEqual([0, 0]);
 });
 
-test("a tool that heeds its signal and gives something after the limit is late all the same", async () => {
+test("a tool that obeys its signal and gives something after the limit is late all the same", async () => {
   const fixture = new CallFixture();
   const tool = toolThat(
     "read",
@@ -151,7 +151,7 @@ test("a tool that heeds its signal and gives something after the limit is late a
   expect(await call.now()).toEqual({ type: "threw", error: toolTimedOut("read", 10) });
 });
 
-test("an agent that is told to end tells the tool why, and waits as long as the grace period", async () => {
+test("an agent that is asked to end tells the tool why, and waits as long as the grace period", async () => {
   const fixture = new CallFixture();
   const reasons: unknown[] = [];
   const tool = toolThat("read", ({ signal }) => {
