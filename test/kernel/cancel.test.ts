@@ -6,6 +6,7 @@ import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
 
 import {
+  CancelSignal,
   cancelReasonOf,
   linkedController,
   runBounded,
@@ -214,5 +215,30 @@ test("a reason is ours or none", () => {
     undefined,
     undefined,
     undefined,
+  ]);
+});
+
+test("a signal of ours tells what waits for it once, in order, and a platform signal that is asked for before or after", () => {
+  const calls: string[] = [];
+  const signal = new CancelSignal();
+  const early = signal.abortSignal;
+  signal.onAbort(() => calls.push("first"));
+  const release = signal.onAbort(() => calls.push("released"));
+  signal.onAbort(() => {
+    calls.push(`second: ${String(signal.reason)}`);
+    signal.abort("from within");
+  });
+  early.addEventListener("abort", () => calls.push(`platform: ${String(early.reason)}`));
+  release();
+  expect([signal.aborted, early.aborted]).toEqual([false, false]);
+  signal.abort("enough");
+  signal.abort("too late");
+  expect(calls).toEqual(["first", "second: enough", "platform: enough"]);
+  const late = new CancelSignal();
+  late.abort("enough");
+  expect([late.abortSignal.aborted, late.abortSignal.reason, signal.abortSignal]).toEqual([
+    true,
+    "enough",
+    early,
   ]);
 });

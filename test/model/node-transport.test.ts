@@ -5,7 +5,7 @@ import { createServer, type Server, type Socket } from "node:net";
 
 import { expect, test } from "vitest";
 
-import { Attempt, type Work } from "../../src/model/openai/attempt.ts";
+import { CancelSignal } from "../../src/kernel/cancel.ts";
 import { NodeTransport, transportTo } from "../../src/model/openai/node-transport.ts";
 import { sendBy, type Send } from "../../src/model/openai/send-request.ts";
 import { requestTarget } from "../../src/model/openai/request-target.ts";
@@ -18,9 +18,9 @@ import { OpenAiServer, says, status } from "../support/openai-server.ts";
 
 const HEADERS = { "content-type": "application/json", "x-twice": "a, b" };
 
-async function post(send: Send, url: string, attempt = new Attempt()): Promise<WireResponse> {
+async function post(send: Send, url: string, signal = new CancelSignal()): Promise<WireResponse> {
   const head = { target: requestTarget(new URL(url)), headers: HEADERS };
-  return await send(head, Buffer.from('{"model":"m"}'), attempt);
+  return await send(head, Buffer.from('{"model":"m"}'), signal);
 }
 
 const ours: Send = (...request) => transportTo("http://server", undefined).send(...request);
@@ -63,10 +63,10 @@ test("the reason of an attempt that ends is what the request is rejected with", 
     arrive();
     return new Promise(() => undefined);
   });
-  const attempt = new Attempt();
-  const thrown = rejection(post(ours, server.baseUrl, attempt));
+  const signal = new CancelSignal();
+  const thrown = rejection(post(ours, server.baseUrl, signal));
   await arrived;
-  attempt.end(reason);
+  signal.abort(reason);
   expect(await thrown).toBe(reason);
   expect(await server.request(1).ended).toBe("closed early");
   expect(server.requests.length).toBe(1);
@@ -86,10 +86,10 @@ for (const isReused of [false, true]) {
         await textOf(await post(transport.send, `${server.baseUrl}/quick`));
         await new Promise((resolve) => setImmediate(resolve));
       }
-      const caller = new Attempt();
+      const caller = new CancelSignal();
       const response = await post(transport.send, `${server.baseUrl}/pause`, caller);
       const early = isReading ? rejection(textOf(response)) : undefined;
-      caller.end(undefined);
+      caller.abort(undefined);
       expect(await (early ?? rejection(textOf(response)))).toBeInstanceOf(Error);
       expect(await server.request(server.requests.length).ended).toBe("closed early");
     }
@@ -108,12 +108,12 @@ test("an abort after the end of a reply leaves the socket to the request that us
     return says("ok");
   });
   const transport = new NodeTransport("http:");
-  const caller = new Attempt();
+  const caller = new CancelSignal();
   await textOf(await post(transport.send, server.baseUrl, caller));
   await new Promise((resolve) => setImmediate(resolve));
   const second = post(transport.send, server.baseUrl);
   await arrived;
-  caller.end(undefined);
+  caller.abort(undefined);
   release();
   expect((await second).status).toBe(200);
   expect(new Set(server.requests.map(({ clientPort }) => clientPort)).size).toBe(1);
@@ -230,9 +230,9 @@ proves(["M27"], "a request that the server may have seen is not repeated", async
 });
 
 proves(["M27"], "an abort is no stale socket", async () => {
-  const caller = new Attempt();
+  const caller = new CancelSignal();
   const reason = Object.assign(new Error("enough"), { code: "ECONNRESET" });
-  const { url, requests } = await staleServer(() => caller.end(reason));
+  const { url, requests } = await staleServer(() => caller.abort(reason));
   const transport = new NodeTransport("http:");
   await textOf(await post(transport.send, url));
   await new Promise((resolve) => setImmediate(resolve));
@@ -337,20 +337,3 @@ test.each(MODES)(
     expect(made).toEqual([]);
   },
 );
-
-test("an attempt that is over aborts its work once, and a signal that is asked for late is aborted", () => {
-  const told: unknown[] = [];
-  const work = (name: string): Work => ({ abort: (reason) => told.push([name, reason]) });
-  const [first, second] = [work("first"), work("second")];
-  const attempt = new Attempt();
-  attempt.begin(first);
-  attempt.begin(second);
-  attempt.leave(first); // It was another's by then.
-  attempt.end("enough");
-  attempt.end("too late");
-  expect(told).toEqual([["second", "enough"]]);
-  expect([attempt.isOver, attempt.signal]).toMatchObject([
-    true,
-    { aborted: true, reason: "enough" },
-  ]);
-});

@@ -6,7 +6,7 @@ import { getCACertificates, setDefaultCACertificates } from "node:tls";
 
 import { describe, expect, test } from "vitest";
 
-import { Attempt } from "../../src/model/openai/attempt.ts";
+import { CancelSignal } from "../../src/kernel/cancel.ts";
 import { NodeTransport } from "../../src/model/openai/node-transport.ts";
 import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
 import { proxyTo } from "../../src/model/openai/proxy.ts";
@@ -170,7 +170,7 @@ proves(["M28"], "a tunnel that is not open in ten seconds is given up", async ()
   await using proxy = await ProxyServer.start(9, { tunnelStatus: "never" });
   const clock = new ManualClock();
   const transport = new NodeTransport("https:", { url: proxy.url }, clock);
-  const call = rejection(transport.send(REQUEST, Buffer.from("{}"), new Attempt()));
+  const call = rejection(transport.send(REQUEST, Buffer.from("{}"), new CancelSignal()));
   await proxy.wasAsked;
   clock.advance(10_000);
   expect(await call).toMatchObject({ message: "Connection timed out after 10000 ms" });
@@ -185,7 +185,7 @@ test("an open tunnel has no time limit", async () => {
   await using proxy = await ProxyServer.start(front.port);
   const clock = new ManualClock();
   const transport = new NodeTransport("https:", { url: proxy.url }, clock);
-  const response = await transport.send(REQUEST, Buffer.from("{}"), new Attempt());
+  const response = await transport.send(REQUEST, Buffer.from("{}"), new CancelSignal());
   expect([response.status, clock.pendingTimers]).toEqual([200, 0]);
 });
 

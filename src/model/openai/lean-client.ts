@@ -4,7 +4,7 @@
 
 import { APIError, OpenAI, type ClientOptions } from "openai";
 
-import type { Attempt } from "./attempt.ts";
+import type { CancelSignal } from "../../kernel/cancel.ts";
 import { ACCEPTED_ENCODINGS } from "./content-encoding.ts";
 import { sendRequest, type RequestHead, type Send } from "./send-request.ts";
 import { requestTarget } from "./request-target.ts";
@@ -36,9 +36,14 @@ export class LeanClient extends OpenAI {
    *
    * @throws APIError by the status of any other; `ModelError` if there is none.
    */
-  async ask(path: string, stream: boolean, body: Buffer, attempt: Attempt): Promise<WireResponse> {
+  async ask(
+    path: string,
+    stream: boolean,
+    body: Buffer,
+    signal: CancelSignal,
+  ): Promise<WireResponse> {
     const head = this.#heads.get(nameOf(path, stream)) ?? (await this.#newHead(path, stream));
-    const { response, opening } = await sendRequest(this.#send, head, body, attempt);
+    const { response, opening } = await sendRequest(this.#send, head, body, signal);
     if (opening !== undefined) throw this.#refusal(response, opening);
     return response;
   }

@@ -1,6 +1,6 @@
 // NodeTransport: requests by Node's own `http` and `https`, at about half the CPU of `fetch`.
 // Owns the pool of sockets of one scheme and one way out; the whole process has one of each.
-// F1. Only to connect has a time limit: the attempt ends a request, in whatever state, and closes its socket.
+// F1. Only to connect has a time limit: the signal ends a request, in whatever state, and closes its socket.
 // F2. A socket that the server closed while it was idle costs no attempt: the request is sent once more, on a new one. Not if
 // anything has come, or if the server may have been at work on it for a while.
 
@@ -8,7 +8,7 @@ import type { IncomingMessage } from "node:http";
 
 import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { isRecord } from "../../kernel/json.ts";
-import type { Attempt, Work } from "./attempt.ts";
+import type { CancelSignal } from "../../kernel/cancel.ts";
 import { decoded } from "./content-encoding.ts";
 import type { Proxy } from "./proxy.ts";
 import type { RequestHead, Send } from "./send-request.ts";
@@ -43,9 +43,9 @@ export class NodeTransport {
   }
 
   /** Does what `fetch` does for a POST, but follows no redirects. */
-  readonly send: Send = async (head, body, attempt) => {
+  readonly send: Send = async (head, body, signal) => {
     const sentAtMs = this.#clock.monotonicMs();
-    const first = new Exchange(this.#pool, head, body, attempt);
+    const first = new Exchange(this.#pool, head, body, signal);
     try {
       return await first.response;
     } catch (thrown) {
@@ -54,7 +54,7 @@ export class NodeTransport {
     }
     // It was the one that had been used last: the others have been idle for longer.
     this.#pool.closeIdle();
-    return await new Exchange(this.#pool, head, body, attempt).response;
+    return await new Exchange(this.#pool, head, body, signal).response;
   };
 }
 
@@ -91,16 +91,21 @@ class NodeResponse implements WireResponse {
 }
 
 /** One request on one socket. */
-class Exchange implements Work {
+class Exchange {
   readonly response: Promise<WireResponse>;
   readonly #sent: PooledRequest;
-  readonly #attempt: Attempt;
+  readonly #signal: CancelSignal;
   readonly #reject: (reason: unknown) => void;
   #bytesBefore = 0;
   #hasHead = false;
 
-  constructor(pool: SocketPool, { target, headers }: RequestHead, body: Buffer, attempt: Attempt) {
-    this.#attempt = attempt;
+  constructor(
+    pool: SocketPool,
+    { target, headers }: RequestHead,
+    body: Buffer,
+    signal: CancelSignal,
+  ) {
+    this.#signal = signal;
     this.#sent = pool.begin(target, headers);
     const { promise, resolve, reject } = Promise.withResolvers<WireResponse>();
     this.response = promise;
@@ -111,27 +116,25 @@ class Exchange implements Work {
       this.#hasHead = true;
       this.#take(message, resolve);
     });
+    const stopListening = signal.onAbort(() => {
+      reject(signal.reason);
+      this.#close();
+    });
     // Stays: what goes wrong behind the head reaches the reader of the body.
     request.on("error", reject);
     request.on("close", () => {
-      attempt.leave(this);
+      stopListening();
       if (!this.#hasHead) reject(new Error(NO_HEAD));
     });
-    attempt.begin(this);
     request.end(body);
   }
 
   /** The server had closed the socket before it could see the request. */
   wasStale(thrown: unknown): boolean {
     const { request } = this.#sent;
-    if (!request.reusedSocket || this.#attempt.isOver) return false;
+    if (!request.reusedSocket || this.#signal.aborted) return false;
     const hasAnswered = request.socket?.bytesRead !== this.#bytesBefore;
     return !hasAnswered && isRecord(thrown) && BROKEN.has(thrown["code"]);
-  }
-
-  abort(reason: unknown): void {
-    this.#reject(reason);
-    this.#close();
   }
 
   #take(message: IncomingMessage, resolve: (response: WireResponse) => void): void {

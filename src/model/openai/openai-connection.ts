@@ -6,12 +6,11 @@
 
 import { APIError } from "openai";
 
-import { onAbort } from "../../kernel/cancel.ts";
+import { CancelSignal, onAbort } from "../../kernel/cancel.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import type { GenerateOptions, ModelReply, ModelRequest } from "../model.ts";
 import type { ModelError } from "../model-error.ts";
 import { uncarriedError } from "./answer-options.ts";
-import { Attempt } from "./attempt.ts";
 import { chatApi } from "./chat-api.ts";
 import { LeanClient } from "./lean-client.ts";
 import { GrowingBytes } from "./growing-bytes.ts";
@@ -83,14 +82,15 @@ export class OpenAiConnection {
     const uncarried = uncarriedError(this.#api.name, "settings", request.settings ?? {});
     if (uncarried !== undefined) throw uncarriedSettingError(uncarried);
     signal.throwIfAborted();
-    const attempt = new Attempt();
-    const unlink = onAbort(signal, () => attempt.end(signal.reason));
-    const stopDeadline = clock.setTimer(timeoutMs, () => attempt.end(undefined));
+    /** Of the attempt: aborted with its caller, at its deadline, or by its reader. */
+    const stop = new CancelSignal();
+    const unlink = onAbort(signal, () => stop.abort(signal.reason));
+    const stopDeadline = clock.setTimer(timeoutMs, () => stop.abort(undefined));
     const warnings: string[] = [];
     try {
       let reply: ModelReply | Relented;
       do {
-        reply = await this.#ask(request, options, attempt);
+        reply = await this.#ask(request, options, stop);
         if ("warning" in reply && reply.warning !== undefined) warnings.push(reply.warning);
       } while ("warning" in reply);
       return ownReply(warnings.length === 0 ? reply : { ...reply, warnings });
@@ -104,15 +104,15 @@ export class OpenAiConnection {
   async #ask(
     request: ModelRequest,
     { signal, onText, cacheKey }: GenerateOptions,
-    attempt: Attempt,
+    stop: CancelSignal,
   ): Promise<ModelReply | Relented> {
-    const answer = this.#answerTo(request, onText, attempt);
+    const answer = this.#answerTo(request, onText, stop);
     const isStreaming = onText !== undefined;
     const write = (): Buffer => this.#api.write({ ...request, cacheKey }, isStreaming);
     const body = write();
     try {
       const reply = await answer.read(
-        await this.#client.ask(this.#api.path, isStreaming, body, attempt),
+        await this.#client.ask(this.#api.path, isStreaming, body, stop),
       );
       return unheld(reply, heldTools(request.tools, this.#settings.options.strictTools));
     } catch (thrown) {
@@ -120,7 +120,7 @@ export class OpenAiConnection {
       const rescued = this.#rescued(thrown);
       if (rescued !== undefined) return rescued;
       const { progress } = answer;
-      if (attempt.isOver) throw timeoutError(this.#settings.timeoutMs, progress.lostOutputTokens);
+      if (stop.aborted) throw timeoutError(this.#settings.timeoutMs, progress.lostOutputTokens);
       const error = this.#withoutKey(toModelError(thrown, progress, this.#api.name));
       const relented = this.#relent(request, error);
       if (relented !== undefined && !write().equals(body)) return relented;
@@ -131,12 +131,12 @@ export class OpenAiConnection {
   #answerTo(
     { maxOutputTokens }: ModelRequest,
     onText: GenerateOptions["onText"],
-    attempt: Attempt,
+    stop: CancelSignal,
   ): Answer {
     const limits = replyLimits(maxOutputTokens);
     if (onText === undefined) return new WholeAnswer(this.#api, limits);
     const letGo = (): (() => void) =>
-      this.#settings.clock.setTimer(LONGEST_END_MS, () => attempt.end(undefined));
+      this.#settings.clock.setTimer(LONGEST_END_MS, () => stop.abort(undefined));
     return new StreamedAnswer(this.#api, { limits, onText, letGo });
   }
 

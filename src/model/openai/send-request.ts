@@ -1,7 +1,7 @@
 // sendRequest: one request to the server that was named, and to no other. Redirects are followed by us alone, so that neither the key
 // nor the prompt reaches another origin, whatever sends the requests.
 
-import type { Attempt } from "./attempt.ts";
+import type { CancelSignal } from "../../kernel/cancel.ts";
 import { redirectError, unreachedError } from "./openai-errors.ts";
 import { requestTarget, type RequestTarget } from "./request-target.ts";
 import { fetchedResponse, isSuccess, openingOf, type WireResponse } from "./wire-response.ts";
@@ -17,8 +17,8 @@ export interface RequestHead {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Sends one request by POST, and follows nothing. Fails soon after the attempt is over, with its reason. */
-export type Send = (head: RequestHead, body: Buffer, attempt: Attempt) => Promise<WireResponse>;
+/** Sends one request by POST, and follows nothing. Fails soon after the signal was aborted, with its reason. */
+export type Send = (head: RequestHead, body: Buffer, signal: CancelSignal) => Promise<WireResponse>;
 
 export interface ServerAnswer {
   readonly response: WireResponse;
@@ -36,14 +36,14 @@ export async function sendRequest(
   send: Send,
   { target, headers }: RequestHead,
   body: Buffer,
-  attempt: Attempt,
+  signal: CancelSignal,
 ): Promise<ServerAnswer> {
   let at = target;
   for (let redirects = 0; ; redirects += 1) {
     let response: WireResponse;
     try {
-      attempt.throwIfOver();
-      response = await send({ target: at, headers }, body, attempt);
+      if (signal.aborted) throw signal.reason;
+      response = await send({ target: at, headers }, body, signal);
     } catch (thrown) {
       throw unreachedError(thrown);
     }
@@ -64,7 +64,7 @@ export async function sendRequest(
 
 /** Sends requests by a `fetch` of the user's. */
 export function sendBy(fetch: typeof globalThis.fetch): Send {
-  return async ({ target, headers }, body, { signal }) =>
+  return async ({ target, headers }, body, { abortSignal: signal }) =>
     fetchedResponse(
       await fetch(target.href, {
         method: "POST",
