@@ -39,6 +39,12 @@ export function storeClosed(): EspalierError {
   );
 }
 
+/** What a store is kept in was written by a newer release. `where` says what and which. */
+export function schemaTooNew(where: string, expected: number, got: number): EspalierError {
+  const message = `Expected ${where} to have version ${expected} or less, got ${got}. Use the release that wrote it, or a newer one.`;
+  return new EspalierError({ code: "unsupported_version", message, data: { expected, got } });
+}
+
 /** A run that is stored already. */
 export function runExists(runId: RunId): EspalierError {
   const message = `Expected run ${JSON.stringify(runId)} to be new, got one that is stored. Ids have to be unique in a store: leave the option ids out, or share one source among its orchestrators, one sequentialIds() for a whole test, say.`;

@@ -19,6 +19,11 @@ export function numberIn(row: unknown, column: string): number {
   throw unreadable(column, "a whole number");
 }
 
+/** Whether there is anything in a column. */
+export function hasValue(row: unknown, column: string): boolean {
+  return valueIn(row, column) !== null;
+}
+
 /** A run, of columns that are named like this everywhere. Throws `store_failed`. */
 export function runIn(row: unknown): StoredRun {
   const owner = ownerIn(row);
@@ -47,7 +52,7 @@ export function holdingIn(row: unknown, nowMs: number): Holding {
 }
 
 function ownerIn(row: unknown): StoredRun["owner"] {
-  if (valueIn(row, "owner_hostname") === null) return null;
+  if (!hasValue(row, "owner_hostname")) return null;
   return {
     token: textIn(row, "owner_token"),
     hostname: textIn(row, "owner_hostname"),

@@ -2,7 +2,8 @@
 
 import { systemClock, type Clock } from "../../src/kernel/clock.ts";
 import { isProcessGone } from "../../src/store/holding.ts";
-import { FileStore } from "../../src/store/sqlite/file-store.ts";
+import { SqlStore } from "../../src/store/sql-store.ts";
+import { FileDriver } from "../../src/store/sqlite/file-driver.ts";
 import {
   openerOf,
   type SqliteDatabase,
@@ -20,9 +21,9 @@ export interface Interference {
   readonly exec?: (sql: string, run: () => void) => void;
 }
 
-export function fileStore(path: string, interference: Interference = {}): FileStore {
+export function fileStore(path: string, interference: Interference = {}): SqlStore {
   const { driver = "node", durability = "full", clock = systemClock } = interference;
-  return new FileStore({
+  const file = new FileDriver({
     path,
     open: async (path) => {
       const database = await openerOf(driver)(path);
@@ -40,8 +41,8 @@ export function fileStore(path: string, interference: Interference = {}): FileSt
     durability,
     busyTimeoutMs: interference.busyTimeoutMs ?? 5_000,
     clock,
-    isProcessGone,
   });
+  return new SqlStore(file, isProcessGone);
 }
 
 function runIt(_sql: string, run: () => void): void {

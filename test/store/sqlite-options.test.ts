@@ -81,8 +81,10 @@ test.each(DRIVERS)("durability: %s", async (driver) => {
     });
     await store.list();
     const [database] = databases;
-    expect({ ...Object(database?.prepare("pragma synchronous").get()) }).toEqual({ synchronous });
-    const mode: unknown = database?.prepare("pragma journal_mode").get();
+    expect({ ...Object(database?.prepare("pragma synchronous").all()[0]) }).toEqual({
+      synchronous,
+    });
+    const mode: unknown = database?.prepare("pragma journal_mode").all()[0];
     expect({ ...Object(mode) }).toEqual({ journal_mode: "wal" });
     expect(databases.length).toBe(1);
     await store.close();

@@ -8,8 +8,9 @@ import {
   mismatch,
 } from "../../kernel/check.ts";
 import { isProcessGone } from "../holding.ts";
+import { SqlStore } from "../sql-store.ts";
 import type { Store } from "../store.ts";
-import { DatabaseStore } from "./database-store.ts";
+import { PostgresDriver, type PostgresDriverOptions } from "./postgres-driver.ts";
 import { openPool, type OwnPool, type PostgresPool } from "./postgres-pool.ts";
 
 export type { PostgresClient, PostgresPool } from "./postgres-pool.ts";
@@ -55,21 +56,27 @@ export function postgresStore(options: PostgresStoreOptions): Store {
     const words = "up to 63 small letters, digits and underscores, and no digit first";
     throw mismatch("schema", words, schema, "Choose another name.");
   }
-  const common = { schema, isProcessGone: options.isProcessGone ?? isProcessGone };
-  if (pool === undefined) return new DatabaseStore({ ...common, ...ownPool(options) });
+  const driver = new PostgresDriver({
+    schema,
+    ...(pool === undefined ? ownPool(options) : givenPool(pool, options)),
+  });
+  return new SqlStore(driver, options.isProcessGone ?? isProcessGone);
+}
+
+type Connections = Pick<PostgresDriverOptions, "open" | "end">;
+
+/** A pool that stays with the user. */
+function givenPool(pool: PostgresPool, options: PostgresStoreOptions): Connections {
   const owned = ["connectionString", "maxConnections", "timeoutMs"] as const;
   const extra = owned.find((name) => options[name] !== undefined);
   if (extra !== undefined)
     throw mismatch(extra, "left out beside pool", options[extra], "Set up the pool instead.");
   checkMethods("pool", pool, ["connect", "on", "off"]);
-  return new DatabaseStore({ ...common, open: async () => pool, end: undefined });
+  return { open: async () => pool, end: undefined };
 }
 
 /** A pool that is made when it is needed, and ended with the store. */
-function ownPool(options: PostgresStoreOptions): {
-  open(): Promise<PostgresPool>;
-  end(): Promise<void>;
-} {
+function ownPool(options: PostgresStoreOptions): Connections {
   const { connectionString } = options;
   const { maxConnections = DEFAULT_MAX_CONNECTIONS, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   if (typeof connectionString !== "string" || connectionString === "") {

@@ -1,7 +1,7 @@
 // What a store looks like as SQLite tables. Released versions are never changed: a new one is one more list of statements.
 
-import { EspalierError } from "../../kernel/error.ts";
-import { storeFailed } from "../store-errors.ts";
+import type { EspalierError } from "../../kernel/error.ts";
+import { schemaTooNew, storeFailed } from "../store-errors.ts";
 import type { SqliteDatabase } from "./sqlite-driver.ts";
 import { numberIn } from "../stored-row.ts";
 
@@ -69,19 +69,15 @@ function versionOf(database: SqliteDatabase, path: string): number {
   const version = pragma(database, "user_version");
   const application = pragma(database, "application_id");
   if (application !== APPLICATION_ID) {
-    const tables = database.prepare("select count(*) as count from sqlite_master").get();
-    if (version !== 0 || application !== 0 || numberIn(tables, "count") > 0) throw foreign(path);
+    const tables = database.prepare("select 1 from sqlite_master limit 1").all();
+    if (version !== 0 || application !== 0 || tables.length > 0) throw foreign(path);
   }
   if (version <= SQLITE_SCHEMA_VERSION) return version;
-  throw new EspalierError({
-    code: "unsupported_version",
-    message: `Expected the store ${JSON.stringify(path)} to have version ${SQLITE_SCHEMA_VERSION} or less, got ${version}. Use the release that wrote it, or a newer one.`,
-    data: { expected: SQLITE_SCHEMA_VERSION, got: version },
-  });
+  throw schemaTooNew(`the store ${JSON.stringify(path)}`, SQLITE_SCHEMA_VERSION, version);
 }
 
 function pragma(database: SqliteDatabase, name: "user_version" | "application_id"): number {
-  return numberIn(database.prepare(`pragma ${name}`).get(), name);
+  return numberIn(database.prepare(`pragma ${name}`).all()[0], name);
 }
 
 function foreign(path: string): EspalierError {

@@ -9,9 +9,7 @@ type SqliteValue = string | number | null;
 
 /** What is asked of a prepared statement. */
 export interface SqliteStatement {
-  run(...values: readonly SqliteValue[]): void;
-  /** Undefined: no row. */
-  get(...values: readonly SqliteValue[]): unknown;
+  /** Does it; gives its rows. */
   all(...values: readonly SqliteValue[]): readonly unknown[];
   /** May be left before its end. */
   iterate(...values: readonly SqliteValue[]): Iterable<unknown>;
@@ -39,15 +37,7 @@ async function openWithNode(path: string): Promise<SqliteDatabase> {
   const database = new DatabaseSync(path);
   return {
     exec: (sql) => database.exec(sql),
-    prepare: cached((sql) => {
-      const statement = database.prepare(sql);
-      return {
-        run: (...values) => void statement.run(...values),
-        get: (...values) => statement.get(...values),
-        all: (...values) => statement.all(...values),
-        iterate: (...values) => statement.iterate(...values),
-      };
-    }),
+    prepare: cached((sql) => database.prepare(sql)),
     get isInTransaction() {
       return database.isTransaction;
     },
@@ -62,12 +52,13 @@ async function openWithBetterSqlite(path: string): Promise<SqliteDatabase> {
     exec: (sql) => void database.exec(sql),
     prepare: cached((sql) => {
       const statement = database.prepare(sql);
-      return {
-        run: (...values) => void statement.run(...values),
-        get: (...values) => statement.get(...values),
-        all: (...values) => statement.all(...values),
-        iterate: (...values) => statement.iterate(...values),
+      // It refuses to give the rows of what has none.
+      if (statement.reader) return statement;
+      const all: SqliteStatement["all"] = (...values) => {
+        statement.run(...values);
+        return [];
       };
+      return { all, iterate: all };
     }),
     get isInTransaction() {
       return database.inTransaction;
@@ -79,7 +70,9 @@ async function openWithBetterSqlite(path: string): Promise<SqliteDatabase> {
 function cached(prepare: (sql: string) => SqliteStatement): (sql: string) => SqliteStatement {
   const statements = new Map<string, SqliteStatement>();
   return (sql) => {
-    const statement = statements.get(sql) ?? prepare(sql);
+    const known = statements.get(sql);
+    if (known !== undefined) return known;
+    const statement = prepare(sql);
     statements.set(sql, statement);
     return statement;
   };

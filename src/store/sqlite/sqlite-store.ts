@@ -3,8 +3,9 @@
 import { checkCount, checkKeys, defaultAdvice, mismatch } from "../../kernel/check.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { isProcessGone } from "../holding.ts";
+import { SqlStore } from "../sql-store.ts";
 import type { Store } from "../store.ts";
-import { FileStore } from "./file-store.ts";
+import { FileDriver } from "./file-driver.ts";
 import { openerOf, type SqliteDriver } from "./sqlite-driver.ts";
 
 export type { SqliteDriver } from "./sqlite-driver.ts";
@@ -49,14 +50,9 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sto
   checkOneOf("driver", driver, ["node", "better-sqlite3"]);
   checkOneOf("durability", durability, ["full", "process"]);
   checkCount("busyTimeoutMs", busyTimeoutMs, defaultAdvice(DEFAULT_BUSY_TIMEOUT_MS));
-  return new FileStore({
-    path,
-    open: openerOf(driver),
-    durability,
-    busyTimeoutMs,
-    clock: options.clock ?? systemClock,
-    isProcessGone: options.isProcessGone ?? isProcessGone,
-  });
+  const { clock = systemClock } = options;
+  const found = new FileDriver({ path, open: openerOf(driver), durability, busyTimeoutMs, clock });
+  return new SqlStore(found, options.isProcessGone ?? isProcessGone);
 }
 
 function checkPath(path: unknown): void {

@@ -1,0 +1,198 @@
+// A store in one schema of a PostgreSQL database. Owns how connections are borrowed. A connection that breaks leaves open whether the last
+// statement was done.
+
+import type { EspalierError } from "../../kernel/error.ts";
+import type { JournalBatch, Ownership } from "../run-store.ts";
+import {
+  sql,
+  sqlTextsIn,
+  type SqlDialect,
+  type SqlDriver,
+  type SqlPage,
+  type SqlQuery,
+  type SqlWork,
+} from "../sql-driver.ts";
+import { storeClosed } from "../store-errors.ts";
+import { hasValue, numberIn } from "../stored-row.ts";
+import { migrate } from "./migrations.ts";
+import { isConnectionSound, postgresFailed } from "./postgres-faults.ts";
+import type { PostgresClient, PostgresPool } from "./postgres-pool.ts";
+
+export interface PostgresDriverOptions {
+  readonly schema: string;
+  readonly open: () => Promise<PostgresPool>;
+  /** Undefined: the pool is not ours to end. */
+  readonly end: (() => Promise<void>) | undefined;
+}
+
+export class PostgresDriver implements SqlDriver {
+  readonly #options: PostgresDriverOptions;
+  readonly #textOf: (query: SqlQuery) => string;
+  readonly #append: string;
+  /** Whose errors we listen to. */
+  #pool: PostgresPool | undefined;
+  /** Undefined: not done yet, or in vain. */
+  #migration: Promise<void> | undefined;
+  #isClosed = false;
+
+  constructor(options: PostgresDriverOptions) {
+    this.#options = options;
+    this.#textOf = sqlTextsIn(dialectIn(options.schema));
+    this.#append = appendIn(options.schema);
+  }
+
+  read<T>(begin: () => SqlWork<T>): Promise<T> {
+    return this.write(begin);
+  }
+
+  write<T>(begin: () => SqlWork<T>): Promise<T> {
+    return this.#borrow((client) => this.#perform(client, begin()));
+  }
+
+  append(ownership: Ownership, batch: JournalBatch, refuse: () => SqlWork<void>): Promise<void> {
+    const { runId, token, epoch } = ownership;
+    const { firstNumber, records } = batch;
+    return this.#borrow(async (client) => {
+      const values = [runId, epoch, token, firstNumber, records];
+      const { rows } = await client.query(this.#append, values);
+      if (rows.length === 0) await this.#perform(client, refuse());
+    });
+  }
+
+  page(runId: string, first: number): Promise<SqlPage | undefined> {
+    return this.read(() => pageOf(runId, first));
+  }
+
+  failed(cause: unknown): EspalierError {
+    return postgresFailed(cause);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#pool?.off("error", ignore);
+    await this.#options.end?.();
+  }
+
+  async #borrow<T>(use: (client: PostgresClient) => Promise<T>): Promise<T> {
+    const pool = await this.#opened();
+    const client = await pool.connect();
+    // While it is lent out, the pool does not listen.
+    client.on("error", ignore);
+    let isBroken = true;
+    try {
+      await this.#migrated(client);
+      const value = await use(client);
+      isBroken = false;
+      return value;
+    } catch (cause) {
+      isBroken = !isConnectionSound(cause);
+      throw cause;
+    } finally {
+      client.off("error", ignore);
+      client.release(isBroken);
+    }
+  }
+
+  async #perform<T>(client: PostgresClient, work: SqlWork<T>): Promise<T> {
+    let isInTransaction = false;
+    try {
+      let step = work.next();
+      while (step.done !== true) {
+        if (step.value.opensTransaction && !isInTransaction) {
+          await client.query("begin");
+          isInTransaction = true;
+        }
+        step = work.next(await this.#rowsOf(client, step.value));
+      }
+      if (isInTransaction) await client.query("commit");
+      return step.value;
+    } catch (cause) {
+      // If that fails as well, the connection is gone, and its transaction with it.
+      if (isInTransaction && isConnectionSound(cause)) await client.query("rollback");
+      throw cause;
+    }
+  }
+
+  async #rowsOf(client: PostgresClient, query: SqlQuery): Promise<readonly unknown[]> {
+    const values = query.values.filter((value) => typeof value !== "symbol");
+    const { rows } = await client.query(this.#textOf(query), values);
+    return rows;
+  }
+
+  async #opened(): Promise<PostgresPool> {
+    const pool = await this.#options.open();
+    if (this.#isClosed) throw storeClosed();
+    // A pool without a listener ends the process when an idle connection breaks.
+    if (this.#pool === undefined) pool.on("error", ignore);
+    this.#pool = pool;
+    return pool;
+  }
+
+  async #migrated(client: PostgresClient): Promise<void> {
+    this.#migration ??= this.#perform(client, migrate(this.#options.schema));
+    try {
+      await this.#migration;
+    } catch (cause) {
+      this.#migration = undefined;
+      throw cause;
+    }
+  }
+}
+
+/** Times are those of the database. */
+function dialectIn(schema: string): SqlDialect {
+  return {
+    words: {
+      schema: `"${schema}"`,
+      run: `sequence::float8 as sequence, run_id, title, status, epoch, record_count, owner_token, owner_hostname,
+        owner_process_id::float8 as owner_process_id, ${milliseconds("heartbeat_at")} as heartbeat_at_ms,
+        ${milliseconds("created_at")} as created_at_ms, ${milliseconds("updated_at")} as updated_at_ms`,
+      heartbeat: "heartbeat_at",
+      created: "created_at",
+      updated: "updated_at",
+      next_written: `nextval('"${schema}".session_written')`,
+      for_update: "for update",
+    },
+    now: "clock_timestamp()",
+    nowMs: milliseconds("clock_timestamp()"),
+    placeholder: (number) => `$${number}`,
+  };
+}
+
+function milliseconds(time: string): string {
+  return `floor(extract(epoch from ${time}) * 1000)::float8`;
+}
+
+/** Takes a batch that is next in line from the owner of the run. Lock, fence and count in one, and all of it in one statement. */
+function appendIn(schema: string): string {
+  return `with held as (
+      update "${schema}".run set record_count = record_count + cardinality($5::text[]),
+        heartbeat_at = clock_timestamp(), updated_at = clock_timestamp()
+      where run_id = $1 and epoch = $2 and owner_token = $3 and owner_hostname is not null and record_count = $4 - 1
+      returning sequence
+    )
+    insert into "${schema}".journal (run, number, record)
+    select held.sequence, $4 - 1 + taken.place, taken.record
+    from held, unnest($5::text[]) with ordinality as taken (record, place)
+    returning number`;
+}
+
+/** One statement, so that it sees one state. The first record of a page always comes, however long it is; a megabyte is enough. */
+function* pageOf(runId: string, first: number): SqlWork<SqlPage | undefined> {
+  const rows = yield sql`
+    select run.record_count, page.number, page.record
+    from {schema}.run left join lateral (
+      select number, record, sum(octet_length(record)) over (order by number) - octet_length(record) as before
+      from (
+        select number, record from {schema}.journal
+        where run = run.sequence and number >= ${first} order by number limit 1000
+      ) as candidate
+    ) as page on page.before < 1000000
+    where run.run_id = ${runId} order by page.number`;
+  if (rows.length === 0) return undefined;
+  const recordCount = numberIn(rows[0], "record_count");
+  return { recordCount, rows: rows.filter((row) => hasValue(row, "number")) };
+}
+
+/** The end of a connection in use is an error of its query; that of an idle one needs no handling. */
+function ignore(): void {}

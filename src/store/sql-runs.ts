@@ -1,0 +1,156 @@
+// Runs and their journals in a SQL database. Whatever changes a run is one statement that locks its row, or locks it first, so that of two
+// who want it one comes after the other (D4).
+
+import type { RunId } from "../protocol/ids.ts";
+import {
+  checkFree,
+  checkHeld,
+  hasAlready,
+  isLastOwner,
+  positionOf,
+  type Claimant,
+  type Holding,
+} from "./holding.ts";
+import type { JournalBatch, Ownership, RunOwner, StoredRun, StoredStatus } from "./run-store.ts";
+import { NOW, NOW_MS, lockingSql, sql, type SqlPage, type SqlWork } from "./sql-driver.ts";
+import { journalConflict, runExists, storeFailed, unknownRun } from "./store-errors.ts";
+import { holdingIn, numberIn, runIn, textIn } from "./stored-row.ts";
+
+export function* createRun(runId: RunId, title: string, owner: RunOwner): SqlWork<Ownership> {
+  const ownership = { runId, token: owner.token, epoch: 1 };
+  const made = yield sql`
+    insert into {schema}.run (run_id, title, status, epoch, record_count, owner_token, owner_hostname, owner_process_id,
+      {heartbeat}, {created}, {updated})
+    values (${runId}, ${title}, 'open', 1, 0, ${owner.token}, ${owner.hostname}, ${owner.processId}, ${NOW}, ${NOW}, ${NOW})
+    on conflict (run_id) do nothing returning epoch`;
+  if (made.length > 0) return ownership;
+  const found = yield* findRun(runId);
+  const isFresh = found?.epoch === 1 && found.recordCount === 0;
+  if (isFresh && found.owner?.token === owner.token) return ownership;
+  throw runExists(runId);
+}
+
+/** `claimant` undefined: from whoever owns it. */
+export function* claimRun(
+  runId: RunId,
+  owner: RunOwner,
+  claimant: Claimant | undefined,
+): SqlWork<Ownership> {
+  const { token, hostname, processId } = owner;
+  const holding = holdingOf(yield* lockedRun(runId));
+  if (hasAlready(holding, owner)) return { runId, token, epoch: holding.epoch };
+  if (claimant !== undefined) checkFree(holding, claimant);
+  const epoch = holding.epoch + 1;
+  yield sql`
+    update {schema}.run set status = 'open', epoch = ${epoch}, owner_token = ${token}, owner_hostname = ${hostname},
+      owner_process_id = ${processId}, {heartbeat} = ${NOW}, {updated} = ${NOW}
+    where run_id = ${runId}`;
+  return { runId, token, epoch };
+}
+
+/** Why a batch was not taken: nothing is wrong if it was taken before. */
+export function* checkTaken(ownership: Ownership, batch: JournalBatch): SqlWork<void> {
+  const row = yield* heldRun(ownership);
+  const recordCount = numberIn(row, "record_count");
+  const isTaken = positionOf(batch, recordCount) === "taken" && (yield* hasRecords(row, batch));
+  if (!isTaken) throw journalConflict(ownership.runId, batch.firstNumber, recordCount);
+  yield* beat(ownership.runId);
+}
+
+function* hasRecords(run: unknown, { firstNumber, records }: JournalBatch): SqlWork<boolean> {
+  const rows = yield sql`
+    select record from {schema}.journal where run = ${numberIn(run, "sequence")} and number >= ${firstNumber}
+    order by number limit ${records.length}`;
+  return records.every((record, index) => textIn(rows[index], "record") === record);
+}
+
+export function* beatRun(ownership: Ownership): SqlWork<void> {
+  yield* heldRun(ownership);
+  yield* beat(ownership.runId);
+}
+
+function* beat(runId: RunId): SqlWork<void> {
+  yield sql`update {schema}.run set {heartbeat} = ${NOW} where run_id = ${runId}`;
+}
+
+export function* releaseRun(ownership: Ownership, status: "paused" | "ended"): SqlWork<void> {
+  const { runId } = ownership;
+  const row = yield* lockedRun(runId);
+  const holding = holdingOf(row);
+  const wasDone = holding.owner === null && textIn(row, "status") === status;
+  if (wasDone && isLastOwner(ownership, holding)) return;
+  checkHeld(ownership, holding);
+  yield sql`
+    update {schema}.run set status = ${status}, owner_hostname = null, owner_process_id = null, {updated} = ${NOW}
+    where run_id = ${runId}`;
+}
+
+export function* removeRun(claimant: Claimant): SqlWork<boolean> {
+  const row = yield* lockedRow(claimant.runId);
+  if (row === undefined) return false;
+  checkFree(holdingOf(row), claimant);
+  const run = numberIn(row, "sequence");
+  yield sql`delete from {schema}.journal where run = ${run}`;
+  yield sql`delete from {schema}.run where sequence = ${run}`;
+  return true;
+}
+
+export function* findRun(runId: RunId): SqlWork<StoredRun | undefined> {
+  const [row] = yield sql`select {run} from {schema}.run where run_id = ${runId}`;
+  return row === undefined ? undefined : runIn(row);
+}
+
+/** `status` undefined: all of them. */
+export function* listRuns(
+  status: StoredStatus | undefined,
+  limit: number,
+): SqlWork<readonly StoredRun[]> {
+  const rows =
+    status === undefined
+      ? yield sql`select {run} from {schema}.run order by run.sequence desc limit ${limit}`
+      : yield sql`
+          select {run} from {schema}.run where status = ${status} order by run.sequence desc limit ${limit}`;
+  return rows.map(runIn);
+}
+
+/** The records of a page that begins with number `first`. Throws `unknown_run`, and `store_failed` if some are missing. */
+export function recordsOf(
+  page: SqlPage | undefined,
+  runId: RunId,
+  first: number,
+): readonly string[] {
+  if (page === undefined) throw unknownRun(runId);
+  const { recordCount, rows } = page;
+  const records: string[] = [];
+  for (const row of rows) {
+    if (numberIn(row, "number") !== first + records.length) break;
+    records.push(textIn(row, "record"));
+  }
+  const missing = first + records.length;
+  if (missing > recordCount || (records.length > 0 && records.length === rows.length))
+    return records;
+  const message = `Expected run ${JSON.stringify(runId)} to have ${recordCount} records, got none of number ${missing}. Restore the store from a copy.`;
+  throw storeFailed("corrupt", message);
+}
+
+function* heldRun(ownership: Ownership): SqlWork<unknown> {
+  const row = yield* lockedRun(ownership.runId);
+  checkHeld(ownership, holdingOf(row));
+  return row;
+}
+
+function* lockedRun(runId: RunId): SqlWork<unknown> {
+  const row = yield* lockedRow(runId);
+  if (row === undefined) throw unknownRun(runId);
+  return row;
+}
+
+function* lockedRow(runId: string): SqlWork<unknown> {
+  const [row] = yield lockingSql`
+    select {run}, ${NOW_MS} as now_ms from {schema}.run where run_id = ${runId} {for_update}`;
+  return row;
+}
+
+function holdingOf(row: unknown): Holding {
+  return holdingIn(row, numberIn(row, "now_ms"));
+}
