@@ -97,8 +97,8 @@ export function knowledgeOf(messages: readonly Message[]): Knowledge {
 /** What an agent reads besides its task comes before it. */
 function taskOf(messages: readonly Message[]): string {
   const spoken = messages.findIndex(({ role }) => role === "assistant");
-  const told = spoken < 0 ? messages : messages.slice(0, spoken);
-  return told.findLast(({ role }) => role === "user")?.text ?? "";
+  const before = spoken < 0 ? messages : messages.slice(0, spoken);
+  return before.findLast(({ role }) => role === "user")?.text ?? "";
 }
 
 interface AnsweredCall {

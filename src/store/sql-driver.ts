@@ -1,4 +1,4 @@
-// Stores in SQL databases are one store over a driver for each database. What is done there is told as work: it yields one query after the
+// Stores in SQL databases are one store over a driver for each database. What is done there is described as work: it yields one query after the
 // other and is handed the rows of each, so that a driver may answer at once or after a while, and the work does not know which.
 
 import type { EspalierError } from "../kernel/error.ts";

@@ -30,7 +30,7 @@ export function* createRun(runId: RunId, title: string, owner: RunOwner): SqlWor
   throw runExists(runId);
 }
 
-/** `claimant` undefined: from whoever owns it. */
+/** `claimant` undefined: from any owner. */
 export function* claimRun(
   runId: RunId,
   owner: RunOwner,
