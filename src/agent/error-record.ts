@@ -1,18 +1,25 @@
 import { EspalierError, messageOf } from "../kernel/error.ts";
-import { JsonObjectSchema } from "../protocol/json-value.ts";
+import { isRecord, soundCopy, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
+
+/** Deeper data says nothing to anyone, and may refer to itself. */
+const MOST_LEVELS = 100;
 
 /** An error as plain data: coded ones keep their code, foreign ones become `internal_error` of the loop. */
 export function errorRecord(cause: unknown): ErrorRecord {
   const message = redactSecrets(messageOf(cause));
   try {
     if (EspalierError.is(cause)) {
-      const data = JsonObjectSchema.safeParse(cause.data);
-      return { code: cause.code, message, data: data.success ? data.data : {} };
+      const data = soundCopy(cause.data, MOST_LEVELS);
+      return { code: cause.code, message, data: isJsonObject(data) ? data : {} };
     }
   } catch {
     // Something that throws when it is looked at.
   }
   return { code: "internal_error", message, data: {} };
+}
+
+function isJsonObject(value: JsonValue | undefined): value is JsonObject {
+  return isRecord(value);
 }

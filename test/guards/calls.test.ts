@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
 import { asks, says } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { latch, newFixture } from "../harness/run-scripted.ts";
@@ -140,6 +141,24 @@ describe("calls of one reply", () => {
     expect(receivedTexts(model.requests[1])).toEqual(texts(result));
     expect(watching.seen()).toEqual(["/a", "/b", "/c", "/d", "/b"].map((path) => ({ path })));
     expect(result.usage.total.toolCalls).toBe(4);
+  });
+
+  test("what the tool gets is shown, also if its schema makes nothing of the arguments", async () => {
+    const watching = watch();
+    const got: unknown[] = [];
+    const tool = defineTool({
+      name: "note",
+      description: "Notes.",
+      input: z.object({ path: z.string() }).transform(() => null),
+      execute: (input) => {
+        got.push(input);
+        return "noted";
+      },
+    });
+    const script = [calls({ name: "note", arguments: { path: "/a" } }), says("done")];
+    const { role } = soloist(script, { tools: [tool], guards: [watching.guard] });
+    await newFixture().run(role);
+    expect([watching.seen(), got]).toEqual([[null], [null]]);
   });
 
   test("sequential tools are guarded when their turn comes", async () => {

@@ -2,12 +2,15 @@
 // Method: a store that knows which ends of calls it has; code of the user's, and models, say what the store had when they were asked.
 
 import { expect, test } from "vitest";
+import { z } from "zod";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
+import { transform } from "../../src/hooks/hook.ts";
 import { JournalReader } from "../../src/orchestrator/durability/journal-reader.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
+import { defineDelegation } from "../../src/tools/define-tool.ts";
 import { forwarding } from "./forwarding-store.ts";
 import { countedTool, spawnCall, thinker } from "./thinkers.ts";
 
@@ -94,4 +97,112 @@ test("D1: conditions, processors, further calls, requests and subagents come aft
     ["lead", 3],
     ["condition", 3],
   ]);
+});
+
+/** A reply without a further request: with it the agent has ended. */
+const LAST = { calls: [["pay", { thing: "b" }]] } as const;
+
+test("D1: what reads a subagent's result has it once the last call of the subagent is kept", async () => {
+  const { store, ends } = watched();
+  const had: (readonly string[])[] = [];
+  const worker = defineAgent({
+    name: "worker",
+    purpose: "Works",
+    instructions: "You work.",
+    model: thinker("worker", () => LAST),
+    tools: [countedTool(new Map(), "pay")],
+    budget: { steps: 1 },
+  });
+  const role = defineAgent({
+    name: "lead",
+    instructions: "You lead.",
+    model: thinker("lead", ({ results }) =>
+      results.length === 0 ? { calls: [["ask", {}]] } : { text: "Done." },
+    ),
+    tools: [
+      defineDelegation({
+        name: "ask",
+        description: "Asks.",
+        input: z.object({}),
+        execute: async (_input, context) => {
+          const outcome = await context.spawn({ role: "worker", task: "Work." });
+          had.push([...ends]);
+          return outcome;
+        },
+      }),
+    ],
+    subagents: [worker],
+  });
+  await new Orchestrator({ store }).start(role, "Go.").result;
+  expect(had).toEqual([["tool.1.0:pay"]]);
+});
+
+test("D1: the result of a run that leaves subagents behind is given once its last call is kept", async () => {
+  const { store, ends } = watched();
+  const gate = Promise.withResolvers<string>();
+  const worker = defineAgent({
+    name: "worker",
+    purpose: "Works",
+    instructions: "You work.",
+    model: thinker("worker", ({ results }) =>
+      results.length === 0 ? { calls: [["wait", { thing: "a" }]] } : { text: "Worked." },
+    ),
+    tools: [countedTool(new Map(), "wait", () => gate.promise)],
+  });
+  const role = defineAgent({
+    name: "lead",
+    instructions: "You lead.",
+    output: z.object({ a: z.string() }),
+    delegation: { background: true, atEnd: "detach" },
+    model: thinker("lead", ({ results }) =>
+      results.length === 0
+        ? { calls: [spawnCall("worker", "Work.", { background: true })] }
+        : {
+            calls: [
+              ["pay", { thing: "b" }],
+              ["Finish", { a: "x" }],
+            ],
+          },
+    ),
+    tools: [countedTool(new Map(), "pay")],
+    subagents: [worker],
+  });
+  const run = new Orchestrator({ store }).start(role, "Go.");
+  await run.result;
+  expect(ends).toContain("tool.2.0:pay");
+  gate.resolve("waited");
+  await run.settled;
+});
+
+test("D1: a subtask begins once the call that queued it is kept", async () => {
+  const { store, ends } = watched();
+  const had: (readonly string[])[] = [];
+  const worker = defineAgent({
+    name: "worker",
+    purpose: "Works",
+    instructions: "You work.",
+    model: thinker("worker", () => ({ text: "Worked." })),
+  });
+  const role = defineAgent({
+    name: "lead",
+    instructions: "You lead.",
+    model: thinker("lead", ({ results }) =>
+      results.length === 0 ? { calls: [["plan", { thing: "a" }]] } : { text: "Done." },
+    ),
+    tools: [
+      countedTool(new Map(), "plan", (_input, { queueSubtask }) => {
+        queueSubtask({ role: "worker", task: "Work." });
+        return "planned";
+      }),
+    ],
+    subagents: [worker],
+    hooks: [
+      transform("subagentStart", () => {
+        had.push([...ends]);
+        return {};
+      }),
+    ],
+  });
+  await new Orchestrator({ store }).start(role, "Go.").result;
+  expect(had).toEqual([["tool.1.0:plan"]]);
 });

@@ -106,3 +106,11 @@ test("a thousand chunks that differ in their text alone are parsed a few times, 
   expect(parses(() => streamed(list(0)))).toBeLessThanOrEqual(4);
   expect(parses(() => streamed(list(5)))).toBeLessThanOrEqual(1_010);
 });
+
+test("a chunk that says its text twice is no frame, whatever the text is", () => {
+  const list = ["probe", "other", "probe"].flatMap((content) => [
+    JSON.stringify({ choices: [{ delta: { content } }], obfuscation: content }),
+    JSON.stringify({ choices: [{ delta: { content } }], obfuscation: "xyzvw" }),
+  ]);
+  expect(streamed(list).pieces).toEqual(["probe", "probe", "other", "other", "probe", "probe"]);
+});

@@ -234,6 +234,12 @@ describe("the API key", () => {
   });
 });
 
+test("a fetch that gives an error in place of a response may be asked again", async () => {
+  const none = (): Promise<Response> => Promise.resolve(Response.error());
+  const thrown = await rejection(reply(modelAt(await gone(), { fetch: none }), "whole"));
+  expect(thrown).toMatchObject({ code: "model_unavailable", isRetryable: true });
+});
+
 /** Fails as a transport does that got no connection. */
 function slowFetch(): Promise<Response> {
   return Promise.reject(new Error("Connect timed out"));

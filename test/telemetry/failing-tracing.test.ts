@@ -4,6 +4,7 @@
 import { NodeTracerProvider, type ReadableSpan } from "@opentelemetry/sdk-trace-node";
 import { expect, test } from "vitest";
 
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
 import type { Tracing } from "../../src/protocol/tracing.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
@@ -97,3 +98,24 @@ test.each(Object.entries(BREACHES))("one that %s: a tool runs once", async (_wha
   expect([result.status, ran]).toEqual(["completed", ["work"]]);
   await warnings();
 });
+
+/** What a tracing may say instead of what it ignores. */
+const IGNORED: Readonly<Record<string, () => unknown>> = {
+  "a list": () => ["step.started"],
+  "nothing it could be asked": () => ({ has: () => false }),
+  "an error": () => {
+    throw new Error("ignored");
+  },
+};
+
+test.each(Object.entries(IGNORED))(
+  "one that ignores %s costs the run nothing",
+  async (_what, get) => {
+    const { place, within, idsOf } = localTracing();
+    const tracing: Tracing = Object.defineProperty({ place, within, idsOf }, "ignored", { get });
+    const { role } = team();
+    const { status } = await new Orchestrator({ tracing }).start(role, "Begin.").result;
+    expect(status).toBe("completed");
+    await warnings();
+  },
+);

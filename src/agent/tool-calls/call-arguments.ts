@@ -14,7 +14,8 @@ type CheckedCall = Exclude<BoundCall, { readonly type: "rejected" }>;
 
 /** What the tool gets, so that no default and no transform goes past a guard; as it was written, if that is no JSON. Frozen. */
 export function usedArguments({ value, input }: CheckedCall): JsonValue {
-  return deepFreeze(jsonOf(value) ?? copyJson(input));
+  const used = jsonOf(value);
+  return deepFreeze(used === undefined ? copyJson(input) : used);
 }
 
 /** A copy of what is JSON: nothing that refers to itself, that must not be looked at, or that is nested beyond reason. */

@@ -3,6 +3,8 @@
 // Owns what stands around the text in the last chunk that was parsed. The reader of the chunks says which one may be such a frame.
 
 const PROBE = "probe";
+/** For a chunk whose text is the first: in its own place it proves nothing. */
+const OTHER_PROBE = "other";
 /** How often a frame is looked for in one stream: where each chunk has something of its own there is none. */
 const MOST_PROBES = 8;
 /** JSON between two quotation marks that stands for itself. */
@@ -38,7 +40,8 @@ export class AlikeChunks {
     this.#probes += 1;
     const before = chunk.slice(0, at + 1);
     const after = chunk.slice(at + 1 + text.length);
-    if (this.#textIn(before + PROBE + after) !== PROBE) return;
+    const probe = text === PROBE ? OTHER_PROBE : PROBE;
+    if (this.#textIn(before + probe + after) !== probe) return;
     this.#before = before;
     this.#after = after;
     this.#length = before.length + after.length;

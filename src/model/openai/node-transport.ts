@@ -13,13 +13,12 @@ import { decoded } from "./content-encoding.ts";
 import type { Proxy } from "./proxy.ts";
 import type { RequestHead, Send } from "./send-request.ts";
 import { SocketPool, type PooledRequest } from "./socket-pool.ts";
-import type { WireResponse } from "./wire-response.ts";
+import { checkStatus, type WireResponse } from "./wire-response.ts";
 
 const STALE_MS = 1_000;
 /** Of a server that changes to another protocol Node says nothing but that it is over. */
 const NO_HEAD = "The server closed the connection without a response, or changed its protocol.";
 /** Of responses that end an exchange. */
-const [LEAST_STATUS, MOST_STATUS] = [200, 599];
 const BROKEN: ReadonlySet<unknown> = new Set(["ECONNRESET", "EPIPE"]);
 
 const transports = new Map<string, NodeTransport>();
@@ -138,13 +137,13 @@ class Exchange {
   }
 
   #take(message: IncomingMessage, resolve: (response: WireResponse) => void): void {
-    const { statusCode = 0 } = message;
-    if (statusCode >= LEAST_STATUS && statusCode <= MOST_STATUS) {
+    try {
+      checkStatus(message.statusCode ?? 0);
       resolve(new NodeResponse(message));
-      return;
+    } catch (thrown) {
+      this.#reject(thrown);
+      this.#close(); // It will not be read.
     }
-    this.#reject(new RangeError(`The server answered with the status ${statusCode}.`));
-    this.#close(); // It will not be read.
   }
 
   #close(): void {

@@ -4,7 +4,13 @@
 import type { CancelSignal } from "../../kernel/cancel.ts";
 import { redirectError, unreachedError } from "./openai-errors.ts";
 import { requestTarget, type RequestTarget } from "./request-target.ts";
-import { fetchedResponse, isSuccess, openingOf, type WireResponse } from "./wire-response.ts";
+import {
+  checkStatus,
+  fetchedResponse,
+  isSuccess,
+  openingOf,
+  type WireResponse,
+} from "./wire-response.ts";
 
 const MOST_REDIRECTS = 5;
 /** The others may turn a request into one without a body. */
@@ -64,14 +70,15 @@ export async function sendRequest(
 
 /** Sends requests by a `fetch` of the user's. */
 export function sendBy(fetch: typeof globalThis.fetch): Send {
-  return async ({ target, headers }, body, { abortSignal: signal }) =>
-    fetchedResponse(
-      await fetch(target.href, {
-        method: "POST",
-        headers: new Headers(headers),
-        body: body.toString(),
-        signal,
-        redirect: "manual",
-      }),
-    );
+  return async ({ target, headers }, body, { abortSignal: signal }) => {
+    const response = await fetch(target.href, {
+      method: "POST",
+      headers: new Headers(headers),
+      body: body.toString(),
+      signal,
+      redirect: "manual",
+    });
+    checkStatus(response.status); // `Response.error()` has none.
+    return fetchedResponse(response);
+  };
 }

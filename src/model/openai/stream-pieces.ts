@@ -47,7 +47,8 @@ export class StreamPieces implements AsyncIterableIterator<Uint8Array, undefined
       }
       if (this.#stream.readableEnded) return END;
       if (this.#fault !== undefined) throw this.#fault.thrown;
-      if (this.#stream.closed) throw new Error("The server closed the connection.");
+      if (this.#stream.closed)
+        throw this.#stream.errored ?? new Error("The server closed the connection.");
       await new Promise<void>((resolve) => (this.#wake = resolve));
     }
   }

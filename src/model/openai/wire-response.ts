@@ -25,6 +25,14 @@ export function fetchedResponse({ status, headers, body }: Response): WireRespon
   };
 }
 
+const [LEAST_STATUS, MOST_STATUS] = [200, 599];
+
+/** Throws a `RangeError` for what is no status of a response. */
+export function checkStatus(status: number): void {
+  if (status >= LEAST_STATUS && status <= MOST_STATUS) return;
+  throw new RangeError(`The server answered with the status ${status}.`);
+}
+
 /** True for a status of success. */
 export function isSuccess({ status }: WireResponse): boolean {
   return status >= 200 && status < 300;

@@ -119,7 +119,9 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   /** What succeeded reaches a request, a further call or code of the user's next, and each of them waits until it is kept (D1). */
   #mayGoAhead(end: CallEnd): boolean {
     if (end.type === "deferred" || end.failure !== undefined) return false;
-    return end.execution.type === "succeeded" && this.agent.stepper === undefined;
+    const { type, subtasks } = end.execution;
+    // Subtasks begin before the next request, with hooks and conditions of their own.
+    return type === "succeeded" && subtasks === undefined && this.agent.stepper === undefined;
   }
 
   #goAhead(): Promise<void> {
@@ -263,6 +265,11 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
       if (phase !== "prepare") this.#inFlight = undefined;
     }
     return super.phaseOver(phase, state);
+  }
+
+  /** What came of an agent is acted upon: by its parent, or by the caller. */
+  override settling(): Promise<void> | undefined {
+    return this.#isAhead ? this.kept() : undefined;
   }
 
   override deadlineReached(deadlineAtMs: number): boolean {

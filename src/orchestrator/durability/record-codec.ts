@@ -84,13 +84,25 @@ export class RecordCodec {
     return entries.map((entry) => this.#readEntry(entry));
   }
 
+  /** What cannot be written leaves nothing behind: the next record of its kind is compared with none, and refers to no text of it. */
   #entry(record: JournalRecord): readonly [kind: number, change: unknown] {
-    if (record.type === "restored") return [ALONE, this.#change(undefined, record)];
-    const name = kindOf(record);
-    const kind = this.#kinds.get(name) ?? this.#kinds.size;
+    const isAlone = record.type === "restored";
+    const name = isAlone ? "" : kindOf(record);
+    const kind = isAlone ? ALONE : (this.#kinds.get(name) ?? this.#templates.length);
+    const template = isAlone ? undefined : this.#templates[kind];
+    let change: unknown;
+    this.#long.keep();
+    this.#recent.keep();
+    try {
+      change = this.#change(Object.isFrozen(template) ? copied(template) : template, record);
+    } catch (cause) {
+      this.#kinds.delete(name);
+      this.#long.takeBack();
+      this.#recent.takeBack();
+      throw cause;
+    }
+    if (isAlone) return [ALONE, change];
     this.#kinds.set(name, kind);
-    const template = this.#templates[kind];
-    const change = this.#change(Object.isFrozen(template) ? copied(template) : template, record);
     this.#templates[kind] = this.#copy;
     return [kind, change ?? {}];
   }
@@ -309,14 +321,18 @@ function isSame(left: readonly string[], right: readonly string[]): boolean {
 
 /** True if a copy with these keys, which takes in what is new at its end, has the keys of the value in their order. */
 function keepsOrder(copy: readonly string[], value: readonly string[]): boolean {
+  const places = copy.length > FEW_KEYS ? new Map(copy.map((key, at) => [key, at])) : undefined;
   let next = 0;
   for (const key of value) {
-    const at = copy.indexOf(key);
+    const at = places === undefined ? copy.indexOf(key) : (places.get(key) ?? -1);
     if (at !== -1 && at < next) return false;
     next = at === -1 ? copy.length : at + 1;
   }
   return true;
 }
+
+/** So many are searched one by one as fast as by a map. */
+const FEW_KEYS = 16;
 
 function listOf(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;

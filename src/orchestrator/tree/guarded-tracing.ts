@@ -25,7 +25,13 @@ export class GuardedTracing implements Tracing {
   }
 
   get ignored(): Tracing["ignored"] {
-    return this.#tracing.ignored;
+    try {
+      const { ignored } = this.#tracing;
+      return ignored instanceof Set ? ignored : undefined;
+    } catch (cause) {
+      this.#leaveOut(cause);
+      return undefined;
+    }
   }
 
   place(draft: EventDraft): TraceIds {
