@@ -204,11 +204,6 @@ export class AgentEffects<Agent extends EffectiveAgent = EffectiveAgent> {
     return this.agent.stepper?.step({ phase, state });
   }
 
-  /** The agent is to settle. A promise: others may see what it came to once it has resolved. */
-  settling(): Promise<void> | undefined {
-    return undefined;
-  }
-
   /** The agent's time is over. False: it does not end by the clock, but when it is asked to. */
   deadlineReached(_deadlineAtMs: number): boolean {
     return true;

@@ -168,8 +168,6 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
  * and one that ends does so after all of them have ended (T2).
  */
 export async function settle(agent: AgentRuntime, state: AgentState): Promise<SettledState> {
-  const settling = agent.effects.settling();
-  if (settling !== undefined) await settling;
   if (state.status === "paused") return await settlePaused(agent, state);
   const { step, log } = state;
   const dismissing = agent.effects.dismissOrphans();

@@ -4,6 +4,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
+import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
@@ -17,7 +18,7 @@ interface Kept {
   readonly appends: number;
 }
 
-async function keptOf(steps: number): Promise<Kept> {
+async function keptOf(steps: number, subagents: readonly AgentRole[] = []): Promise<Kept> {
   const inner = memoryStore();
   let [bytes, appends] = [0, 0];
   const store: Store = {
@@ -42,6 +43,7 @@ async function keptOf(steps: number): Promise<Kept> {
       says("Done."),
     ]),
     tools: [add],
+    subagents,
   });
   const { status } = await new Orchestrator({ store }).start(role, "Begin.").result;
   expect(status).toBe("completed");
@@ -55,7 +57,16 @@ test("C28: a step of a tool call adds at most 4 KB to a journal, after ten steps
   expect((threeHundred.bytes - sixty.bytes) / 240).toBeLessThan(perStep * 1.05);
 });
 
-test("D1: a step of a tool call is written in two batches: with its request, and with its call", async () => {
-  const [ten, sixty] = [await keptOf(10), await keptOf(60)];
-  expect((sixty.appends - ten.appends) / 50).toBe(2);
+test("D1: a step of a tool call is written in two batches by an agent that is alone, else in three", async () => {
+  const worker = defineAgent({
+    name: "worker",
+    purpose: "Works",
+    instructions: "You work.",
+    model: new ScriptedModel([]),
+  });
+  const perStep = async (subagents: readonly AgentRole[]): Promise<number> => {
+    const [ten, sixty] = [await keptOf(10, subagents), await keptOf(60, subagents)];
+    return (sixty.appends - ten.appends) / 50;
+  };
+  expect([await perStep([]), await perStep([worker])]).toEqual([2, 3]);
 });

@@ -36,6 +36,9 @@ function watched(): Watched {
   return { store, ends };
 }
 
+/** A reply without a further request: with it the agent has ended. */
+const LAST = { calls: [["pay", { thing: "b" }]] } as const;
+
 test("D1: conditions, processors, further calls, requests and subagents come after what they follow from is kept", async () => {
   const { store, ends } = watched();
   const had: (readonly [who: string, ends: number])[] = [];
@@ -99,8 +102,70 @@ test("D1: conditions, processors, further calls, requests and subagents come aft
   ]);
 });
 
-/** A reply without a further request: with it the agent has ended. */
-const LAST = { calls: [["pay", { thing: "b" }]] } as const;
+test("D1: the same holds for an agent that is alone, whose calls are written with what follows", async () => {
+  const { store, ends } = watched();
+  const had: (readonly [who: string, ends: number])[] = [];
+  const note = (who: string): void => void had.push([who, ends.length]);
+  const role = defineAgent({
+    name: "lead",
+    instructions: "You work.",
+    model: thinker("lead", ({ results }) => {
+      note("lead");
+      if (results.length === 0)
+        return {
+          calls: [
+            ["look", { thing: "a" }],
+            ["turn", { thing: "b" }],
+          ],
+        };
+      return results.length === 2 ? { calls: [["look", { thing: "c" }]] } : { text: "Done." };
+    }),
+    tools: [
+      countedTool(new Map(), "look"),
+      countedTool(
+        new Map(),
+        "turn",
+        () => {
+          note("turn");
+          return "turned";
+        },
+        { isSequential: true },
+      ),
+    ],
+    stopWhen: [
+      () => {
+        note("condition");
+        return undefined;
+      },
+    ],
+    budget: { steps: 3 },
+  });
+  const { status } = await new Orchestrator({ store }).start(role, "Go.").result;
+  expect(status).toBe("completed");
+  expect(had).toEqual([
+    ["condition", 0],
+    ["lead", 0],
+    ["turn", 1],
+    ["condition", 2],
+    ["lead", 2],
+    ["condition", 3],
+    ["lead", 3],
+    ["condition", 3],
+  ]);
+});
+
+test("D1: the result of an agent that is alone is given once its last call is kept", async () => {
+  const { store, ends } = watched();
+  const role = defineAgent({
+    name: "lead",
+    instructions: "You work.",
+    model: thinker("lead", () => LAST),
+    tools: [countedTool(new Map(), "pay")],
+    budget: { steps: 1 },
+  });
+  await new Orchestrator({ store }).start(role, "Go.").result;
+  expect(ends).toEqual(["tool.1.0:pay"]);
+});
 
 test("D1: what reads a subagent's result has it once the last call of the subagent is kept", async () => {
   const { store, ends } = watched();

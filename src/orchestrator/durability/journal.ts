@@ -43,8 +43,6 @@ export interface OpenJournal {
 
 interface Waiter {
   readonly number: number;
-  /** Goes ahead of the batch, if no waiter before it does. */
-  readonly isAhead: boolean;
   readonly resolve: () => void;
 }
 
@@ -90,21 +88,9 @@ export class Journal {
   /** Resolves once all that was put in so far is kept; never, if the journal is broken. */
   kept(): Promise<void> {
     if (this.#kept === this.#last && !this.#isBroken) return Promise.resolve();
-    return this.#wait(false);
-  }
-
-  /**
-   * The same for what reaches a further wait before anything outside learns of it: where no waiter is before it, it is not kept until that
-   * begins, and is written with what came of it.
-   */
-  ahead(): Promise<void> {
-    return this.#wait(true);
-  }
-
-  #wait(isAhead: boolean): Promise<void> {
     this.#writeSoon();
     const number = this.#last;
-    return new Promise((resolve) => this.#waiters.push({ number, isAhead, resolve }));
+    return new Promise((resolve) => this.#waiters.push({ number, resolve }));
   }
 
   /** Resolves once the store has given the right to write, never if it does not; undefined: it has. */
@@ -160,7 +146,6 @@ export class Journal {
     try {
       const { ownership, recordCount } = this.#opened ?? (await this.#open());
       while (this.#due > this.#kept && !this.#isBroken) {
-        await this.#goAhead();
         const last = this.#last;
         const records = this.#codec.take();
         const firstNumber = recordCount + this.#lineCount + 1;
@@ -184,23 +169,15 @@ export class Journal {
     return this.#opened;
   }
 
-  async #goAhead(): Promise<void> {
-    while (this.#waiters[0]?.isAhead === true) await this.#release(this.#waiters.splice(0, 1));
-  }
-
+  /** One in each turn of the event loop: what comes of it is done before the next is released, so that a replay can follow. */
   async #resolve(): Promise<void> {
     const due = this.#waiters.filter(({ number }) => number <= this.#kept);
     this.#waiters = this.#waiters.filter(({ number }) => number > this.#kept);
-    await this.#release(due);
-    await endOfTurn();
-  }
-
-  /** One in each turn of the event loop: what comes of it is done before the next is released, so that a replay can follow. */
-  async #release(waiters: readonly Waiter[]): Promise<void> {
-    for (const { resolve } of waiters) {
+    for (const { resolve } of due) {
       resolve();
       await endOfTurn();
     }
+    await endOfTurn();
   }
 
   #beatLater(): void {
@@ -255,5 +232,5 @@ function storeFailed(cause: unknown): EspalierError {
 /** What records are put into. */
 export type JournalWriter = Pick<
   Journal,
-  "append" | "broken" | "claimed" | "kept" | "ahead" | "close" | "abandon"
+  "append" | "broken" | "claimed" | "kept" | "close" | "abandon"
 >;

@@ -7,6 +7,7 @@ import { z } from "../../protocol/late-zod.ts";
 
 import { AgentEffects, type Asking, type ChildOperation } from "../../agent/agent-effects.ts";
 import type { EffectPosition, EventPosition } from "../../agent/agent-identity.ts";
+import { mayDelegate } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { AgentState } from "../../agent/agent-state.ts";
 import type { BudgetRefusal, Lease, LeaseOutcome } from "../../agent/account-view.ts";
@@ -15,6 +16,7 @@ import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts"
 import type { Phase } from "../../agent/phase-report.ts";
 import { INTERRUPTED } from "../../agent/tool-calls/failed-outcome.ts";
 import type { Permission } from "../../agent/tool-calls/permission.ts";
+import { sameJson } from "../../kernel/json.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, CallId, LeaseId } from "../../protocol/ids.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
@@ -38,8 +40,6 @@ export interface AgentJournal {
   claimed(): Promise<void> | undefined;
   /** Resolves once all that has happened so far is kept. */
   kept(): Promise<void>;
-  /** The same for what reaches a further wait before anything outside learns of it: see `JournalWriter`. */
-  ahead(): Promise<void>;
 }
 
 /** `inFlight`: what the agent had begun when its process died. */
@@ -52,8 +52,8 @@ export type MakeEffects = (
 export class PersistedEffects extends AgentEffects<AgentRuntime> {
   readonly #journal: AgentJournal;
   #inFlight: InFlightWork | undefined;
-  /** Ends of calls that went ahead of their batch, and how many of them are known to be kept. */
-  #ahead = 0;
+  /** Ends of calls that nothing waited for, and how many of them are known to be kept. */
+  #unwaited = 0;
   #caughtUp = 0;
 
   /** `inFlight`: of an agent whose process died. */
@@ -100,37 +100,32 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   ): Promise<CallEnd> {
     const name = toolEffectName(place, call);
     const known = this.outcome(name);
-    if (known !== undefined) {
-      const end = CallEndSchema.parse(known);
-      call.onEnd(end);
-      return end;
-    }
+    if (known !== undefined) return recordedEnd(known, call);
     const { type } = call.bound;
     const isWork = type === "function" || type === "external" || type === "delegation";
     if (isWork && this.#isAhead) await this.kept();
     const end = await work(call);
-    const isWaiting = isWork || call.deferral !== undefined;
-    // A call that does nothing need not wait until its end is kept: it is, so that it is recorded once.
     this.#append(name, end);
-    if (isWaiting) await (this.#mayGoAhead(end) ? this.#goAhead() : this.kept());
+    // A call that does nothing need not wait until its end is kept: it is, so that it is recorded once.
+    if (!isWork && call.deferral === undefined) return end;
+    if (this.#isActedUponLater(end)) this.#unwaited += 1;
+    else await this.kept();
     return end;
   }
 
-  /** What succeeded reaches a request, a further call or code of the user's next, and each of them waits until it is kept (D1). */
-  #mayGoAhead(end: CallEnd): boolean {
-    if (end.type === "deferred" || end.failure !== undefined) return false;
-    const { type, subtasks } = end.execution;
-    // Subtasks begin before the next request, with hooks and conditions of their own.
-    return type === "succeeded" && subtasks === undefined && this.agent.stepper === undefined;
-  }
-
-  #goAhead(): Promise<void> {
-    this.#ahead += 1;
-    return this.#journal.ahead();
+  /**
+   * Of an agent that is alone in its run, what succeeded reaches a request, a further call, code of the user's or the end of the run next, and
+   * each of them waits until it is kept (D1). It is written with the next request.
+   */
+  #isActedUponLater(end: CallEnd): boolean {
+    const { identity, role, stepper } = this.agent;
+    const isAlone = identity.parentAgentId === null && !mayDelegate(role);
+    if (!isAlone || stepper !== undefined || end.type === "deferred") return false;
+    return end.failure === undefined && end.execution.type === "succeeded";
   }
 
   get #isAhead(): boolean {
-    return this.#ahead > this.#caughtUp;
+    return this.#unwaited > this.#caughtUp;
   }
 
   override async consult<T>(work: () => Promise<T>): Promise<T> {
@@ -267,11 +262,6 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     return super.phaseOver(phase, state);
   }
 
-  /** What came of an agent is acted upon: by its parent, or by the caller. */
-  override settling(): Promise<void> | undefined {
-    return this.#isAhead ? this.kept() : undefined;
-  }
-
   override deadlineReached(deadlineAtMs: number): boolean {
     return this.#journal.deadlineReached(this.agent.identity.agentId, deadlineAtMs);
   }
@@ -281,9 +271,9 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   }
 
   override async kept(): Promise<void> {
-    const ahead = this.#ahead;
+    const unwaited = this.#unwaited;
     await this.#journal.kept();
-    this.#caughtUp = Math.max(this.#caughtUp, ahead);
+    this.#caughtUp = Math.max(this.#caughtUp, unwaited);
   }
 
   /** What an effect of this name came to; undefined: it is not known. Given once. */
@@ -321,4 +311,12 @@ async function permittedBefore(
 ): Promise<Permission> {
   const bound = rebindCall(tool, PermitSchema.parse(permit).arguments);
   return bound.type === "rejected" ? { type: "refused", rejected: bound } : await askAgain(bound);
+}
+
+/** The end of a call as it was recorded. A question that is left open is the one that it was: the state does not change by it. */
+export function recordedEnd(recorded: unknown, { deferral, onEnd }: PlannedCall): CallEnd {
+  const end = CallEndSchema.parse(recorded);
+  onEnd(end);
+  if (end.type !== "deferred" || deferral === undefined) return end;
+  return sameJson(end.deferral, deferral) ? { ...end, deferral } : end;
 }

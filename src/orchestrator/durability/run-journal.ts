@@ -136,10 +136,6 @@ export class RunJournal implements AgentJournal {
     return this.#journal.kept();
   }
 
-  ahead(): Promise<void> {
-    return this.#journal.ahead();
-  }
-
   /** Takes nothing more: the run stops where it is. */
   abandon(): void {
     this.#journal.abandon();

@@ -4,12 +4,11 @@
 
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { Lease } from "../../agent/account-view.ts";
-import { CallEndSchema, keptOutcome } from "../../agent/effect-outcomes.ts";
+import { keptOutcome } from "../../agent/effect-outcomes.ts";
 import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
 import { CANCELLED } from "../../agent/tool-calls/failed-outcome.ts";
 import { executed, formatted } from "../../agent/tool-calls/record.ts";
-import { sameJson } from "../../kernel/json.ts";
 import {
   modelEffectName,
   permitEffectName,
@@ -18,6 +17,7 @@ import {
 import type { InFlightWork } from "../../orchestrator/durability/in-flight.ts";
 import {
   PersistedEffects,
+  recordedEnd,
   type AgentJournal,
 } from "../../orchestrator/durability/persisted-effects.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
@@ -58,7 +58,7 @@ export class ReplayEffects extends PersistedEffects {
     const { agentId } = this.agent.identity;
     const isWork = type === "function" || type === "external" || type === "delegation";
     const known = this.outcome(name);
-    if (known !== undefined) return Promise.resolve(ofCall(known, call));
+    if (known !== undefined) return Promise.resolve(recordedEnd(known, call));
     if (!isWork && call.deferral === undefined) {
       this.#outcomes.pass(agentId, name);
       return work(call);
@@ -92,7 +92,7 @@ export class ReplayEffects extends PersistedEffects {
 
   async #called(name: string, call: PlannedCall): Promise<CallEnd> {
     const outcome = await this.#turn(name);
-    return outcome === undefined ? this.#givenUp(call) : ofCall(outcome, call);
+    return outcome === undefined ? this.#givenUp(call) : recordedEnd(outcome, call);
   }
 
   /** The subagents are replayed themselves; the call begins and ends in its turn. */
@@ -147,12 +147,4 @@ export class ReplayEffects extends PersistedEffects {
   protected override keep(): Promise<void> {
     return Promise.resolve();
   }
-}
-
-/** The end of a call as it was recorded. A question that is left open is the one that it was: the state does not change by it. */
-function ofCall(recorded: unknown, { deferral, onEnd }: PlannedCall): CallEnd {
-  const end = CallEndSchema.parse(recorded);
-  onEnd(end);
-  if (end.type !== "deferred" || deferral === undefined) return end;
-  return sameJson(end.deferral, deferral) ? { ...end, deferral } : end;
 }
