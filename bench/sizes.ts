@@ -29,6 +29,9 @@ export interface Sizes {
   readonly smallTree: number;
   readonly smallTrees: number;
   readonly largeTree: number;
+  /** flat: steps of its long run, and of those that it is compared with. */
+  readonly flatSteps: number;
+  readonly shortSteps: number;
   /** endless: the caps under which replies never end. */
   readonly endlessCaps: readonly number[];
   /** spans: agents whose spans end in one burst. */
@@ -54,6 +57,8 @@ export const FULL: Sizes = {
   smallTree: 100,
   smallTrees: 1_000,
   largeTree: 10_000,
+  flatSteps: 2_000,
+  shortSteps: 100,
   endlessCaps: [8_192, 128_000],
   burstAgents: 1_000,
 };
@@ -78,6 +83,8 @@ export const SMALL: Sizes = {
   smallTree: 10,
   smallTrees: 10,
   largeTree: 100,
+  flatSteps: 20,
+  shortSteps: 10,
   endlessCaps: [16],
   burstAgents: 10,
 };

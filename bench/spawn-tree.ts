@@ -4,7 +4,7 @@ import { defineAgent, Orchestrator, type AgentRole } from "espalier";
 
 import type { SpanCounts } from "./agent-work.ts";
 import { benchTracing } from "./espalier-agent.ts";
-import { longestBlock } from "./event-loop.ts";
+import { longestBlock, memoryInUse } from "./event-loop.ts";
 import type { Shape } from "./spawn.ts";
 import { leadModel, leafModel } from "./spawn-model.ts";
 import type { Measured, MeasuringTask } from "./workload.ts";
@@ -12,6 +12,7 @@ import type { Measured, MeasuringTask } from "./workload.ts";
 const PER_REPLY = 100;
 const FAN_OUT = 10;
 const MOST = 1_000_000;
+const BYTES_PER_MB = 1_048_576;
 const BUDGET = { totalTokens: 10_000_000_000, steps: MOST * 10, costUsd: 100_000 };
 
 const worker = defineAgent({
@@ -94,9 +95,12 @@ export async function spawnFigures(shape: Shape, task: MeasuringTask): Promise<M
   const small = treeOf(shape, smallTree);
   await cpuPerSpawn(small, smallTrees);
   const smallUs = await cpuPerSpawn(small, smallTrees);
+  const heapBefore = (await memoryInUse()).heapUsed;
   const blockMs = await longestBlock();
   const largeUs = await cpuPerSpawn(treeOf(shape, largeTree), 1);
-  const figures = { smallUs, largeUs, blockMs: await blockMs() };
+  const longestMs = await blockMs();
+  const heapMb = ((await memoryInUse()).heapUsed - heapBefore) / BYTES_PER_MB;
+  const figures = { smallUs, largeUs, blockMs: longestMs, heapMb };
   const traced = await tracing.close(done);
   return { figures, ...(traced === undefined ? {} : { traced }) };
 }

@@ -46,6 +46,7 @@ function spawnWorkload(shape: Shape, title: string, contenders: readonly Variant
         of: "blockMs",
         ...(limits ? { limit: "≤ 60 ms" } : {}),
       }),
+      alone({ figure: "heap afterwards, beyond that before", unit: "MB", of: "heapMb" }),
     ],
   };
 }

@@ -7,6 +7,7 @@ import { chain, delegations, HELD_BACK, streamedText, toolSteps } from "./agent-
 import type { Contender } from "./contender.ts";
 import { ENDLESS } from "./endless.ts";
 import { longestBlock, memoryInUse } from "./event-loop.ts";
+import { FLAT } from "./flat.ts";
 import { median } from "./median.ts";
 import { RESPONSES } from "./responses.ts";
 import { SPAWN_WORKLOADS } from "./spawn.ts";
@@ -281,6 +282,7 @@ export const WORKLOADS: readonly Workload[] = [
   W7,
   RESPONSES,
   ...SPAWN_WORKLOADS,
+  FLAT,
   ENDLESS,
 ];
 
