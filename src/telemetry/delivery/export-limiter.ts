@@ -17,7 +17,8 @@ import type { AnySpanExporter, AnyExportResult, FinishedSpan } from "./any-sdk.t
 /** Fewer than what an exporter takes at once; with 512 spans each, 20,000 in 200 ms steps take 1 s. */
 const MAX_IN_FLIGHT = 8;
 
-const SUCCESS = 0;
+/** `ExportResultCode` of `@opentelemetry/core`. */
+export const SUCCESS = 0;
 const FAILED = 1;
 
 interface Batch {
