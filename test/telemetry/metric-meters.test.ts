@@ -108,14 +108,14 @@ describe("meters", () => {
     if (draft === undefined) throw new Error("a run has events");
     const moment = { ...draft, atUs: draft.atMs * 1_000 };
     const scope = {
-      startedAtMs: 0,
+      moment,
       role: "lead",
       get opening(): never {
         throw new Error("broken");
       },
     };
-    metrics.opened(scope, moment);
-    metrics.opened(scope, moment);
+    metrics.opened(scope);
+    metrics.opened(scope);
     await settled();
     expect(takeWarnings()).toEqual([
       "EspalierWarning: Metrics have gaps, since they could not be measured: broken",

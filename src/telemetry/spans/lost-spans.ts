@@ -54,7 +54,6 @@ class LostSpanRecorder {
       background: new Map(),
       parts: [],
       isWhole: false,
-      isMeasured: false,
       unseen: undefined,
       root: undefined,
     };

@@ -16,8 +16,6 @@ export interface RunFacts {
   readonly parts: Onward[];
   /** Its sampler takes no further trace: all stays in the first. */
   isWhole: boolean;
-  /** There was a meter when it began, or one for another run. */
-  isMeasured: boolean;
   /** What stands for all its spans, since no SDK made one when it began. An SDK that comes later has the next run. */
   unseen: Span | undefined;
   /** Its span; undefined before that begins. */
@@ -46,7 +44,6 @@ export interface OpenSpan {
   /** The event with which it began, and when that was. */
   readonly opening: SpanOpening;
   readonly moment: SpanMoment;
-  readonly startedAtMs: number;
   readonly startedAtUs: number;
   /** When the span began below which it stands; its own beginning, if that is not known. */
   readonly aroundSinceUs: number;

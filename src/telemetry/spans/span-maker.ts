@@ -76,7 +76,6 @@ export class SpanMaker {
       span,
       opening: body,
       moment,
-      startedAtMs: moment.atMs,
       startedAtUs: moment.atUs,
       aroundSinceUs: plan.aroundSinceUs ?? moment.atUs,
       ids: this.#idsOf(span, plan),

@@ -121,21 +121,20 @@ export class SpanProjector implements Tracing {
     this.#spans = new SpanTree<OpenSpan>({
       open: (body, moment, parent) => {
         const open = this.#open(body, moment, parent);
-        if (parent === undefined || open.run.isMeasured) metrics?.opened(open, moment);
-        if (parent === undefined) open.run.isMeasured = (metrics?.openRuns ?? 0) > 0;
+        metrics?.opened(open);
         return open;
       },
       note: (open, body, moment) => {
-        if (open.run.isMeasured) metrics?.noted(open, body, moment);
+        metrics?.noted(open, body, moment);
         if (!isSilent(body) && open.span.isRecording()) this.#note(open, body, moment);
       },
       close: (open, body, moment) => {
-        if (open.run.isMeasured) metrics?.closed(open, body, moment);
+        metrics?.closed(open, body, moment);
         if ("queuedMs" in body && isLongWait(body.queuedMs)) this.#showWait(open, body, moment);
         recordClosing(open, body, moment);
       },
       abandon: (open, moment, why) => {
-        if (open.run.isMeasured) metrics?.abandoned(open, moment, why);
+        metrics?.closed(open, why, moment);
         recordAbandonment(open, moment, why);
       },
       end: (open, moment) => {
@@ -371,7 +370,6 @@ function runFacts(body: SpanOpening): RunFacts {
     background: new Map(),
     parts: [],
     isWhole: false,
-    isMeasured: false,
     unseen: undefined,
     root: undefined,
   };
