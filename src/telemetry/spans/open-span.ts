@@ -22,6 +22,18 @@ export interface RunFacts {
   root: OpenSpan | undefined;
 }
 
+/** Of a run that begins, or is shown again. */
+export function newRun(conversationId: string | undefined): RunFacts {
+  return {
+    conversationId,
+    background: new Map(),
+    parts: [],
+    isWhole: false,
+    unseen: undefined,
+    root: undefined,
+  };
+}
+
 /** One trace of a run. */
 export interface TraceSize {
   /** How many spans it has, so far. */

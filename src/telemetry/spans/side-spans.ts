@@ -42,16 +42,18 @@ export function sideSpanOf(
 ): SideSpan | undefined {
   switch (body.type) {
     case "question.asked":
-      return asked(body, moment);
+      return {
+        kind: APPROVAL,
+        name: spanName(APPROVAL, body.question.toolName),
+        ...momentary(moment),
+        attributes: { ...requestAttributes(body), [ESPALIER.approvalState]: STATE.requested },
+      };
     case "question.answered":
       return answered(body, moment, sinceUs);
     case "budget.reserved":
-      return waited({ queue: "budget", target: "budget" }, body.waitedMs, {
-        sinceUs,
-        untilUs: moment.atUs,
-      });
+      return waited("budget", "budget", body.waitedMs, { sinceUs, untilUs: moment.atUs });
     case "budget.settled":
-      return body.lostCall === undefined ? undefined : lost(body, body.lostCall, moment);
+      return lost(body, moment);
     default:
       return undefined;
   }
@@ -74,18 +76,10 @@ export function waitBefore(
   bounds: WaitBounds,
 ): SideSpan | undefined {
   if (opening.type === "tool.started")
-    return waited({ queue: "tool", target: knownToolName(opening) }, waitedMs, bounds);
-  if (opening.type !== "model.requested") return undefined;
-  return waited({ queue: "model", target: opening.model }, waitedMs, bounds);
-}
-
-function asked(body: EventBody<"question.asked">, moment: SpanMoment): SideSpan {
-  return {
-    kind: APPROVAL,
-    name: spanName(APPROVAL, body.question.toolName),
-    ...momentary(moment),
-    attributes: { ...requestAttributes(body), [ESPALIER.approvalState]: STATE.requested },
-  };
+    return waited("tool", knownToolName(opening), waitedMs, bounds);
+  return opening.type === "model.requested"
+    ? waited("model", opening.model, waitedMs, bounds)
+    : undefined;
 }
 
 /** From the question on, as far as it was asked within the same span: a pause is no part of its trace. */
@@ -120,12 +114,13 @@ export function waitAcrossPause(
   return { ...side, kind: "wait", attributes, links: [linkTo(LINK.answeredIn, span)] };
 }
 
-/** Its end is unknown: its estimate stands here, since it has no span of its own (X18). */
+/** A call whose end is unknown: its estimate stands here, since it has no span of its own (X18). */
 function lost(
-  { usage }: EventBody<"budget.settled">,
-  { provider, model }: NonNullable<EventBody<"budget.settled">["lostCall"]>,
+  { lostCall, usage }: EventBody<"budget.settled">,
   moment: SpanMoment,
-): SideSpan {
+): SideSpan | undefined {
+  if (lostCall === undefined) return undefined;
+  const { provider, model } = lostCall;
   return {
     kind: "lost_call",
     name: spanName(OPERATION.model, model),
@@ -141,14 +136,10 @@ function lost(
   };
 }
 
-/** What was waited for, and for whose sake. */
-interface Queue {
-  readonly queue: "budget" | "model" | "tool";
-  readonly target: string;
-}
-
+/** `queue`: what was waited for. `target`: for whose sake. */
 function waited(
-  { queue, target }: Queue,
+  queue: "budget" | "model" | "tool",
+  target: string,
   waitedMs: number,
   bounds: WaitBounds,
 ): SideSpan | undefined {

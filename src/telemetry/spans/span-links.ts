@@ -10,17 +10,34 @@ import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
 export function originOf(body: SpanOpening): readonly Link[] {
   if (body.type === "run.resumed") {
     const { previousTraceId: traceId, previousSpanId: spanId, wasSampled } = body;
-    return linksTo(LINK.resumes, { traceId, spanId, isSampled: wasSampled });
+    return linksTo(LINK.resumes, traceId, spanId, wasSampled);
   }
   if (body.type !== "run.started" || body.forkedFrom === undefined) return [];
-  return linksTo(LINK.forkedFrom, body.forkedFrom);
+  const { traceId, spanId, isSampled } = body.forkedFrom;
+  return linksTo(LINK.forkedFrom, traceId, spanId, isSampled);
+}
+
+function linksTo(
+  meaning: string,
+  traceId: string,
+  spanId: string | undefined,
+  isSampled: boolean | undefined,
+): readonly Link[] {
+  if (spanId === undefined || isSampled !== true) return [];
+  return [linkTo(meaning, remoteSpan({ traceId, spanId }))];
+}
+
+/** How a span of a trace that was split names the span in the other trace. */
+export interface Continuation {
+  readonly link: Link;
+  readonly attributes: Attributes;
 }
 
 /** A span of a trace that was split, and the span in the other trace: each names the other. */
 export function continuation(
   link: typeof LINK.continuesFrom | typeof LINK.continuesIn,
   other: SpanContext,
-): { readonly link: Link; readonly attributes: Attributes } {
+): Continuation {
   const name =
     link === LINK.continuesIn ? ESPALIER.continuesInTraceId : ESPALIER.continuesFromTraceId;
   return { link: linkTo(link, other), attributes: { [name]: other.traceId } };
@@ -29,17 +46,6 @@ export function continuation(
 /** `meaning`: one of `LINK`. */
 export function linkTo(meaning: string, context: SpanContext): Link {
   return { context, attributes: { [ESPALIER.linkType]: meaning } };
-}
-
-interface Origin {
-  readonly traceId: string;
-  readonly spanId?: string | undefined;
-  readonly isSampled?: boolean | undefined;
-}
-
-function linksTo(meaning: string, { traceId, spanId, isSampled }: Origin): readonly Link[] {
-  if (spanId === undefined || isSampled !== true) return [];
-  return [linkTo(meaning, remoteSpan({ traceId, spanId }))];
 }
 
 /** A span that this process knows by its ids alone. */

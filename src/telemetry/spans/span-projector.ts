@@ -28,7 +28,6 @@ import type {
   EventType,
 } from "../../protocol/event.ts";
 import type { LostSpan, Tracing } from "../../protocol/tracing.ts";
-import type { SpanContent } from "../../protocol/span-content.ts";
 import {
   SpanTree,
   type EventMoment,
@@ -43,7 +42,7 @@ import type { ContentSettings } from "../content/content-options.ts";
 import { seedOf, traceIdAfter } from "./derived-ids.ts";
 import { LINK } from "../gen-ai-attributes.ts";
 import { recordLostSpans } from "./lost-spans.ts";
-import type { Onward, OpenSpan, RunFacts, TraceSize } from "./open-span.ts";
+import { newRun, type Onward, type OpenSpan, type RunFacts, type TraceSize } from "./open-span.ts";
 import type { RunMetrics } from "../metrics/run-metrics.ts";
 import { unmarked } from "./run-baggage.ts";
 import { isLongWait, sideSpanOf, waitAcrossPause, waitBefore } from "./side-spans.ts";
@@ -117,7 +116,10 @@ export class SpanProjector implements Tracing {
     this.#content = content;
     this.#metrics = metrics;
     if (content !== undefined)
-      this.recordContent = (scope, made) => this.#write(content, scope, made);
+      this.recordContent = (scope, made) => {
+        const open = this.#spans.find(scope);
+        if (open !== undefined) writeContent(content, { ...open, scope }, made);
+      };
     this.#spans = new SpanTree<OpenSpan>({
       open: (body, moment, parent) => {
         const open = this.#open(body, moment, parent);
@@ -206,7 +208,7 @@ export class SpanProjector implements Tracing {
     const around = unmarked(context.active());
     const before = callerOf(around) === undefined ? earlierSpan(body) : undefined;
     const after = body.type === "run.resumed" ? body.previousTraceId : undefined;
-    const run = runFacts(body);
+    const run = newRun("sessionId" in body ? body.sessionId : undefined);
     const plan = {
       role: "",
       run,
@@ -214,14 +216,14 @@ export class SpanProjector implements Tracing {
       ids: { moment, after },
       onward: run.parts,
     };
-    if (before !== undefined && !isTaken(before))
+    if (before !== undefined && !isSampled(before))
       return this.#begin(body, moment, { ...plan, around: trace.setSpanContext(around, before) });
     const open = this.#begin(body, moment, { ...plan, around, links: originOf(body) });
     this.#lookForUnseen(open.span);
-    if (before === undefined || isSampled(open.span)) return open;
+    if (before === undefined || isSampled(open.span.spanContext())) return open;
     const below = trace.setSpanContext(around, before);
     const again = this.#begin(body, moment, { ...plan, around: below });
-    return isSampled(again.span) ? again : open;
+    return isSampled(again.span.spanContext()) ? again : open;
   }
 
   #lookForUnseen(span: Span): void {
@@ -266,7 +268,7 @@ export class SpanProjector implements Tracing {
     const traceId = traceIdAfter(root.ids.traceId, seedOf(moment, "part"));
     const ids = { traceId, spanId: partIdIn(traceId) };
     const part = this.#maker.part(root, ids, moment.atUs);
-    run.isWhole = !isSampled(part.span);
+    run.isWhole = !isSampled(part.span.spanContext());
     if (run.isWhole) return undefined;
     run.parts.push(part);
     return part;
@@ -299,11 +301,6 @@ export class SpanProjector implements Tracing {
     if (this.#content !== undefined && contents !== undefined && open.span.isRecording())
       for (const content of contents()) writeContent(this.#content, { ...open, scope }, content);
     return open;
-  }
-
-  #write(settings: ContentSettings, scope: EventScope, content: SpanContent): void {
-    const open = this.#spans.find(scope);
-    if (open !== undefined) writeContent(settings, { ...open, scope }, content);
   }
 
   #note(open: OpenSpan, body: SpanNote, moment: SpanMoment): void {
@@ -340,17 +337,14 @@ export class SpanProjector implements Tracing {
 /** What the first event of a run has of its trace besides its ids. */
 function beginningOf({ span, around }: OpenSpan): Pick<TraceIds, "parentSpanId" | "isSampled"> {
   const caller = callerOf(around);
+  const own = span.spanContext();
   return {
     ...(caller === undefined ? {} : { parentSpanId: caller.spanId }),
-    ...(isSpanContextValid(span.spanContext()) ? { isSampled: isSampled(span) } : {}),
+    ...(isSpanContextValid(own) ? { isSampled: isSampled(own) } : {}),
   };
 }
 
-function isSampled(span: Span): boolean {
-  return isTaken(span.spanContext());
-}
-
-function isTaken({ traceFlags }: SpanContext): boolean {
+function isSampled({ traceFlags }: SpanContext): boolean {
   return (traceFlags & TraceFlags.SAMPLED) !== 0;
 }
 
@@ -361,18 +355,6 @@ function earlierSpan(body: SpanOpening): SpanContext | undefined {
   const flags = body.wasSampled ? TraceFlags.SAMPLED : TraceFlags.NONE;
   const before = remoteSpan({ traceId, spanId }, flags);
   return isSpanContextValid(before) ? before : undefined;
-}
-
-function runFacts(body: SpanOpening): RunFacts {
-  const conversationId = "sessionId" in body ? body.sessionId : undefined;
-  return {
-    conversationId,
-    background: new Map(),
-    parts: [],
-    isWhole: false,
-    unseen: undefined,
-    root: undefined,
-  };
 }
 
 function isFurther({ parts }: RunFacts, size: TraceSize): boolean {

@@ -16,14 +16,14 @@ import {
 import type { OpenSpan } from "./open-span.ts";
 import {
   failureOf,
+  knownRole,
   lastNameIn,
   setChild,
   setClosing,
   setDelegation,
-  spawnedRole,
 } from "./span-attributes.ts";
 import { showOutcome } from "./show-outcome.ts";
-import { spanEventOf, subtaskEventOf } from "./span-events.ts";
+import { spanEventOf } from "./span-events.ts";
 import { linkTo } from "./span-links.ts";
 import { hrTimeOf } from "./span-maker.ts";
 
@@ -34,20 +34,11 @@ const MOST_AWAITED = 100;
 export function recordNote(open: OpenSpan, body: SpanNote, moment: SpanMoment): void {
   const { span, isToolCall } = open;
   if (isToolCall) describeDelegation(open, body);
-  const isCall = moment.scope.callId !== null;
-  const event = spanEventOf(body, moment) ?? (isCall ? undefined : subtaskEventOf(body));
+  const event = spanEventOf(body, moment);
   if (event !== undefined)
     span.addEvent(event.name, eventAttributes(event.attributes), hrTimeOf(moment.atUs));
-  if (isStartInBackground(body)) open.run.background.set(body.childId, undefined);
+  if ("isBackground" in body && body.isBackground) open.run.background.set(body.childId, undefined);
   if (body.type === "subagent.ended") linkToAwaited(open, body);
-}
-
-function isStartInBackground(
-  body: SpanNote,
-): body is EventBody<"subagent.spawned" | "subagent.continued"> {
-  return (
-    (body.type === "subagent.spawned" || body.type === "subagent.continued") && body.isBackground
-  );
 }
 
 /** An agent that waited for a subagent in the background is linked to it, where it reads of its end. */
@@ -63,7 +54,7 @@ function linkToAwaited(open: OpenSpan, { childId }: EventBody<"subagent.ended">)
 /** What becomes of a delegation is on the span of its call. A subtask has no call, only its own span. */
 function describeDelegation(open: OpenSpan, body: SpanNote): void {
   setDelegation(open.span, body);
-  if (body.type === "subagent.refused") rename(open, spawnedRole(body));
+  if (body.type === "subagent.refused") rename(open, knownRole(body));
   if (body.type === "subagent.spawned" || body.type === "subagent.continued")
     rename(open, lastNameIn(body.childPath));
 }
