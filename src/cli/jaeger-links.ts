@@ -67,14 +67,11 @@ function found(page: string, text: string): string {
 function searchText(query: JaegerSearch): string {
   checkSearch(query);
   const { service, tags = {}, operation, lookback = "1h" } = query;
-  const fields: readonly (readonly [string, string])[] = [
-    ["service", service],
-    ...(operation === undefined ? [] : [["operation", operation] as const]),
-    ...(Object.keys(tags).length === 0 ? [] : [["tags", JSON.stringify(tags)] as const]),
-    ["lookback", lookback],
-    ["limit", "20"],
-  ];
-  return fields.map(([name, value]) => `${name}=${encoded(value)}`).join("&");
+  const known = Object.keys(tags).length === 0 ? undefined : JSON.stringify(tags);
+  const fields = { service, operation, tags: known, lookback, limit: "20" };
+  return Object.entries(fields)
+    .flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${encoded(value)}`]))
+    .join("&");
 }
 
 const SEARCH_KEYS: Readonly<Record<keyof JaegerSearch, true>> = {
