@@ -6,15 +6,10 @@ import { findPackageJSON } from "node:module";
 
 import { metrics, trace } from "@opentelemetry/api";
 
+type ApiPart = "version" | "trace" | "context" | "propagation" | "diag" | "metrics";
+
 /** What any copy of the API has registered for the whole process. */
-export interface RegisteredApi {
-  readonly version?: unknown;
-  readonly trace?: unknown;
-  readonly context?: unknown;
-  readonly propagation?: unknown;
-  readonly diag?: unknown;
-  readonly metrics?: unknown;
-}
+export type RegisteredApi = Readonly<Partial<Record<ApiPart, unknown>>>;
 
 let hasWarned = false;
 

@@ -15,9 +15,9 @@ import {
 import type { TraceIds } from "../../protocol/event.ts";
 import type { LostSpan } from "../../protocol/tracing.ts";
 import { setAttributes } from "../bounded/bounded-attributes.ts";
-import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
+import { ESPALIER } from "../gen-ai-attributes.ts";
 import { newRun, type Onward, type OpenSpan, type RunFacts, type TraceSize } from "./open-span.ts";
-import { continuation, originOf, remoteSpan, type Continuation } from "./span-links.ts";
+import { continuedFrom, continueIn, originOf, remoteSpan, type Reference } from "./span-links.ts";
 import { hasId, partIdIn, type SpanMaker } from "./span-maker.ts";
 import { recordAbandonment, recordClosing, endSpan, recordNote } from "./span-recording.ts";
 
@@ -63,7 +63,8 @@ class LostSpanRecorder {
     if (recorded.span.isRecording())
       setAttributes(recorded.span, { ...attributesOf(recorded, ids), ...back?.attributes });
     const above = this.#above(lost);
-    if (above !== undefined && beginsTrace(lost) && isAgent(lost)) linkContinued(above, recorded);
+    if (above !== undefined && beginsTrace(lost) && isAgent(lost))
+      continueIn(above.span, recorded.span.spanContext());
     if (isOwn) this.#recordOnward(recorded, lost);
     if (recorded.span.isRecording())
       for (const { body, ...moment } of notes) recordNote(recorded, body, moment);
@@ -92,7 +93,7 @@ class LostSpanRecorder {
     known.set(key, onward);
   }
 
-  #begin(lost: LostSpan, back: Continuation | undefined, around: Context): OpenSpan {
+  #begin(lost: LostSpan, back: Reference | undefined, around: Context): OpenSpan {
     const { body, ids, parent } = lost;
     const begun = this.#maker.begin(body, lost, {
       around,
@@ -107,11 +108,11 @@ class LostSpanRecorder {
   }
 
   /** From the first span of a trace in which another one continues to where it came from. A call stands where its agent continued. */
-  #backOf(lost: LostSpan): Continuation | undefined {
+  #backOf(lost: LostSpan): Reference | undefined {
     const { parent } = lost;
     if (parent === undefined || !beginsTrace(lost) || this.#onwardOf(lost) !== undefined)
       return undefined;
-    return continuation(LINK.continuesFrom, remoteSpan(parent));
+    return continuedFrom(remoteSpan(parent));
   }
 
   #above({ parent }: LostSpan): OpenSpan | undefined {
@@ -147,12 +148,6 @@ function beginsTrace({ ids, parent }: LostSpan): boolean {
 
 function isAgent({ body }: LostSpan): boolean {
   return body.type === "agent.started" || body.type === "agent.resumed";
-}
-
-/** The call and the subagent of another trace name each other. */
-function linkContinued({ span }: OpenSpan, recorded: OpenSpan): void {
-  const onward = continuation(LINK.continuesIn, recorded.span.spanContext());
-  span.addLink(onward.link).setAttributes(onward.attributes);
 }
 
 function attributesOf({ span }: OpenSpan, { spanId }: TraceIds): Attributes {

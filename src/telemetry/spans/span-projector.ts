@@ -44,9 +44,9 @@ import { LINK } from "../gen-ai-attributes.ts";
 import { recordLostSpans } from "./lost-spans.ts";
 import { newRun, type Onward, type OpenSpan, type RunFacts, type TraceSize } from "./open-span.ts";
 import type { RunMetrics } from "../metrics/run-metrics.ts";
-import { unmarked } from "./run-baggage.ts";
+import { contextWithBaggage, unmarked } from "./run-baggage.ts";
 import { isLongWait, sideSpanOf, waitAcrossPause, waitBefore } from "./side-spans.ts";
-import { continuation, linkTo, originOf, remoteSpan } from "./span-links.ts";
+import { continuedFrom, continueIn, linkTo, originOf, remoteSpan } from "./span-links.ts";
 import { callerOf, partIdIn, SpanMaker, type SpanPlan } from "./span-maker.ts";
 import {
   recordAbandonment,
@@ -87,6 +87,8 @@ function isSilent(body: SpanNote): boolean {
 export interface ProjectorOptions {
   /** Spans of a trace after which further agents begin another one. Default: there is no such number. */
   readonly maxSpansPerTrace?: number;
+  /** User code carries its scope in its baggage. Default: it does not. */
+  readonly hasBaggage?: boolean;
   /** What is to be done with content. Default: it is neither asked for nor shown. */
   readonly content?: ContentSettings | undefined;
   /** Measures what is shown. */
@@ -99,6 +101,7 @@ export class SpanProjector implements Tracing {
   readonly #maker: SpanMaker;
   readonly #mintHex: MintHex;
   readonly #maxSpansPerTrace: number;
+  readonly #hasBaggage: boolean;
   readonly #globals: ProjectorOptions["globals"];
   readonly #content: ContentSettings | undefined;
   readonly #metrics: RunMetrics | undefined;
@@ -111,6 +114,7 @@ export class SpanProjector implements Tracing {
     this.#maker = new SpanMaker(tracer, mintHex);
     this.#mintHex = mintHex;
     this.#maxSpansPerTrace = options.maxSpansPerTrace ?? Infinity;
+    this.#hasBaggage = options.hasBaggage ?? false;
     this.#globals = options.globals;
     const { content, metrics } = options;
     this.#content = content;
@@ -132,7 +136,8 @@ export class SpanProjector implements Tracing {
       },
       close: (open, body, moment) => {
         metrics?.closed(open, body, moment);
-        if ("queuedMs" in body && isLongWait(body.queuedMs)) this.#showWait(open, body, moment);
+        if ("queuedMs" in body && isLongWait(body.queuedMs))
+          this.#showWait(open, body.queuedMs, moment);
         recordClosing(open, body, moment);
       },
       abandon: (open, moment, why) => {
@@ -161,7 +166,8 @@ export class SpanProjector implements Tracing {
 
   within<T>(scope: EventScope, work: () => T): T {
     const open = this.#spans.find(scope);
-    return open === undefined ? work() : context.with(open.context, work);
+    const inner = this.#hasBaggage ? () => context.with(contextWithBaggage(scope), work) : work;
+    return open === undefined ? inner() : context.with(open.context, inner);
   }
 
   idsOf(scope: EventScope): TraceIds | undefined {
@@ -229,8 +235,7 @@ export class SpanProjector implements Tracing {
   #lookForUnseen(span: Span): void {
     const { hasTracer = false, hasMeter = false } = this.#globals ?? {};
     const isTracerMissed = hasTracer && !span.isRecording();
-    if (isTracerMissed || hasMeter)
-      warnOfUnseenProvider({ isTracerMissed, isMeterAsked: hasMeter });
+    warnOfUnseenProvider({ isTracerMissed, isMeterAsked: hasMeter });
   }
 
   #openAgent(body: SpanOpening, moment: SpanMoment, parent: OpenSpan): OpenSpan {
@@ -279,13 +284,12 @@ export class SpanProjector implements Tracing {
     const more = expectedOf(0, this.#maxSpansPerTrace);
     const part = this.#partFor(parent, moment, more);
     if (part === undefined) return this.#openAgent(body, moment, parent);
-    const back = continuation(LINK.continuesFrom, parent.span.spanContext());
+    const back = continuedFrom(parent.span.spanContext());
     const plan = { ...planBelow(parent, part, moment), links: [back.link] };
     const open = this.#begin(body, moment, plan);
     expectIn(part.trace, open, more);
     open.span.setAttributes(back.attributes);
-    const onward = continuation(LINK.continuesIn, open.span.spanContext());
-    parent.span.addLink(onward.link).setAttributes(onward.attributes);
+    continueIn(parent.span, open.span.spanContext());
     return open;
   }
 
@@ -314,7 +318,7 @@ export class SpanProjector implements Tracing {
     if (wait !== undefined) this.#maker.apart(open, wait, moment);
   }
 
-  #showWait(open: OpenSpan, { queuedMs }: { readonly queuedMs: number }, moment: SpanMoment): void {
+  #showWait(open: OpenSpan, queuedMs: number, moment: SpanMoment): void {
     if (!open.span.isRecording()) return;
     const bounds = { sinceUs: open.aroundSinceUs, untilUs: open.startedAtUs };
     const wait = waitBefore(open.opening, queuedMs, bounds);
