@@ -304,12 +304,16 @@ function charge(view: RunView, { agentPath, usage }: EspalierEvent<"budget.settl
 /** Tool calls are charged without an event of their own: for them the ledger says what is left. */
 function leftAfter(left: Amounts, event: EspalierEvent<"budget.settled">): Amounts {
   const used: Amounts = { ...event.usage };
-  const next: Record<string, number> = {};
-  for (const [axis, amount] of Object.entries(left)) {
+  return eachAmount(left, (axis, amount) => {
     const byLedger = axis === "toolCalls" ? event.runRemaining[axis] : undefined;
-    next[axis] = byLedger ?? Math.max(0, amount - (used[axis] ?? 0));
-  }
-  return next;
+    return byLedger ?? Math.max(0, amount - (used[axis] ?? 0));
+  });
+}
+
+function eachAmount(amounts: Amounts, next: (axis: string, amount: number) => number): Amounts {
+  return Object.fromEntries(
+    Object.entries(amounts).map(([axis, amount]) => [axis, next(axis, amount)]),
+  );
 }
 
 /** More for the root is more for the run. */
@@ -317,9 +321,7 @@ function grant(view: RunView, { budget }: EspalierEvent<"budget.granted">): RunV
   const { costUsd = 0, ...others } = budget;
   const more: Amounts = { ...others, costMicroUsd: Math.round(costUsd * MICRO_USD_PER_USD) };
   const raised = (amounts: Amounts): Amounts =>
-    Object.fromEntries(
-      Object.entries(amounts).map(([axis, amount]) => [axis, amount + (more[axis] ?? 0)]),
-    );
+    eachAmount(amounts, (axis, amount) => amount + (more[axis] ?? 0));
   return { ...view, budget: raised(view.budget), left: raised(view.left) };
 }
 

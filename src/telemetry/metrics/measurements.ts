@@ -2,15 +2,11 @@
 // is one of few: roles, models and tools by name, and words of our own.
 
 import type { EventBody } from "../../protocol/event.ts";
-import type { Abandonment, SpanClosing } from "../../protocol/span-tree.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import { ERROR_TYPE, ESPALIER, GEN_AI, OPERATION, OUTCOME } from "../gen-ai-attributes.ts";
 import type { Dimensions, Instruments } from "./instruments.ts";
 import { TOKEN_TYPE, UNKNOWN_MODALITY } from "./metric-names.ts";
-import { failureOf, knownToolName, outcomeOf } from "../spans/span-attributes.ts";
-
-/** How a span ended: with an event of its own, or with the span around it. */
-export type SpanEnd = SpanClosing | Exclude<Abandonment, "left">;
+import { failureOf, knownToolName, outcomeOf, type SpanEnd } from "../spans/span-attributes.ts";
 
 /** How long something took, and how it ended. */
 export interface Duration {
@@ -27,7 +23,6 @@ export interface Caller {
 
 /** Outcome and class of failure, as the span of the span has them. */
 export function endDimensions(end: SpanEnd): Dimensions {
-  if (typeof end === "string") return { [ESPALIER.outcome]: OUTCOME[end] };
   return { [ESPALIER.outcome]: outcomeOf(end), [ERROR_TYPE]: failureOf(end) };
 }
 

@@ -10,7 +10,6 @@
 //    run is left to another process.
 // 5. A run looks for a meter when it begins, or continues, and keeps it. Without one, nothing is kept.
 
-import { assertNever } from "../../kernel/assert.ts";
 import { messageOf } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { AgentId, RunId } from "../../protocol/ids.ts";
@@ -139,9 +138,6 @@ export class RunMetrics {
       case "tool.resumed":
       case "tool.rejected":
         if (duration !== undefined) measureToolCall(instruments, opening, role, duration);
-        return;
-      default:
-        assertNever(opening, "opening event");
     }
   }
 

@@ -4,7 +4,6 @@
 
 import type { Attributes, Span } from "@opentelemetry/api";
 
-import { assertNever } from "../../kernel/assert.ts";
 import type { ContextManifest } from "../../protocol/context-manifest.ts";
 import type { EventScope, EventBody } from "../../protocol/event.ts";
 import type { SpanClosing, SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
@@ -45,8 +44,6 @@ export function openingName(body: SpanOpening, { agentPath }: EventScope): strin
       return spanName(OPERATION.tool, knownToolName(body));
     case "tool.rejected":
       return rejectedName(body);
-    default:
-      return assertNever(body, "opening event");
   }
 }
 
@@ -94,8 +91,6 @@ export function samplingAttributes(body: SpanOpening): Attributes {
     case "tool.resumed":
     case "tool.rejected":
       return { [GEN_AI.operation]: OPERATION.tool, [GEN_AI.toolName]: knownToolName(body) };
-    default:
-      return assertNever(body, "opening event");
   }
 }
 
@@ -156,9 +151,6 @@ export function setOpening(span: Span, body: SpanOpening, role: string): void {
       if (body.description !== "") setAttribute(span, GEN_AI.toolDescription, body.description);
       setAttribute(span, GEN_AI.agentName, role);
       span.setAttribute(ESPALIER.toolKind, body.kind);
-      return;
-    default:
-      assertNever(body, "opening event");
   }
 }
 
@@ -178,10 +170,8 @@ function setModelSettings(
   setAttribute(span, ESPALIER.reasoningEffort, settings.reasoning?.effort);
 }
 
-/** What is known when a span ends. Gives how it ended; undefined: as it should. */
-export function setClosing(span: Span, body: SpanClosing): string | undefined {
-  const outcome = outcomeOf(body);
-  if (outcome !== undefined) span.setAttribute(ESPALIER.outcome, outcome);
+/** What is known when a span ends with an event of its own. */
+export function setClosing(span: Span, body: SpanClosing): void {
   switch (body.type) {
     case "run.ended":
       setAttribute(span, ESPALIER.stopReason, body.reason.code);
@@ -216,10 +206,7 @@ export function setClosing(span: Span, body: SpanClosing): string | undefined {
       if (body.type === "tool.ended") span.setAttribute(ESPALIER.queueWaitMs, body.queuedMs);
       else if (body.spawn !== undefined) setAttributes(span, refusalAttributes(body.spawn));
       break;
-    default:
-      assertNever(body, "closing event");
   }
-  return outcome;
 }
 
 function setReply(span: Span, body: EventBody<"model.replied">): void {
@@ -231,25 +218,30 @@ function setReply(span: Span, body: EventBody<"model.replied">): void {
   setAttribute(span, GEN_AI.cacheCreationInputTokens, body.cacheWriteInputTokens);
 }
 
+/** How a span ended: with an event of its own, or with what is around it. */
+export type SpanEnd = SpanClosing | keyof typeof OUTCOME;
+
 /** How something ended, for a span and for metrics; undefined for a model that replied. */
-export function outcomeOf(body: SpanClosing): string | undefined {
-  if ("status" in body) return body.status;
-  if ("outcome" in body) return body.outcome;
-  if (body.type === "model.replied") return undefined;
-  if (body.type !== "model.failed") return OUTCOME.suspended;
-  return isCancelled(body) ? OUTCOME.cancelled : OUTCOME.failed;
+export function outcomeOf(end: SpanEnd): string | undefined {
+  if (typeof end === "string") return OUTCOME[end];
+  if ("status" in end) return end.status;
+  if ("outcome" in end) return end.outcome;
+  if (end.type === "model.replied") return undefined;
+  if (end.type !== "model.failed") return OUTCOME.suspended;
+  return isCancelled(end) ? OUTCOME.cancelled : OUTCOME.failed;
 }
 
 /**
  * The failure that an end reports, as a value of few kinds; undefined for a stop, a pause, a refusal
  * or a cancellation.
  */
-export function failureOf(body: SpanClosing): string | undefined {
-  if ("status" in body)
-    return body.status === "failed" ? (body.error?.code ?? FAILURE.agent) : undefined;
-  if ("outcome" in body)
-    return SHOWN_AS[body.outcome] === "error" ? (body.errorCode ?? FAILURE.tool) : undefined;
-  return body.type === "model.failed" && !isCancelled(body) ? body.error.code : undefined;
+export function failureOf(end: SpanEnd): string | undefined {
+  if (typeof end === "string") return undefined;
+  if ("status" in end)
+    return end.status === "failed" ? (end.error?.code ?? FAILURE.agent) : undefined;
+  if ("outcome" in end)
+    return SHOWN_AS[end.outcome] === "error" ? (end.errorCode ?? FAILURE.tool) : undefined;
+  return end.type === "model.failed" && !isCancelled(end) ? end.error.code : undefined;
 }
 
 /** What becomes of a delegation, on the span of its call. */

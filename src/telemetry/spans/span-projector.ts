@@ -48,13 +48,7 @@ import { contextWithBaggage, unmarked } from "./run-baggage.ts";
 import { isLongWait, sideSpanOf, waitAcrossPause, waitBefore } from "./side-spans.ts";
 import { continuedFrom, continueIn, linkTo, originOf, remoteSpan } from "./span-links.ts";
 import { callerOf, partIdIn, SpanMaker, type SpanPlan } from "./span-maker.ts";
-import {
-  recordAbandonment,
-  recordClosing,
-  endSpan,
-  recordNote,
-  recordResumedChild,
-} from "./span-recording.ts";
+import { endSpan, recordEnd, recordNote, recordResumedChild } from "./span-recording.ts";
 import { countCall, expectedOf, expectIn, expectNoMore, hasRoom, isFull } from "./trace-size.ts";
 
 /** What happens within spans and is in the event log alone. */
@@ -138,11 +132,11 @@ export class SpanProjector implements Tracing {
         metrics?.closed(open, body, moment);
         if ("queuedMs" in body && isLongWait(body.queuedMs))
           this.#showWait(open, body.queuedMs, moment);
-        recordClosing(open, body, moment);
+        recordEnd(open, body, moment);
       },
       abandon: (open, moment, why) => {
         metrics?.closed(open, why, moment);
-        recordAbandonment(open, moment, why);
+        recordEnd(open, why, moment);
       },
       end: (open, moment) => {
         if (open.expected > 0) expectNoMore(open);

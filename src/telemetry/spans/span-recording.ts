@@ -2,25 +2,19 @@
 // A span is an error only if what it shows failed: a spawn fails with its subagent, a parent does not. A pause is no error.
 
 import type { EventBody } from "../../protocol/event.ts";
-import type { Abandonment, SpanClosing, SpanMoment, SpanNote } from "../../protocol/span-tree.ts";
+import type { SpanMoment, SpanNote } from "../../protocol/span-tree.ts";
 import { boundedName, eventAttributes, setAttribute } from "../bounded/bounded-attributes.ts";
-import {
-  ERROR_TYPE,
-  ESPALIER,
-  LINK,
-  OUTCOME,
-  SHOWN_AS,
-  SPAN_EVENT,
-  SPAWN,
-} from "../gen-ai-attributes.ts";
+import { ERROR_TYPE, ESPALIER, LINK, SPAN_EVENT, SPAWN } from "../gen-ai-attributes.ts";
 import type { OpenSpan } from "./open-span.ts";
 import {
   failureOf,
   knownRole,
   lastNameIn,
+  outcomeOf,
   setChild,
   setClosing,
   setDelegation,
+  type SpanEnd,
 } from "./span-attributes.ts";
 import { showOutcome } from "./show-outcome.ts";
 import { spanEventOf } from "./span-events.ts";
@@ -80,35 +74,23 @@ function rename(open: OpenSpan, target: string | undefined): void {
   open.span.updateName(open.shownName);
 }
 
-/** What a span shows is over. */
-export function recordClosing(
+/**
+ * What a span shows is over. `crashed`: its process died. One that is `left` is not ended: the process that continues its run does that.
+ */
+export function recordEnd(
   open: OpenSpan,
-  body: SpanClosing,
+  end: SpanEnd | "left",
   { atUs }: Pick<SpanMoment, "atUs">,
 ): void {
   const { span } = open;
   open.closedAtUs = atUs;
-  if (!span.isRecording()) return;
-  const outcome = setClosing(span, body);
+  if (end === "left" || !span.isRecording()) return;
+  const outcome = outcomeOf(end);
+  if (outcome !== undefined) span.setAttribute(ESPALIER.outcome, outcome);
+  if (typeof end !== "string") setClosing(span, end);
   if (outcome === undefined) return;
   showEnd(open, outcome);
-  if (SHOWN_AS[outcome] === "error") setAttribute(span, ERROR_TYPE, failureOf(body));
-}
-
-/**
- * What is around a span is over, and its own end never came. `crashed`: its process died. One that is `left` is not ended: the
- * process that continues its run does that.
- */
-export function recordAbandonment(
-  open: OpenSpan,
-  { atUs }: Pick<SpanMoment, "atUs">,
-  why: Abandonment | "crashed",
-): void {
-  const { span } = open;
-  open.closedAtUs = atUs;
-  if (why === "left" || !span.isRecording()) return;
-  span.setAttribute(ESPALIER.outcome, OUTCOME[why]);
-  showEnd(open, OUTCOME[why]);
+  setAttribute(span, ERROR_TYPE, failureOf(end));
 }
 
 /** How something ended is shown wherever it continued. */
