@@ -32,9 +32,11 @@ export function runReport(result: RunResult, options: ReportOptions = {}): strin
   const { width = USUAL_WIDTH, hasColor = false, jaegerUrl } = options;
   const paint = painter(hasColor);
   const questions = result.questions.map(openQuestion);
+  const root = treeOf(result);
+  const tree = root === undefined ? [] : renderTree(root, { width, nowMs: 0, hasColor });
   const sections = [
     section("Open questions", questionLines(questions, { width, time: DEADLINES }, paint), paint),
-    section("Tree", treeLines(result, width, hasColor), paint),
+    section("Tree", tree, paint),
     section("Budget of the run", budgetLines(result, width, paint), paint),
     section("Usage by role", usageLines("role", result.usage.byRole, width, paint), paint),
     section("Usage by model", usageLines("model", result.usage.byModel, width, paint), paint),
@@ -48,11 +50,6 @@ export function runReport(result: RunResult, options: ReportOptions = {}): strin
 
 function section(title: string, lines: readonly string[], paint: Paint): readonly string[] {
   return lines.length === 0 ? [] : [paint("bold", title), ...lines];
-}
-
-function treeLines(result: RunResult, width: number, hasColor: boolean): readonly string[] {
-  const root = treeOf(result);
-  return root === undefined ? [] : renderTree(root, { width, nowMs: 0, hasColor });
 }
 
 interface BudgetRow {

@@ -124,30 +124,21 @@ const MAX_ATTRIBUTE_LENGTH = 16_384;
 export function setUpNodeTracing(options: NodeTracingOptions = {}): NodeTracing {
   checkOptions(options);
   const { serviceName: _name, serviceNamePerRole: _perRole, tracesUrl: _url, ...others } = options;
-  const { exporter, clock = systemClock, ...shown } = others;
+  const { exporter, clock: _clock, ...shown } = others;
   const variables = tracingVariables(process.env);
   for (const warning of variables.warnings) warnOfVariable(warning);
   const { isDisabled, isExportOff } = variables;
   if (isDisabled || (isExportOff && exporter === undefined)) return noTracing(shown);
-  const { queues, diagnostics, provider, tracing } = assembled(options, shown, variables);
-  const settle = async (work: Promise<void>, bounds?: FlushOptions): Promise<FlushReport> => {
-    const stop = new AbortController();
-    await Promise.race([work, sleep(clock, boundOf(bounds), stop.signal)]);
-    stop.abort();
-    const { reports: sdkReports } = diagnostics;
-    return { ...queues.counts(), ...(sdkReports === 0 ? {} : { sdkReports }) };
-  };
-  return {
-    tracing,
-    flush: (bounds) => settle(queues.forceFlush(), bounds),
-    shutdown: async (bounds) => {
-      // The global place is free for another set-up; another provider is left alone.
-      if (isRegistered(provider)) trace.disable();
-      const report = await settle(queues.shutdown(), bounds);
-      diagnostics.uninstall();
-      return report;
-    },
-  };
+  const diagnostics = new SdkDiagnostics();
+  // First: the SDK speaks while it is made, too.
+  diagnostics.install();
+  try {
+    return nodeTracing(options, shown, variables, diagnostics);
+  } catch (cause) {
+    // Nothing is left, if an option turns out not to fit.
+    diagnostics.uninstall();
+    throw cause;
+  }
 }
 
 const OPTIONS: Readonly<Record<keyof NodeTracingOptions, true>> = {
@@ -185,51 +176,52 @@ function checkOptions(options: NodeTracingOptions): void {
 /** Spans with content are large: fewer of them at a time stall the event loop no longer than others do. */
 const CONTENT_BATCH_SIZE = 128;
 
-interface Assembly {
-  readonly queues: ExportQueues;
-  readonly diagnostics: SdkDiagnostics;
-  readonly provider: NodeTracerProvider;
-  readonly tracing: Tracing;
-}
-
-/** Nothing of it is left, if an option turns out not to fit. */
-function assembled(
-  { serviceName, serviceNamePerRole = false, tracesUrl, exporter }: NodeTracingOptions,
+function nodeTracing(
+  options: NodeTracingOptions,
   shown: Omit<OpenTelemetryOptions, "tracer">,
   variables: TracingVariables,
-): Assembly {
-  let queues: ExportQueues | undefined;
-  const isKnown = (report: string): boolean =>
-    READ_HERE.test(report) || queues?.hasCounted(report) === true;
-  const diagnostics = new SdkDiagnostics(isKnown);
-  // First: the SDK speaks while it is made, too.
-  diagnostics.install();
-  try {
-    const resource = resourceOf(serviceName);
-    const made = exporter === undefined ? traceExporter(tracesUrl, variables) : { exporter };
-    const outlet = serviceNamePerRole ? servicePerRole(made.exporter, resource) : made.exporter;
-    const batchSize = contentSettings(shown.content) === undefined ? undefined : CONTENT_BATCH_SIZE;
-    queues = queuesTo({ ...made, exporter: doubting(outlet, diagnostics) }, variables, batchSize);
-    const { maxAttributeLength = MAX_ATTRIBUTE_LENGTH, sampling } = variables;
-    const provider = new NodeTracerProvider({
-      resource,
-      sampler: samplerOf(sampling),
-      spanLimits: { attributeValueLengthLimit: maxAttributeLength },
-      spanProcessors: [queues],
-      idGenerator: runIdGenerator,
-    });
-    const tracer = provider.getTracer(INSTRUMENTATION.name, INSTRUMENTATION.version);
-    const tracing = openTelemetry({ ...shown, tracer });
-    register(provider);
-    return { queues, diagnostics, provider, tracing };
-  } catch (cause) {
-    diagnostics.uninstall();
-    throw cause;
-  }
+  diagnostics: SdkDiagnostics,
+): NodeTracing {
+  const { serviceName, serviceNamePerRole, tracesUrl, exporter, clock = systemClock } = options;
+  const resource = resourceOf(serviceName);
+  const made = exporter === undefined ? traceExporter(tracesUrl, variables) : { exporter };
+  const outlet = doubting(
+    serviceNamePerRole === true ? servicePerRole(made.exporter, resource) : made.exporter,
+    diagnostics,
+  );
+  const batchSize = contentSettings(shown.content) === undefined ? undefined : CONTENT_BATCH_SIZE;
+  const queues = queuesTo({ ...made, exporter: outlet }, variables, batchSize);
+  diagnostics.hasCounted = (report) => queues.hasCounted(report);
+  const { maxAttributeLength = MAX_ATTRIBUTE_LENGTH, sampling } = variables;
+  const provider = new NodeTracerProvider({
+    resource,
+    sampler: samplerOf(sampling),
+    spanLimits: { attributeValueLengthLimit: maxAttributeLength },
+    spanProcessors: [queues],
+    idGenerator: runIdGenerator,
+  });
+  const tracer = provider.getTracer(INSTRUMENTATION.name, INSTRUMENTATION.version);
+  const tracing = openTelemetry({ ...shown, tracer });
+  register(provider);
+  const settle = async (work: Promise<void>, bounds?: FlushOptions): Promise<FlushReport> => {
+    const stop = new AbortController();
+    await Promise.race([work, sleep(clock, boundOf(bounds), stop.signal)]);
+    stop.abort();
+    const { reports: sdkReports } = diagnostics;
+    return { ...queues.counts(), ...(sdkReports === 0 ? {} : { sdkReports }) };
+  };
+  return {
+    tracing,
+    flush: (bounds) => settle(queues.forceFlush(), bounds),
+    shutdown: async (bounds) => {
+      // The global place is free for another set-up; another provider is left alone.
+      if (isRegistered(provider)) trace.disable();
+      const report = await settle(queues.shutdown(), bounds);
+      diagnostics.uninstall();
+      return report;
+    },
+  };
 }
-
-/** Reports of the SDK about variables that are read and checked here; it would show an address with its password. */
-const READ_HERE = /^Configuration: |^Failed to read (root|client) certificate|\bOTEL_[A-Z]/;
 
 /** `usualBatch`: spans of a batch, if no variable says how many. */
 function queuesTo(

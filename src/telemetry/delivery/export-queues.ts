@@ -7,7 +7,7 @@
 //    hidden, and is on the span of one run.
 // 3. Nothing here throws or rejects because of the endpoint, and `onEnd` never waits for it.
 
-import { TraceFlags } from "@opentelemetry/api";
+import { TraceFlags, type Attributes } from "@opentelemetry/api";
 
 import { checkCount, checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
 import { idleClock } from "../../kernel/clock.ts";
@@ -23,7 +23,6 @@ import { ExportLimiter, SUCCESS } from "./export-limiter.ts";
 import { ESPALIER, GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
 import { MeteredInstruments } from "../metrics/instruments.ts";
 import { afterShutdown, neverExported, notQueued, notTaken, refused, type Loss } from "./loss.ts";
-import { isStructural } from "./structural-span.ts";
 
 /** How many finished spans each queue may hold. */
 export interface QueueSizes {
@@ -254,6 +253,17 @@ export class ExportQueues {
       { type: "EspalierWarning", code: "ESPALIER_SPANS_LOST" },
     );
   }
+}
+
+/**
+ * Whether a span holds the tree together: a run, an agent, a call that spawns one, an approval.
+ * Without it, all that is below has no parent.
+ */
+function isStructural(attributes: Attributes): boolean {
+  const operation = attributes[GEN_AI.operation];
+  if (operation === OPERATION.workflow || operation === OPERATION.agent) return true;
+  if (attributes[ESPALIER.approvalId] !== undefined) return true;
+  return operation === OPERATION.tool && attributes[ESPALIER.toolKind] === "delegation";
 }
 
 /** What failed is in the counts: a flush gives them. */

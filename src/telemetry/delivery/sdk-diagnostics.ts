@@ -19,13 +19,13 @@ export type SdkRemark =
   | { readonly rejectedSpans: number; readonly errorMessage: string };
 
 export class SdkDiagnostics {
-  readonly isKnown: (report: string) => boolean;
   /** Reports up to now. */
   reports = 0;
+  /** Whether a report is about spans that were counted as lost. */
+  hasCounted: (report: string) => boolean = () => false;
 
-  /** `isKnown`: whether a report was counted elsewhere. */
-  constructor(isKnown: (report: string) => boolean) {
-    this.isKnown = isKnown;
+  isKnown(report: string): boolean {
+    return READ_HERE.test(report) || this.hasCounted(report);
   }
 
   install(): void {
@@ -44,6 +44,9 @@ export class SdkDiagnostics {
     return remark;
   }
 }
+
+/** Reports about variables that are read and checked here; the SDK would show an address with its password. */
+const READ_HERE = /^Configuration: |^Failed to read (root|client) certificate|\bOTEL_[A-Z]/;
 
 /** The place of the logger, of which there is one in a process, however often tracing is set up. */
 class LoggerPlace {

@@ -6,6 +6,8 @@ import { findPackageJSON } from "node:module";
 
 import { metrics, trace } from "@opentelemetry/api";
 
+import { isRecord } from "../../kernel/json.ts";
+
 type ApiPart = "version" | "trace" | "context" | "propagation" | "diag" | "metrics";
 
 /** What any copy of the API has registered for the whole process. */
@@ -36,15 +38,13 @@ export const ONE_COPY =
 export function warnOfUnseenProvider({ isTracerMissed, isMeterAsked }: GlobalProviders): void {
   const registered = registeredApi();
   if (hasWarned || registered === undefined) return;
+  const isTraceLost = isTracerMissed && isUnseen(registered.trace, trace.getTracerProvider());
+  const isMeterLost = isMeterAsked && isUnseen(registered.metrics, metrics.getMeterProvider());
+  if (!isTraceLost && !isMeterLost) return;
   const losses = [
-    ...(isTracerMissed && isUnseen(registered.trace, trace.getTracerProvider())
-      ? ["Runs are not traced."]
-      : []),
-    ...(isMeterAsked && isUnseen(registered.metrics, metrics.getMeterProvider())
-      ? ["Metrics of runs are not recorded."]
-      : []),
+    ...(isTraceLost ? ["Runs are not traced."] : []),
+    ...(isMeterLost ? ["Metrics of runs are not recorded."] : []),
   ];
-  if (losses.length === 0) return;
   hasWarned = true;
   process.emitWarning(
     "Expected one copy of @opentelemetry/api, got two: the application has registered its SDK with " +
@@ -74,9 +74,7 @@ function ownVersion(): string {
   try {
     const file = findPackageJSON("@opentelemetry/api", import.meta.url);
     const manifest: unknown = file === undefined ? {} : JSON.parse(readFileSync(file, "utf8"));
-    if (typeof manifest === "object" && manifest !== null && "version" in manifest) {
-      return String(manifest.version);
-    }
+    if (isRecord(manifest) && "version" in manifest) return String(manifest["version"]);
   } catch {
     // A bundle has no manifest beside it.
   }

@@ -139,7 +139,10 @@ export function setOpening(span: Span, body: SpanOpening, role: string): void {
     case "model.requested":
       setAttribute(span, GEN_AI.requestMaxTokens, body.maxOutputTokens);
       setAttribute(span, GEN_AI.requestTemperature, body.temperature);
-      if (body.settings !== undefined) setModelSettings(span, body.settings);
+      setAttribute(span, GEN_AI.requestTopP, body.settings?.topP);
+      setAttribute(span, GEN_AI.requestSeed, body.settings?.seed);
+      setAttribute(span, GEN_AI.requestStopSequences, body.settings?.stop?.slice());
+      setAttribute(span, ESPALIER.reasoningEffort, body.settings?.reasoning?.effort);
       if (body.streaming) span.setAttribute(GEN_AI.requestStream, true);
       span.setAttribute(ESPALIER.requestMessages, body.messageCount);
       span.setAttribute(ESPALIER.requestTools, body.toolNames.length);
@@ -158,16 +161,6 @@ function setLimits(span: Span, { limits }: EventBody<"run.started" | "run.resume
   setAttribute(span, ESPALIER.limitsMaxDepth, limits.maxDepth);
   setAttribute(span, ESPALIER.limitsMaxBreadthPerParent, limits.maxBreadthPerParent);
   setAttribute(span, ESPALIER.limitsMaxTotalSubagents, limits.maxTotalSubagents);
-}
-
-function setModelSettings(
-  span: Span,
-  settings: NonNullable<EventBody<"model.requested">["settings"]>,
-): void {
-  setAttribute(span, GEN_AI.requestTopP, settings.topP);
-  setAttribute(span, GEN_AI.requestSeed, settings.seed);
-  setAttribute(span, GEN_AI.requestStopSequences, settings.stop?.slice());
-  setAttribute(span, ESPALIER.reasoningEffort, settings.reasoning?.effort);
 }
 
 /** What is known when a span ends with an event of its own. */
