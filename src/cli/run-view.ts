@@ -8,7 +8,6 @@ import {
   minus,
   NOTHING_SPENT,
   plus,
-  spentOf,
   type Activity,
   type AgentView,
   type OpenCallView,
@@ -65,7 +64,7 @@ export function nextRunView(view: RunView | undefined, event: EspalierEvent): Ru
 function after(view: RunView, event: EspalierEvent): RunView {
   switch (event.type) {
     case "agent.started":
-      return { ...view, root: addAgent(view.root, event) };
+      return addAgent(view, event);
     case "agent.resumed":
       return resumeAgent(view, event);
     case "step.started":
@@ -95,43 +94,35 @@ function after(view: RunView, event: EspalierEvent): RunView {
     case "question.asked":
       return ask(view, event);
     case "question.answered": {
-      const { questionId } = event;
-      return closeCall(
-        withoutQuestions(view, (one) => one.questionId === questionId),
-        event,
-      );
+      const rest = withoutQuestions(view, (one) => one.questionId === event.questionId);
+      return closeCall(rest, event);
     }
     case "subagent.refused":
       return countRefusal(view, event);
     case "agent.paused":
       return pauseAgent(view, event);
     case "agent.ended": {
-      const { agentId } = event;
-      return endAgent(
-        withoutQuestions(view, (one) => one.agentId === agentId),
-        event,
-      );
+      const rest = withoutQuestions(view, (one) => one.agentId === event.agentId);
+      return endAgent(rest, event);
     }
     case "budget.granted":
       return event.parentAgentId === null ? grant(view, event) : view;
-    case "run.paused":
-      return endRun(view, event, "paused", event.questions.map(openQuestion));
     case "run.resumed":
       return continueRun(view, event);
-    case "run.ended":
-      return endRun(view, event, event.status, []);
+    case "run.paused":
+    case "run.ended": {
+      const { atMs, durationMs } = event;
+      const isEnd = event.type === "run.ended";
+      const questions = isEnd ? [] : event.questions.map(openQuestion);
+      return {
+        ...view,
+        questions,
+        end: { status: isEnd ? event.status : "paused", atMs, durationMs },
+      };
+    }
     default:
       return view;
   }
-}
-
-function endRun(
-  view: RunView,
-  { atMs, durationMs }: EspalierEvent<"run.paused" | "run.ended">,
-  status: SettledStatus,
-  questions: readonly OpenQuestion[],
-): RunView {
-  return { ...view, questions, end: { status, atMs, durationMs } };
 }
 
 type Placed = Pick<EspalierEvent, "agentPath">;
@@ -184,7 +175,7 @@ function resumeAgent(view: RunView, event: EspalierEvent<"agent.resumed">): RunV
   const budgeted =
     parentAgentId === null ? { ...view, left, budget: isUnlimited ? left : view.budget } : view;
   return findAt(view.root, event.agentPath) === undefined
-    ? { ...budgeted, root: addAgent(view.root, event) }
+    ? addAgent(budgeted, event)
     : doing(budgeted, event, { kind: "preparing" });
 }
 
@@ -199,8 +190,7 @@ function endAgent(view: RunView, event: EspalierEvent<"agent.ended">): RunView {
   const { agentPath, status, reason, durationMs, steps: step, usage } = event;
   const known = findAt(view.root, agentPath);
   if (known === undefined) return view;
-  const own = spentOf(usage.own);
-  const subtree = spentOf(usage.total);
+  const { own, total: subtree } = usage;
   const unseen = minus(subtree, known.subtree);
   const activity: Activity = { kind: "settled", status, reason, durationMs };
   return changeTree(
@@ -223,10 +213,7 @@ function withoutQuestions(view: RunView, isGone: (one: OpenQuestion) => boolean)
   return { ...view, questions: view.questions.filter((one) => !isGone(one)) };
 }
 
-function addAgent(
-  root: AgentView | undefined,
-  event: EspalierEvent<"agent.started" | "agent.resumed">,
-): AgentView | undefined {
+function addAgent(view: RunView, event: EspalierEvent<"agent.started" | "agent.resumed">): RunView {
   const { agentId, agentPath, role, task, atMs: startedAtMs } = event;
   const agent: AgentView = {
     agentId,
@@ -242,9 +229,8 @@ function addAgent(
     children: [],
   };
   const parentPath = agentPath.slice(0, Math.max(0, agentPath.lastIndexOf("/")));
-  if (parentPath === "") return agent;
-  if (root === undefined) return undefined;
-  return changeAt(root, parentPath, (parent) => ({
+  if (parentPath === "") return { ...view, root: agent };
+  return changeTree(view, parentPath, (parent) => ({
     ...parent,
     children: [...parent.children, agent],
   }));

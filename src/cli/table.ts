@@ -35,10 +35,8 @@ export function table<Row>(
   width: number,
   paint: Paint,
 ): readonly string[] {
-  const placed = place(
-    columns.map((column) => filled(column, rows)),
-    width,
-  );
+  const whole = columns.map((column) => filled(column, rows));
+  const placed = place(whole, width);
   return Array.from({ length: rows.length + 1 }, (_none, row) => line(placed, row, paint));
 }
 
@@ -74,10 +72,8 @@ function place(columns: readonly FilledColumn[], width: number): readonly Placed
   while (leastWidth(kept) > width) {
     const highest = Math.max(...kept.map(({ rank }) => rank));
     if (highest === 0) break;
-    kept = kept.toSpliced(
-      kept.findLastIndex(({ rank }) => rank === highest),
-      1,
-    );
+    const lost = kept.findLastIndex(({ rank }) => rank === highest);
+    kept = kept.toSpliced(lost, 1);
   }
   return widen(kept, width);
 }

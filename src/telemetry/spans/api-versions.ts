@@ -21,21 +21,16 @@ export function registeredApi(): RegisteredApi | undefined {
   return typeof registered === "object" && registered !== null ? registered : undefined;
 }
 
-/** What is expected of the providers that are registered for the whole process. */
-export interface GlobalProviders {
-  /** The one for spans should have recorded a span, and has not. */
-  readonly isTracerMissed: boolean;
-  /** The one for metrics is asked for meters. */
-  readonly isMeterAsked: boolean;
-}
-
 /** What to do about two copies. */
 export const ONE_COPY =
   "See `npm ls @opentelemetry/api`, and let both use one version: `npm dedupe`, or an `overrides` entry in " +
   "package.json.";
 
-/** Warns, once in a process, if a provider is registered that our copy of the API does not see. */
-export function warnOfUnseenProvider({ isTracerMissed, isMeterAsked }: GlobalProviders): void {
+/**
+ * Warns, once in a process, if a provider is registered that our copy of the API does not see. `isTracerMissed`: the one for spans should
+ * have recorded a span, and has not. `isMeterAsked`: the one for metrics is asked for meters.
+ */
+export function warnOfUnseenProvider(isTracerMissed: boolean, isMeterAsked: boolean): void {
   const registered = registeredApi();
   if (hasWarned || registered === undefined) return;
   const isTraceLost = isTracerMissed && isUnseen(registered.trace, trace.getTracerProvider());

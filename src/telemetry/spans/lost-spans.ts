@@ -42,7 +42,6 @@ class LostSpanRecorder {
   readonly #run: RunFacts;
   readonly #trace: TraceSize = { spans: 0, expected: 0 };
   /** The spans around further traces, and those in which agents continue there, by trace, and by agent and trace. */
-  readonly #parts = new Map<string, Onward>();
   readonly #onward = new Map<string, Onward>();
 
   constructor(maker: SpanMaker, run: RunFacts) {
@@ -74,22 +73,16 @@ class LostSpanRecorder {
   /** Where the provider lets ids be chosen: otherwise their ids are unknown. */
   #recordOnward(recorded: OpenSpan, { parent, ids, elsewhere }: LostSpan): void {
     for (const { traceId, sinceUs } of elsewhere) {
-      if (parent === undefined) {
-        const ids = { traceId, spanId: partIdIn(traceId) };
-        this.#add(recorded, this.#maker.part(recorded, ids, sinceUs), this.#parts, traceId);
-        continue;
-      }
-      const part = this.#parts.get(traceId);
-      if (part === undefined) continue;
-      const onward = this.#maker.onward(recorded, part, sinceUs);
-      this.#add(recorded, onward, this.#onward, `${ids.spanId} ${traceId}`);
+      const part = this.#onward.get(traceId);
+      if (parent !== undefined && part === undefined) continue;
+      const onward =
+        part === undefined
+          ? this.#maker.part(recorded, { traceId, spanId: partIdIn(traceId) }, sinceUs)
+          : this.#maker.onward(recorded, part, sinceUs);
+      onward.span.setAttribute(ESPALIER.replayed, true);
+      recorded.onward.push(onward);
+      this.#onward.set(part === undefined ? traceId : `${ids.spanId} ${traceId}`, onward);
     }
-  }
-
-  #add(recorded: OpenSpan, onward: Onward, known: Map<string, Onward>, key: string): void {
-    onward.span.setAttribute(ESPALIER.replayed, true);
-    recorded.onward.push(onward);
-    known.set(key, onward);
   }
 
   #begin(lost: LostSpan, back: Reference | undefined, around: Context): OpenSpan {
@@ -130,7 +123,7 @@ class LostSpanRecorder {
       return spanId === undefined ? ROOT_CONTEXT : below({ traceId, spanId });
     }
     if (beginsTrace(lost))
-      return (this.#onwardOf(lost) ?? this.#parts.get(ids.traceId))?.context ?? ROOT_CONTEXT;
+      return (this.#onwardOf(lost) ?? this.#onward.get(ids.traceId))?.context ?? ROOT_CONTEXT;
     return this.#above(lost)?.context ?? below(parent);
   }
 }

@@ -1,12 +1,13 @@
 // Spans of their own for what one event records: a question, its answer, a wait. They begin and end at once, so that a trace shows
 // them while the agent still waits; the event itself belongs to the span of the agent that asked or waited. Pure.
 
-import type { Attributes, Link, SpanContext } from "@opentelemetry/api";
+import type { Attributes, Link } from "@opentelemetry/api";
 
 import type { EventBody } from "../../protocol/event.ts";
 import type { SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import { ESPALIER, GEN_AI, LINK, OPERATION, OUTCOME, spanName } from "../gen-ai-attributes.ts";
+import type { OpenSpan } from "./open-span.ts";
 import { knownToolName } from "./span-attributes.ts";
 import { decisionAttributes, requestAttributes } from "./span-events.ts";
 import { linkTo } from "./span-links.ts";
@@ -104,14 +105,15 @@ function answered(
 export function waitAcrossPause(
   body: SpanNote,
   moment: SpanMoment,
-  { sinceUs, span }: { readonly sinceUs: number; readonly span: SpanContext },
+  { startedAtUs: sinceUs, span }: OpenSpan,
 ): SideSpan | undefined {
   if (body.type !== "question.answered") return undefined;
   const { waitedMs } = body;
   if (moment.atUs - Math.round(waitedMs * 1_000) + WAIT_IS_RIGHT_TO_US > sinceUs) return undefined;
   const side = answered(body, moment, -Infinity);
-  const attributes = { ...side.attributes, [ESPALIER.answeredInTraceId]: span.traceId };
-  return { ...side, kind: "wait", attributes, links: [linkTo(LINK.answeredIn, span)] };
+  const answer = span.spanContext();
+  const attributes = { ...side.attributes, [ESPALIER.answeredInTraceId]: answer.traceId };
+  return { ...side, kind: "wait", attributes, links: [linkTo(LINK.answeredIn, answer)] };
 }
 
 /** A call whose end is unknown: its estimate stands here, since it has no span of its own (X18). */

@@ -228,8 +228,7 @@ export class SpanProjector implements Tracing {
 
   #lookForUnseen(span: Span): void {
     const { hasTracer = false, hasMeter = false } = this.#globals ?? {};
-    const isTracerMissed = hasTracer && !span.isRecording();
-    warnOfUnseenProvider({ isTracerMissed, isMeterAsked: hasMeter });
+    warnOfUnseenProvider(hasTracer && !span.isRecording(), hasMeter);
   }
 
   #openAgent(body: SpanOpening, moment: SpanMoment, parent: OpenSpan): OpenSpan {
@@ -307,8 +306,7 @@ export class SpanProjector implements Tracing {
     const side = sideSpanOf(body, moment, open.startedAtUs);
     if (side === undefined) return;
     this.#maker.beside(open, open.context, side, moment);
-    const within = { sinceUs: open.startedAtUs, span: open.span.spanContext() };
-    const wait = waitAcrossPause(body, moment, within);
+    const wait = waitAcrossPause(body, moment, open);
     if (wait !== undefined) this.#maker.apart(open, wait, moment);
   }
 
