@@ -2,6 +2,7 @@
 
 import type { SettledStatus } from "../index.ts";
 import type { Activity, OpenCallView } from "./agent-view.ts";
+import type { Cell } from "./table.ts";
 import { singleLine, type Style } from "./terminal-text.ts";
 
 const SPINNER = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -15,7 +16,8 @@ interface Sign {
   readonly style: Style;
 }
 
-const RESTS: Readonly<Record<SettledStatus, Sign>> = {
+/** Sign and colour of a status. */
+export const REST_SIGNS: Readonly<Record<SettledStatus, Sign>> = {
   paused: { icon: "‖", style: "magenta" },
   completed: { icon: "✔", style: "green" },
   stopped: { icon: "■", style: "yellow" },
@@ -23,60 +25,39 @@ const RESTS: Readonly<Record<SettledStatus, Sign>> = {
   cancelled: { icon: "⊘", style: "yellow" },
 };
 
-/** Sign and colour of a status. */
-export function restSign(status: SettledStatus): Sign {
-  return RESTS[status];
-}
-
 /** The sign for work under way; it turns with time. */
 export function spinner(nowMs: number): string {
   return SPINNER[Math.floor(nowMs / SPINNER_FRAME_MS) % SPINNER.length] ?? "·";
 }
 
-/** Sign and words, as in `⠹ thinking` or `■ stopped: steps_limit`. */
-export function activityText(activity: Activity, nowMs: number): string {
+/** Sign and words, as in `⠹ thinking` or `■ stopped: steps_limit`, in their colour. */
+export function activityCell(activity: Activity, nowMs: number): Cell {
   switch (activity.kind) {
-    case "ended": {
+    case "settled": {
       const { status, reason } = activity;
-      const words = status === "stopped" ? `stopped: ${singleLine(reason.code)}` : status;
-      return `${restSign(status).icon} ${words}`;
+      const { icon, style } = REST_SIGNS[status];
+      const isBrief = status !== "stopped" && status !== "paused";
+      const why = isBrief ? "" : `: ${singleLine(reason.code)}`;
+      return { text: `${icon} ${status}${why}`, style };
     }
-    case "paused":
-      return `${restSign("paused").icon} paused: ${singleLine(activity.reason.code)}`;
     case "calling": {
-      const sign = onlyAsks(activity.calls) ? QUESTION.icon : spinner(nowMs);
-      return `${sign} ${callsText(activity.calls)}`;
+      // All that is under way may be the wait for an answer.
+      const onlyAsks = activity.calls.every(({ kind }) => kind === "question");
+      const { icon, style } = onlyAsks
+        ? QUESTION
+        : { icon: spinner(nowMs), style: "cyan" as const };
+      return { text: `${icon} ${callsText(activity.calls)}`, style };
     }
-    case "retrying":
-      return `${spinner(nowMs)} attempt ${activity.attempt}: ${singleLine(activity.errorCode)}`;
+    case "retrying": {
+      const words = `attempt ${activity.attempt}: ${singleLine(activity.errorCode)}`;
+      return { text: `${spinner(nowMs)} ${words}`, style: "yellow" };
+    }
+    case "thinking":
+      return { text: `${spinner(nowMs)} thinking`, style: "cyan" };
     case "preparing":
     case "queued":
-    case "thinking":
-      return `${spinner(nowMs)} ${activity.kind}`;
+      return { text: `${spinner(nowMs)} ${activity.kind}`, style: "dim" };
   }
-}
-
-export function activityStyle(activity: Activity): Style {
-  switch (activity.kind) {
-    case "ended":
-      return restSign(activity.status).style;
-    case "paused":
-      return restSign("paused").style;
-    case "retrying":
-      return "yellow";
-    case "thinking":
-      return "cyan";
-    case "calling":
-      return onlyAsks(activity.calls) ? QUESTION.style : "cyan";
-    case "preparing":
-    case "queued":
-      return "dim";
-  }
-}
-
-/** All that is under way in it is the wait for an answer. */
-function onlyAsks(calls: readonly OpenCallView[]): boolean {
-  return calls.every(({ kind }) => kind === "question");
 }
 
 function callsText(calls: readonly OpenCallView[]): string {

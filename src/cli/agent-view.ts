@@ -1,7 +1,7 @@
 // One agent as it looks from outside, with all below it; and how such a tree is changed: what did not
 // change stays the same value. Pure.
 
-import type { AgentId, StopReason, TerminalStatus, Usage } from "../index.ts";
+import type { AgentId, SettledStatus, StopReason, Usage } from "../index.ts";
 import type { CallId } from "../extend.ts";
 
 /** One agent, with those that it started in the order of their start. */
@@ -33,11 +33,10 @@ export type Activity =
   | { readonly kind: "thinking" }
   | { readonly kind: "retrying"; readonly attempt: number; readonly errorCode: string }
   | { readonly kind: "calling"; readonly calls: readonly OpenCallView[] }
-  /** Settled, until the run is resumed. */
-  | { readonly kind: "paused"; readonly reason: StopReason; readonly durationMs: number }
+  /** At rest: ended, or paused until the run is resumed. */
   | {
-      readonly kind: "ended";
-      readonly status: TerminalStatus;
+      readonly kind: "settled";
+      readonly status: SettledStatus;
       readonly reason: StopReason;
       readonly durationMs: number;
     };
@@ -63,9 +62,7 @@ export function changeAt(
   onPath: (agent: AgentView) => AgentView = (unchanged) => unchanged,
 ): AgentView {
   if (agent.agentPath === path) return target(agent);
-  const index = agent.children.findIndex(
-    ({ agentPath }) => agentPath === path || path.startsWith(`${agentPath}/`),
-  );
+  const index = agent.children.findIndex(isOnPath(path));
   const child = agent.children[index];
   if (child === undefined) return agent;
   const children = agent.children.with(index, changeAt(child, path, target, onPath));
@@ -74,14 +71,11 @@ export function changeAt(
 
 export function findAt(agent: AgentView | undefined, path: string): AgentView | undefined {
   if (agent === undefined || agent.agentPath === path) return agent;
-  const below = agent.children.find(
-    ({ agentPath }) => agentPath === path || path.startsWith(`${agentPath}/`),
-  );
-  return findAt(below, path);
+  return findAt(agent.children.find(isOnPath(path)), path);
 }
 
-export function spentOf(usage: Usage): Spent {
-  return plus(NOTHING_SPENT, usage);
+function isOnPath(path: string): (agent: AgentView) => boolean {
+  return ({ agentPath }) => agentPath === path || path.startsWith(`${agentPath}/`);
 }
 
 export function minus(left: Spent, right: Spent): Spent {

@@ -1,18 +1,12 @@
 // Amounts as a person reads them.
 
+import type { Spent } from "./agent-view.ts";
+
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
-const MICRO_USD_PER_USD = 1_000_000;
+export const MICRO_USD_PER_USD = 1_000_000;
 const SMALLEST_SHOWN_USD = 0.0001;
 /** From here on four decimals would round up to a dollar. */
 const A_DOLLAR_USD = 0.99995;
-
-/** What was paid, and whether all of it is known. */
-export interface Cost {
-  readonly totalTokens: number;
-  readonly costMicroUsd: number;
-  /** Calls whose price is unknown. */
-  readonly unpricedCalls: number;
-}
 
 /** `41,203`. */
 export function countText(count: number): string {
@@ -36,7 +30,7 @@ export function usdText(microUsd: number): string {
 }
 
 /** Money of which a part may be unknown: unknown is never shown as zero (R57), nor is what no call has been booked for yet. */
-export function costText({ totalTokens, costMicroUsd, unpricedCalls }: Cost): string {
+export function costText({ totalTokens, costMicroUsd, unpricedCalls }: Spent): string {
   if (unpricedCalls === 0) {
     return totalTokens === 0 && costMicroUsd === 0 ? "–" : usdText(costMicroUsd);
   }

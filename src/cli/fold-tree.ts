@@ -2,7 +2,7 @@
 // is folded first, then what is paused; what runs is shown as long as there is room.
 
 import type { SettledStatus } from "../index.ts";
-import type { AgentView, Spent } from "./agent-view.ts";
+import { NOTHING_SPENT, plus, type AgentView, type Spent } from "./agent-view.ts";
 
 /** One line of the tree. `branch` is what is drawn before its name. */
 export type TreeRow =
@@ -13,13 +13,14 @@ export type TreeRow =
       readonly hidden: number;
     }
   | { readonly kind: "group"; readonly branch: string; readonly group: SettledGroup }
-  | {
-      readonly kind: "rest";
-      readonly branch: string;
-      readonly agents: number;
-      readonly running: number;
-      readonly paused: number;
-    };
+  | { readonly kind: "rest"; readonly branch: string; readonly counts: AgentCounts };
+
+/** All agents of a tree, and those of them that are not at rest, or paused. */
+export interface AgentCounts {
+  readonly agents: number;
+  readonly running: number;
+  readonly paused: number;
+}
 
 /** Siblings of one role that came to rest alike. */
 interface SettledGroup {
@@ -43,33 +44,23 @@ export function treeRows(root: AgentView, maxRows: number): readonly TreeRow[] {
   return cut(root, maxRows);
 }
 
-/** All agents of a tree. */
-export function countAgents(agent: AgentView): number {
-  let count = 1;
-  for (const child of agent.children) count += countAgents(child);
-  return count;
-}
-
-/** The agents of a tree that are not at rest. */
-export function countRunning(agent: AgentView): number {
-  return countIf(agent, (one) => restOf(one) === undefined);
-}
-
-/** The agents of a tree that are paused. */
-export function countPaused(agent: AgentView): number {
-  return countIf(agent, (one) => restOf(one) === "paused");
+/** How many agents there are in trees. */
+export function countAgents(roots: readonly AgentView[]): AgentCounts {
+  const counts = { agents: 0, running: 0, paused: 0 };
+  const count = (agent: AgentView): void => {
+    const rest = restOf(agent);
+    counts.agents += 1;
+    if (rest === undefined) counts.running += 1;
+    if (rest === "paused") counts.paused += 1;
+    agent.children.forEach(count);
+  };
+  roots.forEach(count);
+  return counts;
 }
 
 /** How an agent came to rest; undefined while it runs. */
 export function restOf({ activity }: AgentView): SettledStatus | undefined {
-  if (activity.kind === "ended") return activity.status;
-  return activity.kind === "paused" ? "paused" : undefined;
-}
-
-function countIf(agent: AgentView, isCounted: (agent: AgentView) => boolean): number {
-  let count = isCounted(agent) ? 1 : 0;
-  for (const child of agent.children) count += countIf(child, isCounted);
-  return count;
+  return activity.kind === "settled" ? activity.status : undefined;
 }
 
 interface Fold {
@@ -98,19 +89,17 @@ interface Place {
 }
 
 function* grow({ agent, branch, below }: Place, fold: Fold): Generator<TreeRow, void> {
-  const isFolded = fold.hidesBelowEnded && agent.activity.kind === "ended";
-  yield { kind: "agent", branch, agent, hidden: isFolded ? countAgents(agent) - 1 : 0 };
+  const rest = restOf(agent);
+  const isFolded = fold.hidesBelowEnded && rest !== undefined && rest !== "paused";
+  yield { kind: "agent", branch, agent, hidden: isFolded ? countAgents(agent.children).agents : 0 };
   if (isFolded) return;
   const twigs = twigsOf(agent.children, fold);
   for (const [index, twig] of twigs.entries()) {
     const isLast = index === twigs.length - 1;
     const fork = below + (isLast ? "└─ " : "├─ ");
-    if ("group" in twig) yield { kind: "group", branch: fork, group: twig.group };
-    else
-      yield* grow(
-        { agent: twig.agent, branch: fork, below: below + (isLast ? "   " : "│  ") },
-        fold,
-      );
+    const place = { branch: fork, below: below + (isLast ? "   " : "│  ") };
+    if ("children" in twig) yield* grow({ ...place, agent: twig }, fold);
+    else yield { kind: "group", branch: fork, group: twig };
   }
 }
 
@@ -123,20 +112,17 @@ function upTo(count: number, rows: Iterable<TreeRow>): readonly TreeRow[] {
   return taken;
 }
 
-type Twig = { readonly agent: AgentView } | { readonly group: SettledGroup };
-
-function twigsOf(children: readonly AgentView[], fold: Fold): readonly Twig[] {
+function twigsOf(
+  children: readonly AgentView[],
+  fold: Fold,
+): readonly (AgentView | SettledGroup)[] {
   const kept = children.filter((child) => !isDropped(child, fold));
-  if (!fold.mergesSettled) return kept.map((agent) => ({ agent }));
-  const alike = Map.groupBy(kept, likenessOf);
-  return [...alike.values()].flatMap((agents): readonly Twig[] => {
-    const [first] = agents;
-    const status = first === undefined ? undefined : restOf(first);
-    if (first === undefined || status === undefined || agents.length === 1) {
-      return agents.map((agent) => ({ agent }));
-    }
-    return [{ group: groupOf(first.role, status, agents) }];
+  if (!fold.mergesSettled) return kept;
+  const alike = Map.groupBy(kept, (agent) => {
+    const rest = restOf(agent);
+    return rest === undefined ? "" : `${rest} ${agent.role}`;
   });
+  return [...alike.values()].flatMap(merged);
 }
 
 function isDropped(agent: AgentView, { drops }: Fold): boolean {
@@ -145,33 +131,14 @@ function isDropped(agent: AgentView, { drops }: Fold): boolean {
   return drops === "settled" || rest !== "paused";
 }
 
-const RUNNING = "";
-
-function likenessOf(agent: AgentView): string {
-  const rest = restOf(agent);
-  return rest === undefined ? RUNNING : `${rest} ${agent.role}`;
-}
-
-function groupOf(role: string, status: SettledStatus, agents: readonly AgentView[]): SettledGroup {
-  const all = agents.reduce((sum, agent) => sum + countAgents(agent), 0);
-  return {
-    role,
-    status,
-    agents: agents.length,
-    hidden: all - agents.length,
-    subtree: sumOf(agents),
-  };
-}
-
-function sumOf(agents: readonly AgentView[]): Spent {
-  return agents.reduce<Spent>(
-    (sum, { subtree }) => ({
-      totalTokens: sum.totalTokens + subtree.totalTokens,
-      costMicroUsd: sum.costMicroUsd + subtree.costMicroUsd,
-      unpricedCalls: sum.unpricedCalls + subtree.unpricedCalls,
-    }),
-    { totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 },
-  );
+/** Siblings that are alike, as one, unless they run. */
+function merged(agents: readonly AgentView[]): readonly (AgentView | SettledGroup)[] {
+  const [first] = agents;
+  const status = first === undefined ? undefined : restOf(first);
+  if (first === undefined || status === undefined || agents.length === 1) return agents;
+  const hidden = countAgents(agents.flatMap(({ children }) => children)).agents;
+  const subtree = agents.reduce((sum, agent) => plus(sum, agent.subtree), NOTHING_SPENT);
+  return [{ role: first.role, status, agents: agents.length, hidden, subtree }];
 }
 
 /**
@@ -180,17 +147,15 @@ function sumOf(agents: readonly AgentView[]): Spent {
  */
 function cut(root: AgentView, maxRows: number): readonly TreeRow[] {
   const place = { agent: root, branch: "", below: "" };
-  const running = countRunning(root);
-  const fold = running > 0 ? RUNNING_ONLY : PAUSED_ONLY;
+  const counts = countAgents([root]);
+  const fold = counts.running > 0 ? RUNNING_ONLY : PAUSED_ONLY;
   const kept = upTo(Math.max(1, maxRows - 1), grow(place, fold));
   if (maxRows <= 1) return kept;
   const shown = kept.flatMap((row) => (row.kind === "agent" ? [restOf(row.agent)] : []));
-  const rest: TreeRow = {
-    kind: "rest",
-    branch: "└─ ",
-    agents: countAgents(root) - kept.length,
-    running: running - shown.filter((status) => status === undefined).length,
-    paused: countPaused(root) - shown.filter((status) => status === "paused").length,
+  const hidden = {
+    agents: counts.agents - kept.length,
+    running: counts.running - shown.filter((status) => status === undefined).length,
+    paused: counts.paused - shown.filter((status) => status === "paused").length,
   };
-  return [...kept, rest];
+  return [...kept, { kind: "rest", branch: "└─ ", counts: hidden }];
 }

@@ -67,14 +67,11 @@ function found(page: string, text: string): string {
 function searchText(query: JaegerSearch): string {
   checkSearch(query);
   const { service, tags = {}, operation, lookback = "1h" } = query;
-  const fields: readonly (readonly [string, string])[] = [
-    ["service", service],
-    ...(operation === undefined ? [] : [["operation", operation] as const]),
-    ...(Object.keys(tags).length === 0 ? [] : [["tags", JSON.stringify(tags)] as const]),
-    ["lookback", lookback],
-    ["limit", "20"],
-  ];
-  return fields.map(([name, value]) => `${name}=${encoded(value)}`).join("&");
+  const known = Object.keys(tags).length === 0 ? undefined : JSON.stringify(tags);
+  const fields = { service, operation, tags: known, lookback, limit: "20" };
+  return Object.entries(fields)
+    .flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${encoded(value)}`]))
+    .join("&");
 }
 
 const SEARCH_KEYS: Readonly<Record<keyof JaegerSearch, true>> = {
@@ -86,22 +83,16 @@ const SEARCH_KEYS: Readonly<Record<keyof JaegerSearch, true>> = {
 
 function checkSearch(query: JaegerSearch): void {
   checkKeys("search", query, Object.keys(SEARCH_KEYS));
-  const { service, tags, operation, lookback } = query;
+  const { service, tags = {}, operation, lookback } = query;
   checkText("search.service", service);
   if (operation !== undefined) checkText("search.operation", operation);
   if (lookback !== undefined && (typeof lookback !== "string" || !LOOKBACK.test(lookback)))
     throw mismatch("search.lookback", "a number and its unit, 30m or 2d", lookback, "Say it so.");
-  if (tags === undefined) return;
   if (typeof tags !== "object" || tags === null || Array.isArray(tags))
     throw mismatch("search.tags", "an object of names and texts", tags, "Say { name: value }.");
+  const advice = "Jaeger compares text: put it in quotes.";
   for (const [name, value] of Object.entries<unknown>(tags))
-    if (typeof value !== "string")
-      throw mismatch(
-        `search.tags.${name}`,
-        "text",
-        value,
-        "Jaeger compares text: put it in quotes.",
-      );
+    if (typeof value !== "string") throw mismatch(`search.tags.${name}`, "text", value, advice);
 }
 
 const LOOKBACK = /^\d+(?:ms|us|[smhdw])$/;
@@ -114,17 +105,15 @@ function encoded(text: string): string {
 function checkedBase(baseUrl: string): string {
   const url = typeof baseUrl === "string" && URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
   const expected = "an address of http or https without query, fragment and password";
-  if (url === undefined || !isBase(url))
-    throw mismatch("baseUrl", expected, shownBase(baseUrl), EXAMPLE);
+  if (url === undefined || !isBase(url)) {
+    // No message repeats a password; what else was wrong stays to be seen.
+    const shown: unknown = typeof baseUrl === "string" ? withoutSecrets(baseUrl) : baseUrl;
+    throw mismatch("baseUrl", expected, shown, EXAMPLE);
+  }
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
 function isBase({ protocol, search, hash, username, password }: URL): boolean {
   const isWeb = protocol === "http:" || protocol === "https:";
   return isWeb && search + hash + username + password === "";
-}
-
-/** No message repeats a password; what else was wrong stays to be seen. */
-function shownBase(given: unknown): unknown {
-  return typeof given === "string" ? withoutSecrets(given) : given;
 }

@@ -16,11 +16,10 @@ const FRAME_MS = 100;
 const USUAL_COLUMNS = 80;
 const USUAL_ROWS = 24;
 
-/** A running run, and what its time is: that of its last event, carried on by the monotonic clock since that came. */
+/** A running run, and how far its time is ahead of the monotonic clock, by which it is carried on since its last event. */
 interface Shown {
   readonly view: RunView;
-  readonly atMs: number;
-  readonly sinceMs: number;
+  readonly aheadMs: number;
 }
 
 export class LiveView implements EventSink {
@@ -45,7 +44,7 @@ export class LiveView implements EventSink {
     const view = nextRunView(this.#runs.get(event.runId)?.view, event);
     if (view === undefined) return;
     if (this.#runs.size === 0) this.#begin();
-    const shown = { view, atMs: event.atMs, sinceMs: this.#clock.monotonicMs() };
+    const shown = { view, aheadMs: event.atMs - this.#clock.monotonicMs() };
     this.#runs.set(event.runId, shown);
     if (view.end !== undefined) this.#endRun(shown);
   }
@@ -95,10 +94,10 @@ export class LiveView implements EventSink {
     this.#area.draw([...this.#runs.values()].flatMap((shown) => this.#render(shown, rows)));
   }
 
-  #render({ view, atMs, sinceMs }: Shown, height: number): readonly string[] {
+  #render({ view, aheadMs }: Shown, height: number): readonly string[] {
     // Many terminals lose the last character of a line that is as wide as they are.
     const width = (this.#stream.columns ?? USUAL_COLUMNS) - 1;
-    const nowMs = atMs + this.#clock.monotonicMs() - sinceMs;
+    const nowMs = aheadMs + this.#clock.monotonicMs();
     return renderRun(view, { width, height, nowMs, hasColor: true });
   }
 

@@ -1,36 +1,25 @@
 // A question that must be answered before a run can continue, as it is shown. Pure.
 
-import type { AgentId, RunResult } from "../index.ts";
+import type { RunResult } from "../index.ts";
 import { fit, singleLine } from "./terminal-text.ts";
 
 type Question = RunResult["questions"][number];
 
 /** A question as it is shown: its texts are short and harmless. */
-export interface OpenQuestion {
-  readonly questionId: Question["questionId"];
-  readonly agentId: AgentId;
-  readonly agentPath: string;
-  readonly toolName: string;
+export interface OpenQuestion extends Omit<Question, "arguments"> {
   readonly arguments: string;
-  readonly reason: string;
-  readonly askedAtMs: number;
-  readonly deadlineAtMs: number | null;
 }
 
 const LONGEST_ARGUMENTS = 40;
 const LONGEST_REASON = 160;
 
 export function openQuestion(question: Question): OpenQuestion {
-  const { questionId, agentId, askedAtMs, deadlineAtMs } = question;
   return {
-    questionId,
-    agentId,
+    ...question,
     agentPath: singleLine(question.agentPath),
     toolName: singleLine(question.toolName),
     arguments: shortText(JSON.stringify(question.arguments), LONGEST_ARGUMENTS),
     reason: shortText(question.reason, LONGEST_REASON),
-    askedAtMs,
-    deadlineAtMs,
   };
 }
 

@@ -18,24 +18,21 @@ export function questionLines(
   if (questions.length === 0 || height < 1) return [];
   const room = Math.max(0, height - 1);
   const shown = questions.length <= room ? questions : questions.slice(0, Math.max(0, room - 1));
-  const cells = (text: (question: OpenQuestion) => string): Column["cells"] =>
-    shown.map((question) => ({ text: text(question) }));
-  const title = `needs you (${questions.length})`;
-  const asking = shown.map(({ agentPath }) => ({
-    text: `${QUESTION.icon} ${agentPath}`,
-    style: QUESTION.style,
-  }));
-  const columns: readonly Column[] = [
-    { title, cells: asking, minWidth: 14 },
-    { title: "tool", cells: cells(({ toolName }) => toolName), minWidth: 10 },
-    { title: time.title, cells: cells(time.text), align: "right", rank: 3 },
-    { title: "arguments", cells: cells((one) => one.arguments), minWidth: 16, rank: 1 },
-    { title: "reason", cells: cells(({ reason }) => reason), minWidth: 16, rank: 2 },
+  const { icon, style } = QUESTION;
+  const columns: readonly Column<OpenQuestion>[] = [
+    {
+      title: `needs you (${questions.length})`,
+      cell: ({ agentPath }) => ({ text: `${icon} ${agentPath}`, style }),
+      minWidth: 14,
+    },
+    { title: "tool", cell: ({ toolName }) => toolName, minWidth: 10 },
+    { title: time.title, cell: time.text, align: "right", rank: 3 },
+    { title: "arguments", cell: (one) => one.arguments, minWidth: 16, rank: 1 },
+    { title: "reason", cell: ({ reason }) => reason, minWidth: 16, rank: 2 },
   ];
-  const [titles = "", ...lines] = table(columns, width, paint);
   const hidden = questions.length - shown.length;
   const more = hidden === 0 || room === 0 ? [] : [paint("dim", fit(`… ${hidden} more`, width))];
-  return [titles, ...lines, ...more];
+  return [...table(columns, shown, width, paint), ...more];
 }
 
 export interface TimeColumn {

@@ -1,17 +1,10 @@
 // The view of a run as lines for a terminal. Pure: the same view, size and time give the same
 // lines, none wider than asked for.
 
-import { activityStyle, activityText, restSign, spinner } from "./activity-text.ts";
+import { activityCell, REST_SIGNS, spinner } from "./activity-text.ts";
 import { AXES, costText, durationText, numberOf, shortCount, type AxisText } from "./amounts.ts";
 import type { AgentView } from "./agent-view.ts";
-import {
-  countAgents,
-  countPaused,
-  countRunning,
-  restOf,
-  treeRows,
-  type TreeRow,
-} from "./fold-tree.ts";
+import { countAgents, restOf, treeRows, type TreeRow } from "./fold-tree.ts";
 import { questionLines, waiting } from "./question-lines.ts";
 import type { RunView } from "./run-view.ts";
 import { table, type Cell, type Column } from "./table.ts";
@@ -67,26 +60,20 @@ export function renderTree(root: AgentView, options: RenderOptions): readonly st
   const columns = COLUMNS.map(({ key, usualWidth = 0, ...column }) => ({
     ...column,
     usualWidth: isSteady ? 0 : usualWidth,
-    cells: rows.map((row) => row[key]),
+    cell: (row: RowCells) => row[key] ?? "",
   }));
-  return table(columns, width, painter(hasColor));
+  return table(columns, rows, width, painter(hasColor));
 }
 
 const MIN_TREE_LINES = 2;
 
-interface RowCells {
-  readonly agent: Cell;
-  readonly state: Cell;
-  readonly step: Cell;
-  readonly ownTokens: Cell;
-  readonly subtreeTokens: Cell;
-  readonly ownCost: Cell;
-  readonly subtreeCost: Cell;
-  readonly time: Cell;
-  readonly remark: Cell;
+interface ColumnShape extends Omit<Column<RowCells>, "cell"> {
+  readonly key: CellKey;
 }
 
-type ColumnShape = Omit<Column, "cells"> & { readonly key: keyof RowCells };
+type Tokens = "ownTokens" | "subtreeTokens";
+type CellKey = "agent" | "state" | "step" | Tokens | "ownCost" | "subtreeCost" | "time" | "remark";
+type RowCells = Partial<Readonly<Record<CellKey, Cell | string>>>;
 
 // The usual widths keep the columns where they are while the numbers grow.
 const COLUMNS: readonly ColumnShape[] = [
@@ -101,70 +88,52 @@ const COLUMNS: readonly ColumnShape[] = [
   { key: "remark", title: "task", minWidth: 16, rank: 5 },
 ];
 
-const NONE: Cell = { text: "" };
-const BLANK: RowCells = {
-  agent: NONE,
-  state: NONE,
-  step: NONE,
-  ownTokens: NONE,
-  subtreeTokens: NONE,
-  ownCost: NONE,
-  subtreeCost: NONE,
-  time: NONE,
-  remark: NONE,
-};
-
 function cellsOf(row: TreeRow, nowMs: number): RowCells {
   switch (row.kind) {
     case "agent":
       return agentCells(row.branch, row.agent, row.hidden, nowMs);
     case "group": {
       const { role, status, agents, hidden, subtree } = row.group;
-      const { icon, style } = restSign(status);
+      const { icon, style } = REST_SIGNS[status];
       return {
-        ...BLANK,
-        agent: { text: `${row.branch}${singleLine(role)} ×${agents}${hiddenText(hidden)}` },
+        agent: `${row.branch}${singleLine(role)} ×${agents}${hiddenText(hidden)}`,
         state: { text: `${icon} ${status}`, style },
-        subtreeTokens: { text: shortCount(subtree.totalTokens) },
-        subtreeCost: { text: costText(subtree) },
+        subtreeTokens: shortCount(subtree.totalTokens),
+        subtreeCost: costText(subtree),
       };
     }
-    case "rest":
+    case "rest": {
+      const { agents, running, paused } = row.counts;
+      const states = [...someText(running, "running"), ...someText(paused, "paused")];
       return {
-        ...BLANK,
-        agent: { text: `${row.branch}… ${row.agents} more`, style: "dim" },
-        state: { text: liveText(row).join(", "), style: "dim" },
+        agent: { text: `${row.branch}… ${agents} more`, style: "dim" },
+        state: { text: states.join(", "), style: "dim" },
       };
+    }
   }
 }
 
-function liveText(counts: {
-  readonly running: number;
-  readonly paused: number;
-}): readonly string[] {
-  const { running, paused } = counts;
-  return [
-    ...(running === 0 ? [] : [`${running} running`]),
-    ...(paused === 0 ? [] : [`${paused} paused`]),
-  ];
+/** `3 running`; nothing for none. */
+function someText(count: number, state: string): readonly string[] {
+  return count === 0 ? [] : [`${count} ${state}`];
 }
 
 function agentCells(branch: string, agent: AgentView, hidden: number, nowMs: number): RowCells {
   const { activity, own, subtree } = agent;
   const name = singleLine(agent.agentPath.slice(agent.agentPath.lastIndexOf("/") + 1));
-  const isAtRest = activity.kind === "ended" || activity.kind === "paused";
-  const ranMs = isAtRest ? activity.durationMs : Math.max(0, nowMs - agent.startedAtMs);
+  const ranMs =
+    activity.kind === "settled" ? activity.durationMs : Math.max(0, nowMs - agent.startedAtMs);
   // What is the same in the subtree as in the agent itself is said in a low voice.
   const isAlone: { readonly style?: Style } = agent.children.length === 0 ? { style: "dim" } : {};
   return {
-    agent: { text: `${branch}${name}${hiddenText(hidden)}` },
-    state: { text: activityText(activity, nowMs), style: activityStyle(activity) },
-    step: { text: agent.step === 0 ? "" : String(agent.step) },
-    ownTokens: { text: shortCount(own.totalTokens) },
+    agent: `${branch}${name}${hiddenText(hidden)}`,
+    state: activityCell(activity, nowMs),
+    step: agent.step === 0 ? "" : String(agent.step),
+    ownTokens: shortCount(own.totalTokens),
     subtreeTokens: { text: shortCount(subtree.totalTokens), ...isAlone },
-    ownCost: { text: costText(own) },
+    ownCost: costText(own),
     subtreeCost: { text: costText(subtree), ...isAlone },
-    time: { text: durationText(ranMs) },
+    time: durationText(ranMs),
     remark: remarkOn(agent),
   };
 }
@@ -174,11 +143,8 @@ function hiddenText(hidden: number): string {
 }
 
 function remarkOn({ activity, refusals, task }: AgentView): Cell {
-  if (activity.kind === "ended" && activity.status !== "completed") {
-    return { text: singleLine(activity.reason.message), style: restSign(activity.status).style };
-  }
-  if (activity.kind === "paused") {
-    return { text: singleLine(activity.reason.message), style: restSign("paused").style };
+  if (activity.kind === "settled" && activity.status !== "completed") {
+    return { text: singleLine(activity.reason.message), style: REST_SIGNS[activity.status].style };
   }
   const refused = refusals === 0 ? "" : `${numberOf(refusals, "spawn")} refused · `;
   return { text: refused + firstLine(task), style: "dim" };
@@ -186,12 +152,9 @@ function remarkOn({ activity, refusals, task }: AgentView): Cell {
 
 function statusItems(view: RunView, nowMs: number): readonly Cell[] {
   const { root, end, refusals } = view;
-  const agents = root === undefined ? 0 : countAgents(root);
-  const running = root === undefined ? 0 : countRunning(root);
-  const paused = root === undefined ? 0 : countPaused(root);
+  const { agents, running, paused } = countAgents(root === undefined ? [] : [root]);
   const live = end === undefined ? [`${running} running`] : [];
-  const pausedCount = paused === 0 ? [] : [`${paused} paused`];
-  const counts = [numberOf(agents, "agent"), ...live, ...pausedCount].join(", ");
+  const counts = [numberOf(agents, "agent"), ...live, ...someText(paused, "paused")].join(", ");
   const refused: readonly Cell[] =
     refusals === 0 ? [] : [{ text: `${numberOf(refusals, "spawn")} refused`, style: "yellow" }];
   return [stateOf(view, nowMs), { text: counts }, ...refused];
@@ -199,7 +162,7 @@ function statusItems(view: RunView, nowMs: number): readonly Cell[] {
 
 function stateOf({ end, startedAtMs }: RunView, nowMs: number): Cell {
   if (end === undefined) return { text: `${spinner(nowMs)} ${durationText(nowMs - startedAtMs)}` };
-  const { icon, style } = restSign(end.status);
+  const { icon, style } = REST_SIGNS[end.status];
   return { text: `${icon} ${end.status} in ${durationText(end.durationMs)}`, style };
 }
 
@@ -242,21 +205,16 @@ const ITEM_GAP = "  ";
 
 /** Items side by side, on as many lines as they need. */
 function wrap(items: readonly Cell[], width: number, paint: Paint): readonly string[] {
-  const wrapped: string[] = [];
-  let line = "";
-  let used = 0;
+  const lines: { text: string; width: number }[] = [];
   for (const item of items) {
     const text = fit(item.text, width);
-    const painted = item.style === undefined ? text : paint(item.style, text);
+    const painted = paint(item.style, text);
     const needed = displayWidth(text);
-    if (used > 0 && used + ITEM_GAP.length + needed > width) {
-      wrapped.push(line);
-      line = painted;
-      used = needed;
-    } else {
-      line += (used === 0 ? "" : ITEM_GAP) + painted;
-      used += (used === 0 ? 0 : ITEM_GAP.length) + needed;
-    }
+    const last = lines.at(-1);
+    if (last !== undefined && last.width + ITEM_GAP.length + needed <= width) {
+      last.text += ITEM_GAP + painted;
+      last.width += ITEM_GAP.length + needed;
+    } else lines.push({ text: painted, width: needed });
   }
-  return line === "" ? wrapped : [...wrapped, line];
+  return lines.map(({ text }) => text);
 }

@@ -2,7 +2,7 @@
 // to find its trace. Pure.
 
 import type { RunResult, Usage } from "../index.ts";
-import { restSign } from "./activity-text.ts";
+import { REST_SIGNS } from "./activity-text.ts";
 import { AXES, costText, countText, durationText, numberOf, type AxisText } from "./amounts.ts";
 import { jaegerLinks } from "./jaeger-links.ts";
 import { openQuestion } from "./open-questions.ts";
@@ -31,9 +31,12 @@ const USUAL_WIDTH = 100;
 export function runReport(result: RunResult, options: ReportOptions = {}): string {
   const { width = USUAL_WIDTH, hasColor = false, jaegerUrl } = options;
   const paint = painter(hasColor);
+  const questions = result.questions.map(openQuestion);
+  const root = treeOf(result);
+  const tree = root === undefined ? [] : renderTree(root, { width, nowMs: 0, hasColor });
   const sections = [
-    section("Open questions", needsLines(result, width, paint), paint),
-    section("Tree", treeLines(result, width, hasColor), paint),
+    section("Open questions", questionLines(questions, { width, time: DEADLINES }, paint), paint),
+    section("Tree", tree, paint),
     section("Budget of the run", budgetLines(result, width, paint), paint),
     section("Usage by role", usageLines("role", result.usage.byRole, width, paint), paint),
     section("Usage by model", usageLines("model", result.usage.byModel, width, paint), paint),
@@ -49,15 +52,6 @@ function section(title: string, lines: readonly string[], paint: Paint): readonl
   return lines.length === 0 ? [] : [paint("bold", title), ...lines];
 }
 
-function needsLines({ questions }: RunResult, width: number, paint: Paint): readonly string[] {
-  return questionLines(questions.map(openQuestion), { width, time: DEADLINES }, paint);
-}
-
-function treeLines(result: RunResult, width: number, hasColor: boolean): readonly string[] {
-  const root = treeOf(result);
-  return root === undefined ? [] : renderTree(root, { width, nowMs: 0, hasColor });
-}
-
 interface BudgetRow {
   readonly axis: AxisText;
   readonly limit: number;
@@ -67,15 +61,13 @@ interface BudgetRow {
 function budgetLines(result: RunResult, width: number, paint: Paint): readonly string[] {
   const rows = budgetRows(result);
   if (rows.length === 0) return ["none: nothing was limited"];
-  const cells = (text: (row: BudgetRow) => string): Column["cells"] =>
-    rows.map((row) => ({ text: text(row) }));
-  const columns: readonly Column[] = [
-    { title: "axis", cells: cells(({ axis }) => axis.label), minWidth: 8 },
-    { title: "limit", align: "right", cells: cells(({ axis, limit }) => axis.text(limit)) },
-    { title: "spent", align: "right", cells: cells((row) => spentText(row, result)) },
-    { title: "left", align: "right", cells: cells((row) => leftText(row, result)) },
+  const columns: readonly Column<BudgetRow>[] = [
+    { title: "axis", cell: ({ axis }) => axis.label, minWidth: 8 },
+    { title: "limit", align: "right", cell: ({ axis, limit }) => axis.text(limit) },
+    { title: "spent", align: "right", cell: (row) => spentText(row, result) },
+    { title: "left", align: "right", cell: (row) => leftText(row, result) },
   ];
-  return table(columns, width, paint);
+  return table(columns, rows, width, paint);
 }
 
 function budgetRows({ accounts, durationMs, usage }: RunResult): readonly BudgetRow[] {
@@ -114,25 +106,23 @@ function usageLines(
   width: number,
   paint: Paint,
 ): readonly string[] {
-  const rows = Object.entries(usageOf);
-  const cells = (text: (usage: Usage) => string): Column["cells"] =>
-    rows.map(([, usage]) => ({ text: text(usage) }));
-  const count = (axis: keyof Usage): Column["cells"] => cells((usage) => countText(usage[axis]));
-  const columns: readonly Column[] = [
-    { title, cells: rows.map(([name]) => ({ text: singleLine(name) })), minWidth: 8 },
-    { title: "model calls", align: "right", cells: count("modelCalls"), rank: 4 },
-    { title: "tool calls", align: "right", cells: count("toolCalls"), rank: 3 },
-    { title: "input", align: "right", cells: count("inputTokens") },
-    { title: "cached", align: "right", cells: count("cachedInputTokens"), rank: 2 },
-    { title: "output", align: "right", cells: count("outputTokens") },
-    { title: "cost", align: "right", cells: cells(costText), rank: 1 },
+  type Row = readonly [string, Usage];
+  const count = (axis: keyof Usage) => (row: Row) => countText(row[1][axis]);
+  const columns: readonly Column<Row>[] = [
+    { title, cell: ([name]) => singleLine(name), minWidth: 8 },
+    { title: "model calls", align: "right", cell: count("modelCalls"), rank: 4 },
+    { title: "tool calls", align: "right", cell: count("toolCalls"), rank: 3 },
+    { title: "input", align: "right", cell: count("inputTokens") },
+    { title: "cached", align: "right", cell: count("cachedInputTokens"), rank: 2 },
+    { title: "output", align: "right", cell: count("outputTokens") },
+    { title: "cost", align: "right", cell: ([, usage]) => costText(usage), rank: 1 },
   ];
-  return table(columns, width, paint);
+  return table(columns, Object.entries(usageOf), width, paint);
 }
 
 function closingLines(result: RunResult, width: number, paint: Paint): readonly string[] {
   const { status, reason, durationMs, agents, refusalsByCode } = result;
-  const { icon, style } = restSign(status);
+  const { icon, style } = REST_SIGNS[status];
   const why = status === "completed" ? "" : `: ${singleLine(reason.message)}`;
   const pausedMs = agents[0]?.pausedMs ?? 0;
   const stood = pausedMs === 0 ? "" : `, of which it stood still for ${durationText(pausedMs)}`;
@@ -148,11 +138,11 @@ function closingLines(result: RunResult, width: number, paint: Paint): readonly 
 
 /** Never cut: half a link is no link. */
 function traceLines({ status, traceId }: RunResult, jaegerUrl: string | undefined): string[] {
-  const lines = [`Trace id ${traceId}`];
-  if (jaegerUrl === undefined) return lines;
+  const id = `Trace id ${traceId}`;
+  if (jaegerUrl === undefined) return [id];
   const links = jaegerLinks(jaegerUrl);
-  lines.push(`Trace    ${links.trace(traceId)}`);
-  return status === "failed" ? [...lines, `Failures ${links.failures(traceId)}`] : lines;
+  const failures = status === "failed" ? [`Failures ${links.failures(traceId)}`] : [];
+  return [id, `Trace    ${links.trace(traceId)}`, ...failures];
 }
 
 /** What to do with a run that is paused. */

@@ -2,7 +2,7 @@
 
 import type { AgentId, RunResult } from "../index.ts";
 import type { SpawnRefusalCode } from "../extend.ts";
-import type { Activity, AgentView } from "./agent-view.ts";
+import type { AgentView } from "./agent-view.ts";
 
 /** The tree of a run that is over, as its events would have left it. */
 export function treeOf(result: RunResult): AgentView | undefined {
@@ -10,14 +10,14 @@ export function treeOf(result: RunResult): AgentView | undefined {
   const openSteps = openStepsOf(result);
   const below = (parentId: AgentId | null): readonly AgentView[] =>
     (byParent.get(parentId) ?? []).map((agent) => {
-      const { usage } = agent;
+      const { usage, status, reason, durationMs } = agent;
       return {
         agentId: agent.agentId,
         agentPath: agent.agentPath,
         role: agent.role,
         task: agent.task,
         startedAtMs: 0,
-        activity: restOf(agent),
+        activity: { kind: "settled", status, reason, durationMs },
         step: openSteps.get(agent.agentId) ?? agent.steps.length,
         own: usage.own,
         subtree: usage.total,
@@ -29,12 +29,6 @@ export function treeOf(result: RunResult): AgentView | undefined {
 }
 
 type AgentReport = RunResult["agents"][number];
-
-function restOf({ status, reason, durationMs }: AgentReport): Activity {
-  return status === "paused"
-    ? { kind: "paused", reason, durationMs }
-    : { kind: "ended", status, reason, durationMs };
-}
 
 /** The steps in whose middle agents are paused; a result holds only those that are over. */
 function openStepsOf({ pausedRun }: RunResult): ReadonlyMap<AgentId, number> {
@@ -68,10 +62,9 @@ const SPAWN_REFUSALS: Readonly<Record<SpawnRefusalCode, "any" | "SpawnSubagent">
 const REFUSED_TOOLS: ReadonlyMap<string, string> = new Map(Object.entries(SPAWN_REFUSALS));
 
 function refusedSpawns({ steps }: AgentReport): number {
-  return steps
-    .flatMap((step) => step.tools.executions)
-    .filter(({ errorCode = "", call }) => {
-      const toolName = REFUSED_TOOLS.get(errorCode);
-      return toolName === "any" || toolName === call.toolName;
-    }).length;
+  const executions = steps.flatMap((step) => step.tools.executions);
+  return executions.filter(({ errorCode = "", call }) => {
+    const toolName = REFUSED_TOOLS.get(errorCode);
+    return toolName === "any" || toolName === call.toolName;
+  }).length;
 }

@@ -8,11 +8,11 @@ import {
   minus,
   NOTHING_SPENT,
   plus,
-  spentOf,
   type Activity,
   type AgentView,
   type OpenCallView,
 } from "./agent-view.ts";
+import { MICRO_USD_PER_USD } from "./amounts.ts";
 import { openQuestion, type OpenQuestion } from "./open-questions.ts";
 
 /** One run. */
@@ -49,7 +49,6 @@ interface RunEnd {
 }
 
 type Amounts = Readonly<Record<string, number>>;
-const MICRO_USD_PER_USD = 1_000_000;
 
 /**
  * The view after one more event; undefined before the run's first. Events that are not shown here,
@@ -62,10 +61,10 @@ export function nextRunView(view: RunView | undefined, event: EspalierEvent): Ru
   return timed(view, after(view, event), event.atMs);
 }
 
-function after(view: RunView, event: Exclude<EspalierEvent, { type: "run.started" }>): RunView {
+function after(view: RunView, event: EspalierEvent): RunView {
   switch (event.type) {
     case "agent.started":
-      return { ...view, root: addAgent(view.root, event) };
+      return addAgent(view, event);
     case "agent.resumed":
       return resumeAgent(view, event);
     case "step.started":
@@ -78,8 +77,10 @@ function after(view: RunView, event: Exclude<EspalierEvent, { type: "run.started
       return charge({ ...view, left: leftAfter(view.left, event) }, event);
     case "model.requested":
       return doing(view, event, { kind: "thinking" });
-    case "model.retried":
-      return retry(view, event);
+    case "model.retried": {
+      const { attempt, error } = event;
+      return doing(view, event, { kind: "retrying", attempt: attempt + 1, errorCode: error.code });
+    }
     case "model.replied":
     case "model.failed":
     case "continuation.evaluated":
@@ -92,57 +93,36 @@ function after(view: RunView, event: Exclude<EspalierEvent, { type: "run.started
       return closeCall(view, event);
     case "question.asked":
       return ask(view, event);
-    case "question.answered":
-      return closeCall(withoutQuestions(view, isAbout(event)), event);
+    case "question.answered": {
+      const rest = withoutQuestions(view, (one) => one.questionId === event.questionId);
+      return closeCall(rest, event);
+    }
     case "subagent.refused":
       return countRefusal(view, event);
     case "agent.paused":
       return pauseAgent(view, event);
-    case "agent.ended":
-      return endAgent(withoutQuestions(view, isOf(event)), event);
+    case "agent.ended": {
+      const rest = withoutQuestions(view, (one) => one.agentId === event.agentId);
+      return endAgent(rest, event);
+    }
     case "budget.granted":
       return event.parentAgentId === null ? grant(view, event) : view;
-    case "run.paused":
     case "run.resumed":
-    case "run.ended":
-      return ofRun(view, event);
-    case "subagent.spawned":
-    case "subagent.continued":
-    case "subagent.detached":
-    case "subagent.ended":
-    case "budget.denied":
-    case "budget.threshold_reached":
-    case "signal.raised":
-    case "hook.applied":
-    case "request.repaired":
-    case "conversation.compacted":
-    case "section.cleared":
-    case "message.delivered":
-    case "model.warned":
-    case "reply.filtered":
-    case "tools.filtered":
-    case "tool.guarded":
-    case "tool.rejected":
-    case "tool.retried":
-    case "tool.progressed":
-    case "result.summarized":
-      return view;
+      return continueRun(view, event);
+    case "run.paused":
+    case "run.ended": {
+      const { atMs, durationMs } = event;
+      const isEnd = event.type === "run.ended";
+      const questions = isEnd ? [] : event.questions.map(openQuestion);
+      return {
+        ...view,
+        questions,
+        end: { status: isEnd ? event.status : "paused", atMs, durationMs },
+      };
+    }
     default:
-      event satisfies never;
       return view;
   }
-}
-
-function ofRun(
-  view: RunView,
-  event: EspalierEvent<"run.paused" | "run.resumed" | "run.ended">,
-): RunView {
-  if (event.type === "run.resumed") return continueRun(view, event);
-  const { atMs, durationMs } = event;
-  if (event.type === "run.ended")
-    return { ...view, questions: [], end: { status: event.status, atMs, durationMs } };
-  const questions = event.questions.map(openQuestion);
-  return { ...view, questions, end: { status: "paused", atMs, durationMs } };
 }
 
 type Placed = Pick<EspalierEvent, "agentPath">;
@@ -183,8 +163,7 @@ function isWorking(agent: AgentView | undefined): boolean {
   if (agent === undefined) return false;
   const { activity } = agent;
   const isIdle =
-    activity.kind === "ended" ||
-    activity.kind === "paused" ||
+    activity.kind === "settled" ||
     (activity.kind === "calling" && activity.calls.every(({ kind }) => kind !== "tool"));
   return !isIdle || agent.children.some(isWorking);
 }
@@ -196,32 +175,30 @@ function resumeAgent(view: RunView, event: EspalierEvent<"agent.resumed">): RunV
   const budgeted =
     parentAgentId === null ? { ...view, left, budget: isUnlimited ? left : view.budget } : view;
   return findAt(view.root, event.agentPath) === undefined
-    ? { ...budgeted, root: addAgent(view.root, event) }
+    ? addAgent(budgeted, event)
     : doing(budgeted, event, { kind: "preparing" });
 }
 
 function pauseAgent(view: RunView, event: EspalierEvent<"agent.paused">): RunView {
-  const startedAtMs = findAt(view.root, event.agentPath)?.startedAtMs ?? event.atMs;
-  const durationMs = event.atMs - startedAtMs;
-  return doing(view, event, { kind: "paused", reason: event.reason, durationMs });
+  const { agentPath, atMs, reason } = event;
+  const durationMs = atMs - (findAt(view.root, agentPath)?.startedAtMs ?? atMs);
+  return doing(view, event, { kind: "settled", status: "paused", reason, durationMs });
 }
 
 /** What it spent before a resumption, unseen, is known at its end; its ancestors' part of it too. */
 function endAgent(view: RunView, event: EspalierEvent<"agent.ended">): RunView {
   const { agentPath, status, reason, durationMs, steps: step, usage } = event;
   const known = findAt(view.root, agentPath);
-  if (view.root === undefined || known === undefined) return view;
-  const own = spentOf(usage.own);
-  const subtree = spentOf(usage.total);
+  if (known === undefined) return view;
+  const { own, total: subtree } = usage;
   const unseen = minus(subtree, known.subtree);
-  const activity: Activity = { kind: "ended", status, reason, durationMs };
-  const root = changeAt(
-    view.root,
+  const activity: Activity = { kind: "settled", status, reason, durationMs };
+  return changeTree(
+    view,
     agentPath,
     (agent) => ({ ...agent, activity, step, own, subtree }),
     (ancestor) => ({ ...ancestor, subtree: plus(ancestor.subtree, unseen) }),
   );
-  return { ...view, root };
 }
 
 function ask(view: RunView, event: EspalierEvent<"question.asked">): RunView {
@@ -236,18 +213,7 @@ function withoutQuestions(view: RunView, isGone: (one: OpenQuestion) => boolean)
   return { ...view, questions: view.questions.filter((one) => !isGone(one)) };
 }
 
-function isAbout({ questionId }: EspalierEvent<"question.answered">) {
-  return (one: OpenQuestion): boolean => one.questionId === questionId;
-}
-
-function isOf({ agentId }: EspalierEvent): (one: OpenQuestion) => boolean {
-  return (one) => one.agentId === agentId;
-}
-
-function addAgent(
-  root: AgentView | undefined,
-  event: EspalierEvent<"agent.started" | "agent.resumed">,
-): AgentView | undefined {
+function addAgent(view: RunView, event: EspalierEvent<"agent.started" | "agent.resumed">): RunView {
   const { agentId, agentPath, role, task, atMs: startedAtMs } = event;
   const agent: AgentView = {
     agentId,
@@ -263,22 +229,23 @@ function addAgent(
     children: [],
   };
   const parentPath = agentPath.slice(0, Math.max(0, agentPath.lastIndexOf("/")));
-  if (parentPath === "") return agent;
-  if (root === undefined) return undefined;
-  return changeAt(root, parentPath, (parent) => ({
+  if (parentPath === "") return { ...view, root: agent };
+  return changeTree(view, parentPath, (parent) => ({
     ...parent,
     children: [...parent.children, agent],
   }));
 }
 
-function change(view: RunView, at: Placed, fields: Partial<AgentView>): RunView {
-  if (view.root === undefined) return view;
-  return { ...view, root: changeAt(view.root, at.agentPath, (agent) => ({ ...agent, ...fields })) };
+/** `changeAt` for the tree of a run, if it has one. */
+function changeTree(view: RunView, path: string, ...changes: TreeChanges): RunView {
+  return view.root === undefined ? view : { ...view, root: changeAt(view.root, path, ...changes) };
 }
 
-function retry(view: RunView, event: EspalierEvent<"model.retried">): RunView {
-  const { attempt, error } = event;
-  return doing(view, event, { kind: "retrying", attempt: attempt + 1, errorCode: error.code });
+type AgentChange = (agent: AgentView) => AgentView;
+type TreeChanges = readonly [target: AgentChange, onPath?: AgentChange];
+
+function change(view: RunView, { agentPath }: Placed, fields: Partial<AgentView>): RunView {
+  return changeTree(view, agentPath, (agent) => ({ ...agent, ...fields }));
 }
 
 function doing(view: RunView, at: Placed, activity: Activity): RunView {
@@ -287,18 +254,15 @@ function doing(view: RunView, at: Placed, activity: Activity): RunView {
 
 function calls(
   view: RunView,
-  at: Placed,
+  { agentPath }: Placed,
   next: (open: readonly OpenCallView[]) => readonly OpenCallView[],
 ): RunView {
-  if (view.root === undefined) return view;
-  const root = changeAt(view.root, at.agentPath, (agent) => {
+  return changeTree(view, agentPath, (agent) => {
     const open = next(agent.activity.kind === "calling" ? agent.activity.calls : []);
-    return {
-      ...agent,
-      activity: open.length === 0 ? { kind: "preparing" } : { kind: "calling", calls: open },
-    };
+    const activity: Activity =
+      open.length === 0 ? { kind: "preparing" } : { kind: "calling", calls: open };
+    return { ...agent, activity };
   });
-  return { ...view, root };
 }
 
 function openCall(
@@ -314,26 +278,28 @@ function closeCall(view: RunView, at: InCall): RunView {
   return calls(view, at, (open) => open.filter((call) => call.callId !== at.callId));
 }
 
-function charge(view: RunView, event: EspalierEvent<"budget.settled">): RunView {
-  if (view.root === undefined) return view;
-  const { agentPath, usage } = event;
+function charge(view: RunView, { agentPath, usage }: EspalierEvent<"budget.settled">): RunView {
   const onPath = (agent: AgentView): AgentView => ({
     ...agent,
     subtree: plus(agent.subtree, usage),
   });
   const payer = (agent: AgentView): AgentView => onPath({ ...agent, own: plus(agent.own, usage) });
-  return { ...view, root: changeAt(view.root, agentPath, payer, onPath) };
+  return changeTree(view, agentPath, payer, onPath);
 }
 
 /** Tool calls are charged without an event of their own: for them the ledger says what is left. */
 function leftAfter(left: Amounts, event: EspalierEvent<"budget.settled">): Amounts {
   const used: Amounts = { ...event.usage };
-  const next: Record<string, number> = {};
-  for (const [axis, amount] of Object.entries(left)) {
+  return eachAmount(left, (axis, amount) => {
     const byLedger = axis === "toolCalls" ? event.runRemaining[axis] : undefined;
-    next[axis] = byLedger ?? Math.max(0, amount - (used[axis] ?? 0));
-  }
-  return next;
+    return byLedger ?? Math.max(0, amount - (used[axis] ?? 0));
+  });
+}
+
+function eachAmount(amounts: Amounts, next: (axis: string, amount: number) => number): Amounts {
+  return Object.fromEntries(
+    Object.entries(amounts).map(([axis, amount]) => [axis, next(axis, amount)]),
+  );
 }
 
 /** More for the root is more for the run. */
@@ -341,18 +307,14 @@ function grant(view: RunView, { budget }: EspalierEvent<"budget.granted">): RunV
   const { costUsd = 0, ...others } = budget;
   const more: Amounts = { ...others, costMicroUsd: Math.round(costUsd * MICRO_USD_PER_USD) };
   const raised = (amounts: Amounts): Amounts =>
-    Object.fromEntries(
-      Object.entries(amounts).map(([axis, amount]) => [axis, amount + (more[axis] ?? 0)]),
-    );
+    eachAmount(amounts, (axis, amount) => amount + (more[axis] ?? 0));
   return { ...view, budget: raised(view.budget), left: raised(view.left) };
 }
 
-function countRefusal(view: RunView, at: Placed): RunView {
-  const counted = { ...view, refusals: view.refusals + 1 };
-  if (view.root === undefined) return counted;
-  const root = changeAt(view.root, at.agentPath, (agent) => ({
+function countRefusal(view: RunView, { agentPath }: Placed): RunView {
+  const refusals = view.refusals + 1;
+  return changeTree({ ...view, refusals }, agentPath, (agent) => ({
     ...agent,
     refusals: agent.refusals + 1,
   }));
-  return { ...counted, root };
 }

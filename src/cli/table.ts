@@ -8,9 +8,11 @@ export interface Cell {
   readonly style?: Style;
 }
 
-export interface Column {
+/** One column of a table that has a line for each `Row`. */
+export interface Column<Row> {
   readonly title: string;
-  readonly cells: readonly Cell[];
+  /** What stands in a line. Must have no escape sequences. */
+  readonly cell: (row: Row) => Cell | string;
   /** Default `left`. */
   readonly align?: "left" | "right";
   /** Kept free even if no cell needs it, so that the columns of a changing table stand still. */
@@ -26,33 +28,52 @@ export interface Column {
 
 const GAP = "  ";
 
-/**
- * A line of titles, and one line for each row; none is wider than `width`. Cells must have no
- * escape sequences.
- */
-export function table(columns: readonly Column[], width: number, paint: Paint): readonly string[] {
-  const placed = place(columns, width);
-  const rows = Math.max(0, ...columns.map((column) => column.cells.length));
-  const titles = line(placed, (column) => ({ text: column.title, style: "dim" }), paint);
-  const body = Array.from({ length: rows }, (_, row) =>
-    line(placed, (column) => column.cells[row] ?? { text: "" }, paint),
-  );
-  return [titles, ...body];
+/** A line of titles, and one line for each row; none is wider than `width`. */
+export function table<Row>(
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  width: number,
+  paint: Paint,
+): readonly string[] {
+  const whole = columns.map((column) => filled(column, rows));
+  const placed = place(whole, width);
+  return Array.from({ length: rows.length + 1 }, (_none, row) => line(placed, row, paint));
 }
 
-interface PlacedColumn {
-  readonly column: Column;
+/** A column with its cells, the title first. */
+interface FilledColumn {
+  readonly cells: readonly Cell[];
+  readonly isRight: boolean;
+  readonly rank: number;
+  /** How wide it is with all that is in it, and how wide at least. */
+  readonly full: number;
+  readonly least: number;
+}
+
+function filled<Row>(column: Column<Row>, rows: readonly Row[]): FilledColumn {
+  const { title, cell, align, usualWidth = 0, minWidth = Infinity, rank = 0 } = column;
+  const cells: readonly Cell[] = [
+    { text: title, style: "dim" },
+    ...rows.map((row) => {
+      const made = cell(row);
+      return typeof made === "string" ? { text: made } : made;
+    }),
+  ];
+  const full = Math.max(usualWidth, ...cells.map(({ text }) => displayWidth(text)));
+  return { cells, isRight: align === "right", rank, full, least: Math.min(minWidth, full) };
+}
+
+interface PlacedColumn extends FilledColumn {
   readonly width: number;
 }
 
-function place(columns: readonly Column[], width: number): readonly PlacedColumn[] {
+function place(columns: readonly FilledColumn[], width: number): readonly PlacedColumn[] {
   let kept = columns;
   while (leastWidth(kept) > width) {
-    const ranks = kept.map((column) => column.rank ?? 0);
-    const highest = Math.max(...ranks);
+    const highest = Math.max(...kept.map(({ rank }) => rank));
     if (highest === 0) break;
-    const lost = ranks.lastIndexOf(highest);
-    kept = kept.filter((_column, index) => index !== lost);
+    const lost = kept.findLastIndex(({ rank }) => rank === highest);
+    kept = kept.toSpliced(lost, 1);
   }
   return widen(kept, width);
 }
@@ -61,51 +82,37 @@ function place(columns: readonly Column[], width: number): readonly PlacedColumn
  * Gives each column its least width, then what is left from left to right; if even that is too
  * much, the last ones get less.
  */
-function widen(columns: readonly Column[], width: number): readonly PlacedColumn[] {
+function widen(columns: readonly FilledColumn[], width: number): readonly PlacedColumn[] {
   let spare = Math.max(0, width - leastWidth(columns));
   let room = width;
   const placed: PlacedColumn[] = [];
   for (const column of columns) {
-    const least = leastOf(column);
-    const extra = Math.min(spare, fullOf(column) - least);
+    const extra = Math.min(spare, column.full - column.least);
     spare -= extra;
-    const given = Math.min(least + extra, room);
+    const given = Math.min(column.least + extra, room);
     if (given <= 0) break;
     room -= given + GAP.length;
-    placed.push({ column, width: given });
+    placed.push({ ...column, width: given });
   }
   return placed;
 }
 
-function leastWidth(columns: readonly Column[]): number {
-  const cells = columns.reduce((sum, column) => sum + leastOf(column), 0);
+function leastWidth(columns: readonly FilledColumn[]): number {
+  const cells = columns.reduce((sum, { least }) => sum + least, 0);
   return cells + GAP.length * Math.max(0, columns.length - 1);
 }
 
-function leastOf(column: Column): number {
-  return Math.min(column.minWidth ?? Infinity, fullOf(column));
-}
-
-function fullOf(column: Column): number {
-  const widths = column.cells.map((cell) => displayWidth(cell.text));
-  return Math.max(displayWidth(column.title), column.usualWidth ?? 0, ...widths);
-}
-
-function line(
-  placed: readonly PlacedColumn[],
-  cellOf: (column: Column) => Cell,
-  paint: Paint,
-): string {
+function line(placed: readonly PlacedColumn[], row: number, paint: Paint): string {
   let text = "";
   let gap = "";
-  for (const { column, width } of placed) {
-    const cell = cellOf(column);
-    const fitted = fit(cell.text, width);
+  for (const { cells, isRight, width } of placed) {
+    const cell = cells[row];
+    const fitted = fit(cell?.text ?? "", width);
     const spaces = " ".repeat(width - displayWidth(fitted));
-    const painted = cell.style === undefined ? fitted : paint(cell.style, fitted);
+    const painted = paint(cell?.style, fitted);
     if (fitted === "") {
       gap += spaces + GAP;
-    } else if (column.align === "right") {
+    } else if (isRight) {
       text += gap + spaces + painted;
       gap = GAP;
     } else {

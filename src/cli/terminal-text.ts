@@ -31,12 +31,6 @@ export function fit(text: string, width: number): string {
   return fitted.trimEnd() + ELLIPSIS;
 }
 
-/** Fills up with spaces to `width` cells. */
-export function pad(text: string, width: number, side: "left" | "right" = "right"): string {
-  const spaces = " ".repeat(Math.max(0, width - displayWidth(text)));
-  return side === "right" ? text + spaces : spaces + text;
-}
-
 /**
  * Foreign text as one harmless line: no escape sequences, no control characters, no changes of
  * direction.
@@ -65,11 +59,13 @@ export function plainText(text: string): string {
 
 export type Style = Parameters<typeof styleText>[0];
 /** Colours a text, or leaves it as it is. */
-export type Paint = (style: Style, text: string) => string;
+export type Paint = (style: Style | undefined, text: string) => string;
 
 export function painter(hasColor: boolean): Paint {
   return (style, text) =>
-    hasColor && text !== "" ? styleText(style, text, { validateStream: false }) : text;
+    hasColor && style !== undefined && text !== ""
+      ? styleText(style, text, { validateStream: false })
+      : text;
 }
 
 const ASCII = /^[\x20-\x7e]*$/;

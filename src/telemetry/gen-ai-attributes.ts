@@ -2,8 +2,6 @@
 // `gen_ai.*` follows the GenAI semantic conventions as of September 2026, all "Development" there;
 // `espalier.*` is what they have no word for: the tree, its limits, its budget.
 
-import { boundedText } from "./bounded/bounded-json.ts";
-
 /** Names under which spans are made. */
 export const INSTRUMENTATION = { name: "espalier", version: "0.1.0" } as const;
 
@@ -299,8 +297,5 @@ export function budgetLimit(axis: string): string {
  * for all of a role.
  */
 export function spanName(operation: string, target: string): string {
-  return `${operation} ${boundedText(target, MAX_NAME_CHARACTERS)}`;
+  return `${operation} ${target}`;
 }
-
-/** There is no limit in OpenTelemetry; a model may be named as one likes. */
-const MAX_NAME_CHARACTERS = 256;

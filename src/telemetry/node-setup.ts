@@ -6,7 +6,7 @@
 
 import { hostname } from "node:os";
 
-import { ProxyTracerProvider, trace, type Attributes } from "@opentelemetry/api";
+import { ProxyTracerProvider, trace } from "@opentelemetry/api";
 import {
   defaultResource,
   detectResources,
@@ -27,19 +27,26 @@ import {
 } from "../kernel/check.ts";
 import { sleep } from "../kernel/cancel.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
+import { isRecord } from "../kernel/json.ts";
 import type { Tracing } from "../protocol/tracing.ts";
 import { contentSettings } from "./content/content-options.ts";
 import type { AnySpanExporter } from "./delivery/any-sdk.ts";
 import { ONE_COPY, registeredApi, unseenCopy } from "./spans/api-versions.ts";
 import { runIdGenerator } from "./spans/derived-ids.ts";
 import { INSTRUMENTATION, RESOURCE, SERVICE_NAME } from "./gen-ai-attributes.ts";
-import { isHttpUrl, tracingVariables, type TracingVariables } from "./delivery/otel-variables.ts";
+import {
+  isHttpUrl,
+  tracingVariables,
+  warnOfVariable,
+  type TracingVariables,
+} from "./delivery/otel-variables.ts";
 import { openTelemetry, type OpenTelemetryOptions } from "./otel.ts";
 import { SdkDiagnostics } from "./delivery/sdk-diagnostics.ts";
 import { samplerOf } from "./delivery/sampling.ts";
 import { servicePerRole } from "./delivery/service-per-role.ts";
 import { doubting, traceExporter, type TraceExporter } from "./delivery/trace-exporter.ts";
-import { ExportQueues, type DeliveryCounts } from "./delivery/export-queues.ts";
+import { DEFAULTS, ExportQueues, type DeliveryCounts } from "./delivery/export-queues.ts";
+import { warnWithCode } from "./coded-warning.ts";
 
 /** Options for how runs are shown are those of `openTelemetry()`. */
 export interface NodeTracingOptions extends Omit<OpenTelemetryOptions, "tracer"> {
@@ -95,7 +102,6 @@ export interface NodeTracing {
 }
 
 const FLUSH_TIMEOUT_MS = 3_000;
-const BATCH_TIMEOUT_MS = 30_000;
 /**
  * Characters; OpenTelemetry has no limit of its own, and a receiver refuses a batch that is too
  * large whole.
@@ -118,28 +124,21 @@ const MAX_ATTRIBUTE_LENGTH = 16_384;
 export function setUpNodeTracing(options: NodeTracingOptions = {}): NodeTracing {
   checkOptions(options);
   const { serviceName: _name, serviceNamePerRole: _perRole, tracesUrl: _url, ...others } = options;
-  const { exporter, clock = systemClock, ...shown } = others;
-  const hasContent = contentSettings(shown.content) !== undefined;
-  const variables = withBatches(tracingVariables(process.env), hasContent);
+  const { exporter, clock: _clock, ...shown } = others;
+  const variables = tracingVariables(process.env);
   for (const warning of variables.warnings) warnOfVariable(warning);
   const { isDisabled, isExportOff } = variables;
   if (isDisabled || (isExportOff && exporter === undefined)) return noTracing(shown);
-  const { queues, diagnostics, provider, tracing } = assembled(options, shown, variables);
-  const settle = async (work: Promise<void>, bounds?: FlushOptions): Promise<FlushReport> => {
-    await atMost(clock, boundOf(bounds), work);
-    const { reports: sdkReports } = diagnostics;
-    return { ...queues.counts(), ...(sdkReports === 0 ? {} : { sdkReports }) };
-  };
-  return {
-    tracing,
-    flush: (bounds) => settle(queues.forceFlush(), bounds),
-    shutdown: async (bounds) => {
-      unregister(provider);
-      const report = await settle(queues.shutdown(), bounds);
-      diagnostics.uninstall();
-      return report;
-    },
-  };
+  const diagnostics = new SdkDiagnostics();
+  // First: the SDK speaks while it is made, too.
+  diagnostics.install();
+  try {
+    return nodeTracing(options, shown, variables, diagnostics);
+  } catch (cause) {
+    // Nothing is left, if an option turns out not to fit.
+    diagnostics.uninstall();
+    throw cause;
+  }
 }
 
 const OPTIONS: Readonly<Record<keyof NodeTracingOptions, true>> = {
@@ -177,82 +176,71 @@ function checkOptions(options: NodeTracingOptions): void {
 /** Spans with content are large: fewer of them at a time stall the event loop no longer than others do. */
 const CONTENT_BATCH_SIZE = 128;
 
-function withBatches(variables: TracingVariables, hasContent: boolean): TracingVariables {
-  if (!hasContent || variables.batchSize !== undefined) return variables;
-  return { ...variables, batchSize: CONTENT_BATCH_SIZE };
-}
-
-interface Assembly {
-  readonly queues: ExportQueues;
-  readonly diagnostics: SdkDiagnostics;
-  readonly provider: NodeTracerProvider;
-  readonly tracing: Tracing;
-}
-
-/** Nothing of it is left, if an option turns out not to fit. */
-function assembled(
-  { serviceName, serviceNamePerRole = false, tracesUrl, exporter }: NodeTracingOptions,
+function nodeTracing(
+  options: NodeTracingOptions,
   shown: Omit<OpenTelemetryOptions, "tracer">,
   variables: TracingVariables,
-): Assembly {
-  let queues: ExportQueues | undefined;
-  const isKnown = (report: string): boolean =>
-    READ_HERE.test(report) || queues?.hasCounted(report) === true;
-  const diagnostics = new SdkDiagnostics(isKnown);
-  // First: the SDK speaks while it is made, too.
-  diagnostics.install();
-  try {
-    const resource = resourceOf(serviceName);
-    const made =
-      exporter === undefined ? traceExporter(tracesUrl, variables) : { exporter, warnings: [] };
-    for (const warning of made.warnings) warnOfVariable(warning);
-    const outlet = serviceNamePerRole ? servicePerRole(made.exporter, resource) : made.exporter;
-    queues = queuesTo({ ...made, exporter: outlet }, variables, diagnostics);
-    const provider = providerOf(resource, queues, variables);
-    const tracer = provider.getTracer(INSTRUMENTATION.name, INSTRUMENTATION.version);
-    const tracing = openTelemetry({ ...shown, tracer });
-    register(provider);
-    return { queues, diagnostics, provider, tracing };
-  } catch (cause) {
-    diagnostics.uninstall();
-    throw cause;
-  }
-}
-
-/** Reports of the SDK about variables that are read and checked here; it would show an address with its password. */
-const READ_HERE = /^Configuration: |^Failed to read (root|client) certificate|\bOTEL_[A-Z]/;
-
-function queuesTo(
-  made: TraceExporter,
-  variables: TracingVariables,
   diagnostics: SdkDiagnostics,
-): ExportQueues {
-  const { maxQueueSize: leaves, batchSize, delayMs, batchTimeoutMs } = variables;
-  // Given in any case: the SDK would read the variable for itself.
-  const bound = { exportTimeoutMillis: batchTimeoutMs ?? BATCH_TIMEOUT_MS };
-  const exportTimeoutMs = made.exportTimeoutMs ?? batchTimeoutMs;
-  return new ExportQueues({
-    exporter: doubting(made.exporter, () => diagnostics.takeRemark()),
-    processor: (counting, settings) => new BatchSpanProcessor(counting, { ...settings, ...bound }),
-    ...(leaves === undefined ? {} : { queues: { leaves } }),
-    ...(batchSize === undefined ? {} : { batchSize }),
-    ...(delayMs === undefined ? {} : { delayMs }),
-    ...(exportTimeoutMs === undefined ? {} : { exportTimeoutMs }),
-    ...(made.endpoint === undefined ? {} : { endpoint: made.endpoint }),
-  });
-}
-
-function providerOf(
-  resource: Resource,
-  queues: ExportQueues,
-  { maxAttributeLength = MAX_ATTRIBUTE_LENGTH, sampling }: TracingVariables,
-): NodeTracerProvider {
-  return new NodeTracerProvider({
+): NodeTracing {
+  const { serviceName, serviceNamePerRole, tracesUrl, exporter, clock = systemClock } = options;
+  const resource = resourceOf(serviceName);
+  const made = exporter === undefined ? traceExporter(tracesUrl, variables) : { exporter };
+  const outlet = doubting(
+    serviceNamePerRole === true ? servicePerRole(made.exporter, resource) : made.exporter,
+    diagnostics,
+  );
+  const batchSize = contentSettings(shown.content) === undefined ? undefined : CONTENT_BATCH_SIZE;
+  const queues = queuesTo({ ...made, exporter: outlet }, variables, batchSize);
+  diagnostics.hasCounted = (report) => queues.hasCounted(report);
+  const { maxAttributeLength = MAX_ATTRIBUTE_LENGTH, sampling } = variables;
+  const provider = new NodeTracerProvider({
     resource,
     sampler: samplerOf(sampling),
     spanLimits: { attributeValueLengthLimit: maxAttributeLength },
     spanProcessors: [queues],
     idGenerator: runIdGenerator,
+  });
+  const tracer = provider.getTracer(INSTRUMENTATION.name, INSTRUMENTATION.version);
+  const tracing = openTelemetry({ ...shown, tracer });
+  register(provider);
+  const settle = async (work: Promise<void>, bounds?: FlushOptions): Promise<FlushReport> => {
+    const stop = new AbortController();
+    await Promise.race([work, sleep(clock, boundOf(bounds), stop.signal)]);
+    stop.abort();
+    const { reports: sdkReports } = diagnostics;
+    return { ...queues.counts(), ...(sdkReports === 0 ? {} : { sdkReports }) };
+  };
+  return {
+    tracing,
+    flush: (bounds) => settle(queues.forceFlush(), bounds),
+    shutdown: async (bounds) => {
+      // The global place is free for another set-up; another provider is left alone.
+      if (isRegistered(provider)) trace.disable();
+      const report = await settle(queues.shutdown(), bounds);
+      diagnostics.uninstall();
+      return report;
+    },
+  };
+}
+
+/** `usualBatch`: spans of a batch, if no variable says how many. */
+function queuesTo(
+  { exporter, endpoint, exportTimeoutMs }: TraceExporter,
+  variables: TracingVariables,
+  usualBatch: number = DEFAULTS.batchSize,
+): ExportQueues {
+  const { maxQueueSize: leaves = DEFAULTS.leaves, batchSize = usualBatch } = variables;
+  const { delayMs = DEFAULTS.delayMs, batchTimeoutMs = DEFAULTS.exportTimeoutMs } = variables;
+  // Given in any case: the SDK would read the variable for itself.
+  const bound = { exportTimeoutMillis: batchTimeoutMs };
+  return new ExportQueues({
+    exporter,
+    processor: (counting, settings) => new BatchSpanProcessor(counting, { ...settings, ...bound }),
+    queues: { leaves },
+    batchSize,
+    delayMs,
+    exportTimeoutMs: exportTimeoutMs ?? batchTimeoutMs,
+    ...(endpoint === undefined ? {} : { endpoint }),
   });
 }
 
@@ -267,26 +255,10 @@ function noTracing(shown: Omit<OpenTelemetryOptions, "tracer">): NodeTracing {
   };
 }
 
-const warnings = new Set<string>();
-
-/** Once in a process, however often tracing is set up. */
-function warnOfVariable(warning: string): void {
-  if (warnings.has(warning)) return;
-  warnings.add(warning);
-  process.emitWarning(warning, { type: "EspalierWarning", code: "ESPALIER_OTEL_VARIABLE" });
-}
-
 /** The weakest first: our default, the environment, the option. */
 function resourceOf(serviceName: string | undefined): Resource {
-  const resource = defaultResource()
-    .merge(resourceFromAttributes({ [SERVICE_NAME]: INSTRUMENTATION.name, ...thisProcess() }))
-    .merge(detectResources({ detectors: [envDetector] }));
-  if (serviceName === undefined) return resource;
-  return resource.merge(resourceFromAttributes({ [SERVICE_NAME]: serviceName }));
-}
-
-function thisProcess(): Attributes {
-  return {
+  const ours = {
+    [SERVICE_NAME]: INSTRUMENTATION.name,
     [RESOURCE.processId]: process.pid,
     [RESOURCE.runtimeName]: "nodejs",
     [RESOURCE.runtimeVersion]: process.versions.node,
@@ -294,45 +266,31 @@ function thisProcess(): Attributes {
     [RESOURCE.distroName]: INSTRUMENTATION.name,
     [RESOURCE.distroVersion]: INSTRUMENTATION.version,
   };
+  const named = serviceName === undefined ? {} : { [SERVICE_NAME]: serviceName };
+  return defaultResource()
+    .merge(resourceFromAttributes(ours))
+    .merge(detectResources({ detectors: [envDetector] }))
+    .merge(resourceFromAttributes(named));
 }
-
-const BOUNDS: Readonly<Record<keyof FlushOptions, true>> = { timeoutMs: true };
 
 /** A process that flushes is about to end, and must not be stopped by a slip: it is a warning, and the default. */
-function boundOf(bounds: unknown): number {
-  if (bounds === undefined) return FLUSH_TIMEOUT_MS;
-  const given = typeof bounds === "object" && bounds !== null ? bounds : undefined;
-  const timeoutMs = given !== undefined && "timeoutMs" in given ? given.timeoutMs : undefined;
-  const unknown = Object.keys(given ?? {}).find((key) => !(key in BOUNDS));
-  if (given === undefined) warnOfBound("options", bounds);
-  else if (unknown !== undefined) warnOfBound(unknown, Reflect.get(given, unknown));
-  if (timeoutMs === undefined) return FLUSH_TIMEOUT_MS;
-  if (typeof timeoutMs === "number" && timeoutMs >= 0 && timeoutMs < Infinity) return timeoutMs;
-  warnOfBound("timeoutMs", timeoutMs);
-  return FLUSH_TIMEOUT_MS;
+function boundOf(bounds: unknown = {}): number {
+  if (!isRecord(bounds)) return usualBound("options", bounds);
+  const { timeoutMs = FLUSH_TIMEOUT_MS, ...others } = bounds;
+  const [unknown] = Object.entries(others);
+  if (unknown !== undefined) usualBound(...unknown);
+  const isBound = typeof timeoutMs === "number" && timeoutMs >= 0 && timeoutMs < Infinity;
+  return isBound ? timeoutMs : usualBound("timeoutMs", timeoutMs);
 }
 
-let hasWarnedOfBound = false;
-
-/** Once in a process. */
-function warnOfBound(field: string, got: unknown): void {
-  if (hasWarnedOfBound) return;
-  hasWarnedOfBound = true;
-  process.emitWarning(
+/** Warns once in a process. */
+function usualBound(field: string, got: unknown): number {
+  const code = "ESPALIER_FLUSH_OPTIONS";
+  const message =
     `Expected flush and shutdown to be given { timeoutMs } with a number from 0 up, got ${inWords(got)} for ` +
-      `${field}. The default is used, ${FLUSH_TIMEOUT_MS}.`,
-    { type: "EspalierWarning", code: "ESPALIER_FLUSH_OPTIONS" },
-  );
-}
-
-/**
- * Waits for work to end in any way, but not longer than `timeoutMs`. Its failures are in the
- * counts.
- */
-async function atMost(clock: Clock, timeoutMs: number, work: Promise<void>): Promise<void> {
-  const stop = new AbortController();
-  await Promise.race([Promise.allSettled([work]), sleep(clock, timeoutMs, stop.signal)]);
-  stop.abort();
+    `${field}. The default is used, ${FLUSH_TIMEOUT_MS}.`;
+  warnWithCode(code, message, code);
+  return FLUSH_TIMEOUT_MS;
 }
 
 /** Takes what is free of the global places: a context manager of an earlier set-up serves as well. */
@@ -346,29 +304,17 @@ function register(provider: NodeTracerProvider): void {
   }
   if (isRegistered(provider)) return;
   const copies = unseenCopy(taken);
-  if (copies !== undefined) {
-    warnOfVariable(
-      `Expected one copy of @opentelemetry/api, got two: ${copies} Spans of runs leave all the same, but those of ` +
-        `instrumented libraries do not join their traces. ${ONE_COPY}`,
-    );
-    return;
-  }
   warnOfVariable(
-    "Expected setUpNodeTracing to find no OpenTelemetry SDK in this process, got one that was registered " +
-      "before. Spans of runs leave all the same, but those of instrumented libraries go to the other one. " +
-      "Use openTelemetry() beside an SDK of your own.",
+    copies === undefined
+      ? "Expected setUpNodeTracing to find no OpenTelemetry SDK in this process, got one that was registered " +
+          "before. Spans of runs leave all the same, but those of instrumented libraries go to the other one. " +
+          "Use openTelemetry() beside an SDK of your own."
+      : `Expected one copy of @opentelemetry/api, got two: ${copies} Spans of runs leave all the same, but those of ` +
+          `instrumented libraries do not join their traces. ${ONE_COPY}`,
   );
 }
 
 function isRegistered(provider: NodeTracerProvider): boolean {
   const global = trace.getTracerProvider();
   return global instanceof ProxyTracerProvider && global.getDelegate() === provider;
-}
-
-/**
- * Frees the global place, so that tracing can be set up again; leaves another provider
- * alone.
- */
-function unregister(provider: NodeTracerProvider): void {
-  if (isRegistered(provider)) trace.disable();
 }

@@ -5,7 +5,6 @@ import { trace, type Tracer } from "@opentelemetry/api";
 import { checkCount, checkKeys, defaultAdvice, mismatch } from "../kernel/check.ts";
 import { randomHex } from "../kernel/trace-ids.ts";
 import type { Tracing } from "../protocol/tracing.ts";
-import { BaggageProjector } from "./spans/baggage-projector.ts";
 import { contentSettings, type ContentOptions } from "./content/content-options.ts";
 import { INSTRUMENTATION } from "./gen-ai-attributes.ts";
 import type { MetricsOptions } from "./metrics/metrics-options.ts";
@@ -82,16 +81,16 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Tracing {
     "legacyMetrics",
   ]);
   const content = contentSettings(options.content);
-  const { maxSpansPerTrace = MAX_SPANS_PER_TRACE } = options;
+  const { maxSpansPerTrace = MAX_SPANS_PER_TRACE, baggage: hasBaggage = false } = options;
   checkCount("maxSpansPerTrace", maxSpansPerTrace, defaultAdvice(MAX_SPANS_PER_TRACE));
   const metrics = new RunMetrics(options);
   const tracer = options.tracer ?? trace.getTracer(INSTRUMENTATION.name, INSTRUMENTATION.version);
-  if (options.baggage !== undefined && typeof options.baggage !== "boolean")
-    throw mismatch("baggage", "true or false", options.baggage, "Say which.");
-  const Projector = options.baggage === true ? BaggageProjector : SpanProjector;
+  if (typeof hasBaggage !== "boolean")
+    throw mismatch("baggage", "true or false", hasBaggage, "Say which.");
   const globals = {
     hasTracer: options.tracer === undefined,
     hasMeter: options.meter === undefined,
   };
-  return new Projector(tracer, randomHex, { content, metrics, maxSpansPerTrace, globals });
+  const shown = { content, metrics, maxSpansPerTrace, hasBaggage, globals };
+  return new SpanProjector(tracer, randomHex, shown);
 }

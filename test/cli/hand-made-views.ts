@@ -15,20 +15,26 @@ import type { Question } from "../../src/protocol/question.ts";
 export const THINKING: Activity = { kind: "thinking" };
 export const ENDED = ended("completed", "The agent gave its answer.");
 export const STOPPED: Activity = {
-  kind: "ended",
+  kind: "settled",
   status: "stopped",
   reason: { code: "steps_limit", message: "All 3 steps are used.", data: {} },
   durationMs: 1_000,
 };
 
 export const PAUSED: Activity = {
-  kind: "paused",
+  kind: "settled",
+  status: "paused",
   reason: { code: "answers_needed", message: "Somebody has to answer.", data: {} },
   durationMs: 2_000,
 };
 
 export function ended(status: "completed" | "failed" | "cancelled", message: string): Activity {
-  return { kind: "ended", status, reason: { code: status, message, data: {} }, durationMs: 61_000 };
+  return {
+    kind: "settled",
+    status,
+    reason: { code: status, message, data: {} },
+    durationMs: 61_000,
+  };
 }
 
 export function agent(

@@ -317,7 +317,7 @@ function fold(events: readonly EspalierEvent[]): RunView | undefined {
 function summary(agent: AgentView | undefined): readonly string[] {
   if (agent === undefined) return [];
   const { activity, agentPath, step, own, subtree } = agent;
-  const state = activity.kind === "ended" ? activity.status : activity.kind;
+  const state = activity.kind === "settled" ? activity.status : activity.kind;
   const spent = `own ${own.totalTokens} tree ${subtree.totalTokens}`;
   return [`${agentPath} ${state} step ${step} ${spent}`, ...agent.children.flatMap(summary)];
 }

@@ -110,7 +110,7 @@ function summary(agent: AgentView | undefined): readonly string[] {
   const { activity, own, subtree, step, agentPath } = agent;
   const calls =
     activity.kind === "calling" ? ` ${activity.calls.map((call) => call.toolName).join(",")}` : "";
-  const state = activity.kind === "ended" ? activity.status : `${activity.kind}${calls}`;
+  const state = activity.kind === "settled" ? activity.status : `${activity.kind}${calls}`;
   const line = `${agentPath} ${state} step ${step} own ${own.totalTokens} tree ${subtree.totalTokens}`;
   return [line, ...agent.children.flatMap(summary)];
 }

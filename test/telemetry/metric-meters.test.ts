@@ -5,7 +5,7 @@
 import { createNoopMeter, metrics as globalMetrics } from "@opentelemetry/api";
 import { afterEach, describe, expect, test } from "vitest";
 
-import { DroppedSpans } from "../../src/telemetry/metrics/dropped-spans.ts";
+import { MeteredInstruments } from "../../src/telemetry/metrics/instruments.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { RunMetrics } from "../../src/telemetry/metrics/run-metrics.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
@@ -93,7 +93,7 @@ describe("meters", () => {
     const { tracer, spans } = recorder();
     const projector = new SpanProjector(tracer, String, { metrics: new RunMetrics() });
     placeAll(projector, [...measuredTeam().drafts]);
-    new DroppedSpans().add(1);
+    expect(new MeteredInstruments().find()).toBeUndefined();
     expect(spans()).not.toEqual([]);
     await settled();
     expect(takeWarnings()).toEqual([
@@ -108,14 +108,14 @@ describe("meters", () => {
     if (draft === undefined) throw new Error("a run has events");
     const moment = { ...draft, atUs: draft.atMs * 1_000 };
     const scope = {
-      startedAtMs: 0,
+      moment,
       role: "lead",
       get opening(): never {
         throw new Error("broken");
       },
     };
-    metrics.opened(scope, moment);
-    metrics.opened(scope, moment);
+    metrics.opened(scope);
+    metrics.opened(scope);
     await settled();
     expect(takeWarnings()).toEqual([
       "EspalierWarning: Metrics have gaps, since they could not be measured: broken",
@@ -159,20 +159,14 @@ test("options that cannot be used are refused by name", () => {
 });
 
 test("spans that were dropped are counted, by a meter that may come late", async () => {
-  const dropped = new DroppedSpans();
-  dropped.add(3);
+  const instruments = new MeteredInstruments();
+  const drop = (spans: number) => instruments.find()?.measure("droppedSpans", spans);
+  drop(3);
   const recording = metricRecorder();
   globalMetrics.setGlobalMeterProvider(recording.provider);
-  dropped.add(5);
-  dropped.add(2);
-  dropped.add(0);
-  dropped.add(-1);
-  dropped.add(Number.NaN);
+  drop(5);
+  drop(2);
   expect(linesOf(await recording.read())).toEqual(["espalier.telemetry.spans.dropped |  | 7"]);
-  const own = metricRecorder();
-  new DroppedSpans(own.meter).add(1);
-  expect(linesOf(await own.read())).toEqual(["espalier.telemetry.spans.dropped |  | 1"]);
-  new DroppedSpans(createNoopMeter()).add(1);
 });
 
 function throwing(): never {

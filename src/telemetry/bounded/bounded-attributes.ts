@@ -13,7 +13,7 @@ import { ESPALIER } from "../gen-ai-attributes.ts";
  */
 export const MAX_ATTRIBUTE_CHARACTERS = 16_384;
 
-/** Of the name of a span: viewers show it on one line. */
+/** Of the name of a span: viewers show it on one line, OpenTelemetry has no limit, and a model may be named as one likes. */
 const MAX_NAME_CHARACTERS = 256;
 
 /** The name of a span, shortened if it is too long. What it is made of is on the span, in its attributes. */
@@ -27,12 +27,9 @@ const shortenedOf = new WeakMap<Span, readonly string[]>();
 /** Sets an attribute, shortened if it is too long. One that is undefined is left out. */
 export function setAttribute(span: Span, name: string, value: AttributeValue | undefined): void {
   if (value === undefined) return;
-  if (typeof value === "string" ? value.length <= MAX_ATTRIBUTE_CHARACTERS : !isTooLong(value)) {
-    span.setAttribute(name, value);
-    return;
-  }
-  span.setAttribute(name, shortenedValue(name, value));
-  noteShortened(span, [name]);
+  const isShortened = isTooLong(value);
+  span.setAttribute(name, isShortened ? shortenedValue(name, value) : value);
+  if (isShortened) noteShortened(span, [name]);
 }
 
 /** The same for several. */
@@ -53,7 +50,7 @@ export function boundedAttributes(attributes: Attributes): {
   readonly bounded: Attributes;
   readonly shortened: readonly string[];
 } {
-  const shortened = namesOfTooLong(attributes);
+  const shortened = Object.keys(attributes).filter((name) => isTooLong(attributes[name]));
   if (shortened.length === 0) return { bounded: attributes, shortened };
   const bounded = { ...attributes };
   for (const name of shortened) bounded[name] = shortenedValue(name, attributes[name]);
@@ -66,18 +63,8 @@ export function eventAttributes(attributes: Attributes): Attributes {
   return boundedAttributes(Object.fromEntries(there)).bounded;
 }
 
-function namesOfTooLong(attributes: Attributes): readonly string[] {
-  let names: string[] | undefined;
-  for (const name of Object.keys(attributes))
-    if (isTooLong(attributes[name])) (names ??= []).push(name);
-  return names ?? NONE;
-}
-
-const NONE: readonly string[] = Object.freeze([]);
-
 function isTooLong(value: AttributeValue | undefined): boolean {
-  if (typeof value === "string") return value.length > MAX_ATTRIBUTE_CHARACTERS;
-  return typeof value === "object" && charactersOf(value) > MAX_ATTRIBUTE_CHARACTERS;
+  return charactersOf(value) > MAX_ATTRIBUTE_CHARACTERS;
 }
 
 /** Of a list, with what its entries cost besides. */
@@ -96,8 +83,9 @@ function lengthOfEntry(entry: unknown): number {
 /** Warns about each name once. */
 function shortenedValue(name: string, value: AttributeValue | undefined): AttributeValue {
   offenders.warn(name, warningOf(name, value));
-  if (typeof value === "string") return boundedText(value, MAX_ATTRIBUTE_CHARACTERS);
-  return shortenedList(Array.isArray(value) ? value : []);
+  return Array.isArray(value)
+    ? shortenedList(value)
+    : boundedText(String(value), MAX_ATTRIBUTE_CHARACTERS);
 }
 
 /** Of an entry of a list that is too long. */

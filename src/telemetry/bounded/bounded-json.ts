@@ -77,7 +77,8 @@ class Printer {
   }
 
   #printList(list: readonly JsonValue[], room: number): string {
-    if (hasRoomForAll(list, room)) return `[${this.#share(list, room - 2).join(",")}]`;
+    if (hasRoomForAll(list, room, (entry) => leastOfEntry(entry, room) + 1))
+      return `[${this.#share(list, room - 2).join(",")}]`;
     const [first = null, second = null] = list;
     const marks = [first, second].map((entry) => this.#leftOut(list.length, entry));
     const widest = Math.max(...marks.map((mark) => JSON.stringify(mark).length));
@@ -99,7 +100,7 @@ class Printer {
 
   #printObject(value: JsonObject, room: number): string {
     const all = Object.keys(value);
-    const isWhole = hasRoomForKeys(value, all, room);
+    const isWhole = hasRoomForAll(all, room, (key) => leastOfPair(value, key, room));
     const widest = isWhole ? 0 : printedMark(all.length).length;
     if (room - 2 < widest) return NOTHING;
     const kept = isWhole ? all : fittingKeys(value, all, room - 2 - widest);
@@ -120,23 +121,17 @@ class Printer {
   }
 }
 
-/** True if each entry has room for what is least of it. */
-function hasRoomForAll(list: readonly JsonValue[], room: number): boolean {
+/** True if each part has room for what is least of it, as `leastOf` gives it. */
+function hasRoomForAll<Part>(
+  parts: readonly Part[],
+  room: number,
+  leastOf: (part: Part) => number,
+): boolean {
   let left = room - 1;
-  for (const item of list) {
-    left -= leastOfEntry(item, room) + 1;
-    if (left < 0) return false;
-  }
-  return true;
-}
-
-function hasRoomForKeys(value: JsonObject, keys: readonly string[], room: number): boolean {
-  let left = room - 1;
-  for (const key of keys) {
-    left -= leastOfPair(value, key, room);
-    if (left < 0) return false;
-  }
-  return true;
+  return parts.every((part) => {
+    left -= leastOf(part);
+    return left >= 0;
+  });
 }
 
 /** The keys that have room with what is least of their values: the first ones, without those that are too long. */

@@ -15,20 +15,9 @@ export function instructionsOf(messages: readonly Message[]): readonly JsonObjec
 
 /** The others, for `gen_ai.input.messages`. */
 export function inputOf(messages: readonly Message[]): readonly JsonObject[] {
-  return messages.slice(firstSaid(messages)).map((message) => {
-    switch (message.role) {
-      case "assistant":
-        return { role: "assistant", parts: partsOf(message) };
-      case "tool":
-        return {
-          role: "tool",
-          parts: [{ type: "tool_call_response", id: message.callId, response: message.text }],
-        };
-      case "system":
-      case "user":
-        return { role: message.role, parts: [textPart(message.text)] };
-    }
-  });
+  return messages
+    .slice(firstSaid(messages))
+    .map((message) => ({ role: message.role, parts: partsOf(message) }));
 }
 
 function firstSaid(messages: readonly Message[]): number {
@@ -64,8 +53,11 @@ export function leftOutOf(count: number, first: JsonValue): JsonValue {
     : leftOutMark(count, "entry");
 }
 
-/** An answer, also one by which the model declined, with its reasoning and the calls that it asks for, in order. */
-function partsOf(message: AssistantMessage): readonly JsonObject[] {
+/** Of an answer, also of one by which the model declined: its reasoning and the calls that it asks for, in order. */
+function partsOf(message: Message): readonly JsonObject[] {
+  if (message.role === "tool")
+    return [{ type: "tool_call_response", id: message.callId, response: message.text }];
+  if (message.role !== "assistant") return [textPart(message.text)];
   const { refusal = "" } = message;
   const parts = replyPieces(message).flatMap((piece) => partOf(piece));
   return refusal === "" ? parts : [textPart(refusal), ...parts];

@@ -1,12 +1,12 @@
 // Whether spans hold content: requests to models and their replies, arguments and results of tools. They do not, unless it is switched on,
 // in code or by the variables that instrumentations of many languages share. Code wins.
 
-import { checkKeys, mismatch, shown } from "../../kernel/check.ts";
+import { checkKeys, mismatch } from "../../kernel/check.ts";
 import { NamedOffenders } from "../../kernel/warn-once.ts";
 import type { EventScope } from "../../protocol/event.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
 import { MAX_ATTRIBUTE_CHARACTERS } from "../bounded/bounded-attributes.ts";
-import { maxAttributeLength, type Environment } from "../delivery/otel-variables.ts";
+import { VariableReader, type Environment } from "../delivery/otel-variables.ts";
 
 /**
  * Gives what of a piece of content goes out: another one of the same type, or `undefined` for nothing. Called at once for each piece, with a
@@ -35,7 +35,7 @@ export interface ContentSettings {
  */
 export function contentSettings(
   choice: boolean | ContentOptions | undefined,
-  env: Environment = environment(),
+  env: Environment = process.env,
 ): ContentSettings | undefined {
   const whole = { redact: undefined, maxCharacters: maxCharactersOf(env) };
   if (choice === undefined) return isCaptured(env) ? whole : undefined;
@@ -54,57 +54,27 @@ const LEAST_CHARACTERS = 240;
 
 /** An SDK that goes by a lower limit would cut through the JSON. */
 function maxCharactersOf(env: Environment): number {
-  const limit = maxAttributeLength(env) ?? Infinity;
+  const limit = new VariableReader(env).attributeLength() ?? Infinity;
   return Math.max(LEAST_CHARACTERS, Math.min(MAX_ATTRIBUTE_CHARACTERS, limit));
-}
-
-function environment(): Environment {
-  return typeof process === "undefined" ? {} : process.env;
 }
 
 const CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
 const EMIT_EVENT = "OTEL_INSTRUMENTATION_GENAI_EMIT_EVENT";
 const CAPTURE_WORDS = ["NO_CONTENT", "SPAN_ONLY", "EVENT_ONLY", "SPAN_AND_EVENT", "true", "false"];
 const EMIT_WORDS = ["true", "false"];
+const ON_SPANS: ReadonlySet<string | undefined> = new Set(["SPAN_ONLY", "SPAN_AND_EVENT", "true"]);
 
 function isCaptured(env: Environment): boolean {
-  const emits = wordOf(env, EMIT_EVENT, EMIT_WORDS, "Events of espalier hold no content anyway.");
-  switch (wordOf(env, CAPTURE, CAPTURE_WORDS, "Traces hold no content.")) {
-    case "SPAN_ONLY":
-    case "SPAN_AND_EVENT":
-    case "TRUE":
-      return true;
-    case "EVENT_ONLY":
-      if (emits !== "FALSE")
-        warn(
-          `${CAPTURE} is EVENT_ONLY, and espalier puts content on spans only. Traces hold no content; say SPAN_ONLY to have it.`,
-        );
-      return false;
-    default:
-      return false;
-  }
+  const reader = new VariableReader(env);
+  const noEvents = "Events of espalier hold no content anyway. Correct it.";
+  const emits = reader.word(EMIT_EVENT, EMIT_WORDS, noEvents);
+  const captured = reader.word(CAPTURE, CAPTURE_WORDS, "Traces hold no content. Correct it.");
+  for (const warning of reader.warnings) offenders.warn(warning, warning);
+  if (captured === "EVENT_ONLY" && emits !== "false") offenders.warn(captured, EVENTS_ONLY);
+  return ON_SPANS.has(captured);
 }
 
-/** The value of a variable, in capitals; undefined: none, or none that is known. */
-function wordOf(
-  env: Environment,
-  name: string,
-  words: readonly string[],
-  consequence: string,
-): string | undefined {
-  const value = env[name]?.trim() ?? "";
-  if (value === "") return undefined;
-  const word = value.toUpperCase();
-  if (words.some((one) => one.toUpperCase() === word)) return word;
-  warn(
-    `Expected ${name} to be one of ${words.join(", ")}, got ${shown(value.slice(0, 100))}. ${consequence} Correct it.`,
-  );
-  return undefined;
-}
+const EVENTS_ONLY = `${CAPTURE} is EVENT_ONLY, and espalier puts content on spans only. Traces hold no content; say SPAN_ONLY to have it.`;
 
 /** By their warnings, so that each is given once however often tracing is set up. */
 const offenders = new NamedOffenders();
-
-function warn(message: string): void {
-  offenders.warn(message, message);
-}

@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 
+import { isPromiseLike } from "../../kernel/cancel.ts";
 import { deepFreeze, parseJson, unsoundness } from "../../kernel/json.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventScope } from "../../protocol/event.ts";
@@ -32,7 +33,10 @@ export function redacted(
 
 /** Anything may come back: only what is JSON, and content of the same type, goes out. */
 function checked(given: unknown, type: SpanContent["type"]): SpanContent {
-  if (isThenable(given)) throw new UnfitContent("it gave a promise; it must not wait");
+  if (isPromiseLike(given)) {
+    if (given instanceof Promise) given.catch(() => undefined); // Nothing else handles it.
+    throw new UnfitContent("it gave a promise; it must not wait");
+  }
   const text: string | undefined = JSON.stringify(given);
   if (text === undefined) throw new UnfitContent(`it gave a value of type ${typeof given}`);
   const value = parseJson(text);
@@ -67,23 +71,13 @@ function reasonIn({ issues: [issue] }: z.ZodError): string {
 /** Of content as a whole: arguments may have 200. */
 const MOST_LEVELS = 210;
 
-function isThenable(value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  if (value instanceof Promise) value.catch(() => undefined); // Nothing else handles it.
-  return typeof Reflect.get(value, "then") === "function";
-}
-
-const OfferedToolSchema = z.strictObject({
-  name: z.string(),
-  description: z.string(),
-  inputSchema: JsonValueSchema,
-});
-
 const SpanContentSchema = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("request"),
     messages: z.array(MessageSchema),
-    tools: z.array(OfferedToolSchema),
+    tools: z.array(
+      z.strictObject({ name: z.string(), description: z.string(), inputSchema: JsonValueSchema }),
+    ),
   }),
   z.strictObject({
     type: z.literal("reply"),

@@ -47,16 +47,10 @@ export function writeContent(
   noteShortened(span, shortened);
 }
 
-const TOOL_CALLS: ReadonlySet<EventType> = new Set([
-  "tool.started",
-  "tool.resumed",
-  "tool.rejected",
-]);
-
 function belongs({ type }: SpanContent, opening: EventType): boolean {
   return type === "request" || type === "reply"
     ? opening === "model.requested"
-    : TOOL_CALLS.has(opening);
+    : opening.startsWith("tool.");
 }
 
 function attributesOf(content: SpanContent): Readonly<Record<string, JsonValue>> {

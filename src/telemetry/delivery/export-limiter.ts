@@ -17,7 +17,8 @@ import type { AnySpanExporter, AnyExportResult, FinishedSpan } from "./any-sdk.t
 /** Fewer than what an exporter takes at once; with 512 spans each, 20,000 in 200 ms steps take 1 s. */
 const MAX_IN_FLIGHT = 8;
 
-const SUCCESS = 0;
+/** `ExportResultCode` of `@opentelemetry/core`. */
+export const SUCCESS = 0;
 const FAILED = 1;
 
 interface Batch {
@@ -80,13 +81,17 @@ export class ExportLimiter {
       this.#inFlight -= 1;
       this.#failuresInARow = result.code === SUCCESS ? 0 : this.#failuresInARow + 1;
       done(result);
-      if (this.#failuresInARow >= MAX_IN_FLIGHT) this.#giveUp(result);
+      if (this.#failuresInARow >= MAX_IN_FLIGHT)
+        for (const waiting of [...this.#first.splice(0), ...this.#second.splice(0)])
+          waiting.done(result);
       this.#next();
     };
     const fail = (cause: unknown): void =>
       answer({ code: FAILED, error: new Error(messageOf(cause), { cause }) });
     const { clock, timeoutMs } = this.#bound;
-    const stopTimer = clock.setTimer(timeoutMs, () => fail(unanswered(timeoutMs)));
+    const stopTimer = clock.setTimer(timeoutMs, () =>
+      fail(`no answer within ${timeoutMs.toLocaleString("en")} ms`),
+    );
     try {
       const returned: unknown = this.#exporter.export(spans, answer);
       // An export that is async rejects here when it failed; when it succeeded it calls `answer`.
@@ -95,12 +100,4 @@ export class ExportLimiter {
       fail(cause);
     }
   }
-
-  #giveUp(result: AnyExportResult): void {
-    for (const { done } of [...this.#first.splice(0), ...this.#second.splice(0)]) done(result);
-  }
-}
-
-function unanswered(timeoutMs: number): Error {
-  return new Error(`no answer within ${timeoutMs.toLocaleString("en")} ms`);
 }

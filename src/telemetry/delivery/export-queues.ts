@@ -7,7 +7,7 @@
 //    hidden, and is on the span of one run.
 // 3. Nothing here throws or rejects because of the endpoint, and `onEnd` never waits for it.
 
-import { TraceFlags } from "@opentelemetry/api";
+import { TraceFlags, type Attributes } from "@opentelemetry/api";
 
 import { checkCount, checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
 import { idleClock } from "../../kernel/clock.ts";
@@ -19,11 +19,10 @@ import type {
   BatchSettings,
   FinishedSpan,
 } from "./any-sdk.ts";
-import { DroppedSpans } from "../metrics/dropped-spans.ts";
-import { ExportLimiter } from "./export-limiter.ts";
+import { ExportLimiter, SUCCESS } from "./export-limiter.ts";
 import { ESPALIER, GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
+import { MeteredInstruments } from "../metrics/instruments.ts";
 import { afterShutdown, neverExported, notQueued, notTaken, refused, type Loss } from "./loss.ts";
-import { isStructural } from "./structural-span.ts";
 
 /** How many finished spans each queue may hold. */
 export interface QueueSizes {
@@ -73,7 +72,7 @@ export interface DeliveryCounts {
  * Enough for 1,000 agents that end in one burst with 20 spans each. Measured: `npm run bench --
  * spans`.
  */
-const DEFAULTS = {
+export const DEFAULTS = {
   structure: 8_192,
   leaves: 32_768,
   batchSize: 512,
@@ -92,14 +91,27 @@ export function exportQueues(options: ExportQueuesOptions): ExportQueues {
   return new ExportQueues(options);
 }
 
+/**
+ * One queue. Counts it itself, because a processor drops what exceeds it without a word, and because
+ * a flush empties the queue of a processor: what is on its way is held in memory as well.
+ */
+interface Queue {
+  readonly processor: AnySpanProcessor;
+  readonly maxQueueSize: number;
+  /** Given to the processor, and not yet exported. */
+  queuedSpans: number;
+  /** Exported, and not yet answered. */
+  sentSpans: number;
+}
+
 /** Fits wherever an SDK takes a `SpanProcessor`. */
 export class ExportQueues {
-  readonly #exporter: AnySpanExporter;
+  readonly #options: ExportQueuesOptions;
   readonly #limiter: ExportLimiter;
-  readonly #endpoint: string | undefined;
-  readonly #dropped = new DroppedSpans();
-  readonly #structure: ExportQueue;
-  readonly #leaves: ExportQueue;
+  readonly #instruments = new MeteredInstruments();
+  readonly #structure: Queue;
+  readonly #leaves: Queue;
+  #isClosed = false;
   #endedSpans = 0;
   #deliveredSpans = 0;
   #lostSpans = 0;
@@ -109,13 +121,11 @@ export class ExportQueues {
 
   constructor(options: ExportQueuesOptions) {
     checkOptions(options);
-    this.#exporter = options.exporter;
-    const { exportTimeoutMs: timeoutMs = DEFAULTS.exportTimeoutMs } = options;
+    this.#options = options;
+    const { exportTimeoutMs: timeoutMs = DEFAULTS.exportTimeoutMs, queues = {} } = options;
     this.#limiter = new ExportLimiter(options.exporter, { timeoutMs, clock: idleClock });
-    this.#endpoint = options.endpoint;
-    const { structure = DEFAULTS.structure, leaves = DEFAULTS.leaves } = options.queues ?? {};
-    this.#structure = new ExportQueue(options, structure, this.#outlet(true));
-    this.#leaves = new ExportQueue(options, leaves, this.#outlet(false));
+    this.#structure = this.#queueOf(queues.structure ?? DEFAULTS.structure, true);
+    this.#leaves = this.#queueOf(queues.leaves ?? DEFAULTS.leaves, false);
   }
 
   onStart(): void {}
@@ -132,7 +142,13 @@ export class ExportQueues {
     if ((span.spanContext().traceFlags & TraceFlags.SAMPLED) === 0) return;
     this.#endedSpans += 1;
     const queue = isStructural(span.attributes) ? this.#structure : this.#leaves;
-    queue.take(span);
+    const waitingSpans = queue.queuedSpans + queue.sentSpans;
+    if (this.#isClosed) this.#lose(afterShutdown());
+    else if (waitingSpans >= queue.maxQueueSize) this.#lose(notQueued(waitingSpans));
+    else {
+      queue.queuedSpans += 1;
+      queue.processor.onEnd(span);
+    }
   }
 
   /**
@@ -140,16 +156,20 @@ export class ExportQueues {
    * within `exportTimeoutMs` for each batch. Never rejects.
    */
   async forceFlush(): Promise<void> {
-    await Promise.all([this.#structure.flush(), this.#leaves.flush()]);
+    await this.#ofBoth(({ processor }) => processor.forceFlush());
     await this.#limiter.idle();
-    await quietly(() => this.#exporter.forceFlush?.());
+    await quietly(() => this.#options.exporter.forceFlush?.());
   }
 
   /** The same, and takes no further spans. Never rejects. */
   async shutdown(): Promise<void> {
-    await Promise.all([this.#structure.close(), this.#leaves.close()]);
+    this.#isClosed = true;
+    await this.#ofBoth(({ processor }) => processor.shutdown());
+    const droppedSpans = this.#structure.queuedSpans + this.#leaves.queuedSpans;
+    if (droppedSpans > 0) this.#lose(neverExported(droppedSpans));
+    this.#structure.queuedSpans = this.#leaves.queuedSpans = 0;
     await this.#limiter.idle();
-    await quietly(() => this.#exporter.shutdown());
+    await quietly(() => this.#options.exporter.shutdown());
   }
 
   counts(): DeliveryCounts {
@@ -169,18 +189,38 @@ export class ExportQueues {
     return report.includes(sdkMessage) || report.includes(JSON.stringify(sdkMessage).slice(1, -1));
   }
 
-  #outlet(isUrgent: boolean): Outlet {
-    return {
-      send: (spans, done) =>
+  #queueOf(maxQueueSize: number, isUrgent: boolean): Queue {
+    const exporter: AnySpanExporter = {
+      export: (spans, done) => {
+        queue.queuedSpans -= spans.length;
+        queue.sentSpans += spans.length;
         this.#limiter.send(spans, isUrgent, (result) => {
-          this.#settled(spans, result);
+          this.#settle(spans, result);
+          queue.sentSpans -= spans.length;
           done(result);
-        }),
-      lost: (loss) => this.#lose(loss),
+        });
+      },
+      // The queues share the exporter: it is shut down once, by its owner.
+      shutdown: () => Promise.resolve(),
     };
+    const { batchSize = DEFAULTS.batchSize, delayMs = DEFAULTS.delayMs } = this.#options;
+    const processor = this.#options.processor(exporter, {
+      maxQueueSize,
+      maxExportBatchSize: Math.min(batchSize, maxQueueSize),
+      scheduledDelayMillis: delayMs,
+    });
+    const methods = ["onEnd", "forceFlush", "shutdown"];
+    checkMethods("exportQueues.processor(…)", processor, methods);
+    const queue: Queue = { processor, maxQueueSize, queuedSpans: 0, sentSpans: 0 };
+    return queue;
   }
 
-  #settled(
+  async #ofBoth(work: (queue: Queue) => Promise<void>): Promise<void> {
+    const queues = [this.#structure, this.#leaves];
+    await Promise.all(queues.map((queue) => quietly(() => work(queue))));
+  }
+
+  #settle(
     spans: readonly FinishedSpan[],
     { code, error, rejectedSpans = 0 }: AnyExportResult,
   ): void {
@@ -191,9 +231,8 @@ export class ExportQueues {
       if (lostSpans > 0) this.#lose(refused(lostSpans, error));
       return;
     }
-    for (const { attributes } of spans) {
+    for (const { attributes } of spans)
       this.#unrecordedSpans += Number(attributes[ESPALIER.droppedSpans] ?? 0);
-    }
     this.#lose(notTaken(spans.length, error));
   }
 
@@ -203,11 +242,12 @@ export class ExportQueues {
     this.#lostSpans += spans;
     this.#unrecordedSpans += spans;
     this.#lastLoss = loss;
-    this.#dropped.add(spans);
+    this.#instruments.find()?.measure("droppedSpans", spans);
     if (hasWarned) return;
-    const endpoint = this.#endpoint === undefined ? "" : ` ${this.#endpoint}`;
+    const { endpoint } = this.#options;
+    const where = endpoint === undefined ? "" : ` ${endpoint}`;
     process.emitWarning(
-      `Expected the trace endpoint${endpoint} to take all spans, got: ${reason}. ` +
+      `Expected the trace endpoint${where} to take all spans, got: ${reason}. ` +
         `Traces have gaps; runs are not affected. ${advice} ` +
         "Further losses are counted, without another warning.",
       { type: "EspalierWarning", code: "ESPALIER_SPANS_LOST" },
@@ -215,70 +255,15 @@ export class ExportQueues {
   }
 }
 
-/** Where the spans of a queue go. */
-interface Outlet {
-  send(spans: FinishedSpan[], done: (result: AnyExportResult) => void): void;
-  lost(loss: Loss): void;
-}
-
 /**
- * One queue. Counts it itself, because a processor drops what exceeds it without a word, and because
- * a flush empties the queue of a processor: what is on its way is held in memory as well.
+ * Whether a span holds the tree together: a run, an agent, a call that spawns one, an approval.
+ * Without it, all that is below has no parent.
  */
-class ExportQueue {
-  readonly #processor: AnySpanProcessor;
-  readonly #maxQueueSize: number;
-  readonly #outlet: Outlet;
-  /** Given to the processor, and not yet exported. */
-  #queuedSpans = 0;
-  /** Exported, and not yet answered. */
-  #sentSpans = 0;
-  #isClosed = false;
-
-  constructor(options: ExportQueuesOptions, maxQueueSize: number, outlet: Outlet) {
-    this.#maxQueueSize = maxQueueSize;
-    this.#outlet = outlet;
-    const counting: AnySpanExporter = {
-      export: (spans, done) => {
-        this.#queuedSpans -= spans.length;
-        this.#sentSpans += spans.length;
-        outlet.send(spans, (result) => {
-          this.#sentSpans -= spans.length;
-          done(result);
-        });
-      },
-      // The queues share the exporter: it is shut down once, by its owner.
-      shutdown: () => Promise.resolve(),
-    };
-    this.#processor = options.processor(counting, {
-      maxQueueSize,
-      maxExportBatchSize: Math.min(options.batchSize ?? DEFAULTS.batchSize, maxQueueSize),
-      scheduledDelayMillis: options.delayMs ?? DEFAULTS.delayMs,
-    });
-    const methods = ["onEnd", "forceFlush", "shutdown"];
-    checkMethods("exportQueues.processor(…)", this.#processor, methods);
-  }
-
-  take(span: FinishedSpan): void {
-    const waitingSpans = this.#queuedSpans + this.#sentSpans;
-    if (this.#isClosed) this.#outlet.lost(afterShutdown());
-    else if (waitingSpans >= this.#maxQueueSize) this.#outlet.lost(notQueued(waitingSpans));
-    else {
-      this.#queuedSpans += 1;
-      this.#processor.onEnd(span);
-    }
-  }
-
-  flush(): Promise<void> {
-    return quietly(() => this.#processor.forceFlush());
-  }
-
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    await quietly(() => this.#processor.shutdown());
-    if (this.#queuedSpans > 0) this.#outlet.lost(neverExported(this.#queuedSpans));
-    this.#queuedSpans = 0;
-  }
+function isStructural(attributes: Attributes): boolean {
+  const operation = attributes[GEN_AI.operation];
+  if (operation === OPERATION.workflow || operation === OPERATION.agent) return true;
+  if (attributes[ESPALIER.approvalId] !== undefined) return true;
+  return operation === OPERATION.tool && attributes[ESPALIER.toolKind] === "delegation";
 }
 
 /** What failed is in the counts: a flush gives them. */
@@ -289,9 +274,6 @@ async function quietly(work: () => Promise<void> | undefined): Promise<void> {
     // Counted where it was exported.
   }
 }
-
-/** `ExportResultCode` of `@opentelemetry/core`. */
-const SUCCESS = 0;
 
 const OPTIONS: Readonly<Record<keyof ExportQueuesOptions, true>> = {
   exporter: true,

@@ -22,11 +22,36 @@ const CHECK_ACCESS = "It wants to know who sends them. Check OTEL_EXPORTER_OTLP_
 const CHECK_QUEUE =
   "More spans ended at once than may wait. Sample (OTEL_TRACES_SAMPLER), or let more of them wait.";
 
-/** The endpoint, or the exporter in front of it, did not take them. */
+const ADVICE_BY_STATUS: ReadonlyMap<unknown, string> = new Map([
+  [401, CHECK_ACCESS],
+  [403, CHECK_ACCESS],
+  [413, CHECK_SIZE],
+  [429, CHECK_LOAD],
+  [503, CHECK_LOAD],
+]);
+
+/** The message of the exporter for each of these, when it has tried often enough. */
+const SDK_BUSY = "Export failed with retryable status";
+const BUSY = "the endpoint is busy (status 429, 502, 503 or 504)";
+
+/**
+ * The endpoint, or the exporter in front of it, did not take them. A refused connection to a name with two addresses has a code and
+ * no message; an answer with a status has it as its code, and the body beside it.
+ */
 export function notTaken(spans: number, error: unknown): Loss {
-  const message = error instanceof Error ? error.message || textOf(codeOf(error)) : "";
+  if (!(error instanceof Error)) {
+    const reason = error === undefined ? "the endpoint did not take them" : messageOf(error);
+    return { spans, reason, advice: CHECK_ENDPOINT };
+  }
+  const code = "code" in error ? error.code : undefined;
+  const message = error.message || (typeof code === "string" ? code : "");
   const report = message === "" ? {} : { sdkMessage: message };
-  return { spans, reason: reasonOf(error), advice: adviceFor(error), ...report };
+  if (error.message === SDK_BUSY) return { spans, reason: BUSY, advice: CHECK_LOAD, ...report };
+  const reason =
+    typeof code === "number"
+      ? `status ${code}${inBrackets(error.message)}${pageOf(error)}`
+      : message || error.name;
+  return { spans, reason, advice: ADVICE_BY_STATUS.get(code) ?? CHECK_ENDPOINT, ...report };
 }
 
 /** The endpoint took the batch, but not all that is in it. */
@@ -49,41 +74,6 @@ export function afterShutdown(): Loss {
 export function neverExported(spans: number): Loss {
   const advice = "Give the processor the settings that it is made with.";
   return { spans, reason: "the processor of a queue dropped them", advice };
-}
-
-/**
- * A refused connection to a name with two addresses has a code and no message; an answer with a
- * status has it as its code, and the body beside it.
- */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) {
-    return error === undefined ? "the endpoint did not take them" : messageOf(error);
-  }
-  if (error.message === SDK_BUSY) return BUSY;
-  const code = codeOf(error);
-  if (typeof code === "number") return `status ${code}${inBrackets(error.message)}${pageOf(error)}`;
-  return error.message || textOf(code) || error.name;
-}
-
-function adviceFor(error: unknown): string {
-  if (!(error instanceof Error)) return CHECK_ENDPOINT;
-  if (error.message === SDK_BUSY) return CHECK_LOAD;
-  const code = codeOf(error);
-  if (code === 413) return CHECK_SIZE;
-  if (code === 401 || code === 403) return CHECK_ACCESS;
-  return code === 429 || code === 503 ? CHECK_LOAD : CHECK_ENDPOINT;
-}
-
-/** The message of the exporter for each of these, when it has tried often enough. */
-const SDK_BUSY = "Export failed with retryable status";
-const BUSY = "the endpoint is busy (status 429, 502, 503 or 504)";
-
-function codeOf(error: Error): unknown {
-  return "code" in error ? error.code : undefined;
-}
-
-function textOf(code: unknown): string {
-  return typeof code === "string" ? code : "";
 }
 
 function inBrackets(words: string): string {

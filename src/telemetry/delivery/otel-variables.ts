@@ -5,97 +5,62 @@ import { readFileSync } from "node:fs";
 
 import { withoutSecrets } from "../../kernel/address.ts";
 import { shown } from "../../kernel/check.ts";
+import { warnWithCode } from "../coded-warning.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-export type Compression = "gzip" | "none";
-export type Protocol = "http/json" | "http/protobuf" | "grpc";
-
 /** Which traces are taken; `share` of those that a ratio decides on. */
 export interface Sampling {
-  readonly sampler: SamplerName;
+  readonly sampler: (typeof SAMPLERS)[number];
   readonly share: number;
 }
 
-/** As PEM. */
-export interface Certificates {
-  readonly ca?: Buffer;
-  readonly cert?: Buffer;
-  readonly key?: Buffer;
-}
-
 /** Settings of tracing from the environment; undefined where it has none that fits. */
-export interface TracingVariables {
-  /** `OTEL_SDK_DISABLED`. */
-  readonly isDisabled: boolean;
-  /** `OTEL_TRACES_EXPORTER` is `none`. */
-  readonly isExportOff: boolean;
-  /** With its path. */
-  readonly tracesUrl: string | undefined;
-  readonly protocol: Protocol | undefined;
-  readonly compression: Compression | undefined;
-  readonly certificates: Certificates;
-  /** Of one attempt of the exporter for OTLP. */
-  readonly exportTimeoutMs: number | undefined;
-  /** `OTEL_BSP_EXPORT_TIMEOUT`: of an export with all that belongs to it. */
-  readonly batchTimeoutMs: number | undefined;
-  readonly maxQueueSize: number | undefined;
-  readonly batchSize: number | undefined;
-  readonly delayMs: number | undefined;
-  readonly maxAttributeLength: number | undefined;
-  readonly sampling: Sampling;
-  /** One sentence or two for each variable that does not fit. */
-  readonly warnings: readonly string[];
-}
+export type TracingVariables = Readonly<ReturnType<typeof tracingVariables>>;
 
-export function tracingVariables(environment: Environment): TracingVariables {
+export function tracingVariables(environment: Environment) {
   const reader = new VariableReader(environment);
   for (const name of OTHER_LIMITS) reader.wholeNumber(name, 0);
   return {
     isDisabled:
       reader.word("OTEL_SDK_DISABLED", ["true", "false"], "Nothing is disabled.") === "true",
     isExportOff: isExportOff(reader),
+    /** With its path. */
     tracesUrl: tracesUrl(reader),
-    protocol:
-      reader.word("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", PROTOCOLS, AS_JSON) ??
-      reader.word("OTEL_EXPORTER_OTLP_PROTOCOL", PROTOCOLS, AS_JSON),
-    compression:
-      reader.word("OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", COMPRESSIONS) ??
-      reader.word("OTEL_EXPORTER_OTLP_COMPRESSION", COMPRESSIONS),
-    certificates: certificates(reader),
-    exportTimeoutMs:
-      reader.wholeNumber("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", 1, LONGEST_MS) ??
-      reader.wholeNumber("OTEL_EXPORTER_OTLP_TIMEOUT", 1, LONGEST_MS),
+    protocol: reader.ofOtlp("PROTOCOL", (name) => reader.word(name, PROTOCOLS, AS_JSON)),
+    compression: reader.ofOtlp("COMPRESSION", (name) => reader.word(name, COMPRESSIONS)),
+    /** As PEM. The exporter would read them, too, but not for connections of ours. */
+    certificates: {
+      ca: reader.file("CERTIFICATE"),
+      cert: reader.file("CLIENT_CERTIFICATE"),
+      key: reader.file("CLIENT_KEY"),
+    },
+    /** Of one attempt of the exporter for OTLP. */
+    exportTimeoutMs: reader.ofOtlp("TIMEOUT", (name) => reader.wholeNumber(name, 1, LONGEST_MS)),
+    /** Of an export with all that belongs to it. */
     batchTimeoutMs: reader.wholeNumber("OTEL_BSP_EXPORT_TIMEOUT", 1, LONGEST_MS),
     maxQueueSize: reader.wholeNumber("OTEL_BSP_MAX_QUEUE_SIZE", 1),
     batchSize: reader.wholeNumber("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 1),
     delayMs: reader.wholeNumber("OTEL_BSP_SCHEDULE_DELAY", 0, LONGEST_MS),
-    maxAttributeLength: attributeLengthBy(reader),
+    maxAttributeLength: reader.attributeLength(),
     sampling: sampling(reader),
+    /** One sentence or two for each variable that does not fit. */
     warnings: reader.warnings,
   };
+}
+
+/** Once in a process, however often tracing is set up. */
+export function warnOfVariable(warning: string): void {
+  warnWithCode("ESPALIER_OTEL_VARIABLE", warning);
 }
 
 /** What a timer of an SDK can wait, less what is added to it here: a longer wait would be none. */
 const LONGEST_MS = 2_147_000_000;
 
-/** The length that attributes may have; undefined: the environment has none that fits. */
-export function maxAttributeLength(environment: Environment): number | undefined {
-  return attributeLengthBy(new VariableReader(environment));
-}
-
-function attributeLengthBy(reader: VariableReader): number | undefined {
-  return (
-    reader.wholeNumber("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", 0) ??
-    reader.wholeNumber("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", 0)
-  );
-}
-
 const PROTOCOLS = ["http/json", "http/protobuf", "grpc"] as const;
 const COMPRESSIONS = ["gzip", "none"] as const;
 const AS_JSON = "Spans leave as JSON over HTTP.";
 
-const RATIO_SAMPLERS = ["traceidratio", "parentbased_traceidratio"] as const;
 const SAMPLERS = [
   "always_on",
   "always_off",
@@ -104,7 +69,6 @@ const SAMPLERS = [
   "parentbased_always_off",
   "parentbased_traceidratio",
 ] as const;
-export type SamplerName = (typeof SAMPLERS)[number];
 
 /** Read by the SDK itself, which uses its default without a word. */
 const OTHER_LIMITS = [
@@ -117,28 +81,16 @@ const OTHER_LIMITS = [
 ];
 
 function sampling(reader: VariableReader): Sampling {
-  const everyTrace: Sampling = { sampler: "parentbased_always_on", share: 1 };
-  const sampler = reader.word("OTEL_TRACES_SAMPLER", SAMPLERS, "Every trace is taken.");
-  if (sampler === undefined) return everyTrace;
-  if (!RATIO_SAMPLERS.some((ratio) => ratio === sampler)) return { sampler, share: 1 };
+  const sampler =
+    reader.word("OTEL_TRACES_SAMPLER", SAMPLERS, "Every trace is taken.") ??
+    "parentbased_always_on";
+  if (!sampler.endsWith("traceidratio")) return { sampler, share: 1 };
   const name = "OTEL_TRACES_SAMPLER_ARG";
   const text = reader.text(name);
   const share = Number(text);
   if (text !== undefined && share >= 0 && share <= 1) return { sampler, share };
   reader.warn(name, "a number from 0 to 1", text, "Every trace is taken.");
   return { sampler, share: 1 };
-}
-
-/** The exporter would read them, too, but not for connections of ours. */
-function certificates(reader: VariableReader): Certificates {
-  const ca = reader.file("CERTIFICATE");
-  const cert = reader.file("CLIENT_CERTIFICATE");
-  const key = reader.file("CLIENT_KEY");
-  return {
-    ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert }),
-    ...(key === undefined ? {} : { key }),
-  };
 }
 
 function isExportOff(reader: VariableReader): boolean {
@@ -165,7 +117,8 @@ export function isHttpUrl(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 }
 
-class VariableReader {
+/** Reads variables of an environment. Owns what there is to say about those that do not fit. */
+export class VariableReader {
   readonly #environment: Environment;
   readonly #warnings: string[] = [];
 
@@ -189,7 +142,7 @@ class VariableReader {
   ): Word | undefined {
     const text = this.text(name);
     if (text === undefined) return undefined;
-    const word = words.find((known) => known === text.toLowerCase());
+    const word = words.find((known) => known.toLowerCase() === text.toLowerCase());
     if (word === undefined) this.warn(name, `one of ${words.join(", ")}`, text, advice);
     return word;
   }
@@ -203,6 +156,19 @@ class VariableReader {
     const end = maximum === undefined ? "up" : `to ${maximum}`;
     this.warn(name, `a whole number from ${minimum} ${end}`, text);
     return undefined;
+  }
+
+  /** A variable of the exporter: that for traces, else that for all it exports. */
+  ofOtlp<Value>(what: string, read: (name: string) => Value | undefined): Value | undefined {
+    return read(`OTEL_EXPORTER_OTLP_TRACES_${what}`) ?? read(`OTEL_EXPORTER_OTLP_${what}`);
+  }
+
+  /** The length that attributes may have. */
+  attributeLength(): number | undefined {
+    return (
+      this.wholeNumber("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", 0) ??
+      this.wholeNumber("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", 0)
+    );
   }
 
   /** What stands in a file that a variable of the exporter names. */

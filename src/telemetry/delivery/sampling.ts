@@ -12,20 +12,15 @@ import type { Sampling } from "./otel-variables.ts";
 
 /** The SDK would make it of the same variables, but takes every trace for a word in capitals. */
 export function samplerOf({ sampler, share }: Sampling): Sampler {
-  switch (sampler) {
-    case "always_on":
-      return new AlwaysOnSampler();
-    case "always_off":
-      return new AlwaysOffSampler();
-    case "traceidratio":
-      return new TraceIdRatioBasedSampler(share);
-    case "parentbased_always_on":
-      return new FollowingSampler(new AlwaysOnSampler());
-    case "parentbased_always_off":
-      return new FollowingSampler(new AlwaysOffSampler());
-    case "parentbased_traceidratio":
-      return new FollowingSampler(new TraceIdRatioBasedSampler(share));
-  }
+  const root = rootOf(sampler, share);
+  return sampler.startsWith("parentbased_") ? new FollowingSampler(root) : root;
+}
+
+function rootOf(sampler: Sampling["sampler"], share: number): Sampler {
+  if (sampler.endsWith("always_on")) return new AlwaysOnSampler();
+  return sampler.endsWith("always_off")
+    ? new AlwaysOffSampler()
+    : new TraceIdRatioBasedSampler(share);
 }
 
 /**

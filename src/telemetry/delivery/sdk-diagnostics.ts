@@ -9,6 +9,7 @@
 
 import { diag, DiagLogLevel, type DiagLogger } from "@opentelemetry/api";
 
+import { isRecord } from "../../kernel/json.ts";
 import { registeredApi } from "../spans/api-versions.ts";
 import { isWebPage } from "./loss.ts";
 
@@ -18,17 +19,13 @@ export type SdkRemark =
   | { readonly rejectedSpans: number; readonly errorMessage: string };
 
 export class SdkDiagnostics {
-  readonly #isKnown: (report: string) => boolean;
-  #reports = 0;
-
-  /** `isKnown`: whether a report was counted elsewhere. */
-  constructor(isKnown: (report: string) => boolean) {
-    this.#isKnown = isKnown;
-  }
-
   /** Reports up to now. */
-  get reports(): number {
-    return this.#reports;
+  reports = 0;
+  /** Whether a report is about spans that were counted as lost. */
+  hasCounted: (report: string) => boolean = () => false;
+
+  isKnown(report: string): boolean {
+    return READ_HERE.test(report) || this.hasCounted(report);
   }
 
   install(): void {
@@ -40,26 +37,23 @@ export class SdkDiagnostics {
     if (installed.delete(this) && installed.size === 0) place.giveBack();
   }
 
-  knows(report: string): boolean {
-    return this.#isKnown(report);
-  }
-
-  count(): void {
-    this.#reports += 1;
-  }
-
   /** What the last answer was remarked on with; asked once. */
   takeRemark(): SdkRemark | undefined {
-    return place.takeRemark();
+    const { remark } = place;
+    place.remark = undefined;
+    return remark;
   }
 }
+
+/** Reports about variables that are read and checked here; the SDK would show an address with its password. */
+const READ_HERE = /^Configuration: |^Failed to read (root|client) certificate|\bOTEL_[A-Z]/;
 
 /** The place of the logger, of which there is one in a process, however often tracing is set up. */
 class LoggerPlace {
   /** What is registered there while it is taken. */
   #own: unknown;
   #before: DiagLogger | undefined;
-  #remark: SdkRemark | undefined;
+  remark: SdkRemark | undefined;
 
   take(): void {
     const before = registeredApi()?.diag;
@@ -79,12 +73,6 @@ class LoggerPlace {
     if (own === undefined || registeredApi()?.diag !== own) return;
     if (this.#before === undefined) diag.disable();
     else diag.setLogger(this.#before, LEVEL_OF.beside);
-  }
-
-  takeRemark(): SdkRemark | undefined {
-    const remark = this.#remark;
-    this.#remark = undefined;
-    return remark;
   }
 
   #logger(): DiagLogger {
@@ -109,9 +97,8 @@ class LoggerPlace {
 
   #isRemark(parts: readonly unknown[]): boolean {
     const remark = parts.some(isForeignAnswer) ? "foreign" : rejectionIn(parts);
-    if (remark === undefined) return false;
-    this.#remark = remark;
-    return true;
+    this.remark = remark ?? this.remark;
+    return remark !== undefined;
   }
 }
 
@@ -121,9 +108,9 @@ const installed = new Set<SdkDiagnostics>();
 function takeReport(parts: readonly unknown[]): void {
   const report = parts.filter((part) => typeof part === "string").join(" ");
   const listeners = [...installed];
-  if (listeners.some((listener) => listener.knows(report))) return;
+  if (listeners.some((listener) => listener.isKnown(report))) return;
   const isFirst = listeners.every((listener) => listener.reports === 0);
-  for (const listener of listeners) listener.count();
+  for (const listener of listeners) listener.reports += 1;
   if (!isFirst) return;
   const [line = ""] = report.split("\n");
   process.emitWarning(
@@ -153,13 +140,14 @@ const PARTIAL = "Received Partial Success response:";
 
 /** `{"rejectedSpans":"7","errorMessage":"…"}`: 64 bits are text in JSON. None rejected is only advice. */
 function rejectionIn(parts: readonly unknown[]): SdkRemark | undefined {
-  const at = parts.findIndex((part) => part === PARTIAL);
+  const at = parts.indexOf(PARTIAL);
   const answer = at === -1 ? undefined : parsed(parts[at + 1]);
-  if (typeof answer !== "object" || answer === null) return undefined;
-  const rejectedSpans = "rejectedSpans" in answer ? Number(answer.rejectedSpans) : 0;
+  if (!isRecord(answer)) return undefined;
+  const { errorMessage } = answer;
+  const rejectedSpans = Number(answer["rejectedSpans"]);
   if (!(rejectedSpans > 0)) return undefined;
-  const text = "errorMessage" in answer ? answer.errorMessage : undefined;
-  return { rejectedSpans, errorMessage: typeof text === "string" ? text.slice(0, MAX_LENGTH) : "" };
+  const text = typeof errorMessage === "string" ? errorMessage.slice(0, MAX_LENGTH) : "";
+  return { rejectedSpans, errorMessage: text };
 }
 
 function parsed(text: unknown): unknown {
@@ -173,6 +161,5 @@ function parsed(text: unknown): unknown {
 const LOGGER_METHODS = ["verbose", "debug", "info", "warn", "error"] as const;
 
 function isLogger(value: unknown): value is DiagLogger {
-  if (typeof value !== "object" || value === null) return false;
-  return LOGGER_METHODS.every((name) => typeof Reflect.get(value, name) === "function");
+  return isRecord(value) && LOGGER_METHODS.every((name) => typeof value[name] === "function");
 }

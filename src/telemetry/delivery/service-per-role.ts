@@ -4,6 +4,7 @@
 import { resourceFromAttributes, type Resource } from "@opentelemetry/resources";
 
 import { ESPALIER, SERVICE_NAME } from "../gen-ai-attributes.ts";
+import { lastNameIn } from "../spans/span-attributes.ts";
 import type { AnySpanExporter, FinishedSpan } from "./any-sdk.ts";
 
 /** Exports spans of runs as if each role were a service: `survey/researcher`. `resource`: of the program. */
@@ -30,10 +31,7 @@ export function servicePerRole(exporter: AnySpanExporter, resource: Resource): A
 /** The last name of `lead/researcher#2`, without its number. */
 function roleOf({ attributes }: FinishedSpan): string | undefined {
   const path = attributes[ESPALIER.agentPath];
-  if (typeof path !== "string") return undefined;
-  const name = path.slice(path.lastIndexOf("/") + 1);
-  const number = name.lastIndexOf("#");
-  return number === -1 ? name : name.slice(0, number);
+  return typeof path === "string" ? lastNameIn(path).replace(/#[^#]*$/, "") : undefined;
 }
 
 /** The span itself is left as it is: other processors may have it, too. */

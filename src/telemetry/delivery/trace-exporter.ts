@@ -9,8 +9,8 @@ import { withoutSecrets } from "../../kernel/address.ts";
 import type { AnySpanExporter, AnyExportResult } from "./any-sdk.ts";
 import { boundedAgent } from "./bounded-agent.ts";
 import { NO_OTLP } from "./loss.ts";
-import type { SdkRemark } from "./sdk-diagnostics.ts";
-import type { Compression, TracingVariables } from "./otel-variables.ts";
+import type { SdkDiagnostics, SdkRemark } from "./sdk-diagnostics.ts";
+import { warnOfVariable, type TracingVariables } from "./otel-variables.ts";
 
 /** An exporter, and its description. */
 export interface TraceExporter {
@@ -18,8 +18,6 @@ export interface TraceExporter {
   readonly endpoint?: string;
   /** Within which it answers, with its retries. */
   readonly exportTimeoutMs?: number;
-  /** Why it is not the one that was asked for. */
-  readonly warnings: readonly string[];
 }
 
 const DEFAULT_URL = "http://localhost:4318/v1/traces";
@@ -41,42 +39,37 @@ const CLOSING_MS = 100;
 /** `url`: with its path; wins over the environment. */
 export function traceExporter(url: string | undefined, variables: TracingVariables): TraceExporter {
   const address = url ?? variables.tracesUrl ?? DEFAULT_URL;
-  const { Exporter, warnings } = exporterFor(variables);
+  const Exporter = exporterFor(variables);
+  const compression = variables.compression ?? defaultCompression(address);
   const timeoutMillis = variables.exportTimeoutMs ?? EXPORT_TIMEOUT_MS;
   const exportTimeoutMs = timeoutMillis + GRACE_MS;
   let agent: Agent | undefined;
   const exporter: AnySpanExporter = new Exporter({
     url: address,
-    ...compressionOf(variables.compression ?? defaultCompression(address)),
+    ...(isAlgorithm(compression) ? { compression } : {}),
     timeoutMillis,
     httpAgentOptions: (protocol) => {
       const options = { keepAlive: true, ...variables.certificates };
       return (agent = boundedAgent(protocol, exportTimeoutMs + CLOSING_MS, options));
     },
   });
-  const closing: AnySpanExporter = {
-    export: (spans, done) => exporter.export(spans, done),
-    forceFlush: async () => exporter.forceFlush?.(),
-    shutdown: async () => {
-      await exporter.shutdown();
-      agent?.destroy();
-    },
+  const shutDown = exporter.shutdown.bind(exporter);
+  exporter.shutdown = async () => {
+    await shutDown();
+    agent?.destroy();
   };
-  return { exporter: closing, endpoint: withoutSecrets(address), exportTimeoutMs, warnings };
+  return { exporter, endpoint: withoutSecrets(address), exportTimeoutMs };
 }
 
 /**
  * Turns successes into what they are: the SDK takes every answer of status 200 for a success, and
  * gives only to a logger, just before, what was wrong with it.
  */
-export function doubting(
-  exporter: AnySpanExporter,
-  takeRemark: () => SdkRemark | undefined,
-): AnySpanExporter {
+export function doubting(exporter: AnySpanExporter, diagnostics: SdkDiagnostics): AnySpanExporter {
   return {
     export: (spans, done) =>
       exporter.export(spans, (result) => {
-        const remark = takeRemark();
+        const remark = diagnostics.takeRemark();
         done(remark === undefined || result.code !== 0 ? result : resultOf(remark));
       }),
     forceFlush: async () => exporter.forceFlush?.(),
@@ -94,25 +87,17 @@ const FOREIGN = `status 200 with a web page, ${NO_OTLP}`;
 
 type ExporterClass = typeof OTLPTraceExporter;
 
-function exporterFor({ protocol }: TracingVariables): {
-  readonly Exporter: ExporterClass;
-  readonly warnings: readonly string[];
-} {
-  if (protocol === "grpc") return { Exporter: OTLPTraceExporter, warnings: [GRPC_UNKNOWN] };
-  if (protocol !== "http/protobuf") return { Exporter: OTLPTraceExporter, warnings: [] };
-  const Exporter = protobufExporter();
-  if (Exporter !== undefined) return { Exporter, warnings: [] };
-  return { Exporter: OTLPTraceExporter, warnings: [PROTOBUF_MISSING] };
-}
-
-/** Undefined if it is not installed. */
-function protobufExporter(): ExporterClass | undefined {
+function exporterFor({ protocol }: TracingVariables): ExporterClass {
+  if (protocol === "grpc") warnOfVariable(GRPC_UNKNOWN);
+  if (protocol !== "http/protobuf") return OTLPTraceExporter;
   try {
     const loaded: unknown = createRequire(import.meta.url)(PROTOBUF_PACKAGE);
-    return isExporterModule(loaded) ? loaded.OTLPTraceExporter : undefined;
+    if (isExporterModule(loaded)) return loaded.OTLPTraceExporter;
   } catch {
-    return undefined;
+    // It is not installed.
   }
+  warnOfVariable(PROTOBUF_MISSING);
+  return OTLPTraceExporter;
 }
 
 /** Both packages are of one release, and their exporters differ in the encoding alone. */
@@ -126,18 +111,14 @@ function isExporterModule(
  * Gzip, by which spans shrink to a tenth, but not to an endpoint on this machine, where it would only
  * cost more than the span itself.
  */
-function defaultCompression(address: string): Compression {
+function defaultCompression(address: string): string {
   return LOOPBACK.test(new URL(address).hostname) ? "none" : "gzip";
 }
 
 type Algorithm = NonNullable<NonNullable<ConstructorParameters<ExporterClass>[0]>["compression"]>;
 
-/** The exporter has an enumeration for the same two words. */
-function compressionOf(word: Compression): { readonly compression?: Algorithm } {
-  return isAlgorithm(word) ? { compression: word } : {};
-}
-
-function isAlgorithm(word: Compression | Algorithm): word is Algorithm {
+/** The exporter has an enumeration for the two words that there are. */
+function isAlgorithm(word: string): word is Algorithm {
   return word === "gzip" || word === "none";
 }
 

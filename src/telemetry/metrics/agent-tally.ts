@@ -1,23 +1,15 @@
 // AgentTally: what has been counted of one agent since it began, or continued. Owns the counts.
 
 import type { EventBody } from "../../protocol/event.ts";
-import type { AgentId, QuestionId } from "../../protocol/ids.ts";
+import type { QuestionId } from "../../protocol/ids.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../protocol/usage.ts";
 import { ESPALIER, GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
 import type { Dimensions, Instruments } from "./instruments.ts";
-import { endDimensions, type Caller, type SpanEnd } from "./measurements.ts";
+import { endDimensions, type Caller, type Duration } from "./measurements.ts";
 
 type AgentOpening = EventBody<"agent.started" | "agent.resumed">;
 
-interface Beginning {
-  readonly agentId: AgentId;
-  readonly opening: AgentOpening;
-  /** The agent that started it, if that is open. */
-  readonly parent: AgentTally | undefined;
-}
-
 export class AgentTally {
-  readonly agentId: AgentId;
   readonly caller: Caller;
   readonly #budget: AgentOpening["budget"];
   readonly #parent: AgentTally | undefined;
@@ -28,11 +20,10 @@ export class AgentTally {
   /** By it and by all below it, since it began or continued. */
   #spent: Usage = NO_USAGE;
 
-  /** It begins, or continues. */
-  constructor(instruments: Instruments, { agentId, opening, parent }: Beginning) {
+  /** It begins, or continues. `parent`: the agent that started it, if that is open. */
+  constructor(instruments: Instruments, opening: AgentOpening, parent: AgentTally | undefined) {
     const { role, provider, model, budget } = opening;
     this.#instruments = instruments;
-    this.agentId = agentId;
     this.caller = { role, provider, model };
     this.#budget = budget;
     this.#parent = parent;
@@ -73,9 +64,8 @@ export class AgentTally {
   }
 
   /** It has ended, or rests. */
-  close(seconds: number, end: SpanEnd): void {
+  measure({ seconds, end }: Duration): void {
     const { role, model } = this.caller;
-    this.leave();
     this.#instruments.measure("agentDuration", seconds, {
       [GEN_AI.operation]: OPERATION.agent,
       [GEN_AI.agentName]: role,

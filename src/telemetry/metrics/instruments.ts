@@ -12,7 +12,6 @@ import {
   type MetricOptions,
 } from "@opentelemetry/api";
 
-import { assertNever } from "../../kernel/assert.ts";
 import { messageOf } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import { INSTRUMENTATION } from "../gen-ai-attributes.ts";
@@ -37,9 +36,9 @@ export class Instruments {
   readonly #measures = new Map<Metric, Measure | undefined>();
   readonly #values = new Map<string, Set<string>>();
 
-  constructor(meter: Meter, options: { readonly legacyMetrics: boolean }) {
+  constructor(meter: Meter, hasLegacy: boolean) {
     this.#meter = meter;
-    this.#hasLegacy = options.legacyMetrics;
+    this.#hasLegacy = hasLegacy;
   }
 
   /** Adds to a counter, or records in a histogram. A metric that is not asked for takes nothing. */
@@ -88,23 +87,16 @@ export class Instruments {
 function measureOf(meter: Meter, definition: MetricDefinition): Measure {
   const { name, kind, unit, description, boundaries } = definition;
   const options: MetricOptions = { unit, description };
-  switch (kind) {
-    case "counter": {
-      const counter = meter.createCounter(name, options);
-      return (value, attributes) => counter.add(value, attributes);
-    }
-    case "upDownCounter": {
-      const counter = meter.createUpDownCounter(name, options);
-      return (value, attributes) => counter.add(value, attributes);
-    }
-    case "histogram": {
-      const advice = boundaries === undefined ? {} : { explicitBucketBoundaries: [...boundaries] };
-      const histogram = meter.createHistogram(name, { ...options, advice });
-      return (value, attributes) => histogram.record(value, attributes);
-    }
-    default:
-      return assertNever(kind, "kind of metric");
+  if (kind === "histogram") {
+    const advice = boundaries === undefined ? {} : { explicitBucketBoundaries: [...boundaries] };
+    const histogram = meter.createHistogram(name, { ...options, advice });
+    return (value, attributes) => histogram.record(value, attributes);
   }
+  const counter =
+    kind === "counter"
+      ? meter.createCounter(name, options)
+      : meter.createUpDownCounter(name, options);
+  return (value, attributes) => counter.add(value, attributes);
 }
 
 /** The instruments of the meter that is there at the time. Owns those that were made, one set for each meter. */
@@ -119,27 +111,21 @@ export class MeteredInstruments {
     this.#hasLegacy = legacyMetrics;
   }
 
-  /** Undefined: there is no meter. Never throws. */
+  /** Undefined: there is no meter that keeps what it is given. Never throws. */
   find(): Instruments | undefined {
-    const meter = this.#given === undefined ? registeredMeter() : keepingMeter(this.#given);
-    if (meter === undefined) return undefined;
-    const made =
-      this.#byMeter.get(meter) ?? new Instruments(meter, { legacyMetrics: this.#hasLegacy });
+    const meter = this.#given ?? registeredMeter();
+    if (meter === undefined || meter === createNoopMeter()) return undefined;
+    const made = this.#byMeter.get(meter) ?? new Instruments(meter, this.#hasLegacy);
     this.#byMeter.set(meter, made);
     return made;
   }
 }
 
-/** A meter that keeps what it is given; undefined: it does not. */
-function keepingMeter(meter: Meter): Meter | undefined {
-  return meter === createNoopMeter() ? undefined : meter;
-}
-
-/** The meter `espalier` of the provider that is registered now; undefined: there is none. */
+/** The meter `espalier` of the provider that is registered now; undefined: it throws. */
 function registeredMeter(): Meter | undefined {
   const provider = metrics.getMeterProvider();
   try {
-    return keepingMeter(provider.getMeter(INSTRUMENTATION.name, INSTRUMENTATION.version));
+    return provider.getMeter(INSTRUMENTATION.name, INSTRUMENTATION.version);
   } catch (cause) {
     warnOnce(provider, `A meter provider threw (${messageOf(cause)}); nothing is measured.`);
     return undefined;

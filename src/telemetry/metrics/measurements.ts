@@ -2,15 +2,17 @@
 // is one of few: roles, models and tools by name, and words of our own.
 
 import type { EventBody } from "../../protocol/event.ts";
-import type { Abandonment, SpanClosing } from "../../protocol/span-tree.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import { ERROR_TYPE, ESPALIER, GEN_AI, OPERATION, OUTCOME } from "../gen-ai-attributes.ts";
 import type { Dimensions, Instruments } from "./instruments.ts";
 import { TOKEN_TYPE, UNKNOWN_MODALITY } from "./metric-names.ts";
-import { failureOf, knownToolName, outcomeOf } from "../spans/span-attributes.ts";
+import { failureOf, knownToolName, outcomeOf, type SpanEnd } from "../spans/span-attributes.ts";
 
-/** How a span ended: with an event of its own, or with the span around it. */
-export type SpanEnd = SpanClosing | Exclude<Abandonment, "left">;
+/** How long something took, and how it ended. */
+export interface Duration {
+  readonly seconds: number;
+  readonly end: SpanEnd;
+}
 
 /** Whose model was called. */
 export interface Caller {
@@ -21,7 +23,6 @@ export interface Caller {
 
 /** Outcome and class of failure, as the span of the span has them. */
 export function endDimensions(end: SpanEnd): Dimensions {
-  if (typeof end === "string") return { [ESPALIER.outcome]: OUTCOME[end] };
   return { [ESPALIER.outcome]: outcomeOf(end), [ERROR_TYPE]: failureOf(end) };
 }
 
@@ -35,17 +36,31 @@ export function measureUsage(instruments: Instruments, caller: Caller, usage: Us
   instruments.measure("reasoningTokens", usage.reasoningTokens, dimensions);
 }
 
+/** A run that has ended, or rests. `role`: of its root. */
+export function measureRun(
+  instruments: Instruments,
+  role: string,
+  { seconds, end }: Duration,
+): void {
+  instruments.measure("workflowDuration", seconds, {
+    [GEN_AI.operation]: OPERATION.workflow,
+    [GEN_AI.workflowName]: role,
+    ...endDimensions(end),
+  });
+}
+
 /** One model call that has ended. */
 export function measureModelCall(
   instruments: Instruments,
   caller: Caller,
-  { seconds, end }: { readonly seconds: number; readonly end: SpanEnd },
+  { seconds, end }: Duration,
 ): void {
   const known = callerDimensions(caller);
   const dimensions = { ...known, ...endDimensions(end) };
   instruments.measure("inferenceDuration", seconds, dimensions);
   instruments.measure("legacyDuration", seconds, dimensions);
-  if (!isModelEnd(end)) return;
+  if (typeof end === "string" || (end.type !== "model.replied" && end.type !== "model.failed"))
+    return;
   const { inputTokens, outputTokens } = end.usage;
   instruments.measure("operationInputTokens", inputTokens, dimensions);
   instruments.measure("operationOutputTokens", outputTokens, dimensions);
@@ -55,30 +70,21 @@ export function measureModelCall(
   measureQueue(instruments, OPERATION.model, caller.role, end.queuedMs);
 }
 
-function isModelEnd(end: SpanEnd): end is EventBody<"model.replied" | "model.failed"> {
-  return typeof end !== "string" && (end.type === "model.replied" || end.type === "model.failed");
-}
-
 /** One tool call that has ended, or is paused; one that was rejected took no time. */
 export function measureToolCall(
   instruments: Instruments,
-  {
-    opening,
-    role,
-  }: {
-    readonly opening: EventBody<"tool.started" | "tool.resumed" | "tool.rejected">;
-    readonly role: string;
-  },
-  { seconds, end }: { readonly seconds: number; readonly end: SpanEnd },
+  opening: EventBody<"tool.started" | "tool.resumed" | "tool.rejected">,
+  role: string,
+  { seconds, end }: Duration,
 ): void {
-  const ended = typeof end !== "string" && end.type === "tool.ended" ? end : undefined;
   instruments.measure("toolDuration", seconds, {
     [GEN_AI.operation]: OPERATION.tool,
     [GEN_AI.toolName]: knownToolName(opening),
     [GEN_AI.agentName]: role,
     ...endDimensions(end),
   });
-  if (ended !== undefined) measureQueue(instruments, OPERATION.tool, role, ended.queuedMs);
+  if (typeof end !== "string" && end.type === "tool.ended")
+    measureQueue(instruments, OPERATION.tool, role, end.queuedMs);
 }
 
 function measureQueue(

@@ -20,77 +20,79 @@ export interface MetricDefinition {
 }
 
 /** Seconds of a call. */
-const CALL_SECONDS = doubling(0.01, 14);
+const OF_CALL = { kind: "histogram", unit: "s", boundaries: doubling(0.01, 14) } as const;
 /** Seconds of an agent, which makes many calls. */
-const AGENT_SECONDS = doubling(0.1, 13);
+const OF_AGENT = { kind: "histogram", unit: "s", boundaries: doubling(0.1, 13) } as const;
 /** Seconds of a whole run, and of people who are waited for. */
-const LONG_SECONDS = [1, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200];
-const TOKENS = Array.from({ length: 14 }, (_none, power) => 4 ** power);
-const CALLS = doubling(1, 8);
+const OF_RUN = {
+  kind: "histogram",
+  unit: "s",
+  boundaries: [1, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200],
+} as const;
+const TOKENS = {
+  kind: "histogram",
+  unit: "{token}",
+  boundaries: Array.from({ length: 14 }, (_none, power) => 4 ** power),
+} as const;
+const CALLS = {
+  kind: "histogram",
+  attributes: [GEN_AI.agentName],
+  boundaries: doubling(1, 8),
+} as const;
+const AGENTS = { unit: "{agent}", attributes: [GEN_AI.agentName] } as const;
 /** Parts of a limit. */
 const PARTS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1, 1.5, 2];
 
 const MODEL_CALL = [GEN_AI.operation, GEN_AI.provider, GEN_AI.requestModel, GEN_AI.agentName];
 const MODEL_CALL_END = [...MODEL_CALL, ESPALIER.outcome, ERROR_TYPE];
-const TOKEN_COUNT = [...MODEL_CALL, GEN_AI.tokenModality];
+const TOKEN_COUNT = {
+  kind: "counter",
+  unit: "{token}",
+  attributes: [...MODEL_CALL, GEN_AI.tokenModality],
+} as const;
 
 export const METRICS = {
   inferenceDuration: {
+    ...OF_CALL,
     name: "gen_ai.client.inference.duration",
-    kind: "histogram",
-    unit: "s",
     description: "Time of one model call, from its request to its last byte, retries included.",
     attributes: MODEL_CALL_END,
-    boundaries: CALL_SECONDS,
   },
   inputTokens: {
+    ...TOKEN_COUNT,
     name: "gen_ai.client.inference.usage.input_tokens",
-    kind: "counter",
-    unit: "{token}",
     description: "Input tokens of model calls, cached ones and failed attempts included.",
-    attributes: TOKEN_COUNT,
   },
   outputTokens: {
+    ...TOKEN_COUNT,
     name: "gen_ai.client.inference.usage.output_tokens",
-    kind: "counter",
-    unit: "{token}",
     description: "Output tokens of model calls, reasoning and failed attempts included.",
-    attributes: TOKEN_COUNT,
   },
   cacheReadTokens: {
+    ...TOKEN_COUNT,
     name: "gen_ai.client.inference.usage.cache_read.input_tokens",
-    kind: "counter",
-    unit: "{token}",
     description: "The part of the input tokens that providers read from their caches.",
-    attributes: TOKEN_COUNT,
   },
   reasoningTokens: {
+    ...TOKEN_COUNT,
     name: "gen_ai.client.inference.usage.reasoning.output_tokens",
-    kind: "counter",
-    unit: "{token}",
     description: "The part of the output tokens that went into reasoning.",
-    attributes: TOKEN_COUNT,
   },
   operationInputTokens: {
+    ...TOKENS,
     name: "gen_ai.client.inference.operation.input_tokens",
-    kind: "histogram",
-    unit: "{token}",
     description: "Input tokens of one model call. For percentiles; totals are in the counters.",
     attributes: MODEL_CALL_END,
-    boundaries: TOKENS,
   },
   operationOutputTokens: {
+    ...TOKENS,
     name: "gen_ai.client.inference.operation.output_tokens",
-    kind: "histogram",
-    unit: "{token}",
     description: "Output tokens of one model call. For percentiles; totals are in the counters.",
     attributes: MODEL_CALL_END,
-    boundaries: TOKENS,
   },
   agentDuration: {
+    ...OF_AGENT,
     name: "gen_ai.invoke_agent.duration",
-    kind: "histogram",
-    unit: "s",
     description: "Time of an agent, from its start or its resumption to its end or its pause.",
     attributes: [
       GEN_AI.operation,
@@ -99,54 +101,43 @@ export const METRICS = {
       ESPALIER.outcome,
       ERROR_TYPE,
     ],
-    boundaries: AGENT_SECONDS,
   },
   agentInferenceCalls: {
+    ...CALLS,
     name: "gen_ai.invoke_agent.inference_calls",
-    kind: "histogram",
     unit: "{inference_call}",
     description: "Model calls of an agent in that time, its subagents' not counted.",
-    attributes: [GEN_AI.agentName],
-    boundaries: CALLS,
   },
   agentToolCalls: {
+    ...CALLS,
     name: "gen_ai.invoke_agent.tool_calls",
-    kind: "histogram",
     unit: "{tool_call}",
     description: "Tool calls of an agent in that time, as its usage counts them.",
-    attributes: [GEN_AI.agentName],
-    boundaries: CALLS,
   },
   toolDuration: {
+    ...OF_CALL,
     name: "gen_ai.execute_tool.duration",
-    kind: "histogram",
-    unit: "s",
     description: "Time of one tool call. That of a delegation is the time of its subagent.",
     attributes: [GEN_AI.operation, GEN_AI.toolName, GEN_AI.agentName, ESPALIER.outcome, ERROR_TYPE],
-    boundaries: CALL_SECONDS,
   },
   workflowDuration: {
+    ...OF_RUN,
     name: "gen_ai.invoke_workflow.duration",
-    kind: "histogram",
-    unit: "s",
     description: "Time of a run, from its start or its resumption to its end or its pause.",
     attributes: [GEN_AI.operation, GEN_AI.workflowName, ESPALIER.outcome, ERROR_TYPE],
-    boundaries: LONG_SECONDS,
   },
   activeAgents: {
+    ...AGENTS,
     name: "espalier.agents.active",
     kind: "upDownCounter",
-    unit: "{agent}",
     description: "Agents that are running in this process, roots included.",
-    attributes: [GEN_AI.agentName],
   },
   spawnedAgents: {
+    ...AGENTS,
     name: "espalier.agents.spawned",
     kind: "counter",
-    unit: "{agent}",
     description:
       "Subagents that were started. One that is continued or resumed is not counted again.",
-    attributes: [GEN_AI.agentName],
   },
   pendingApprovals: {
     name: "espalier.approvals.pending",
@@ -157,20 +148,16 @@ export const METRICS = {
     attributes: [GEN_AI.agentName, GEN_AI.toolName],
   },
   approvalWait: {
+    ...OF_RUN,
     name: "espalier.approval.wait.duration",
-    kind: "histogram",
-    unit: "s",
     description: "Time from the question to the answer, pauses of the run included.",
     attributes: [GEN_AI.agentName, GEN_AI.toolName, ESPALIER.outcome],
-    boundaries: LONG_SECONDS,
   },
   queueWait: {
+    ...OF_CALL,
     name: "espalier.queue.wait.duration",
-    kind: "histogram",
-    unit: "s",
     description: "Time that a call waited for a free place among those that may run at once.",
     attributes: [GEN_AI.operation, GEN_AI.agentName],
-    boundaries: CALL_SECONDS,
   },
   budgetUtilization: {
     name: "espalier.budget.utilization",
@@ -189,21 +176,17 @@ export const METRICS = {
     attributes: [],
   },
   legacyDuration: {
+    ...OF_CALL,
     name: "gen_ai.client.operation.duration",
-    kind: "histogram",
-    unit: "s",
     description: "Time of one model call, under its name of version 1.41.",
     attributes: MODEL_CALL_END,
-    boundaries: CALL_SECONDS,
     isLegacy: true,
   },
   legacyTokens: {
+    ...TOKENS,
     name: "gen_ai.client.token.usage",
-    kind: "histogram",
-    unit: "{token}",
     description: "Tokens of one model call, under their name of version 1.41.",
     attributes: [...MODEL_CALL, GEN_AI.tokenType],
-    boundaries: TOKENS,
     isLegacy: true,
   },
 } as const satisfies Readonly<Record<string, MetricDefinition>>;

@@ -10,10 +10,8 @@
 //    run is left to another process.
 // 5. A run looks for a meter when it begins, or continues, and keeps it. Without one, nothing is kept.
 
-import { assertNever } from "../../kernel/assert.ts";
 import { messageOf } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
-import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, RunId } from "../../protocol/ids.ts";
 import type {
   Abandonment,
@@ -24,47 +22,37 @@ import type {
 } from "../../protocol/span-tree.ts";
 import { addUsage, type Usage } from "../../protocol/usage.ts";
 import { AgentTally } from "./agent-tally.ts";
-import { GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
+import { GEN_AI } from "../gen-ai-attributes.ts";
 import { MeteredInstruments, type Instruments } from "./instruments.ts";
 import {
-  endDimensions,
   measureApproval,
   measureModelCall,
+  measureRun,
   measureToolCall,
   measureUsage,
-  type SpanEnd,
 } from "./measurements.ts";
 import { UNKNOWN } from "./metric-names.ts";
 import { checkMetricsOptions, type MetricsOptions } from "./metrics-options.ts";
 
-/** What becomes a span: the same object from its beginning to its end. */
+/** What becomes a span. */
 export interface MeasuredSpan {
   readonly opening: SpanOpening;
-  readonly startedAtMs: number;
+  /** When and where it began. */
+  readonly moment: SpanMoment;
   /** Of the agent that does it. */
   readonly role: string;
 }
 
 interface OpenRun {
-  readonly runId: RunId;
-  readonly role: string;
   readonly instruments: Instruments;
   readonly agents: Map<AgentId, AgentTally>;
   /** What was booked for agents that had not continued yet. */
   readonly early: Map<AgentId, Usage>;
 }
 
-/** What is known of a span that is open. */
-interface Place {
-  readonly run: OpenRun;
-  /** Undefined for the run itself. */
-  readonly agent: AgentTally | undefined;
-}
-
 export class RunMetrics {
   readonly #instruments: MeteredInstruments;
   readonly #runs = new Map<RunId, OpenRun>();
-  readonly #places = new WeakMap<MeasuredSpan, Place>();
 
   /** @throws EspalierError `invalid_option` for an option that cannot be used. */
   constructor(options: MetricsOptions = {}) {
@@ -73,29 +61,20 @@ export class RunMetrics {
   }
 
   /** A span begins. */
-  opened(span: MeasuredSpan, moment: SpanMoment): void {
-    this.#attempt(() => this.#open(span, moment));
+  opened(span: MeasuredSpan): void {
+    this.#attempt(() => this.#open(span));
   }
 
   /** Something happened within a span. */
-  noted(span: MeasuredSpan, body: SpanNote, moment: SpanMoment): void {
-    const place = this.#places.get(span);
-    if (place !== undefined) this.#attempt(() => note(place, span, body, moment));
+  noted({ role }: MeasuredSpan, body: SpanNote, { scope }: SpanMoment): void {
+    const run = this.#runs.get(scope.runId);
+    if (run !== undefined) this.#attempt(() => note(run, role, body, scope.agentId));
   }
 
-  /** A span ends. */
-  closed(span: MeasuredSpan, body: SpanClosing, moment: SpanMoment): void {
-    const place = this.#places.get(span);
-    if (place !== undefined) this.#attempt(() => this.#close(place, span, moment, body));
-  }
-
-  /** The span around this one ended, and its own end never came. */
-  abandoned(span: MeasuredSpan, moment: SpanMoment, why: Abandonment): void {
-    const place = this.#places.get(span);
-    if (place === undefined) return;
-    this.#attempt(() =>
-      why === "left" ? this.#leave(place, span) : this.#close(place, span, moment, why),
-    );
+  /** A span ends, with an event of its own or with the span around it. */
+  closed(span: MeasuredSpan, end: SpanClosing | Abandonment, { atMs }: SpanMoment): void {
+    const run = this.#runs.get(span.moment.scope.runId);
+    if (run !== undefined) this.#attempt(() => this.#close(run, span, end, atMs));
   }
 
   /** How many runs are measured. */
@@ -103,80 +82,63 @@ export class RunMetrics {
     return this.#runs.size;
   }
 
-  #open(span: MeasuredSpan, { scope }: SpanMoment): void {
-    const { opening } = span;
-    const { runId, agentId, parentAgentId } = scope;
+  #open({ opening, moment }: MeasuredSpan): void {
+    const { runId, agentId, parentAgentId } = moment.scope;
     if (opening.type === "run.started" || opening.type === "run.resumed") {
-      this.#openRun(span, opening, runId);
-      return;
+      const instruments = this.#instruments.find();
+      if (instruments === undefined) return;
+      this.#runs.set(runId, { instruments, agents: new Map(), early: new Map() });
     }
     const run = this.#runs.get(runId);
     if (run === undefined) return;
-    if (opening.type === "agent.started" || opening.type === "agent.resumed") {
-      const parent = parentAgentId === null ? undefined : run.agents.get(parentAgentId);
-      const agent = new AgentTally(run.instruments, { agentId, opening, parent });
-      run.agents.set(agentId, agent);
-      this.#places.set(span, { run, agent });
-      chargeEarly(run, agent);
-      return;
-    }
-    this.#places.set(span, { run, agent: run.agents.get(agentId) });
+    if (opening.type !== "agent.started" && opening.type !== "agent.resumed") return;
+    const parent = parentAgentId === null ? undefined : run.agents.get(parentAgentId);
+    const agent = new AgentTally(run.instruments, opening, parent);
+    run.agents.set(agentId, agent);
+    const usage = run.early.get(agentId);
+    if (usage === undefined) return;
+    run.early.delete(agentId);
+    agent.countEarlier(usage);
+    measureUsage(run.instruments, agent.caller, usage);
   }
 
-  #openRun(
-    span: MeasuredSpan,
-    { role }: EventBody<"run.started" | "run.resumed">,
-    runId: RunId,
+  /** What is `left` has no end here, so it has no duration: another process may continue with the run. */
+  #close(
+    run: OpenRun,
+    { opening, moment, role }: MeasuredSpan,
+    end: SpanClosing | Abandonment,
+    atMs: number,
   ): void {
-    const instruments = this.#instruments.find();
-    if (instruments === undefined) return;
-    const run = { runId, role, instruments, agents: new Map(), early: new Map() };
-    this.#runs.set(runId, run);
-    this.#places.set(span, { run, agent: undefined });
-  }
-
-  #close({ run, agent }: Place, span: MeasuredSpan, { atMs }: SpanMoment, end: SpanEnd): void {
-    const { opening, role, startedAtMs } = span;
-    const seconds = Math.max(0, Math.round((atMs - startedAtMs) * 1_000)) / 1_000_000;
-    this.#places.delete(span);
+    const { instruments, agents } = run;
+    const { runId, agentId } = moment.scope;
+    const seconds = Math.max(0, Math.round((atMs - moment.atMs) * 1_000)) / 1_000_000;
+    const duration = end === "left" ? undefined : { seconds, end };
     switch (opening.type) {
       case "run.started":
       case "run.resumed":
-        this.#runs.delete(run.runId);
-        closeRun(run, seconds, end);
+        this.#runs.delete(runId);
+        chargeNobody(run);
+        if (duration !== undefined) measureRun(instruments, role, duration);
         return;
       case "agent.started":
-      case "agent.resumed":
-        if (agent === undefined) return;
-        run.agents.delete(agent.agentId);
-        agent.close(seconds, end);
+      case "agent.resumed": {
+        const agent = agents.get(agentId);
+        agents.delete(agentId);
+        agent?.leave();
+        if (duration !== undefined) agent?.measure(duration);
         return;
+      }
       case "model.requested": {
         const { provider, model } = opening;
-        measureModelCall(run.instruments, { role, provider, model }, { seconds, end });
+        if (duration !== undefined)
+          measureModelCall(instruments, { role, provider, model }, duration);
         return;
       }
       case "tool.started":
       case "tool.resumed":
       case "tool.rejected":
-        measureToolCall(run.instruments, { opening, role }, { seconds, end });
-        return;
-      default:
-        assertNever(opening, "opening event");
+        if (duration !== undefined) measureToolCall(instruments, opening, role, duration);
     }
-  }
-
-  /** Its span has no end here, so it has no duration: another process may continue with the run. */
-  #leave({ run, agent }: Place, span: MeasuredSpan): void {
-    this.#places.delete(span);
-    const { type } = span.opening;
-    if (type === "run.started" || type === "run.resumed") {
-      this.#runs.delete(run.runId);
-      chargeNobody(run);
-    }
-    if (agent === undefined || (type !== "agent.started" && type !== "agent.resumed")) return;
-    run.agents.delete(agent.agentId);
-    agent.leave();
   }
 
   #attempt(work: () => void): void {
@@ -188,8 +150,7 @@ export class RunMetrics {
   }
 }
 
-function note({ run }: Place, { role }: MeasuredSpan, body: SpanNote, moment: SpanMoment): void {
-  const { agentId } = moment.scope;
+function note(run: OpenRun, role: string, body: SpanNote, agentId: AgentId): void {
   const agent = run.agents.get(agentId);
   switch (body.type) {
     case "budget.settled":
@@ -222,23 +183,6 @@ function charge(run: OpenRun, agentId: AgentId, usage: Usage): void {
   }
   agent.charge(usage);
   measureUsage(run.instruments, agent.caller, usage);
-}
-
-function chargeEarly(run: OpenRun, agent: AgentTally): void {
-  const usage = run.early.get(agent.agentId);
-  if (usage === undefined) return;
-  run.early.delete(agent.agentId);
-  agent.countEarlier(usage);
-  measureUsage(run.instruments, agent.caller, usage);
-}
-
-function closeRun(run: OpenRun, seconds: number, end: SpanEnd): void {
-  chargeNobody(run);
-  run.instruments.measure("workflowDuration", seconds, {
-    [GEN_AI.operation]: OPERATION.workflow,
-    [GEN_AI.workflowName]: run.role,
-    ...endDimensions(end),
-  });
 }
 
 /** What was booked for agents that never continued. */

@@ -6,15 +6,12 @@ import { findPackageJSON } from "node:module";
 
 import { metrics, trace } from "@opentelemetry/api";
 
+import { isRecord } from "../../kernel/json.ts";
+
+type ApiPart = "version" | "trace" | "context" | "propagation" | "diag" | "metrics";
+
 /** What any copy of the API has registered for the whole process. */
-export interface RegisteredApi {
-  readonly version?: unknown;
-  readonly trace?: unknown;
-  readonly context?: unknown;
-  readonly propagation?: unknown;
-  readonly diag?: unknown;
-  readonly metrics?: unknown;
-}
+export type RegisteredApi = Readonly<Partial<Record<ApiPart, unknown>>>;
 
 let hasWarned = false;
 
@@ -24,32 +21,25 @@ export function registeredApi(): RegisteredApi | undefined {
   return typeof registered === "object" && registered !== null ? registered : undefined;
 }
 
-/** What is expected of the providers that are registered for the whole process. */
-export interface GlobalProviders {
-  /** The one for spans should have recorded a span, and has not. */
-  readonly isTracerMissed: boolean;
-  /** The one for metrics is asked for meters. */
-  readonly isMeterAsked: boolean;
-}
-
 /** What to do about two copies. */
 export const ONE_COPY =
   "See `npm ls @opentelemetry/api`, and let both use one version: `npm dedupe`, or an `overrides` entry in " +
   "package.json.";
 
-/** Warns, once in a process, if a provider is registered that our copy of the API does not see. */
-export function warnOfUnseenProvider({ isTracerMissed, isMeterAsked }: GlobalProviders): void {
+/**
+ * Warns, once in a process, if a provider is registered that our copy of the API does not see. `isTracerMissed`: the one for spans should
+ * have recorded a span, and has not. `isMeterAsked`: the one for metrics is asked for meters.
+ */
+export function warnOfUnseenProvider(isTracerMissed: boolean, isMeterAsked: boolean): void {
   const registered = registeredApi();
   if (hasWarned || registered === undefined) return;
+  const isTraceLost = isTracerMissed && isUnseen(registered.trace, trace.getTracerProvider());
+  const isMeterLost = isMeterAsked && isUnseen(registered.metrics, metrics.getMeterProvider());
+  if (!isTraceLost && !isMeterLost) return;
   const losses = [
-    ...(isTracerMissed && isUnseen(registered.trace, trace.getTracerProvider())
-      ? ["Runs are not traced."]
-      : []),
-    ...(isMeterAsked && isUnseen(registered.metrics, metrics.getMeterProvider())
-      ? ["Metrics of runs are not recorded."]
-      : []),
+    ...(isTraceLost ? ["Runs are not traced."] : []),
+    ...(isMeterLost ? ["Metrics of runs are not recorded."] : []),
   ];
-  if (losses.length === 0) return;
   hasWarned = true;
   process.emitWarning(
     "Expected one copy of @opentelemetry/api, got two: the application has registered its SDK with " +
@@ -79,9 +69,7 @@ function ownVersion(): string {
   try {
     const file = findPackageJSON("@opentelemetry/api", import.meta.url);
     const manifest: unknown = file === undefined ? {} : JSON.parse(readFileSync(file, "utf8"));
-    if (typeof manifest === "object" && manifest !== null && "version" in manifest) {
-      return String(manifest.version);
-    }
+    if (isRecord(manifest) && "version" in manifest) return String(manifest["version"]);
   } catch {
     // A bundle has no manifest beside it.
   }

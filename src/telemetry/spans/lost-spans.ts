@@ -10,21 +10,20 @@ import {
   trace,
   type Attributes,
   type Context,
-  type Link,
 } from "@opentelemetry/api";
 
 import type { TraceIds } from "../../protocol/event.ts";
 import type { LostSpan } from "../../protocol/tracing.ts";
 import { setAttributes } from "../bounded/bounded-attributes.ts";
-import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
-import type { Onward, OpenSpan, RunFacts, TraceSize } from "./open-span.ts";
-import { continuation, originOf, remoteSpan } from "./span-links.ts";
+import { ESPALIER } from "../gen-ai-attributes.ts";
+import { newRun, type Onward, type OpenSpan, type RunFacts, type TraceSize } from "./open-span.ts";
+import { continuedFrom, continueIn, originOf, remoteSpan, type Reference } from "./span-links.ts";
 import { hasId, partIdIn, type SpanMaker } from "./span-maker.ts";
-import { recordAbandonment, recordClosing, endSpan, recordNote } from "./span-recording.ts";
+import { endSpan, recordEnd, recordNote } from "./span-recording.ts";
 
 /** `lost`: the outermost first, of traces that were taken. `atUs`: when the last event of the dead process happened. */
 export function recordLostSpans(maker: SpanMaker, lost: readonly LostSpan[], atUs: number): void {
-  const recorder = new LostSpanRecorder(maker);
+  const recorder = new LostSpanRecorder(maker, newRun(lost[0]?.conversationId));
   const recorded = lost.flatMap((span) => {
     const open = recorder.record(span);
     return open === undefined ? [] : [{ open, closing: span.closing }];
@@ -32,8 +31,7 @@ export function recordLostSpans(maker: SpanMaker, lost: readonly LostSpan[], atU
   // Later than the last event, which may be the one with which a span began.
   const end = { atUs: atUs + 1 };
   for (const { open, closing } of recorded.toReversed()) {
-    if (closing === undefined) recordAbandonment(open, end, "crashed");
-    else recordClosing(open, closing.body, closing);
+    recordEnd(open, closing?.body ?? "crashed", closing ?? end);
     endSpan(open, end);
   }
 }
@@ -44,36 +42,27 @@ class LostSpanRecorder {
   readonly #run: RunFacts;
   readonly #trace: TraceSize = { spans: 0, expected: 0 };
   /** The spans around further traces, and those in which agents continue there, by trace, and by agent and trace. */
-  readonly #parts = new Map<string, Onward>();
   readonly #onward = new Map<string, Onward>();
 
-  constructor(maker: SpanMaker) {
+  constructor(maker: SpanMaker, run: RunFacts) {
     this.#maker = maker;
-    this.#run = {
-      conversationId: undefined,
-      background: new Map(),
-      parts: [],
-      isWhole: false,
-      isMeasured: false,
-      unseen: undefined,
-      root: undefined,
-    };
+    this.#run = run;
   }
 
   /** Undefined: events of its process stood in one span, because its tracing had failed. */
   record(lost: LostSpan): OpenSpan | undefined {
-    const { ids, parent, notes } = lost;
+    const { ids, notes } = lost;
     if (this.#recorded.has(ids.spanId)) return undefined;
-    const open = this.#begin(lost, this.#around(lost));
+    const back = this.#backOf(lost);
+    const open = this.#begin(lost, back, this.#around(lost));
     const isOwn = hasId(open.span, ids.spanId);
-    const recorded = isOwn || !beginsTrace(lost) ? open : this.#inItsTrace(lost);
+    // One that began a trace of its own is never ended, so it is not seen: another one stands below the id that it should have.
+    const recorded = isOwn || !beginsTrace(lost) ? open : this.#begin(lost, back, below(lost.ids));
     if (recorded.span.isRecording())
-      setAttributes(
-        recorded.span,
-        attributesOf(recorded, lost, this.#onwardOf(lost) !== undefined),
-      );
-    const above = parent === undefined ? undefined : this.#recorded.get(parent.spanId);
-    if (above !== undefined && beginsTrace(lost) && isAgent(lost)) linkContinued(above, recorded);
+      setAttributes(recorded.span, { ...attributesOf(recorded, ids), ...back?.attributes });
+    const above = this.#above(lost);
+    if (above !== undefined && beginsTrace(lost) && isAgent(lost))
+      continueIn(above.span, recorded.span.spanContext());
     if (isOwn) this.#recordOnward(recorded, lost);
     if (recorded.span.isRecording())
       for (const { body, ...moment } of notes) recordNote(recorded, body, moment);
@@ -81,53 +70,45 @@ class LostSpanRecorder {
     return recorded;
   }
 
-  /** The first one began a trace of its own, and is never ended: it is not seen. This one stands below the id that it should have. */
-  #inItsTrace(lost: LostSpan): OpenSpan {
-    return this.#begin(lost, below(lost.ids));
-  }
-
   /** Where the provider lets ids be chosen: otherwise their ids are unknown. */
   #recordOnward(recorded: OpenSpan, { parent, ids, elsewhere }: LostSpan): void {
     for (const { traceId, sinceUs } of elsewhere) {
-      if (parent === undefined) {
-        const ids = { traceId, spanId: partIdIn(traceId) };
-        this.#add(recorded, this.#maker.part(recorded, ids, sinceUs), this.#parts, traceId);
-        continue;
-      }
-      const part = this.#parts.get(traceId);
-      if (part === undefined) continue;
-      const onward = this.#maker.onward(recorded, part, sinceUs);
-      this.#add(recorded, onward, this.#onward, `${ids.spanId} ${traceId}`);
+      const part = this.#onward.get(traceId);
+      if (parent !== undefined && part === undefined) continue;
+      const onward =
+        part === undefined
+          ? this.#maker.part(recorded, { traceId, spanId: partIdIn(traceId) }, sinceUs)
+          : this.#maker.onward(recorded, part, sinceUs);
+      onward.span.setAttribute(ESPALIER.replayed, true);
+      recorded.onward.push(onward);
+      this.#onward.set(part === undefined ? traceId : `${ids.spanId} ${traceId}`, onward);
     }
   }
 
-  #add(recorded: OpenSpan, onward: Onward, known: Map<string, Onward>, key: string): void {
-    onward.span.setAttribute(ESPALIER.replayed, true);
-    recorded.onward.push(onward);
-    known.set(key, onward);
-  }
-
-  #begin(lost: LostSpan, around: Context): OpenSpan {
+  #begin(lost: LostSpan, back: Reference | undefined, around: Context): OpenSpan {
     const { body, ids, parent } = lost;
-    const role = parent === undefined ? "" : (this.#recorded.get(parent.spanId)?.role ?? "");
-    const run = { ...this.#run, conversationId: lost.conversationId };
     const begun = this.#maker.begin(body, lost, {
       around,
-      role,
+      role: this.#above(lost)?.role ?? "",
       ids,
-      links: this.#linksOf(lost),
-      run,
+      links: back === undefined ? originOf(body) : [back.link],
+      run: this.#run,
       trace: this.#trace,
       onward: parent === undefined ? this.#run.parts : [],
     });
     return { ...begun, ids };
   }
 
-  #linksOf(lost: LostSpan): readonly Link[] {
-    const { body, ids, parent } = lost;
-    if (parent === undefined || parent.traceId === ids.traceId) return originOf(body);
-    if (this.#onwardOf(lost) !== undefined) return [];
-    return [continuation(LINK.continuesFrom, remoteSpan(parent)).link];
+  /** From the first span of a trace in which another one continues to where it came from. A call stands where its agent continued. */
+  #backOf(lost: LostSpan): Reference | undefined {
+    const { parent } = lost;
+    if (parent === undefined || !beginsTrace(lost) || this.#onwardOf(lost) !== undefined)
+      return undefined;
+    return continuedFrom(remoteSpan(parent));
+  }
+
+  #above({ parent }: LostSpan): OpenSpan | undefined {
+    return parent === undefined ? undefined : this.#recorded.get(parent.spanId);
   }
 
   /** For a call in another trace than its agent: where that continued. */
@@ -141,9 +122,9 @@ class LostSpanRecorder {
       const { traceId, parentSpanId: spanId } = ids;
       return spanId === undefined ? ROOT_CONTEXT : below({ traceId, spanId });
     }
-    if (parent.traceId !== ids.traceId)
-      return (this.#onwardOf(lost) ?? this.#parts.get(ids.traceId))?.context ?? ROOT_CONTEXT;
-    return this.#recorded.get(parent.spanId)?.context ?? below(parent);
+    if (beginsTrace(lost))
+      return (this.#onwardOf(lost) ?? this.#onward.get(ids.traceId))?.context ?? ROOT_CONTEXT;
+    return this.#above(lost)?.context ?? below(parent);
   }
 }
 
@@ -161,25 +142,8 @@ function isAgent({ body }: LostSpan): boolean {
   return body.type === "agent.started" || body.type === "agent.resumed";
 }
 
-/** The call and the subagent of another trace name each other. */
-function linkContinued({ span }: OpenSpan, recorded: OpenSpan): void {
-  const onward = continuation(LINK.continuesIn, recorded.span.spanContext());
-  span.addLink(onward.link).setAttributes(onward.attributes);
-}
-
-function attributesOf(
-  { span }: OpenSpan,
-  { ids, parent }: LostSpan,
-  isOnward: boolean,
-): Attributes {
-  const own = span.spanContext();
-  const replaced =
-    isSpanContextValid(own) && own.spanId !== ids.spanId
-      ? { [ESPALIER.replacesSpanId]: ids.spanId }
-      : {};
-  const split =
-    parent !== undefined && parent.traceId !== ids.traceId && !isOnward
-      ? continuation(LINK.continuesFrom, remoteSpan(parent)).attributes
-      : {};
-  return { [ESPALIER.replayed]: true, ...replaced, ...split };
+function attributesOf({ span }: OpenSpan, { spanId }: TraceIds): Attributes {
+  const isReplaced = isSpanContextValid(span.spanContext()) && !hasId(span, spanId);
+  const replaced = isReplaced ? { [ESPALIER.replacesSpanId]: spanId } : {};
+  return { [ESPALIER.replayed]: true, ...replaced };
 }

@@ -16,12 +16,22 @@ export interface RunFacts {
   readonly parts: Onward[];
   /** Its sampler takes no further trace: all stays in the first. */
   isWhole: boolean;
-  /** There was a meter when it began, or one for another run. */
-  isMeasured: boolean;
   /** What stands for all its spans, since no SDK made one when it began. An SDK that comes later has the next run. */
   unseen: Span | undefined;
   /** Its span; undefined before that begins. */
   root: OpenSpan | undefined;
+}
+
+/** Of a run that begins, or is shown again. */
+export function newRun(conversationId: string | undefined): RunFacts {
+  return {
+    conversationId,
+    background: new Map(),
+    parts: [],
+    isWhole: false,
+    unseen: undefined,
+    root: undefined,
+  };
 }
 
 /** One trace of a run. */
@@ -46,7 +56,6 @@ export interface OpenSpan {
   /** The event with which it began, and when that was. */
   readonly opening: SpanOpening;
   readonly moment: SpanMoment;
-  readonly startedAtMs: number;
   readonly startedAtUs: number;
   /** When the span began below which it stands; its own beginning, if that is not known. */
   readonly aroundSinceUs: number;

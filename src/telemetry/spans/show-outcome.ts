@@ -5,14 +5,8 @@ import { ERROR_TYPE, FAILURE, SHOWN_AS } from "../gen-ai-attributes.ts";
 
 /** Shows how something ended in the row of its span: by its status, or behind its name, as docs/jaeger.md has it. */
 export function showOutcome(span: Span, name: string, outcome: string): void {
-  switch (SHOWN_AS[outcome]) {
-    case "error":
-      span.setStatus({ code: SpanStatusCode.ERROR });
-      if (outcome === FAILURE.crash) span.setAttribute(ERROR_TYPE, FAILURE.crash);
-      return;
-    case "name":
-      span.updateName(boundedName(`${name} (${outcome})`));
-      return;
-    default:
-  }
+  const shownAs = SHOWN_AS[outcome];
+  if (shownAs === "name") span.updateName(boundedName(`${name} (${outcome})`));
+  if (shownAs === "error") span.setStatus({ code: SpanStatusCode.ERROR });
+  if (outcome === FAILURE.crash) span.setAttribute(ERROR_TYPE, FAILURE.crash);
 }

@@ -1,12 +1,13 @@
 // Spans of their own for what one event records: a question, its answer, a wait. They begin and end at once, so that a trace shows
 // them while the agent still waits; the event itself belongs to the span of the agent that asked or waited. Pure.
 
-import type { Attributes, Link, SpanContext } from "@opentelemetry/api";
+import type { Attributes, Link } from "@opentelemetry/api";
 
 import type { EventBody } from "../../protocol/event.ts";
 import type { SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import { ESPALIER, GEN_AI, LINK, OPERATION, OUTCOME, spanName } from "../gen-ai-attributes.ts";
+import type { OpenSpan } from "./open-span.ts";
 import { knownToolName } from "./span-attributes.ts";
 import { decisionAttributes, requestAttributes } from "./span-events.ts";
 import { linkTo } from "./span-links.ts";
@@ -42,16 +43,18 @@ export function sideSpanOf(
 ): SideSpan | undefined {
   switch (body.type) {
     case "question.asked":
-      return asked(body, moment);
+      return {
+        kind: APPROVAL,
+        name: spanName(APPROVAL, body.question.toolName),
+        ...momentary(moment),
+        attributes: { ...requestAttributes(body), [ESPALIER.approvalState]: STATE.requested },
+      };
     case "question.answered":
       return answered(body, moment, sinceUs);
     case "budget.reserved":
-      return waited({ queue: "budget", target: "budget" }, body.waitedMs, {
-        sinceUs,
-        untilUs: moment.atUs,
-      });
+      return waited("budget", "budget", body.waitedMs, { sinceUs, untilUs: moment.atUs });
     case "budget.settled":
-      return body.lostCall === undefined ? undefined : lost(body, body.lostCall, moment);
+      return lost(body, moment);
     default:
       return undefined;
   }
@@ -74,18 +77,10 @@ export function waitBefore(
   bounds: WaitBounds,
 ): SideSpan | undefined {
   if (opening.type === "tool.started")
-    return waited({ queue: "tool", target: knownToolName(opening) }, waitedMs, bounds);
-  if (opening.type !== "model.requested") return undefined;
-  return waited({ queue: "model", target: opening.model }, waitedMs, bounds);
-}
-
-function asked(body: EventBody<"question.asked">, moment: SpanMoment): SideSpan {
-  return {
-    kind: APPROVAL,
-    name: spanName(APPROVAL, body.question.toolName),
-    ...momentary(moment),
-    attributes: { ...requestAttributes(body), [ESPALIER.approvalState]: STATE.requested },
-  };
+    return waited("tool", knownToolName(opening), waitedMs, bounds);
+  return opening.type === "model.requested"
+    ? waited("model", opening.model, waitedMs, bounds)
+    : undefined;
 }
 
 /** From the question on, as far as it was asked within the same span: a pause is no part of its trace. */
@@ -110,22 +105,24 @@ function answered(
 export function waitAcrossPause(
   body: SpanNote,
   moment: SpanMoment,
-  { sinceUs, span }: { readonly sinceUs: number; readonly span: SpanContext },
+  { startedAtUs: sinceUs, span }: OpenSpan,
 ): SideSpan | undefined {
   if (body.type !== "question.answered") return undefined;
   const { waitedMs } = body;
   if (moment.atUs - Math.round(waitedMs * 1_000) + WAIT_IS_RIGHT_TO_US > sinceUs) return undefined;
   const side = answered(body, moment, -Infinity);
-  const attributes = { ...side.attributes, [ESPALIER.answeredInTraceId]: span.traceId };
-  return { ...side, kind: "wait", attributes, links: [linkTo(LINK.answeredIn, span)] };
+  const answer = span.spanContext();
+  const attributes = { ...side.attributes, [ESPALIER.answeredInTraceId]: answer.traceId };
+  return { ...side, kind: "wait", attributes, links: [linkTo(LINK.answeredIn, answer)] };
 }
 
-/** Its end is unknown: its estimate stands here, since it has no span of its own (X18). */
+/** A call whose end is unknown: its estimate stands here, since it has no span of its own (X18). */
 function lost(
-  { usage }: EventBody<"budget.settled">,
-  { provider, model }: NonNullable<EventBody<"budget.settled">["lostCall"]>,
+  { lostCall, usage }: EventBody<"budget.settled">,
   moment: SpanMoment,
-): SideSpan {
+): SideSpan | undefined {
+  if (lostCall === undefined) return undefined;
+  const { provider, model } = lostCall;
   return {
     kind: "lost_call",
     name: spanName(OPERATION.model, model),
@@ -141,14 +138,10 @@ function lost(
   };
 }
 
-/** What was waited for, and for whose sake. */
-interface Queue {
-  readonly queue: "budget" | "model" | "tool";
-  readonly target: string;
-}
-
+/** `queue`: what was waited for. `target`: for whose sake. */
 function waited(
-  { queue, target }: Queue,
+  queue: "budget" | "model" | "tool",
+  target: string,
   waitedMs: number,
   bounds: WaitBounds,
 ): SideSpan | undefined {

@@ -4,7 +4,6 @@
 
 import type { Attributes, Span } from "@opentelemetry/api";
 
-import { assertNever } from "../../kernel/assert.ts";
 import type { ContextManifest } from "../../protocol/context-manifest.ts";
 import type { EventScope, EventBody } from "../../protocol/event.ts";
 import type { SpanClosing, SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
@@ -20,6 +19,7 @@ import {
   OUTCOME,
   RUN_STATE,
   SERVER,
+  SHOWN_AS,
   SPAWN,
   spanName,
   SUBTREE,
@@ -44,8 +44,6 @@ export function openingName(body: SpanOpening, { agentPath }: EventScope): strin
       return spanName(OPERATION.tool, knownToolName(body));
     case "tool.rejected":
       return rejectedName(body);
-    default:
-      return assertNever(body, "opening event");
   }
 }
 
@@ -93,8 +91,6 @@ export function samplingAttributes(body: SpanOpening): Attributes {
     case "tool.resumed":
     case "tool.rejected":
       return { [GEN_AI.operation]: OPERATION.tool, [GEN_AI.toolName]: knownToolName(body) };
-    default:
-      return assertNever(body, "opening event");
   }
 }
 
@@ -143,7 +139,10 @@ export function setOpening(span: Span, body: SpanOpening, role: string): void {
     case "model.requested":
       setAttribute(span, GEN_AI.requestMaxTokens, body.maxOutputTokens);
       setAttribute(span, GEN_AI.requestTemperature, body.temperature);
-      if (body.settings !== undefined) setModelSettings(span, body.settings);
+      setAttribute(span, GEN_AI.requestTopP, body.settings?.topP);
+      setAttribute(span, GEN_AI.requestSeed, body.settings?.seed);
+      setAttribute(span, GEN_AI.requestStopSequences, body.settings?.stop?.slice());
+      setAttribute(span, ESPALIER.reasoningEffort, body.settings?.reasoning?.effort);
       if (body.streaming) span.setAttribute(GEN_AI.requestStream, true);
       span.setAttribute(ESPALIER.requestMessages, body.messageCount);
       span.setAttribute(ESPALIER.requestTools, body.toolNames.length);
@@ -155,9 +154,6 @@ export function setOpening(span: Span, body: SpanOpening, role: string): void {
       if (body.description !== "") setAttribute(span, GEN_AI.toolDescription, body.description);
       setAttribute(span, GEN_AI.agentName, role);
       span.setAttribute(ESPALIER.toolKind, body.kind);
-      return;
-    default:
-      assertNever(body, "opening event");
   }
 }
 
@@ -167,20 +163,8 @@ function setLimits(span: Span, { limits }: EventBody<"run.started" | "run.resume
   setAttribute(span, ESPALIER.limitsMaxTotalSubagents, limits.maxTotalSubagents);
 }
 
-function setModelSettings(
-  span: Span,
-  settings: NonNullable<EventBody<"model.requested">["settings"]>,
-): void {
-  setAttribute(span, GEN_AI.requestTopP, settings.topP);
-  setAttribute(span, GEN_AI.requestSeed, settings.seed);
-  setAttribute(span, GEN_AI.requestStopSequences, settings.stop?.slice());
-  setAttribute(span, ESPALIER.reasoningEffort, settings.reasoning?.effort);
-}
-
-/** What is known when a span ends. Gives how it ended; undefined: as it should. */
-export function setClosing(span: Span, body: SpanClosing): string | undefined {
-  const outcome = outcomeOf(body);
-  if (outcome !== undefined) span.setAttribute(ESPALIER.outcome, outcome);
+/** What is known when a span ends with an event of its own. */
+export function setClosing(span: Span, body: SpanClosing): void {
   switch (body.type) {
     case "run.ended":
       setAttribute(span, ESPALIER.stopReason, body.reason.code);
@@ -199,93 +183,70 @@ export function setClosing(span: Span, body: SpanClosing): string | undefined {
       if (body.type === "agent.ended") setSubtree(span, body.usage.total);
       break;
     case "model.replied":
-      span.setAttribute(GEN_AI.finishReasons, [body.finishReason]);
-      setAttribute(span, ESPALIER.finishReasonRaw, body.rawFinishReason);
-      setAttribute(span, GEN_AI.responseId, body.responseId);
-      setAttribute(span, GEN_AI.responseModel, body.responseModel);
-      setAttribute(span, GEN_AI.cacheWriteInputTokens, body.cacheWriteInputTokens);
-      setAttribute(span, GEN_AI.cacheCreationInputTokens, body.cacheWriteInputTokens);
-      setCall(span, body);
-      break;
     case "model.failed":
-      setCall(span, body);
-      break;
-    case "tool.paused":
-      break;
-    case "tool.rejected":
-      setResult(span, body);
-      if (body.spawn !== undefined) setAttributes(span, refusalAttributes(body.spawn));
-      break;
-    case "tool.ended":
-      setResult(span, body);
+      if (body.type === "model.replied") setReply(span, body);
+      setUsage(span, body.usage);
+      span.setAttribute(ESPALIER.attempts, body.attempts);
       span.setAttribute(ESPALIER.queueWaitMs, body.queuedMs);
       break;
-    default:
-      assertNever(body, "closing event");
-  }
-  return outcome;
-}
-
-/** How something ended, for a span and for metrics; undefined for a model that replied. */
-export function outcomeOf(body: SpanClosing): string | undefined {
-  switch (body.type) {
-    case "run.ended":
-    case "agent.ended":
-      return body.status;
-    case "run.paused":
-    case "agent.paused":
     case "tool.paused":
-      return OUTCOME.suspended;
+      break;
     case "tool.rejected":
     case "tool.ended":
-      return body.outcome;
-    case "model.replied":
-      return undefined;
-    case "model.failed":
-      return isCancelled(body) ? OUTCOME.cancelled : OUTCOME.failed;
-    default:
-      return assertNever(body, "closing event");
+      setAttribute(span, ESPALIER.toolErrorSeverity, body.severity);
+      setAttribute(span, ESPALIER.toolResultCharacters, body.resultCharacters);
+      if (body.outcome === "refused") setAttribute(span, ESPALIER.refusalCode, body.errorCode);
+      if (body.type === "tool.ended") span.setAttribute(ESPALIER.queueWaitMs, body.queuedMs);
+      else if (body.spawn !== undefined) setAttributes(span, refusalAttributes(body.spawn));
+      break;
   }
+}
+
+function setReply(span: Span, body: EventBody<"model.replied">): void {
+  span.setAttribute(GEN_AI.finishReasons, [body.finishReason]);
+  setAttribute(span, ESPALIER.finishReasonRaw, body.rawFinishReason);
+  setAttribute(span, GEN_AI.responseId, body.responseId);
+  setAttribute(span, GEN_AI.responseModel, body.responseModel);
+  setAttribute(span, GEN_AI.cacheWriteInputTokens, body.cacheWriteInputTokens);
+  setAttribute(span, GEN_AI.cacheCreationInputTokens, body.cacheWriteInputTokens);
+}
+
+/** How a span ended: with an event of its own, or with what is around it. */
+export type SpanEnd = SpanClosing | keyof typeof OUTCOME;
+
+/** How something ended, for a span and for metrics; undefined for a model that replied. */
+export function outcomeOf(end: SpanEnd): string | undefined {
+  if (typeof end === "string") return OUTCOME[end];
+  if ("status" in end) return end.status;
+  if ("outcome" in end) return end.outcome;
+  if (end.type === "model.replied") return undefined;
+  if (end.type !== "model.failed") return OUTCOME.suspended;
+  return isCancelled(end) ? OUTCOME.cancelled : OUTCOME.failed;
 }
 
 /**
  * The failure that an end reports, as a value of few kinds; undefined for a stop, a pause, a refusal
  * or a cancellation.
  */
-export function failureOf(body: SpanClosing): string | undefined {
-  switch (body.type) {
-    case "run.ended":
-    case "agent.ended":
-      return body.status === "failed" ? (body.error?.code ?? FAILURE.agent) : undefined;
-    case "run.paused":
-    case "agent.paused":
-    case "tool.paused":
-    case "model.replied":
-      return undefined;
-    case "model.failed":
-      return isCancelled(body) ? undefined : body.error.code;
-    case "tool.rejected":
-    case "tool.ended":
-      return body.outcome === "failed" || body.outcome === "retry"
-        ? (body.errorCode ?? FAILURE.tool)
-        : undefined;
-    default:
-      return assertNever(body, "closing event");
-  }
+export function failureOf(end: SpanEnd): string | undefined {
+  if (typeof end === "string") return undefined;
+  if ("status" in end)
+    return end.status === "failed" ? (end.error?.code ?? FAILURE.agent) : undefined;
+  if ("outcome" in end)
+    return SHOWN_AS[end.outcome] === "error" ? (end.errorCode ?? FAILURE.tool) : undefined;
+  return end.type === "model.failed" && !isCancelled(end) ? end.error.code : undefined;
 }
 
 /** What becomes of a delegation, on the span of its call. */
 export function setDelegation(span: Span, body: SpanNote): void {
   switch (body.type) {
     case "subagent.spawned":
-      setChild(span, body);
-      setMode(span, body);
-      setManifest(span, body.context);
-      return;
     case "subagent.continued":
       setChild(span, body);
-      setMode(span, body);
-      span.setAttribute(ESPALIER.spawnExecution, body.execution);
+      // Whether the call waits for the subagent, or has a receipt.
+      span.setAttribute(ESPALIER.spawnMode, body.isBackground ? "background" : "foreground");
+      if (body.type === "subagent.spawned") setManifest(span, body.context);
+      else span.setAttribute(ESPALIER.spawnExecution, body.execution);
       return;
     case "subagent.refused":
       setAttributes(span, refusalAttributes(body));
@@ -307,11 +268,6 @@ export function setChild(
   setAttribute(span, ESPALIER.spawnAgentPath, child.childPath);
 }
 
-/** Whether the call waits for the subagent, or has a receipt. */
-function setMode(span: Span, { isBackground }: { readonly isBackground: boolean }): void {
-  span.setAttribute(ESPALIER.spawnMode, isBackground ? "background" : "foreground");
-}
-
 /** What a subagent received; of a list, only where it holds something (X13). */
 function setManifest(span: Span, context: ContextManifest): void {
   const { messages, injections, removedTools } = context;
@@ -324,25 +280,13 @@ function setManifest(span: Span, context: ContextManifest): void {
   setList(span, ESPALIER.spawnResults, context.results);
   setAttribute(span, ESPALIER.spawnFailedAttempts, context.failedAttempts);
   setAttribute(span, ESPALIER.spawnParentConstraints, context.parentConstraints);
-  if (removedTools.length > 0) {
-    setList(span, ESPALIER.spawnRemovedTools, removedTools.map(removedName));
-    setList(
-      span,
-      ESPALIER.spawnRemovalRules,
-      removedTools.map(({ rule }) => rule),
-    );
-    setList(
-      span,
-      ESPALIER.spawnRemovalSources,
-      removedTools.map(({ source }) => source),
-    );
-  }
-  if (context.tightened.length > 0)
-    setList(
-      span,
-      ESPALIER.spawnTightened,
-      context.tightened.map(({ field }) => field),
-    );
+  const rules = removedTools.map(({ rule }) => rule);
+  const sources = removedTools.map(({ source }) => source);
+  const tightened = context.tightened.map(({ field }) => field);
+  setList(span, ESPALIER.spawnRemovedTools, removedTools.map(removedName));
+  setList(span, ESPALIER.spawnRemovalRules, rules);
+  setList(span, ESPALIER.spawnRemovalSources, sources);
+  setList(span, ESPALIER.spawnTightened, tightened);
 }
 
 /** A name that no tool has is an invention of the model that wrote the role. */
@@ -354,13 +298,8 @@ function setList(span: Span, name: string, values: readonly string[]): void {
   if (values.length > 0) setAttribute(span, name, [...values]);
 }
 
-/** The role that a delegation turned out to name; undefined if the model may have invented it. */
-export function spawnedRole(body: SpanNote): string | undefined {
-  if (body.type === "subagent.spawned" || body.type === "subagent.continued") return body.role;
-  return body.type === "subagent.refused" ? knownRole(body) : undefined;
-}
-
-function knownRole({ role, isKnownRole }: RefusedSpawn): string | undefined {
+/** The role that a refused delegation names; undefined if the model may have invented it. */
+export function knownRole({ role, isKnownRole }: RefusedSpawn): string | undefined {
   return isKnownRole === true ? role : undefined;
 }
 
@@ -376,18 +315,6 @@ export function refusalAttributes(refused: RefusedSpawn): Attributes {
   };
 }
 
-function setResult(span: Span, body: EventBody<"tool.ended" | "tool.rejected">): void {
-  setAttribute(span, ESPALIER.toolErrorSeverity, body.severity);
-  setAttribute(span, ESPALIER.toolResultCharacters, body.resultCharacters);
-  if (body.outcome === "refused") setAttribute(span, ESPALIER.refusalCode, body.errorCode);
-}
-
-function setCall(span: Span, body: EventBody<"model.replied" | "model.failed">): void {
-  setUsage(span, body.usage);
-  span.setAttribute(ESPALIER.attempts, body.attempts);
-  span.setAttribute(ESPALIER.queueWaitMs, body.queuedMs);
-}
-
 /** What one model call used. */
 export function setUsage(span: Span, usage: Usage): void {
   span.setAttribute(GEN_AI.inputTokens, usage.inputTokens);
@@ -399,17 +326,9 @@ export function setUsage(span: Span, usage: Usage): void {
 }
 
 function setSubtree(span: Span, usage: Usage): void {
-  span.setAttribute(SUBTREE.modelCalls, usage.modelCalls);
-  span.setAttribute(SUBTREE.steps, usage.steps);
-  span.setAttribute(SUBTREE.toolCalls, usage.toolCalls);
-  span.setAttribute(SUBTREE.inputTokens, usage.inputTokens);
-  span.setAttribute(SUBTREE.cachedInputTokens, usage.cachedInputTokens);
-  span.setAttribute(SUBTREE.outputTokens, usage.outputTokens);
-  span.setAttribute(SUBTREE.reasoningTokens, usage.reasoningTokens);
-  span.setAttribute(SUBTREE.totalTokens, usage.totalTokens);
-  setAttribute(span, SUBTREE.costUsd, knownUsd(usage));
-  span.setAttribute(SUBTREE.unpricedCalls, usage.unpricedCalls);
-  span.setAttribute(SUBTREE.estimatedCalls, usage.estimatedCalls);
+  const costUsd = knownUsd(usage);
+  const amounts: Readonly<Record<string, number | undefined>> = { ...usage, costUsd };
+  for (const [axis, name] of Object.entries(SUBTREE)) setAttribute(span, name, amounts[axis]);
 }
 
 /** A model call that ended because its agent had to end has not failed. */

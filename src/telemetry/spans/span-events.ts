@@ -23,71 +23,65 @@ export function spanEventOf(body: SpanNote, moment: SpanMoment): SpanEvent | und
   switch (body.type) {
     case "model.retried":
     case "tool.retried":
-      return { name: SPAN_EVENT.retry, attributes: retryAttributes(body) };
+      return spanEvent(SPAN_EVENT.retry, {
+        [ESPALIER.retryAttempt]: body.attempt,
+        [ESPALIER.retryDelayMs]: body.delayMs,
+        [ERROR_TYPE]: body.error.code,
+      });
     case "budget.denied":
-      return { name: SPAN_EVENT.budgetDenied, attributes: denialAttributes(body) };
+      return spanEvent(SPAN_EVENT.budgetDenied, {
+        [ESPALIER.deniedAxis]: body.axis,
+        [ESPALIER.deniedAccountPath]: body.accountPath,
+        [ESPALIER.deniedMaximum]: body.maximum,
+        [ESPALIER.deniedSpent]: body.spent,
+        [ESPALIER.deniedAsked]: body.asked,
+        [ESPALIER.deniedKept]: body.kept,
+      });
     case "budget.threshold_reached":
-      return { name: SPAN_EVENT.budgetThreshold, attributes: thresholdAttributes(body) };
+      return spanEvent(SPAN_EVENT.budgetThreshold, {
+        [ESPALIER.thresholdAxis]: body.axis,
+        [ESPALIER.thresholdAccountPath]: body.accountPath,
+        [ESPALIER.thresholdReached]: body.threshold,
+        [ESPALIER.thresholdSpent]: body.spent,
+        [ESPALIER.thresholdMaximum]: body.maximum,
+      });
     case "budget.granted":
-      return { name: SPAN_EVENT.budgetGranted, attributes: grantAttributes(body) };
+      // Not who granted it: that is the caller's text.
+      return spanEvent(SPAN_EVENT.budgetGranted, {
+        [ESPALIER.grantedAccountPath]: body.accountPath,
+        [ESPALIER.grantedAxes]: Object.keys(body.budget),
+      });
     case "question.asked":
-      return { name: SPAN_EVENT.approvalRequested, attributes: requestAttributes(body) };
+      return spanEvent(SPAN_EVENT.approvalRequested, requestAttributes(body));
     case "question.answered":
-      return { name: SPAN_EVENT.approvalDecided, attributes: decisionAttributes(body, moment) };
+      return spanEvent(SPAN_EVENT.approvalDecided, decisionAttributes(body, moment));
     case "conversation.compacted":
-      return { name: SPAN_EVENT.compacted, attributes: compactionAttributes(body) };
+      return spanEvent(SPAN_EVENT.compacted, {
+        [ESPALIER.compactionMessagesBefore]: body.messagesBefore,
+        [ESPALIER.compactionMessagesAfter]: body.messagesAfter,
+        [ESPALIER.compactionTokensBefore]: body.tokensBefore,
+        [ESPALIER.compactionTokensAfter]: body.tokensAfter,
+      });
     case "message.delivered":
-      return { name: SPAN_EVENT.messageReceived, attributes: messageAttributes(body) };
+      return spanEvent(SPAN_EVENT.messageReceived, {
+        [ESPALIER.messageOrigin]: body.origin,
+        [ESPALIER.messageCharacters]: body.characters,
+        [ESPALIER.messageFromAgentId]: body.fromAgentId,
+      });
     case "signal.raised":
-      return body.signal.reason.code === OUTCOME.cancelled
-        ? { name: SPAN_EVENT.cancelled, attributes: signalAttributes(body) }
-        : undefined;
+      if (body.signal.reason.code !== OUTCOME.cancelled) return undefined;
+      return spanEvent(SPAN_EVENT.cancelled, { [ESPALIER.signalSource]: body.signal.source });
+    case "subagent.refused":
+      // A subtask that was refused has no call and no span for it.
+      if (moment.scope.callId !== null) return undefined;
+      return spanEvent(SPAN_EVENT.spawnRefused, refusalAttributes(body));
     default:
       return undefined;
   }
 }
 
-/** A subtask that was refused has no call and no span for it. */
-export function subtaskEventOf(body: SpanNote): SpanEvent | undefined {
-  if (body.type !== "subagent.refused") return undefined;
-  return { name: SPAN_EVENT.spawnRefused, attributes: refusalAttributes(body) };
-}
-
-function retryAttributes(body: EventBody<"model.retried" | "tool.retried">): Attributes {
-  return {
-    [ESPALIER.retryAttempt]: body.attempt,
-    [ESPALIER.retryDelayMs]: body.delayMs,
-    [ERROR_TYPE]: body.error.code,
-  };
-}
-
-function denialAttributes(body: EventBody<"budget.denied">): Attributes {
-  return {
-    [ESPALIER.deniedAxis]: body.axis,
-    [ESPALIER.deniedAccountPath]: body.accountPath,
-    [ESPALIER.deniedMaximum]: body.maximum,
-    [ESPALIER.deniedSpent]: body.spent,
-    [ESPALIER.deniedAsked]: body.asked,
-    ...(body.kept === undefined ? {} : { [ESPALIER.deniedKept]: body.kept }),
-  };
-}
-
-function thresholdAttributes(body: EventBody<"budget.threshold_reached">): Attributes {
-  return {
-    [ESPALIER.thresholdAxis]: body.axis,
-    [ESPALIER.thresholdAccountPath]: body.accountPath,
-    [ESPALIER.thresholdReached]: body.threshold,
-    [ESPALIER.thresholdSpent]: body.spent,
-    [ESPALIER.thresholdMaximum]: body.maximum,
-  };
-}
-
-/** Not who granted it: that is the caller's text. */
-function grantAttributes({ accountPath, budget }: EventBody<"budget.granted">): Attributes {
-  return {
-    [ESPALIER.grantedAccountPath]: accountPath,
-    [ESPALIER.grantedAxes]: Object.keys(budget),
-  };
+function spanEvent(name: string, attributes: Attributes): SpanEvent {
+  return { name, attributes };
 }
 
 /** Only calls that fit a tool are asked about, so its name is nothing that a model invented. */
@@ -114,25 +108,4 @@ export function decisionAttributes(
     [GEN_AI.toolName]: body.toolName,
     [GEN_AI.toolCallId]: scope.callId ?? undefined,
   };
-}
-
-function compactionAttributes(body: EventBody<"conversation.compacted">): Attributes {
-  return {
-    [ESPALIER.compactionMessagesBefore]: body.messagesBefore,
-    [ESPALIER.compactionMessagesAfter]: body.messagesAfter,
-    [ESPALIER.compactionTokensBefore]: body.tokensBefore,
-    [ESPALIER.compactionTokensAfter]: body.tokensAfter,
-  };
-}
-
-function messageAttributes(body: EventBody<"message.delivered">): Attributes {
-  return {
-    [ESPALIER.messageOrigin]: body.origin,
-    [ESPALIER.messageCharacters]: body.characters,
-    [ESPALIER.messageFromAgentId]: body.fromAgentId,
-  };
-}
-
-function signalAttributes({ signal }: EventBody<"signal.raised">): Attributes {
-  return { [ESPALIER.signalSource]: signal.source };
 }

@@ -1,7 +1,13 @@
 // Links from a span to one that it does not stand below: the run that it continues from, the subagent that it waited for, who wrote to it.
 // Attributes of links are lost in Jaeger, so what a link means stands on the span, too. Pure.
 
-import { TraceFlags, type Attributes, type Link, type SpanContext } from "@opentelemetry/api";
+import {
+  TraceFlags,
+  type Attributes,
+  type Link,
+  type Span,
+  type SpanContext,
+} from "@opentelemetry/api";
 
 import type { SpanOpening } from "../../protocol/span-tree.ts";
 import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
@@ -10,36 +16,47 @@ import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
 export function originOf(body: SpanOpening): readonly Link[] {
   if (body.type === "run.resumed") {
     const { previousTraceId: traceId, previousSpanId: spanId, wasSampled } = body;
-    return linksTo(LINK.resumes, { traceId, spanId, isSampled: wasSampled });
+    return linksTo(LINK.resumes, traceId, spanId, wasSampled);
   }
   if (body.type !== "run.started" || body.forkedFrom === undefined) return [];
-  return linksTo(LINK.forkedFrom, body.forkedFrom);
+  const { traceId, spanId, isSampled } = body.forkedFrom;
+  return linksTo(LINK.forkedFrom, traceId, spanId, isSampled);
 }
 
-/** A span of a trace that was split, and the span in the other trace: each names the other. */
-export function continuation(
-  link: typeof LINK.continuesFrom | typeof LINK.continuesIn,
-  other: SpanContext,
-): { readonly link: Link; readonly attributes: Attributes } {
-  const name =
-    link === LINK.continuesIn ? ESPALIER.continuesInTraceId : ESPALIER.continuesFromTraceId;
-  return { link: linkTo(link, other), attributes: { [name]: other.traceId } };
+function linksTo(
+  meaning: string,
+  traceId: string,
+  spanId: string | undefined,
+  isSampled: boolean | undefined,
+): readonly Link[] {
+  if (spanId === undefined || isSampled !== true) return [];
+  return [linkTo(meaning, remoteSpan({ traceId, spanId }))];
+}
+
+/** How a span names another one. */
+export interface Reference {
+  readonly link: Link;
+  readonly attributes: Attributes;
+}
+
+/** The first span of a further trace names the one that it continues from. */
+export function continuedFrom(before: SpanContext): Reference {
+  return {
+    link: linkTo(LINK.continuesFrom, before),
+    attributes: { [ESPALIER.continuesFromTraceId]: before.traceId },
+  };
+}
+
+/** A span names the one in which it, or what it called, continues. */
+export function continueIn(span: Span, next: SpanContext): void {
+  span
+    .addLink(linkTo(LINK.continuesIn, next))
+    .setAttribute(ESPALIER.continuesInTraceId, next.traceId);
 }
 
 /** `meaning`: one of `LINK`. */
 export function linkTo(meaning: string, context: SpanContext): Link {
   return { context, attributes: { [ESPALIER.linkType]: meaning } };
-}
-
-interface Origin {
-  readonly traceId: string;
-  readonly spanId?: string | undefined;
-  readonly isSampled?: boolean | undefined;
-}
-
-function linksTo(meaning: string, { traceId, spanId, isSampled }: Origin): readonly Link[] {
-  if (spanId === undefined || isSampled !== true) return [];
-  return [linkTo(meaning, remoteSpan({ traceId, spanId }))];
 }
 
 /** A span that this process knows by its ids alone. */

@@ -6,7 +6,6 @@ import {
   isSpanContextValid,
   SpanKind,
   trace,
-  type Attributes,
   type Context,
   type HrTime,
   type Link,
@@ -23,12 +22,13 @@ import {
   boundedAttributes,
   boundedName,
   noteShortened,
+  setAttribute,
   setAttributes,
 } from "../bounded/bounded-attributes.ts";
 import { chooseIds, spanIdFrom, type ChosenIds } from "./derived-ids.ts";
-import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
+import { ESPALIER } from "../gen-ai-attributes.ts";
 import type { Onward, OpenSpan } from "./open-span.ts";
-import { continuation } from "./span-links.ts";
+import { continuedFrom, continueIn } from "./span-links.ts";
 import { showOutcome } from "./show-outcome.ts";
 import type { SideSpan } from "./side-spans.ts";
 import {
@@ -50,13 +50,6 @@ export interface SpanPlan extends Pick<OpenSpan, "around" | "run" | "trace" | "o
   readonly above?: TraceIds | undefined;
 }
 
-interface OnwardPlan {
-  readonly ids: ChosenIds;
-  readonly sinceUs: number;
-  readonly around: Context;
-  readonly attributes: Attributes;
-}
-
 export class SpanMaker {
   readonly #tracer: Tracer;
   readonly #mintHex: MintHex;
@@ -76,7 +69,6 @@ export class SpanMaker {
       span,
       opening: body,
       moment,
-      startedAtMs: moment.atMs,
       startedAtUs: moment.atUs,
       aroundSinceUs: plan.aroundSinceUs ?? moment.atUs,
       ids: this.#idsOf(span, plan),
@@ -103,7 +95,7 @@ export class SpanMaker {
     const span = this.#start(plan.ids, name, options, plan.around);
     if (!span.isRecording()) return span;
     plan.trace.spans += 1;
-    if (shortened.length > 0) noteShortened(span, shortened);
+    noteShortened(span, shortened);
     setPlace(span, moment, plan.run.conversationId);
     setOpening(span, body, roleOf(body, plan));
     return span;
@@ -131,12 +123,11 @@ export class SpanMaker {
   /** The span around all that stands in a further trace of a run. `sinceUs`: when the first of it began. */
   part(run: OpenSpan, ids: ChosenIds, sinceUs: number): Onward {
     const part = run.run.parts.length + 2;
-    const attributes = {
-      [ESPALIER.tracePart]: part,
-      [ESPALIER.continuesFromTraceId]: run.ids.traceId,
-    };
-    const around = rootOf(run.context);
-    return this.#onward(run, `${run.name}, part ${part}`, { ids, sinceUs, around, attributes });
+    const name = `${run.name}, part ${part}`;
+    const made = this.#onward({ ...run, name }, ids, sinceUs, rootOf(run.context));
+    made.span.setAttribute(ESPALIER.tracePart, part);
+    setAttribute(made.span, ESPALIER.continuesFromTraceId, run.ids.traceId);
+    return made;
   }
 
   /** The span in which an agent continues in a further trace, and the links between the two. */
@@ -144,29 +135,20 @@ export class SpanMaker {
     const { traceId = "" } = trace.getSpanContext(around) ?? {};
     const ids = { spanId: onwardIdIn(traceId, agent.moment), traceId };
     const before = agent.onward.at(-1)?.span ?? agent.span;
-    const back = continuation(LINK.continuesFrom, before.spanContext());
-    const { attributes } = back;
-    const made = this.#onward(agent, agent.name, { ids, sinceUs, around, attributes });
-    made.span.addLink(back.link);
-    const ahead = continuation(LINK.continuesIn, made.span.spanContext());
-    before.addLink(ahead.link).setAttributes(ahead.attributes);
+    const back = continuedFrom(before.spanContext());
+    const made = this.#onward(agent, ids, sinceUs, around);
+    made.span.setAttributes(back.attributes).addLink(back.link);
+    continueIn(before, made.span.spanContext());
     size.spans += 1;
     return { ...made, trace: size };
   }
 
-  #onward(open: OpenSpan, name: string, plan: OnwardPlan): Onward {
-    const { ids, sinceUs, around, attributes } = plan;
-    const sampled = boundedAttributes(samplingAttributes(open.opening)).bounded;
-    const options = {
-      kind: SpanKind.INTERNAL,
-      startTime: hrTimeOf(sinceUs),
-      attributes: sampled,
-    };
+  #onward(open: OpenSpan, ids: ChosenIds, sinceUs: number, around: Context): Onward {
+    const { name, moment, opening, run } = open;
+    const { bounded: attributes } = boundedAttributes(samplingAttributes(opening));
+    const options = { kind: SpanKind.INTERNAL, startTime: hrTimeOf(sinceUs), attributes };
     const span = this.#start(ids, boundedName(name), options, around);
-    if (span.isRecording()) {
-      setPlace(span, open.moment, open.run.conversationId);
-      setAttributes(span, attributes);
-    }
+    if (span.isRecording()) setPlace(span, moment, run.conversationId);
     const context = trace.setSpan(around, span);
     return { span, name, startedAtUs: sinceUs, context, trace: { spans: 1, expected: 0 } };
   }

@@ -28,7 +28,6 @@ import type {
   EventType,
 } from "../../protocol/event.ts";
 import type { LostSpan, Tracing } from "../../protocol/tracing.ts";
-import type { SpanContent } from "../../protocol/span-content.ts";
 import {
   SpanTree,
   type EventMoment,
@@ -43,19 +42,13 @@ import type { ContentSettings } from "../content/content-options.ts";
 import { seedOf, traceIdAfter } from "./derived-ids.ts";
 import { LINK } from "../gen-ai-attributes.ts";
 import { recordLostSpans } from "./lost-spans.ts";
-import type { Onward, OpenSpan, RunFacts, TraceSize } from "./open-span.ts";
+import { newRun, type Onward, type OpenSpan, type RunFacts, type TraceSize } from "./open-span.ts";
 import type { RunMetrics } from "../metrics/run-metrics.ts";
-import { unmarked } from "./run-baggage.ts";
+import { contextWithBaggage, unmarked } from "./run-baggage.ts";
 import { isLongWait, sideSpanOf, waitAcrossPause, waitBefore } from "./side-spans.ts";
-import { continuation, linkTo, originOf, remoteSpan } from "./span-links.ts";
+import { continuedFrom, continueIn, linkTo, originOf, remoteSpan } from "./span-links.ts";
 import { callerOf, partIdIn, SpanMaker, type SpanPlan } from "./span-maker.ts";
-import {
-  recordAbandonment,
-  recordClosing,
-  endSpan,
-  recordNote,
-  recordResumedChild,
-} from "./span-recording.ts";
+import { endSpan, recordEnd, recordNote, recordResumedChild } from "./span-recording.ts";
 import { countCall, expectedOf, expectIn, expectNoMore, hasRoom, isFull } from "./trace-size.ts";
 
 /** What happens within spans and is in the event log alone. */
@@ -88,6 +81,8 @@ function isSilent(body: SpanNote): boolean {
 export interface ProjectorOptions {
   /** Spans of a trace after which further agents begin another one. Default: there is no such number. */
   readonly maxSpansPerTrace?: number;
+  /** User code carries its scope in its baggage. Default: it does not. */
+  readonly hasBaggage?: boolean;
   /** What is to be done with content. Default: it is neither asked for nor shown. */
   readonly content?: ContentSettings | undefined;
   /** Measures what is shown. */
@@ -100,6 +95,7 @@ export class SpanProjector implements Tracing {
   readonly #maker: SpanMaker;
   readonly #mintHex: MintHex;
   readonly #maxSpansPerTrace: number;
+  readonly #hasBaggage: boolean;
   readonly #globals: ProjectorOptions["globals"];
   readonly #content: ContentSettings | undefined;
   readonly #metrics: RunMetrics | undefined;
@@ -112,31 +108,35 @@ export class SpanProjector implements Tracing {
     this.#maker = new SpanMaker(tracer, mintHex);
     this.#mintHex = mintHex;
     this.#maxSpansPerTrace = options.maxSpansPerTrace ?? Infinity;
+    this.#hasBaggage = options.hasBaggage ?? false;
     this.#globals = options.globals;
     const { content, metrics } = options;
     this.#content = content;
     this.#metrics = metrics;
     if (content !== undefined)
-      this.recordContent = (scope, made) => this.#write(content, scope, made);
+      this.recordContent = (scope, made) => {
+        const open = this.#spans.find(scope);
+        if (open !== undefined) writeContent(content, { ...open, scope }, made);
+      };
     this.#spans = new SpanTree<OpenSpan>({
       open: (body, moment, parent) => {
         const open = this.#open(body, moment, parent);
-        if (parent === undefined || open.run.isMeasured) metrics?.opened(open, moment);
-        if (parent === undefined) open.run.isMeasured = (metrics?.openRuns ?? 0) > 0;
+        metrics?.opened(open);
         return open;
       },
       note: (open, body, moment) => {
-        if (open.run.isMeasured) metrics?.noted(open, body, moment);
+        metrics?.noted(open, body, moment);
         if (!isSilent(body) && open.span.isRecording()) this.#note(open, body, moment);
       },
       close: (open, body, moment) => {
-        if (open.run.isMeasured) metrics?.closed(open, body, moment);
-        if ("queuedMs" in body && isLongWait(body.queuedMs)) this.#showWait(open, body, moment);
-        recordClosing(open, body, moment);
+        metrics?.closed(open, body, moment);
+        if ("queuedMs" in body && isLongWait(body.queuedMs))
+          this.#showWait(open, body.queuedMs, moment);
+        recordEnd(open, body, moment);
       },
       abandon: (open, moment, why) => {
-        if (open.run.isMeasured) metrics?.abandoned(open, moment, why);
-        recordAbandonment(open, moment, why);
+        metrics?.closed(open, why, moment);
+        recordEnd(open, why, moment);
       },
       end: (open, moment) => {
         if (open.expected > 0) expectNoMore(open);
@@ -160,7 +160,8 @@ export class SpanProjector implements Tracing {
 
   within<T>(scope: EventScope, work: () => T): T {
     const open = this.#spans.find(scope);
-    return open === undefined ? work() : context.with(open.context, work);
+    const inner = this.#hasBaggage ? () => context.with(contextWithBaggage(scope), work) : work;
+    return open === undefined ? inner() : context.with(open.context, inner);
   }
 
   idsOf(scope: EventScope): TraceIds | undefined {
@@ -207,7 +208,7 @@ export class SpanProjector implements Tracing {
     const around = unmarked(context.active());
     const before = callerOf(around) === undefined ? earlierSpan(body) : undefined;
     const after = body.type === "run.resumed" ? body.previousTraceId : undefined;
-    const run = runFacts(body);
+    const run = newRun("sessionId" in body ? body.sessionId : undefined);
     const plan = {
       role: "",
       run,
@@ -215,21 +216,19 @@ export class SpanProjector implements Tracing {
       ids: { moment, after },
       onward: run.parts,
     };
-    if (before !== undefined && !isTaken(before))
+    if (before !== undefined && !isSampled(before))
       return this.#begin(body, moment, { ...plan, around: trace.setSpanContext(around, before) });
     const open = this.#begin(body, moment, { ...plan, around, links: originOf(body) });
     this.#lookForUnseen(open.span);
-    if (before === undefined || isSampled(open.span)) return open;
+    if (before === undefined || isSampled(open.span.spanContext())) return open;
     const below = trace.setSpanContext(around, before);
     const again = this.#begin(body, moment, { ...plan, around: below });
-    return isSampled(again.span) ? again : open;
+    return isSampled(again.span.spanContext()) ? again : open;
   }
 
   #lookForUnseen(span: Span): void {
     const { hasTracer = false, hasMeter = false } = this.#globals ?? {};
-    const isTracerMissed = hasTracer && !span.isRecording();
-    if (isTracerMissed || hasMeter)
-      warnOfUnseenProvider({ isTracerMissed, isMeterAsked: hasMeter });
+    warnOfUnseenProvider(hasTracer && !span.isRecording(), hasMeter);
   }
 
   #openAgent(body: SpanOpening, moment: SpanMoment, parent: OpenSpan): OpenSpan {
@@ -267,7 +266,7 @@ export class SpanProjector implements Tracing {
     const traceId = traceIdAfter(root.ids.traceId, seedOf(moment, "part"));
     const ids = { traceId, spanId: partIdIn(traceId) };
     const part = this.#maker.part(root, ids, moment.atUs);
-    run.isWhole = !isSampled(part.span);
+    run.isWhole = !isSampled(part.span.spanContext());
     if (run.isWhole) return undefined;
     run.parts.push(part);
     return part;
@@ -278,13 +277,12 @@ export class SpanProjector implements Tracing {
     const more = expectedOf(0, this.#maxSpansPerTrace);
     const part = this.#partFor(parent, moment, more);
     if (part === undefined) return this.#openAgent(body, moment, parent);
-    const back = continuation(LINK.continuesFrom, parent.span.spanContext());
+    const back = continuedFrom(parent.span.spanContext());
     const plan = { ...planBelow(parent, part, moment), links: [back.link] };
     const open = this.#begin(body, moment, plan);
     expectIn(part.trace, open, more);
     open.span.setAttributes(back.attributes);
-    const onward = continuation(LINK.continuesIn, open.span.spanContext());
-    parent.span.addLink(onward.link).setAttributes(onward.attributes);
+    continueIn(parent.span, open.span.spanContext());
     return open;
   }
 
@@ -302,23 +300,17 @@ export class SpanProjector implements Tracing {
     return open;
   }
 
-  #write(settings: ContentSettings, scope: EventScope, content: SpanContent): void {
-    const open = this.#spans.find(scope);
-    if (open !== undefined) writeContent(settings, { ...open, scope }, content);
-  }
-
   #note(open: OpenSpan, body: SpanNote, moment: SpanMoment): void {
     recordNote(open, body, moment);
     if (body.type === "message.delivered") this.#linkToWriter(open, body, moment);
     const side = sideSpanOf(body, moment, open.startedAtUs);
     if (side === undefined) return;
     this.#maker.beside(open, open.context, side, moment);
-    const within = { sinceUs: open.startedAtUs, span: open.span.spanContext() };
-    const wait = waitAcrossPause(body, moment, within);
+    const wait = waitAcrossPause(body, moment, open);
     if (wait !== undefined) this.#maker.apart(open, wait, moment);
   }
 
-  #showWait(open: OpenSpan, { queuedMs }: { readonly queuedMs: number }, moment: SpanMoment): void {
+  #showWait(open: OpenSpan, queuedMs: number, moment: SpanMoment): void {
     if (!open.span.isRecording()) return;
     const bounds = { sinceUs: open.aroundSinceUs, untilUs: open.startedAtUs };
     const wait = waitBefore(open.opening, queuedMs, bounds);
@@ -341,17 +333,14 @@ export class SpanProjector implements Tracing {
 /** What the first event of a run has of its trace besides its ids. */
 function beginningOf({ span, around }: OpenSpan): Pick<TraceIds, "parentSpanId" | "isSampled"> {
   const caller = callerOf(around);
+  const own = span.spanContext();
   return {
     ...(caller === undefined ? {} : { parentSpanId: caller.spanId }),
-    ...(isSpanContextValid(span.spanContext()) ? { isSampled: isSampled(span) } : {}),
+    ...(isSpanContextValid(own) ? { isSampled: isSampled(own) } : {}),
   };
 }
 
-function isSampled(span: Span): boolean {
-  return isTaken(span.spanContext());
-}
-
-function isTaken({ traceFlags }: SpanContext): boolean {
+function isSampled({ traceFlags }: SpanContext): boolean {
   return (traceFlags & TraceFlags.SAMPLED) !== 0;
 }
 
@@ -362,19 +351,6 @@ function earlierSpan(body: SpanOpening): SpanContext | undefined {
   const flags = body.wasSampled ? TraceFlags.SAMPLED : TraceFlags.NONE;
   const before = remoteSpan({ traceId, spanId }, flags);
   return isSpanContextValid(before) ? before : undefined;
-}
-
-function runFacts(body: SpanOpening): RunFacts {
-  const conversationId = "sessionId" in body ? body.sessionId : undefined;
-  return {
-    conversationId,
-    background: new Map(),
-    parts: [],
-    isWhole: false,
-    isMeasured: false,
-    unseen: undefined,
-    root: undefined,
-  };
 }
 
 function isFurther({ parts }: RunFacts, size: TraceSize): boolean {

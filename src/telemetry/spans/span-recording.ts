@@ -2,28 +2,22 @@
 // A span is an error only if what it shows failed: a spawn fails with its subagent, a parent does not. A pause is no error.
 
 import type { EventBody } from "../../protocol/event.ts";
-import type { Abandonment, SpanClosing, SpanMoment, SpanNote } from "../../protocol/span-tree.ts";
+import type { SpanMoment, SpanNote } from "../../protocol/span-tree.ts";
 import { boundedName, eventAttributes, setAttribute } from "../bounded/bounded-attributes.ts";
-import {
-  ERROR_TYPE,
-  ESPALIER,
-  LINK,
-  OUTCOME,
-  SHOWN_AS,
-  SPAN_EVENT,
-  SPAWN,
-} from "../gen-ai-attributes.ts";
+import { ERROR_TYPE, ESPALIER, LINK, SPAN_EVENT, SPAWN } from "../gen-ai-attributes.ts";
 import type { OpenSpan } from "./open-span.ts";
 import {
   failureOf,
+  knownRole,
   lastNameIn,
+  outcomeOf,
   setChild,
   setClosing,
   setDelegation,
-  spawnedRole,
+  type SpanEnd,
 } from "./span-attributes.ts";
 import { showOutcome } from "./show-outcome.ts";
-import { spanEventOf, subtaskEventOf } from "./span-events.ts";
+import { spanEventOf } from "./span-events.ts";
 import { linkTo } from "./span-links.ts";
 import { hrTimeOf } from "./span-maker.ts";
 
@@ -34,20 +28,11 @@ const MOST_AWAITED = 100;
 export function recordNote(open: OpenSpan, body: SpanNote, moment: SpanMoment): void {
   const { span, isToolCall } = open;
   if (isToolCall) describeDelegation(open, body);
-  const isCall = moment.scope.callId !== null;
-  const event = spanEventOf(body, moment) ?? (isCall ? undefined : subtaskEventOf(body));
+  const event = spanEventOf(body, moment);
   if (event !== undefined)
     span.addEvent(event.name, eventAttributes(event.attributes), hrTimeOf(moment.atUs));
-  if (isStartInBackground(body)) open.run.background.set(body.childId, undefined);
+  if ("isBackground" in body && body.isBackground) open.run.background.set(body.childId, undefined);
   if (body.type === "subagent.ended") linkToAwaited(open, body);
-}
-
-function isStartInBackground(
-  body: SpanNote,
-): body is EventBody<"subagent.spawned" | "subagent.continued"> {
-  return (
-    (body.type === "subagent.spawned" || body.type === "subagent.continued") && body.isBackground
-  );
 }
 
 /** An agent that waited for a subagent in the background is linked to it, where it reads of its end. */
@@ -63,7 +48,7 @@ function linkToAwaited(open: OpenSpan, { childId }: EventBody<"subagent.ended">)
 /** What becomes of a delegation is on the span of its call. A subtask has no call, only its own span. */
 function describeDelegation(open: OpenSpan, body: SpanNote): void {
   setDelegation(open.span, body);
-  if (body.type === "subagent.refused") rename(open, spawnedRole(body));
+  if (body.type === "subagent.refused") rename(open, knownRole(body));
   if (body.type === "subagent.spawned" || body.type === "subagent.continued")
     rename(open, lastNameIn(body.childPath));
 }
@@ -89,35 +74,23 @@ function rename(open: OpenSpan, target: string | undefined): void {
   open.span.updateName(open.shownName);
 }
 
-/** What a span shows is over. */
-export function recordClosing(
+/**
+ * What a span shows is over. `crashed`: its process died. One that is `left` is not ended: the process that continues its run does that.
+ */
+export function recordEnd(
   open: OpenSpan,
-  body: SpanClosing,
+  end: SpanEnd | "left",
   { atUs }: Pick<SpanMoment, "atUs">,
 ): void {
   const { span } = open;
   open.closedAtUs = atUs;
-  if (!span.isRecording()) return;
-  const outcome = setClosing(span, body);
+  if (end === "left" || !span.isRecording()) return;
+  const outcome = outcomeOf(end);
+  if (outcome !== undefined) span.setAttribute(ESPALIER.outcome, outcome);
+  if (typeof end !== "string") setClosing(span, end);
   if (outcome === undefined) return;
   showEnd(open, outcome);
-  if (SHOWN_AS[outcome] === "error") setAttribute(span, ERROR_TYPE, failureOf(body));
-}
-
-/**
- * What is around a span is over, and its own end never came. `crashed`: its process died. One that is `left` is not ended: the
- * process that continues its run does that.
- */
-export function recordAbandonment(
-  open: OpenSpan,
-  { atUs }: Pick<SpanMoment, "atUs">,
-  why: Abandonment | "crashed",
-): void {
-  const { span } = open;
-  open.closedAtUs = atUs;
-  if (why === "left" || !span.isRecording()) return;
-  span.setAttribute(ESPALIER.outcome, OUTCOME[why]);
-  showEnd(open, OUTCOME[why]);
+  setAttribute(span, ERROR_TYPE, failureOf(end));
 }
 
 /** How something ended is shown wherever it continued. */
