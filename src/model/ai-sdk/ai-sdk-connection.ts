@@ -18,7 +18,7 @@ import { ModelError } from "../model-error.ts";
 import type { GenerateOptions, ModelReply, ModelRequest } from "../model.ts";
 import { heldTools, unheld } from "../held-tools.ts";
 import { replyLimits } from "../reply-limits.ts";
-import { capError, strangeError, timeoutError, toModelError } from "./ai-sdk-errors.ts";
+import { capError, failures, strangeError, toModelError } from "./ai-sdk-errors.ts";
 import { callOptions, type CallSettings } from "./call-options.ts";
 import { OutputCap, sentCap, type AskedOptions } from "./output-cap.ts";
 import { SdkReply } from "./sdk-reply.ts";
@@ -61,7 +61,7 @@ export class AiSdkConnection {
       return unheld(whole, heldTools(request.tools, false));
     } catch (thrown) {
       signal.throwIfAborted();
-      if (attemptSignal.aborted) throw timeoutError(timeoutMs, reply.lostOutputTokens);
+      if (attemptSignal.aborted) throw failures.timeout(timeoutMs, reply.lostOutputTokens);
       throw toModelError(thrown, reply.progress);
     } finally {
       stopDeadline();

@@ -7,6 +7,7 @@ import { deepFreeze, isRecord, type JsonObject } from "../../kernel/json.ts";
 import type { ModelSettings } from "../../protocol/model-settings.ts";
 import { checkModelSettings, copyModelSettings, SETTING_NAMES } from "../check-model-settings.ts";
 import { OWN_FIELDS, uncarried, type RequestOptions } from "./request-fields.ts";
+import { isParsed } from "../wire-json.ts";
 import type { OpenAiApi } from "./wire-api.ts";
 
 /** How a model is asked. */
@@ -119,11 +120,6 @@ export function requestOptions(
 }
 
 function frozenCopy(fields: JsonObject): JsonObject {
-  const copy: unknown = deepFreeze(jsonCopy(fields));
-  return isFields(copy) ? copy : {};
-}
-
-/** A copy of JSON is JSON. */
-function isFields(value: unknown): value is JsonObject {
-  return isRecord(value);
+  const copy = deepFreeze(jsonCopy(fields));
+  return isParsed(copy) ? copy : {};
 }

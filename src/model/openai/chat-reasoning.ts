@@ -5,7 +5,7 @@ import { isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts"
 import type { ProviderData, ReplyPart } from "../../protocol/message.ts";
 import type { ReplyPiece } from "../../protocol/reply-message.ts";
 import { GrowingText } from "./growing-text.ts";
-import { isParsed } from "./wire-json.ts";
+import { isParsed } from "../wire-json.ts";
 
 /** What a message calls its reasoning: the servers of DeepSeek, Kimi, GLM, SGLang; those of OpenRouter, Groq, vLLM, Ollama. */
 export type ReasoningField = "reasoning_content" | "reasoning";

@@ -10,8 +10,8 @@ import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
 import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import type { TokenUsage } from "../token-usage.ts";
 import { ChatReasoning, extraContent, textOf, type ReasoningOption } from "./chat-reasoning.ts";
-import { excessError, protocolError, reportedError } from "./openai-errors.ts";
-import { countIn, isText, listOf, parseWireJson, usageOfFigures } from "./wire-json.ts";
+import { failures, protocolError } from "./openai-errors.ts";
+import { countIn, isText, listOf, parseWireJson, usageOfFigures } from "../wire-json.ts";
 
 /** What a response said, whole or put together from chunks; unchecked where the type is unknown. */
 export interface Completion {
@@ -56,7 +56,7 @@ export function replyOfBody(
   const failed = failedCall(error);
   if (failed !== undefined) return replyOfFailedCall(failed);
   if (error !== undefined) {
-    throw reportedError(error, reportedTokens(usageOfReply(response, undefined)));
+    throw failures.reported(error, reportedTokens(usageOfReply(response, undefined)));
   }
   const choice = firstChoice(response);
   const message = messageOf(choice);
@@ -76,7 +76,7 @@ export function replyOfBody(
     responseModel: response["model"],
   };
   if (bytesOf(completion, thought.text) + thought.dataBytes > limits.replyBytes) {
-    throw excessError(`a reply of more than ${limits.replyBytes} bytes`, cameTokens());
+    throw failures.excess(`a reply of more than ${limits.replyBytes} bytes`, cameTokens());
   }
   return toReply(completion, cameTokens);
 }
@@ -157,7 +157,7 @@ export function toReply(completion: Completion, lostOutputTokens: () => number):
   });
   const message = replyMessage([...reasoning, { type: "text", text, data }, ...calls]);
   const usage = toUsage(completion.usage);
-  const finishReason = toFinishReason(completion.finishReason);
+  const finishReason = FINISH_REASONS.get(completion.finishReason) ?? "unknown";
   return {
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),
     finishReason,
@@ -205,20 +205,14 @@ function callPiece({ id, name, argumentsText, data }: CompletionCall, ownId: str
   return { type: "call", callId, toolName: name, argumentsText, data };
 }
 
-function toFinishReason(reason: unknown): FinishReason {
-  switch (reason) {
-    case "stop":
-    case "length":
-    case "tool_calls":
-    case "content_filter":
-    case "error":
-      return reason;
-    case "function_call":
-      return "tool_calls";
-    default:
-      return "unknown";
-  }
-}
+const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
+  ["stop", "stop"],
+  ["length", "length"],
+  ["tool_calls", "tool_calls"],
+  ["function_call", "tool_calls"],
+  ["content_filter", "content_filter"],
+  ["error", "error"],
+]);
 
 function toUsage(usage: unknown): TokenUsage | undefined {
   if (!isRecord(usage)) return undefined;

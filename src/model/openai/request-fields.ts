@@ -2,8 +2,10 @@
 
 import type { JsonObject } from "../../kernel/json.ts";
 import type { ModelSettings, ToolChoice } from "../../protocol/model-settings.ts";
-import type { ModelRequest } from "../model.ts";
+import { heldTools, type HeldTool } from "../held-tools.ts";
+import type { ModelRequest, ToolSpec } from "../model.ts";
 import { promptCacheKey } from "../prompt-cache-key.ts";
+import { remembered } from "../remembered.ts";
 import type { OpenAiApi, WireRequest } from "./wire-api.ts";
 
 /** What of the options of a model goes into each request. */
@@ -94,6 +96,21 @@ export function responsesFields(request: WireRequest, options: RequestOptions): 
 export function textOfFields(fields: Fields): string {
   const text = JSON.stringify(fields).slice(1, -1);
   return text === "" ? "" : `,${text}`;
+}
+
+/** The tools as text that continues an open object, written once for as long as their list lives; without tools nothing. */
+export function toolsWriter(
+  wireTool: (tool: HeldTool) => object,
+): (tools: readonly ToolSpec[], options: RequestOptions) => string {
+  const written = new WeakMap<ReturnType<typeof heldTools>, string>();
+  return (tools, { strictTools }) =>
+    tools.length === 0
+      ? ""
+      : remembered(
+          written,
+          heldTools(tools, strictTools),
+          (held) => `,"tools":${JSON.stringify([...held.values()].map(wireTool))}`,
+        );
 }
 
 /** Without tools, servers refuse any field about them. */

@@ -23,8 +23,8 @@ import {
   usageOfReply,
 } from "./from-openai.ts";
 import { GrowingText } from "./growing-text.ts";
-import { cutStreamError, excessError, protocolError, reportedError } from "./openai-errors.ts";
-import { isText, listOf, parseWireJson } from "./wire-json.ts";
+import { failures, protocolError } from "./openai-errors.ts";
+import { isText, listOf, parseWireJson } from "../wire-json.ts";
 
 const END_MARK = "[DONE]";
 
@@ -130,7 +130,7 @@ export class StreamedReply {
     if (!this.#hasBegun && this.#hasEnded) {
       throw protocolError("a stream without choices", undefined);
     }
-    if (!this.isComplete) throw cutStreamError(this.lostOutputTokens);
+    if (!this.isComplete) throw failures.cutStream(this.lostOutputTokens);
     if (this.#failedCall !== undefined) {
       return replyOfFailedCall(this.#failedCall, this.#reasoning.pieces);
     }
@@ -153,7 +153,7 @@ export class StreamedReply {
     if (this.#failedCall === undefined) {
       const arrived = this.lostOutputTokens;
       const charged = reportedTokens(this.#usage) ?? arrived;
-      throw reportedError(
+      throw failures.reported(
         error,
         charged === undefined ? undefined : Math.max(charged, arrived ?? 0),
       );
@@ -231,7 +231,7 @@ export class StreamedReply {
     this.#saidBytes += Buffer.byteLength(piece);
     const { replyBytes } = this.#limits;
     if (this.#saidBytes + this.#besideBytes > replyBytes) {
-      throw excessError(`a reply of more than ${replyBytes} bytes`, this.#arrivedTokens);
+      throw failures.excess(`a reply of more than ${replyBytes} bytes`, this.#arrivedTokens);
     }
   }
 
