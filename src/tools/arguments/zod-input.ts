@@ -15,7 +15,7 @@ import type { InputSchema } from "./argument-problems.ts";
 import { checkedInput } from "./check-input.ts";
 import { lookUp, thrownWords } from "./schema-words.ts";
 import { UnusablePart, unusableSchema, type Place } from "./unusable-schema.ts";
-import { partIssue, type Reading, type ValidationIssue } from "./validation-issue.ts";
+import { isJsonObject, partIssue, type Reading, type ValidationIssue } from "./validation-issue.ts";
 import { issuesOf } from "./zod-issues.ts";
 
 /** The input, ready to check calls. `isStrict`: nothing is coerced. Throws `invalid_definition` if no model could fill it in. */
@@ -84,10 +84,6 @@ function withoutReference(schema: JsonValue): JsonObject {
   if (typeof reference !== "string") return schema;
   const definition = parseJson(JSON.stringify(lookUp(schema, reference) ?? null));
   return isJsonObject(definition) ? { ...definition, ...rest } : schema;
-}
-
-function isJsonObject(value: JsonValue): value is JsonObject {
-  return isRecord(value);
 }
 
 /** Parses a copy of `input`, so that nothing that a tool does to what it gets shows in what is logged. Never throws. */

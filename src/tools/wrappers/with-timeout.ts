@@ -1,3 +1,4 @@
+import { invoke } from "../../kernel/cancel.ts";
 import { runTimed } from "../../kernel/timed-work.ts";
 import { checkKeys } from "../../kernel/check.ts";
 import type { ToolContext } from "../tool-context.ts";
@@ -86,8 +87,4 @@ async function unlessGivenUp(
 /** True if the signal was aborted by a limit of time, as `runTimed` does it. */
 function isTimeUp({ aborted, reason }: AbortSignal): boolean {
   return aborted && reason instanceof DOMException && reason.name === "TimeoutError";
-}
-
-async function invoke(work: () => unknown): Promise<unknown> {
-  return await work();
 }
