@@ -3,6 +3,7 @@
 import { messageOf, type ModelErrorCode } from "../kernel/error.ts";
 import { isRecord, type JsonObject } from "../kernel/json.ts";
 import { ModelError } from "./model-error.ts";
+import type { Fields } from "./wire-json.ts";
 
 const LONGEST_QUOTE = 500;
 /** Groq's word for a call that the model wrote wrongly, as it may not the next time. */
@@ -181,7 +182,7 @@ export function retryAfterMs(headers: Pick<Headers, "get">): number | undefined 
 }
 
 /** The fields that are text or numbers: what an error can keep of a report. */
-export function plainData(fields: Readonly<Record<string, unknown>>): JsonObject {
+export function plainData(fields: Fields): JsonObject {
   const data: Record<string, string | number> = {};
   for (const [name, value] of Object.entries(fields)) {
     if (typeof value === "string" || typeof value === "number") data[name] = value;

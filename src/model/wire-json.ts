@@ -3,6 +3,9 @@
 import { isRecord, type JsonObject } from "../kernel/json.ts";
 import type { TokenUsage } from "./token-usage.ts";
 
+/** An object of JSON that a server sent, unchecked. */
+export type Fields = Readonly<Record<string, unknown>>;
+
 /** The value of a JSON text; undefined if it is none. */
 export function parseWireJson(text: string): unknown {
   try {

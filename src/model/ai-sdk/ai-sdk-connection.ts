@@ -118,7 +118,7 @@ async function readParts(
   reply: SdkReply,
 ): Promise<void> {
   const reader = parts.getReader();
-  const cancel = (): void => void reader.cancel().catch(() => undefined);
+  const cancel = (): void => letGo(reader);
   // A reader that is cancelled says at once that it is done, whatever is still under way below it.
   const unlink = signal.aborted ? undefined : onAbort(signal, cancel);
   try {
@@ -142,13 +142,12 @@ async function drain(
   reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart>,
   clock: Clock,
 ): Promise<void> {
-  const cancel = (): void => void reader.cancel().catch(() => undefined);
-  const stopTimer = clock.setTimer(LONGEST_DRAIN_MS, cancel);
+  const stopTimer = clock.setTimer(LONGEST_DRAIN_MS, () => letGo(reader));
   try {
     for (let parts = 0; parts < MOST_DRAINED_PARTS; parts += 1) {
       if ((await reader.read()).done) return;
     }
-    cancel();
+    letGo(reader);
   } catch {
     // The reply is whole (A3).
   } finally {
@@ -166,6 +165,6 @@ function reading<T>(reply: SdkReply, read: () => T): T {
   }
 }
 
-function letGo(parts: Parts): void {
+function letGo(parts: Pick<Parts, "cancel">): void {
   void parts.cancel().catch(() => undefined);
 }

@@ -11,6 +11,7 @@ import {
   type CallProgress,
 } from "../http-errors.ts";
 import { ModelError } from "../model-error.ts";
+import type { Fields } from "../wire-json.ts";
 
 /** What can fail over any adapter, in the words of this one. */
 export const failures = new AdapterFailures({
@@ -20,8 +21,6 @@ export const failures = new AdapterFailures({
   model_misbehaved: "Check the provider and what it is wrapped in.",
   excess: "Check that the server keeps to the cap, or raise it.",
 });
-
-type Fields = Readonly<Record<string, unknown>>;
 
 const SDK_MARK = Symbol.for("vercel.ai.error");
 const API_CALL_MARK = Symbol.for("vercel.ai.error.AI_APICallError");

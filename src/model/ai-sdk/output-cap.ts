@@ -5,7 +5,7 @@
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
 
 import { isRecord } from "../../kernel/json.ts";
-import { parseWireJson } from "../wire-json.ts";
+import { parseWireJson, type Fields } from "../wire-json.ts";
 
 /** The options of a request before its cap is known. */
 export type AskedOptions = Omit<LanguageModelV4CallOptions, "maxOutputTokens" | "abortSignal"> & {
@@ -84,7 +84,7 @@ function givenBudget(options: LanguageModelV4CallOptions["providerOptions"]): nu
 }
 
 /** Some providers give the body as an object, some as text. */
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+function fieldsOf(value: unknown): Fields {
   const fields = typeof value === "string" ? parseWireJson(value) : value;
   return isRecord(fields) ? fields : {};
 }

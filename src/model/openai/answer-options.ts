@@ -7,7 +7,7 @@ import { deepFreeze, isRecord, type JsonObject } from "../../kernel/json.ts";
 import type { ModelSettings } from "../../protocol/model-settings.ts";
 import { copyModelSettings } from "../check-model-settings.ts";
 import { mustBe, type OptionChecks } from "../check-options.ts";
-import { OWN_FIELDS, uncarried, type RequestOptions } from "./request-fields.ts";
+import { OWN_FIELDS, type RequestOptions } from "./request-fields.ts";
 import { isParsed } from "../wire-json.ts";
 import type { OpenAiApi } from "./wire-api.ts";
 
@@ -79,16 +79,23 @@ function checkExtraBody(field: string, extraBody: unknown): void {
   }
 }
 
-/** The error of settings that this interface has no field for, under what the user calls them. */
+/** The error of settings that this interface has no field for, under what the user calls them; undefined: it carries them all. */
 export function uncarriedError(
   api: OpenAiApi,
   field: string,
-  settings: ModelSettings,
+  { seed, stop, reasoning }: ModelSettings,
 ): EspalierError | undefined {
-  const found = uncarried(api, settings);
+  const uncarried = api === "chat" ? { "reasoning.summary": reasoning?.summary } : { seed, stop };
+  const [found] = Object.entries(uncarried).filter(([, value]) => value !== undefined);
   if (found === undefined) return undefined;
-  return mismatch(`${field}.${found.name}`, "left out", found.value, found.advice);
+  const [name, value] = found;
+  return mismatch(`${field}.${name}`, "left out", value, UNCARRIED_ADVICE[api]);
 }
+
+const UNCARRIED_ADVICE: Readonly<Record<OpenAiApi, string>> = {
+  chat: 'Chat Completions has no summaries: leave it out, or say api: "responses".',
+  responses: 'Responses has no such field: leave it out, or say api: "chat".',
+};
 
 /** What of the options goes into each request. */
 export function requestOptions(

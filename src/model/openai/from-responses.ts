@@ -15,9 +15,14 @@ import {
 import type { TokenUsage } from "../token-usage.ts";
 import { failures, protocolError } from "./openai-errors.ts";
 import { BETWEEN_SUMMARIES, NAMESPACE } from "./to-responses.ts";
-import { countIn, isParsed, isText, parseWireJson, usageOfFigures } from "../wire-json.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
+import {
+  countIn,
+  isParsed,
+  isText,
+  parseWireJson,
+  usageOfFigures,
+  type Fields,
+} from "../wire-json.ts";
 
 /** How large items are. */
 export interface ItemsSize {

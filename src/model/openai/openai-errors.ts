@@ -15,6 +15,7 @@ import {
 import { ModelError } from "../model-error.ts";
 import { UndecodableBody } from "./content-encoding.ts";
 import type { OpenAiApi } from "./wire-api.ts";
+import type { Fields } from "../wire-json.ts";
 
 const WRONG_SERVER = "Check that the base URL is that of a server that speaks Chat Completions.";
 
@@ -124,7 +125,7 @@ function isApiError(thrown: unknown): thrown is APIError {
 }
 
 /** Has no cause: some versions of Node name the proxy with its password. */
-function proxyError(cause: Readonly<Record<string, unknown>>): ModelError {
+function proxyError(cause: Fields): ModelError {
   const { statusCode, message } = cause;
   // It asks for credentials, or refuses everyone: it will answer the same again.
   const isRefused = typeof statusCode === "number" && statusCode >= 400 && statusCode < 500;

@@ -29,7 +29,7 @@ import {
 import { REASONING_FIELDS, type ReasoningField } from "./chat-reasoning.ts";
 import type { ConnectionSettings, OpenAiConnection } from "./openai-connection.ts";
 import { providerAt } from "./provider-at.ts";
-import { checkProxy, proxyTo, type Proxy } from "./proxy.ts";
+import { checkProxy, proxyTo } from "./proxy.ts";
 import type { MaxTokensField } from "./to-openai.ts";
 import type { OpenAiApi } from "./wire-api.ts";
 
@@ -189,18 +189,16 @@ function settingsOf(modelId: string, options: OpenAiOptions): ConnectionSettings
     baseUrl,
     timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     clock: systemClock,
-    maxTokensField: options.maxTokensField ?? maxTokensFieldAt(baseUrl),
+    maxTokensField:
+      options.maxTokensField ?? (isAtOpenAi(baseUrl) ? "max_completion_tokens" : "max_tokens"),
     replayKey: replayKeyAt(baseUrl, modelId),
     reasoningField: options.reasoningField,
     headers: options.headers ?? {},
     fetch: options.fetch,
-    proxy: proxyOf(options, baseUrl),
+    // A fetch of the user's finds its own way.
+    proxy:
+      options.fetch === undefined ? proxyTo(baseUrl ?? OPENAI_ORIGIN, options.proxy) : undefined,
   };
-}
-
-/** A fetch of the user's finds its own way. */
-function proxyOf({ fetch, proxy }: OpenAiOptions, baseUrl = OPENAI_ORIGIN): Proxy | undefined {
-  return fetch === undefined ? proxyTo(baseUrl, proxy) : undefined;
 }
 
 function baseUrlOf(options: OpenAiOptions): string | undefined {
@@ -248,10 +246,6 @@ function checkKey(field: string, apiKey = ""): void {
   if (areHeaders({ authorization: apiKey })) return;
   const expected = "characters that HTTP allows in a header";
   throw mismatch(field, expected, "others", "Copy the key anew, on one line.");
-}
-
-function maxTokensFieldAt(baseUrl: string | undefined): MaxTokensField {
-  return isAtOpenAi(baseUrl) ? "max_completion_tokens" : "max_tokens";
 }
 
 /** At OpenAI or at Azure, which take all fields that OpenAI has. */

@@ -24,7 +24,7 @@ import {
 } from "./from-openai.ts";
 import { GrowingText } from "./growing-text.ts";
 import { failures, protocolError } from "./openai-errors.ts";
-import { isText, listOf, parseWireJson } from "../wire-json.ts";
+import { isText, listOf, parseWireJson, type Fields } from "../wire-json.ts";
 
 const END_MARK = "[DONE]";
 
@@ -101,24 +101,43 @@ export class StreamedReply {
     if (!isRecord(chunk)) {
       throw protocolError(`a chunk that is no JSON object: ${data}`, this.lostOutputTokens);
     }
-    const choice = firstChoice(chunk);
+    const text = this.#takeChunk(chunk, firstChoice(chunk));
+    if (text !== "") this.#alike.learn(data, text);
+  }
+
+  /**
+   * Takes a response that was not streamed: its message is a chunk that says all at once. False: it has none.
+   *
+   * @throws ModelError as `take`.
+   */
+  takeWhole(response: Fields): boolean {
+    const choice = firstChoice(response);
+    const { message, finish_reason: reason } = choice ?? {};
+    // A choice that was filtered as a whole has a reason to end and no message.
+    const delta = isRecord(message) ? withPlaces(message) : {};
+    const isSaid = isRecord(message) || isText(reason);
+    this.#takeChunk(response, isSaid ? { ...choice, delta } : undefined);
+    this.#hasEnded = true;
+    return this.#hasBegun;
+  }
+
+  /** Gives the text of it. */
+  #takeChunk(chunk: Fields, choice: Fields | undefined): string {
     this.#usage = usageOfReply(chunk, choice) ?? this.#usage;
     const error = reportOf(chunk);
     if (error !== undefined) {
       this.#takeError(error);
-      return;
+      return "";
     }
     // Some name themselves only after a chunk without a name.
     if (isText(chunk["id"])) this.#responseId ??= chunk["id"];
     if (isText(chunk["model"])) this.#responseModel ??= chunk["model"];
-    if (choice === undefined) return;
+    if (choice === undefined) return "";
     this.#hasBegun = true;
-    const delta = choice["delta"];
-    if (isRecord(delta)) {
-      const text = this.#takeDelta(delta);
-      if (text !== "") this.#alike.learn(data, text);
-    }
-    this.#finishReason = choice["finish_reason"] ?? this.#finishReason;
+    const { delta, finish_reason: reason } = choice;
+    const text = isRecord(delta) ? this.#takeDelta(delta) : "";
+    this.#finishReason = reason ?? this.#finishReason;
+    return text;
   }
 
   /**
@@ -163,7 +182,7 @@ export class StreamedReply {
   }
 
   /** Gives the text of it. */
-  #takeDelta(delta: Readonly<Record<string, unknown>>): string {
+  #takeDelta(delta: Fields): string {
     const thought = this.#reasoning.take(delta);
     this.#besideBytes += thought.dataBytes;
     this.#count(thought.text);
@@ -174,10 +193,9 @@ export class StreamedReply {
     }
     const text = textOf(delta["content"]);
     this.#takeText(text);
-    if (typeof delta["refusal"] === "string") {
-      this.#count(delta["refusal"]);
-      this.#refusal += delta["refusal"];
-    }
+    const refusal = textOf(delta["refusal"]);
+    this.#count(refusal);
+    this.#refusal += refusal;
     for (const piece of listOf(delta["tool_calls"])) {
       this.#takeCallPiece(isRecord(piece) ? piece["index"] : undefined, completionCall(piece));
     }
@@ -250,4 +268,36 @@ function bareText(data: string): string | undefined {
   const isBare =
     typeof content === "string" && Object.values(rest).every((value) => value === null);
   return isBare ? content : undefined;
+}
+
+/** Calls that come at once are told apart by their places, whatever their ids. */
+function withPlaces(message: Fields): Fields {
+  const calls = listOf(message["tool_calls"]);
+  return {
+    ...message,
+    tool_calls: calls.map((call, index) => (isRecord(call) ? { ...call, index } : { index })),
+  };
+}
+
+/**
+ * Reads the body of a response that was not streamed.
+ *
+ * @throws ModelError `model_protocol_error` if it is no chat completion, or longer than `limits` allow; the code of the error that it
+ * reports, if it does.
+ */
+export function replyOfBody(
+  body: string,
+  limits: ReplyLimits,
+  reasoningField: ReasoningOption,
+): ModelReply {
+  const response = parseWireJson(body);
+  if (!isRecord(response)) {
+    // Broken JSON is what is left of a reply; anything else was never one.
+    const came = tokensThatCame(Buffer.byteLength(body), limits);
+    const lostOutputTokens = body.startsWith("{") ? came : undefined;
+    throw protocolError(`a body that is no JSON object: ${body}`, lostOutputTokens);
+  }
+  const reply = new StreamedReply(limits, () => undefined, reasoningField);
+  if (reply.takeWhole(response)) return reply.finish();
+  throw protocolError(`a response without choices: ${body}`, undefined);
 }

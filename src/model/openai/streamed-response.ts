@@ -22,9 +22,7 @@ import { GrowingText } from "./growing-text.ts";
 import { failures } from "./openai-errors.ts";
 import { BETWEEN_SUMMARIES } from "./to-responses.ts";
 import type { ReplyStream } from "./wire-api.ts";
-import { parseWireJson } from "../wire-json.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
+import { parseWireJson, type Fields } from "../wire-json.ts";
 
 const END_MARK = "[DONE]";
 const TYPE_KEY = '"type":"';

@@ -16,6 +16,7 @@ import {
   toolsWriter,
   type RequestOptions,
 } from "./request-fields.ts";
+import type { Fields } from "../wire-json.ts";
 
 /** Under this name our data stands in `ReplyPart.data`. */
 export const NAMESPACE = "openai";
@@ -127,7 +128,7 @@ function slices(text: string, lengths: readonly unknown[]): readonly string[] {
   });
 }
 
-function ownData(data: ProviderData | undefined): Readonly<Record<string, unknown>> {
+function ownData(data: ProviderData | undefined): Fields {
   const own = data?.[NAMESPACE];
   return isRecord(own) ? own : {};
 }
