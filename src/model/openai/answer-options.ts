@@ -86,7 +86,7 @@ export function uncarriedError(
   { seed, stop, reasoning }: ModelSettings,
 ): EspalierError | undefined {
   const uncarried = api === "chat" ? { "reasoning.summary": reasoning?.summary } : { seed, stop };
-  const [found] = Object.entries(uncarried).filter(([, value]) => value !== undefined);
+  const [found] = Object.entries<unknown>(uncarried).filter(([, value]) => value !== undefined);
   if (found === undefined) return undefined;
   const [name, value] = found;
   return mismatch(`${field}.${name}`, "left out", value, UNCARRIED_ADVICE[api]);
