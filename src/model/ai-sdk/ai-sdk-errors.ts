@@ -11,7 +11,7 @@ import {
   type CallProgress,
 } from "../http-errors.ts";
 import { ModelError } from "../model-error.ts";
-import type { Fields } from "../wire-json.ts";
+import { isText, type Fields } from "../wire-json.ts";
 
 /** What can fail over any adapter, in the words of this one. */
 export const failures = new AdapterFailures({
@@ -87,17 +87,11 @@ function apiCallError(error: Fields, lostOutputTokens: number | undefined): Mode
     code: codeOfRefusal(status, providerCode ?? providerType, message),
     got: `status ${status} ${message}`.trimEnd(),
     data: plainData({ status, providerCode, providerType }),
-    retryAfterMs: isRecord(responseHeaders) ? waitMs(responseHeaders) : undefined,
+    retryAfterMs: isRecord(responseHeaders)
+      ? retryAfterMs({ get: (name) => [responseHeaders[name]].find(isText) ?? null })
+      : undefined,
     lostOutputTokens,
   });
-}
-
-function waitMs(headers: Fields): number | undefined {
-  return retryAfterMs({ get: (name) => textOrNull(headers[name]) });
-}
-
-function textOrNull(value: unknown): string | null {
-  return typeof value === "string" ? value : null;
 }
 
 /** By their names, which say what is at fault. */

@@ -51,7 +51,7 @@ export class OutputCap {
 
   /** Takes note that a request without a budget went out with too high a cap. False: nothing is known that would lower it. */
   learn({ reasoning }: AskedOptions, body: unknown): boolean {
-    if (sentBudget(body) === undefined) return false;
+    if (fieldsOf(fieldsOf(body)["thinking"])["budget_tokens"] === undefined) return false;
     this.#budgeted.add(reasoning);
     return true;
   }
@@ -70,10 +70,6 @@ export function sentCap(body: unknown): number {
     fieldsOf(options)["num_predict"],
   ];
   return Math.max(0, ...caps.filter((cap) => typeof cap === "number"));
-}
-
-function sentBudget(body: unknown): unknown {
-  return fieldsOf(fieldsOf(body)["thinking"])["budget_tokens"];
 }
 
 function givenBudget(options: LanguageModelV4CallOptions["providerOptions"]): number | undefined {

@@ -7,6 +7,7 @@ import type { ProviderData } from "../../protocol/message.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { ModelReply } from "../model.ts";
 import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
+import { tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import type { TokenUsage } from "../token-usage.ts";
 import { extraContent, textOf } from "./chat-reasoning.ts";
 import { protocolError } from "./openai-errors.ts";
@@ -38,6 +39,19 @@ export interface CompletionCall {
   readonly name: string;
   readonly argumentsText: string;
   readonly data?: ProviderData;
+}
+
+/** The object of JSON that a body is. `refuse` makes the error if it is none. */
+export function objectOfBody(
+  body: string,
+  limits: ReplyLimits,
+  refuse: (got: string, lostOutputTokens: number | undefined) => Error,
+): Fields {
+  const response = parseWireJson(body);
+  if (isRecord(response)) return response;
+  // Broken JSON is what is left of a reply; anything else was never one.
+  const came = tokensThatCame(Buffer.byteLength(body), limits);
+  throw refuse(`a body that is no JSON object: ${body}`, body.startsWith("{") ? came : undefined);
 }
 
 /** How large the data of a piece is. */

@@ -14,15 +14,9 @@ import {
 } from "../reply-limits.ts";
 import type { TokenUsage } from "../token-usage.ts";
 import { failures, protocolError } from "./openai-errors.ts";
+import { objectOfBody } from "./from-openai.ts";
 import { BETWEEN_SUMMARIES, NAMESPACE } from "./to-responses.ts";
-import {
-  countIn,
-  isParsed,
-  isText,
-  parseWireJson,
-  usageOfFigures,
-  type Fields,
-} from "../wire-json.ts";
+import { countIn, isParsed, isText, usageOfFigures, type Fields } from "../wire-json.ts";
 
 /** How large items are. */
 export interface ItemsSize {
@@ -54,13 +48,8 @@ export function noResponseError(got: string, lostOutputTokens: number | undefine
  * reports, if it does.
  */
 export function responseOfBody(body: string, limits: ReplyLimits): ModelReply {
-  const response = parseWireJson(body);
+  const response = objectOfBody(body, limits, noResponseError);
   const cameTokens = tokensThatCame(Buffer.byteLength(body), limits);
-  if (!isRecord(response)) {
-    // Broken JSON is what is left of a reply; anything else was never one.
-    const lost = body.startsWith("{") ? cameTokens : undefined;
-    throw noResponseError(`a body that is no JSON object: ${body}`, lost);
-  }
   const error = reportIn(response);
   if (error !== undefined) throw failures.reported(error, outputTokensOf(response));
   const { output } = response;

@@ -16,6 +16,7 @@ import {
   dataBytes,
   failedCall,
   firstChoice,
+  objectOfBody,
   replyOfFailedCall,
   reportOf,
   reportedTokens,
@@ -290,13 +291,7 @@ export function replyOfBody(
   limits: ReplyLimits,
   reasoningField: ReasoningOption,
 ): ModelReply {
-  const response = parseWireJson(body);
-  if (!isRecord(response)) {
-    // Broken JSON is what is left of a reply; anything else was never one.
-    const came = tokensThatCame(Buffer.byteLength(body), limits);
-    const lostOutputTokens = body.startsWith("{") ? came : undefined;
-    throw protocolError(`a body that is no JSON object: ${body}`, lostOutputTokens);
-  }
+  const response = objectOfBody(body, limits, protocolError);
   const reply = new StreamedReply(limits, () => undefined, reasoningField);
   if (reply.takeWhole(response)) return reply.finish();
   throw protocolError(`a response without choices: ${body}`, undefined);

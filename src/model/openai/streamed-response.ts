@@ -280,16 +280,12 @@ function itemOf({ opened, text, refusal, reasoning, argumentsText }: Slot): Fiel
       return { ...opened, content };
     }
     case "reasoning":
-      return { ...opened, summary: reasoning.isEmpty ? [] : [summaryText(String(reasoning))] };
+      return { ...opened, summary: [{ type: "summary_text", text: String(reasoning) }] };
     case "function_call":
       return { ...opened, arguments: String(argumentsText) };
     default:
       return {};
   }
-}
-
-function summaryText(text: string): object {
-  return { type: "summary_text", text };
 }
 
 /**

@@ -17,8 +17,8 @@ export function checkedInput(
       const first = read(input);
       const asWritten = { value: input, reading: first };
       const { value, reading } =
-        first.type === "fits" || isStrict ? asWritten : mend(read, input, first.issues);
-      return reading.type === "fits"
+        first.issues.length === 0 || isStrict ? asWritten : mend(read, input, first.issues);
+      return reading.issues.length === 0
         ? { type: "valid", value: reading.value, input: value }
         : { type: "invalid", problems: problemsOf(input, value, reading.issues) };
     } catch (cause) {

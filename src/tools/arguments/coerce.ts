@@ -30,7 +30,7 @@ export function mend(
 ): Mended {
   const attempts = { left: MOST_ATTEMPTS, levels: MOST_LEVELS };
   const changes = issues.flatMap((issue) => changeFor(issue, value, attempts) ?? []);
-  if (changes.length === 0) return { value, reading: { type: "issues", issues } };
+  if (changes.length === 0) return { value, reading: { issues } };
   const changed = withChanges(value, changes);
   return { value: changed, reading: read(changed) };
 }

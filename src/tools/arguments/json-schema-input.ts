@@ -107,9 +107,7 @@ function jsonSchemaReader(field: string, declared: JsonObject): (input: JsonValu
   const examine = checkerOf(field, deepFreeze(schema), dialect);
   return (input) => {
     const issues = examine(input);
-    return issues.length === 0
-      ? { type: "fits", value: structuredClone(input) }
-      : { type: "issues", issues };
+    return issues.length === 0 ? { issues, value: structuredClone(input) } : { issues };
   };
 }
 

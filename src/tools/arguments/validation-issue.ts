@@ -32,10 +32,13 @@ export interface UnionIssue {
 /** What a schema has against a value; empty: it fits. Never throws. */
 export type Examine = (value: JsonValue) => readonly ValidationIssue[];
 
-/** What a schema makes of a value. */
-export type Reading =
-  | { readonly type: "fits"; readonly value: unknown }
-  | { readonly type: "issues"; readonly issues: readonly ValidationIssue[] };
+/** What a schema makes of a value, or has against it. */
+export interface Reading {
+  /** Empty: it fits. */
+  readonly issues: readonly ValidationIssue[];
+  /** What the schema makes of a value that fits. */
+  readonly value?: unknown;
+}
 
 /** What text may be read as, where it stands. */
 export interface Target {

@@ -87,7 +87,8 @@ async function runWithRetries(
       return tried.value;
     }
     const { error } = tried;
-    const mayFollow = attempt < policy.maxAttempts && !signal.aborted && mayRepeat(policy, error);
+    const isLast = attempt >= policy.maxAttempts || signal.aborted;
+    const mayFollow = !isLast && isForRepetition(error) && isAccepted(policy.shouldRetry, error);
     if (mayFollow) {
       const delayMs = delayAfter(attempt, policy);
       runtime.noteRetry({ attempt, error, delayMs });
@@ -131,10 +132,6 @@ async function tryOnce({ use }: Work, context: ToolContext, runtime: ToolRuntime
 function delayAfter(attempt: number, { firstDelayMs, maxDelayMs }: Policy): number {
   const doublings = Math.min(attempt - 1, 1_000); // More would be infinite, and nothing times infinity is no number.
   return Math.min(firstDelayMs * 2 ** doublings, maxDelayMs);
-}
-
-function mayRepeat(policy: Policy, error: unknown): boolean {
-  return isForRepetition(error) && isAccepted(policy.shouldRetry, error);
 }
 
 function isForRepetition(error: unknown): boolean {
