@@ -23,19 +23,13 @@ import { callOptions, type CallSettings } from "./call-options.ts";
 import { OutputCap, sentCap, type AskedOptions } from "./output-cap.ts";
 import { SdkReply } from "./sdk-reply.ts";
 
-export interface AiSdkSettings extends CallSettings {
-  readonly model: LanguageModelV4;
-  readonly timeoutMs: number;
-  readonly clock: Clock;
-}
-
 type Parts = ReadableStream<LanguageModelV4StreamPart>;
 
 export class AiSdkConnection {
-  readonly #settings: AiSdkSettings;
+  readonly #settings: CallSettings;
   readonly #cap = new OutputCap();
 
-  constructor(settings: AiSdkSettings) {
+  constructor(settings: CallSettings) {
     this.#settings = settings;
   }
 

@@ -48,19 +48,9 @@ export function usageOfReply(usage: LanguageModelV4Usage): TokenUsage | undefine
 
 /** What a provider left out or changed, in words. */
 export function warningText(warning: SharedV4Warning): string {
-  switch (warning.type) {
-    case "unsupported":
-      return `Not supported: ${withDetails(warning)}`;
-    case "compatibility":
-      return `Supported in part: ${withDetails(warning)}`;
-    case "deprecated":
-      return `Deprecated: ${warning.setting}. ${warning.message}`;
-    case "other":
-      return warning.message;
-  }
-}
-
-function withDetails(warning: { readonly feature: string; readonly details?: string }): string {
+  if (warning.type === "other") return warning.message;
+  if (warning.type === "deprecated") return `Deprecated: ${warning.setting}. ${warning.message}`;
   const { feature, details } = warning;
-  return details === undefined ? feature : `${feature} (${details})`;
+  const how = warning.type === "unsupported" ? "Not supported" : "Supported in part";
+  return `${how}: ${feature}${details === undefined ? "" : ` (${details})`}`;
 }

@@ -30,7 +30,6 @@ import { sendBy } from "./send-request.ts";
 import { EventSplitter } from "./server-sent-events.ts";
 import { heldTools, unheld } from "../held-tools.ts";
 import { isLastReplyMended } from "./mended-arguments.ts";
-import type { RequestOptions } from "./request-fields.ts";
 import { ResponsesApi } from "./responses-api.ts";
 import type { WireSettings } from "./to-openai.ts";
 import type { OpenAiApi, Relented, ReplyStream, WireApi } from "./wire-api.ts";
@@ -39,8 +38,6 @@ import type { WireResponse } from "./wire-response.ts";
 
 export interface ConnectionSettings extends WireSettings {
   readonly api: OpenAiApi;
-  readonly replayKey: string;
-  readonly options: RequestOptions;
   /** Undefined: the server needs none. */
   readonly apiKey: string | undefined;
   readonly baseUrl: string | undefined;
