@@ -33,30 +33,33 @@ export interface HookBasics {
   readonly priority: number;
 }
 
-interface AllBasics extends HookBasics {
-  readonly isStrict: boolean;
+/** What hooks have in common that may be limited to tools. */
+interface ToolHookBasics extends HookBasics {
   readonly tools: readonly string[] | undefined;
 }
 
-interface Given extends HookOptions {
+interface Given extends WrapToolOptions {
   readonly isStrict?: boolean;
-  readonly tools?: readonly string[];
 }
 
 const TOOL_OWNERS = ["beforeTool", "afterTool", "wrapToolCall"];
 
 /**
- * The checked options of a hook at `owner`: a point or a kind. Its name is read here once.
- * Throws `invalid_definition` or `invalid_option`.
+ * The checked options of a hook at `owner`: a point or a kind. Its name is read here once. `further`: names of options that are checked
+ * elsewhere. Throws `invalid_definition` or `invalid_option`.
  */
 export function hookBasics(
   owner: string,
   work: { readonly name: unknown },
   options: Given,
+  further: readonly string[] = [],
 ): HookBasics {
   const field = `${owner}.options`;
-  checkKeys(field, options, ["name", "priority"]);
-  return { name: nameOf(field, work, options), priority: priorityOf(field, options) };
+  checkKeys(field, options, ["name", "priority", ...further]);
+  const { priority = 0 } = options;
+  if (typeof priority !== "number" || !Number.isFinite(priority))
+    throw mismatch(`${field}.priority`, "a finite number", priority, "Leave it out for 0.");
+  return { name: nameOf(field, work, options), priority };
 }
 
 /** The same for hooks that may be limited to tools. */
@@ -64,10 +67,10 @@ export function toolHookBasics(
   owner: string,
   work: { readonly name: unknown },
   options: Given,
-): HookBasics & { readonly tools: readonly string[] | undefined } {
-  checkKeys(`${owner}.options`, options, ["name", "priority", "tools"]);
-  const { tools, ...rest } = options;
-  return { ...hookBasics(owner, work, rest), tools: toolsOf(owner, tools) };
+  further: readonly string[] = [],
+): ToolHookBasics {
+  const basics = hookBasics(owner, work, options, [...further, "tools"]);
+  return { ...basics, tools: toolsOf(owner, options.tools) };
 }
 
 /** The same for transformers. */
@@ -75,12 +78,12 @@ export function transformBasics(
   owner: string,
   work: { readonly name: unknown },
   options: Given,
-): AllBasics {
-  checkKeys(`${owner}.options`, options, ["name", "priority", "isStrict", "tools"]);
-  const { isStrict = true, ...rest } = options;
+): ToolHookBasics & { readonly isStrict: boolean } {
+  const basics = toolHookBasics(owner, work, options, ["isStrict"]);
+  const { isStrict = true } = options;
   if (typeof isStrict !== "boolean")
     throw mismatch(`${owner}.options.isStrict`, "true or false", isStrict, "Say which.");
-  return { ...toolHookBasics(owner, work, rest), isStrict };
+  return { ...basics, isStrict };
 }
 
 /** One event type or several, checked. */
@@ -105,21 +108,14 @@ export function checkFunction(field: string, value: unknown): void {
 function nameOf(
   field: string,
   work: { readonly name: unknown },
-  options: Given,
+  { name }: Given,
 ): string | undefined {
-  if (options.name !== undefined) {
-    checkText(`${field}.name`, options.name);
-    return options.name;
-  }
-  return typeof work.name === "string" && work.name.trim() !== "" ? work.name : undefined;
+  if (name !== undefined) checkText(`${field}.name`, name);
+  const own = typeof work.name === "string" && work.name.trim() !== "" ? work.name : undefined;
+  return name ?? own;
 }
 
-function priorityOf(field: string, { priority = 0 }: Given): number {
-  if (typeof priority === "number" && Number.isFinite(priority)) return priority;
-  throw mismatch(`${field}.priority`, "a finite number", priority, "Leave it out for 0.");
-}
-
-function toolsOf(owner: string, tools: unknown): readonly string[] | undefined {
+function toolsOf(owner: string, tools: Given["tools"]): readonly string[] | undefined {
   if (tools === undefined) return undefined;
   const field = `${owner}.options.tools`;
   if (!TOOL_OWNERS.includes(owner)) {
@@ -127,13 +123,8 @@ function toolsOf(owner: string, tools: unknown): readonly string[] | undefined {
     throw misdefinition(field, expected, tools, `Use it with ${TOOL_OWNERS.join(", ")}.`);
   }
   checkList(field, tools);
-  const names: readonly unknown[] = Array.isArray(tools) ? tools : [];
-  if (names.length === 0)
+  if (tools.length === 0)
     throw misdefinition(field, "at least one tool name", tools, "Leave it out for all tools.");
-  return Object.freeze(
-    names.map((name, index) => {
-      checkText(`${field}[${index}]`, name);
-      return String(name);
-    }),
-  );
+  for (const [index, name] of tools.entries()) checkText(`${field}[${index}]`, name);
+  return Object.freeze([...tools]);
 }

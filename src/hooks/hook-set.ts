@@ -35,41 +35,32 @@ export interface HookSet {
 
 const NONE: readonly never[] = Object.freeze([]);
 
-/** The set of an agent without hooks. */
-export const NO_HOOKS: HookSet = Object.freeze({
-  points: new Set<TransformPoint>(),
-  chain: () => NONE,
-  modelWraps: NONE,
-  hasToolWraps: false,
-  toolWraps: () => NONE,
-  processors: NONE,
-  observers: () => NONE,
-});
-
 /** Compiles hooks; the list is their order of registration. */
 export function hookSet(hooks: readonly Hook[]): HookSet {
   const ordered = named(hooks).toSorted((left, right) => right.hook.priority - left.hook.priority);
-  const observers = pick(ordered, isObserver);
-  const toolWraps = pick(ordered, isToolWrap);
-  const chains = new Map<TransformPoint, readonly Named<Hook>[]>();
-  for (const one of ordered) {
-    if (one.hook.kind !== "transform") continue;
+  const observers = ofKind(ordered, "observe");
+  const toolWraps = ofKind(ordered, "wrapToolCall");
+  const transformers = ofKind(ordered, "transform");
+  const chains = new Map<TransformPoint, typeof transformers>();
+  for (const one of transformers)
     chains.set(one.hook.point, [...(chains.get(one.hook.point) ?? []), one]);
-  }
   return Object.freeze({
     points: new Set(chains.keys()),
     chain<P extends TransformPoint>(point: P, toolName?: string): Chain<P> {
-      const isAtPoint = (hook: Hook): hook is TransformHook<P> =>
-        hook.kind === "transform" && hook.point === point;
-      return ofTool(pick(chains.get(point) ?? NONE, isAtPoint), toolName);
+      const isAtPoint = (one: Named<Hook>): one is Named<TransformHook<P>> =>
+        one.hook.kind === "transform" && one.hook.point === point;
+      return ofTool(only(chains.get(point) ?? NONE, isAtPoint), toolName);
     },
-    modelWraps: pick(ordered, isModelWrap),
+    modelWraps: ofKind(ordered, "wrapModelCall"),
     hasToolWraps: toolWraps.length > 0,
     toolWraps: (toolName: string) => ofTool(toolWraps, toolName),
-    processors: pick(ordered, isProcessor),
+    processors: ofKind(ordered, "processStep"),
     observers: (type: EventType) => only(observers, ({ hook }) => hook.types.includes(type)),
   });
 }
+
+/** The set of an agent without hooks. */
+export const NO_HOOKS: HookSet = hookSet([]);
 
 /** The hooks that an agent lives under, in order of registration: those of the whole orchestrator, then those of its role. */
 export function joinHooks(
@@ -102,11 +93,12 @@ function ofTool<H extends { readonly tools: readonly string[] | undefined }>(
 }
 
 /** The hooks of one kind. */
-function pick<H extends Hook>(
+function ofKind<Kind extends Hook["kind"]>(
   list: readonly Named<Hook>[],
-  isOne: (hook: Hook) => hook is H,
-): readonly Named<H>[] {
-  return only(list, (one): one is Named<H> => isOne(one.hook));
+  kind: Kind,
+): readonly Named<Extract<Hook, { readonly kind: Kind }>>[] {
+  type OfKind = Extract<Hook, { readonly kind: Kind }>;
+  return only(list, (one): one is Named<OfKind> => one.hook.kind === kind);
 }
 
 /** The part of a list that fits: the list itself if all of it does, and the shared empty list if nothing does. */
@@ -119,20 +111,4 @@ function only<One>(list: readonly One[], fits: (one: One) => boolean): readonly 
   if (list.length === 0) return NONE;
   const found = list.filter(fits);
   return found.length === 0 ? NONE : Object.freeze(found);
-}
-
-function isObserver(hook: Hook): hook is ObserverHook {
-  return hook.kind === "observe";
-}
-
-function isModelWrap(hook: Hook): hook is ModelWrapHook {
-  return hook.kind === "wrapModelCall";
-}
-
-function isToolWrap(hook: Hook): hook is ToolWrapHook {
-  return hook.kind === "wrapToolCall";
-}
-
-function isProcessor(hook: Hook): hook is ProcessorHook {
-  return hook.kind === "processStep";
 }

@@ -192,9 +192,8 @@ export function transform<P extends TransformPoint>(
  */
 export function wrapModelCall<Context = unknown>(
   wrap: ModelWrapHook<Context>["wrap"],
-  options?: HookOptions,
-): Hook<Context>;
-export function wrapModelCall(wrap: ModelWrapHook["wrap"], options: HookOptions = {}): Hook {
+  options: HookOptions = {},
+): Hook<Context> {
   checkFunction("wrapModelCall.wrap", wrap);
   return register({
     kind: "wrapModelCall",
@@ -212,9 +211,8 @@ export function wrapModelCall(wrap: ModelWrapHook["wrap"], options: HookOptions 
  */
 export function wrapToolCall<Context = unknown>(
   wrap: ToolWrapHook<Context>["wrap"],
-  options?: WrapToolOptions,
-): Hook<Context>;
-export function wrapToolCall(wrap: ToolWrapHook["wrap"], options: WrapToolOptions = {}): Hook {
+  options: WrapToolOptions = {},
+): Hook<Context> {
   checkFunction("wrapToolCall.wrap", wrap);
   return register({
     kind: "wrapToolCall",
@@ -232,12 +230,8 @@ export function wrapToolCall(wrap: ToolWrapHook["wrap"], options: WrapToolOption
  */
 export function processStep<Context = unknown>(
   process: (step: StepRecord, context: HookContext<Context>) => unknown,
-  options?: HookOptions,
-): Hook<Context>;
-export function processStep(
-  process: (step: StepRecord, context: HookContext) => unknown,
   options: HookOptions = {},
-): Hook {
+): Hook<Context> {
   checkFunction("processStep.process", process);
   return register({
     kind: "processStep",
@@ -257,7 +251,7 @@ export function checkHooks(field: string, hooks: unknown): void {
   }
 }
 
-function register(hook: Hook): Hook {
+function register<Context>(hook: Hook<Context>): Hook<Context> {
   made.add(hook);
   return Object.freeze(hook);
 }

@@ -1,6 +1,6 @@
 // How hooks are run: chains one on top of the other, processors one after the other, wraps one inside the other, observers on the side.
 
-import { onAbort, type AnySignal } from "../kernel/cancel.ts";
+import { invoke, onAbort, type AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { messageOf } from "../kernel/error.ts";
 import { deepFreeze } from "../kernel/json.ts";
@@ -227,18 +227,11 @@ export function notify(
   event: EspalierEvent,
   context: unknown,
 ): void {
-  for (const observer of observers) {
-    show(observer, event, context).catch((cause: unknown) => {
-      const what = `The hook "${observer.name}" threw at ${event.type} (${messageOf(cause)})`;
-      warnOnce(observer.hook, `${what}; the run continues.`);
+  for (const { name, hook } of observers) {
+    const shown = Object.freeze({ hookName: name, context });
+    invoke(() => hook.listen(event, shown)).catch((cause: unknown) => {
+      const what = `The hook "${name}" threw at ${event.type} (${messageOf(cause)})`;
+      warnOnce(hook, `${what}; the run continues.`);
     });
   }
-}
-
-async function show(
-  { name, hook }: Named<ObserverHook>,
-  event: EspalierEvent,
-  context: unknown,
-): Promise<void> {
-  await hook.listen(event, Object.freeze({ hookName: name, context }));
 }

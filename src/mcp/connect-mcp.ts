@@ -92,20 +92,15 @@ const CLIENT_PACKAGE = "@modelcontextprotocol/client";
 const MISSING = /(?:package|module) ["']@modelcontextprotocol\/client(?:\/stdio)?["']/;
 
 function isClientMissing(cause: unknown): boolean {
-  const isMissing = ["ERR_MODULE_NOT_FOUND", "MODULE_NOT_FOUND"].some((code) =>
-    codesOf(cause).includes(code),
-  );
+  const codes = codesOf(cause);
+  const isMissing = codes.includes("ERR_MODULE_NOT_FOUND") || codes.includes("MODULE_NOT_FOUND");
   return isMissing && MISSING.test(messageOf(cause));
-}
-
-interface Listing extends McpToolset {
-  readonly instructions: string | undefined;
 }
 
 function connectedServer(
   settings: McpSettings,
   connection: McpConnection,
-  first: Listing,
+  first: McpToolset,
 ): McpServer {
   let current = first;
   const close = (): Promise<void> => connection.close();
@@ -129,21 +124,20 @@ function connectedServer(
   });
 }
 
-async function listing(settings: McpSettings, connection: McpConnection): Promise<Listing> {
+async function listing(settings: McpSettings, connection: McpConnection): Promise<McpToolset> {
   let listed: McpListing;
   try {
     listed = await connection.list();
   } catch (cause) {
     throw unavailable(settings, cause);
   }
-  const { instructions } = listed;
   const toolset = mcpToolset(settings, connection, listed);
   for (const { name, reason } of toolset.skipped) {
     const tool = `Tool ${JSON.stringify(name)} of MCP server ${JSON.stringify(settings.name)}`;
     const advice = "Leave it out with filter to hear no more of it.";
     process.emitWarning(`${tool} is skipped: ${reason} ${advice}`, "EspalierWarning");
   }
-  return { ...toolset, instructions };
+  return toolset;
 }
 
 function unavailable({ name, transport }: McpSettings, cause: unknown): unknown {
@@ -178,9 +172,9 @@ function unauthorized(name: string, { url, headers }: McpHttp, cause: McpFault):
 
 function startAdvice({ command, cwd }: McpStdio, cause: McpFault): string {
   // The system says the same of a program that is not there and of a folder that is not.
-  if (!codesOf(cause).includes("ENOENT")) return "Check its command, and that it runs by itself.";
-  if (/\s/.test(command.trim())) return "Put its arguments into args.";
-  if (cwd !== undefined) return "Check its command and its cwd.";
+  const isNotThere = codesOf(cause).includes("ENOENT");
+  if (isNotThere && /\s/.test(command.trim())) return "Put its arguments into args.";
+  if (isNotThere && cwd !== undefined) return "Check its command and its cwd.";
   return "Check its command, and that it runs by itself.";
 }
 

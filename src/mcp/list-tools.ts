@@ -10,18 +10,13 @@ import { z } from "zod";
 
 import { isRecord } from "../kernel/json.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
+import type { SkippedMcpTool } from "./skipped-mcp-tool.ts";
 
 /** What a server lists. */
 export interface ListedTools {
   readonly tools: readonly Tool[];
-  readonly unreadable: readonly UnreadableTool[];
-}
-
-/** Something in the list that is no tool. */
-export interface UnreadableTool {
-  /** Its name, or its place in the list. */
-  readonly name: string;
-  readonly reason: string;
+  /** What is no tool, or has no name: then it has its place. */
+  readonly unreadable: readonly SkippedMcpTool[];
 }
 
 const PageSchema = z.object({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
@@ -44,26 +39,26 @@ export async function listTools(client: Client, options: RequestOptions): Promis
     if (nextCursor === undefined || nextCursor === cursor) break;
     cursor = nextCursor;
   }
-  const read = listed.map(readTool);
-  return {
-    tools: read.flatMap(({ tool }) => tool ?? []),
-    unreadable: read.flatMap(({ unreadable }) => unreadable ?? []),
-  };
+  const tools: Tool[] = [];
+  const unreadable: SkippedMcpTool[] = [];
+  for (const [index, value] of listed.entries()) {
+    const read = specTypeSchemas.Tool["~standard"].validate(value);
+    if (read.issues === undefined && JsonObjectSchema.safeParse(read.value.inputSchema).success)
+      tools.push(read.value);
+    else unreadable.push(misfit(value, index, read.issues?.[0]));
+  }
+  return { tools, unreadable };
 }
 
-interface ReadTool {
-  readonly tool?: Tool;
-  readonly unreadable?: UnreadableTool;
-}
-
-function readTool(value: unknown, index: number): ReadTool {
-  const read = specTypeSchemas.Tool["~standard"].validate(value);
-  if (read.issues === undefined && JsonObjectSchema.safeParse(read.value.inputSchema).success)
-    return { tool: read.value };
+/** What is said of something that is no tool; without an issue it is the schema that is no JSON. */
+function misfit(
+  value: unknown,
+  index: number,
+  issue: { readonly path?: readonly unknown[] | undefined; readonly message: string } | undefined,
+): SkippedMcpTool {
   const given = isRecord(value) ? value["name"] : undefined;
   const name = typeof given === "string" ? given : `#${index + 1}`;
-  const issue = read.issues?.[0];
   const where = (issue?.path ?? ["inputSchema"]).map(String).join(".");
   const what = issue?.message ?? "no plain JSON";
-  return { unreadable: { name, reason: `It does not fit the protocol: ${where}: ${what}.` } };
+  return { name, reason: `It does not fit the protocol: ${where}: ${what}.` };
 }

@@ -10,10 +10,10 @@ import {
   checkText,
   defaultAdvice,
   misdefinition,
-  mismatch,
 } from "../kernel/check.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
 import { isRecord, type JsonObject } from "../kernel/json.ts";
+import { checkSpan } from "../tools/check-tool-settings.ts";
 import type { ToolContext } from "../tools/tool-context.ts";
 
 /** What `connectMcp` takes. */
@@ -107,18 +107,9 @@ export type McpApproval = (
 ) => boolean | string | Promise<boolean | string>;
 
 /** The options with their defaults, checked. */
-export interface McpSettings {
-  readonly name: string;
-  readonly transport: McpTransport;
-  readonly prefix: string;
-  readonly filter: (tool: McpTool) => boolean;
-  readonly needsApproval: undefined | boolean | "destructive" | McpApproval;
-  readonly timeoutMs: number;
-  readonly connectTimeoutMs: number;
-  readonly maxAttempts: number;
-  readonly delayMs: number;
-  readonly onToolsChanged: () => void;
-  readonly clock: Clock;
+export interface McpSettings
+  extends Required<Omit<McpOptions, "needsApproval" | "reconnect">>, Required<McpReconnect> {
+  readonly needsApproval: McpOptions["needsApproval"] | undefined;
 }
 
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
@@ -158,6 +149,13 @@ export function mcpSettings(options: McpOptions): McpSettings {
   const attemptsAdvice = defaultAdvice(DEFAULT_MAX_ATTEMPTS);
   checkCount("connectMcp.reconnect.maxAttempts", maxAttempts, attemptsAdvice);
   checkAmount("connectMcp.reconnect.delayMs", delayMs, defaultAdvice(DEFAULT_DELAY_MS));
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, connectTimeoutMs = DEFAULT_CONNECT_TIMEOUT_MS } = options;
+  checkSpan("connectMcp.timeoutMs", timeoutMs, defaultAdvice(DEFAULT_TIMEOUT_MS));
+  checkSpan(
+    "connectMcp.connectTimeoutMs",
+    connectTimeoutMs,
+    defaultAdvice(DEFAULT_CONNECT_TIMEOUT_MS),
+  );
   checkMethods("connectMcp.clock", clock, ["nowMs", "monotonicMs", "setTimer"]);
   return Object.freeze({
     name,
@@ -165,12 +163,8 @@ export function mcpSettings(options: McpOptions): McpSettings {
     prefix,
     filter: options.filter ?? (() => true),
     needsApproval,
-    timeoutMs: duration("connectMcp.timeoutMs", options.timeoutMs, DEFAULT_TIMEOUT_MS),
-    connectTimeoutMs: duration(
-      "connectMcp.connectTimeoutMs",
-      options.connectTimeoutMs,
-      DEFAULT_CONNECT_TIMEOUT_MS,
-    ),
+    timeoutMs,
+    connectTimeoutMs,
     maxAttempts,
     delayMs,
     onToolsChanged: options.onToolsChanged ?? (() => {}),
@@ -188,13 +182,6 @@ function checkApproval(value: unknown): void {
 function checkFunction(field: string, value: unknown, advice = "Leave it out for none."): void {
   if (value === undefined || typeof value === "function") return;
   throw misdefinition(field, "a function", value, advice);
-}
-
-function duration(field: string, given: number | undefined, defaultMs: number): number {
-  const value = given ?? defaultMs;
-  checkAmount(field, value, defaultAdvice(defaultMs));
-  if (value === 0) throw mismatch(field, "more than 0", value, "It takes some time.");
-  return value;
 }
 
 /** A copy, so that later changes to the caller's object have no effect. */

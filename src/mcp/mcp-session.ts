@@ -10,9 +10,8 @@ import {
 } from "@modelcontextprotocol/client";
 
 import { runTimed } from "../kernel/timed-work.ts";
-import { messageOf } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
-import { warnOnce } from "../kernel/warn-once.ts";
+import { callListener } from "./call-listener.ts";
 import { HttpTransport } from "./http-transport.ts";
 import { listTools, type ListedTools } from "./list-tools.ts";
 import { McpFault } from "./mcp-fault.ts";
@@ -93,7 +92,7 @@ export class McpSession {
       onClosed(this);
     };
     this.#client.setNotificationHandler("notifications/tools/list_changed", () => {
-      callListener(settings.onToolsChanged);
+      callListener("onToolsChanged", settings.onToolsChanged);
     });
   }
 
@@ -143,17 +142,8 @@ export class McpSession {
     try {
       if (signal.aborted) throw new McpFault("cancelled", "it was cancelled");
       return await this.#client.callTool(
-        {
-          name: tool.name,
-          arguments: { ...given },
-          _meta: { ...trace, progressToken },
-        },
-        {
-          signal: cancel.signal,
-          timeout: NO_TIMEOUT_MS,
-          toolDefinition: tool,
-          headers: trace,
-        },
+        { name: tool.name, arguments: { ...given }, _meta: { ...trace, progressToken } },
+        { signal: cancel.signal, timeout: NO_TIMEOUT_MS, toolDefinition: tool, headers: trace },
       );
     } catch (cause) {
       if (signal.aborted) throw new McpFault("cancelled", "it was cancelled", cause);
@@ -246,7 +236,8 @@ export class McpSession {
   ): Promise<T> {
     const { clock, connectTimeoutMs: timeoutMs } = this.#settings;
     const outcome = await runTimed(work, { signal, clock, timeoutMs, graceMs: 0 });
-    if (signal.aborted) throw new McpFault("closed", "it was closed");
+    if (signal.aborted || outcome.type === "abandoned")
+      throw new McpFault("closed", "it was closed");
     switch (outcome.type) {
       case "returned":
         return outcome.value;
@@ -254,17 +245,6 @@ export class McpSession {
         throw faultOf(outcome.error, this.#sessionId !== undefined);
       case "timed_out":
         throw new McpFault("unreachable", `it did not ${what} within ${timeoutMs} ms`);
-      case "abandoned":
-        throw new McpFault("closed", "it was closed");
     }
-  }
-}
-
-/** What a listener throws is warned of once: it has no other way out. */
-function callListener(onToolsChanged: () => void): void {
-  try {
-    onToolsChanged();
-  } catch (cause) {
-    warnOnce(onToolsChanged, `onToolsChanged of an MCP server threw: ${messageOf(cause)}`);
   }
 }

@@ -7,6 +7,7 @@ import { isPromiseLike } from "../kernel/cancel.ts";
 import { misdefinition } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
+import { asSentence } from "../kernel/sentence.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { defineTool } from "../tools/define-tool.ts";
 import { jsonSchema } from "../tools/json-schema.ts";
@@ -14,10 +15,9 @@ import type { ToolContext, ToolProgress } from "../tools/tool-context.ts";
 import { ToolError } from "../tools/tool-error.ts";
 import { toolResult } from "../tools/tool-result.ts";
 import type { FunctionTool, ToolReturn } from "../tools/tool.ts";
-import type { ListedTools } from "./list-tools.ts";
-import type { McpConnection } from "./mcp-connection.ts";
-import { McpFault } from "./mcp-fault.ts";
-import type { McpSettings, McpTool } from "./mcp-options.ts";
+import type { McpConnection, McpListing } from "./mcp-connection.ts";
+import { McpFault, type McpFaultKind } from "./mcp-fault.ts";
+import type { McpApproval, McpSettings, McpTool } from "./mcp-options.ts";
 import type { SkippedMcpTool } from "./skipped-mcp-tool.ts";
 import type { McpProgress } from "./mcp-session.ts";
 import { mcpResult } from "./mcp-result.ts";
@@ -27,6 +27,8 @@ import { currentTrace, describeCall } from "./trace-context.ts";
 export interface McpToolset {
   readonly tools: readonly FunctionTool[];
   readonly skipped: readonly SkippedMcpTool[];
+  /** What the server wants models to know about it. */
+  readonly instructions: string | undefined;
 }
 
 /**
@@ -36,10 +38,11 @@ export interface McpToolset {
 export function mcpToolset(
   settings: McpSettings,
   connection: McpConnection,
-  listed: ListedTools,
+  listed: McpListing,
 ): McpToolset {
   const tools: FunctionTool[] = [];
-  const skipped: SkippedMcpTool[] = [...listed.unreadable];
+  const { instructions, unreadable } = listed;
+  const skipped: SkippedMcpTool[] = [...unreadable];
   const names = new Map<string, string>();
   for (const tool of listed.tools) {
     const face = faceOf(tool);
@@ -54,13 +57,13 @@ export function mcpToolset(
       continue;
     }
     try {
-      tools.push(functionTool(settings, connection, { name, tool, face }));
+      tools.push(functionTool({ settings, connection, tool }, name, face));
     } catch (cause) {
       if (!EspalierError.is(cause)) throw cause;
       skipped.push({ name: tool.name, reason: cause.message });
     }
   }
-  return deepFreeze({ tools, skipped });
+  return deepFreeze({ tools, skipped, instructions });
 }
 
 /** What `filter` says. Anything else than yes or no would quietly take the tool, or leave it out. */
@@ -79,18 +82,15 @@ function unusable(tool: Tool): string | undefined {
   return "It can only be called as a task (execution.taskSupport is required), which is not supported.";
 }
 
-interface Placed {
-  /** What the model calls it. */
-  readonly name: string;
+/** A tool, and how its server is reached. */
+interface Callee {
+  readonly settings: McpSettings;
+  readonly connection: McpConnection;
   readonly tool: Tool;
-  readonly face: McpTool;
 }
 
-function functionTool(
-  settings: McpSettings,
-  connection: McpConnection,
-  { name, tool, face }: Placed,
-): FunctionTool {
+function functionTool(callee: Callee, name: string, face: McpTool): FunctionTool {
+  const { settings, tool } = callee;
   const needsApproval = approvalFor(settings, face);
   return defineTool({
     name,
@@ -99,15 +99,8 @@ function functionTool(
     timeoutMs: settings.timeoutMs,
     ...(needsApproval === undefined ? {} : { needsApproval }),
     isRepeatable: isRepeatable(face),
-    execute: (input: JsonObject, context: ToolContext) =>
-      execute({ settings, connection, tool }, input, context),
+    execute: (input: JsonObject, context: ToolContext) => execute(callee, input, context),
   });
-}
-
-interface Callee {
-  readonly settings: McpSettings;
-  readonly connection: McpConnection;
-  readonly tool: Tool;
 }
 
 async function execute(
@@ -144,51 +137,39 @@ function reportOf({ progress: done, total, message }: McpProgress): ToolProgress
   };
 }
 
-function failure({ name }: McpSettings, tool: Tool, fault: McpFault): ToolError {
-  const server = `The MCP server ${JSON.stringify(name)}`;
-  const { kind, detail } = fault;
-  const message = sentence(fault.message);
-  const data = {
-    server: name,
-    tool: tool.name,
-    reason: kind,
-    ...(detail === undefined ? {} : { detail }),
-  };
-  switch (kind) {
-    case "lost":
-      return new ToolError(`${server} went away while it had the call: ${message}`, {
-        hint: "It may have done what you asked, or not: see to that before you call it again.",
-        data,
-        cause: fault,
-      });
-    case "unreachable":
-    case "not_taken":
-      return new ToolError(`${server} cannot be reached: ${message}`, {
-        hint: "Nothing was done. Do without it if you can.",
-        data,
-        cause: fault,
-      });
-    case "unauthorized":
-      return new ToolError(`${server} takes no calls without other credentials: ${message}`, {
-        hint: "Nothing was done. Do without it, and say that it needs credentials.",
-        data,
-        cause: fault,
-      });
-    case "answered":
-      return new ToolError(`${server} refused it: ${message}`, { data, cause: fault });
-    case "invalid":
-      return new ToolError(`${server} gave an answer that cannot be used: ${message}`, {
-        data,
-        cause: fault,
-      });
-    case "closed":
-    case "cancelled":
-      return new ToolError(`${server} did not finish the call: ${message}`, { data, cause: fault });
-  }
-}
+const NOTHING_DONE = "Nothing was done. Do without it if you can.";
 
-function sentence(text: string): string {
-  return /[.!?]$/.test(text) ? text : `${text}.`;
+/** What the server did, by the kind of fault, and what the model is to do about it. */
+const FAILURES: Readonly<Record<McpFaultKind, readonly [what: string, hint?: string]>> = {
+  lost: [
+    "went away while it had the call",
+    "It may have done what you asked, or not: see to that before you call it again.",
+  ],
+  unreachable: ["cannot be reached", NOTHING_DONE],
+  not_taken: ["cannot be reached", NOTHING_DONE],
+  unauthorized: [
+    "takes no calls without other credentials",
+    "Nothing was done. Do without it, and say that it needs credentials.",
+  ],
+  answered: ["refused it"],
+  invalid: ["gave an answer that cannot be used"],
+  closed: ["did not finish the call"],
+  cancelled: ["did not finish the call"],
+};
+
+function failure({ name }: McpSettings, tool: Tool, cause: McpFault): ToolError {
+  const { kind, message, detail } = cause;
+  const [what, hint] = FAILURES[kind];
+  return new ToolError(`The MCP server ${JSON.stringify(name)} ${what}: ${asSentence(message)}`, {
+    ...(hint === undefined ? {} : { hint }),
+    data: {
+      server: name,
+      tool: tool.name,
+      reason: kind,
+      ...(detail === undefined ? {} : { detail }),
+    },
+    cause,
+  });
 }
 
 function faceOf({ name, title, description, annotations = {} }: Tool): McpTool {
@@ -211,13 +192,12 @@ function descriptionOf({ name, title, description, annotations }: Tool): string 
   return words.find((text) => text !== undefined && text.trim() !== "") ?? name;
 }
 
+type Approval = (input: JsonObject, context: ToolContext) => ReturnType<McpApproval>;
+
 function approvalFor(
   { needsApproval }: McpSettings,
   tool: McpTool,
-):
-  | undefined
-  | boolean
-  | ((input: JsonObject, context: ToolContext) => boolean | string | Promise<boolean | string>) {
+): undefined | boolean | Approval {
   if (typeof needsApproval === "function")
     return (input, context) => needsApproval(tool, input, context);
   return needsApproval === "destructive" ? mayDestroy(tool) : needsApproval;

@@ -13,9 +13,8 @@ export const STREAM_LOST = "espalier_stream_lost";
 export function faultOf(thrown: unknown, hasSession: boolean): McpFault {
   if (thrown instanceof McpFault) return thrown;
   if (thrown instanceof ProtocolError) {
-    if (isRecord(thrown.data) && thrown.data["reason"] === STREAM_LOST)
-      return new McpFault("lost", thrown.message, thrown);
-    return new McpFault("answered", thrown.message, thrown);
+    const isLost = isRecord(thrown.data) && thrown.data["reason"] === STREAM_LOST;
+    return new McpFault(isLost ? "lost" : "answered", thrown.message, thrown);
   }
   if (thrown instanceof SdkHttpError) return httpFault(thrown, hasSession);
   if (thrown instanceof SdkError) return sdkFault(thrown);

@@ -11,8 +11,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
 import { runTimed } from "../kernel/timed-work.ts";
 import type { Clock } from "../kernel/clock.ts";
-import { messageOf } from "../kernel/error.ts";
-import { warnOnce } from "../kernel/warn-once.ts";
+import { callListener } from "./call-listener.ts";
 import type { McpStdio } from "./mcp-options.ts";
 
 /** How long a child has after SIGTERM. */
@@ -44,7 +43,7 @@ export class StdioTransport extends StdioClientTransport {
     this.stderr?.on("data", (chunk: Uint8Array) => {
       const text = decoder.decode(chunk, { stream: true });
       this.#errorText = (this.#errorText + text).slice(-KEPT_CHARACTERS);
-      if (onStderr !== undefined) passOn(onStderr, text);
+      if (onStderr !== undefined) callListener("onStderr", onStderr, text);
     });
   }
 
@@ -113,15 +112,6 @@ export class StdioTransport extends StdioClientTransport {
       timeoutMs: REAP_MS,
       graceMs: 0,
     });
-  }
-}
-
-/** What a listener throws must not end the process: it is called from a stream. */
-function passOn(onStderr: (text: string) => void, text: string): void {
-  try {
-    onStderr(text);
-  } catch (cause) {
-    warnOnce(onStderr, `onStderr of an MCP server threw: ${messageOf(cause)}`);
   }
 }
 

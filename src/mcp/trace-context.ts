@@ -42,9 +42,9 @@ export function describeCall(span: Span | undefined, attributes: Attributes): vo
 
 function injected(): Readonly<Record<string, string>> {
   const carrier: Record<string, unknown> = {};
-  const own = ownBaggage();
+  const own = context.active().getValue(createContextKey(OWN_BAGGAGE));
   const bare = propagation.deleteBaggage(context.active());
-  propagation.inject(own === undefined ? bare : propagation.setBaggage(bare, own), carrier);
+  propagation.inject(isBaggage(own) ? propagation.setBaggage(bare, own) : bare, carrier);
   const entries = FIELDS.flatMap((field) => {
     const value = carrier[field];
     return typeof value === "string" && value !== "" ? [[field, value] as const] : [];
@@ -52,13 +52,7 @@ function injected(): Readonly<Record<string, string>> {
   return Object.fromEntries(entries);
 }
 
-/** What we put into the baggage of the active context, without the entries of other code; undefined: nothing. */
-function ownBaggage(): Baggage | undefined {
-  const own = context.active().getValue(createContextKey(OWN_BAGGAGE));
-  return isBaggage(own) ? own : undefined;
-}
-
-/** The key is the same for all copies of the package. */
+/** What we put into the baggage of the active context, without the entries of other code. The key is the same for all copies of the package. */
 function isBaggage(value: unknown): value is Baggage {
   return typeof value === "object" && value !== null && "getAllEntries" in value;
 }

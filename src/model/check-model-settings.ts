@@ -1,17 +1,13 @@
 // How a model is to answer, as an option or a definition says it: checked once, and copied, so that it cannot change later.
 
-import { checkKeys, misdefinition, mismatch } from "../kernel/check.ts";
-import { deepFreeze } from "../kernel/json.ts";
+import { checkKeys, misdefinition, mismatch, shown } from "../kernel/check.ts";
+import { deepFreeze, isRecord } from "../kernel/json.ts";
 import {
+  ModelSettingsSchema,
   ToolChoiceSchema,
   type ModelSettings,
   type ToolChoice,
 } from "../protocol/model-settings.ts";
-
-const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
-const SUMMARIES = ["auto", "concise", "detailed"];
-const VERBOSITIES = ["low", "medium", "high"];
-const DEFAULT = "Leave it out for the provider's default.";
 
 export const SETTING_NAMES = [
   "reasoning",
@@ -22,34 +18,50 @@ export const SETTING_NAMES = [
   "parallelToolCalls",
 ] as const satisfies readonly (keyof ModelSettings)[];
 
+/** In words, what is no choice among words. */
+const EXPECTED: Readonly<Record<string, string>> = {
+  seed: "a whole number",
+  stop: "a list of 1 to 4 texts that are not empty",
+  topP: "a number over 0, up to 1",
+  parallelToolCalls: "true or false",
+};
+
 /** Throws `invalid_option` if a setting cannot be meant. `field` is what the user calls them. */
 export function checkModelSettings(field: string, settings: ModelSettings): void {
-  const { reasoning, verbosity, seed, stop, topP, parallelToolCalls } = settings;
-  if (reasoning !== undefined) {
-    checkKeys(`${field}.reasoning`, reasoning, ["effort", "summary"]);
-    checkWord(`${field}.reasoning.effort`, reasoning.effort, EFFORTS);
-    checkWord(`${field}.reasoning.summary`, reasoning.summary, SUMMARIES);
-  }
-  checkWord(`${field}.verbosity`, verbosity, VERBOSITIES);
-  if (seed !== undefined && !Number.isSafeInteger(seed))
-    throw mismatch(`${field}.seed`, "a whole number", seed, DEFAULT);
-  if (stop !== undefined && !isListOfTexts(stop))
-    throw mismatch(`${field}.stop`, "a list of texts that are not empty", stop, DEFAULT);
-  if (topP !== undefined && !(typeof topP === "number" && topP > 0 && topP <= 1))
-    throw mismatch(`${field}.topP`, "a number over 0, up to 1", topP, DEFAULT);
-  if (parallelToolCalls !== undefined && typeof parallelToolCalls !== "boolean")
-    throw mismatch(`${field}.parallelToolCalls`, "true or false", parallelToolCalls, DEFAULT);
+  const { reasoning } = settings;
+  if (reasoning !== undefined) checkKeys(`${field}.reasoning`, reasoning, ["effort", "summary"]);
+  const given = givenOf(settings);
+  if (Object.keys(given).length === 0) return;
+  const [issue] = ModelSettingsSchema.safeParse(given).error?.issues ?? [];
+  if (issue === undefined) return;
+  const [setting = ""] = issue.path.map(String);
+  const path = setting === "reasoning" ? issue.path : [setting];
+  const words = issue.code === "invalid_value" ? issue.values.map(shown).join(", ") : "";
+  const got = path.reduce<unknown>((at, key) => (isRecord(at) ? at[String(key)] : at), given);
+  throw mismatch(
+    [field, ...path].join("."),
+    EXPECTED[setting] ?? `one of ${words}`,
+    got,
+    "Leave it out for the provider's default.",
+  );
 }
 
 /** Those of `settings` that are given, frozen. */
 export function copyModelSettings(settings: ModelSettings): ModelSettings {
-  const { reasoning, stop } = settings;
-  const given = SETTING_NAMES.filter((name) => settings[name] !== undefined);
-  return Object.freeze({
-    ...Object.fromEntries(given.map((name) => [name, settings[name]])),
-    ...(reasoning === undefined ? {} : { reasoning: Object.freeze({ ...reasoning }) }),
-    ...(stop === undefined ? {} : { stop: Object.freeze([...stop]) }),
-  });
+  return deepFreeze(structuredClone(givenOf(settings)));
+}
+
+/** The settings that are given, and of reasoning the parts. */
+function givenOf(settings: ModelSettings): ModelSettings {
+  const names = SETTING_NAMES.filter((name) => settings[name] !== undefined);
+  const given = Object.fromEntries(names.map((name) => [name, settings[name]]));
+  if (settings.reasoning === undefined) return given;
+  const { effort, summary } = settings.reasoning;
+  const reasoning = {
+    ...(effort === undefined ? {} : { effort }),
+    ...(summary === undefined ? {} : { summary }),
+  };
+  return { ...given, reasoning };
 }
 
 /** The choice, frozen. Throws `invalid_definition` unless it is one among tools with these names. */
@@ -72,18 +84,4 @@ export function toolChoiceAmong(
   if (unknown !== undefined)
     throw misdefinition(field, "the name of one of its tools", unknown, advice);
   return deepFreeze(choice);
-}
-
-function checkWord(field: string, value: unknown, words: readonly string[]): void {
-  if (value === undefined || (typeof value === "string" && words.includes(value))) return;
-  const expected = words.map((word) => JSON.stringify(word)).join(", ");
-  throw mismatch(field, `one of ${expected}`, value, DEFAULT);
-}
-
-function isListOfTexts(value: unknown): boolean {
-  return (
-    Array.isArray(value) &&
-    value.length > 0 &&
-    value.every((text) => typeof text === "string" && text !== "")
-  );
 }

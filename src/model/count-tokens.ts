@@ -2,6 +2,7 @@
 
 import type { Message } from "../protocol/message.ts";
 import type { Model, ModelReply, ModelRequest, ToolSpec } from "./model.ts";
+import { remembered } from "./remembered.ts";
 
 // One token is about four characters of English, three of code, one of Chinese. We take three bytes of UTF-8: a lease that is too large is given back,
 // one that is too small would be an overdraft.
@@ -50,7 +51,8 @@ export function countInputTokens(
   const { messages, tools } = request;
   const history =
     ephemeral.size === 0 ? messages : messages.filter((message) => !ephemeral.has(message));
-  let tokens = prefix.messageCount === 0 ? estimateTools(tools) : prefix.tokens;
+  let tokens =
+    prefix.messageCount === 0 ? remembered(countedTools, tools, toolTokens) : prefix.tokens;
   for (let index = prefix.messageCount; index < history.length; index += 1) {
     const message = history[index];
     if (message !== undefined) tokens += estimateMessage(message);
@@ -82,12 +84,14 @@ export function estimateMessages(messages: Iterable<Message>): number {
 }
 
 function estimateMessage(message: Message): number {
-  const known = countedMessages.get(message);
-  if (known !== undefined) return known;
+  return remembered(countedMessages, message, messageTokens);
+}
+
+function messageTokens(message: Message): number {
   const calls = message.role === "assistant" ? JSON.stringify(message.toolCalls) : "";
-  const tokens = estimateMessageTokens(message.text + calls) + extraTokens(message);
-  countedMessages.set(message, tokens);
-  return tokens;
+  const { reasoning, dataBytes } = extrasOf(message);
+  const extraTokens = tokensInBytes(Buffer.byteLength(reasoning) + dataBytes);
+  return estimateMessageTokens(message.text + calls) + extraTokens;
 }
 
 /** Sealed reasoning is base64: of four characters, three are what the model reads. */
@@ -113,17 +117,8 @@ export function extrasOf(message: Message): ReplyExtras {
   return { reasoning, dataBytes };
 }
 
-function extraTokens(message: Message): number {
-  const { reasoning, dataBytes } = extrasOf(message);
-  return tokensInBytes(Buffer.byteLength(reasoning) + dataBytes);
-}
-
-function estimateTools(tools: readonly ToolSpec[]): number {
-  const known = countedTools.get(tools);
-  if (known !== undefined) return known;
-  const tokens = tools.length === 0 ? 0 : estimateTokens(JSON.stringify(tools));
-  countedTools.set(tools, tokens);
-  return tokens;
+function toolTokens(tools: readonly ToolSpec[]): number {
+  return tools.length === 0 ? 0 : estimateTokens(JSON.stringify(tools));
 }
 
 /** What was sent of a history. */

@@ -3,6 +3,7 @@
 import { parseJson, type JsonObject } from "../kernel/json.ts";
 import type { ToolCall } from "../protocol/message.ts";
 import type { ModelReply, ToolSpec } from "./model.ts";
+import { remembered } from "./remembered.ts";
 import { strictSchema, withoutAddedNulls } from "./strict-schema.ts";
 
 /** A tool as it is written. */
@@ -20,12 +21,11 @@ const heldAll: HeldByTools = new WeakMap();
 
 /** The tools by name, in their order. `isAll`: every one that has a strict form is held to it, not only those that ask for it. */
 export function heldTools(tools: readonly ToolSpec[], isAll: boolean): HeldTools {
-  const cache = isAll ? heldAll : heldAsSaid;
-  const known = cache.get(tools);
-  if (known !== undefined) return known;
-  const held = new Map(tools.map((spec) => [spec.name, { spec, strict: strictOf(spec, isAll) }]));
-  cache.set(tools, held);
-  return held;
+  return remembered(
+    isAll ? heldAll : heldAsSaid,
+    tools,
+    (specs) => new Map(specs.map((spec) => [spec.name, { spec, strict: strictOf(spec, isAll) }])),
+  );
 }
 
 function strictOf(

@@ -1,8 +1,9 @@
 // What the failures of servers mean, whichever adapter met them: by status, by the provider's own word, by what it says.
 
-import type { ModelErrorCode } from "../kernel/error.ts";
-import type { JsonObject } from "../kernel/json.ts";
+import { messageOf, type ModelErrorCode } from "../kernel/error.ts";
+import { isRecord, type JsonObject } from "../kernel/json.ts";
 import { ModelError } from "./model-error.ts";
+import type { Fields } from "./wire-json.ts";
 
 const LONGEST_QUOTE = 500;
 /** Groq's word for a call that the model wrote wrongly, as it may not the next time. */
@@ -30,18 +31,72 @@ interface FailureDetails {
   readonly cause?: unknown;
 }
 
-/** The error of a failure. `usual`: what to do about each code, where nothing better is known. */
-export function failureWith(
-  usual: Readonly<Record<ModelErrorCode, string>>,
-  { code, got, advice = usual[code], ...details }: Failure,
-): ModelError {
-  const quote = got.length > LONGEST_QUOTE ? `${got.slice(0, LONGEST_QUOTE)}…` : got;
-  const end = /[.!?…]$/.test(quote) ? "" : ".";
-  return modelError({
-    code,
-    message: `Expected a reply from the model, got ${quote}${end} ${advice}`,
-    ...details,
-  });
+/** What is advised about each code, and where a server sends more than the cap allows. */
+type Advice = Readonly<Record<ModelErrorCode | "excess", string>>;
+/** What each adapter has to say in words of its own. */
+type OwnAdvice = Omit<Advice, keyof typeof COMMON_ADVICE>;
+
+const COMMON_ADVICE = {
+  model_rate_limited: "Wait and try again, or lower the concurrency.",
+  model_overloaded: "Wait and try again.",
+  model_timeout: "Try again, or raise timeoutMs.",
+  model_refused_request:
+    "Correct the request or the account: the same request will be refused again.",
+  model_context_overflow: "Shorten the history, or let the role compact it.",
+} as const satisfies Partial<Advice>;
+
+/** The failures that adapters have in common, each with what its adapter advises. */
+export class AdapterFailures {
+  readonly #advice: Advice;
+
+  constructor(own: OwnAdvice) {
+    this.#advice = { ...COMMON_ADVICE, ...own };
+  }
+
+  failure({ code, got, advice = this.#advice[code], ...details }: Failure): ModelError {
+    const quote = got.length > LONGEST_QUOTE ? `${got.slice(0, LONGEST_QUOTE)}…` : got;
+    const end = /[.!?…]$/.test(quote) ? "" : ".";
+    const message = `Expected a reply from the model, got ${quote}${end} ${advice}`;
+    return modelError({ code, message, ...details });
+  }
+
+  /** The reply did not end in time. */
+  timeout(timeoutMs: number, lostOutputTokens: number | undefined): ModelError {
+    const got = `no end of it within ${timeoutMs} ms`;
+    return this.failure({ code: "model_timeout", got, lostOutputTokens });
+  }
+
+  /** The stream ended, or broke, before the model had finished. */
+  cutStream(lostOutputTokens: number | undefined): ModelError {
+    const got = "a stream that ended before the model had finished";
+    return this.failure({ code: "model_unavailable", got, lostOutputTokens });
+  }
+
+  /** What carries the reply threw in the middle of it. */
+  cutReply(cause: unknown, lostOutputTokens: number | undefined): ModelError {
+    const got = `a reply that was cut (${messageOf(cause)})`;
+    return this.failure({ code: "model_unavailable", got, lostOutputTokens, cause });
+  }
+
+  /** The server sent more than a reply with this cap can be; what came is paid for. */
+  excess(got: string, lostOutputTokens: number): ModelError {
+    const { excess: advice } = this.#advice;
+    return this.failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
+  }
+
+  /** The server reported an error inside an answer that had begun well: instead of, or in the middle of, a reply. */
+  reported(error: unknown, lostOutputTokens: number | undefined): ModelError {
+    const report = isRecord(error) ? error : { message: error };
+    const { status: given, statusCode, code: word, type, message: said } = report;
+    const status = [given, statusCode, word].map(Number).find((one) => one >= 400 && one < 600);
+    const message = typeof said === "string" ? said : JSON.stringify(error);
+    return this.failure({
+      code: codeOfReport([word, type], status, message),
+      got: `an error inside the reply: ${message}`,
+      data: plainData({ status, providerCode: word, providerType: type }),
+      lostOutputTokens,
+    });
+  }
 }
 
 export function modelError(
@@ -79,11 +134,6 @@ export function codeOfReport(
   return code === "model_refused_request" && saysTooLong(message) ? "model_context_overflow" : code;
 }
 
-/** The status in a provider's report of an error. */
-export function statusIn(...values: readonly unknown[]): number | undefined {
-  return values.map(Number).find((value) => value >= 400 && value < 600);
-}
-
 function codeOfStatus(status: number): ModelErrorCode {
   if (status === 429) return "model_rate_limited";
   if (status === 503 || status === 529) return "model_overloaded";
@@ -93,32 +143,25 @@ function codeOfStatus(status: number): ModelErrorCode {
   return "model_refused_request";
 }
 
-function codeOfWord(word: unknown): ModelErrorCode | undefined {
-  switch (word) {
-    case "rate_limit_exceeded":
-    case "rate_limit_error":
-      return "model_rate_limited";
-    case "overloaded_error":
-    case "server_overloaded":
-      return "model_overloaded";
-    case "authentication_error":
-    case "permission_error":
-    case "invalid_api_key":
-      return "model_not_authorized";
-    case "context_length_exceeded":
-      return "model_context_overflow";
-    case MODELS_FAULT:
-      return "model_unavailable";
-    case "invalid_request_error":
-    case "insufficient_quota":
-      return "model_refused_request";
-    default:
-      return typeof word === "string" && REFUSAL.test(word) ? "model_refused_request" : undefined;
-  }
-}
-
+const CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
+  ["rate_limit_exceeded", "model_rate_limited"],
+  ["rate_limit_error", "model_rate_limited"],
+  ["overloaded_error", "model_overloaded"],
+  ["server_overloaded", "model_overloaded"],
+  ["authentication_error", "model_not_authorized"],
+  ["permission_error", "model_not_authorized"],
+  ["invalid_api_key", "model_not_authorized"],
+  ["context_length_exceeded", "model_context_overflow"],
+  [MODELS_FAULT, "model_unavailable"],
+  ["insufficient_quota", "model_refused_request"],
+]);
 /** What is wrong with the request itself, in the words of Responses: its prompt, its images, what it is about. */
 const REFUSAL = /^invalid_|image|_policy(_violation)?$/;
+
+function codeOfWord(word: unknown): ModelErrorCode | undefined {
+  const isRefusal = typeof word === "string" && REFUSAL.test(word);
+  return CODES.get(word) ?? (isRefusal ? "model_refused_request" : undefined);
+}
 
 /** Most servers have no code for a request that is too long, and say it each in words of their own. */
 const TOO_LONG =
@@ -139,7 +182,7 @@ export function retryAfterMs(headers: Pick<Headers, "get">): number | undefined 
 }
 
 /** The fields that are text or numbers: what an error can keep of a report. */
-export function plainData(fields: Readonly<Record<string, unknown>>): JsonObject {
+export function plainData(fields: Fields): JsonObject {
   const data: Record<string, string | number> = {};
   for (const [name, value] of Object.entries(fields)) {
     if (typeof value === "string" || typeof value === "number") data[name] = value;

@@ -3,6 +3,7 @@
 
 import { isDay, type ModelPrice } from "./model-price.ts";
 import { OPENAI_PRICES, PRICES_AS_OF, PRICES_SOURCE, type PriceRow } from "./price-table.ts";
+import { remembered } from "./remembered.ts";
 
 /** A price from the table, and the date of the table. */
 export interface KnownPrice extends ModelPrice {
@@ -11,30 +12,17 @@ export interface KnownPrice extends ModelPrice {
   readonly source: string;
 }
 
-interface Entry {
-  readonly price: KnownPrice;
-  readonly hasSnapshots: boolean;
-}
+const ROWS: ReadonlyMap<string, PriceRow> = new Map(OPENAI_PRICES.map((row) => [row.model, row]));
+const prices = new WeakMap<PriceRow, KnownPrice>();
 
-const OPENAI: ReadonlyMap<string, Entry> = new Map(
-  OPENAI_PRICES.map((row) => [row.model, entryOf(row)]),
-);
-
-function entryOf({
-  inputUsd,
-  cachedInputUsd,
-  outputUsd,
-  isHighest,
-  hasSnapshots,
-}: PriceRow): Entry {
-  const price = Object.freeze({
+function priceOf({ inputUsd, cachedInputUsd, outputUsd, isHighest }: PriceRow): KnownPrice {
+  return Object.freeze({
     inputUsdPerMillion: inputUsd,
     ...(cachedInputUsd === undefined ? {} : { cachedInputUsdPerMillion: cachedInputUsd }),
     outputUsdPerMillion: outputUsd,
     asOf: PRICES_AS_OF,
     source: isHighest === true ? `${PRICES_SOURCE}, highest rate` : PRICES_SOURCE,
   });
-  return { price, hasSnapshots: hasSnapshots === true };
 }
 
 /**
@@ -43,14 +31,15 @@ function entryOf({
  */
 export function knownPrice(provider: string, modelId: string): KnownPrice | undefined {
   if (provider !== "openai" || typeof modelId !== "string") return undefined;
-  return (OPENAI.get(modelId) ?? snapshotted(modelId))?.price;
+  const row = ROWS.get(modelId) ?? snapshotted(modelId);
+  return row === undefined ? undefined : remembered(prices, row, priceOf);
 }
 
 const DATE_LENGTH = "2025-08-07".length;
 
 /** The model of which `modelId` is a dated snapshot, if all snapshots of it cost the same. */
-function snapshotted(modelId: string): Entry | undefined {
-  const entry = OPENAI.get(modelId.slice(0, -DATE_LENGTH - 1));
+function snapshotted(modelId: string): PriceRow | undefined {
+  const row = ROWS.get(modelId.slice(0, -DATE_LENGTH - 1));
   const isSnapshot = modelId.at(-DATE_LENGTH - 1) === "-" && isDay(modelId.slice(-DATE_LENGTH));
-  return isSnapshot && entry?.hasSnapshots === true ? entry : undefined;
+  return isSnapshot && row?.hasSnapshots === true ? row : undefined;
 }

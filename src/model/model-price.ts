@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-import { checkKeys, mismatch } from "../kernel/check.ts";
+import { checkOptions, mustBe, type OptionChecks } from "./check-options.ts";
 import type { TokenUsage } from "./token-usage.ts";
 
 /** What a model costs, in US dollars per million tokens, as providers publish it. */
@@ -15,40 +15,32 @@ export interface ModelPrice {
   readonly source?: string;
 }
 
-const FIELDS = [
-  "inputUsdPerMillion",
-  "cachedInputUsdPerMillion",
-  "outputUsdPerMillion",
-  "asOf",
-  "source",
-];
-
 /** A dollar a token: no model is so dear, and costs of calls stay whole micro-dollars that add up exactly. */
 const MOST_USD_PER_MILLION = 1_000_000;
 
+const checkRate = mustBe(
+  `a number from 0 to ${MOST_USD_PER_MILLION}`,
+  (value) => typeof value === "number" && value >= 0 && value <= MOST_USD_PER_MILLION,
+  "Give US dollars per million tokens; a price that you do not know is left out.",
+);
+
+const CHECKS: OptionChecks<ModelPrice> = {
+  inputUsdPerMillion: checkRate,
+  cachedInputUsdPerMillion: checkRate,
+  outputUsdPerMillion: checkRate,
+  asOf: mustBe('a day like "2026-09-23"', isDay, "Say on which day the price was looked up."),
+  source: mustBe(
+    "text that is not empty",
+    (value) => typeof value === "string" && value.trim() !== "",
+    "Leave it out, or say it.",
+  ),
+};
+
 /** Throws `invalid_option` unless every price is a number from 0 to 1,000,000, `asOf` a day and `source` text. */
 export function checkPrice(field: string, price: ModelPrice): void {
-  checkKeys(field, price, FIELDS);
-  const { inputUsdPerMillion, cachedInputUsdPerMillion, outputUsdPerMillion } = price;
-  checkRate(`${field}.inputUsdPerMillion`, inputUsdPerMillion);
-  checkRate(`${field}.outputUsdPerMillion`, outputUsdPerMillion);
-  if (cachedInputUsdPerMillion !== undefined)
-    checkRate(`${field}.cachedInputUsdPerMillion`, cachedInputUsdPerMillion);
-  const { asOf, source } = price;
-  if (asOf !== undefined && !isDay(asOf)) {
-    const advice = "Say on which day the price was looked up.";
-    throw mismatch(`${field}.asOf`, 'a day like "2026-09-23"', asOf, advice);
-  }
-  if (source !== undefined && !(typeof source === "string" && source.trim() !== "")) {
-    throw mismatch(`${field}.source`, "text that is not empty", source, "Leave it out, or say it.");
-  }
-}
-
-function checkRate(field: string, value: unknown): void {
-  if (typeof value === "number" && value >= 0 && value <= MOST_USD_PER_MILLION) return;
-  const advice = "Give US dollars per million tokens; a price that you do not know is left out.";
-  const expected = `a number from 0 to ${MOST_USD_PER_MILLION}`;
-  throw mismatch(field, expected, value, advice);
+  checkOptions(field, price, CHECKS);
+  checkRate(`${field}.inputUsdPerMillion`, price.inputUsdPerMillion);
+  checkRate(`${field}.outputUsdPerMillion`, price.outputUsdPerMillion);
 }
 
 /** Whether `value` is a day that exists, written `YYYY-MM-DD`. */

@@ -1,6 +1,6 @@
 // How often a model call may be tried, as a user says it.
 
-import { checkKeys, mismatch } from "../kernel/check.ts";
+import { checkOptions, mustBeWhole, type OptionChecks } from "./check-options.ts";
 
 /** How often a model call may be tried. */
 export interface RetryPolicy {
@@ -10,15 +10,11 @@ export interface RetryPolicy {
 
 export const DEFAULT_MAX_ATTEMPTS = 3;
 
+const CHECKS: OptionChecks<RetryPolicy> = {
+  maxAttempts: mustBeWhole("1 means no retries."),
+};
+
 /** Throws `invalid_option` unless `policy` can be used. */
 export function checkRetryPolicy(field: string, policy: RetryPolicy): void {
-  checkKeys(field, policy, ["maxAttempts"]);
-  const { maxAttempts } = policy;
-  if (maxAttempts === undefined || (Number.isSafeInteger(maxAttempts) && maxAttempts >= 1)) return;
-  throw mismatch(
-    `${field}.maxAttempts`,
-    "a whole number from 1 up",
-    maxAttempts,
-    "1 means no retries.",
-  );
+  checkOptions(field, policy, CHECKS);
 }

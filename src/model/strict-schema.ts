@@ -299,19 +299,16 @@ function isOf(schema: JsonObject, value: JsonValue): boolean {
   return !isList(value) || isLong(schema, value.length, "Items");
 }
 
+/** The types that are not called as `typeof` has them. */
+const TYPES: Readonly<Record<string, (value: JsonValue) => boolean>> = {
+  null: (value) => value === null,
+  array: isList,
+  object: isObject,
+  integer: Number.isInteger,
+};
+
 function hasType(value: JsonValue, type: JsonValue): boolean {
-  switch (type) {
-    case "null":
-      return value === null;
-    case "array":
-      return isList(value);
-    case "object":
-      return isObject(value);
-    case "integer":
-      return Number.isInteger(value);
-    default:
-      return typeof value === type;
-  }
+  return TYPES[String(type)]?.(value) ?? typeof value === type;
 }
 
 function isWithin(schema: JsonObject, value: number): boolean {

@@ -2,6 +2,7 @@
 
 import type { AssistantMessage, Message, ReplyPart, StoredMessage } from "../protocol/message.ts";
 import type { Model } from "./model.ts";
+import { remembered } from "./remembered.ts";
 
 type Writer = Pick<Model, "provider" | "id" | "replayKey">;
 
@@ -40,20 +41,12 @@ function withoutForeign(
   for (const message of messages)
     if (message.role === "assistant" && isForeign(message))
       return messages.map((one) =>
-        one.role === "assistant" && isForeign(one) ? seenByOthers(one) : one,
+        one.role === "assistant" && isForeign(one) ? remembered(others, one, withoutParts) : one,
       );
   return messages;
 }
 
-const others = new WeakMap<Message, Message>();
-
-function seenByOthers(message: AssistantMessage): Message {
-  const known = others.get(message);
-  if (known !== undefined) return known;
-  const seen = Object.freeze(withoutParts(message));
-  others.set(message, seen);
-  return seen;
-}
+const others = new WeakMap<AssistantMessage, Message>();
 
 /**
  * The messages without reasoning, and without what only the models that wrote them can read: for keeping them elsewhere. Texts,
@@ -63,7 +56,7 @@ export function textOnly(messages: readonly StoredMessage[]): readonly StoredMes
 export function textOnly(messages: readonly Message[]): readonly Message[];
 export function textOnly(messages: readonly Message[]): readonly Message[] {
   return messages.map((message) =>
-    message.role === "assistant" ? Object.freeze(withoutParts(message)) : message,
+    message.role === "assistant" ? withoutParts(message) : message,
   );
 }
 
@@ -72,7 +65,7 @@ function withoutParts({
   writtenBy: _writer,
   ...message
 }: AssistantMessage): AssistantMessage {
-  return message;
+  return Object.freeze(message);
 }
 
 /** The message as people may read it: with its reasoning, and without what only its model can read. */
@@ -83,16 +76,8 @@ export function withoutData(message: AssistantMessage): AssistantMessage {
 }
 
 function readablePart(part: ReplyPart): readonly ReplyPart[] {
-  switch (part.type) {
-    case "reasoning":
-    case "text":
-    case "call": {
-      const { data: _data, ...rest } = part;
-      return [rest];
-    }
-    case "opaque":
-      return [];
-    default:
-      return []; // Of a later release.
-  }
+  // What is opaque, and parts of a later release, say nothing to people.
+  if (part.type !== "reasoning" && part.type !== "text" && part.type !== "call") return [];
+  const { data: _data, ...rest } = part;
+  return [rest];
 }

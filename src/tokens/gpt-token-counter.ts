@@ -6,6 +6,7 @@ import { EspalierError, messageOf } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
 import { extrasOf, tokensInBytes } from "../model/count-tokens.ts";
 import type { ModelRequest, ToolSpec } from "../model/model.ts";
+import { remembered } from "../model/remembered.ts";
 import type { Message } from "../protocol/message.ts";
 
 /** Counts the input tokens of a request: what `countTokens` of a model is. */
@@ -96,18 +97,6 @@ function counterOver(count: CountText): TokenCounter {
     const extra = countInParts(count, reasoning) + tokensInBytes(dataBytes);
     return TOKENS_PER_MESSAGE + countInParts(count, message.text) + asked + extra;
   }
-}
-
-function remembered<Key extends object>(
-  known: WeakMap<Key, number>,
-  key: Key,
-  tokensOf: (key: Key) => number,
-): number {
-  const earlier = known.get(key);
-  if (earlier !== undefined) return earlier;
-  const tokens = tokensOf(key);
-  known.set(key, tokens);
-  return tokens;
 }
 
 /** The tokenizer takes the square of the length of a run without a break: a text with such a run is counted in parts. */

@@ -13,19 +13,19 @@ import type {
 
 /** A call that may run, with the tool that serves it. */
 export type BoundCall =
-  | BoundTo<"function", FunctionTool>
-  | BoundTo<"external", ExternalTool>
-  | BoundTo<"delegation", DelegationTool>
-  | BoundTo<"finish", FinishTool>
+  | BoundTo<FunctionTool>
+  | BoundTo<ExternalTool>
+  | BoundTo<DelegationTool>
+  | BoundTo<FinishTool>
   | RejectedCall;
 
 /** A call that runs in this process. */
 export type OwnCall = Extract<BoundCall, { readonly type: "function" | "delegation" }>;
 
-interface BoundTo<Type extends string, T extends { bind(input: JsonValue): Bound<unknown> }> {
-  readonly type: Type;
+interface BoundTo<T extends Tool, Use = Extract<ReturnType<T["bind"]>, { type: "valid" }>["use"]> {
+  readonly type: T["kind"];
   readonly tool: T;
-  readonly use: ReturnType<T["bind"]> extends Bound<infer Use> ? Use : never;
+  readonly use: Use;
   /** The arguments after coercion. */
   readonly input: JsonValue;
   /** The same as the tool gets them: with the defaults and transforms of its schema. */
@@ -51,31 +51,23 @@ export function rebindCall(
 export function rebindCall(tool: Tool, input: JsonValue): BoundCall;
 export function rebindCall(tool: Tool, input: JsonValue): BoundCall {
   switch (tool.kind) {
-    case "function": {
-      const bound = tool.bind(input);
-      return bound.type === "valid"
-        ? { ...bound, type: "function", tool }
-        : invalidArguments(tool, bound.problems);
-    }
-    case "external": {
-      const bound = tool.bind(input);
-      return bound.type === "valid"
-        ? { ...bound, type: "external", tool }
-        : invalidArguments(tool, bound.problems);
-    }
-    case "delegation": {
-      const bound = tool.bind(input);
-      return bound.type === "valid"
-        ? { ...bound, type: "delegation", tool }
-        : invalidArguments(tool, bound.problems);
-    }
-    case "finish": {
-      const bound = tool.bind(input);
-      return bound.type === "valid"
-        ? { ...bound, type: "finish", tool }
-        : invalidArguments(tool, bound.problems);
-    }
+    case "function":
+      return boundTo(tool, tool.kind, tool.bind(input));
+    case "external":
+      return boundTo(tool, tool.kind, tool.bind(input));
+    case "delegation":
+      return boundTo(tool, tool.kind, tool.bind(input));
+    case "finish":
+      return boundTo(tool, tool.kind, tool.bind(input));
   }
+}
+
+function boundTo<T extends Tool, Use>(
+  tool: T,
+  type: T["kind"],
+  bound: Bound<Use>,
+): BoundTo<T, Use> | RejectedCall {
+  return bound.type === "valid" ? { ...bound, type, tool } : invalidArguments(tool, bound.problems);
 }
 
 /** Deeper arguments are no use, and could make code that walks them run out of stack. */

@@ -1,13 +1,6 @@
 // Settings of tools as a definition gives them: checked and frozen.
 
-import {
-  checkAmount,
-  checkCount,
-  checkKeys,
-  defaultAdvice,
-  misdefinition,
-  mismatch,
-} from "../kernel/check.ts";
+import { checkCount, checkKeys, defaultAdvice, misdefinition, mismatch } from "../kernel/check.ts";
 
 import { DEFAULT_TOOL_SETTINGS, type ToolDefaults, type ToolSettings } from "./tool-settings.ts";
 
@@ -21,21 +14,23 @@ export const SETTING_FIELDS = [
   "maxIdenticalCalls",
 ] as const;
 
+/** Throws `invalid_option` unless `value` is a finite number above 0. */
+export function checkSpan(field: string, value: unknown, advice = "Say how long it is."): void {
+  if (typeof value === "number" && Number.isFinite(value) && value > 0) return;
+  throw mismatch(field, "a number of milliseconds above 0", value, advice);
+}
+
 /** The settings of a definition, checked and frozen. Throws `invalid_option` or `invalid_definition`. */
 export function toolSettings(field: string, given: ToolSettings): ToolSettings {
   checkKeys(field, given, SETTING_FIELDS);
-  const { timeoutMs, maxRetries, maxResultCharacters, longResults, maxIdenticalCalls } = given;
-  if (timeoutMs !== undefined) checkAmount(`${field}.timeoutMs`, timeoutMs);
-  if (timeoutMs === 0)
-    throw mismatch(`${field}.timeoutMs`, "more than 0", timeoutMs, "A call needs some time.");
-  if (maxRetries !== undefined)
-    checkCount(`${field}.maxRetries`, maxRetries, defaultAdvice(DEFAULT_TOOL_SETTINGS.maxRetries));
-  if (maxResultCharacters !== undefined)
-    checkCount(
-      `${field}.maxResultCharacters`,
-      maxResultCharacters,
-      defaultAdvice(DEFAULT_TOOL_SETTINGS.maxResultCharacters),
-    );
+  const { timeoutMs, longResults, maxIdenticalCalls } = given;
+  if (timeoutMs !== undefined)
+    checkSpan(`${field}.timeoutMs`, timeoutMs, "Leave it out for no limit of its own.");
+  for (const name of ["maxRetries", "maxResultCharacters"] as const) {
+    const count = given[name];
+    if (count !== undefined)
+      checkCount(`${field}.${name}`, count, defaultAdvice(DEFAULT_TOOL_SETTINGS[name]));
+  }
   if (longResults !== undefined && longResults !== "truncate" && longResults !== "summarize")
     throw misdefinition(
       `${field}.longResults`,

@@ -8,7 +8,7 @@ import { inputSchema, type InputOf, type ToolInput } from "./arguments/input-sch
 import type { DelegationContext, DelegationOutcome, ToolContext } from "./tool-context.ts";
 import { checkToolName } from "./tool-name.ts";
 import { SETTING_FIELDS, toolSettings } from "./check-tool-settings.ts";
-import { delegationTool, externalTool, functionTool } from "./make-tool.ts";
+import { binding, delegationTool } from "./make-tool.ts";
 import type { ToolSettings } from "./tool-settings.ts";
 import type {
   DelegationTool,
@@ -88,9 +88,12 @@ export interface DelegationDefinition<
   ) => DelegationOutcome | Promise<DelegationOutcome>;
 }
 
-const BASIC_FIELDS = ["name", "description", "input", "isStrict", "strictSchema", "execute"];
+const BASIC_FIELDS = ["name", "description", "input", "isStrict", "strictSchema"];
+const EXTERNAL_FIELDS = [...BASIC_FIELDS, "maxRetries"];
+const DELEGATION_FIELDS = [...EXTERNAL_FIELDS, "execute"];
 const FUNCTION_FIELDS = [
   ...BASIC_FIELDS,
+  "execute",
   "needsApproval",
   "isSequential",
   "isRepeatable",
@@ -126,9 +129,9 @@ export function defineDelegation<Input extends ToolInput, Context = unknown>(
 export function defineDelegation<Input extends ToolInput>(
   definition: DelegationDefinition<Input>,
 ): DelegationTool {
-  checkKeys("tool", definition, [...BASIC_FIELDS, "maxRetries"]);
+  checkKeys("tool", definition, DELEGATION_FIELDS);
   const { execute } = definition;
-  const { descriptor, schema } = begin(definition, settingsIn(definition));
+  const { descriptor, schema } = begin(definition);
   checkExecute(descriptor.name, execute);
   return delegationTool(descriptor, schema, execute);
 }
@@ -144,7 +147,7 @@ function checkedFunctionTool<Input extends ToolInput>(
   definition: ToolDefinition<Input>,
 ): FunctionTool {
   const { execute, needsApproval, isSequential = false, isRepeatable = true } = definition;
-  const { descriptor, schema } = begin(definition, settingsIn(definition));
+  const { descriptor, schema } = begin(definition);
   checkExecute(descriptor.name, execute);
   const isKnown = needsApproval === undefined || typeof needsApproval === "boolean";
   if (!isKnown && typeof needsApproval !== "function") {
@@ -154,37 +157,38 @@ function checkedFunctionTool<Input extends ToolInput>(
   }
   checkBoolean(`${descriptor.name}.isSequential`, isSequential);
   checkBoolean(`${descriptor.name}.isRepeatable`, isRepeatable);
-  return functionTool(descriptor, schema, { execute, needsApproval, isSequential, isRepeatable });
+  return Object.freeze({
+    ...descriptor,
+    isSequential,
+    isRepeatable,
+    kind: "function",
+    bind: binding(schema, ({ value }) => ({
+      run: (context) => execute(value, context),
+      needsApproval:
+        typeof needsApproval === "function"
+          ? (context) => needsApproval(value, context)
+          : needsApproval,
+    })),
+  } satisfies FunctionTool);
 }
 
 function checkedExternalTool<Input extends ToolInput>(
   definition: ExternalToolDefinition<Input>,
 ): ExternalTool {
-  const { descriptor, schema } = begin(definition, settingsIn(definition));
+  const { descriptor, schema } = begin(definition);
   const foreign = Object.keys(definition).find((key) => !EXTERNAL_FIELDS.includes(key));
   if (foreign !== undefined) {
     const advice = "The program that executes it decides about that.";
-    const field = `${descriptor.name}.${foreign}`;
-    throw misdefinition(
-      field,
-      "left out without execute",
-      Reflect.get(definition, foreign),
-      advice,
-    );
+    const got: unknown = Reflect.get(definition, foreign);
+    throw misdefinition(`${descriptor.name}.${foreign}`, "left out without execute", got, advice);
   }
-  return externalTool(descriptor, schema);
+  const bind = binding(schema, () => undefined);
+  return Object.freeze({ ...descriptor, kind: "external", bind });
 }
 
-const EXTERNAL_FIELDS = ["name", "description", "input", "isStrict", "strictSchema", "maxRetries"];
-
-function settingsIn(definition: ToolSettings): ToolSettings {
-  const given = SETTING_FIELDS.filter((field) => definition[field] !== undefined);
-  return Object.fromEntries(given.map((field) => [field, definition[field]]));
-}
-
+/** What is checked of every definition, and made of it. */
 function begin<Input extends ToolInput>(
-  definition: ToolBasics<Input>,
-  settings: ToolSettings,
+  definition: ToolBasics<Input> & ToolSettings,
 ): { readonly descriptor: ToolDescriptor; readonly schema: InputSchema<InputOf<Input>> } {
   const { name, description, input, isStrict = false, strictSchema: isHeld } = definition;
   checkToolName("tool.name", name);
@@ -192,12 +196,16 @@ function begin<Input extends ToolInput>(
   checkBoolean(`${name}.isStrict`, isStrict);
   const schema = inputSchema(`${name}.input`, input, { isStrict });
   if (isHeld !== undefined) checkStrictSchema(name, isHeld, schema.jsonSchema);
+  const settings = SETTING_FIELDS.flatMap((field) => {
+    const value = definition[field];
+    return value === undefined ? [] : [[field, value] as const];
+  });
   const descriptor = {
     name,
     description,
     inputSchema: schema.jsonSchema,
     ...(isHeld === undefined ? {} : { strictSchema: isHeld }),
-    settings: toolSettings(name, settings),
+    settings: toolSettings(name, Object.fromEntries(settings)),
     isSequential: false,
   };
   return { descriptor, schema };

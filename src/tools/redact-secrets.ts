@@ -10,68 +10,37 @@ const REDACTED = "[redacted]";
  * hashes, ids. A guess by shape, which misses secrets that look like words: no licence to put secrets into messages.
  */
 export function redactSecrets(text: string): string {
-  const shaped = SHAPES.reduce(
-    (rest, { pattern, replacement }) => rest.replace(pattern, replacement),
+  const placed = PASSWORDS_IN_URLS.reduce(
+    (rest, pattern) => rest.replace(pattern, `://${REDACTED}@`),
     text,
   );
+  const shaped = SHAPES.reduce((rest, pattern) => rest.replace(pattern, REDACTED), placed);
   return redactNamed(shaped.replace(BEARER, withoutToken).replace(BASIC, withoutPassword));
 }
 
-interface Shape {
-  readonly pattern: RegExp;
-  readonly replacement: string;
-}
+const PASSWORDS_IN_URLS: readonly RegExp[] = [
+  // user:password@ in a URL. The user may be an e-mail address; the digest of a container image is no host.
+  /:\/\/[^\s/?#:"'`<>\\]{0,256}:[^\s/?#"'`<>\\]{1,512}@(?!sha\d)/g,
+  // The same with a password in which `/`, `?` or `#` were left as they are. A port and a path are no password.
+  /:\/\/[^\s/?#:@"'`<>\\[\]]{0,256}:(?!\d{1,5}[/?#]|\/)[^\s"'`<>\\@]{1,512}@(?!sha\d)/g,
+];
 
 /** What is known by its own shape. */
-const SHAPES: readonly Shape[] = [
-  {
-    // A whole private key; or the beginning of one that was cut off.
-    pattern:
-      /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?:[^-]|-(?!----)){0,32768}-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|(?:(?:\s|\\[nr]){1,20}[\w+/=]{16,32768}){1,1000})/g,
-    replacement: REDACTED,
-  },
-  {
-    // user:password@ in a URL. The user may be an e-mail address; the digest of a container image is no host.
-    pattern: /:\/\/[^\s/?#:"'`<>\\]{0,256}:[^\s/?#"'`<>\\]{1,512}@(?!sha\d)/g,
-    replacement: `://${REDACTED}@`,
-  },
-  {
-    // The same with a password in which `/`, `?` or `#` were left as they are. A port and a path are no password.
-    pattern: /:\/\/[^\s/?#:@"'`<>\\[\]]{0,256}:(?!\d{1,5}[/?#]|\/)[^\s"'`<>\\@]{1,512}@(?!sha\d)/g,
-    replacement: `://${REDACTED}@`,
-  },
-  {
-    // JSON web tokens; those that are encrypted may have an empty part.
-    pattern: /(?<![\w-])eyJ[\w-]{8,}(?:\.[\w-]{4,}|\.(?=\.)){1,4}/g,
-    replacement: REDACTED,
-  },
-  {
-    // OpenAI, Anthropic, OpenRouter, and those who write keys as they do.
-    pattern:
-      /(?<![A-Za-z0-9])sk-(?:(?:proj|svcacct|admin|ant|or|live|test)-[\w-]{8,}|[A-Za-z0-9]{16,}|(?=[A-Za-z_-]{0,200}\d)[\w-]{24,})/g,
-    replacement: REDACTED,
-  },
-  {
-    // GitHub, npm, Hugging Face, Groq, Stripe, DigitalOcean, Shopify.
-    pattern:
-      /(?<![A-Za-z0-9])(?:gh[pousr]|npm|hf|gsk|[sr]k_(?:live|test)|dop_v1|shpat)_[A-Za-z0-9]{16,}/g,
-    replacement: REDACTED,
-  },
-  {
-    // GitHub (fine-grained), GitLab, Google.
-    pattern: /(?<![A-Za-z0-9])(?:github_pat_|glpat-|GOCSPX-|ya29\.|AIza)[\w-]{16,}/g,
-    replacement: REDACTED,
-  },
-  {
-    // Slack.
-    pattern: /(?<![A-Za-z0-9])(?:xox[abeoprs]|xapp)-[\w-]{10,}/g,
-    replacement: REDACTED,
-  },
-  {
-    // AWS.
-    pattern: /(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])/g,
-    replacement: REDACTED,
-  },
+const SHAPES: readonly RegExp[] = [
+  // A whole private key; or the beginning of one that was cut off.
+  /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?:[^-]|-(?!----)){0,32768}-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|(?:(?:\s|\\[nr]){1,20}[\w+/=]{16,32768}){1,1000})/g,
+  // JSON web tokens; those that are encrypted may have an empty part.
+  /(?<![\w-])eyJ[\w-]{8,}(?:\.[\w-]{4,}|\.(?=\.)){1,4}/g,
+  // OpenAI, Anthropic, OpenRouter, and those who write keys as they do.
+  /(?<![A-Za-z0-9])sk-(?:(?:proj|svcacct|admin|ant|or|live|test)-[\w-]{8,}|[A-Za-z0-9]{16,}|(?=[A-Za-z_-]{0,200}\d)[\w-]{24,})/g,
+  // GitHub, npm, Hugging Face, Groq, Stripe, DigitalOcean, Shopify.
+  /(?<![A-Za-z0-9])(?:gh[pousr]|npm|hf|gsk|[sr]k_(?:live|test)|dop_v1|shpat)_[A-Za-z0-9]{16,}/g,
+  // GitHub (fine-grained), GitLab, Google.
+  /(?<![A-Za-z0-9])(?:github_pat_|glpat-|GOCSPX-|ya29\.|AIza)[\w-]{16,}/g,
+  // Slack.
+  /(?<![A-Za-z0-9])(?:xox[abeoprs]|xapp)-[\w-]{10,}/g,
+  // AWS.
+  /(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])/g,
 ];
 
 const BEARER = /(?<![A-Za-z])(bearer[ \t]{1,4})([\w.~+/-]{16,}=*)/gi;

@@ -33,10 +33,9 @@ export function shortenReports(text: string, maxCharacters: number): ShortenedTe
   if (reports === undefined) return undefined;
   const { length: totalCharacters } = text;
   const fitting = totalCharacters <= maxCharacters ? text : longestWithin(reports, maxCharacters);
-  const { length: shownCharacters } = fitting;
-  return shownCharacters < totalCharacters
-    ? { text: fitting, isShortened: true, totalCharacters, shownCharacters }
-    : { text, isShortened: false, totalCharacters, shownCharacters: totalCharacters };
+  const isShortened = fitting.length < totalCharacters;
+  const shown = isShortened ? fitting : text;
+  return { text: shown, isShortened, totalCharacters, shownCharacters: shown.length };
 }
 
 function reportsIn(text: string): readonly Report[] | undefined {

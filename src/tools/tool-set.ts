@@ -63,19 +63,18 @@ interface KnownTool {
 
 /** What holds for a tool's calls in a role with these defaults. */
 function effectiveSettings(own: ToolSettings, defaults: ToolDefaults): EffectiveSettings {
+  const standard = DEFAULT_TOOL_SETTINGS;
+  const longResults = own.longResults ?? defaults.longResults ?? standard.longResults;
+  const setting = <Name extends "maxRetries" | "maxResultCharacters" | "maxIdenticalCalls">(
+    name: Name,
+  ) => own[name] ?? defaults[name] ?? standard[name];
   return Object.freeze({
-    needsApproval: defaults.needsApproval ?? DEFAULT_TOOL_SETTINGS.needsApproval,
+    needsApproval: defaults.needsApproval ?? standard.needsApproval,
     timeoutMs: own.timeoutMs ?? defaults.timeoutMs,
-    maxRetries: own.maxRetries ?? defaults.maxRetries ?? DEFAULT_TOOL_SETTINGS.maxRetries,
-    maxResultCharacters:
-      own.maxResultCharacters ??
-      defaults.maxResultCharacters ??
-      DEFAULT_TOOL_SETTINGS.maxResultCharacters,
-    longResults: own.longResults ?? defaults.longResults ?? DEFAULT_TOOL_SETTINGS.longResults,
-    maxIdenticalCalls:
-      own.maxIdenticalCalls ??
-      defaults.maxIdenticalCalls ??
-      DEFAULT_TOOL_SETTINGS.maxIdenticalCalls,
+    maxRetries: setting("maxRetries"),
+    maxResultCharacters: setting("maxResultCharacters"),
+    longResults,
+    maxIdenticalCalls: setting("maxIdenticalCalls"),
   });
 }
 

@@ -28,14 +28,9 @@ export interface ToolDefaults extends ToolSettings {
 export type LongResults = "truncate" | "summarize";
 
 /** What holds for the calls of one tool. */
-export interface EffectiveSettings {
+export interface EffectiveSettings extends Required<Omit<ToolDefaults, "timeoutMs">> {
+  /** Undefined: as long as its agent. */
   readonly timeoutMs: number | undefined;
-  readonly maxRetries: number;
-  readonly maxResultCharacters: number;
-  readonly longResults: LongResults;
-  readonly maxIdenticalCalls: number | "unlimited";
-  /** For tools that do not say. */
-  readonly needsApproval: boolean;
 }
 
 /** What holds where neither a tool nor its role says. */

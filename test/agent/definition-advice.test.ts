@@ -44,7 +44,7 @@ test.each<readonly [string, () => unknown]>([
     toolOf({ maxIdenticalCalls: Infinity }),
   ],
   [
-    "read.timeoutMs to be a finite number from 0 up, got Infinity. Leave it out for no limit of its own.",
+    "read.timeoutMs to be a number of milliseconds above 0, got Infinity. Leave it out for no limit of its own.",
     toolOf({ timeoutMs: Infinity }),
   ],
   [

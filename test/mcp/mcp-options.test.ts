@@ -110,11 +110,11 @@ test.each([
     { name: "a", transport, reconnect: { delayMs: -1 } },
   ],
   [
-    "connectMcp.timeoutMs to be a finite number from 0 up, got Infinity. Leave it out for the default, 60,000.",
+    "connectMcp.timeoutMs to be a number of milliseconds above 0, got Infinity. Leave it out for the default, 60,000.",
     { name: "a", transport, timeoutMs: Infinity },
   ],
   [
-    "connectMcp.connectTimeoutMs to be a finite number from 0 up, got Infinity. Leave it out for the default, 30,000.",
+    "connectMcp.connectTimeoutMs to be a number of milliseconds above 0, got Infinity. Leave it out for the default, 30,000.",
     { name: "a", transport, connectTimeoutMs: Infinity },
   ],
   [

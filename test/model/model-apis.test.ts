@@ -300,7 +300,7 @@ test.each<readonly [OpenAiOptions, string]>([
   ],
   [
     { stop: [] },
-    "Expected openai.stop to be a list of texts that are not empty, got an array. Leave it out for the provider's default.",
+    "Expected openai.stop to be a list of 1 to 4 texts that are not empty, got an array. Leave it out for the provider's default.",
   ],
   [
     { seed: 0.5 },

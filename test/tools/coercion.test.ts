@@ -281,7 +281,7 @@ test("unions within unions that never fit are given up", () => {
     examined += 1;
     return [{ type: "union", path: [], expected: () => "", options: [examine, examine] }];
   };
-  const unfit: Reading = { type: "issues", issues: examine() };
+  const unfit: Reading = { issues: examine() };
   expect(mend(() => unfit, "1", unfit.issues)).toEqual({ value: "1", reading: unfit });
   expect(examined).toBe(10_001);
 });

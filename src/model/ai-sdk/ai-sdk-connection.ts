@@ -18,24 +18,18 @@ import { ModelError } from "../model-error.ts";
 import type { GenerateOptions, ModelReply, ModelRequest } from "../model.ts";
 import { heldTools, unheld } from "../held-tools.ts";
 import { replyLimits } from "../reply-limits.ts";
-import { capError, strangeError, timeoutError, toModelError } from "./ai-sdk-errors.ts";
+import { capError, failures, strangeError, toModelError } from "./ai-sdk-errors.ts";
 import { callOptions, type CallSettings } from "./call-options.ts";
 import { OutputCap, sentCap, type AskedOptions } from "./output-cap.ts";
 import { SdkReply } from "./sdk-reply.ts";
 
-export interface AiSdkSettings extends CallSettings {
-  readonly model: LanguageModelV4;
-  readonly timeoutMs: number;
-  readonly clock: Clock;
-}
-
 type Parts = ReadableStream<LanguageModelV4StreamPart>;
 
 export class AiSdkConnection {
-  readonly #settings: AiSdkSettings;
+  readonly #settings: CallSettings;
   readonly #cap = new OutputCap();
 
-  constructor(settings: AiSdkSettings) {
+  constructor(settings: CallSettings) {
     this.#settings = settings;
   }
 
@@ -61,7 +55,7 @@ export class AiSdkConnection {
       return unheld(whole, heldTools(request.tools, false));
     } catch (thrown) {
       signal.throwIfAborted();
-      if (attemptSignal.aborted) throw timeoutError(timeoutMs, reply.lostOutputTokens);
+      if (attemptSignal.aborted) throw failures.timeout(timeoutMs, reply.lostOutputTokens);
       throw toModelError(thrown, reply.progress);
     } finally {
       stopDeadline();
@@ -118,7 +112,7 @@ async function readParts(
   reply: SdkReply,
 ): Promise<void> {
   const reader = parts.getReader();
-  const cancel = (): void => void reader.cancel().catch(() => undefined);
+  const cancel = (): void => letGo(reader);
   // A reader that is cancelled says at once that it is done, whatever is still under way below it.
   const unlink = signal.aborted ? undefined : onAbort(signal, cancel);
   try {
@@ -142,13 +136,12 @@ async function drain(
   reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart>,
   clock: Clock,
 ): Promise<void> {
-  const cancel = (): void => void reader.cancel().catch(() => undefined);
-  const stopTimer = clock.setTimer(LONGEST_DRAIN_MS, cancel);
+  const stopTimer = clock.setTimer(LONGEST_DRAIN_MS, () => letGo(reader));
   try {
     for (let parts = 0; parts < MOST_DRAINED_PARTS; parts += 1) {
       if ((await reader.read()).done) return;
     }
-    cancel();
+    letGo(reader);
   } catch {
     // The reply is whole (A3).
   } finally {
@@ -166,6 +159,6 @@ function reading<T>(reply: SdkReply, read: () => T): T {
   }
 }
 
-function letGo(parts: Parts): void {
+function letGo(parts: Pick<Parts, "cancel">): void {
   void parts.cancel().catch(() => undefined);
 }

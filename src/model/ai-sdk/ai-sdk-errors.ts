@@ -4,31 +4,23 @@
 import { messageOf, type ModelErrorCode } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import {
+  AdapterFailures,
   codeOfRefusal,
-  codeOfReport,
-  failureWith,
   plainData,
   retryAfterMs,
-  statusIn,
   type CallProgress,
-  type Failure,
 } from "../http-errors.ts";
 import { ModelError } from "../model-error.ts";
+import { isText, type Fields } from "../wire-json.ts";
 
-const ADVICE: Readonly<Record<ModelErrorCode, string>> = {
-  model_rate_limited: "Wait and try again, or lower the concurrency.",
-  model_overloaded: "Wait and try again.",
+/** What can fail over any adapter, in the words of this one. */
+export const failures = new AdapterFailures({
   model_unavailable: "Try again; if it stays so, check the network and the provider's base URL.",
-  model_timeout: "Try again, or raise timeoutMs.",
-  model_refused_request:
-    "Correct the request or the account: the same request will be refused again.",
   model_not_authorized: "Check the provider's API key and what it may use.",
   model_protocol_error: "Check that the provider's base URL is that of a server that it is for.",
-  model_context_overflow: "Shorten the history, or let the role compact it.",
   model_misbehaved: "Check the provider and what it is wrapped in.",
-};
-
-type Fields = Readonly<Record<string, unknown>>;
+  excess: "Check that the server keeps to the cap, or raise it.",
+});
 
 const SDK_MARK = Symbol.for("vercel.ai.error");
 const API_CALL_MARK = Symbol.for("vercel.ai.error.AI_APICallError");
@@ -39,47 +31,30 @@ export function toModelError(thrown: unknown, progress: CallProgress): ModelErro
   const { lostOutputTokens } = progress;
   const got = messageOf(thrown);
   if (isApiCallError(thrown)) return apiCallError(thrown, lostOutputTokens);
-  if (isSdkError(thrown)) return failure({ code: codeOfSdkError(thrown), got, lostOutputTokens });
+  if (isSdkError(thrown)) return sdkError(thrown, lostOutputTokens);
   if (isNamed(thrown, "TimeoutError")) {
-    return failure({ code: "model_timeout", got, lostOutputTokens, cause: thrown });
+    return failures.failure({ code: "model_timeout", got, lostOutputTokens, cause: thrown });
   }
-  if (progress.isAnswering) {
-    const cut = `a reply that was cut (${got})`;
-    return failure({ code: "model_unavailable", got: cut, lostOutputTokens, cause: thrown });
-  }
+  if (progress.isAnswering) return failures.cutReply(thrown, lostOutputTokens);
   if (isNamed(thrown, "AbortError") || isNetworkError(thrown)) {
-    return failure({ code: "model_unavailable", got: `no connection (${got})`, cause: thrown });
+    return failures.failure({
+      code: "model_unavailable",
+      got: `no connection (${got})`,
+      cause: thrown,
+    });
   }
   const strange = `an error from the provider: ${got}`;
-  return failure({ code: "model_misbehaved", got: strange, cause: thrown });
-}
-
-/** The reply did not end in time. */
-export function timeoutError(timeoutMs: number, lostOutputTokens: number | undefined): ModelError {
-  const got = `no end of it within ${timeoutMs} ms`;
-  return failure({ code: "model_timeout", got, lostOutputTokens });
-}
-
-/** The stream ended before the model had finished. */
-export function cutStreamError(lostOutputTokens: number | undefined): ModelError {
-  const got = "a stream that ended before the model had finished";
-  return failure({ code: "model_unavailable", got, lostOutputTokens });
-}
-
-/** The provider sent more than a reply with this cap can be; what came is paid for. */
-export function excessError(got: string, lostOutputTokens: number): ModelError {
-  const advice = "Check that the server keeps to the cap, or raise it.";
-  return failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
+  return failures.failure({ code: "model_misbehaved", got: strange, cause: thrown });
 }
 
 /** The provider gave something that the AI SDK does not have. */
 export function strangeError(got: string, lostOutputTokens: number | undefined): ModelError {
-  return failure({ code: "model_misbehaved", got, lostOutputTokens });
+  return failures.failure({ code: "model_misbehaved", got, lostOutputTokens });
 }
 
 /** The provider asked for more than the request allows, and nothing that we know of keeps it from that. */
 export function capError(sentTokens: number, cap: number): ModelError {
-  return failure({
+  return failures.failure({
     code: "model_refused_request",
     got: `a request by its provider for ${sentTokens} output tokens where ${cap} are allowed; it was broken off`,
     advice: "Leave caps and budgets out of providerOptions, or raise maxOutputTokens of the role.",
@@ -91,19 +66,8 @@ export function capError(sentTokens: number, cap: number): ModelError {
 /** An error in the middle of a stream, in whatever form the provider reports it. */
 export function reportedError(error: unknown, lostOutputTokens: number | undefined): ModelError {
   if (isApiCallError(error)) return apiCallError(error, lostOutputTokens);
-  if (isSdkError(error)) {
-    return failure({ code: codeOfSdkError(error), got: messageOf(error), lostOutputTokens });
-  }
-  const report = isRecord(error) ? error : { message: error };
-  const { statusCode, code: word, type } = report;
-  const status = statusIn(statusCode, word);
-  const message = typeof report["message"] === "string" ? report["message"] : JSON.stringify(error);
-  return failure({
-    code: codeOfReport([word, type], status, message),
-    got: `an error inside the reply: ${message}`,
-    data: plainData({ status, providerCode: word, providerType: type }),
-    lostOutputTokens,
-  });
+  if (isSdkError(error)) return sdkError(error, lostOutputTokens);
+  return failures.reported(error, lostOutputTokens);
 }
 
 /** Has no cause: it holds the whole request, and what it knows of the answer is in message and data. */
@@ -111,47 +75,41 @@ function apiCallError(error: Fields, lostOutputTokens: number | undefined): Mode
   const { statusCode: status, responseHeaders, data: body } = error;
   const message = messageOf(error);
   if (typeof status !== "number") {
-    return failure({ code: "model_unavailable", got: message, lostOutputTokens });
+    return failures.failure({ code: "model_unavailable", got: message, lostOutputTokens });
   }
   if (status < 400) {
     const got = `an answer that cannot be read: ${message}`;
-    return failure({ code: "model_protocol_error", got, lostOutputTokens });
+    return failures.failure({ code: "model_protocol_error", got, lostOutputTokens });
   }
   const report = isRecord(body) && isRecord(body["error"]) ? body["error"] : {};
   const { code: providerCode, type: providerType } = report;
-  return failure({
+  return failures.failure({
     code: codeOfRefusal(status, providerCode ?? providerType, message),
     got: `status ${status} ${message}`.trimEnd(),
     data: plainData({ status, providerCode, providerType }),
-    retryAfterMs: isRecord(responseHeaders) ? waitMs(responseHeaders) : undefined,
+    retryAfterMs: isRecord(responseHeaders)
+      ? retryAfterMs({ get: (name) => [responseHeaders[name]].find(isText) ?? null })
+      : undefined,
     lostOutputTokens,
   });
 }
 
-function waitMs(headers: Fields): number | undefined {
-  return retryAfterMs({ get: (name) => textOrNull(headers[name]) });
-}
-
-function textOrNull(value: unknown): string | null {
-  return typeof value === "string" ? value : null;
-}
-
 /** By their names, which say what is at fault. */
-function codeOfSdkError({ name, data }: Fields): ModelErrorCode {
-  switch (name) {
-    case "AI_LoadAPIKeyError":
-      return "model_not_authorized";
-    case "AI_JSONParseError":
-    case "AI_TypeValidationError":
-    case "AI_EmptyResponseBodyError":
-    case "AI_NoContentGeneratedError":
-      return "model_protocol_error";
-    case "AI_InvalidResponseDataError":
-      // Without data it is about what did not come.
-      return data === undefined ? "model_unavailable" : "model_protocol_error";
-    default:
-      return "model_refused_request";
-  }
+const SDK_CODES: ReadonlyMap<unknown, ModelErrorCode> = new Map([
+  ["AI_LoadAPIKeyError", "model_not_authorized"],
+  ["AI_JSONParseError", "model_protocol_error"],
+  ["AI_TypeValidationError", "model_protocol_error"],
+  ["AI_EmptyResponseBodyError", "model_protocol_error"],
+  ["AI_NoContentGeneratedError", "model_protocol_error"],
+  ["AI_InvalidResponseDataError", "model_protocol_error"],
+]);
+
+function sdkError(error: Fields, lostOutputTokens: number | undefined): ModelError {
+  const { name, data } = error;
+  // Without data it is about what did not come.
+  const isCut = name === "AI_InvalidResponseDataError" && data === undefined;
+  const code = isCut ? "model_unavailable" : (SDK_CODES.get(name) ?? "model_refused_request");
+  return failures.failure({ code, got: messageOf(error), lostOutputTokens });
 }
 
 function isSdkError(error: unknown): error is Fields {
@@ -178,8 +136,4 @@ function isNetworkError(error: unknown): boolean {
   )
     return true;
   return (typeof code === "string" && NETWORK_CODES.test(code)) || isNetworkError(cause);
-}
-
-function failure(what: Failure): ModelError {
-  return failureWith(ADVICE, what);
 }

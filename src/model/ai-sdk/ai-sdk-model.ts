@@ -7,9 +7,16 @@ import type {
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
 
-import { checkKeys, checkText, misdefinition, mismatch } from "../../kernel/check.ts";
+import { checkText, misdefinition } from "../../kernel/check.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { isRecord } from "../../kernel/json.ts";
+import {
+  checkHeaders,
+  checkOptions,
+  checkTimeout,
+  mustBe,
+  type OptionChecks,
+} from "../check-options.ts";
 import { knownPrice } from "../known-price.ts";
 import type { Model } from "../model.ts";
 import { checkPrice, copyPrice, type ModelPrice } from "../model-price.ts";
@@ -37,15 +44,6 @@ export interface AiSdkOptions {
   readonly timeoutMs?: number;
 }
 
-const OPTION_NAMES = [
-  "reasoning",
-  "providerOptions",
-  "headers",
-  "price",
-  "provider",
-  "replayKey",
-  "timeoutMs",
-] as const;
 const LEVELS: readonly unknown[] = [
   "provider-default",
   "none",
@@ -56,6 +54,25 @@ const LEVELS: readonly unknown[] = [
   "xhigh",
   "max",
 ] satisfies AiSdkOptions["reasoning"][];
+const CHECKS: OptionChecks<AiSdkOptions> = {
+  reasoning: mustBe(
+    `one of ${LEVELS.join(", ")}`,
+    (value) => LEVELS.includes(value),
+    "Leave it out for the provider's default.",
+  ),
+  providerOptions: mustBe(
+    "an object of objects, by provider",
+    (value) => isRecord(value) && Object.values(value).every(isRecord),
+    "Put what is for Anthropic under anthropic, and so on.",
+  ),
+  headers: checkHeaders,
+  price: (field, price) => {
+    if (price !== "unknown") checkPrice(field, price);
+  },
+  provider: checkText,
+  replayKey: checkText,
+  timeoutMs: checkTimeout,
+};
 const DEFAULT_TIMEOUT_MS = 600_000;
 /** The least that the Responses interface takes. */
 const LEAST_RESPONSES_TOKENS = 16;
@@ -68,7 +85,7 @@ const LEAST_RESPONSES_TOKENS = 16;
  */
 export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): Model {
   checkModel(model);
-  checkOptions(options);
+  checkOptions("aiSdkModel", options, CHECKS);
   const {
     price,
     provider = providerNameOf(model.provider),
@@ -116,45 +133,4 @@ function checkModel(model: unknown): void {
   }
   checkText("aiSdkModel.model.provider", fields["provider"]);
   checkText("aiSdkModel.model.modelId", fields["modelId"]);
-}
-
-function checkOptions(options: AiSdkOptions): void {
-  checkKeys("aiSdkModel", options, OPTION_NAMES);
-  const { reasoning, providerOptions, headers, price, provider, replayKey, timeoutMs } = options;
-  if (reasoning !== undefined && !LEVELS.includes(reasoning)) {
-    const advice = "Leave it out for the provider's default.";
-    throw mismatch("aiSdkModel.reasoning", `one of ${LEVELS.join(", ")}`, reasoning, advice);
-  }
-  if (providerOptions !== undefined && !areProviderOptions(providerOptions)) {
-    const expected = "an object of objects, by provider";
-    const advice = "Put what is for Anthropic under anthropic, and so on.";
-    throw mismatch("aiSdkModel.providerOptions", expected, providerOptions, advice);
-  }
-  if (headers !== undefined && !areHeaders(headers)) {
-    throw mismatch(
-      "aiSdkModel.headers",
-      "names and values that HTTP allows",
-      headers,
-      "Correct them.",
-    );
-  }
-  if (price !== undefined && price !== "unknown") checkPrice("aiSdkModel.price", price);
-  if (provider !== undefined) checkText("aiSdkModel.provider", provider);
-  if (replayKey !== undefined) checkText("aiSdkModel.replayKey", replayKey);
-  if (timeoutMs !== undefined && !(Number.isSafeInteger(timeoutMs) && timeoutMs > 0)) {
-    const advice = "Leave it out for ten minutes.";
-    throw mismatch("aiSdkModel.timeoutMs", "a whole number from 1 up", timeoutMs, advice);
-  }
-}
-
-function areProviderOptions(options: unknown): boolean {
-  return isRecord(options) && Object.values(options).every(isRecord);
-}
-
-function areHeaders(headers: Readonly<Record<string, string>>): boolean {
-  try {
-    return new Headers(headers) instanceof Headers;
-  } catch {
-    return false;
-  }
 }

@@ -1,12 +1,14 @@
 // Our request as the call options of the AI SDK, but for its cap.
 
 import type {
+  LanguageModelV4,
   LanguageModelV4CallOptions,
   LanguageModelV4FunctionTool,
   LanguageModelV4ToolChoice,
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
 
+import type { Clock } from "../../kernel/clock.ts";
 import type { ModelSettings, ToolChoice } from "../../protocol/model-settings.ts";
 import type { CacheKey, ModelRequest, ToolSpec } from "../model.ts";
 import { heldTools, type HeldTool } from "../held-tools.ts";
@@ -14,8 +16,11 @@ import type { AskedOptions } from "./output-cap.ts";
 import { toPrompt } from "./prompt.ts";
 import { providerOptionsFor } from "./provider-options.ts";
 
+/** What of a model holds for all its calls. */
 export interface CallSettings {
-  readonly model: { readonly provider: string };
+  readonly model: LanguageModelV4;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
   readonly replayKey: string;
   readonly reasoning?: LanguageModelV4CallOptions["reasoning"];
   readonly providerOptions?: SharedV4ProviderOptions;

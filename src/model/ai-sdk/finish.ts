@@ -9,6 +9,7 @@ import type {
 
 import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { TokenUsage } from "../token-usage.ts";
+import { usageOfFigures } from "../wire-json.ts";
 import { firstWordOf } from "./provider-name.ts";
 
 type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
@@ -25,57 +26,31 @@ export function isCutOff({ finishReason, usage }: Finish, provider: string): boo
 }
 
 export function finishReasonOf({ unified }: LanguageModelV4FinishReason): FinishReason {
-  switch (unified) {
-    case "stop":
-    case "length":
-    case "error":
-    case "other":
-      return unified;
-    case "tool-calls":
-      return "tool_calls";
-    case "content-filter":
-      return "content_filter";
-    default:
-      return "unknown";
-  }
+  return REASONS.get(unified) ?? "unknown";
 }
 
+const REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
+  ["stop", "stop"],
+  ["length", "length"],
+  ["error", "error"],
+  ["other", "other"],
+  ["tool-calls", "tool_calls"],
+  ["content-filter", "content_filter"],
+]);
+
 /** As it came: what cannot be true is corrected where the size of the call is known. Undefined: the provider does not count. */
-export function usageOfReply({
-  inputTokens,
-  outputTokens,
-}: LanguageModelV4Usage): TokenUsage | undefined {
-  const { total: input, cacheRead = 0, cacheWrite } = inputTokens;
-  const { total: output, reasoning = 0 } = outputTokens;
-  // Zero is what providers report that know nothing. No request is empty.
-  if (input === undefined || input === 0 || output === undefined) return undefined;
-  const cachedInputTokens = Math.min(cacheRead, input);
-  return {
-    inputTokens: input,
-    cachedInputTokens,
-    ...(cacheWrite === undefined
-      ? {}
-      : { cacheWriteInputTokens: Math.min(cacheWrite, input - cachedInputTokens) }),
-    outputTokens: output,
-    reasoningTokens: Math.min(reasoning, output),
-  };
+export function usageOfReply(usage: LanguageModelV4Usage): TokenUsage | undefined {
+  const { total: input, cacheRead: cached, cacheWrite: written } = usage.inputTokens;
+  const { total: output, reasoning } = usage.outputTokens;
+  if (input === undefined || output === undefined) return undefined;
+  return usageOfFigures({ input, cached, written, output, reasoning });
 }
 
 /** What a provider left out or changed, in words. */
 export function warningText(warning: SharedV4Warning): string {
-  switch (warning.type) {
-    case "unsupported":
-      return `Not supported: ${withDetails(warning)}`;
-    case "compatibility":
-      return `Supported in part: ${withDetails(warning)}`;
-    case "deprecated":
-      return `Deprecated: ${warning.setting}. ${warning.message}`;
-    case "other":
-      return warning.message;
-  }
-}
-
-function withDetails(warning: { readonly feature: string; readonly details?: string }): string {
+  if (warning.type === "other") return warning.message;
+  if (warning.type === "deprecated") return `Deprecated: ${warning.setting}. ${warning.message}`;
   const { feature, details } = warning;
-  return details === undefined ? feature : `${feature} (${details})`;
+  const how = warning.type === "unsupported" ? "Not supported" : "Supported in part";
+  return `${how}: ${feature}${details === undefined ? "" : ` (${details})`}`;
 }

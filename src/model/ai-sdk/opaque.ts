@@ -6,8 +6,9 @@ import type {
   SharedV4ProviderMetadata,
 } from "@ai-sdk/provider";
 
-import { isRecord, parseJson, type JsonObject } from "../../kernel/json.ts";
+import { parseJson, type JsonObject } from "../../kernel/json.ts";
 import type { ProviderData } from "../../protocol/message.ts";
+import { isParsed } from "../wire-json.ts";
 import { argumentsValue } from "./prompt.ts";
 
 export interface OpaquePart {
@@ -65,12 +66,8 @@ function opaque(
 /** Not our copy of foreign values, which refuses what JSON has no form for: addresses have one. */
 function plain(value: object): JsonObject {
   const copy = parseJson(JSON.stringify(value));
-  if (!isJsonObject(copy)) throw new TypeError("Expected an object.");
+  if (!isParsed(copy)) throw new TypeError("Expected an object.");
   return copy;
-}
-
-function isJsonObject(value: unknown): value is JsonObject {
-  return isRecord(value);
 }
 
 function outputOf({ result, isError }: LanguageModelV4ToolResult): object {

@@ -5,6 +5,7 @@
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
 
 import { isRecord } from "../../kernel/json.ts";
+import { parseWireJson, type Fields } from "../wire-json.ts";
 
 /** The options of a request before its cap is known. */
 export type AskedOptions = Omit<LanguageModelV4CallOptions, "maxOutputTokens" | "abortSignal"> & {
@@ -30,28 +31,27 @@ export class OutputCap {
 
   /** The options with a cap, and with a budget for reasoning only if it is within that (C1). */
   within(asked: AskedOptions, cap: number): CappedOptions {
-    const given = givenBudget(asked.providerOptions);
     const learnt = this.#budgeted.has(asked.reasoning) ? cap * SHARE_OF_REASONING : undefined;
-    const requested = given ?? learnt;
-    if (requested === undefined) {
-      const options = { ...asked, maxOutputTokens: cap };
-      return { options, warnings: [], isBudgeted: false };
-    }
+    const requested = givenBudget(asked.providerOptions) ?? learnt;
+    if (requested === undefined)
+      return { options: { ...asked, maxOutputTokens: cap }, warnings: [], isBudgeted: false };
     const budgetTokens = Math.min(Math.floor(requested), cap - LEAST_ANSWER_TOKENS);
-    if (budgetTokens < LEAST_BUDGET_TOKENS) {
-      const options = withThinking(asked, { type: "disabled" });
-      const warning = `A cap of ${cap} output tokens leaves no room for reasoning: asked without.`;
-      const capped = { ...options, maxOutputTokens: cap };
-      return { options: capped, warnings: [warning], isBudgeted: true };
-    }
-    const options = withThinking(asked, { type: "enabled", budgetTokens });
-    const capped = { ...options, maxOutputTokens: cap - budgetTokens };
-    return { options: capped, warnings: [], isBudgeted: true };
+    const hasRoom = budgetTokens >= LEAST_BUDGET_TOKENS;
+    const thinking = hasRoom ? { type: "enabled", budgetTokens } : { type: "disabled" };
+    const { providerOptions = {} } = asked;
+    const anthropic = { ...providerOptions["anthropic"], thinking };
+    const options = {
+      ...asked,
+      providerOptions: { ...providerOptions, anthropic },
+      maxOutputTokens: hasRoom ? cap - budgetTokens : cap,
+    };
+    const warning = `A cap of ${cap} output tokens leaves no room for reasoning: asked without.`;
+    return { options, warnings: hasRoom ? [] : [warning], isBudgeted: true };
   }
 
   /** Takes note that a request without a budget went out with too high a cap. False: nothing is known that would lower it. */
   learn({ reasoning }: AskedOptions, body: unknown): boolean {
-    if (sentBudget(body) === undefined) return false;
+    if (fieldsOf(fieldsOf(body)["thinking"])["budget_tokens"] === undefined) return false;
     this.#budgeted.add(reasoning);
     return true;
   }
@@ -72,10 +72,6 @@ export function sentCap(body: unknown): number {
   return Math.max(0, ...caps.filter((cap) => typeof cap === "number"));
 }
 
-function sentBudget(body: unknown): unknown {
-  return fieldsOf(fieldsOf(body)["thinking"])["budget_tokens"];
-}
-
 function givenBudget(options: LanguageModelV4CallOptions["providerOptions"]): number | undefined {
   const thinking = fieldsOf(options?.["anthropic"]?.["thinking"]);
   if (thinking["type"] !== "enabled") return undefined;
@@ -83,24 +79,8 @@ function givenBudget(options: LanguageModelV4CallOptions["providerOptions"]): nu
   return typeof budgetTokens === "number" ? budgetTokens : LEAST_BUDGET_TOKENS;
 }
 
-type Thinking =
-  | { readonly type: "disabled" }
-  | { readonly type: "enabled"; readonly budgetTokens: number };
-
-function withThinking(asked: AskedOptions, thinking: Thinking): AskedOptions {
-  const { providerOptions = {} } = asked;
-  const anthropic = { ...providerOptions["anthropic"], thinking };
-  return { ...asked, providerOptions: { ...providerOptions, anthropic } };
-}
-
 /** Some providers give the body as an object, some as text. */
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  if (isRecord(value)) return value;
-  if (typeof value !== "string") return {};
-  try {
-    const parsed: unknown = JSON.parse(value);
-    return isRecord(parsed) ? parsed : {};
-  } catch {
-    return {};
-  }
+function fieldsOf(value: unknown): Fields {
+  const fields = typeof value === "string" ? parseWireJson(value) : value;
+  return isRecord(fields) ? fields : {};
 }

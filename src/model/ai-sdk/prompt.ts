@@ -11,6 +11,7 @@ import { isRecord } from "../../kernel/json.ts";
 import type { Message, ProviderData, ToolMessage } from "../../protocol/message.ts";
 import { replyPieces } from "../../protocol/reply-pieces.ts";
 import { type ReplyPiece } from "../../protocol/reply-message.ts";
+import { parseWireJson } from "../wire-json.ts";
 import { sendable } from "../written-by.ts";
 
 type AssistantPart = Extract<LanguageModelV4Message, { role: "assistant" }>["content"][number];
@@ -54,12 +55,8 @@ export function toPrompt(messages: readonly Message[], replayKey: string): Langu
 /** The value of arguments: providers want one, and most of them an object. */
 export function argumentsValue(text: string): unknown {
   if (text.trim() === "") return {};
-  try {
-    const value: unknown = JSON.parse(text);
-    return isRecord(value) ? value : { invalid: text };
-  } catch {
-    return { invalid: text };
-  }
+  const value = parseWireJson(text);
+  return isRecord(value) ? value : { invalid: text };
 }
 
 function toParts(piece: ReplyPiece): readonly AssistantPart[] {

@@ -14,7 +14,7 @@ import { CallIdSchema } from "../../protocol/ids.ts";
 import type { ModelReply } from "../model.ts";
 import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
-import { cutStreamError, excessError, reportedError } from "./ai-sdk-errors.ts";
+import { failures, reportedError } from "./ai-sdk-errors.ts";
 import type { CallProgress } from "../http-errors.ts";
 import { finishReasonOf, isCutOff, usageOfReply, warningText } from "./finish.ts";
 import { dataOf, opaqueOf, type OpaquePart } from "./opaque.ts";
@@ -113,7 +113,7 @@ export class SdkReply {
    */
   finish(warnings: readonly string[]): ModelReply {
     if (this.#finish === undefined || isCutOff(this.#finish, this.#provider))
-      throw cutStreamError(this.lostOutputTokens);
+      throw failures.cutStream(this.lostOutputTokens);
     const { finishReason, usage: reported } = this.#finish;
     const usage = usageOfReply(reported);
     const warned = [...warnings, ...this.#warnings];
@@ -217,14 +217,14 @@ export class SdkReply {
     this.#saidBytes += bytes;
     const { replyBytes } = this.#limits;
     if (this.#saidBytes + this.#callBytes > replyBytes)
-      throw excessError(`a reply of more than ${replyBytes} bytes`, this.#arrivedTokens);
+      throw failures.excess(`a reply of more than ${replyBytes} bytes`, this.#arrivedTokens);
   }
 
   #countData(data: object): void {
     this.#dataBytes += Buffer.byteLength(JSON.stringify(data));
     const { bodyBytes } = this.#limits;
     if (this.#dataBytes > bodyBytes)
-      throw excessError(`more than ${bodyBytes} bytes of provider data`, this.#arrivedTokens);
+      throw failures.excess(`more than ${bodyBytes} bytes of provider data`, this.#arrivedTokens);
   }
 
   get #arrivedTokens(): number {

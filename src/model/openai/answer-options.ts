@@ -5,8 +5,10 @@ import { messageOf, type EspalierError } from "../../kernel/error.ts";
 import { jsonCopy } from "../../kernel/json-copy.ts";
 import { deepFreeze, isRecord, type JsonObject } from "../../kernel/json.ts";
 import type { ModelSettings } from "../../protocol/model-settings.ts";
-import { checkModelSettings, copyModelSettings, SETTING_NAMES } from "../check-model-settings.ts";
-import { OWN_FIELDS, uncarried, type RequestOptions } from "./request-fields.ts";
+import { copyModelSettings } from "../check-model-settings.ts";
+import { mustBe, type OptionChecks } from "../check-options.ts";
+import { OWN_FIELDS, type RequestOptions } from "./request-fields.ts";
+import { isParsed } from "../wire-json.ts";
 import type { OpenAiApi } from "./wire-api.ts";
 
 /** How a model is asked. */
@@ -37,47 +39,32 @@ export interface OpenAiAnswerOptions extends ModelSettings {
   readonly extraBody?: JsonObject;
 }
 
-export const ANSWER_OPTION_NAMES = [
-  "api",
-  "provider",
-  "serviceTier",
-  "promptCacheKey",
-  "strictTools",
-  "extraBody",
-  ...SETTING_NAMES,
-] as const;
+/** Throws `invalid_option` unless it names an interface. */
+export const checkApi = mustBe(
+  '"responses" or "chat"',
+  isApi,
+  "Leave it out to go by the base URL.",
+);
 
-const CACHE_KEYS: readonly unknown[] = [
-  "role",
-  "agent",
-  false,
-] satisfies OpenAiAnswerOptions["promptCacheKey"][];
-const APIS: readonly unknown[] = ["responses", "chat"] satisfies OpenAiApi[];
+/** The settings are checked together: `checkModelSettings`. */
+export const ANSWER_CHECKS: OptionChecks<Omit<OpenAiAnswerOptions, keyof ModelSettings>> = {
+  api: checkApi,
+  provider: checkText,
+  serviceTier: checkText,
+  promptCacheKey: mustBe(
+    '"role", "agent" or false',
+    (value) => value === "role" || value === "agent" || value === false,
+    "Leave it out to go by the base URL.",
+  ),
+  strictTools: mustBe("true or false", (value) => typeof value === "boolean", "Say which."),
+  extraBody: checkExtraBody,
+};
 
-/** Throws `invalid_option` or `invalid_definition` if an option cannot be used. */
-export function checkAnswerOptions(options: OpenAiAnswerOptions): void {
-  const { api, provider, serviceTier, promptCacheKey, strictTools, extraBody } = options;
-  checkApi("openai.api", api);
-  if (provider !== undefined) checkText("openai.provider", provider);
-  if (serviceTier !== undefined) checkText("openai.serviceTier", serviceTier);
-  if (promptCacheKey !== undefined && !CACHE_KEYS.includes(promptCacheKey)) {
-    const advice = "Leave it out to go by the base URL.";
-    throw mismatch("openai.promptCacheKey", '"role", "agent" or false', promptCacheKey, advice);
-  }
-  if (strictTools !== undefined && typeof strictTools !== "boolean")
-    throw mismatch("openai.strictTools", "true or false", strictTools, "Say which.");
-  if (extraBody !== undefined) checkExtraBody(extraBody);
-  checkModelSettings("openai", options);
+export function isApi(api: unknown): api is OpenAiApi {
+  return api === "responses" || api === "chat";
 }
 
-/** Throws `invalid_option` unless it names an interface, or nothing. */
-export function checkApi(field: string, api: unknown): void {
-  if (api === undefined || APIS.includes(api)) return;
-  throw mismatch(field, '"responses" or "chat"', api, "Leave it out to go by the base URL.");
-}
-
-function checkExtraBody(extraBody: unknown): void {
-  const field = "openai.extraBody";
+function checkExtraBody(field: string, extraBody: unknown): void {
   const advice = "Give plain JSON.";
   if (!isRecord(extraBody)) throw mismatch(field, "a plain object", extraBody, advice);
   const own = Object.keys(extraBody).find((name) => OWN_FIELDS.includes(name));
@@ -92,16 +79,23 @@ function checkExtraBody(extraBody: unknown): void {
   }
 }
 
-/** The error of settings that this interface has no field for, under what the user calls them. */
+/** The error of settings that this interface has no field for, under what the user calls them; undefined: it carries them all. */
 export function uncarriedError(
   api: OpenAiApi,
   field: string,
-  settings: ModelSettings,
+  { seed, stop, reasoning }: ModelSettings,
 ): EspalierError | undefined {
-  const found = uncarried(api, settings);
+  const uncarried = api === "chat" ? { "reasoning.summary": reasoning?.summary } : { seed, stop };
+  const [found] = Object.entries<unknown>(uncarried).filter(([, value]) => value !== undefined);
   if (found === undefined) return undefined;
-  return mismatch(`${field}.${found.name}`, "left out", found.value, found.advice);
+  const [name, value] = found;
+  return mismatch(`${field}.${name}`, "left out", value, UNCARRIED_ADVICE[api]);
 }
+
+const UNCARRIED_ADVICE: Readonly<Record<OpenAiApi, string>> = {
+  chat: 'Chat Completions has no summaries: leave it out, or say api: "responses".',
+  responses: 'Responses has no such field: leave it out, or say api: "chat".',
+};
 
 /** What of the options goes into each request. */
 export function requestOptions(
@@ -119,11 +113,6 @@ export function requestOptions(
 }
 
 function frozenCopy(fields: JsonObject): JsonObject {
-  const copy: unknown = deepFreeze(jsonCopy(fields));
-  return isFields(copy) ? copy : {};
-}
-
-/** A copy of JSON is JSON. */
-function isFields(value: unknown): value is JsonObject {
-  return isRecord(value);
+  const copy = deepFreeze(jsonCopy(fields));
+  return isParsed(copy) ? copy : {};
 }

@@ -1,7 +1,7 @@
 // Chat Completions, which every server speaks, as the connection uses it.
 
-import { failedCall, replyOfBody, replyOfFailedCall } from "./from-openai.ts";
-import { StreamedReply } from "./streamed-reply.ts";
+import { failedCall, replyOfFailedCall } from "./from-openai.ts";
+import { replyOfBody, StreamedReply } from "./streamed-reply.ts";
 import { toOpenAi, type WireSettings } from "./to-openai.ts";
 import type { WireApi } from "./wire-api.ts";
 

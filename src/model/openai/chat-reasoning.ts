@@ -5,7 +5,7 @@ import { isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts"
 import type { ProviderData, ReplyPart } from "../../protocol/message.ts";
 import type { ReplyPiece } from "../../protocol/reply-message.ts";
 import { GrowingText } from "./growing-text.ts";
-import { isParsed } from "./wire-json.ts";
+import { isParsed, type Fields } from "../wire-json.ts";
 
 /** What a message calls its reasoning: the servers of DeepSeek, Kimi, GLM, SGLang; those of OpenRouter, Groq, vLLM, Ollama. */
 export type ReasoningField = "reasoning_content" | "reasoning";
@@ -38,7 +38,7 @@ export class ChatReasoning {
   }
 
   /** Takes what a message, or a piece of one, says of it. Gives the text, and how many bytes of data are kept besides. */
-  take(message: Readonly<Record<string, unknown>>): { text: string; dataBytes: number } {
+  take(message: Fields): { text: string; dataBytes: number } {
     const field = this.#fieldIn(message);
     const text = field === undefined ? "" : textOf(message[field]);
     if (this.#option === false) return { text, dataBytes: 0 };
@@ -65,7 +65,7 @@ export class ChatReasoning {
     return [{ type: "reasoning", text, data: { [NAMESPACE]: data } }];
   }
 
-  #fieldIn(message: Readonly<Record<string, unknown>>): ReasoningField | undefined {
+  #fieldIn(message: Fields): ReasoningField | undefined {
     const known = this.#option === false ? undefined : (this.#option ?? this.#field);
     if (known !== undefined) return known;
     return REASONING_FIELDS.find((field) => textOf(message[field]) !== "");
@@ -104,10 +104,7 @@ function isNext(
 }
 
 /** The fields of a message that send the reasoning of its pieces back, under the names that it came by. */
-export function sentReasoning(
-  pieces: readonly ReplyPiece[],
-  option: ReasoningOption,
-): Readonly<Record<string, unknown>> {
+export function sentReasoning(pieces: readonly ReplyPiece[], option: ReasoningOption): Fields {
   if (option === false) return {};
   const sent: Record<string, string> = {};
   let details: readonly unknown[] = [];
@@ -132,7 +129,7 @@ export function fieldOf(
 }
 
 /** What Gemini's Chat interface puts beside a text or a call: the signature of what it thought. */
-export function extraContent(of: Readonly<Record<string, unknown>>): {
+export function extraContent(of: Fields): {
   readonly data?: ProviderData;
 } {
   const extra = of["extra_content"];
@@ -140,12 +137,12 @@ export function extraContent(of: Readonly<Record<string, unknown>>): {
 }
 
 /** The field that sends it back. */
-export function sentExtraContent({ data }: ReplyPiece): Readonly<Record<string, unknown>> {
+export function sentExtraContent({ data }: ReplyPiece): Fields {
   const { extra_content } = dataOf(data);
   return extra_content === undefined ? {} : { extra_content };
 }
 
-function dataOf(data: ProviderData | undefined): Readonly<Record<string, unknown>> {
+function dataOf(data: ProviderData | undefined): Fields {
   const own = data?.[NAMESPACE];
   return isRecord(own) ? own : {};
 }

@@ -1,4 +1,4 @@
-// A Chat Completions response as our reply. Lenient towards servers that leave out or bend what OpenAI sends; strict about what
+// What a Chat Completions response or chunk says, and the reply that it stands for. Lenient towards servers that leave out or bend what OpenAI sends; strict about what
 // the loop relies on: a message, and calls that name their tool.
 
 import { isRecord } from "../../kernel/json.ts";
@@ -7,11 +7,18 @@ import type { ProviderData } from "../../protocol/message.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { ModelReply } from "../model.ts";
 import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
-import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
+import { tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import type { TokenUsage } from "../token-usage.ts";
-import { ChatReasoning, extraContent, textOf, type ReasoningOption } from "./chat-reasoning.ts";
-import { excessError, protocolError, reportedError } from "./openai-errors.ts";
-import { countIn, isText, listOf, parseWireJson, usageOfFigures } from "./wire-json.ts";
+import { extraContent, textOf } from "./chat-reasoning.ts";
+import { protocolError } from "./openai-errors.ts";
+import {
+  countIn,
+  isText,
+  listOf,
+  parseWireJson,
+  usageOfFigures,
+  type Fields,
+} from "../wire-json.ts";
 
 /** What a response said, whole or put together from chunks; unchecked where the type is unknown. */
 export interface Completion {
@@ -34,70 +41,17 @@ export interface CompletionCall {
   readonly data?: ProviderData;
 }
 
-/**
- * Reads the body of a response that was not streamed.
- *
- * @throws ModelError `model_protocol_error` if it is no chat completion, or longer than `limits` allow; the code of the error that it
- * reports, if it does.
- */
-export function replyOfBody(
+/** The object of JSON that a body is. `refuse` makes the error if it is none. */
+export function objectOfBody(
   body: string,
   limits: ReplyLimits,
-  reasoningField: ReasoningOption,
-): ModelReply {
+  refuse: (got: string, lostOutputTokens: number | undefined) => Error,
+): Fields {
   const response = parseWireJson(body);
-  const cameTokens = (): number => tokensThatCame(Buffer.byteLength(body), limits);
-  if (!isRecord(response)) {
-    // Broken JSON is what is left of a reply; anything else was never one.
-    const lostOutputTokens = body.startsWith("{") ? cameTokens() : undefined;
-    throw protocolError(`a body that is no JSON object: ${body}`, lostOutputTokens);
-  }
-  const error = reportOf(response);
-  const failed = failedCall(error);
-  if (failed !== undefined) return replyOfFailedCall(failed);
-  if (error !== undefined) {
-    throw reportedError(error, reportedTokens(usageOfReply(response, undefined)));
-  }
-  const choice = firstChoice(response);
-  const message = messageOf(choice);
-  if (message === undefined) throw protocolError(`a response without choices: ${body}`, undefined);
-  const reasoning = new ChatReasoning(reasoningField);
-  const thought = reasoning.take(message);
-  const extra = extraContent(message);
-  const completion: Completion = {
-    reasoning: reasoning.pieces,
-    text: textOf(message["content"]),
-    ...extra,
-    refusal: textOf(message["refusal"]),
-    calls: listOf(message["tool_calls"]).map(completionCall),
-    finishReason: choice?.["finish_reason"],
-    usage: usageOfReply(response, choice),
-    responseId: response["id"],
-    responseModel: response["model"],
-  };
-  if (bytesOf(completion, thought.text) + thought.dataBytes > limits.replyBytes) {
-    throw excessError(`a reply of more than ${limits.replyBytes} bytes`, cameTokens());
-  }
-  return toReply(completion, cameTokens);
-}
-
-/** A choice that was filtered as a whole has a reason to end and no message. */
-function messageOf(
-  choice: Readonly<Record<string, unknown>> | undefined,
-): Readonly<Record<string, unknown>> | undefined {
-  const message = choice?.["message"];
-  if (isRecord(message)) return message;
-  return isText(choice?.["finish_reason"]) ? {} : undefined;
-}
-
-function bytesOf({ text, data, refusal, calls }: Completion, reasoning: string): number {
-  let bytes = Buffer.byteLength(text) + Buffer.byteLength(refusal) + Buffer.byteLength(reasoning);
-  bytes += dataBytes(data);
-  for (const call of calls) {
-    bytes += OPENED_CALL_BYTES + Buffer.byteLength(call.id + call.name + call.argumentsText);
-    bytes += dataBytes(call.data);
-  }
-  return bytes;
+  if (isRecord(response)) return response;
+  // Broken JSON is what is left of a reply; anything else was never one.
+  const came = tokensThatCame(Buffer.byteLength(body), limits);
+  throw refuse(`a body that is no JSON object: ${body}`, body.startsWith("{") ? came : undefined);
 }
 
 /** How large the data of a piece is. */
@@ -133,10 +87,7 @@ export function replyOfFailedCall(
 }
 
 /** The usage, wherever in a response or chunk its server puts it. */
-export function usageOfReply(
-  response: Readonly<Record<string, unknown>>,
-  choice: Readonly<Record<string, unknown>> | undefined,
-): unknown {
+export function usageOfReply(response: Fields, choice: Fields | undefined): unknown {
   const ofGroq = response["x_groq"];
   return response["usage"] ?? (isRecord(ofGroq) ? ofGroq["usage"] : undefined) ?? choice?.["usage"];
 }
@@ -157,7 +108,7 @@ export function toReply(completion: Completion, lostOutputTokens: () => number):
   });
   const message = replyMessage([...reasoning, { type: "text", text, data }, ...calls]);
   const usage = toUsage(completion.usage);
-  const finishReason = toFinishReason(completion.finishReason);
+  const finishReason = FINISH_REASONS.get(completion.finishReason) ?? "unknown";
   return {
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),
     finishReason,
@@ -171,14 +122,12 @@ export function toReply(completion: Completion, lostOutputTokens: () => number):
 }
 
 /** The error that a response or chunk reports in place of an answer, in one of the forms that servers use. */
-export function reportOf(response: Readonly<Record<string, unknown>>): unknown {
+export function reportOf(response: Fields): unknown {
   return response["error"] ?? (response["object"] === "error" ? response : undefined);
 }
 
 /** The first choice: we never ask for more than one. */
-export function firstChoice(
-  response: Readonly<Record<string, unknown>>,
-): Readonly<Record<string, unknown>> | undefined {
+export function firstChoice(response: Fields): Fields | undefined {
   for (const choice of listOf(response["choices"])) {
     if (!isRecord(choice)) continue;
     const { index = 0 } = choice;
@@ -205,20 +154,14 @@ function callPiece({ id, name, argumentsText, data }: CompletionCall, ownId: str
   return { type: "call", callId, toolName: name, argumentsText, data };
 }
 
-function toFinishReason(reason: unknown): FinishReason {
-  switch (reason) {
-    case "stop":
-    case "length":
-    case "tool_calls":
-    case "content_filter":
-    case "error":
-      return reason;
-    case "function_call":
-      return "tool_calls";
-    default:
-      return "unknown";
-  }
-}
+const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
+  ["stop", "stop"],
+  ["length", "length"],
+  ["tool_calls", "tool_calls"],
+  ["function_call", "tool_calls"],
+  ["content_filter", "content_filter"],
+  ["error", "error"],
+]);
 
 function toUsage(usage: unknown): TokenUsage | undefined {
   if (!isRecord(usage)) return undefined;

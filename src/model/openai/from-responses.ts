@@ -13,11 +13,10 @@ import {
   type ReplyLimits,
 } from "../reply-limits.ts";
 import type { TokenUsage } from "../token-usage.ts";
-import { excessError, protocolError, reportedError } from "./openai-errors.ts";
+import { failures, protocolError } from "./openai-errors.ts";
+import { objectOfBody } from "./from-openai.ts";
 import { BETWEEN_SUMMARIES, NAMESPACE } from "./to-responses.ts";
-import { countIn, isParsed, isText, parseWireJson, usageOfFigures } from "./wire-json.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
+import { countIn, isParsed, isText, usageOfFigures, type Fields } from "../wire-json.ts";
 
 /** How large items are. */
 export interface ItemsSize {
@@ -32,16 +31,6 @@ export interface ReadItem extends ItemsSize {
   readonly pieces: readonly ReplyPiece[];
   readonly text: string;
   readonly refusal: string;
-}
-
-/** A response, whole or put together from events; unchecked where the type is unknown. */
-export interface ReadResponse {
-  readonly items: readonly ReadItem[];
-  readonly status: unknown;
-  readonly incompleteReason: unknown;
-  readonly usage: unknown;
-  readonly responseId: unknown;
-  readonly responseModel: unknown;
 }
 
 const WRONG_SERVER =
@@ -59,15 +48,10 @@ export function noResponseError(got: string, lostOutputTokens: number | undefine
  * reports, if it does.
  */
 export function responseOfBody(body: string, limits: ReplyLimits): ModelReply {
-  const response = parseWireJson(body);
+  const response = objectOfBody(body, limits, noResponseError);
   const cameTokens = tokensThatCame(Buffer.byteLength(body), limits);
-  if (!isRecord(response)) {
-    // Broken JSON is what is left of a reply; anything else was never one.
-    const lost = body.startsWith("{") ? cameTokens : undefined;
-    throw noResponseError(`a body that is no JSON object: ${body}`, lost);
-  }
   const error = reportIn(response);
-  if (error !== undefined) throw reportedError(error, outputTokensOf(response));
+  if (error !== undefined) throw failures.reported(error, outputTokensOf(response));
   const { output } = response;
   if (!Array.isArray(output))
     throw noResponseError(`a response without output: ${body}`, undefined);
@@ -75,7 +59,7 @@ export function responseOfBody(body: string, limits: ReplyLimits): ModelReply {
   const saidBytes = items.reduce((sum, item) => sum + item.saidBytes, 0);
   const dataBytes = items.reduce((sum, item) => sum + item.dataBytes, 0);
   checkSize({ saidBytes, dataBytes }, limits, cameTokens);
-  return toReplyOfResponse(readResponse(response, items));
+  return toReplyOfResponse(response, items);
 }
 
 /** Throws `model_protocol_error` if items are larger than a reply may be. `lostOutputTokens` are on the error. */
@@ -85,22 +69,12 @@ export function checkSize(
   lostOutputTokens: number,
 ): void {
   if (saidBytes > replyBytes)
-    throw excessError(`a reply of more than ${replyBytes} bytes`, lostOutputTokens);
+    throw failures.excess(`a reply of more than ${replyBytes} bytes`, lostOutputTokens);
   if (dataBytes > MOST_DATA_BYTES)
-    throw excessError(`a reply with more than ${MOST_DATA_BYTES} bytes of data`, lostOutputTokens);
-}
-
-/** What a response says of itself beside its items. */
-export function readResponse(response: Fields, items: readonly ReadItem[]): ReadResponse {
-  const { status = "completed", incomplete_details: incomplete, usage, id, model } = response;
-  return {
-    items,
-    status,
-    incompleteReason: isRecord(incomplete) ? incomplete["reason"] : undefined,
-    usage,
-    responseId: id,
-    responseModel: model,
-  };
+    throw failures.excess(
+      `a reply with more than ${MOST_DATA_BYTES} bytes of data`,
+      lostOutputTokens,
+    );
 }
 
 /** The error that a response, or an event without a type, reports in place of an answer. */
@@ -117,36 +91,30 @@ export function outputTokensOf(response: Fields): number | undefined {
   return tokens === 0 ? undefined : tokens;
 }
 
-/** The reply that a response stands for. */
-export function toReplyOfResponse(response: ReadResponse): ModelReply {
-  const { items, incompleteReason, responseId, responseModel } = response;
+/** The reply that a response with these items stands for. */
+export function toReplyOfResponse(response: Fields, items: readonly ReadItem[]): ModelReply {
+  const { status = "completed", incomplete_details: incomplete, id, model } = response;
   const message = replyMessage(items.flatMap(({ pieces }) => pieces));
   const refusal = items.map((item) => item.refusal).join("");
-  const usage = toUsage(response.usage);
-  const raw = isText(incompleteReason) ? incompleteReason : response.status;
-  const finishReason = toFinishReason(raw, message.toolCalls.length > 0);
+  const usage = toUsage(response["usage"]);
+  const reason = isRecord(incomplete) ? incomplete["reason"] : undefined;
+  const raw = isText(reason) ? reason : status;
+  const wordOfCompleted = message.toolCalls.length > 0 ? "tool_calls" : "stop";
+  const finishReason = raw === "completed" ? wordOfCompleted : (FINISH_REASONS.get(raw) ?? "other");
   return {
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),
     finishReason,
     ...(isText(raw) && raw !== "completed" && raw !== finishReason ? { rawFinishReason: raw } : {}),
     ...(usage === undefined ? {} : { usage }),
-    ...(isText(responseId) ? { responseId } : {}),
-    ...(isText(responseModel) ? { responseModel } : {}),
+    ...(isText(id) ? { responseId: id } : {}),
+    ...(isText(model) ? { responseModel: model } : {}),
   };
 }
 
-function toFinishReason(raw: unknown, hasCalls: boolean): FinishReason {
-  switch (raw) {
-    case "completed":
-      return hasCalls ? "tool_calls" : "stop";
-    case "max_output_tokens":
-      return "length";
-    case "content_filter":
-      return "content_filter";
-    default:
-      return "other";
-  }
-}
+const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
+  ["max_output_tokens", "length"],
+  ["content_filter", "content_filter"],
+]);
 
 /** Reads the item at this place of a response. `lostOutputTokens` are on the error if it cannot be used. */
 export function readItem(item: unknown, index: number, lostOutputTokens: number): ReadItem {

@@ -9,7 +9,7 @@ import { ACCEPTED_ENCODINGS } from "./content-encoding.ts";
 import { sendRequest, type RequestHead, type Send } from "./send-request.ts";
 import { requestTarget } from "./request-target.ts";
 import type { WireResponse } from "./wire-response.ts";
-import { parseWireJson } from "./wire-json.ts";
+import { parseWireJson } from "../wire-json.ts";
 
 const ACCEPT_ENCODING = "accept-encoding";
 const JSON_BODY = { "content-type": "application/json" };

@@ -2,6 +2,7 @@
 
 import { isRecord } from "../../kernel/json.ts";
 import type { Message } from "../../protocol/message.ts";
+import { parseWireJson } from "../wire-json.ts";
 
 /**
  * Arguments that are no JSON object, as one that holds what the model wrote: many servers parse them, and some fail on anything else.
@@ -9,15 +10,7 @@ import type { Message } from "../../protocol/message.ts";
  */
 export function mendedArguments(text: string): string | undefined {
   if (text.trim() === "") return "{}";
-  return isObject(text) ? undefined : JSON.stringify({ not_a_json_object: text });
-}
-
-function isObject(text: string): boolean {
-  try {
-    return isRecord(JSON.parse(text));
-  } catch {
-    return false;
-  }
+  return isRecord(parseWireJson(text)) ? undefined : JSON.stringify({ not_a_json_object: text });
 }
 
 /** True if the last reply in a list of messages goes back with arguments that we had to mend. */

@@ -16,9 +16,7 @@ import { LeanClient } from "./lean-client.ts";
 import { GrowingBytes } from "./growing-bytes.ts";
 import { transportTo } from "./node-transport.ts";
 import {
-  cutStreamError,
-  excessError,
-  timeoutError,
+  failures,
   toModelError,
   uncarriedSettingError,
   withoutBlindRetry,
@@ -32,17 +30,14 @@ import { sendBy } from "./send-request.ts";
 import { EventSplitter } from "./server-sent-events.ts";
 import { heldTools, unheld } from "../held-tools.ts";
 import { isLastReplyMended } from "./mended-arguments.ts";
-import type { RequestOptions } from "./request-fields.ts";
 import { ResponsesApi } from "./responses-api.ts";
 import type { WireSettings } from "./to-openai.ts";
 import type { OpenAiApi, Relented, ReplyStream, WireApi } from "./wire-api.ts";
-import { parseWireJson } from "./wire-json.ts";
+import { parseWireJson } from "../wire-json.ts";
 import type { WireResponse } from "./wire-response.ts";
 
 export interface ConnectionSettings extends WireSettings {
   readonly api: OpenAiApi;
-  readonly replayKey: string;
-  readonly options: RequestOptions;
   /** Undefined: the server needs none. */
   readonly apiKey: string | undefined;
   readonly baseUrl: string | undefined;
@@ -120,7 +115,7 @@ export class OpenAiConnection {
       const rescued = this.#rescued(thrown);
       if (rescued !== undefined) return rescued;
       const { progress } = answer;
-      if (stop.aborted) throw timeoutError(this.#settings.timeoutMs, progress.lostOutputTokens);
+      if (stop.aborted) throw failures.timeout(this.#settings.timeoutMs, progress.lostOutputTokens);
       const error = this.#withoutKey(toModelError(thrown, progress, this.#api.name));
       const relented = this.#relent(request, error);
       if (relented !== undefined && !write().equals(body)) return relented;
@@ -134,10 +129,10 @@ export class OpenAiConnection {
     stop: CancelSignal,
   ): Answer {
     const limits = replyLimits(maxOutputTokens);
-    if (onText === undefined) return new WholeAnswer(this.#api, limits);
+    if (onText === undefined) return new Answer(this.#api, limits, undefined);
     const letGo = (): (() => void) =>
       this.#settings.clock.setTimer(LONGEST_END_MS, () => stop.abort(undefined));
-    return new StreamedAnswer(this.#api, { limits, onText, letGo });
+    return new Answer(this.#api, limits, { onText, letGo });
   }
 
   #rescued(thrown: unknown): ModelReply | undefined {
@@ -170,83 +165,74 @@ function clientOf(settings: ConnectionSettings): LeanClient {
   });
 }
 
-interface Answer {
-  readonly progress: CallProgress;
-  read(response: WireResponse): Promise<ModelReply>;
-}
-
-/** A reply that comes in one piece. */
-class WholeAnswer implements Answer {
-  readonly #api: WireApi;
-  readonly #limits: ReplyLimits;
-  #hasHead = false;
-
-  constructor(api: WireApi, limits: ReplyLimits) {
-    this.#api = api;
-    this.#limits = limits;
-  }
-
-  /** How much of a broken body had arrived is not known, only that the model had written. */
-  get progress(): CallProgress {
-    return { isAnswering: this.#hasHead, lostOutputTokens: this.#hasHead ? 0 : undefined };
-  }
-
-  async read(response: WireResponse): Promise<ModelReply> {
-    this.#hasHead = true;
-    return await readWhole(this.#api, response, this.#limits);
-  }
-}
-
-interface StreamedAnswerOptions {
-  readonly limits: ReplyLimits;
+/** How pieces of a text are handed on. */
+interface Streaming {
   readonly onText: (piece: string) => void;
   /** Has the stream closed soon, unless what it gives is called before. */
   readonly letGo: () => () => void;
 }
 
-/** A reply that comes in pieces, unless the server does not know how to. */
-class StreamedAnswer implements Answer {
+/** The answer to one request: in pieces, if they are wanted and the server knows how to, or else as a whole. */
+class Answer {
   readonly #api: WireApi;
   readonly #limits: ReplyLimits;
-  readonly #onText: (piece: string) => void;
-  readonly #reply: ReplyStream;
-  readonly #letGo: () => () => void;
+  readonly #streaming: Streaming | undefined;
+  readonly #reply: ReplyStream | undefined;
   #hasHead = false;
 
-  constructor(api: WireApi, { limits, onText, letGo }: StreamedAnswerOptions) {
+  constructor(api: WireApi, limits: ReplyLimits, streaming: Streaming | undefined) {
     this.#api = api;
     this.#limits = limits;
-    this.#onText = onText;
-    this.#letGo = letGo;
-    this.#reply = api.stream(limits, onText);
+    this.#streaming = streaming;
+    this.#reply = streaming === undefined ? undefined : api.stream(limits, streaming.onText);
   }
 
   get progress(): CallProgress {
-    return { isAnswering: this.#hasHead, lostOutputTokens: this.#reply.lostOutputTokens };
+    const isAnswering = this.#hasHead;
+    // How much of a broken body had arrived is not known, only that the model had written.
+    const ofBody = isAnswering ? 0 : undefined;
+    const reply = this.#reply;
+    return { isAnswering, lostOutputTokens: reply === undefined ? ofBody : reply.lostOutputTokens };
   }
 
   async read(response: WireResponse): Promise<ModelReply> {
     this.#hasHead = true;
-    if (response.header("content-type")?.includes("application/json") === true) {
-      return this.#sayAtOnce(await readWhole(this.#api, response, this.#limits));
-    }
+    const reply = this.#reply;
+    if (reply === undefined || isJson(response)) return await this.#readWhole(response);
     try {
-      await this.#readEvents(response);
+      await this.#readEvents(response, reply);
     } catch (thrown) {
-      if (!this.#reply.isComplete) throw thrown;
+      if (!reply.isComplete) throw thrown;
     }
-    return this.#reply.finish();
+    return reply.finish();
   }
 
-  #sayAtOnce(reply: ModelReply): ModelReply {
-    if (reply.message.text !== "") this.#onText(reply.message.text);
+  async #readWhole(response: WireResponse): Promise<ModelReply> {
+    const { bodyBytes } = this.#limits;
+    const body = new GrowingBytes(bodyBytes);
+    for await (const piece of response.pieces) {
+      if (body.length + piece.length > bodyBytes) {
+        const lost = tokensThatCame(bodyBytes, this.#limits);
+        throw failures.excess(`a body of more than ${bodyBytes} bytes`, lost);
+      }
+      body.push(piece);
+    }
+    const reply = this.#api.read(UTF8.decode(body.bytes), this.#limits);
+    const { text } = reply.message;
+    if (text !== "") this.#streaming?.onText(text);
     return reply;
   }
 
-  async #readEvents(response: WireResponse): Promise<void> {
+  async #readEvents(response: WireResponse, reply: ReplyStream): Promise<void> {
     const { lineBytes, streamBytes } = this.#limits;
     const events = new EventSplitter();
-    const take = (data: string): void => this.#reply.take(data);
+    const take = (data: string): void => reply.take(data);
+    /** What is kept of an unfinished event is charged, too: nothing else may have come. */
+    const excess = (got: string, heldBytes: number): ModelError => {
+      const { lostOutputTokens = 0 } = reply;
+      const heldTokens = tokensThatCame(heldBytes, this.#limits);
+      return failures.excess(got, Math.max(lostOutputTokens, heldTokens));
+    };
     let bytes = 0;
     let stay: (() => void) | undefined;
     try {
@@ -254,46 +240,24 @@ class StreamedAnswer implements Answer {
         bytes += piece.length;
         events.push(piece, take);
         const held = events.heldBytes;
-        if (held > lineBytes) throw this.#excess(`an event of more than ${lineBytes} bytes`, held);
-        if (bytes > streamBytes)
-          throw this.#excess(`a stream of more than ${streamBytes} bytes`, 0);
-        if (this.#reply.isOver) stay ??= this.#letGo();
+        if (held > lineBytes) throw excess(`an event of more than ${lineBytes} bytes`, held);
+        if (bytes > streamBytes) throw excess(`a stream of more than ${streamBytes} bytes`, 0);
+        if (reply.isOver) stay ??= this.#streaming?.letGo();
       }
     } finally {
       stay?.();
     }
-    events.end((data) => this.#takeLast(data));
-  }
-
-  /** A stream that ends within JSON was cut there. */
-  #takeLast(data: string): void {
-    const isCut = data === "" || (data.startsWith("{") && parseWireJson(data) === undefined);
-    if (isCut && !this.#reply.isComplete) {
-      throw cutStreamError(this.#reply.lostOutputTokens);
-    }
-    this.#reply.take(data);
-  }
-
-  /** What is kept of an unfinished event is charged, too: nothing else may have come. */
-  #excess(got: string, heldBytes: number): ModelError {
-    const { lostOutputTokens = 0 } = this.#reply;
-    return excessError(got, Math.max(lostOutputTokens, tokensThatCame(heldBytes, this.#limits)));
+    events.end((data) => takeLast(data, reply));
   }
 }
 
-async function readWhole(
-  api: WireApi,
-  response: WireResponse,
-  limits: ReplyLimits,
-): Promise<ModelReply> {
-  const { bodyBytes } = limits;
-  const body = new GrowingBytes(bodyBytes);
-  for await (const piece of response.pieces) {
-    if (body.length + piece.length > bodyBytes) {
-      const lost = tokensThatCame(bodyBytes, limits);
-      throw excessError(`a body of more than ${bodyBytes} bytes`, lost);
-    }
-    body.push(piece);
-  }
-  return api.read(UTF8.decode(body.bytes), limits);
+function isJson(response: WireResponse): boolean {
+  return response.header("content-type")?.includes("application/json") === true;
+}
+
+/** A stream that ends within JSON was cut there. */
+function takeLast(data: string, reply: ReplyStream): void {
+  const isCut = data === "" || (data.startsWith("{") && parseWireJson(data) === undefined);
+  if (isCut && !reply.isComplete) throw failures.cutStream(reply.lostOutputTokens);
+  reply.take(data);
 }

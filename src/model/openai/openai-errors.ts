@@ -2,36 +2,32 @@
 
 import { APIError } from "openai";
 
-import { messageOf, type EspalierError, type ModelErrorCode } from "../../kernel/error.ts";
+import { messageOf, type EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import {
+  AdapterFailures,
   codeOfRefusal,
-  codeOfReport,
-  failureWith,
   modelError,
   plainData,
   retryAfterMs,
-  statusIn,
   type CallProgress,
-  type Failure,
 } from "../http-errors.ts";
 import { ModelError } from "../model-error.ts";
 import { UndecodableBody } from "./content-encoding.ts";
 import type { OpenAiApi } from "./wire-api.ts";
+import type { Fields } from "../wire-json.ts";
 
-const ADVICE: Readonly<Record<ModelErrorCode, string>> = {
-  model_rate_limited: "Wait and try again, or lower the concurrency.",
-  model_overloaded: "Wait and try again.",
+const WRONG_SERVER = "Check that the base URL is that of a server that speaks Chat Completions.";
+
+/** What can fail over any adapter, in the words of this one. */
+export const failures = new AdapterFailures({
   model_unavailable: "Try again; if it stays so, check the network and the base URL.",
-  model_timeout: "Try again, or raise timeoutMs.",
-  model_refused_request:
-    "Correct the request or the account: the same request will be refused again.",
   model_not_authorized:
     "Check the API key (OPENAI_API_KEY or the option apiKey) and what it may use.",
-  model_protocol_error: "Check that the base URL is that of a server that speaks Chat Completions.",
-  model_context_overflow: "Shorten the history, or let the role compact it.",
+  model_protocol_error: WRONG_SERVER,
   model_misbehaved: "Check the option fetch, if you gave one.",
-};
+  excess: "Check that the server keeps to the cap (openai.maxTokensField), or raise it.",
+});
 
 /** The failure of a call that was not aborted by its caller. */
 export function toModelError(thrown: unknown, progress: CallProgress, api: OpenAiApi): ModelError {
@@ -39,11 +35,8 @@ export function toModelError(thrown: unknown, progress: CallProgress, api: OpenA
   const { lostOutputTokens } = progress;
   if (thrown instanceof UndecodableBody) return protocolError(thrown.message, lostOutputTokens);
   if (isApiError(thrown)) return statusError(thrown, api);
-  if (progress.isAnswering) {
-    const got = `a reply that was cut (${messageOf(thrown)})`;
-    return failure({ code: "model_unavailable", got, lostOutputTokens, cause: thrown });
-  }
-  return failure({
+  if (progress.isAnswering) return failures.cutReply(thrown, lostOutputTokens);
+  return failures.failure({
     code: "model_misbehaved",
     got: `an error from the client: ${messageOf(thrown)}`,
     cause: thrown,
@@ -54,12 +47,12 @@ export function toModelError(thrown: unknown, progress: CallProgress, api: OpenA
 export function unreachedError(cause: unknown): ModelError {
   if (cause instanceof ModelError) return cause;
   if (hasTimedOut(cause))
-    return failure({ code: "model_timeout", got: "no connection in time", cause });
+    return failures.failure({ code: "model_timeout", got: "no connection in time", cause });
   if (isRecord(cause) && cause["code"] === "ERR_PROXY_TUNNEL") return proxyError(cause);
   // What was tried at each address of a host has no message of its own.
   const causes: readonly unknown[] = cause instanceof AggregateError ? cause.errors : [cause];
   const got = `no connection (${causes.map(messageOf).join("; ")})`;
-  return failure({ code: "model_unavailable", got, cause });
+  return failures.failure({ code: "model_unavailable", got, cause });
 }
 
 /** A `fetch` says it in words, of its own or in what caused it. */
@@ -71,37 +64,13 @@ function hasTimedOut(thrown: unknown): boolean {
   return name === "AbortError" || said.some((text) => /timed? ?out/i.test(text));
 }
 
-/** The reply did not end in time. */
-export function timeoutError(timeoutMs: number, lostOutputTokens: number | undefined): ModelError {
-  return failure({
-    code: "model_timeout",
-    got: `no end of it within ${timeoutMs} ms`,
-    lostOutputTokens,
-  });
-}
-
-/** The stream ended, or broke, before the model had finished. */
-export function cutStreamError(lostOutputTokens: number | undefined): ModelError {
-  return failure({
-    code: "model_unavailable",
-    got: "a stream that ended before the model had finished",
-    lostOutputTokens,
-  });
-}
-
 /** The server answered with something that is no reply. `advice`: default as for Chat Completions. */
 export function protocolError(
   got: string,
   lostOutputTokens: number | undefined,
-  advice = ADVICE.model_protocol_error,
+  advice = WRONG_SERVER,
 ): ModelError {
-  return failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
-}
-
-/** The server sent more than a reply with this cap can be; what came is paid for. */
-export function excessError(got: string, lostOutputTokens: number): ModelError {
-  const advice = "Check that the server keeps to the cap (openai.maxTokensField), or raise it.";
-  return failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
+  return failures.failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
 }
 
 /** A setting of a request has no field in the interface that it would go over. */
@@ -112,26 +81,12 @@ export function uncarriedSettingError(error: EspalierError): ModelError {
 
 /** The server sent the request elsewhere: to another origin, in another form, or once too often. */
 export function redirectError(status: number, from: string, to = "no address"): ModelError {
-  return failure({
+  return failures.failure({
     code: "model_refused_request",
     got: `a redirect (status ${status}) from ${from} to ${to}`,
     advice:
       "Give the address where the server is as baseUrl: only a 307 or 308 within one origin is followed, at most five times.",
     data: { status, from, to },
-  });
-}
-
-/** The server reported an error inside an answer that had begun well: an error object instead of, or in the middle of, a reply. */
-export function reportedError(error: unknown, lostOutputTokens: number | undefined): ModelError {
-  const report = isRecord(error) ? error : { message: error };
-  const { status: given, code: word, type } = report;
-  const status = statusIn(given, word);
-  const message = typeof report["message"] === "string" ? report["message"] : JSON.stringify(error);
-  return failure({
-    code: codeOfReport([word, type], status, message),
-    got: `an error inside the reply: ${message}`,
-    data: plainData({ status, providerCode: word, providerType: type }),
-    lostOutputTokens,
   });
 }
 
@@ -142,7 +97,7 @@ export function reportedError(error: unknown, lostOutputTokens: number | undefin
 export function withoutBlindRetry(error: ModelError): ModelError {
   if (error.data["status"] !== 500) return error;
   const { data, lostOutputTokens } = error;
-  return failure({
+  return failures.failure({
     code: "model_refused_request",
     got: "status 500 to a request that continues after a call whose arguments were no JSON object",
     advice: `They were sent as one that holds what the model wrote. ${error.message}`,
@@ -170,11 +125,11 @@ function isApiError(thrown: unknown): thrown is APIError {
 }
 
 /** Has no cause: some versions of Node name the proxy with its password. */
-function proxyError(cause: Readonly<Record<string, unknown>>): ModelError {
+function proxyError(cause: Fields): ModelError {
   const { statusCode, message } = cause;
   // It asks for credentials, or refuses everyone: it will answer the same again.
   const isRefused = typeof statusCode === "number" && statusCode >= 400 && statusCode < 500;
-  return failure({
+  return failures.failure({
     code: isRefused ? "model_refused_request" : "model_unavailable",
     got: `no way through the proxy (${String(message).replace(/\/\/\S*@/g, "//")})`,
     advice: "Check the proxy and what it wants (HTTPS_PROXY or the option proxy).",
@@ -187,7 +142,7 @@ function statusError(error: APIError, api: OpenAiApi): ModelError {
   const hasNone = api === "responses" && isNowhere(status, word, message);
   const code = hasNone ? "model_protocol_error" : codeOfRefusal(status, word, message);
   const advice = hasNone ? NO_RESPONSES : adviceIn(message, api);
-  return failure({
+  return failures.failure({
     code,
     got: `status ${message}`,
     ...(advice === undefined ? {} : { advice }),
@@ -209,8 +164,4 @@ function isNowhere(status: number, word: unknown, message: string): boolean {
 function adviceIn(message: string, api: OpenAiApi): string | undefined {
   if (api !== "chat" || !message.includes("v1/responses")) return undefined;
   return 'Leave api out at OpenAI itself, elsewhere say api: "responses"; or say reasoning: { effort: "none" }.';
-}
-
-function failure(what: Failure): ModelError {
-  return failureWith(ADVICE, what);
 }

@@ -2,24 +2,34 @@
 // Owns one connection, opened at the first call: until then nothing of the provider's code is loaded. Options and environment are
 // read together when the model is first used, or found ready for it, and hold from then on.
 
-import { checkKeys, checkText, mismatch } from "../../kernel/check.ts";
+import { checkText, mismatch } from "../../kernel/check.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
+import type { ModelSettings } from "../../protocol/model-settings.ts";
+import { checkModelSettings, SETTING_NAMES } from "../check-model-settings.ts";
+import {
+  areHeaders,
+  checkHeaders,
+  checkOptions,
+  checkTimeout,
+  mustBe,
+  type OptionChecks,
+} from "../check-options.ts";
 import type { Model, ModelRequest, ModelServer } from "../model.ts";
 import { knownPrice } from "../known-price.ts";
 import { checkPrice, copyPrice, type ModelPrice } from "../model-price.ts";
 import {
-  ANSWER_OPTION_NAMES,
-  checkAnswerOptions,
+  ANSWER_CHECKS,
+  checkApi,
+  isApi,
   requestOptions,
   uncarriedError,
   type OpenAiAnswerOptions,
-  checkApi,
 } from "./answer-options.ts";
 import { REASONING_FIELDS, type ReasoningField } from "./chat-reasoning.ts";
 import type { ConnectionSettings, OpenAiConnection } from "./openai-connection.ts";
 import { providerAt } from "./provider-at.ts";
-import { checkProxy, proxyTo, type Proxy } from "./proxy.ts";
+import { checkProxy, proxyTo } from "./proxy.ts";
 import type { MaxTokensField } from "./to-openai.ts";
 import type { OpenAiApi } from "./wire-api.ts";
 
@@ -64,28 +74,10 @@ export interface OpenAiOptions extends OpenAiAnswerOptions {
   readonly fetch?: typeof globalThis.fetch;
 }
 
-const OPTION_NAMES = [
-  "apiKey",
-  "baseUrl",
-  "price",
-  "countTokens",
-  "timeoutMs",
-  "maxTokensField",
-  "reasoningField",
-  "headers",
-  "proxy",
-  "fetch",
-  ...ANSWER_OPTION_NAMES,
-] as const;
 const KEY_VARIABLE = "OPENAI_API_KEY";
 const URL_VARIABLE = "OPENAI_BASE_URL";
 const API_VARIABLE = "ESPALIER_OPENAI_API";
 const DEFAULT_TIMEOUT_MS = 600_000;
-const MAX_TOKENS_FIELDS: readonly unknown[] = [
-  "max_completion_tokens",
-  "max_tokens",
-] satisfies MaxTokensField[];
-const REASONING_OPTIONS: readonly unknown[] = [...REASONING_FIELDS, false];
 const HTTP_PORT = 80;
 const HTTPS_PORT = 443;
 const OPENAI_ORIGIN = "https://api.openai.com";
@@ -103,7 +95,7 @@ const USUAL_TIERS: readonly unknown[] = [undefined, "auto", "default"];
  */
 export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   checkText("openai.modelId", modelId);
-  checkOptions(options);
+  checkAll(options);
   let settings: ConnectionSettings | undefined;
   let connection: Promise<OpenAiConnection> | undefined;
   const { price, countTokens } = options;
@@ -136,10 +128,7 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
     get server(): ModelServer | undefined {
       return address().server;
     },
-    checkSettings: (roleSettings) => {
-      const refused = uncarriedError(api(), "modelSettings", roleSettings);
-      if (refused !== undefined) throw refused;
-    },
+    checkSettings: (roleSettings) => refuseUncarried(api(), "modelSettings", roleSettings),
     assertReady: () => {
       settings ??= settingsOf(modelId, options);
     },
@@ -188,10 +177,10 @@ function settingsOf(modelId: string, options: OpenAiOptions): ConnectionSettings
   const apiKey = (options.apiKey ?? readVariable(KEY_VARIABLE))?.trim();
   if (baseUrl === undefined && (apiKey === undefined || apiKey === "")) throw missingKey(modelId);
   checkKey(options.apiKey === undefined ? KEY_VARIABLE : "openai.apiKey", apiKey);
-  if (options.api === undefined) checkApi(API_VARIABLE, readVariable(API_VARIABLE));
+  const named = readVariable(API_VARIABLE);
+  if (options.api === undefined && named !== undefined) checkApi(API_VARIABLE, named);
   const api = apiAt(options, baseUrl);
-  const refused = uncarriedError(api, "openai", options);
-  if (refused !== undefined) throw refused;
+  refuseUncarried(api, "openai", options);
   return {
     modelId,
     api,
@@ -200,18 +189,16 @@ function settingsOf(modelId: string, options: OpenAiOptions): ConnectionSettings
     baseUrl,
     timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     clock: systemClock,
-    maxTokensField: options.maxTokensField ?? maxTokensFieldAt(baseUrl),
+    maxTokensField:
+      options.maxTokensField ?? (isAtOpenAi(baseUrl) ? "max_completion_tokens" : "max_tokens"),
     replayKey: replayKeyAt(baseUrl, modelId),
     reasoningField: options.reasoningField,
     headers: options.headers ?? {},
     fetch: options.fetch,
-    proxy: proxyOf(options, baseUrl),
+    // A fetch of the user's finds its own way.
+    proxy:
+      options.fetch === undefined ? proxyTo(baseUrl ?? OPENAI_ORIGIN, options.proxy) : undefined,
   };
-}
-
-/** A fetch of the user's finds its own way. */
-function proxyOf({ fetch, proxy }: OpenAiOptions, baseUrl = OPENAI_ORIGIN): Proxy | undefined {
-  return fetch === undefined ? proxyTo(baseUrl, proxy) : undefined;
 }
 
 function baseUrlOf(options: OpenAiOptions): string | undefined {
@@ -241,6 +228,11 @@ function readVariable(name: string): string | undefined {
   return value === "" ? undefined : value;
 }
 
+function refuseUncarried(api: OpenAiApi, field: string, settings: ModelSettings): void {
+  const refused = uncarriedError(api, field, settings);
+  if (refused !== undefined) throw refused;
+}
+
 function missingKey(modelId: string): EspalierError {
   return new EspalierError({
     code: "missing_api_key",
@@ -256,10 +248,6 @@ function checkKey(field: string, apiKey = ""): void {
   throw mismatch(field, expected, "others", "Copy the key anew, on one line.");
 }
 
-function maxTokensFieldAt(baseUrl: string | undefined): MaxTokensField {
-  return isAtOpenAi(baseUrl) ? "max_completion_tokens" : "max_tokens";
-}
-
 /** At OpenAI or at Azure, which take all fields that OpenAI has. */
 function isAtOpenAi(baseUrl: string | undefined): boolean {
   return baseUrl === undefined || OPENAI_HOSTS.test(new URL(baseUrl).hostname);
@@ -268,66 +256,51 @@ function isAtOpenAi(baseUrl: string | undefined): boolean {
 function apiAt({ api }: OpenAiOptions, baseUrl: string | undefined): OpenAiApi {
   if (api !== undefined) return api;
   const named = readVariable(API_VARIABLE);
-  if (named === "responses" || named === "chat") return named;
+  if (isApi(named)) return named;
   if (baseUrl === undefined) return "responses";
   const isOpenAi = isHttpUrl(baseUrl) && RESPONSES_HOSTS.test(new URL(baseUrl).hostname);
   return isOpenAi ? "responses" : "chat";
 }
 
-function checkOptions(options: OpenAiOptions): void {
-  checkKeys("openai", options, OPTION_NAMES);
-  const { apiKey, baseUrl, price, timeoutMs, maxTokensField, headers, countTokens } = options;
-  const { fetch, proxy, reasoningField } = options;
-  if (apiKey !== undefined && typeof apiKey !== "string") {
-    throw mismatch("openai.apiKey", "text", typeof apiKey, `Leave it out to use ${KEY_VARIABLE}.`);
-  }
-  if (baseUrl !== undefined) checkUrl("openai.baseUrl", baseUrl);
-  if (price !== undefined && price !== "unknown") checkPrice("openai.price", price);
-  if (timeoutMs !== undefined && !(Number.isSafeInteger(timeoutMs) && timeoutMs > 0)) {
-    throw mismatch(
-      "openai.timeoutMs",
-      "a whole number from 1 up",
-      timeoutMs,
-      "Leave it out for ten minutes.",
-    );
-  }
-  if (maxTokensField !== undefined && !MAX_TOKENS_FIELDS.includes(maxTokensField)) {
-    const expected = MAX_TOKENS_FIELDS.join(" or ");
-    throw mismatch(
-      "openai.maxTokensField",
-      expected,
-      maxTokensField,
-      "Leave it out to go by the base URL.",
-    );
-  }
-  if (reasoningField !== undefined && !REASONING_OPTIONS.includes(reasoningField)) {
-    const expected = '"reasoning_content", "reasoning" or false';
-    const advice = "Leave it out to go by what the server sends.";
-    throw mismatch("openai.reasoningField", expected, reasoningField, advice);
-  }
-  if (headers !== undefined) checkHeaders(headers);
-  checkAnswerOptions(options);
-  const refused =
-    options.api === undefined ? undefined : uncarriedError(options.api, "openai", options);
-  if (refused !== undefined) throw refused;
-  if (countTokens !== undefined && typeof countTokens !== "function") {
-    const advice = "Leave it out for an estimate.";
-    throw mismatch("openai.countTokens", "a function of a request", countTokens, advice);
-  }
-  if (fetch !== undefined && typeof fetch !== "function") {
-    throw mismatch(
-      "openai.fetch",
-      "a function like fetch",
-      fetch,
-      "Leave it out for our own transport.",
-    );
-  }
-  if (proxy === undefined) return;
-  checkProxy(proxy);
-  if (fetch !== undefined) {
-    const advice = "A fetch goes its own way: leave one of them out.";
-    throw mismatch("openai.proxy", "left out beside the option fetch", "both", advice);
-  }
+const CHECKS: OptionChecks<Omit<OpenAiOptions, keyof ModelSettings>> = {
+  apiKey: (field, key) => {
+    if (typeof key === "string") return;
+    throw mismatch(field, "text", typeof key, `Leave it out to use ${KEY_VARIABLE}.`);
+  },
+  baseUrl: checkUrl,
+  price: (field, price) => {
+    if (price !== "unknown") checkPrice(field, price);
+  },
+  countTokens: mustBe("a function of a request", isFunction, "Leave it out for an estimate."),
+  timeoutMs: checkTimeout,
+  maxTokensField: mustBe(
+    "max_completion_tokens or max_tokens",
+    (value) => value === "max_completion_tokens" || value === "max_tokens",
+    "Leave it out to go by the base URL.",
+  ),
+  reasoningField: mustBe(
+    '"reasoning_content", "reasoning" or false',
+    (value) => value === false || REASONING_FIELDS.some((field) => field === value),
+    "Leave it out to go by what the server sends.",
+  ),
+  headers: checkHeaders,
+  proxy: checkProxy,
+  fetch: mustBe("a function like fetch", isFunction, "Leave it out for our own transport."),
+  ...ANSWER_CHECKS,
+};
+
+function checkAll(options: OpenAiOptions): void {
+  checkOptions<Omit<OpenAiOptions, keyof ModelSettings>>("openai", options, CHECKS, SETTING_NAMES);
+  checkModelSettings("openai", options);
+  const { api, fetch, proxy } = options;
+  if (api !== undefined) refuseUncarried(api, "openai", options);
+  if (proxy === undefined || fetch === undefined) return;
+  const advice = "A fetch goes its own way: leave one of them out.";
+  throw mismatch("openai.proxy", "left out beside the option fetch", "both", advice);
+}
+
+function isFunction(value: unknown): boolean {
+  return typeof value === "function";
 }
 
 function checkUrl(field: string, url: unknown): void {
@@ -341,17 +314,4 @@ function checkUrl(field: string, url: unknown): void {
 
 function isHttpUrl(url: unknown): boolean {
   return typeof url === "string" && /^https?:\/\//.test(url) && URL.canParse(url);
-}
-
-function checkHeaders(headers: Readonly<Record<string, string>>): void {
-  if (areHeaders(headers)) return;
-  throw mismatch("openai.headers", "names and values that HTTP allows", headers, "Correct them.");
-}
-
-function areHeaders(headers: Readonly<Record<string, string>>): boolean {
-  try {
-    return new Headers(headers) instanceof Headers;
-  } catch {
-    return false;
-  }
 }

@@ -11,13 +11,13 @@ export interface Proxy {
 
 const OPTION = "openai.proxy";
 
-export function checkProxy(proxy: string | false): void {
+export function checkProxy(field: string, proxy: string | false): void {
   if (proxy === false) return;
   if (typeof proxy !== "string") {
     const advice = "Leave it out to go by HTTPS_PROXY and HTTP_PROXY.";
-    throw mismatch(OPTION, "an http or https URL, or false", proxy, advice);
+    throw mismatch(field, "an http or https URL, or false", proxy, advice);
   }
-  checkProxyUrl(OPTION, proxy);
+  checkProxyUrl(field, proxy);
 }
 
 /**

@@ -2,9 +2,12 @@
 
 import type { JsonObject } from "../../kernel/json.ts";
 import type { ModelSettings, ToolChoice } from "../../protocol/model-settings.ts";
-import type { ModelRequest } from "../model.ts";
+import { heldTools, type HeldTool } from "../held-tools.ts";
+import type { ModelRequest, ToolSpec } from "../model.ts";
 import { promptCacheKey } from "../prompt-cache-key.ts";
-import type { OpenAiApi, WireRequest } from "./wire-api.ts";
+import { remembered } from "../remembered.ts";
+import type { WireRequest } from "./wire-api.ts";
+import type { Fields } from "../wire-json.ts";
 
 /** What of the options of a model goes into each request. */
 export interface RequestOptions {
@@ -18,8 +21,6 @@ export interface RequestOptions {
   /** Merged last. */
   readonly extraBody: JsonObject;
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** What we say ourselves, or rely on: `extraBody` may not name it. */
 export const OWN_FIELDS: readonly string[] = [
@@ -40,23 +41,6 @@ function settingsFor({ settings }: ModelRequest, options: ModelSettings): ModelS
   const reasoning = { ...options.reasoning, ...settings.reasoning };
   const merged = { ...options, ...settings };
   return Object.keys(reasoning).length === 0 ? merged : { ...merged, reasoning };
-}
-
-/** A setting that an interface has no field for, with what to do; undefined: it carries them all. */
-export function uncarried(
-  api: OpenAiApi,
-  settings: ModelSettings,
-): { readonly name: string; readonly value: unknown; readonly advice: string } | undefined {
-  const { seed, stop, reasoning } = settings;
-  if (api === "chat") {
-    const value = reasoning?.summary;
-    if (value === undefined) return undefined;
-    const advice = 'Chat Completions has no summaries: leave it out, or say api: "responses".';
-    return { name: "reasoning.summary", value, advice };
-  }
-  const advice = 'Responses has no such field: leave it out, or say api: "chat".';
-  if (seed !== undefined) return { name: "seed", value: seed, advice };
-  return stop === undefined ? undefined : { name: "stop", value: stop, advice };
 }
 
 /** The fields of a Chat Completions request, in a fixed order; undefined: left out. */
@@ -94,6 +78,21 @@ export function responsesFields(request: WireRequest, options: RequestOptions): 
 export function textOfFields(fields: Fields): string {
   const text = JSON.stringify(fields).slice(1, -1);
   return text === "" ? "" : `,${text}`;
+}
+
+/** The tools as text that continues an open object, written once for as long as their list lives; without tools nothing. */
+export function toolsWriter(
+  wireTool: (tool: HeldTool) => object,
+): (tools: readonly ToolSpec[], options: RequestOptions) => string {
+  const written = new WeakMap<ReturnType<typeof heldTools>, string>();
+  return (tools, { strictTools }) =>
+    tools.length === 0
+      ? ""
+      : remembered(
+          written,
+          heldTools(tools, strictTools),
+          (held) => `,"tools":${JSON.stringify([...held.values()].map(wireTool))}`,
+        );
 }
 
 /** Without tools, servers refuse any field about them. */

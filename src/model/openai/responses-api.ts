@@ -8,17 +8,10 @@ import type { ModelReply, ModelRequest } from "../model.ts";
 import type { ReplyLimits } from "../reply-limits.ts";
 import { sendable, textOnly } from "../written-by.ts";
 import { responseOfBody } from "./from-responses.ts";
-import type { RequestOptions } from "./request-fields.ts";
 import { StreamedResponse } from "./streamed-response.ts";
+import type { WireSettings } from "./to-openai.ts";
 import { toResponses } from "./to-responses.ts";
 import type { Relented, ReplyStream, WireApi, WireRequest } from "./wire-api.ts";
-
-export interface ResponsesSettings {
-  readonly modelId: string;
-  /** Whose parts are sent. */
-  readonly replayKey: string;
-  readonly options: RequestOptions;
-}
 
 /** A server that cannot read what it is to have written says one of these. */
 const UNREADABLE = /without its required|produced under a different model/;
@@ -28,11 +21,11 @@ const UNSEALABLE = /encrypted content is not supported/i;
 export class ResponsesApi implements WireApi {
   readonly name = "responses";
   readonly path = "/responses";
-  readonly #settings: ResponsesSettings;
+  readonly #settings: WireSettings;
   readonly #bare = new WeakMap<Message, Message>();
   #isSealed = true;
 
-  constructor(settings: ResponsesSettings) {
+  constructor(settings: WireSettings) {
     this.#settings = settings;
   }
 

@@ -16,6 +16,7 @@ import {
   dataBytes,
   failedCall,
   firstChoice,
+  objectOfBody,
   replyOfFailedCall,
   reportOf,
   reportedTokens,
@@ -23,8 +24,8 @@ import {
   usageOfReply,
 } from "./from-openai.ts";
 import { GrowingText } from "./growing-text.ts";
-import { cutStreamError, excessError, protocolError, reportedError } from "./openai-errors.ts";
-import { isText, listOf, parseWireJson } from "./wire-json.ts";
+import { failures, protocolError } from "./openai-errors.ts";
+import { isText, listOf, parseWireJson, type Fields } from "../wire-json.ts";
 
 const END_MARK = "[DONE]";
 
@@ -101,24 +102,43 @@ export class StreamedReply {
     if (!isRecord(chunk)) {
       throw protocolError(`a chunk that is no JSON object: ${data}`, this.lostOutputTokens);
     }
-    const choice = firstChoice(chunk);
+    const text = this.#takeChunk(chunk, firstChoice(chunk));
+    if (text !== "") this.#alike.learn(data, text);
+  }
+
+  /**
+   * Takes a response that was not streamed: its message is a chunk that says all at once. False: it has none.
+   *
+   * @throws ModelError as `take`.
+   */
+  takeWhole(response: Fields): boolean {
+    const choice = firstChoice(response);
+    const { message, finish_reason: reason } = choice ?? {};
+    // A choice that was filtered as a whole has a reason to end and no message.
+    const delta = isRecord(message) ? withPlaces(message) : {};
+    const isSaid = isRecord(message) || isText(reason);
+    this.#takeChunk(response, isSaid ? { ...choice, delta } : undefined);
+    this.#hasEnded = true;
+    return this.#hasBegun;
+  }
+
+  /** Gives the text of it. */
+  #takeChunk(chunk: Fields, choice: Fields | undefined): string {
     this.#usage = usageOfReply(chunk, choice) ?? this.#usage;
     const error = reportOf(chunk);
     if (error !== undefined) {
       this.#takeError(error);
-      return;
+      return "";
     }
     // Some name themselves only after a chunk without a name.
     if (isText(chunk["id"])) this.#responseId ??= chunk["id"];
     if (isText(chunk["model"])) this.#responseModel ??= chunk["model"];
-    if (choice === undefined) return;
+    if (choice === undefined) return "";
     this.#hasBegun = true;
-    const delta = choice["delta"];
-    if (isRecord(delta)) {
-      const text = this.#takeDelta(delta);
-      if (text !== "") this.#alike.learn(data, text);
-    }
-    this.#finishReason = choice["finish_reason"] ?? this.#finishReason;
+    const { delta, finish_reason: reason } = choice;
+    const text = isRecord(delta) ? this.#takeDelta(delta) : "";
+    this.#finishReason = reason ?? this.#finishReason;
+    return text;
   }
 
   /**
@@ -130,7 +150,7 @@ export class StreamedReply {
     if (!this.#hasBegun && this.#hasEnded) {
       throw protocolError("a stream without choices", undefined);
     }
-    if (!this.isComplete) throw cutStreamError(this.lostOutputTokens);
+    if (!this.isComplete) throw failures.cutStream(this.lostOutputTokens);
     if (this.#failedCall !== undefined) {
       return replyOfFailedCall(this.#failedCall, this.#reasoning.pieces);
     }
@@ -153,7 +173,7 @@ export class StreamedReply {
     if (this.#failedCall === undefined) {
       const arrived = this.lostOutputTokens;
       const charged = reportedTokens(this.#usage) ?? arrived;
-      throw reportedError(
+      throw failures.reported(
         error,
         charged === undefined ? undefined : Math.max(charged, arrived ?? 0),
       );
@@ -163,7 +183,7 @@ export class StreamedReply {
   }
 
   /** Gives the text of it. */
-  #takeDelta(delta: Readonly<Record<string, unknown>>): string {
+  #takeDelta(delta: Fields): string {
     const thought = this.#reasoning.take(delta);
     this.#besideBytes += thought.dataBytes;
     this.#count(thought.text);
@@ -174,10 +194,9 @@ export class StreamedReply {
     }
     const text = textOf(delta["content"]);
     this.#takeText(text);
-    if (typeof delta["refusal"] === "string") {
-      this.#count(delta["refusal"]);
-      this.#refusal += delta["refusal"];
-    }
+    const refusal = textOf(delta["refusal"]);
+    this.#count(refusal);
+    this.#refusal += refusal;
     for (const piece of listOf(delta["tool_calls"])) {
       this.#takeCallPiece(isRecord(piece) ? piece["index"] : undefined, completionCall(piece));
     }
@@ -231,7 +250,7 @@ export class StreamedReply {
     this.#saidBytes += Buffer.byteLength(piece);
     const { replyBytes } = this.#limits;
     if (this.#saidBytes + this.#besideBytes > replyBytes) {
-      throw excessError(`a reply of more than ${replyBytes} bytes`, this.#arrivedTokens);
+      throw failures.excess(`a reply of more than ${replyBytes} bytes`, this.#arrivedTokens);
     }
   }
 
@@ -250,4 +269,30 @@ function bareText(data: string): string | undefined {
   const isBare =
     typeof content === "string" && Object.values(rest).every((value) => value === null);
   return isBare ? content : undefined;
+}
+
+/** Calls that come at once are told apart by their places, whatever their ids. */
+function withPlaces(message: Fields): Fields {
+  const calls = listOf(message["tool_calls"]);
+  return {
+    ...message,
+    tool_calls: calls.map((call, index) => (isRecord(call) ? { ...call, index } : { index })),
+  };
+}
+
+/**
+ * Reads the body of a response that was not streamed.
+ *
+ * @throws ModelError `model_protocol_error` if it is no chat completion, or longer than `limits` allow; the code of the error that it
+ * reports, if it does.
+ */
+export function replyOfBody(
+  body: string,
+  limits: ReplyLimits,
+  reasoningField: ReasoningOption,
+): ModelReply {
+  const response = objectOfBody(body, limits, protocolError);
+  const reply = new StreamedReply(limits, () => undefined, reasoningField);
+  if (reply.takeWhole(response)) return reply.finish();
+  throw protocolError(`a response without choices: ${body}`, undefined);
 }

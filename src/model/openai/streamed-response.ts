@@ -14,22 +14,21 @@ import {
   noResponseError,
   outputTokensOf,
   readItem,
-  readResponse,
   reportIn,
   toReplyOfResponse,
   type ReadItem,
 } from "./from-responses.ts";
 import { GrowingText } from "./growing-text.ts";
-import { cutStreamError, excessError, reportedError } from "./openai-errors.ts";
+import { failures } from "./openai-errors.ts";
 import { BETWEEN_SUMMARIES } from "./to-responses.ts";
 import type { ReplyStream } from "./wire-api.ts";
-import { parseWireJson } from "./wire-json.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
+import { parseWireJson, type Fields } from "../wire-json.ts";
 
 const END_MARK = "[DONE]";
 const TYPE_KEY = '"type":"';
 const FIRST_TYPE = `{${TYPE_KEY}`;
+
+type Reader = (reply: StreamedResponse, event: Fields) => void;
 
 /** One item of the response. */
 interface Slot {
@@ -83,7 +82,7 @@ export class StreamedResponse implements ReplyStream {
       return;
     }
     const type = typeAtEdge(data);
-    if (type !== undefined && !READ_TYPES.has(type)) return;
+    if (type !== undefined && !StreamedResponse.#readers.has(type)) return;
     const event = parseWireJson(data);
     if (!isRecord(event)) {
       throw noResponseError(`an event that is no JSON object: ${data}`, this.lostOutputTokens);
@@ -100,41 +99,48 @@ export class StreamedResponse implements ReplyStream {
     if (this.#response === undefined) {
       if (this.#isMarked && this.#slots.size === 0)
         throw noResponseError("a stream without a response", undefined);
-      throw cutStreamError(this.lostOutputTokens);
+      throw failures.cutStream(this.lostOutputTokens);
     }
-    return toReplyOfResponse(readResponse(this.#response, this.#items()));
+    return toReplyOfResponse(this.#response, this.#items());
   }
 
   #read(event: Fields): void {
-    switch (event["type"]) {
-      case "response.output_item.added":
-        return this.#open(event);
-      case "response.output_item.done":
-        return this.#close(this.#placeIn(event), event["item"]);
-      case "response.output_text.delta":
-        return this.#takeText(event);
-      case "response.refusal.delta":
-        this.#slotFor(event, "message").refusal += this.#counted(event);
-        return;
-      case "response.reasoning_text.delta":
-      case "response.reasoning_summary_text.delta":
-        return this.#takeReasoning(event);
-      case "response.function_call_arguments.delta":
-        this.#slotFor(event, "function_call").argumentsText.push(this.#counted(event));
-        return;
-      case "response.completed":
-      case "response.incomplete":
-      case "response.cancelled":
-      case "response.failed":
-        return this.#end(event);
-      case "error":
-        throw reportedError(reportIn(event) ?? event, this.lostOutputTokens);
-      default: {
-        // Whatever is not of this interface may still be a report in a form of the server's own.
-        const error = event["type"] === undefined ? reportIn(event) : undefined;
-        if (error !== undefined) throw reportedError(error, this.lostOutputTokens);
-      }
-    }
+    const read = StreamedResponse.#readers.get(event["type"]);
+    if (read !== undefined) return read(this, event);
+    // Whatever is not of this interface may still be a report in a form of the server's own.
+    const error = event["type"] === undefined ? reportIn(event) : undefined;
+    if (error !== undefined) throw failures.reported(error, this.lostOutputTokens);
+  }
+
+  /** What is done about each type of event; all others say nothing of the reply. */
+  static readonly #readers: ReadonlyMap<unknown, Reader> = new Map<unknown, Reader>([
+    ["response.output_item.added", (reply, event) => reply.#open(event)],
+    [
+      "response.output_item.done",
+      (reply, event) => reply.#close(reply.#placeIn(event), event["item"]),
+    ],
+    ["response.output_text.delta", (reply, event) => reply.#takeText(event)],
+    ["response.refusal.delta", (reply, event) => reply.#takeRefusal(event)],
+    ["response.reasoning_text.delta", (reply, event) => reply.#takeReasoning(event)],
+    ["response.reasoning_summary_text.delta", (reply, event) => reply.#takeReasoning(event)],
+    ["response.function_call_arguments.delta", (reply, event) => reply.#takeArguments(event)],
+    ["response.completed", (reply, event) => reply.#end(event)],
+    ["response.incomplete", (reply, event) => reply.#end(event)],
+    ["response.cancelled", (reply, event) => reply.#end(event)],
+    ["response.failed", (reply, event) => reply.#end(event)],
+    ["error", (reply, event) => reply.#fail(event)],
+  ]);
+
+  #fail(event: Fields): never {
+    throw failures.reported(reportIn(event) ?? event, this.lostOutputTokens);
+  }
+
+  #takeRefusal(event: Fields): void {
+    this.#slotFor(event, "message").refusal += this.#counted(event);
+  }
+
+  #takeArguments(event: Fields): void {
+    this.#slotFor(event, "function_call").argumentsText.push(this.#counted(event));
   }
 
   #open(event: Fields): void {
@@ -190,7 +196,7 @@ export class StreamedResponse implements ReplyStream {
     if (error !== undefined) {
       const { lostOutputTokens } = this;
       const charged = outputTokensOf(ended) ?? lostOutputTokens;
-      throw reportedError(error, charged && Math.max(charged, lostOutputTokens ?? 0));
+      throw failures.reported(error, charged && Math.max(charged, lostOutputTokens ?? 0));
     }
     const { output } = ended;
     // Some servers send all of it, or a part, only at the end.
@@ -252,7 +258,7 @@ export class StreamedResponse implements ReplyStream {
     this.#cameBytes += bytes;
     const { replyBytes } = this.#limits;
     if (this.#cameBytes > replyBytes) {
-      throw excessError(`a reply of more than ${replyBytes} bytes`, this.#arrivedTokens);
+      throw failures.excess(`a reply of more than ${replyBytes} bytes`, this.#arrivedTokens);
     }
   }
 
@@ -274,32 +280,13 @@ function itemOf({ opened, text, refusal, reasoning, argumentsText }: Slot): Fiel
       return { ...opened, content };
     }
     case "reasoning":
-      return { ...opened, summary: reasoning.isEmpty ? [] : [summaryText(String(reasoning))] };
+      return { ...opened, summary: [{ type: "summary_text", text: String(reasoning) }] };
     case "function_call":
       return { ...opened, arguments: String(argumentsText) };
     default:
       return {};
   }
 }
-
-function summaryText(text: string): object {
-  return { type: "summary_text", text };
-}
-
-const READ_TYPES: ReadonlySet<string> = new Set([
-  "response.output_item.added",
-  "response.output_item.done",
-  "response.output_text.delta",
-  "response.refusal.delta",
-  "response.reasoning_text.delta",
-  "response.reasoning_summary_text.delta",
-  "response.function_call_arguments.delta",
-  "response.completed",
-  "response.incomplete",
-  "response.cancelled",
-  "response.failed",
-  "error",
-]);
 
 /**
  * The type of an event, where it can be seen without parsing: as its first key, or as its last one. Within a text of the event, quotes

@@ -2,7 +2,8 @@
 // otherwise, so each message and each list of tools is written once and the text is kept for as long as the value lives.
 
 import type { AssistantMessage, Message } from "../../protocol/message.ts";
-import type { ModelRequest, ToolSpec } from "../model.ts";
+import type { ModelRequest } from "../model.ts";
+import { remembered } from "../remembered.ts";
 import { replyPieces } from "../../protocol/reply-pieces.ts";
 import { type ReplyPiece } from "../../protocol/reply-message.ts";
 import { sendable } from "../written-by.ts";
@@ -12,10 +13,9 @@ import {
   sentReasoning,
   type ReasoningOption,
 } from "./chat-reasoning.ts";
-import { heldTools, type HeldTool } from "../held-tools.ts";
+import type { HeldTool } from "../held-tools.ts";
 import { mendedArguments } from "./mended-arguments.ts";
-import { chatFields, textOfFields, type RequestOptions } from "./request-fields.ts";
-import { cachedText } from "./wire-json.ts";
+import { chatFields, textOfFields, toolsWriter, type RequestOptions } from "./request-fields.ts";
 
 /** How a server calls the cap on output tokens. */
 export type MaxTokensField = "max_completion_tokens" | "max_tokens";
@@ -41,7 +41,7 @@ export function toOpenAi(
   const head = `{"model":${JSON.stringify(settings.modelId)}${textOfTools(request.tools, settings.options)},"messages":[`;
   const shown = sendable(request.messages, settings.replayKey);
   const { written, write } = formOf(shown, settings);
-  const messages = shown.map((message) => cachedText(written, message, write)).join(",");
+  const messages = shown.map((message) => remembered(written, message, write)).join(",");
   const cap = `],"${settings.maxTokensField}":${request.maxOutputTokens}`;
   const fields = {
     ...chatFields(request, settings.options),
@@ -50,8 +50,6 @@ export function toOpenAi(
   };
   return `${head}${messages}${cap}${textOfFields(fields)}}`;
 }
-
-const writtenTools = new WeakMap<ReadonlyMap<string, HeldTool>, string>();
 
 /** How messages are written: what differs from one model to another, or within a history, has texts of its own. */
 interface MessageForm {
@@ -84,21 +82,14 @@ function isThought(message: Message, option: ReasoningOption): boolean {
   return message.parts.some((part) => fieldOf(part, option) === "reasoning_content");
 }
 
-function textOfTools(tools: readonly ToolSpec[], { strictTools }: RequestOptions): string {
-  if (tools.length === 0) return "";
-  return cachedText(writtenTools, heldTools(tools, strictTools), wireTools);
-}
-
-function wireTools(held: ReadonlyMap<string, HeldTool>): string {
-  return `,"tools":${JSON.stringify([...held.values()].map(wireTool))}`;
-}
-
 function wireTool({ spec, strict }: HeldTool): object {
   const { name, description, inputSchema } = spec;
   const face =
     strict === undefined ? { parameters: inputSchema } : { parameters: strict, strict: true };
   return { type: "function", function: { name, description, ...face } };
 }
+
+const textOfTools = toolsWriter(wireTool);
 
 interface ReplyForm {
   readonly reasoningField: ReasoningOption;

@@ -4,13 +4,19 @@
 
 import { isRecord } from "../../kernel/json.ts";
 import type { AssistantMessage, Message, ProviderData } from "../../protocol/message.ts";
-import type { ModelRequest, ToolSpec } from "../model.ts";
+import type { ModelRequest } from "../model.ts";
+import { remembered } from "../remembered.ts";
 import { replyPieces } from "../../protocol/reply-pieces.ts";
 import { type ReplyPiece } from "../../protocol/reply-message.ts";
-import { heldTools, type HeldTool } from "../held-tools.ts";
+import type { HeldTool } from "../held-tools.ts";
 import { mendedArguments } from "./mended-arguments.ts";
-import { responsesFields, textOfFields, type RequestOptions } from "./request-fields.ts";
-import { cachedText } from "./wire-json.ts";
+import {
+  responsesFields,
+  textOfFields,
+  toolsWriter,
+  type RequestOptions,
+} from "./request-fields.ts";
+import type { Fields } from "../wire-json.ts";
 
 /** Under this name our data stands in `ReplyPart.data`. */
 export const NAMESPACE = "openai";
@@ -32,7 +38,7 @@ export function toResponses(request: ModelRequest, form: ResponsesForm): string 
   const { options, isStreaming, isSealed } = form;
   const head = `{"model":${JSON.stringify(form.modelId)}${textOfTools(request.tools, options)},"input":[`;
   const input = request.messages
-    .map((message) => cachedText(writtenItems, message, textOfItems))
+    .map((message) => remembered(writtenItems, message, textOfItems))
     .filter((text) => text !== "");
   const fields = {
     ...responsesFields(request, options),
@@ -45,17 +51,7 @@ export function toResponses(request: ModelRequest, form: ResponsesForm): string 
   return `${head}${input.join(",")}${cap}${textOfFields(fields)}}`;
 }
 
-const writtenTools = new WeakMap<ReadonlyMap<string, HeldTool>, string>();
 const writtenItems = new WeakMap<Message, string>();
-
-function textOfTools(tools: readonly ToolSpec[], { strictTools }: RequestOptions): string {
-  if (tools.length === 0) return "";
-  return cachedText(writtenTools, heldTools(tools, strictTools), wireTools);
-}
-
-function wireTools(held: ReadonlyMap<string, HeldTool>): string {
-  return `,"tools":${JSON.stringify([...held.values()].map(wireTool))}`;
-}
 
 /** A tool of which nothing is said is strict here, unlike in Chat Completions. */
 function wireTool({ spec, strict }: HeldTool): object {
@@ -63,6 +59,8 @@ function wireTool({ spec, strict }: HeldTool): object {
   const face = { type: "function", name, description };
   return { ...face, parameters: strict ?? inputSchema, strict: strict !== undefined };
 }
+
+const textOfTools = toolsWriter(wireTool);
 
 /** The items of a message, without the brackets around them; a reply that said nothing has none. */
 function textOfItems(message: Message): string {
@@ -130,7 +128,7 @@ function slices(text: string, lengths: readonly unknown[]): readonly string[] {
   });
 }
 
-function ownData(data: ProviderData | undefined): Readonly<Record<string, unknown>> {
+function ownData(data: ProviderData | undefined): Fields {
   const own = data?.[NAMESPACE];
   return isRecord(own) ? own : {};
 }

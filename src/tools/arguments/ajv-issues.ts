@@ -185,45 +185,42 @@ function placesIn(schema: JsonObject): ReadonlyMap<unknown, Path> {
   return places;
 }
 
+const BOUNDED_SIZES: ReadonlyMap<
+  string,
+  readonly ["text" | "list" | "object", "at least" | "at most"]
+> = new Map([
+  ["minLength", ["text", "at least"]],
+  ["maxLength", ["text", "at most"]],
+  ["minItems", ["list", "at least"]],
+  ["maxItems", ["list", "at most"]],
+  ["minProperties", ["object", "at least"]],
+  ["maxProperties", ["object", "at most"]],
+]);
+
+const COMPARISONS: ReadonlyMap<string, ">=" | ">" | "<=" | "<"> = new Map([
+  ["minimum", ">="],
+  ["exclusiveMinimum", ">"],
+  ["maximum", "<="],
+  ["exclusiveMaximum", "<"],
+]);
+
+const FIXED_WORDS: ReadonlyMap<string, string> = new Map([
+  ["uniqueItems", "a list without equal items"],
+  ["not", "another value: its schema rules this one out"],
+  ["false schema", NO_SUCH_PARAMETER],
+]);
+
 /** What would have fitted, in words. */
 function errorWords({ keyword, params, schema, parentSchema, message = "" }: AjvError): string {
-  const { limit } = params;
-  switch (keyword) {
-    case "minLength":
-      return sizeWords("text", "at least", limit);
-    case "maxLength":
-      return sizeWords("text", "at most", limit);
-    case "minItems":
-      return sizeWords("list", "at least", limit);
-    case "maxItems":
-      return sizeWords("list", "at most", limit);
-    case "minProperties":
-      return sizeWords("object", "at least", limit);
-    case "maxProperties":
-      return sizeWords("object", "at most", limit);
-    case "minimum":
-      return rangeWords(numberWords(parentSchema), ">=", limit);
-    case "exclusiveMinimum":
-      return rangeWords(numberWords(parentSchema), ">", limit);
-    case "maximum":
-      return rangeWords(numberWords(parentSchema), "<=", limit);
-    case "exclusiveMaximum":
-      return rangeWords(numberWords(parentSchema), "<", limit);
-    case "multipleOf":
-      return `a multiple of ${String(schema)}`;
-    case "pattern":
-      return patternWords(schema);
-    case "format":
-      return formatWords(schema);
-    case "uniqueItems":
-      return "a list without equal items";
-    case "not":
-      return "another value: its schema rules this one out";
-    case "false schema":
-      return NO_SUCH_PARAMETER;
-    default:
-      return `a value that fits its schema (${oneLine(message)})`;
-  }
+  const size = BOUNDED_SIZES.get(keyword);
+  if (size !== undefined) return sizeWords(...size, params["limit"]);
+  const comparison = COMPARISONS.get(keyword);
+  if (comparison !== undefined)
+    return rangeWords(numberWords(parentSchema), comparison, params["limit"]);
+  if (keyword === "multipleOf") return `a multiple of ${String(schema)}`;
+  if (keyword === "pattern") return patternWords(schema);
+  if (keyword === "format") return formatWords(schema);
+  return FIXED_WORDS.get(keyword) ?? `a value that fits its schema (${oneLine(message)})`;
 }
 
 function numberWords(schema: unknown): string {

@@ -30,7 +30,7 @@ export function mend(
 ): Mended {
   const attempts = { left: MOST_ATTEMPTS, levels: MOST_LEVELS };
   const changes = issues.flatMap((issue) => changeFor(issue, value, attempts) ?? []);
-  if (changes.length === 0) return { value, reading: { type: "issues", issues } };
+  if (changes.length === 0) return { value, reading: { issues } };
   const changed = withChanges(value, changes);
   return { value: changed, reading: read(changed) };
 }
@@ -96,26 +96,19 @@ function fitting(
 }
 
 function coerced(value: JsonValue | undefined, target: Target): number | boolean | undefined {
-  if (typeof value !== "string") return undefined;
-  const number = numberIn(value);
-  if (number !== undefined) {
-    return target.isNumber || target.values.includes(number) ? number : undefined;
-  }
-  const boolean = booleanIn(value);
-  if (boolean === undefined) return undefined;
-  return target.isBoolean || target.values.includes(boolean) ? boolean : undefined;
+  const spelled = typeof value === "string" ? spelledIn(value) : undefined;
+  const isOfType = typeof spelled === "number" ? target.isNumber : target.isBoolean;
+  return isOfType || target.values.includes(spelled) ? spelled : undefined;
 }
 
-/** The finite number that a text spells just as JavaScript would write it: no space, no `+`, no exponent of its own, no digit lost. */
-function numberIn(text: string): number | undefined {
+/**
+ * What a text spells: `true` and `false`, and a finite number just as JavaScript would write it: no space, no `+`, no exponent of its own,
+ * no digit lost.
+ */
+function spelledIn(text: string): number | boolean | undefined {
+  if (text === "true" || text === "false") return text === "true";
   const number = Number(text);
   return Number.isFinite(number) && String(number) === text ? number : undefined;
-}
-
-/** `true` and `false`, spelt so. */
-function booleanIn(text: string): boolean | undefined {
-  if (text === "true") return true;
-  return text === "false" ? false : undefined;
 }
 
 /** Wholes before their parts, so that a part that was changed in its own right stays so. */

@@ -10,7 +10,6 @@ import { misdefinition } from "../../kernel/check.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import {
   deepFreeze,
-  isRecord,
   parseJson,
   unsoundness,
   type JsonObject,
@@ -20,6 +19,7 @@ import { AjvErrorReader } from "./ajv-issues.ts";
 import type { ArgumentProblem, InputSchema } from "./argument-problems.ts";
 import { checkedInput } from "./check-input.ts";
 import {
+  isJsonObject,
   partIssue,
   type ValidationIssue,
   type Examine,
@@ -67,10 +67,6 @@ function jsonCopy(field: string, schema: unknown): JsonValue {
   return parseJson(text);
 }
 
-function isJsonObject(value: JsonValue): value is JsonObject {
-  return isRecord(value);
-}
-
 function unusable(field: string, reason: string, advice: string, cause?: unknown): EspalierError {
   return new EspalierError({
     code: "invalid_definition",
@@ -111,9 +107,7 @@ function jsonSchemaReader(field: string, declared: JsonObject): (input: JsonValu
   const examine = checkerOf(field, deepFreeze(schema), dialect);
   return (input) => {
     const issues = examine(input);
-    return issues.length === 0
-      ? { type: "fits", value: structuredClone(input) }
-      : { type: "issues", issues };
+    return issues.length === 0 ? { issues, value: structuredClone(input) } : { issues };
   };
 }
 
@@ -197,14 +191,11 @@ const EARLY_DRAFT = /draft-0[1-7]/;
 
 /** Whether the rules of draft 7 apply instead of those of 2020-12: it says so, or it is valid under no others. */
 function isEarlyDraft(field: string, schema: JsonObject, dialect: JsonValue | undefined): boolean {
-  if (typeof dialect === "string" && EARLY_DRAFT.test(dialect)) {
-    const fault = faultIn(earlyRules(), schema);
-    if (fault !== undefined) throw unusable(field, fault, "Correct it.");
-    return true;
-  }
-  const fault = faultIn(rules(), schema);
-  if (fault === undefined) return false;
-  if (faultIn(earlyRules(), schema) !== undefined) throw unusable(field, fault, "Correct it.");
+  const isSaid = typeof dialect === "string" && EARLY_DRAFT.test(dialect);
+  const fault = faultIn(isSaid ? earlyRules() : rules(), schema);
+  if (fault === undefined) return isSaid;
+  if (isSaid || faultIn(earlyRules(), schema) !== undefined)
+    throw unusable(field, fault, "Correct it.");
   return true;
 }
 

@@ -80,14 +80,8 @@ function withoutLookahead(pattern: string): readonly Part[] | undefined {
 
 /** Where the group ends that a source begins with. */
 function endOfGroup(source: string): number {
-  let end = source.length;
-  for (const { at, depth, token } of tokensOf(source)) {
-    if (token === ")" && depth === 0) {
-      end = at;
-      break;
-    }
-  }
-  return end;
+  for (const { at, depth, token } of tokensOf(source)) if (token === ")" && depth === 0) return at;
+  return source.length;
 }
 
 function hasChoice(source: string): boolean {
@@ -136,9 +130,9 @@ function translated(source: string): string {
   let text = "";
   let classText = "";
   for (const { token, isInClass } of tokensOf(source)) {
-    if (isInClass) classText += inClass(token);
+    if (isInClass) classText += INSIDE_CLASS.get(token) ?? plain(token);
     else if (token === "[") classText = "[";
-    else if (classText === "") text += outsideClass(token);
+    else if (classText === "") text += OUTSIDE_CLASS.get(token) ?? plain(token);
     else {
       text += EMPTY_CLASSES.get(`${classText}]`) ?? `${classText}]`;
       classText = "";
@@ -147,31 +141,16 @@ function translated(source: string): string {
   return joinedSurrogates(text);
 }
 
-function outsideClass(token: string): string {
-  switch (token) {
-    case ".":
-      return `[^${LINE_ENDS}]`;
-    case String.raw`\s`:
-      return `[${WHITE_SPACE}]`;
-    case String.raw`\S`:
-      return `[^${WHITE_SPACE}]`;
-    default:
-      return plain(token);
-  }
-}
-
-function inClass(token: string): string {
-  switch (token) {
-    case "[":
-      return String.raw`\[`;
-    case String.raw`\s`:
-      return WHITE_SPACE;
-    case String.raw`\b`:
-      return String.raw`\x08`;
-    default:
-      return plain(token);
-  }
-}
+const OUTSIDE_CLASS: ReadonlyMap<string, string> = new Map([
+  [".", `[^${LINE_ENDS}]`],
+  [String.raw`\s`, `[${WHITE_SPACE}]`],
+  [String.raw`\S`, `[^${WHITE_SPACE}]`],
+]);
+const INSIDE_CLASS: ReadonlyMap<string, string> = new Map([
+  ["[", String.raw`\[`],
+  [String.raw`\s`, WHITE_SPACE],
+  [String.raw`\b`, String.raw`\x08`],
+]);
 
 /** Properties are named without their kind. */
 function plain(token: string): string {

@@ -1,6 +1,6 @@
 // What a schema has against a value, in one form for zod and for JSON Schema: coercion goes by it, and so do the problems that a model reads.
 
-import type { JsonObject, JsonValue } from "../../kernel/json.ts";
+import { isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
 
 /** Keys from the whole to a part; places in lists as text. */
 export type Path = readonly string[];
@@ -32,10 +32,13 @@ export interface UnionIssue {
 /** What a schema has against a value; empty: it fits. Never throws. */
 export type Examine = (value: JsonValue) => readonly ValidationIssue[];
 
-/** What a schema makes of a value. */
-export type Reading =
-  | { readonly type: "fits"; readonly value: unknown }
-  | { readonly type: "issues"; readonly issues: readonly ValidationIssue[] };
+/** What a schema makes of a value, or has against it. */
+export interface Reading {
+  /** Empty: it fits. */
+  readonly issues: readonly ValidationIssue[];
+  /** What the schema makes of a value that fits. */
+  readonly value?: unknown;
+}
 
 /** What text may be read as, where it stands. */
 export interface Target {
@@ -82,7 +85,8 @@ export function valueAt(whole: JsonValue, path: Path): JsonValue | undefined {
   let at: JsonValue | undefined = whole;
   for (const key of path) {
     if (typeof at !== "object" || at === null || !Object.hasOwn(at, key)) return undefined;
-    at = isList(at) ? at[Number(key)] : fieldOf(at, key);
+    if (isList(at)) at = at[Number(key)];
+    else at = isJsonObject(at) ? at[key] : undefined;
   }
   return at;
 }
@@ -92,10 +96,7 @@ export function isList(value: JsonValue): value is readonly JsonValue[] {
   return Array.isArray(value);
 }
 
-function fieldOf(whole: JsonValue, key: string): JsonValue | undefined {
-  return isObject(whole) ? whole[key] : undefined;
-}
-
-function isObject(value: JsonValue): value is JsonObject {
-  return typeof value === "object" && value !== null && !isList(value);
+/** True for what JSON calls an object. */
+export function isJsonObject(value: JsonValue): value is JsonObject {
+  return isRecord(value);
 }

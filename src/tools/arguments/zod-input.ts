@@ -15,7 +15,7 @@ import type { InputSchema } from "./argument-problems.ts";
 import { checkedInput } from "./check-input.ts";
 import { lookUp, thrownWords } from "./schema-words.ts";
 import { UnusablePart, unusableSchema, type Place } from "./unusable-schema.ts";
-import { partIssue, type Reading, type ValidationIssue } from "./validation-issue.ts";
+import { isJsonObject, partIssue, type Reading } from "./validation-issue.ts";
 import { issuesOf } from "./zod-issues.ts";
 
 /** The input, ready to check calls. `isStrict`: nothing is coerced. Throws `invalid_definition` if no model could fill it in. */
@@ -86,10 +86,6 @@ function withoutReference(schema: JsonValue): JsonObject {
   return isJsonObject(definition) ? { ...definition, ...rest } : schema;
 }
 
-function isJsonObject(value: JsonValue): value is JsonObject {
-  return isRecord(value);
-}
-
 /** Parses a copy of `input`, so that nothing that a tool does to what it gets shows in what is logged. Never throws. */
 function readWithZod(schema: z.core.$ZodType, input: JsonValue): Reading {
   try {
@@ -97,16 +93,12 @@ function readWithZod(schema: z.core.$ZodType, input: JsonValue): Reading {
     const parsed = schema._zod.run({ value: copyJson(input), issues: [] }, { async: true });
     if (parsed instanceof Promise) {
       parsed.catch(() => undefined);
-      return unfit([partIssue([], () => "arguments that need no asynchronous check")]);
+      return { issues: [partIssue([], () => "arguments that need no asynchronous check")] };
     }
-    if (parsed.issues.length === 0) return { type: "fits", value: parsed.value };
-    return unfit(parsed.issues.flatMap((issue) => issuesOf(issue, input, readWithZod)));
+    const issues = parsed.issues.flatMap((issue) => issuesOf(issue, input, readWithZod));
+    return { issues, value: parsed.value };
   } catch (cause) {
     // A check of the user's that throws has not accepted the input either.
-    return unfit([partIssue([], () => thrownWords("a value", cause))]);
+    return { issues: [partIssue([], () => thrownWords("a value", cause))] };
   }
-}
-
-function unfit(issues: readonly ValidationIssue[]): Reading {
-  return { type: "issues", issues };
 }

@@ -70,10 +70,9 @@ function unionIssue(
   if (!(inst instanceof z.core.$ZodUnion) || issue.inclusive === false) {
     return partIssue(path, () => "a value that fits exactly one of its forms");
   }
-  const options = inst._zod.def.options.map((option) => (value: JsonValue) => {
-    const reading = read(option, value);
-    return reading.type === "fits" ? [] : reading.issues;
-  });
+  const options = inst._zod.def.options.map(
+    (option) => (value: JsonValue) => read(option, value).issues,
+  );
   // No form has this discriminator: zod names its place, the forms are those of the whole.
   const isTagged = discriminator !== undefined && path.at(-1) === discriminator;
   return {

@@ -6,7 +6,8 @@
 
 import { checkKeys, misdefinition } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
-import { checkAtLeastOne, checkSpan } from "./wrapped-tool.ts";
+import { checkSpan } from "../check-tool-settings.ts";
+import { checkAtLeastOne } from "./wrapped-tool.ts";
 
 /** What a rate limit allows. */
 export interface RateLimitOptions {

@@ -36,12 +36,10 @@ function alwaysNeeded(use: FunctionUse, reason: string | undefined): FunctionUse
   if (typeof own !== "function") return reason === undefined ? true : () => reason;
   return (context) => {
     const said = own(context);
-    return isPromiseLike(said) ? saidLater(said, reason) : bothReasons(said, reason);
+    return isPromiseLike(said)
+      ? said.then((late) => bothReasons(late, reason))
+      : bothReasons(said, reason);
   };
-}
-
-async function saidLater(said: PromiseLike<unknown>, reason: string | undefined): Promise<unknown> {
-  return bothReasons(await said, reason);
 }
 
 /** What is neither a yes, a no nor a reason stays as it is, so that the call is refused. */

@@ -7,7 +7,7 @@ import { messageOf } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import { SpawnRequestSchema, type SpawnRequest } from "../../protocol/subagent.ts";
 import type { ToolContext } from "../tool-context.ts";
-import { isToolError } from "../tool-error.ts";
+import { severityOf } from "../tool-error.ts";
 import type { ToolRuntime } from "../tool-runtime.ts";
 import type { FunctionTool, FunctionUse } from "../tool.ts";
 import { checkAtLeastOne, checkWrappable, closable, withRun } from "./wrapped-tool.ts";
@@ -87,7 +87,8 @@ async function runWithRetries(
       return tried.value;
     }
     const { error } = tried;
-    const mayFollow = attempt < policy.maxAttempts && !signal.aborted && mayRepeat(policy, error);
+    const isLast = attempt >= policy.maxAttempts || signal.aborted;
+    const mayFollow = !isLast && isForRepetition(error) && isAccepted(policy.shouldRetry, error);
     if (mayFollow) {
       const delayMs = delayAfter(attempt, policy);
       runtime.noteRetry({ attempt, error, delayMs });
@@ -133,17 +134,9 @@ function delayAfter(attempt: number, { firstDelayMs, maxDelayMs }: Policy): numb
   return Math.min(firstDelayMs * 2 ** doublings, maxDelayMs);
 }
 
-function mayRepeat(policy: Policy, error: unknown): boolean {
-  return isForRepetition(error) && isAccepted(policy.shouldRetry, error);
-}
-
-/** What throws when it is looked at is not attempted again either. */
 function isForRepetition(error: unknown): boolean {
-  try {
-    return !isToolError(error) || error.severity === "recoverable";
-  } catch {
-    return false;
-  }
+  const severity = severityOf(error);
+  return severity === undefined || severity === "recoverable";
 }
 
 function isAccepted(shouldRetry: Policy["shouldRetry"], error: unknown): boolean {
@@ -152,20 +145,11 @@ function isAccepted(shouldRetry: Policy["shouldRetry"], error: unknown): boolean
     const answer: unknown = shouldRetry(error);
     if (typeof answer === "boolean") return answer;
     what = `it gave ${shown(answer)}`;
-    void own(answer);
+    void Promise.resolve(answer).catch(() => undefined); // Not to be rejected without an owner.
   } catch (cause) {
     what = `it threw: ${messageOf(cause)}`;
   }
   const message = `Expected shouldRetry of withRetries to give true or false, but ${what}. The call is not tried again.`;
   warnOnce(shouldRetry, message);
   return false;
-}
-
-/** Takes a promise that was not asked for, so that it is not rejected without an owner. */
-async function own(answer: unknown): Promise<void> {
-  try {
-    await answer;
-  } catch {
-    // The warning says already that it should not be a promise.
-  }
 }

@@ -1,10 +1,12 @@
+import { invoke } from "../../kernel/cancel.ts";
 import { runTimed } from "../../kernel/timed-work.ts";
 import { checkKeys } from "../../kernel/check.ts";
+import { checkSpan } from "../check-tool-settings.ts";
 import type { ToolContext } from "../tool-context.ts";
 import type { ToolRuntime } from "../tool-runtime.ts";
 import { toolTimedOut } from "../tool-timeout.ts";
 import type { FunctionTool, FunctionUse } from "../tool.ts";
-import { checkSpan, checkWrappable, closable, endedEarly, withRun } from "./wrapped-tool.ts";
+import { checkWrappable, closable, endedEarly, withRun } from "./wrapped-tool.ts";
 
 /** What `withTimeout` takes besides the tool. */
 export interface TimeoutOptions {
@@ -86,8 +88,4 @@ async function unlessGivenUp(
 /** True if the signal was aborted by a limit of time, as `runTimed` does it. */
 function isTimeUp({ aborted, reason }: AbortSignal): boolean {
   return aborted && reason instanceof DOMException && reason.name === "TimeoutError";
-}
-
-async function invoke(work: () => unknown): Promise<unknown> {
-  return await work();
 }

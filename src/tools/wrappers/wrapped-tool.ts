@@ -13,12 +13,6 @@ export function checkWrappable(wrapper: string, tool: unknown): void {
   checkTool(`${wrapper}.tool`, tool, ["function"], advice);
 }
 
-/** Throws `invalid_option` unless `value` is a finite number above 0. */
-export function checkSpan(field: string, value: unknown): void {
-  if (typeof value === "number" && Number.isFinite(value) && value > 0) return;
-  throw mismatch(field, "a number of milliseconds above 0", value, "Say how long it is.");
-}
-
 /** Throws `invalid_option` unless `value` is a whole number from 1 up. */
 export function checkAtLeastOne(field: string, value: unknown, advice: string): void {
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= 1) return;

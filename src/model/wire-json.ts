@@ -1,8 +1,10 @@
-// What is read of JSON that a server sent, by both interfaces, and texts of JSON that are sent again and again. Lenient: what is missing or
-// of another kind is nothing.
+// What is read of JSON that a server sent, by all adapters. Lenient: what is missing or of another kind is nothing.
 
-import { isRecord, type JsonObject } from "../../kernel/json.ts";
-import type { TokenUsage } from "../token-usage.ts";
+import { isRecord, type JsonObject } from "../kernel/json.ts";
+import type { TokenUsage } from "./token-usage.ts";
+
+/** An object of JSON that a server sent, unchecked. */
+export type Fields = Readonly<Record<string, unknown>>;
 
 /** The value of a JSON text; undefined if it is none. */
 export function parseWireJson(text: string): unknown {
@@ -56,17 +58,4 @@ export function usageOfFigures(figures: {
     outputTokens: output,
     reasoningTokens: Math.min(reasoning, output),
   };
-}
-
-/** The text of a value that is sent again and again: written once, and kept for as long as what it was made of lives. */
-export function cachedText<Key extends object>(
-  cache: WeakMap<Key, string>,
-  key: Key,
-  write: (key: Key) => string,
-): string {
-  const known = cache.get(key);
-  if (known !== undefined) return known;
-  const text = write(key);
-  cache.set(key, text);
-  return text;
 }

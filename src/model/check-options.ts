@@ -1,0 +1,60 @@
+// Options as a table of checks, one row an option: what may be given is what has a row.
+
+import { checkKeys, mismatch } from "../kernel/check.ts";
+import { isRecord } from "../kernel/json.ts";
+
+/** What must hold of each option that is given. */
+export type OptionChecks<Options> = {
+  readonly [Name in keyof Options]-?: (field: string, value: Options[Name] & ({} | null)) => void;
+};
+
+/** Checks each option that is given, in the order of the table. `others`: options that are checked elsewhere. Throws `invalid_option`, or what a check throws. */
+export function checkOptions<Options extends object>(
+  field: string,
+  given: Options,
+  checks: OptionChecks<Options>,
+  others: readonly string[] = [],
+): void {
+  checkKeys(field, given, [...Object.keys(checks), ...others]);
+  for (const name in checks) {
+    const value = given[name];
+    if (value !== undefined) checks[name](`${field}.${name}`, value);
+  }
+}
+
+/** A check that throws `invalid_option` for what does not fit. */
+export function mustBe(
+  expected: string,
+  fits: (value: unknown) => boolean,
+  advice: string,
+): (field: string, value: unknown) => void {
+  return (field, value) => {
+    if (!fits(value)) throw mismatch(field, expected, value, advice);
+  };
+}
+
+/** The same for a whole number from 1 up. */
+export function mustBeWhole(advice: string): (field: string, value: unknown) => void {
+  return mustBe(
+    "a whole number from 1 up",
+    (value) => Number.isSafeInteger(value) && Number(value) > 0,
+    advice,
+  );
+}
+
+export const checkTimeout = mustBeWhole("Leave it out for ten minutes.");
+
+export const checkHeaders = mustBe(
+  "names and values that HTTP allows",
+  areHeaders,
+  "Correct them.",
+);
+
+/** Whether HTTP allows these names and values. */
+export function areHeaders(headers: unknown): boolean {
+  try {
+    return isRecord(headers) && Reflect.construct(Headers, [headers]) instanceof Headers;
+  } catch {
+    return false;
+  }
+}
