@@ -25,30 +25,20 @@ export interface SessionPlace {
 }
 
 export class RunSession {
-  readonly settings: SessionSettings;
   readonly #source: SessionWriter | SessionPlace;
   #ref: SessionRef;
   #outcome: SessionOutcome | undefined;
   #isHolding = false;
 
-  private constructor(ref: SessionRef, source: SessionWriter | SessionPlace) {
-    const { retention, onFailure, showBoundaries } = ref;
-    this.settings = { retention, onFailure, showBoundaries };
+  /** `source`: the handle that the run was given, or where the session is found again. */
+  constructor(ref: SessionRef, source: SessionWriter | SessionPlace) {
     this.#ref = ref;
     this.#source = source;
   }
 
-  /** For a run that begins on a session. */
-  static of(writer: SessionWriter): RunSession {
-    const { parts, version } = writer;
-    const { retention, onFailure, showBoundaries } = parts.settings;
-    const { sessionId } = parts;
-    return new RunSession({ sessionId, version, retention, onFailure, showBoundaries }, writer);
-  }
-
-  /** For a run that continues. */
-  static again(ref: SessionRef, source: SessionWriter | SessionPlace): RunSession {
-    return new RunSession(ref, source);
+  get settings(): SessionSettings {
+    const { retention, onFailure, showBoundaries } = this.#ref;
+    return { retention, onFailure, showBoundaries };
   }
 
   /** The run begins, or continues: nothing else may use the handle until it has settled. Throws like `SessionWriter.begin`. */
@@ -107,8 +97,7 @@ export class RunSession {
     const { sessionId, version } = this.#ref;
     const missed = { sessionId, version, execution };
     try {
-      const { settings } = this;
-      const writer = await openSession({ ...this.#source, sessionId, settings });
+      const writer = await openSession({ ...this.#source, sessionId, settings: this.settings });
       const isSame = writer.version === version;
       if (isSame || hasExecution(writer.record, execution.executionId)) return writer;
       const conflict = sessionMoved(this.#ref, writer.version);

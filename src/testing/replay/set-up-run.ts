@@ -84,7 +84,7 @@ function startAnew(parts: SetUpParts, beginning: Start): ContinuedRun {
   const session =
     head.session === undefined
       ? undefined
-      : RunSession.again(head.session, { store: fakeSessionStore(head.session, own), clock, ids });
+      : new RunSession(head.session, { store: fakeSessionStore(head.session, own), clock, ids });
   const journal = (): RunJournal => journalOf(parts);
   const supervisor = new Supervisor(settings, {
     registry,
