@@ -4,6 +4,7 @@ import { callUsage } from "../../agent/call-usage.ts";
 import type { Amounts } from "../../policies/budget.ts";
 import { addUsage, type Usage } from "../../protocol/usage.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
+import { scopeOf } from "../tree/budget-events.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 
 /** Charges model calls whose outcome is unknown, by estimate: they may have been made, and paid for. */
@@ -18,13 +19,14 @@ export function chargeLost(run: RunRuntime, { lost }: FoldedRun): void {
     const usage = charged === undefined ? abandoned : withAttempt(charged, hold, abandoned);
     const { account } = node;
     account.settle(call, usage);
-    const { leaseId } = lease;
-    const remaining = account.remaining();
-    const runRemaining = account.runRemaining();
-    const place = { ...node.identity, executionId: null, stepId: null, callId: null };
-    const lostCall = { provider: model.provider, model: model.id };
-    const settled = { leaseId, usage, remaining, runRemaining, lostCall };
-    recorder.record(place, { type: "budget.settled", ...settled });
+    recorder.record(scopeOf(node), {
+      type: "budget.settled",
+      leaseId: lease.leaseId,
+      usage,
+      remaining: account.remaining(),
+      runRemaining: account.runRemaining(),
+      lostCall: { provider: model.provider, model: model.id },
+    });
   }
 }
 

@@ -56,8 +56,7 @@ function resultAtRest(folded: FoldedRun, said: RecordOf<"result">): RunResult<Js
       atMs,
       definitions,
       pausedRun: status === "paused" ? pausedRun(folded, said) : undefined,
-      session:
-        session === undefined ? undefined : { execution: undefined, error: undefined, ...session },
+      session: session && { execution: undefined, error: undefined, ...session },
       rested: restedAgents(folded, said),
       detached: [],
       failedIds,
@@ -86,10 +85,10 @@ function restedAgents(
     const { own, total, stoodMs: pausedMs } = account;
     return {
       agentId,
-      executionId,
       parentAgentId,
       agentPath,
       depth,
+      executionId,
       role,
       model,
       task,

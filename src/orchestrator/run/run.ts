@@ -14,14 +14,15 @@ import { checkGrant } from "../budget/ledger-grant.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import { EventBacklog } from "./event-backlog.ts";
+import type { Failure } from "./feed.ts";
 import { Stepper } from "./stepper.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import { RunError } from "./run-error.ts";
 import type { RunResult } from "./run-result.ts";
-import { grantBudget } from "../tree/budget-events.ts";
+import { grantBudget, scopeOf } from "../tree/budget-events.ts";
 import type { RunSession } from "../sessions/run-session.ts";
 import type { Supervisor } from "../tree/supervisor.ts";
-import { concludedEnd, concludedPause, lateEnds, resultOf, scopeOf } from "./conclude.ts";
+import { concludedEnd, concludedPause, lateEnds, resultOf } from "./conclude.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
 
 /** How `run.events()` reads. */
@@ -164,7 +165,7 @@ export class LiveRun implements Run {
   /** Readers and the session were released. */
   #isClosed = false;
   /** Why it has no result. */
-  #failure: { readonly cause: unknown } | undefined;
+  #failure: Failure | undefined;
   /** The end of a run whose result was given before detached agents had ended. */
   #tail: Promise<RunResult> | undefined;
   #settled: Promise<RunResult> | undefined;
@@ -204,7 +205,7 @@ export class LiveRun implements Run {
     const backlog: EventBacklog = new EventBacklog(maxBacklog, leave, agentId);
     const unsubscribe = this.#supervisor.run.recorder.subscribe(backlog);
     this.#backlogs = [...this.#backlogs, backlog];
-    if (this.#isClosed) endBacklog(backlog, this.#failure);
+    if (this.#isClosed) backlog.end(this.#failure);
     return backlog;
   }
 
@@ -223,8 +224,7 @@ export class LiveRun implements Run {
     const { signal } = this.#root;
     if (signal.aborted) stepper.open();
     else signal.onAbort(() => stepper.open());
-    if (this.#failure !== undefined) stepper.fail(this.#failure.cause);
-    else if (this.#isClosed || this.#tail !== undefined) stepper.end();
+    if (this.#isClosed || this.#tail !== undefined) stepper.end(this.#failure);
     return stepper.iterator(async () => {
       await this.cancel("The caller broke off the iteration.");
     });
@@ -426,7 +426,7 @@ export class LiveRun implements Run {
   }
 
   /** Releases the session and all readers of the run. `failure`: why it has no result; then they have to know. */
-  #close(failure: { readonly cause: unknown } | undefined): void {
+  #close(failure: Failure | undefined): void {
     if (this.#isClosed) return;
     this.#isOver = true;
     this.#isClosed = true;
@@ -437,13 +437,7 @@ export class LiveRun implements Run {
     if (failure !== undefined && (this.#stepper !== undefined || this.#backlogs.length > 0)) {
       for (const outcome of [this.result, this.#tail]) outcome?.catch(() => undefined);
     }
-    if (failure === undefined) this.#stepper?.end();
-    else this.#stepper?.fail(failure.cause);
-    for (const backlog of this.#backlogs) endBacklog(backlog, failure);
+    this.#stepper?.end(failure);
+    for (const backlog of this.#backlogs) backlog.end(failure);
   }
-}
-
-function endBacklog(backlog: EventBacklog, failure: { readonly cause: unknown } | undefined): void {
-  if (failure === undefined) backlog.end();
-  else backlog.fail(failure.cause);
 }
