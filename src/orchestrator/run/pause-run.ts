@@ -139,26 +139,23 @@ function startsLeft(
 
 function restoredAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRole): AgentRuntime {
   const { ledger, tree, runId } = runtime;
-  const { agentId, executionId, parentAgentId, agentPath, depth, task, metadata } = agent;
-  const { startedAtMs, children, ordinals, execution, isDetached } = agent;
-  const { spawnCallId, spawnStepId } = agent;
+  const { agentId, executionId, parentAgentId, agentPath, depth, draft, toolRules: rules } = agent;
   const parent = parentAgentId === null ? undefined : tree.find(parentAgentId);
   parent?.countBelow(1);
-  const place = { parent, role, agentPath, depth };
   return new AgentRuntime(runtime, {
     identity: Object.freeze({ runId, agentId, parentAgentId, agentPath, depth, executionId }),
     role,
-    task,
-    metadata: deepFreeze(metadata),
+    task: agent.task,
+    metadata: deepFreeze(agent.metadata),
     parent,
-    spawnCallId: spawnCallId ?? undefined,
-    spawnStepId: spawnStepId ?? undefined,
+    spawnCallId: agent.spawnCallId ?? undefined,
+    spawnStepId: agent.spawnStepId ?? undefined,
     state: agent.state,
     account: ledger.accountView(agentId),
-    before: { startedAtMs, children, subagentsBelow: 0, ordinals, execution, isDetached },
+    before: { ...agent, subagentsBelow: 0 },
     limits: parent?.limits ?? tree.limits,
-    toolLimits: restoredToolLimits(runtime, place, { rules: agent.toolRules, draft: agent.draft }),
-    draft: agent.draft,
+    toolLimits: restoredToolLimits(runtime, { parent, role, agentPath, depth }, { rules, draft }),
+    draft,
   });
 }
 

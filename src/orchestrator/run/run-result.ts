@@ -106,6 +106,8 @@ export interface ResultFacts extends Pick<
 
 /** The result, frozen. What takes going through histories or over all agents is worked out when it is first read. */
 export function runResult({
+  runId,
+  traceId,
   atMs,
   rested: all,
   failedIds,
@@ -120,8 +122,8 @@ export function runResult({
   let newMessages: readonly StoredMessage[] | undefined;
   let agents: readonly AgentReport[] | undefined;
   return Object.freeze({
-    runId: known.runId,
-    traceId: known.traceId,
+    runId,
+    traceId,
     status,
     reason,
     signals: log.signals,

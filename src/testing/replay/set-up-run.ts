@@ -17,7 +17,6 @@ import { LiveRun } from "../../orchestrator/run/run.ts";
 import { AS_ROOT, NO_HISTORY, started } from "../../orchestrator/run/start.ts";
 import type { OrchestratorOptions } from "../../orchestrator/tree/orchestrator-options.ts";
 import { registryOf, settingsOf } from "../../orchestrator/tree/settings.ts";
-import { rolesOf } from "../../orchestrator/run/pause-run.ts";
 import { rootRole } from "../../orchestrator/run/check-continuation.ts";
 import { RoleRegistry } from "../../orchestrator/tree/role-registry.ts";
 import type { RunRuntime } from "../../orchestrator/tree/run-runtime.ts";
@@ -85,13 +84,12 @@ function startAnew(parts: SetUpParts, beginning: Start): ContinuedRun {
     head.session === undefined
       ? undefined
       : new RunSession(head.session, { store: fakeSessionStore(head.session, own), clock, ids });
-  const journal = (): RunJournal => journalOf(parts);
   const supervisor = new Supervisor(settings, {
     registry,
     onText: undefined,
     context,
     session,
-    journal,
+    journal: () => journalOf(parts),
   });
   const { run: runtime } = supervisor;
   const root = rootAgain(runtime, parts, beginning);
@@ -104,15 +102,11 @@ function startAnew(parts: SetUpParts, beginning: Start): ContinuedRun {
 }
 
 function forkAgain(parts: SetUpParts, { run, message, forkedFrom }: ForkStart): ContinuedRun {
-  const { role, context } = parts;
   const settings = settingsFor(parts, run.limits);
-  const root = rootRole(run, role, settings.roles);
-  const registry = new RoleRegistry(root, settings, { isReplacing: true });
-  const roles = rolesOf(run, registry);
-  const journal = journalOf(parts);
-  const instructions = instructionsFor(registry.root, context);
-  const texts = { instructions, message, forkedFrom, onText: undefined, context };
-  return startFork(settings, { run, registry, roles, journal, ...texts });
+  const role = rootRole(run, parts.role, settings.roles);
+  const registry = new RoleRegistry(role, settings, { isReplacing: true });
+  const journal = (): RunJournal => journalOf(parts);
+  return startFork(settings, { run, registry, message, forkedFrom, journal }, parts);
 }
 
 /** By the code of a resume. */
@@ -121,18 +115,9 @@ function continueAgain(parts: SetUpParts, beginning: ContinuedStart): ContinuedR
   const { run, folded, answers, grants } = beginning;
   const store = fakeSessionStore(run.session, own); // The run is not persisted.
   const settings = settingsFor(parts, run.limits, { store });
-  const areAllNeeded = folded?.status !== "open";
-  const ready = readyToContinue(
-    settings,
-    run,
-    { role, context, grants },
-    { answers, areAllNeeded },
-  );
-  const journal = journalOf(parts);
-  return continueRun(settings, run, ready, {
-    journal,
-    ...(folded === undefined ? {} : { folded }),
-  });
+  const given = { answers, areAllNeeded: folded?.status !== "open" };
+  const ready = readyToContinue(settings, run, { role, context, grants }, given);
+  return continueRun(settings, run, ready, { journal: journalOf(parts), folded });
 }
 
 function journalOf({ append, effects, script: { hasDeadlines } }: SetUpParts): RunJournal {
@@ -141,7 +126,6 @@ function journalOf({ append, effects, script: { hasDeadlines } }: SetUpParts): R
     broken: new Promise<never>(() => undefined),
     claimed: () => undefined,
     kept: () => Promise.resolve(),
-    ahead: () => Promise.resolve(),
     close: () => Promise.resolve(),
     abandon: () => undefined,
   };
