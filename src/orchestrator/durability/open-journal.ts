@@ -6,11 +6,9 @@ import { pid } from "node:process";
 import type { Clock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
-import type { RunId } from "../../protocol/ids.ts";
 import type { Ownership, RunOwner, RunStore } from "../../store/run-store.ts";
 import type { PausedAgent, PausedRunRecord } from "./paused-run.ts";
 import type { SessionRef } from "../sessions/session-ref.ts";
-import type { SubagentLimits } from "../../policies/subagent-limits.ts";
 import { foldJournal, type FoldedJournal } from "./fold-journal.ts";
 import {
   Journal,
@@ -20,6 +18,7 @@ import {
   type OpenJournal,
 } from "./journal.ts";
 import { JOURNAL_VERSION } from "./journal-record.ts";
+import { PersistedEffects } from "./persisted-effects.ts";
 import { RunJournal } from "./run-journal.ts";
 
 /** Where runs are kept, and by which clock. */
@@ -30,43 +29,38 @@ export interface RunStorage {
 
 const MOST_TITLE_CHARACTERS = 200;
 
-function titled(words: string): string {
-  return words.slice(0, MOST_TITLE_CHARACTERS);
-}
-
 /** The journal of a run that begins. `title`: in what words it was started. */
 export function newJournal(
   { store, clock }: RunStorage,
   { title, ...run }: Headed & { readonly title: string },
 ): RunJournal {
-  const { runId } = run;
   const owner = newOwner();
+  const words = title.slice(0, MOST_TITLE_CHARACTERS);
   const open = async (): Promise<OpenJournal> => ({
-    ownership: await tried(clock, () => store.create(runId, titled(title), owner)),
+    ownership: await tried(clock, () => store.create(run.runId, words, owner)),
     recordCount: 0,
   });
   return headed({ store, clock, open }, run);
 }
 
 /** What the first record of a journal says. */
-interface Headed {
-  readonly runId: RunId;
-  readonly limits: SubagentLimits;
+type Headed = Pick<PausedRunRecord, "runId" | "limits"> & {
   readonly session?: SessionRef | undefined;
-}
+};
 
 /** A journal with its first record. */
 function headed(options: JournalOptions, { runId, limits, session }: Headed): RunJournal {
-  const journal = new RunJournal(new Journal(options));
-  const onSession = session === undefined ? {} : { session };
-  journal.append({
-    type: "run",
-    version: JOURNAL_VERSION,
-    runId,
-    limits: { ...limits },
-    ...onSession,
-  });
+  const journal = keptIn(options);
+  const head = { type: "run", version: JOURNAL_VERSION, runId, limits: { ...limits } } as const;
+  journal.append(session === undefined ? head : { ...head, session });
   return journal;
+}
+
+function keptIn(options: JournalOptions): RunJournal {
+  return new RunJournal(new Journal(options), {
+    effects: (journal, agent, inFlight) => new PersistedEffects(journal, agent, inFlight),
+    hasDeadlines: true,
+  });
 }
 
 /**
@@ -102,7 +96,7 @@ async function openedAgain(
   const found = await store.find(runId);
   if (found === undefined || found.recordCount === 0) {
     const [root] = run.agents;
-    const title = titled(`${root?.role}: ${root?.task}`);
+    const title = `${root?.role}: ${root?.task}`.slice(0, MOST_TITLE_CHARACTERS);
     const isNew = found === undefined;
     const ownership = isNew
       ? await store.create(runId, title, owner)
@@ -131,7 +125,7 @@ export function recoveredJournal(
   { recordCount, codec }: FoldedJournal,
 ): RunJournal {
   const open = (): Promise<OpenJournal> => Promise.resolve({ ownership, recordCount });
-  const journal = new RunJournal(new Journal({ store, clock, open, codec, isClaimed: true }));
+  const journal = keptIn({ store, clock, open, codec, isClaimed: true });
   journal.append({ type: "recovered" });
   return journal;
 }

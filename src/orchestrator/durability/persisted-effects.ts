@@ -25,39 +25,19 @@ import type { Usage } from "../../protocol/usage.ts";
 import { rebindCall, type OwnCall } from "../../tools/bind-call.ts";
 import { modelEffectName, permitEffectName, toolEffectName } from "./effect-names.ts";
 import type { InFlightWork } from "./in-flight.ts";
-import type { JournalRecord } from "./journal-record.ts";
+import type { RunJournal } from "./run-journal.ts";
 
 const PermitSchema = z.strictObject({ arguments: JsonValueSchema });
 
-/** The journal of a run, as the effects of its agents need it. */
-export interface AgentJournal {
-  append(record: JournalRecord): void;
-  stepOpened(agent: AgentRuntime, state: AgentState): void;
-  phaseOver(agent: AgentRuntime, phase: Phase, state: AgentState): void;
-  /** False: the agent does not end by the clock, but when it is asked to. */
-  deadlineReached(agentId: AgentId, deadlineAtMs: number): boolean;
-  /** Resolves once the store has given the right to write, never if it does not; undefined: it has. */
-  claimed(): Promise<void> | undefined;
-  /** Resolves once all that has happened so far is kept. */
-  kept(): Promise<void>;
-}
-
-/** `inFlight`: what the agent had begun when its process died. */
-export type MakeEffects = (
-  journal: AgentJournal,
-  agent: AgentRuntime,
-  inFlight: InFlightWork | undefined,
-) => AgentEffects;
-
 export class PersistedEffects extends AgentEffects<AgentRuntime> {
-  readonly #journal: AgentJournal;
+  readonly #journal: RunJournal;
   #inFlight: InFlightWork | undefined;
   /** Ends of calls that nothing waited for, and how many of them are known to be kept. */
   #unwaited = 0;
   #caughtUp = 0;
 
   /** `inFlight`: of an agent whose process died. */
-  constructor(journal: AgentJournal, agent: AgentRuntime, inFlight: InFlightWork | undefined) {
+  constructor(journal: RunJournal, agent: AgentRuntime, inFlight: InFlightWork | undefined) {
     super(agent);
     this.#journal = journal;
     this.#inFlight = inFlight;

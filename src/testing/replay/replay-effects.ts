@@ -15,11 +15,8 @@ import {
   toolEffectName,
 } from "../../orchestrator/durability/effect-names.ts";
 import type { InFlightWork } from "../../orchestrator/durability/in-flight.ts";
-import {
-  PersistedEffects,
-  recordedEnd,
-  type AgentJournal,
-} from "../../orchestrator/durability/persisted-effects.ts";
+import { PersistedEffects, recordedEnd } from "../../orchestrator/durability/persisted-effects.ts";
+import type { RunJournal } from "../../orchestrator/durability/run-journal.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
 import type { RejectedCall } from "../../tools/rejected-call.ts";
 import type { RecordedOutcomes } from "./recorded-outcomes.ts";
@@ -30,7 +27,7 @@ type Work = (call: PlannedCall) => Promise<CallEnd>;
 export interface Replayed {
   readonly outcomes: RecordedOutcomes;
   /** Takes what the replay writes. */
-  readonly journal: AgentJournal;
+  readonly journal: RunJournal;
   /** What the agent had begun when its process died. */
   readonly inFlight: InFlightWork | undefined;
 }

@@ -10,8 +10,7 @@ import {
   type ContinuedRun,
 } from "../../orchestrator/run/continue-run.ts";
 import type { JournalRecord } from "../../orchestrator/durability/journal-record.ts";
-import type { MakeEffects } from "../../orchestrator/durability/persisted-effects.ts";
-import { RunJournal } from "../../orchestrator/durability/run-journal.ts";
+import { RunJournal, type MakeEffects } from "../../orchestrator/durability/run-journal.ts";
 import { startFork } from "../../orchestrator/run/fork.ts";
 import { LiveRun } from "../../orchestrator/run/run.ts";
 import { AS_ROOT, NO_HISTORY, started } from "../../orchestrator/run/start.ts";
