@@ -59,6 +59,20 @@ export function callPosition(position: unknown): string {
   return [agentId, stepId, callId].map(String).join(" ");
 }
 
+/** The event of a record, if it is one of this type. */
+export function eventIn(
+  record: JournalRecord | undefined,
+  type: string,
+): RecordOf<"event">["event"] | undefined {
+  return record?.type === "event" && record.event.type === type ? record.event : undefined;
+}
+
+/** The reason of a stop signal, as far as it can be read. */
+export function reasonIn(signal: unknown): Readonly<Record<string, unknown>> {
+  const reason = isRecord(signal) ? signal["reason"] : undefined;
+  return isRecord(reason) ? reason : {};
+}
+
 interface Facts {
   readonly agentId: string;
   readonly what: string;

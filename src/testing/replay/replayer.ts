@@ -72,6 +72,8 @@ export class Replayer {
   readonly #actions: readonly Action[];
   /** Commands that came right after so many actions. */
   readonly #atOnce: ReadonlyMap<number, readonly CommandEntry[]>;
+  /** Commands by the call whose beginning they came with. */
+  readonly #atCalls: ReadonlyMap<string | undefined, readonly CommandEntry[]>;
   readonly #run: Run;
   #commands: Commands | undefined;
   /** Actions of the replay so far, and leases. */
@@ -85,24 +87,21 @@ export class Replayer {
   readonly #runtime: RunRuntime;
 
   constructor(parts: ReplayerParts) {
-    const { script, beginning, segment, records, role, context, means, order, number } = parts;
+    const { script, beginning, segment, records, role, means, order, number } = parts;
     this.#script = script;
     this.#order = order;
     this.#isLast = parts.isLast;
     this.#root = rootOf(beginning);
     this.#reporter = new DivergenceReporter(records, number);
     this.#checkRole(role);
-    this.#actions = script.entries.flatMap((entry) =>
-      entry.type === "action" ? [entry.action] : [],
-    );
-    this.#atOnce = Map.groupBy(
-      script.entries.flatMap((entry) =>
-        entry.type === "command" && entry.isAtOnce ? [entry] : [],
-      ),
-      ({ actionsBefore }) => actionsBefore,
-    );
+    const commands = script.entries.filter((entry) => entry.type === "command");
+    const actions = script.entries.filter((entry) => entry.type === "action");
+    this.#actions = actions.map(({ action }) => action);
+    const atOnce = commands.filter(({ isAtOnce }) => isAtOnce);
+    this.#atOnce = Map.groupBy(atOnce, ({ actionsBefore }) => actionsBefore);
+    this.#atCalls = Map.groupBy(commands, ({ call }) => call);
     const effects = segment.records.filter((record) => record.type === "effect");
-    this.#outcomes = new RecordedOutcomes(effects, script, (call) => this.#giveAt(call));
+    this.#outcomes = new RecordedOutcomes(effects);
     const isInOrder = order === "recorded";
     this.#compared = new Comparison({
       isInOrder,
@@ -111,17 +110,14 @@ export class Replayer {
     });
     this.#clock.advance(beginsAtMs(beginning, segment));
     const sinks = (means.sinks ?? []).map((sink) => this.#heard(sink));
+    const onCall = (call: string): void => this.#giveAt(call);
+    const replayed = { outcomes: this.#outcomes, script, onCall };
     const { runtime, run } = setUpRun({
-      script,
-      beginning,
-      records,
-      own: segment.records,
+      ...parts,
       clock: this.#clock,
-      role,
-      context,
       means: { ...means, sinks: [...sinks, { take: () => this.#giveDue() }] },
       effects: (journal, agent, inFlight) =>
-        new ReplayEffects(agent, { outcomes: this.#outcomes, journal, inFlight }),
+        new ReplayEffects(agent, { ...replayed, journal, inFlight }),
       append: (record) => this.#take(record),
     });
     this.#run = run;
@@ -286,26 +282,25 @@ export class Replayer {
 
   /** Gives the commands that came right after what the agents have done by now. */
   #giveDue(): void {
-    const commands = this.#commands;
-    if (commands === undefined) return;
-    for (const { record } of this.#atOnce.get(this.#done) ?? [])
-      if (!commands.isDone(record)) commands.give(record);
+    this.#giveNew(this.#atOnce.get(this.#done));
   }
 
   /** Gives the commands that came before the run began or continued. */
   #giveEarly(): void {
-    const early = [...this.#atOnce].filter(([actionsBefore]) => actionsBefore <= this.#done);
-    for (const { record } of early.flatMap(([, entries]) => entries))
-      if (!this.commands.isDone(record)) this.commands.give(record);
+    for (const [actionsBefore, entries] of this.#atOnce)
+      if (actionsBefore <= this.#done) this.#giveNew(entries);
   }
 
   /** Gives the commands that came right after the beginning of a call. */
   #giveAt(call: string): void {
+    this.#giveNew(this.#atCalls.get(call));
+  }
+
+  /** Gives those of them that were not given yet. */
+  #giveNew(entries: readonly CommandEntry[] = []): void {
     const commands = this.#commands;
     if (commands === undefined) return;
-    for (const entry of this.#script.entries)
-      if (entry.type === "command" && entry.call === call && !commands.isDone(entry.record))
-        commands.give(entry.record);
+    for (const { record } of entries) if (!commands.isDone(record)) commands.give(record);
   }
 
   /** False: it did not come in time. */

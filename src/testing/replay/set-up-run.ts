@@ -26,7 +26,7 @@ import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
 import type { ManualClock } from "../manual-clock.ts";
 import { idsOf, type ReplayScript } from "./replay-script.ts";
 import { fakeSessionStore } from "./fake-session-store.ts";
-import type { Beginning, ForkStart, ContinuedStart, Start } from "./segment.ts";
+import type { Beginning, ForkStart, ContinuedStart, Segment, Start } from "./segment.ts";
 
 /** What the run had besides its roles. */
 export type Means = Pick<
@@ -37,10 +37,9 @@ export type Means = Pick<
 export interface SetUpParts {
   readonly script: Pick<ReplayScript, "hasDeadlines">;
   readonly beginning: Beginning;
+  readonly segment: Pick<Segment, "records">;
   /** Of the whole recording. */
   readonly records: readonly JournalRecord[];
-  /** Of the segment. */
-  readonly own: readonly JournalRecord[];
   readonly clock: ManualClock;
   readonly role: AgentRole;
   readonly context: unknown;
@@ -74,7 +73,7 @@ function settingsFor(
 }
 
 function startAnew(parts: SetUpParts, beginning: Start): ContinuedRun {
-  const { clock, role, context, own } = parts;
+  const { clock, role, context, segment } = parts;
   const { head } = beginning;
   const settings = settingsFor(parts, head.limits);
   const { ids } = settings;
@@ -82,7 +81,11 @@ function startAnew(parts: SetUpParts, beginning: Start): ContinuedRun {
   const session =
     head.session === undefined
       ? undefined
-      : new RunSession(head.session, { store: fakeSessionStore(head.session, own), clock, ids });
+      : new RunSession(head.session, {
+          store: fakeSessionStore(head.session, segment.records),
+          clock,
+          ids,
+        });
   const supervisor = new Supervisor(settings, {
     registry,
     onText: undefined,
@@ -110,9 +113,9 @@ function forkAgain(parts: SetUpParts, { run, message, forkedFrom }: ForkStart): 
 
 /** By the code of a resume. */
 function continueAgain(parts: SetUpParts, beginning: ContinuedStart): ContinuedRun {
-  const { role, context, own } = parts;
+  const { role, context, segment } = parts;
   const { run, folded, answers, grants } = beginning;
-  const store = fakeSessionStore(run.session, own); // The run is not persisted.
+  const store = fakeSessionStore(run.session, segment.records); // The run is not persisted.
   const settings = settingsFor(parts, run.limits, { store });
   const given = { answers, areAllNeeded: folded?.status !== "open" };
   const ready = readyToContinue(settings, run, { role, context, grants }, given);
