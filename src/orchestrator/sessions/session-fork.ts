@@ -55,7 +55,10 @@ export function forked(
   const messages = adopted(cutAfter(record, last, atStep), upTo, last);
   const speaking = new Set(messages.map((message) => message.executionId));
   const executions = upTo.filter((one) => speaking.has(one.executionId));
-  const names = new Names(ids);
+  const names: Names = {
+    execution: naming(() => ExecutionIdSchema.parse(ids.next("execution"))),
+    agent: naming(() => AgentIdSchema.parse(ids.next("agent"))),
+  };
   return deepFreeze({
     ...emptyRecord(sessionId, nowMs),
     messages: messages.map((message) => renamed(message, names)),
@@ -147,26 +150,19 @@ function cutExecution(execution: SessionExecution, atStep: number | undefined): 
 }
 
 /** The ids of the fork for those of its origin. */
-class Names {
-  readonly #ids: IdSource;
-  readonly #executions = new Map<ExecutionId, ExecutionId>();
-  readonly #agents = new Map<AgentId, AgentId>();
+interface Names {
+  readonly execution: (id: ExecutionId) => ExecutionId;
+  readonly agent: (id: AgentId) => AgentId;
+}
 
-  constructor(ids: IdSource) {
-    this.#ids = ids;
-  }
-
-  execution(id: ExecutionId): ExecutionId {
-    const name = this.#executions.get(id) ?? ExecutionIdSchema.parse(this.#ids.next("execution"));
-    this.#executions.set(id, name);
+/** Gives one and the same name for an id each time. */
+function naming<Id>(newName: () => Id): (id: Id) => Id {
+  const names = new Map<Id, Id>();
+  return (id) => {
+    const name = names.get(id) ?? newName();
+    names.set(id, name);
     return name;
-  }
-
-  agent(id: AgentId): AgentId {
-    const name = this.#agents.get(id) ?? AgentIdSchema.parse(this.#ids.next("agent"));
-    this.#agents.set(id, name);
-    return name;
-  }
+  };
 }
 
 function renamed(message: StoredMessage, names: Names): StoredMessage {
