@@ -3,7 +3,6 @@
 import { hostname } from "node:os";
 import { pid } from "node:process";
 
-import type { Clock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
 import type { Ownership, RunOwner, RunStore } from "../../store/run-store.ts";
@@ -16,16 +15,11 @@ import {
   tried,
   type JournalOptions,
   type OpenJournal,
+  type RunStorage,
 } from "./journal.ts";
 import { JOURNAL_VERSION } from "./journal-record.ts";
 import { PersistedEffects } from "./persisted-effects.ts";
 import { RunJournal } from "./run-journal.ts";
-
-/** Where runs are kept, and by which clock. */
-export interface RunStorage {
-  readonly store: RunStore;
-  readonly clock: Clock;
-}
 
 const MOST_TITLE_CHARACTERS = 200;
 

@@ -158,9 +158,9 @@ export class RunJournal {
   }
 }
 
-type ExternalRequest = Extract<JournalRecord, { isApart?: true }>;
+/** What the caller or the clock asks of the run. */
+export type ExternalRequest = Extract<JournalRecord, { isApart?: true }>;
 
-/** True for what the caller or the clock asks of the run. */
 export function isExternalRequest(record: JournalRecord): record is ExternalRequest {
   if (record.type === "ledger") return record.done.operation === "grant";
   return EXTERNAL_REQUESTS.has(record.type);

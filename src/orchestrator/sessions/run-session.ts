@@ -1,28 +1,18 @@
 // RunSession: what one run has to do with its session. Owns how that went. The session is written once, when the root has ended, with
 // the version that it had when the run began, also if the run was paused in between and continues in another process.
 
-import type { Clock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import type { IdSource } from "../../kernel/id-source.ts";
 import { errorRecord } from "../../agent/error-record.ts";
 import { addedMessages, storedMessages } from "../../agent/message-tags.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { Usage } from "../../protocol/usage.ts";
-import type { SessionStore } from "../../store/session-store.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { openSession, type SessionWriter } from "./session-writer.ts";
+import { openSession, type SessionPlace, type SessionWriter } from "./session-writer.ts";
 import { hasExecution, type ExecutionHistory } from "./session-changes.ts";
 import type { SessionSettings } from "./session-options.ts";
 import type { SessionOutcome } from "./session-outcome.ts";
 import type { SessionRef } from "./session-ref.ts";
 import { stepNumberOf, type SessionExecution } from "./session-record.ts";
-
-/** Where a session is found again for which no handle was given. */
-export interface SessionPlace {
-  readonly store: SessionStore;
-  readonly clock: Clock;
-  readonly ids: IdSource;
-}
 
 export class RunSession {
   readonly #source: SessionWriter | SessionPlace;

@@ -37,13 +37,17 @@ import {
 import { SessionResultSchema, type SessionOutcome, type SessionResult } from "./session-outcome.ts";
 import type { SessionExecution, SessionFork, SessionRecord } from "./session-record.ts";
 
-/** What a writer needs. */
-export interface WriterParts {
-  readonly sessionId: SessionId;
+/** Where a session is found. */
+export interface SessionPlace {
   readonly store: SessionStore;
-  readonly settings: SessionSettings;
   readonly clock: Clock;
   readonly ids: IdSource;
+}
+
+/** What a writer needs. */
+export interface WriterParts extends SessionPlace {
+  readonly sessionId: SessionId;
+  readonly settings: SessionSettings;
 }
 
 /** Writers that one `merge` gives way to. */

@@ -1,23 +1,17 @@
 // From what an orchestrator is asked to the session of a run.
 
 import { checkMethods, mismatch } from "../../kernel/check.ts";
-import type { Clock } from "../../kernel/clock.ts";
-import type { IdSource } from "../../kernel/id-source.ts";
 import type { ExecutionId, RunId } from "../../protocol/ids.ts";
 import type { SessionStore } from "../../store/session-store.ts";
 import type { SessionRef } from "./session-ref.ts";
 import { RunSession, sessionMoved } from "./run-session.ts";
 import type { Session } from "./session.ts";
 import { hasExecution } from "./session-changes.ts";
-import { openSession, writerOf } from "./session-writer.ts";
+import { openSession, writerOf, type SessionPlace } from "./session-writer.ts";
 import { checkedSessionId, sessionSettings, type SessionOptions } from "./session-options.ts";
 
 /** What an orchestrator has for its sessions. */
-export interface SessionMeans {
-  readonly store: SessionStore | undefined;
-  readonly clock: Clock;
-  readonly ids: IdSource;
-}
+type SessionMeans = Omit<SessionPlace, "store"> & { readonly store: SessionStore | undefined };
 
 /** The session of this id, from its store, or a new one. Rejects with `invalid_option`, or like `openSession`. */
 export async function sessionHandle(

@@ -6,14 +6,15 @@ import type { JournalRecord, RecordOf } from "../../orchestrator/durability/jour
 import type { Booking } from "../../orchestrator/budget/ledger-operation.ts";
 import { AgentIdSchema, type AgentId } from "../../protocol/ids.ts";
 import { SpawnRefusalSchema, type SpawnRefusal } from "../../protocol/subagent.ts";
-import { isExternalRequest } from "../../orchestrator/durability/run-journal.ts";
+import {
+  isExternalRequest,
+  type ExternalRequest,
+} from "../../orchestrator/durability/run-journal.ts";
 import { callPosition, eventIn, reasonIn, ActionReader, type Action } from "./actions.ts";
 import { positionsOf, type Beginning, type Segment } from "./segment.ts";
 
 /** A command from outside the run, or the end of an agent's time. */
-export type CommandRecord = RecordOf<
-  "cancel" | "deadline" | "letter" | "pause" | "signal" | "skip" | "stop" | "ledger"
->;
+export type CommandRecord = ExternalRequest | RecordOf<"signal">;
 
 export interface EffectEntry {
   readonly type: "effect";

@@ -30,26 +30,18 @@ import {
   type EffectEntry,
   type ReplayScript,
 } from "./replay-script.ts";
-import { beginsAtMs, positionsOf, rootOf, type Beginning, type Segment } from "./segment.ts";
-import { setUpRun, type Means } from "./set-up-run.ts";
+import { beginsAtMs, positionsOf, rootOf } from "./segment.ts";
+import { setUpRun, type Replayable } from "./set-up-run.ts";
 import { passages, randomFrom } from "./shuffle.ts";
 
 /** The order in which effects end that are under way at the same time. */
 export type ReplayOrder = "recorded" | { readonly shuffledBy: number };
 
-export interface ReplayerParts {
+export interface ReplayerParts extends Replayable {
   /** Of the segment that is replayed, from 1. */
   readonly number: number;
-  readonly script: ReplayScript;
-  readonly beginning: Beginning;
-  readonly segment: Segment;
-  /** Of the whole recording. */
-  readonly records: readonly JournalRecord[];
   /** No other segment follows. */
   readonly isLast: boolean;
-  readonly role: AgentRole;
-  readonly context: unknown;
-  readonly means: Means;
   readonly order: ReplayOrder;
 }
 

@@ -28,22 +28,24 @@ import { idsOf, type ReplayScript } from "./replay-script.ts";
 import { fakeSessionStore } from "./fake-session-store.ts";
 import type { Beginning, ForkStart, ContinuedStart, Segment, Start } from "./segment.ts";
 
-/** What the run had besides its roles. */
-export type Means = Pick<
-  OrchestratorOptions,
-  "roles" | "hooks" | "guards" | "sinks" | "hookTimeoutMs" | "graceMs"
->;
-
-export interface SetUpParts {
-  readonly script: Pick<ReplayScript, "hasDeadlines">;
+/** What is replayed, and with what. */
+export interface Replayable {
+  readonly script: ReplayScript;
   readonly beginning: Beginning;
-  readonly segment: Pick<Segment, "records">;
+  readonly segment: Segment;
   /** Of the whole recording. */
   readonly records: readonly JournalRecord[];
-  readonly clock: ManualClock;
   readonly role: AgentRole;
   readonly context: unknown;
-  readonly means: Means;
+  /** What the run had besides its roles. */
+  readonly means: Pick<
+    OrchestratorOptions,
+    "roles" | "hooks" | "guards" | "sinks" | "hookTimeoutMs" | "graceMs"
+  >;
+}
+
+export interface SetUpParts extends Replayable {
+  readonly clock: ManualClock;
   readonly effects: MakeEffects;
   /** Is given what the replay writes. */
   readonly append: (record: JournalRecord) => void;
