@@ -80,9 +80,13 @@ class MemoryStore implements Store {
     this.#check("runId", runId);
     const owner = checkedOwner(given);
     const found = this.#runs.get(runId);
-    if (found !== undefined && !this.#isSameCreation(found, owner)) throw runExists(runId);
     const ownership = { runId, token: owner.token, epoch: 1 };
-    if (found !== undefined) return ownership;
+    if (found !== undefined) {
+      const { epoch, recordCount } = found.run;
+      const isFresh = epoch === 1 && recordCount === 0;
+      if (isFresh && hasAlready(this.#holdingOf(found), owner)) return ownership;
+      throw runExists(runId);
+    }
     const nowMs = this.#clock.nowMs();
     const run: StoredRun = {
       runId,
@@ -236,11 +240,6 @@ class MemoryStore implements Store {
     const entry = this.#runs.get(runId);
     if (entry === undefined) throw unknownRun(runId);
     return entry;
-  }
-
-  #isSameCreation(entry: Entry, owner: RunOwner): boolean {
-    const { epoch, recordCount } = entry.run;
-    return epoch === 1 && recordCount === 0 && hasAlready(this.#holdingOf(entry), owner);
   }
 
   #held(ownership: Ownership): Entry {

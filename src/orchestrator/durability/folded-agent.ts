@@ -188,7 +188,6 @@ export class FoldedAgent {
   /** The agent as it stands. `open`: leases of it that are not settled. */
   toRestored(open: readonly PersistedHold[]): RestoredAgent {
     const kept = stateFromPersisted(deepFreeze(this.#state));
-    const state = this.#atRest(kept);
     const ends = this.#ends;
     const over = new Set(
       ends.map((end) => (end.type === "executed" ? end.execution.call : end.deferral).callId),
@@ -225,14 +224,17 @@ export class FoldedAgent {
       ...this.#created,
       children: this.#children,
       ordinals: this.#ordinals,
-      state,
+      state: this.#atRest(kept),
       inFlight,
       kept,
     };
   }
 
+  /** A state that nothing has happened to has begun, if its execution has; one that runs stands still. */
   #atRest(kept: AgentState): RestoredAgent["state"] {
-    const state = begun(kept, this.#created, this.#startedAtMs);
+    const [{ executionId }, atMs] = [this.#created, this.#startedAtMs];
+    const isBegun = kept.status === "pending" && atMs !== undefined;
+    const state = isBegun ? transition(kept, { type: "markStarted", executionId, atMs }) : kept;
     if (state.status !== "running") return state;
     const paused = transition(state, { type: "pause", reason: INTERRUPTED });
     if (paused.status !== "paused") throw new TypeError("A pause pauses.");
@@ -240,22 +242,10 @@ export class FoldedAgent {
   }
 }
 
-/** A state that nothing has happened to, though its execution has begun. */
-function begun(
-  state: AgentState,
-  created: CreatedAgent,
-  startedAtMs: number | undefined,
-): AgentState {
-  if (state.status !== "pending" || startedAtMs === undefined) return state;
-  const { executionId } = created;
-  return transition(state, { type: "markStarted", executionId, atMs: startedAtMs });
-}
-
 /** That an agent continues is emitted each time; that it has read its messages is persisted with the state in which it has. */
-function isRecordedAgain({ type, ...event }: StoredEvent): boolean {
-  return (
-    type === "agent.resumed" || (type === "message.delivered" && event["origin"] !== "subtask")
-  );
+function isRecordedAgain(event: StoredEvent): boolean {
+  if (event.type === "message.delivered") return event["origin"] !== "subtask";
+  return event.type === "agent.resumed";
 }
 
 function grantOf({ lease, waitedMs }: PersistedHold): Grant {
@@ -279,5 +269,5 @@ const STAMPS = new Set([
 
 function fingerprintOf(event: StoredEvent): string {
   const body = Object.fromEntries(Object.entries(event).filter(([key]) => !STAMPS.has(key)));
-  return fingerprint(body, { stepId: event["stepId"] ?? null, callId: event["callId"] ?? null });
+  return fingerprint(body, { stepId: event["stepId"], callId: event["callId"] });
 }

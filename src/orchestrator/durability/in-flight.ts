@@ -4,8 +4,9 @@
 import { canonicalJson } from "../../kernel/json.ts";
 import type { LeaseOutcome } from "../../agent/account-view.ts";
 import type { ChildOperation } from "../../agent/agent-effects.ts";
+import type { EventPosition } from "../../agent/agent-identity.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import type { AgentId, CallId, LeaseId, StepId } from "../../protocol/ids.ts";
+import type { AgentId, CallId, LeaseId } from "../../protocol/ids.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
 
 /** A subagent that was started, or continued, in the phase. */
@@ -19,12 +20,6 @@ export interface InFlightChild {
 
 /** The lease of a model call, as it was given. */
 export type Grant = Extract<LeaseOutcome, { readonly type: "granted" }>;
-
-/** Where in an execution an event belongs. */
-interface RecordedPosition {
-  readonly stepId?: StepId | null;
-  readonly callId?: CallId | null;
-}
 
 /** What was begun. What can be taken once is taken out. */
 export interface InFlightFacts {
@@ -77,16 +72,6 @@ export class InFlightWork {
     return outcomes.size + children.length + begun.size + leases.size > 0;
   }
 
-  /** True if a call that must not be repeated had begun. */
-  takeBegun(name: string): boolean {
-    return this.facts.begun.delete(name);
-  }
-
-  /** True if the end of a tool call is known. */
-  isOver(callId: CallId): boolean {
-    return this.facts.over.has(callId);
-  }
-
   /** True if the next tool call is charged already. */
   takeCharge(): boolean {
     if (this.facts.chargedCalls === 0) return false;
@@ -106,11 +91,6 @@ export class InFlightWork {
     return this.facts.leases.size > 0 || this.hasChildOf(null);
   }
 
-  /** True if what a model call used was booked before the process died. */
-  isSettled(leaseId: LeaseId): boolean {
-    return this.facts.settledIds.has(leaseId);
-  }
-
   /** True if a call had done this before: it is not done twice. */
   takeOperation({ callId, childId, text }: ChildOperation): boolean {
     const { operations } = this.facts;
@@ -122,19 +102,11 @@ export class InFlightWork {
   }
 
   /** True if the event was recorded before the crash: it must not be emitted twice (E3). */
-  takeRecorded(body: EventBody, place: RecordedPosition | undefined): boolean {
-    const print = fingerprint(body, {
-      stepId: place?.stepId ?? null,
-      callId: place?.callId ?? null,
-    });
+  takeRecorded(body: EventBody, place: EventPosition | undefined): boolean {
+    const print = fingerprint(body, place);
     const count = this.#recorded.get(print) ?? 0;
     if (count > 0) this.#recorded.set(print, count - 1);
     return count > 0;
-  }
-
-  /** Subagents that were not adopted again yet. */
-  get childIds(): readonly AgentId[] {
-    return this.facts.children.map(({ childId }) => childId);
   }
 
   /** True if a call had started subagents that were not adopted again yet. `nth`: left out, any of them. */
@@ -158,7 +130,7 @@ export class InFlightWork {
  */
 export function fingerprint(
   body: object,
-  { stepId, callId }: { readonly stepId: unknown; readonly callId: unknown },
+  { stepId = null, callId = null }: { readonly stepId?: unknown; readonly callId?: unknown } = {},
 ): string {
   return canonicalJson([essence(body), stepId, callId]);
 }

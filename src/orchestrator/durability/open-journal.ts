@@ -6,7 +6,7 @@ import { pid } from "node:process";
 import { EspalierError } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
 import type { Ownership, RunOwner, RunStore } from "../../store/run-store.ts";
-import type { PausedAgent, PausedRunRecord } from "./paused-run.ts";
+import type { PausedRunRecord } from "./paused-run.ts";
 import type { SessionRef } from "../sessions/session-ref.ts";
 import { foldJournal, type FoldedJournal } from "./fold-journal.ts";
 import {
@@ -76,7 +76,9 @@ export function resumedJournal(
     }
   };
   const journal = headed({ store, clock, open }, run);
-  journal.append({ type: "restored", run: { ...run, agents: run.agents.map(begun) } });
+  // The root of a fork has had no execution yet: its first one follows.
+  const agents = run.agents.map((agent) => ({ ...agent, execution: Math.max(1, agent.execution) }));
+  journal.append({ type: "restored", run: { ...run, agents } });
   return journal;
 }
 
@@ -105,11 +107,6 @@ async function openedAgain(
   if ((await store.find(runId))?.recordCount === recordCount) return { ownership, recordCount };
   await store.release(ownership, "paused"); // Another process was faster, and has left it already.
   throw alreadyResumed(run);
-}
-
-/** The root of a fork has had no execution yet: its first one follows. */
-function begun(agent: PausedAgent): PausedAgent {
-  return agent.execution === 0 ? { ...agent, execution: 1 } : agent;
 }
 
 /** The journal of a run that is recovered continues where it broke off. */

@@ -68,7 +68,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   }
 
   override settle(lease: Lease, usage: Usage): void {
-    if (this.#inFlight?.isSettled(lease.leaseId) !== true) super.settle(lease, usage);
+    if (this.#inFlight?.facts.settledIds.has(lease.leaseId) !== true) super.settle(lease, usage);
   }
 
   // Tool calls
@@ -182,13 +182,11 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   }
 
   override dismissOrphans(): Promise<void> | undefined {
-    const childIds = this.#inFlight?.childIds ?? [];
-    return childIds.length === 0 ? undefined : this.#dismiss(childIds);
-  }
-
-  async #dismiss(childIds: readonly AgentId[]): Promise<void> {
+    const { children = [] } = this.#inFlight?.facts ?? {};
+    if (children.length === 0) return undefined;
     const { subagents } = this.agent.run;
-    await Promise.all(childIds.map((childId) => subagents.dismiss(this.agent, childId)));
+    const dismissed = children.map(({ childId }) => subagents.dismiss(this.agent, childId));
+    return Promise.all(dismissed).then(() => undefined);
   }
 
   // What is asked of the agent
@@ -263,7 +261,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
 
   /** True if a call that must not be repeated had begun before the process died, and its end is not known. Given once. */
   protected hadBegun(name: string): boolean {
-    return this.#inFlight?.takeBegun(name) === true;
+    return this.#inFlight?.facts.begun.delete(name) === true;
   }
 
   /** `leaseId`: of a model call. */

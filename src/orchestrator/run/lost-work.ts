@@ -1,8 +1,7 @@
 // What a run whose process died makes up for before its agents continue: calls that were lost are charged, requests are made again.
 
 import { callUsage } from "../../agent/call-usage.ts";
-import type { Amounts } from "../../policies/budget.ts";
-import { addUsage, type Usage } from "../../protocol/usage.ts";
+import { addUsage } from "../../protocol/usage.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import { scopeOf } from "../tree/budget-events.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
@@ -16,7 +15,10 @@ export function chargeLost(run: RunRuntime, { lost }: FoldedRun): void {
     const { model } = node.role;
     const call = { ...lease, lastStep: lease.lastStep };
     const abandoned = { ...callUsage(model, call, { type: "abandoned" }), steps: 0 };
-    const usage = charged === undefined ? abandoned : withAttempt(charged, hold, abandoned);
+    let usage = charged ?? abandoned;
+    // Attempts had broken: the one that was under way, if one was, comes on top.
+    if (charged !== undefined && Object.values(hold).some((amount) => amount > 0))
+      usage = addUsage(charged, { ...abandoned, modelCalls: 0, unpricedCalls: 0 });
     const { account } = node;
     account.settle(call, usage);
     recorder.record(scopeOf(node), {
@@ -28,12 +30,6 @@ export function chargeLost(run: RunRuntime, { lost }: FoldedRun): void {
       lostCall: { provider: model.provider, model: model.id },
     });
   }
-}
-
-/** What a call used of which attempts had broken, with the one that was under way, if one was. */
-function withAttempt(charged: Usage, hold: Amounts, attempt: Usage): Usage {
-  const isUnderWay = Object.values(hold).some((amount) => amount > 0);
-  return isUnderWay ? addUsage(charged, { ...attempt, modelCalls: 0, unpricedCalls: 0 }) : charged;
 }
 
 /** Requests to agents before their process died that they have not handled yet. */

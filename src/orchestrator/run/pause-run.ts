@@ -111,7 +111,7 @@ function regroup(nodes: readonly AgentRuntime[], { agents }: RestoredRun): void 
     if (parent === undefined || spawnStepId === undefined || spawnCallId === undefined) return [];
     const isOver = (callId: CallId): boolean =>
       begun.has(`${spawnStepId} ${callId}`) ||
-      inFlightOf.get(parent.identity.agentId)?.isOver(callId) === true;
+      inFlightOf.get(parent.identity.agentId)?.facts.over.has(callId) === true;
     const group = parent.groupOf(spawnStepId, startsLeft(parent, spawnStepId, isOver));
     group.rejoin(node);
     return [{ node, group }];
@@ -165,27 +165,21 @@ export function rolesOf(
   registry: RoleRegistry,
 ): ReadonlyMap<AgentId, AgentRole> {
   const roles = new Map<AgentId, AgentRole>();
-  for (const agent of agents) {
-    const parent = agent.parentAgentId === null ? undefined : roles.get(agent.parentAgentId);
-    roles.set(agent.agentId, roleOf(agent, parent, registry));
+  for (const { agentId, parentAgentId, role: name, draft, agentPath } of agents) {
+    const parent = parentAgentId === null ? undefined : roles.get(parentAgentId);
+    const role =
+      draft === undefined || parent === undefined
+        ? registry.find(name)
+        : makeDynamicRole(parent, { name, written: draft }, registry);
+    if (role === undefined || "code" in role) {
+      const got = role === undefined ? "none" : `one that cannot be used: ${role.message}`;
+      throw new EspalierError({
+        code: "invalid_paused_run",
+        message: `Expected a role named "${name}" for ${agentPath}, got ${got}. Resume with the roles that the run was started with.`,
+        data: { role: name, agentPath },
+      });
+    }
+    roles.set(agentId, role);
   }
   return roles;
-}
-
-function roleOf(
-  { role: name, draft, agentPath }: RestoredAgent,
-  parent: AgentRole | undefined,
-  registry: RoleRegistry,
-): AgentRole {
-  const role =
-    draft === undefined || parent === undefined
-      ? registry.find(name)
-      : makeDynamicRole(parent, { name, written: draft }, registry);
-  if (role !== undefined && !("code" in role)) return role;
-  const got = role === undefined ? "none" : `one that cannot be used: ${role.message}`;
-  throw new EspalierError({
-    code: "invalid_paused_run",
-    message: `Expected a role named "${name}" for ${agentPath}, got ${got}. Resume with the roles that the run was started with.`,
-    data: { role: name, agentPath },
-  });
 }

@@ -20,7 +20,6 @@ import type { PausedRun } from "../durability/paused-run.ts";
 import { RunError } from "./run-error.ts";
 import type { RunResult } from "./run-result.ts";
 import { grantBudget, scopeOf } from "../tree/budget-events.ts";
-import type { RunSession } from "../sessions/run-session.ts";
 import type { Supervisor } from "../tree/supervisor.ts";
 import { concludedEnd, concludedPause, lateEnds, resultOf } from "./conclude.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
@@ -337,7 +336,11 @@ export class LiveRun implements Run {
       await this.#supervisor.runToCompletion(root);
       if (!root.hasEnded && !(await this.#hasLateEnds())) break;
     }
-    if (session !== undefined) await this.#saveSession(session);
+    if (session !== undefined) {
+      // What the root has added, once its end is kept; a paused one releases the session.
+      await this.#supervisor.run.journal?.kept();
+      await session.keep(root, root.account.usage().total);
+    }
     if (!root.hasEnded || !tree.hasDetached) return await this.#conclude();
     this.#stepper?.end();
     this.#tail = this.#stored(this.#supervisor.settleDetached().then(() => this.#conclude()));
@@ -373,13 +376,6 @@ export class LiveRun implements Run {
     this.#late = [...this.#late, ...late];
     this.#supervisor.reactivateDetached(late);
     return true;
-  }
-
-  /** Adds what the root has added to the session, once its end is kept; a paused one releases it. */
-  async #saveSession(session: RunSession): Promise<void> {
-    const root = this.#root;
-    await this.#supervisor.run.journal?.kept();
-    await session.keep(root, root.account.usage().total);
   }
 
   /** What a paused run says besides its agents. */

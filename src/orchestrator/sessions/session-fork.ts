@@ -101,18 +101,15 @@ function cutAfter(
     throw unknownStep(atStep, `a step of ${executionId} (1 to ${steps})`);
   const late = messages.findIndex((one) => isOf(one) && stepNumberOf(one) > atStep);
   const end = late === -1 ? messages.findLastIndex(isOf) + 1 : late;
-  const kept = withoutTail(messages.slice(0, end));
+  // Messages after the results of the step belong to what followed.
+  const isUpTo = ({ role, stepId }: StoredMessage): boolean =>
+    role !== "user" || stepId === undefined;
+  const kept = messages.slice(0, messages.slice(0, end).findLastIndex(isUpTo) + 1);
   const replied = repliedSteps.findLast((number) => number <= atStep);
   const isReply = (one: StoredMessage): boolean =>
     isOf(one) && one.role === "assistant" && stepNumberOf(one) === replied;
   if (replied === undefined || kept.some(isReply)) return kept;
   throw unknownStep(atStep, `a step of ${executionId} whose history is still there`);
-}
-
-/** Messages after the results of the step belong to what followed. */
-function withoutTail(messages: readonly StoredMessage[]): readonly StoredMessage[] {
-  const end = messages.findLastIndex(({ role, stepId }) => role !== "user" || stepId === undefined);
-  return messages.slice(0, end + 1);
 }
 
 /** A summary that a later execution made of what had been before belongs to the last one of the fork. */

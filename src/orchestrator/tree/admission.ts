@@ -77,16 +77,13 @@ export function nothingLeft({
 
 function roleFor(
   parent: AgentRole,
-  request: SpawnRequest,
+  { role: name, draft }: SpawnRequest,
   registry: RoleRegistry,
 ): AgentRole | SpawnRefusal {
-  const { role: name, draft } = request;
-  const roles = registry.subagentsOf(parent);
   if (draft !== undefined) return makeDynamicRole(parent, { name, written: draft }, registry);
-  return roles.find((candidate) => candidate.name === name) ?? unknownRole(name, roles);
-}
-
-function unknownRole(name: string, roles: readonly AgentRole[]): SpawnRefusal {
+  const roles = registry.subagentsOf(parent);
+  const role = roles.find((candidate) => candidate.name === name);
+  if (role !== undefined) return role;
   const message = `Not started: there is no subagent ${JSON.stringify(name)}. ${choiceOf(roles)}`;
   return { code: "unknown_role", message };
 }

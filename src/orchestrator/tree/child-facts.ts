@@ -2,7 +2,6 @@
 
 import { BACKGROUND_TOOL_NAMES, SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
 import type { DelegatedCall } from "../../agent/run-ports.ts";
-import type { ParentConstraints } from "../../policies/context-notes.ts";
 import { childTools } from "../../policies/child-tools.ts";
 import type { Tightening } from "../../protocol/context-manifest.ts";
 import type { DynamicRole } from "../../protocol/subagent.ts";
@@ -13,7 +12,7 @@ import {
   type ToolRule,
 } from "../../protocol/tool-rule.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import type { ChildFacts, ParentFacts, Sibling } from "./child-context.ts";
+import type { ChildFacts, ParentFacts } from "./child-context.ts";
 import { resultOfEnded } from "./agent-report.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 import { toolErrors } from "./tool-report.ts";
@@ -32,29 +31,22 @@ export function parentFacts(
     metadata,
     toolRules: toolLimits.rules,
     get siblings() {
-      return parent.subagents.map(siblingOf);
+      return parent.subagents.map((child) => ({
+        childName: child.childName,
+        role: child.role.name,
+        result: child.hasEnded ? resultOfEnded(child) : undefined,
+      }));
     },
     get constraints() {
-      return constraintsOf(run, parent);
+      return {
+        remaining: parent.account.remainingForChildren(),
+        subagentsLeft: run.tree.subagentsLeft(parent),
+        deniedTools: toolLimits.removed.map(({ toolName }) => toolName),
+      };
     },
     get failedAttempts() {
       return toolErrors(history.steps);
     },
-  };
-}
-
-function siblingOf(child: AgentRuntime): Sibling {
-  const { childName, role } = child;
-  const result = child.hasEnded ? resultOfEnded(child) : undefined;
-  return { childName, role: role.name, result };
-}
-
-function constraintsOf({ tree }: RunRuntime, parent: AgentRuntime): ParentConstraints {
-  const { account, toolLimits } = parent;
-  return {
-    remaining: account.remainingForChildren(),
-    subagentsLeft: tree.subagentsLeft(parent),
-    deniedTools: toolLimits.removed.map(({ toolName }) => toolName),
   };
 }
 

@@ -216,22 +216,17 @@ export class Supervisor implements Subagents<AgentRuntime> {
     return childIds.some((childId) => this.run.tree.find(childId)?.rested?.status === "paused");
   }
 
-  reactivate(parent: AgentRuntime, childIds: readonly AgentId[]): void {
-    for (const childId of childIds) this.#reactivateOne(parent, childId);
-  }
-
   /** What worked in the background when its parent was paused continues, or reports what it came to. */
-  #reactivateOne(parent: AgentRuntime, childId: AgentId): void {
-    const child = this.run.tree.find(childId);
-    if (child === undefined) return;
-    if (!child.hasEnded) {
-      this.#runInBackground(child, parent.scope(spawnPosition(child)));
-      return;
+  reactivate(parent: AgentRuntime, childIds: readonly AgentId[]): void {
+    for (const childId of childIds) {
+      const child = this.run.tree.find(childId);
+      if (child === undefined) continue;
+      if (!child.hasEnded) this.#runInBackground(child, parent.scope(spawnPosition(child)));
+      // A call whose end is kept has given the agent the result.
+      else if (parent.effects.hasReported(childId))
+        parent.noteReported(childId, parent.currentState.step?.stepId);
+      else parent.openMailbox().report(childId, reportText(settledOutcome(child)));
     }
-    // A call whose end is kept has given the agent the result.
-    if (parent.effects.hasReported(childId))
-      parent.noteReported(childId, parent.currentState.step?.stepId);
-    else parent.openMailbox().report(childId, reportText(settledOutcome(child)));
   }
 
   async resume(parent: AgentRuntime, childId: AgentId, at: EventPosition): Promise<SpawnOutcome> {

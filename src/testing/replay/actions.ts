@@ -81,8 +81,12 @@ interface Facts {
 
 function factsOf(record: JournalRecord): Facts | undefined {
   switch (record.type) {
-    case "agent":
-      return { agentId: record.agent.agentId, what: "agent", value: creationOf(record) };
+    case "agent": {
+      const { agent, isBackground, account } = record;
+      const { limits, reserve, timeLimitMs: timeLimit } = account;
+      const value = { ...agent, isBackground, account: { limits, reserve, timeLimit } };
+      return { agentId: agent.agentId, what: "agent", value };
+    }
     case "execution":
       return { agentId: record.agentId, what: "execution", value: record };
     case "state": {
@@ -99,11 +103,6 @@ function factsOf(record: JournalRecord): Facts | undefined {
     default:
       return undefined;
   }
-}
-
-function creationOf({ agent, isBackground, account }: RecordOf<"agent">): object {
-  const { limits, reserve, timeLimitMs: timeLimit } = account;
-  return { ...agent, isBackground, account: { limits, reserve, timeLimit } };
 }
 
 /** Times, what is counted in them, and positions in a trace, whether it is shown, and positions in the order of all agents. */

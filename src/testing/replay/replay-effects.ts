@@ -80,13 +80,9 @@ export class ReplayEffects extends PersistedEffects {
     if (refusal === undefined || bound.type !== "delegation") return this.#called(name, call);
     const { code, message: text } = refusal;
     const refused = { type: "rejected", tool: bound.tool, code, text } as const;
-    return this.#refusedAgain(name, { ...call, bound: refused }, work);
-  }
-
-  /** A delegation that was asked about is not asked about again; that it was refused is recorded and counted again. */
-  async #refusedAgain(name: string, call: PlannedCall, work: Work): Promise<CallEnd> {
-    await work({ ...call, onEnd: () => undefined });
-    return await this.#called(name, call);
+    // A delegation that was asked about is not asked about again; that it was refused is recorded and counted again.
+    const again = work({ ...call, bound: refused, onEnd: () => undefined });
+    return again.then(() => this.#called(name, { ...call, bound: refused }));
   }
 
   async #called(name: string, call: PlannedCall): Promise<CallEnd> {

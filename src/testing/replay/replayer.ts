@@ -5,7 +5,6 @@ import { sleep } from "../../kernel/cancel.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
 import type { EspalierError } from "../../kernel/error.ts";
-import type { AgentRole } from "../../agent/agent-role.ts";
 import {
   JournalRecordSchema,
   type JournalRecord,
@@ -85,7 +84,9 @@ export class Replayer {
     this.#isLast = parts.isLast;
     this.#root = rootOf(beginning);
     this.#reporter = new DivergenceReporter(records, number);
-    this.#checkRole(role);
+    const { agentPath = "", role: expected } = this.#root ?? {};
+    const place = { agentPath, stepNumber: 0, field: "role" };
+    if (role.name !== expected) throw this.#reporter.error({ ...place, expected, got: role.name });
     const commands = script.entries.filter((entry) => entry.type === "command");
     const actions = script.entries.filter((entry) => entry.type === "action");
     this.#actions = actions.map(({ action }) => action);
@@ -130,12 +131,6 @@ export class Replayer {
       await this.#leave("The replay went its own way.");
       throw cause;
     }
-  }
-
-  #checkRole({ name: got }: AgentRole): void {
-    const { agentPath = "", role: expected } = this.#root ?? {};
-    const place = { agentPath, stepNumber: 0, field: "role" };
-    if (got !== expected) throw this.#reporter.error({ ...place, expected, got });
   }
 
   #heard(sink: EventSink): EventSink {
@@ -242,7 +237,7 @@ export class Replayer {
       if (isRaised) return;
     }
     await this.#rest();
-    this.#give(record);
+    if (!commands.give(record)) throw this.#missing(record);
     await endOfTurn();
   }
 
@@ -250,10 +245,6 @@ export class Replayer {
   async #rest(): Promise<void> {
     await endOfTurn();
     await endOfTurn();
-  }
-
-  #give(record: CommandRecord): void {
-    if (!this.commands.give(record)) throw this.#missing(record);
   }
 
   get commands(): Commands {
