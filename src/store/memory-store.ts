@@ -55,11 +55,11 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
 }
 
 interface Entry {
-  readonly run: StoredRun;
+  run: StoredRun;
   /** Of its last owner. */
-  readonly token: string;
+  token: string;
   /** When its owner last showed a sign of life, by the monotonic clock. */
-  readonly beatMs: number;
+  beatMs: number;
   /** Grows in place. */
   readonly records: string[];
 }
@@ -77,14 +77,17 @@ class MemoryStore implements Store {
   }
 
   async create(runId: RunId, title: string, given: RunOwner): Promise<Ownership> {
-    this.#check(runId);
+    this.#check("runId", runId);
     const owner = checkedOwner(given);
     const found = this.#runs.get(runId);
-    if (found !== undefined && !this.#isSameCreation(found, owner)) throw runExists(runId);
     const ownership = { runId, token: owner.token, epoch: 1 };
-    if (found !== undefined) return ownership;
+    if (found !== undefined) {
+      const { epoch, recordCount } = found.run;
+      const isFresh = epoch === 1 && recordCount === 0;
+      if (isFresh && hasAlready(this.#holdingOf(found), owner)) return ownership;
+      throw runExists(runId);
+    }
     const nowMs = this.#clock.nowMs();
-    const times = { createdAtMs: nowMs, updatedAtMs: nowMs, heartbeatAtMs: nowMs };
     const run: StoredRun = {
       runId,
       status: "open",
@@ -92,7 +95,9 @@ class MemoryStore implements Store {
       epoch: 1,
       recordCount: 0,
       owner,
-      ...times,
+      createdAtMs: nowMs,
+      updatedAtMs: nowMs,
+      heartbeatAtMs: nowMs,
     };
     const beatMs = this.#clock.monotonicMs();
     this.#runs.set(runId, { run, token: owner.token, beatMs, records: [] });
@@ -100,7 +105,7 @@ class MemoryStore implements Store {
   }
 
   async claim(runId: RunId, options: ClaimOptions): Promise<Ownership> {
-    this.#check(runId);
+    this.#check("runId", runId);
     const { staleAfterMs } = options;
     const owner = checkedOwner(options.owner);
     checkStaleAfterMs(staleAfterMs);
@@ -109,17 +114,14 @@ class MemoryStore implements Store {
     if (hasAlready(holding, owner)) return { runId, token: owner.token, epoch: holding.epoch };
     const claimant = { runId, hostname: owner.hostname, staleAfterMs, isProcessGone };
     if (options.takeOver !== true) checkFree(holding, claimant);
-    const nowMs = this.#clock.nowMs();
     const epoch = entry.run.epoch + 1;
-    const change = { epoch, status: "open", owner, heartbeatAtMs: nowMs } as const;
-    const run = { ...entry.run, ...change, updatedAtMs: nowMs };
-    const beatMs = this.#clock.monotonicMs();
-    this.#runs.set(runId, { ...entry, run, token: owner.token, beatMs });
+    entry.token = owner.token;
+    this.#beat(entry, { epoch, status: "open", owner, updatedAtMs: this.#clock.nowMs() });
     return { runId, token: owner.token, epoch };
   }
 
   async append(ownership: Ownership, given: JournalBatch): Promise<void> {
-    this.#check(ownership.runId);
+    this.#check("runId", ownership.runId);
     const batch = checkedBatch(given);
     const entry = this.#held(ownership);
     const { records, run } = entry;
@@ -129,37 +131,32 @@ class MemoryStore implements Store {
       place === "taken" &&
       batch.records.every((record, index) => records[firstNumber - 1 + index] === record);
     if (place !== "next" && !isSame) throw journalConflict(run.runId, firstNumber, records.length);
-    const nowMs = this.#clock.nowMs();
-    if (place === "next") for (const record of batch.records) records.push(record);
-    const updatedAtMs = place === "next" ? nowMs : run.updatedAtMs;
-    const change = { recordCount: records.length, heartbeatAtMs: nowMs, updatedAtMs };
-    const beatMs = this.#clock.monotonicMs();
-    this.#runs.set(run.runId, { ...entry, run: { ...run, ...change }, beatMs });
+    if (place !== "next") return this.#beat(entry);
+    for (const record of batch.records) records.push(record);
+    this.#beat(entry, { recordCount: records.length, updatedAtMs: this.#clock.nowMs() });
   }
 
   async beat(ownership: Ownership): Promise<void> {
-    this.#check(ownership.runId);
-    const entry = this.#held(ownership);
-    const run = { ...entry.run, heartbeatAtMs: this.#clock.nowMs() };
-    this.#runs.set(run.runId, { ...entry, run, beatMs: this.#clock.monotonicMs() });
+    this.#check("runId", ownership.runId);
+    this.#beat(this.#held(ownership));
   }
 
   async release(ownership: Ownership, status: "paused" | "ended"): Promise<void> {
-    this.#check(ownership.runId);
+    this.#check("runId", ownership.runId);
     const entry = this.#find(ownership.runId);
     const { owner } = entry.run;
     const wasDone = owner === null && entry.run.status === status;
     if (wasDone && isLastOwner(ownership, this.#holdingOf(entry))) return;
     checkHeld(ownership, this.#holdingOf(entry));
     const change = { status, owner: null, heartbeatAtMs: null, updatedAtMs: this.#clock.nowMs() };
-    this.#runs.set(ownership.runId, { ...entry, run: { ...entry.run, ...change } });
+    entry.run = { ...entry.run, ...change };
   }
 
   async *read(runId: RunId, from?: number): AsyncIterable<string> {
-    this.#check(runId);
+    this.#check("runId", runId);
     const first = firstToRead(from);
     for (let number = first; ; number += 1) {
-      this.#check(runId);
+      this.#check("runId", runId);
       const record = this.#find(runId).records[number - 1];
       if (record === undefined) return;
       yield record;
@@ -167,7 +164,7 @@ class MemoryStore implements Store {
   }
 
   async find(runId: RunId): Promise<StoredRun | undefined> {
-    this.#check(runId);
+    this.#check("runId", runId);
     return this.#runs.get(runId)?.run;
   }
 
@@ -183,7 +180,7 @@ class MemoryStore implements Store {
   }
 
   async remove(runId: RunId, staleAfterMs: number): Promise<boolean> {
-    this.#check(runId);
+    this.#check("runId", runId);
     checkStaleAfterMs(staleAfterMs);
     const entry = this.#runs.get(runId);
     if (entry === undefined) return false;
@@ -193,12 +190,12 @@ class MemoryStore implements Store {
   }
 
   async readSession(sessionId: SessionId): Promise<StoredSession | undefined> {
-    this.#checkSession(sessionId);
+    this.#check("sessionId", sessionId);
     return this.#sessions.get(sessionId);
   }
 
   async writeSession(sessionId: SessionId, expectedVersion: number, body: string): Promise<number> {
-    this.#checkSession(sessionId);
+    this.#check("sessionId", sessionId);
     checkExpectedVersion(expectedVersion);
     checkStoredText("body", body);
     const found = this.#sessions.get(sessionId)?.version ?? 0;
@@ -214,7 +211,7 @@ class MemoryStore implements Store {
   }
 
   async removeSession(sessionId: SessionId): Promise<boolean> {
-    this.#checkSession(sessionId);
+    this.#check("sessionId", sessionId);
     return this.#sessions.delete(sessionId);
   }
 
@@ -224,14 +221,15 @@ class MemoryStore implements Store {
     this.#sessions.clear();
   }
 
-  #check(runId: RunId): void {
-    this.#checkOpen();
-    checkId("runId", runId);
+  /** The owner of a run shows a sign of life, and changes it so. */
+  #beat(entry: Entry, change: Partial<StoredRun> = {}): void {
+    entry.run = { ...entry.run, ...change, heartbeatAtMs: this.#clock.nowMs() };
+    entry.beatMs = this.#clock.monotonicMs();
   }
 
-  #checkSession(sessionId: SessionId): void {
+  #check(field: string, id: string): void {
     this.#checkOpen();
-    checkId("sessionId", sessionId);
+    checkId(field, id);
   }
 
   #checkOpen(): void {
@@ -242,11 +240,6 @@ class MemoryStore implements Store {
     const entry = this.#runs.get(runId);
     if (entry === undefined) throw unknownRun(runId);
     return entry;
-  }
-
-  #isSameCreation(entry: Entry, owner: RunOwner): boolean {
-    const { epoch, recordCount } = entry.run;
-    return epoch === 1 && recordCount === 0 && hasAlready(this.#holdingOf(entry), owner);
   }
 
   #held(ownership: Ownership): Entry {

@@ -85,9 +85,6 @@ export function sessionConflict(
   found: number,
 ): EspalierError {
   const message = `Expected session ${JSON.stringify(sessionId)} to have version ${expected}, got ${found}. Read it anew and write again.`;
-  return new EspalierError({
-    code: "session_conflict",
-    message,
-    data: { sessionId, expected, found },
-  });
+  const data = { sessionId, expected, found };
+  return new EspalierError({ code: "session_conflict", message, data });
 }

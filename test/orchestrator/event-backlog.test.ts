@@ -97,7 +97,7 @@ test("a run that broke off gives what came before, then why it did, at every rea
   const cause = new Error("disk full");
   const reads = [events.next(), events.next()];
   take(events, FIRST);
-  events.fail(cause);
+  events.end({ cause });
   take(events, SECOND);
   expect(await Promise.allSettled(reads)).toEqual([
     { status: "fulfilled", value: value(FIRST) },
@@ -106,7 +106,7 @@ test("a run that broke off gives what came before, then why it did, at every rea
   expect(closed()).toBe(1);
   const late = backlog().events;
   take(late, FIRST, SECOND);
-  late.fail(cause);
+  late.end({ cause });
   late.end();
   expect([await late.next(), await late.next()]).toEqual([value(FIRST), value(SECOND)]);
   for (const _again of [1, 2]) await expect(late.next()).rejects.toBe(cause);
@@ -143,7 +143,7 @@ test("closing again, and the end of the run after breaking off, close nothing a 
   await events.return();
   await events.return();
   events.end();
-  events.fail(new Error("too late"));
+  events.end({ cause: new Error("too late") });
   expect(closed()).toBe(1);
 });
 

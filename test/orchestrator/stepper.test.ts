@@ -86,7 +86,7 @@ test("when the run breaks off every demand is answered with the reason, also a l
   const iterator = stepper.iterator(nothing);
   const cause = new Error("disk full");
   const asked = iterator.next();
-  stepper.fail(cause);
+  stepper.end({ cause });
   stepper.end();
   await expect(asked).rejects.toBe(cause);
   await expect(iterator.next()).rejects.toBe(cause);

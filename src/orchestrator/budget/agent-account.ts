@@ -16,8 +16,7 @@ import { invariant } from "../../kernel/assert.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { sameJson } from "../../kernel/json.ts";
 import { isEarly, NO_AMOUNTS, reachedThresholds, type Amounts } from "../../policies/budget.ts";
-import { type SpendAxis } from "../../protocol/account.ts";
-import type { Account } from "../../protocol/account.ts";
+import type { Account, SpendAxis } from "../../protocol/account.ts";
 import { idOf, type AgentId, type LeaseId } from "../../protocol/ids.ts";
 import {
   addUsage,

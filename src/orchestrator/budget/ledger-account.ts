@@ -7,8 +7,12 @@ import type { Overshoot } from "../../agent/account-view.ts";
 import { invariant } from "../../kernel/assert.ts";
 import { shared } from "../../kernel/shared.ts";
 import { NO_AMOUNTS, type Amounts, type SpendLimits } from "../../policies/budget.ts";
-import { SPEND_AXES, type SpendAxis } from "../../protocol/account.ts";
-import type { Account, AccountGrant } from "../../protocol/account.ts";
+import {
+  SPEND_AXES,
+  type Account,
+  type AccountGrant,
+  type SpendAxis,
+} from "../../protocol/account.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import { isCountable, NO_USAGE, type Usage } from "../../protocol/usage.ts";
 

@@ -2,8 +2,7 @@
 
 import { mismatch } from "../../kernel/check.ts";
 import { checkBudget, spendLimitsOf, type Budget, type BudgetAxis } from "../../policies/budget.ts";
-import { SPEND_AXES } from "../../protocol/account.ts";
-import type { AccountGrant } from "../../protocol/account.ts";
+import { SPEND_AXES, type AccountGrant } from "../../protocol/account.ts";
 import type { LedgerAccount } from "./ledger-account.ts";
 
 /** More budget, and who grants it. */

@@ -80,11 +80,10 @@ export type Booking = Extract<LedgerOperation, { readonly operation: "charge" | 
 export type PersistedLease = Readonly<z.infer<typeof LeaseSchema>>;
 
 /** A lease that is not settled. */
-export interface PersistedHold {
-  readonly agentId: AgentId;
-  readonly lease: PersistedLease;
-  readonly hold: Amounts;
-  readonly waitedMs: number;
+export interface PersistedHold extends Omit<
+  Extract<LedgerOperation, { readonly operation: "lease" }>,
+  "operation"
+> {
   /** What attempts of the call that have ended were charged. */
   readonly charged?: Usage;
 }
@@ -110,9 +109,9 @@ export class LedgerCopy {
   redo(done: LedgerOperation): void {
     switch (done.operation) {
       case "lease": {
-        const { agentId, lease, hold, waitedMs } = done;
-        this.#account(agentId).hold(hold);
-        this.#leases.set(lease.leaseId, { agentId, lease, hold, waitedMs });
+        const { operation: _done, ...kept } = done;
+        this.#account(kept.agentId).hold(kept.hold);
+        this.#leases.set(kept.lease.leaseId, kept);
         this.#leaseCount += 1;
         return;
       }

@@ -5,8 +5,7 @@
 
 import { invariant } from "../../kernel/assert.ts";
 import type { Clock } from "../../kernel/clock.ts";
-import { SPEND_AXES } from "../../protocol/account.ts";
-import type { Account, AccountGrant } from "../../protocol/account.ts";
+import { SPEND_AXES, type Account, type AccountGrant } from "../../protocol/account.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import { AgentAccount, type LedgerParts, type LedgerWatch } from "./agent-account.ts";
 import { openAccount, type NewAccount } from "./ledger-account.ts";

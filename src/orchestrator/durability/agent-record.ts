@@ -6,13 +6,9 @@ export function agentRecord(
   node: AgentRuntime,
 ): Omit<PausedAgent, "state" | "children" | "ordinals"> {
   const { identity, role, task, metadata } = node;
-  const { agentId, executionId, parentAgentId, agentPath, depth } = identity;
+  const { runId: _ofAll, ...place } = identity;
   return {
-    agentId,
-    executionId,
-    parentAgentId,
-    agentPath,
-    depth,
+    ...place,
     role: role.name,
     task,
     metadata,

@@ -185,7 +185,9 @@ class Fold {
   #do(record: JournalRecord): void {
     switch (record.type) {
       case "run":
-        this.#open(record);
+        if (record.runId !== this.#runId)
+          throw new TypeError(`it is the journal of ${record.runId}`);
+        this.#head = record;
         return;
       case "restored":
         this.#restore(record);
@@ -222,8 +224,7 @@ class Fold {
         this.#takeEvent(record.event);
         return;
       case "answers":
-        this.#answers = record.answers;
-        this.#answer(record.answers.map(({ questionId }) => questionId));
+        this.#answer(record.answers);
         return;
       case "cancel":
         this.#cancelled = [...this.#cancelled, record];
@@ -242,33 +243,28 @@ class Fold {
   }
 
   /** One that is answered again, since its process died before that was recorded, was answered last. */
-  #answer(given: readonly QuestionId[]): void {
+  #answer(answers: readonly Answer[]): void {
+    this.#answers = answers;
+    const given = answers.map(({ questionId }) => questionId);
     const before = this.#answered.filter((questionId) => !given.includes(questionId));
     this.#answered = [...before, ...new Set(given)];
   }
 
   #redo(done: RecordOf<"ledger">["done"]): void {
-    if (done.operation === "lease") this.#lease(done.lease.leaseId);
+    if (done.operation === "lease") {
+      const { leaseId } = done.lease;
+      if (this.#leaseIds.has(leaseId)) throw new TypeError(`${leaseId} was given before`);
+      this.#leaseIds.add(leaseId);
+      this.#agent(done.agentId).hold(done);
+    }
     this.#ledger.redo(done);
     if (done.operation === "toolCall") this.#agent(done.agentId).charge();
-    if (done.operation === "lease") this.#agent(done.agentId).hold(done);
-  }
-
-  /** Each is given once. */
-  #lease(leaseId: LeaseId): void {
-    if (this.#leaseIds.has(leaseId)) throw new TypeError(`${leaseId} was given before`);
-    this.#leaseIds.add(leaseId);
   }
 
   #act({ agentId: childId, by, ...record }: RecordOf<"letter" | "cancel">): void {
     if (by === undefined) return;
     const text = record.type === "letter" ? { text: record.text } : {};
     this.#agent(by.agentId).act({ callId: by.callId, childId, ...text });
-  }
-
-  #open(head: RecordOf<"run">): void {
-    if (head.runId !== this.#runId) throw new TypeError(`it is the journal of ${head.runId}`);
-    this.#head = head;
   }
 
   #restore({ run: stored }: RecordOf<"restored">): void {
@@ -329,24 +325,19 @@ class Fold {
       case "subagent.detached":
         this.#known(event["childId"])?.detach();
         return;
-      case "subagent.refused":
-        this.#refuse(event["refusal"]);
+      case "subagent.refused": {
+        const refusal = event["refusal"];
+        const code = isRecord(refusal) ? String(refusal["code"]) : "";
+        this.#refusals[code] = (this.#refusals[code] ?? 0) + 1;
         return;
-      case "signal.raised":
-        this.#fail(event);
+      }
+      case "signal.raised": {
+        const failed = this.#known(event["agentId"]);
+        const raised = StopSignalSchema.safeParse(event["signal"]);
+        if (failed !== undefined && raised.data?.reason.code === "error")
+          this.#failed.add(failed.agentId);
+      }
     }
-  }
-
-  #refuse(refusal: unknown): void {
-    const code = isRecord(refusal) ? String(refusal["code"]) : "";
-    this.#refusals[code] = (this.#refusals[code] ?? 0) + 1;
-  }
-
-  #fail({ agentId, signal }: RecordOf<"event">["event"]): void {
-    const failed = this.#known(agentId);
-    const raised = StopSignalSchema.safeParse(signal);
-    if (failed !== undefined && raised.data?.reason.code === "error")
-      this.#failed.add(failed.agentId);
   }
 
   #known(agentId: unknown): FoldedAgent | undefined {
@@ -367,19 +358,16 @@ class Fold {
 
 /** The trace of a run, and its span in it, as one who says them has them. */
 function traceOf(said: object): RunTrace {
-  const { traceId, spanId, isSampled } = TraceSchema.parse(said);
-  return {
-    traceId: traceId ?? "",
-    ...(spanId === undefined ? {} : { spanId }),
-    ...(isSampled === undefined ? {} : { isSampled }),
-  };
+  return TraceSchema.parse(said);
 }
 
 type RunTrace = Pick<RestoredRun, "traceId" | "spanId" | "isSampled">;
 
-const TraceSchema = z
-  .looseObject({ traceId: z.string(), spanId: z.string(), isSampled: z.boolean() })
-  .partial();
+const TraceSchema = z.object({
+  traceId: z.string().default(""),
+  spanId: z.string().exactOptional(),
+  isSampled: z.boolean().exactOptional(),
+});
 
 /** The error for a journal that cannot be read from this record on, or that lacks something before it. */
 export function invalidJournal(runId: RunId, number: number, cause: unknown): EspalierError {

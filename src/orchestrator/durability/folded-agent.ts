@@ -15,7 +15,7 @@ import type { PersistedHold } from "../budget/ledger-operation.ts";
 import type { PausedAgent } from "./paused-run.ts";
 import type { RestoredAgent } from "./restored-run.ts";
 import type { RecordOf } from "./journal-record.ts";
-import { fingerprint, InFlightWork, type PersistedGrant, type InFlightChild } from "./in-flight.ts";
+import { fingerprint, InFlightWork, type Grant, type InFlightChild } from "./in-flight.ts";
 
 type CreatedAgent = RecordOf<"agent">["agent"];
 type StoredEvent = RecordOf<"event">["event"];
@@ -30,6 +30,18 @@ const INTERRUPTED: StopReason = Object.freeze({
   data: {},
 });
 
+/** What an agent has begun since the last phase that was kept. */
+class OpenPhase {
+  readonly outcomes = new Map<string, unknown>();
+  readonly begun = new Set<string>();
+  chargedCalls = 0;
+  readonly children: InFlightChild[] = [];
+  /** Leases that it was given, and those that its model calls were made with, by the names of their effects. */
+  readonly holds = new Map<LeaseId, PersistedHold>();
+  readonly leaseIds = new Map<string, LeaseId>();
+  readonly operations: ChildOperation[] = [];
+}
+
 export class FoldedAgent {
   #created: CreatedAgent;
   /** Changed in place, and frozen at the end. */
@@ -38,15 +50,8 @@ export class FoldedAgent {
   #ordinals: Record<string, number> = {};
   /** When its present execution began; undefined: it has not. */
   #startedAtMs: number | undefined;
-  #outcomes = new Map<string, unknown>();
-  #begun = new Set<string>();
-  #chargedCalls = 0;
+  #phase = new OpenPhase();
   #recorded: string[] = [];
-  #inFlightChildren: InFlightChild[] = [];
-  /** Leases that it was given, and those that its model calls were made with, by the names of their effects. */
-  #leases = new Map<LeaseId, PersistedHold>();
-  #leaseIds = new Map<string, LeaseId>();
-  #operations: ChildOperation[] = [];
   #signals: StopSignal[] = [];
   #messages: string[] = [];
 
@@ -82,21 +87,15 @@ export class FoldedAgent {
     { isNew, nth }: { readonly isNew: boolean; readonly nth: number },
   ): void {
     const { agentId: childId, agentPath, role, spawnCallId: callId } = child.#created;
-    this.#inFlightChildren.push({ childId, callId, nth });
+    this.#phase.children.push({ childId, callId, nth });
     if (!isNew) return;
     this.#children += 1;
     const number = Number(childNameOf(agentPath).split("#").at(-1));
     this.#ordinals[role] = Math.max(this.#ordinals[role] ?? 0, number);
   }
 
-  continueExecution({
-    executionId,
-    execution,
-    task,
-    spawnCallId,
-    spawnStepId,
-  }: RecordOf<"execution">): void {
-    const recorded = { executionId, execution, task, spawnCallId, spawnStepId };
+  continueExecution(record: RecordOf<"execution">): void {
+    const { type: _type, isBackground: _how, nth: _which, ...recorded } = record;
     this.#created = { ...this.#created, ...recorded, isDetached: false };
     this.#startedAtMs = undefined;
     this.#recorded = [];
@@ -105,13 +104,7 @@ export class FoldedAgent {
   /** A phase is over: what it had begun is in the state. Events of prepare are emitted again when it is done once more. */
   #save({ phase, delta }: RecordOf<"state">): void {
     this.#state = changedBy(this.#state, delta);
-    this.#outcomes = new Map();
-    this.#begun = new Set();
-    this.#chargedCalls = 0;
-    this.#inFlightChildren = [];
-    this.#leases = new Map();
-    this.#leaseIds = new Map();
-    this.#operations = [];
+    this.#phase = new OpenPhase();
     if (phase !== "prepare" && phase !== "open") this.#recorded = [];
     if (phase !== "paused" && phase !== "ended") return;
     // An agent that settles gets nothing more of what it has not read.
@@ -120,17 +113,17 @@ export class FoldedAgent {
   }
 
   charge(): void {
-    this.#chargedCalls += 1;
+    this.#phase.chargedCalls += 1;
   }
 
   /** It was given a lease. */
   hold(hold: PersistedHold): void {
-    this.#leases.set(hold.lease.leaseId, hold);
+    this.#phase.holds.set(hold.lease.leaseId, hold);
   }
 
   /** A call of it has done something to a subagent. */
   act(act: ChildOperation): void {
-    this.#operations.push(act);
+    this.#phase.operations.push(act);
   }
 
   take(record: OwnRecord): void {
@@ -139,11 +132,11 @@ export class FoldedAgent {
         this.#save(record);
         return;
       case "effect":
-        this.#outcomes.set(record.name, record.outcome);
-        if (record.leaseId !== undefined) this.#leaseIds.set(record.name, record.leaseId);
+        this.#phase.outcomes.set(record.name, record.outcome);
+        if (record.leaseId !== undefined) this.#phase.leaseIds.set(record.name, record.leaseId);
         return;
       case "begun":
-        this.#begun.add(record.name);
+        this.#phase.begun.add(record.name);
         return;
       case "signal":
         this.#signals.push(record.signal);
@@ -181,7 +174,7 @@ export class FoldedAgent {
 
   /** How calls ended that are not in the state. */
   get #ends(): readonly CallEnd[] {
-    return [...this.#outcomes.values()].flatMap((outcome) => {
+    return [...this.#phase.outcomes.values()].flatMap((outcome) => {
       const end = CallEndSchema.safeParse(outcome);
       return end.success ? [end.data] : [];
     });
@@ -189,25 +182,12 @@ export class FoldedAgent {
 
   /** True if the model call under this lease has ended, and its end is not in the state. */
   hasEnded(leaseId: LeaseId): boolean {
-    return [...this.#leaseIds.values()].includes(leaseId);
-  }
-
-  /** The leases of model calls that have ended. `open`: those of the agent that are not settled. */
-  #ended(open: readonly PersistedHold[]): ReadonlyMap<string, PersistedGrant> {
-    const known = new Map([...open].map((hold) => [hold.lease.leaseId, hold] as const));
-    return new Map(
-      [...this.#leaseIds].flatMap(([name, leaseId]) => {
-        const hold = known.get(leaseId) ?? this.#leases.get(leaseId);
-        if (hold === undefined) return [];
-        return [[name, { grant: grantOf(hold), isSettled: !known.has(leaseId) }] as const];
-      }),
-    );
+    return [...this.#phase.leaseIds.values()].includes(leaseId);
   }
 
   /** The agent as it stands. `open`: leases of it that are not settled. */
   toRestored(open: readonly PersistedHold[]): RestoredAgent {
     const kept = stateFromPersisted(deepFreeze(this.#state));
-    const state = this.#atRest(kept);
     const ends = this.#ends;
     const over = new Set(
       ends.map((end) => (end.type === "executed" ? end.execution.call : end.deferral).callId),
@@ -215,16 +195,28 @@ export class FoldedAgent {
     const reported = ends.flatMap((end) =>
       end.type === "executed" ? (end.execution.reportedIds ?? []) : [],
     );
+    const { outcomes, begun, chargedCalls, children, operations, holds, leaseIds } = this.#phase;
+    for (const name of outcomes.keys()) begun.delete(name);
+    const holdOf = new Map(open.map((hold) => [hold.lease.leaseId, hold]));
+    const leases = new Map<string, Grant>();
+    const settledIds = new Set<LeaseId>();
+    for (const [name, leaseId] of leaseIds) {
+      const hold = holdOf.get(leaseId) ?? holds.get(leaseId);
+      if (hold === undefined) continue;
+      leases.set(name, grantOf(hold));
+      if (!holdOf.has(leaseId)) settledIds.add(leaseId);
+    }
     const inFlight = new InFlightWork({
-      outcomes: this.#outcomes,
-      begun: new Set([...this.#begun].filter((name) => !this.#outcomes.has(name))),
-      chargedCalls: this.#chargedCalls,
+      outcomes,
+      begun,
+      chargedCalls,
       recorded: this.#recorded,
-      children: this.#inFlightChildren.filter(({ callId }) => callId === null || !over.has(callId)),
+      children: children.filter(({ callId }) => callId === null || !over.has(callId)),
       over,
       reportedIds: new Set(reported),
-      leases: this.#ended(open),
-      operations: this.#operations.filter(({ callId }) => !over.has(callId)),
+      leases,
+      settledIds,
+      operations: operations.filter(({ callId }) => !over.has(callId)),
       signals: this.#signals,
       messages: this.#messages,
     });
@@ -232,14 +224,17 @@ export class FoldedAgent {
       ...this.#created,
       children: this.#children,
       ordinals: this.#ordinals,
-      state,
+      state: this.#atRest(kept),
       inFlight,
       kept,
     };
   }
 
+  /** A state that nothing has happened to has begun, if its execution has; one that runs stands still. */
   #atRest(kept: AgentState): RestoredAgent["state"] {
-    const state = begun(kept, this.#created, this.#startedAtMs);
+    const [{ executionId }, atMs] = [this.#created, this.#startedAtMs];
+    const isBegun = kept.status === "pending" && atMs !== undefined;
+    const state = isBegun ? transition(kept, { type: "markStarted", executionId, atMs }) : kept;
     if (state.status !== "running") return state;
     const paused = transition(state, { type: "pause", reason: INTERRUPTED });
     if (paused.status !== "paused") throw new TypeError("A pause pauses.");
@@ -247,30 +242,14 @@ export class FoldedAgent {
   }
 }
 
-/** A state that nothing has happened to, though its execution has begun. */
-function begun(
-  state: AgentState,
-  created: CreatedAgent,
-  startedAtMs: number | undefined,
-): AgentState {
-  if (state.status !== "pending" || startedAtMs === undefined) return state;
-  const { executionId } = created;
-  return transition(state, { type: "markStarted", executionId, atMs: startedAtMs });
-}
-
 /** That an agent continues is emitted each time; that it has read its messages is persisted with the state in which it has. */
-function isRecordedAgain({ type, ...event }: StoredEvent): boolean {
-  return (
-    type === "agent.resumed" || (type === "message.delivered" && event["origin"] !== "subtask")
-  );
+function isRecordedAgain(event: StoredEvent): boolean {
+  if (event.type === "message.delivered") return event["origin"] !== "subtask";
+  return event.type === "agent.resumed";
 }
 
-function grantOf({ lease, waitedMs }: PersistedHold) {
-  return {
-    type: "granted",
-    lease: { ...lease, lastStep: lease.lastStep },
-    waitedMs,
-  } as const;
+function grantOf({ lease, waitedMs }: PersistedHold): Grant {
+  return { type: "granted", lease: { ...lease, lastStep: lease.lastStep }, waitedMs };
 }
 
 const STAMPS = new Set([
@@ -290,5 +269,5 @@ const STAMPS = new Set([
 
 function fingerprintOf(event: StoredEvent): string {
   const body = Object.fromEntries(Object.entries(event).filter(([key]) => !STAMPS.has(key)));
-  return fingerprint(body, { stepId: event["stepId"] ?? null, callId: event["callId"] ?? null });
+  return fingerprint(body, { stepId: event["stepId"], callId: event["callId"] });
 }

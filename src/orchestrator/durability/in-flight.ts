@@ -4,8 +4,9 @@
 import { canonicalJson } from "../../kernel/json.ts";
 import type { LeaseOutcome } from "../../agent/account-view.ts";
 import type { ChildOperation } from "../../agent/agent-effects.ts";
+import type { EventPosition } from "../../agent/agent-identity.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import type { AgentId, CallId, LeaseId, StepId } from "../../protocol/ids.ts";
+import type { AgentId, CallId, LeaseId } from "../../protocol/ids.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
 
 /** A subagent that was started, or continued, in the phase. */
@@ -17,36 +18,30 @@ export interface InFlightChild {
   readonly nth: number;
 }
 
-/** The lease of a model call that has ended. `isSettled`: what the call used is booked. */
-export interface PersistedGrant {
-  readonly grant: Extract<LeaseOutcome, { readonly type: "granted" }>;
-  readonly isSettled: boolean;
-}
+/** The lease of a model call, as it was given. */
+export type Grant = Extract<LeaseOutcome, { readonly type: "granted" }>;
 
-/** Where in an execution an event belongs. */
-interface RecordedPosition {
-  readonly stepId?: StepId | null;
-  readonly callId?: CallId | null;
-}
-
+/** What was begun. What can be taken once is taken out. */
 export interface InFlightFacts {
   /** What effects came to, by their names. */
-  readonly outcomes: ReadonlyMap<string, unknown>;
+  readonly outcomes: Map<string, unknown>;
   /** Calls that had begun and must not be repeated. */
-  readonly begun: ReadonlySet<string>;
+  readonly begun: Set<string>;
   /** Tool calls that were charged. */
-  readonly chargedCalls: number;
+  chargedCalls: number;
   /** Fingerprints of the events of the agent, each as often as it was recorded. */
   readonly recorded: readonly string[];
-  readonly children: readonly InFlightChild[];
+  readonly children: InFlightChild[];
   /** Subagents whose results calls that have ended gave to the agent. */
   readonly reportedIds: ReadonlySet<AgentId>;
   /** Tool calls that have ended. */
   readonly over: ReadonlySet<CallId>;
   /** The leases of model calls that have ended, by the names of their effects. */
-  readonly leases: ReadonlyMap<string, PersistedGrant>;
+  readonly leases: Map<string, Grant>;
+  /** Those of them of which what the call used is booked. */
+  readonly settledIds: ReadonlySet<LeaseId>;
   /** What calls that have not ended have done to subagents. */
-  readonly operations: readonly ChildOperation[];
+  readonly operations: ChildOperation[];
   /** Stop requests that are not in its log. */
   readonly signals: readonly StopSignal[];
   /** What was written to it and is not in its history. */
@@ -55,111 +50,77 @@ export interface InFlightFacts {
 
 export class InFlightWork {
   readonly facts: InFlightFacts;
-  readonly #outcomes: Map<string, unknown>;
   readonly #recorded = new Map<string, number>();
-  #children: readonly InFlightChild[];
-  #chargedCalls: number;
-  #operations: readonly ChildOperation[];
-  readonly #begun: Set<string>;
-  readonly #leases: Map<string, PersistedGrant>;
 
+  /** Takes the facts over. */
   constructor(facts: InFlightFacts) {
     this.facts = facts;
-    this.#outcomes = new Map(facts.outcomes);
     for (const print of facts.recorded)
       this.#recorded.set(print, (this.#recorded.get(print) ?? 0) + 1);
-    this.#children = facts.children;
-    this.#chargedCalls = facts.chargedCalls;
-    this.#operations = facts.operations;
-    this.#begun = new Set(facts.begun);
-    this.#leases = new Map(facts.leases);
   }
 
   /** What an effect of this name came to; undefined: nothing is known. */
   outcome(name: string): unknown {
-    const known = this.#outcomes.get(name);
-    this.#outcomes.delete(name);
+    const known = this.facts.outcomes.get(name);
+    this.facts.outcomes.delete(name);
     return known;
   }
 
   /** True while something that had come to an end, or that must not be done twice, is not in the state again. */
   get isUnderWay(): boolean {
-    return this.#outcomes.size + this.#children.length + this.#begun.size + this.#leases.size > 0;
-  }
-
-  /** True if a call that must not be repeated had begun. */
-  takeBegun(name: string): boolean {
-    return this.#begun.delete(name);
-  }
-
-  /** True if the end of a tool call is known. */
-  isOver(callId: CallId): boolean {
-    return this.facts.over.has(callId);
+    const { outcomes, children, begun, leases } = this.facts;
+    return outcomes.size + children.length + begun.size + leases.size > 0;
   }
 
   /** True if the next tool call is charged already. */
   takeCharge(): boolean {
-    if (this.#chargedCalls === 0) return false;
-    this.#chargedCalls -= 1;
+    if (this.facts.chargedCalls === 0) return false;
+    this.facts.chargedCalls -= 1;
     return true;
   }
 
   /** The lease of the model call of this name, if that has ended. */
-  takeLease(name: string): PersistedGrant["grant"] | undefined {
-    const known = this.#leases.get(name);
-    this.#leases.delete(name);
-    return known?.grant;
+  takeLease(name: string): Grant | undefined {
+    const known = this.facts.leases.get(name);
+    this.facts.leases.delete(name);
+    return known;
   }
 
   /** True while that holds for what goes before a step, or for its model call. */
   get isBeforeStep(): boolean {
-    return this.#leases.size > 0 || this.hasChildOf(null);
-  }
-
-  /** True if what a model call used was booked before the process died. */
-  isSettled(leaseId: LeaseId): boolean {
-    return [...this.facts.leases.values()].some(
-      ({ grant, isSettled }) => isSettled && grant.lease.leaseId === leaseId,
-    );
+    return this.facts.leases.size > 0 || this.hasChildOf(null);
   }
 
   /** True if a call had done this before: it is not done twice. */
   takeOperation({ callId, childId, text }: ChildOperation): boolean {
-    const known = this.#operations.find(
+    const { operations } = this.facts;
+    const at = operations.findIndex(
       (act) => act.callId === callId && act.childId === childId && act.text === text,
     );
-    this.#operations = this.#operations.filter((act) => act !== known);
-    return known !== undefined;
+    if (at !== -1) operations.splice(at, 1);
+    return at !== -1;
   }
 
   /** True if the event was recorded before the crash: it must not be emitted twice (E3). */
-  takeRecorded(body: EventBody, place: RecordedPosition | undefined): boolean {
-    const print = fingerprint(body, {
-      stepId: place?.stepId ?? null,
-      callId: place?.callId ?? null,
-    });
+  takeRecorded(body: EventBody, place: EventPosition | undefined): boolean {
+    const print = fingerprint(body, place);
     const count = this.#recorded.get(print) ?? 0;
     if (count > 0) this.#recorded.set(print, count - 1);
     return count > 0;
   }
 
-  /** Subagents that were not adopted again yet. */
-  get childIds(): readonly AgentId[] {
-    return this.#children.map(({ childId }) => childId);
-  }
-
   /** True if a call had started subagents that were not adopted again yet. `nth`: left out, any of them. */
   hasChildOf(callId: CallId | null, nth?: number): boolean {
-    return this.#children.some(
+    return this.facts.children.some(
       (child) => child.callId === callId && (nth === undefined || child.nth === nth),
     );
   }
 
   /** The subagent that a call had started, or let continue, as its `nth`. */
   takeChild(callId: CallId | null, nth: number): AgentId | undefined {
-    const known = this.#children.find((child) => child.callId === callId && child.nth === nth);
-    this.#children = this.#children.filter((child) => child !== known);
-    return known?.childId;
+    const { children } = this.facts;
+    const at = children.findIndex((child) => child.callId === callId && child.nth === nth);
+    return at === -1 ? undefined : children.splice(at, 1)[0]?.childId;
   }
 }
 
@@ -169,7 +130,7 @@ export class InFlightWork {
  */
 export function fingerprint(
   body: object,
-  { stepId, callId }: { readonly stepId: unknown; readonly callId: unknown },
+  { stepId = null, callId = null }: { readonly stepId?: unknown; readonly callId?: unknown } = {},
 ): string {
   return canonicalJson([essence(body), stepId, callId]);
 }

@@ -23,9 +23,13 @@ const EVENT_DELAY_MS = 100;
 /** Waits between attempts at a store that may recover. */
 const RETRY_DELAYS_MS = [20, 100, 500, 2_000, 5_000] as const;
 
-export interface JournalOptions {
+/** Where runs are kept, and by which clock. */
+export interface RunStorage {
   readonly store: RunStore;
   readonly clock: Clock;
+}
+
+export interface JournalOptions extends RunStorage {
   /** Makes the journal in the store, or takes it over. */
   readonly open: () => Promise<OpenJournal>;
   /** The store has given the right to write before. Default false. */
@@ -41,18 +45,13 @@ export interface OpenJournal {
   readonly recordCount: number;
 }
 
-interface Waiter {
-  readonly number: number;
-  readonly resolve: () => void;
-}
-
 export class Journal {
   /** Rejects when the store has failed for good; never resolves. */
   readonly broken: Promise<never>;
   readonly #options: JournalOptions;
   readonly #codec: RecordCodec;
   readonly #break: (cause: unknown) => void;
-  #waiters: Waiter[] = [];
+  #waiters: { readonly number: number; readonly resolve: () => void }[] = [];
   /** How many records were put in, and how many of them are kept. */
   #last = 0;
   #kept = 0;

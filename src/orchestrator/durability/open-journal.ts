@@ -3,14 +3,11 @@
 import { hostname } from "node:os";
 import { pid } from "node:process";
 
-import type { Clock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
-import type { RunId } from "../../protocol/ids.ts";
 import type { Ownership, RunOwner, RunStore } from "../../store/run-store.ts";
-import type { PausedAgent, PausedRunRecord } from "./paused-run.ts";
+import type { PausedRunRecord } from "./paused-run.ts";
 import type { SessionRef } from "../sessions/session-ref.ts";
-import type { SubagentLimits } from "../../policies/subagent-limits.ts";
 import { foldJournal, type FoldedJournal } from "./fold-journal.ts";
 import {
   Journal,
@@ -18,55 +15,46 @@ import {
   tried,
   type JournalOptions,
   type OpenJournal,
+  type RunStorage,
 } from "./journal.ts";
 import { JOURNAL_VERSION } from "./journal-record.ts";
+import { PersistedEffects } from "./persisted-effects.ts";
 import { RunJournal } from "./run-journal.ts";
 
-/** Where runs are kept, and by which clock. */
-export interface RunStorage {
-  readonly store: RunStore;
-  readonly clock: Clock;
-}
-
 const MOST_TITLE_CHARACTERS = 200;
-
-function titled(words: string): string {
-  return words.slice(0, MOST_TITLE_CHARACTERS);
-}
 
 /** The journal of a run that begins. `title`: in what words it was started. */
 export function newJournal(
   { store, clock }: RunStorage,
   { title, ...run }: Headed & { readonly title: string },
 ): RunJournal {
-  const { runId } = run;
   const owner = newOwner();
+  const words = title.slice(0, MOST_TITLE_CHARACTERS);
   const open = async (): Promise<OpenJournal> => ({
-    ownership: await tried(clock, () => store.create(runId, titled(title), owner)),
+    ownership: await tried(clock, () => store.create(run.runId, words, owner)),
     recordCount: 0,
   });
   return headed({ store, clock, open }, run);
 }
 
 /** What the first record of a journal says. */
-interface Headed {
-  readonly runId: RunId;
-  readonly limits: SubagentLimits;
+type Headed = Pick<PausedRunRecord, "runId" | "limits"> & {
   readonly session?: SessionRef | undefined;
-}
+};
 
 /** A journal with its first record. */
 function headed(options: JournalOptions, { runId, limits, session }: Headed): RunJournal {
-  const journal = new RunJournal(new Journal(options));
-  const onSession = session === undefined ? {} : { session };
-  journal.append({
-    type: "run",
-    version: JOURNAL_VERSION,
-    runId,
-    limits: { ...limits },
-    ...onSession,
-  });
+  const journal = keptIn(options);
+  const head = { type: "run", version: JOURNAL_VERSION, runId, limits: { ...limits } } as const;
+  journal.append(session === undefined ? head : { ...head, session });
   return journal;
+}
+
+function keptIn(options: JournalOptions): RunJournal {
+  return new RunJournal(new Journal(options), {
+    effects: (journal, agent, inFlight) => new PersistedEffects(journal, agent, inFlight),
+    hasDeadlines: true,
+  });
 }
 
 /**
@@ -88,7 +76,9 @@ export function resumedJournal(
     }
   };
   const journal = headed({ store, clock, open }, run);
-  journal.append({ type: "restored", run: { ...run, agents: run.agents.map(begun) } });
+  // The root of a fork has had no execution yet: its first one follows.
+  const agents = run.agents.map((agent) => ({ ...agent, execution: Math.max(1, agent.execution) }));
+  journal.append({ type: "restored", run: { ...run, agents } });
   return journal;
 }
 
@@ -102,7 +92,7 @@ async function openedAgain(
   const found = await store.find(runId);
   if (found === undefined || found.recordCount === 0) {
     const [root] = run.agents;
-    const title = titled(`${root?.role}: ${root?.task}`);
+    const title = `${root?.role}: ${root?.task}`.slice(0, MOST_TITLE_CHARACTERS);
     const isNew = found === undefined;
     const ownership = isNew
       ? await store.create(runId, title, owner)
@@ -119,11 +109,6 @@ async function openedAgain(
   throw alreadyResumed(run);
 }
 
-/** The root of a fork has had no execution yet: its first one follows. */
-function begun(agent: PausedAgent): PausedAgent {
-  return agent.execution === 0 ? { ...agent, execution: 1 } : agent;
-}
-
 /** The journal of a run that is recovered continues where it broke off. */
 export function recoveredJournal(
   { store, clock }: RunStorage,
@@ -131,7 +116,7 @@ export function recoveredJournal(
   { recordCount, codec }: FoldedJournal,
 ): RunJournal {
   const open = (): Promise<OpenJournal> => Promise.resolve({ ownership, recordCount });
-  const journal = new RunJournal(new Journal({ store, clock, open, codec, isClaimed: true }));
+  const journal = keptIn({ store, clock, open, codec, isClaimed: true });
   journal.append({ type: "recovered" });
   return journal;
 }

@@ -5,7 +5,6 @@ import { isRecord } from "../../kernel/json.ts";
 import {
   checkEvent,
   isEventType,
-  type EventScope,
   type EspalierEvent,
   type TraceIds,
 } from "../../protocol/event.ts";
@@ -70,9 +69,9 @@ export class OpenSpans {
     if (!parsed.success) return;
     const event = parsed.data;
     const { seq, atMs } = event;
-    const scope = this.#scopes.place({ seq, atMs, scope: scopeOf(event), body: event });
+    const scope = this.#scopes.place({ seq, atMs, scope: event, body: event });
     if (scope?.ids !== NO_IDS) return;
-    scope.ids = idsOf(event);
+    scope.ids = event;
     noteElsewhere(scope);
   }
 
@@ -108,31 +107,6 @@ function noteElsewhere({ opening, parent, ids: { traceId } }: Scope): void {
   let run = parent;
   while (run.parent !== undefined) run = run.parent;
   note(run);
-}
-
-function scopeOf(event: EspalierEvent): EventScope {
-  const { runId, agentId, parentAgentId, agentPath, depth, executionId, stepId, callId } = event;
-  const { modelCallNumber } = event;
-  return {
-    runId,
-    agentId,
-    parentAgentId,
-    agentPath,
-    depth,
-    executionId,
-    stepId,
-    callId,
-    ...(modelCallNumber === undefined ? {} : { modelCallNumber }),
-  };
-}
-
-function idsOf({ traceId, spanId, parentSpanId, isSampled }: EspalierEvent): TraceIds {
-  return {
-    traceId,
-    spanId,
-    ...(parentSpanId === undefined ? {} : { parentSpanId }),
-    ...(isSampled === undefined ? {} : { isSampled }),
-  };
 }
 
 /** Where nothing was shown, or a sampler had left the trace out, there was no span to end. */

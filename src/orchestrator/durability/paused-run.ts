@@ -135,8 +135,7 @@ export function readPausedRun(stored: unknown): PausedRun {
 /** The same, with all that is in it. */
 export function parsePausedRun(stored: unknown): PausedRunRecord {
   const value = typeof stored === "string" ? parsed(stored) : stored;
-  const version: unknown =
-    typeof value === "object" && value !== null ? Reflect.get(value, "version") : undefined;
+  const version = isRecord(value) ? value["version"] : undefined;
   if (typeof version === "number" && !READABLE_VERSIONS.some((one) => one === version)) {
     throw new EspalierError({
       code: "unsupported_version",
@@ -144,7 +143,12 @@ export function parsePausedRun(stored: unknown): PausedRunRecord {
       data: { expected: PAUSED_RUN_VERSION, got: version },
     });
   }
-  const run = checked(value);
+  let run: PausedRunRecord;
+  try {
+    run = PausedRunSchema.parse(value);
+  } catch (cause) {
+    throw unreadable(strangeness(value, cause), cause);
+  }
   const problem = inconsistency(run);
   if (problem !== undefined) throw unreadable(problem);
   return run;
@@ -161,14 +165,6 @@ export function failedIn({ agents }: PausedRunRecord): readonly AgentId[] {
 
 function endedAtMs({ state }: PausedAgent): number {
   return state.telemetry.endedAtMs ?? Infinity;
-}
-
-function checked(value: unknown): PausedRunRecord {
-  try {
-    return PausedRunSchema.parse(value);
-  } catch (cause) {
-    throw unreadable(strangeness(value, cause), cause);
-  }
 }
 
 /** What is wrong with a value that is no paused run, for an error. */
@@ -210,9 +206,10 @@ function strangeAgent({ agents }: PausedRunRecord): string | undefined {
       return `the execution of ${agentPath} is not its own`;
     if (state.conversation.tags.length !== state.conversation.messages.length)
       return `it does not say where the messages of ${agentPath} came from`;
-    if (state.status === "paused" && state.step?.isIncorporated === true)
+    if (stepOf(agent)?.isIncorporated === true)
       return `${agentPath} is paused in a step that was over`;
-    const calls = new Set(callIdsOf(agent));
+    const { toolCalls = [] } = stepOf(agent)?.reply?.message ?? {};
+    const calls = new Set(toolCalls.map(({ callId }) => callId));
     if (deferralsOf(agent).some(({ callId }) => !calls.has(callId)))
       return `${agentPath} waits for a call that its model did not make`;
     if (childrenOf(agent).some((childId) => !known.has(childId)))
@@ -270,13 +267,12 @@ function canonicalText(text: string): string | undefined {
   }
 }
 
-function deferralsOf({ state }: PausedAgent) {
-  return state.status === "paused" ? (state.step?.deferrals ?? []) : [];
+function stepOf({ state }: PausedAgent) {
+  return state.status === "paused" ? state.step : undefined;
 }
 
-function callIdsOf({ state }: PausedAgent): readonly string[] {
-  const reply = state.status === "paused" ? state.step?.reply : undefined;
-  return reply?.message.toolCalls.map(({ callId }) => callId) ?? [];
+function deferralsOf(agent: PausedAgent) {
+  return stepOf(agent)?.deferrals ?? [];
 }
 
 function childrenOf(agent: PausedAgent): readonly AgentId[] {
@@ -284,8 +280,7 @@ function childrenOf(agent: PausedAgent): readonly AgentId[] {
   const delegated = deferralsOf(agent).flatMap((one) =>
     one.type === "subagent" ? [one.childId, ...(one.startedIds ?? [])] : [],
   );
-  const step = state.status === "paused" ? state.step : undefined;
-  const started = step?.executions.flatMap(({ startedIds }) => startedIds ?? []) ?? [];
+  const started = stepOf(agent)?.executions.flatMap(({ startedIds }) => startedIds ?? []) ?? [];
   const queued = state.log.subtasks.flatMap(({ childId }) => childId ?? []);
   return [...delegated, ...started, ...queued, ...state.log.background];
 }

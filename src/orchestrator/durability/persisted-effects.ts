@@ -25,39 +25,19 @@ import type { Usage } from "../../protocol/usage.ts";
 import { rebindCall, type OwnCall } from "../../tools/bind-call.ts";
 import { modelEffectName, permitEffectName, toolEffectName } from "./effect-names.ts";
 import type { InFlightWork } from "./in-flight.ts";
-import type { JournalRecord } from "./journal-record.ts";
+import type { RunJournal } from "./run-journal.ts";
 
 const PermitSchema = z.strictObject({ arguments: JsonValueSchema });
 
-/** The journal of a run, as the effects of its agents need it. */
-export interface AgentJournal {
-  append(record: JournalRecord): void;
-  stepOpened(agent: AgentRuntime, state: AgentState): void;
-  phaseOver(agent: AgentRuntime, phase: Phase, state: AgentState): void;
-  /** False: the agent does not end by the clock, but when it is asked to. */
-  deadlineReached(agentId: AgentId, deadlineAtMs: number): boolean;
-  /** Resolves once the store has given the right to write, never if it does not; undefined: it has. */
-  claimed(): Promise<void> | undefined;
-  /** Resolves once all that has happened so far is kept. */
-  kept(): Promise<void>;
-}
-
-/** `inFlight`: what the agent had begun when its process died. */
-export type MakeEffects = (
-  journal: AgentJournal,
-  agent: AgentRuntime,
-  inFlight: InFlightWork | undefined,
-) => AgentEffects;
-
 export class PersistedEffects extends AgentEffects<AgentRuntime> {
-  readonly #journal: AgentJournal;
+  readonly #journal: RunJournal;
   #inFlight: InFlightWork | undefined;
   /** Ends of calls that nothing waited for, and how many of them are known to be kept. */
   #unwaited = 0;
   #caughtUp = 0;
 
   /** `inFlight`: of an agent whose process died. */
-  constructor(journal: AgentJournal, agent: AgentRuntime, inFlight: InFlightWork | undefined) {
+  constructor(journal: RunJournal, agent: AgentRuntime, inFlight: InFlightWork | undefined) {
     super(agent);
     this.#journal = journal;
     this.#inFlight = inFlight;
@@ -88,7 +68,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   }
 
   override settle(lease: Lease, usage: Usage): void {
-    if (this.#inFlight?.isSettled(lease.leaseId) !== true) super.settle(lease, usage);
+    if (this.#inFlight?.facts.settledIds.has(lease.leaseId) !== true) super.settle(lease, usage);
   }
 
   // Tool calls
@@ -202,13 +182,11 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   }
 
   override dismissOrphans(): Promise<void> | undefined {
-    const childIds = this.#inFlight?.childIds ?? [];
-    return childIds.length === 0 ? undefined : this.#dismiss(childIds);
-  }
-
-  async #dismiss(childIds: readonly AgentId[]): Promise<void> {
+    const { children = [] } = this.#inFlight?.facts ?? {};
+    if (children.length === 0) return undefined;
     const { subagents } = this.agent.run;
-    await Promise.all(childIds.map((childId) => subagents.dismiss(this.agent, childId)));
+    const dismissed = children.map(({ childId }) => subagents.dismiss(this.agent, childId));
+    return Promise.all(dismissed).then(() => undefined);
   }
 
   // What is asked of the agent
@@ -283,7 +261,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
 
   /** True if a call that must not be repeated had begun before the process died, and its end is not known. Given once. */
   protected hadBegun(name: string): boolean {
-    return this.#inFlight?.takeBegun(name) === true;
+    return this.#inFlight?.facts.begun.delete(name) === true;
   }
 
   /** `leaseId`: of a model call. */

@@ -253,7 +253,7 @@ export class RecordCodec {
     return Object.freeze(change.map((item) => this.#changed(undefined, item)));
   }
 
-  #changedList(before: readonly unknown[], change: Readonly<Record<string, unknown>>): unknown {
+  #changedList(before: readonly unknown[], change: Parts): unknown {
     const after = [...before];
     for (const [key, part] of Object.entries(change)) {
       if (key === LENGTH) after.length = Number(part);
@@ -262,10 +262,7 @@ export class RecordCodec {
     return Object.freeze(after);
   }
 
-  #changedObject(
-    before: Readonly<Record<string, unknown>>,
-    change: Readonly<Record<string, unknown>>,
-  ): unknown {
+  #changedObject(before: Parts, change: Parts): unknown {
     const after = { ...before };
     for (const [key, part] of Object.entries(change)) {
       if (part === GONE) delete after[key];

@@ -12,9 +12,8 @@ import type { AgentId } from "../../protocol/ids.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { agentRecord } from "./agent-record.ts";
 import type { JournalWriter } from "./journal.ts";
-import type { JournalRecord, RecordOf } from "./journal-record.ts";
+import type { JournalRecord } from "./journal-record.ts";
 import type { InFlightWork } from "./in-flight.ts";
-import { PersistedEffects, type AgentJournal, type MakeEffects } from "./persisted-effects.ts";
 
 interface Created {
   readonly account: Account;
@@ -23,34 +22,32 @@ interface Created {
   readonly nth?: number;
 }
 
-/** How the journal of a replay is another one. */
+/** `inFlight`: what the agent had begun when its process died. */
+export type MakeEffects = (
+  journal: RunJournal,
+  agent: AgentRuntime,
+  inFlight: InFlightWork | undefined,
+) => AgentEffects;
+
 export interface KeepingOptions {
-  /** Makes the effects of an agent. Default: those that are kept in the journal. */
-  readonly effects?: MakeEffects;
-  /** False: no agent ends by the clock. Default true. */
-  readonly hasDeadlines?: boolean;
+  /** Makes the effects of an agent. */
+  readonly effects: MakeEffects;
+  /** False: no agent ends by the clock. */
+  readonly hasDeadlines: boolean;
 }
 
-const persistedEffects: MakeEffects = (journal, agent, inFlight) =>
-  new PersistedEffects(journal, agent, inFlight);
-
-export class RunJournal implements AgentJournal {
+export class RunJournal {
   readonly #journal: JournalWriter;
-  readonly #effects: MakeEffects;
-  readonly #hasDeadlines: boolean;
+  readonly #options: KeepingOptions;
   readonly #states = new Map<AgentId, object>();
   /** Of agents that are restored and have no effects yet. */
   readonly #inFlight = new Map<AgentId, InFlightWork>();
   /** What follows from the last record at once is under way. */
   #isInTurn = false;
 
-  constructor(
-    journal: JournalWriter,
-    { effects = persistedEffects, hasDeadlines = true }: KeepingOptions = {},
-  ) {
+  constructor(journal: JournalWriter, options: KeepingOptions) {
     this.#journal = journal;
-    this.#effects = effects;
-    this.#hasDeadlines = hasDeadlines;
+    this.#options = options;
   }
 
   append(record: JournalRecord): void {
@@ -126,9 +123,11 @@ export class RunJournal implements AgentJournal {
     this.#states.set(agentId, persistedState(state));
   }
 
+  /** False: the agent does not end by the clock, but when it is asked to. */
   deadlineReached(agentId: AgentId, deadlineAtMs: number): boolean {
-    if (this.#hasDeadlines) this.append({ type: "deadline", agentId, deadlineAtMs });
-    return this.#hasDeadlines;
+    const { hasDeadlines } = this.#options;
+    if (hasDeadlines) this.append({ type: "deadline", agentId, deadlineAtMs });
+    return hasDeadlines;
   }
 
   /** Resolves once all that has happened so far is kept. */
@@ -155,16 +154,14 @@ export class RunJournal implements AgentJournal {
     const { agentId } = agent.identity;
     const inFlight = this.#inFlight.get(agentId);
     this.#inFlight.delete(agentId);
-    return this.#effects(this, agent, inFlight);
+    return this.#options.effects(this, agent, inFlight);
   }
 }
 
-type ExternalRequest = RecordOf<
-  "cancel" | "deadline" | "ledger" | "letter" | "pause" | "skip" | "stop"
->;
+/** What the caller or the clock asks of the run. */
+export type ExternalRequest = Extract<JournalRecord, { isApart?: true }>;
 
-/** True for what the caller or the clock asks of the run. */
-function isExternalRequest(record: JournalRecord): record is ExternalRequest {
+export function isExternalRequest(record: JournalRecord): record is ExternalRequest {
   if (record.type === "ledger") return record.done.operation === "grant";
   return EXTERNAL_REQUESTS.has(record.type);
 }

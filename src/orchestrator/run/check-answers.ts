@@ -3,7 +3,7 @@
 
 import { shown } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { isRecord, parseJson, type JsonValue } from "../../kernel/json.ts";
+import { isRecord, parseJson, type JsonObject, type JsonValue } from "../../kernel/json.ts";
 import { problemWith } from "../../agent/tool-calls/questions.ts";
 import {
   AnswerSchema,
@@ -41,20 +41,16 @@ export function checkAnswers(
     if (answers.has(questionId))
       throw wrong("duplicate", index, `a second answer to ${named(question)}. Give one`, question);
     const problem = problemWith(answer, question);
-    if (problem !== undefined)
-      throw wrong(
-        problemCode(answer, question),
-        index,
-        `one that does not fit ${named(question)}: ${problem}. Answer the question as it is`,
-        question,
-      );
-    if (checks.isOverdue(question))
-      throw wrong(
-        "late",
-        index,
-        `one after the deadline of ${named(question)}. Leave it out: the question counts as ${question.kind === "approval" ? "denied" : "failed"}`,
-        question,
-      );
+    if (problem !== undefined) {
+      const code = answer.argumentsHash === question.argumentsHash ? "wrong_kind" : "altered";
+      const got = `one that does not fit ${named(question)}: ${problem}. Answer the question as it is`;
+      throw wrong(code, index, got, question);
+    }
+    if (checks.isOverdue(question)) {
+      const outcome = question.kind === "approval" ? "denied" : "failed";
+      const got = `one after the deadline of ${named(question)}. Leave it out: the question counts as ${outcome}`;
+      throw wrong("late", index, got, question);
+    }
     answers.set(questionId, answer);
   }
   for (const question of run.questions) {
@@ -68,22 +64,16 @@ export function checkAnswers(
   );
   if (missing !== undefined && checks.areAllNeeded !== false) {
     const { questionId, agentPath } = missing;
-    throw new EspalierError({
-      code: "invalid_answer",
-      message: `Expected an answer to every open question, got none to ${named(missing)}. Answer it, too.`,
-      data: { problem: "missing", questionId, agentPath },
-    });
+    const message = `Expected an answer to every open question, got none to ${named(missing)}. Answer it, too.`;
+    throw invalid(message, { problem: "missing", questionId, agentPath });
   }
   return answers;
 }
 
 function listOf(given: unknown): readonly unknown[] {
   if (Array.isArray(given)) return given;
-  throw new EspalierError({
-    code: "invalid_answer",
-    message: `Expected answers to be a list, got ${shown(given)}. Put it in brackets.`,
-    data: { problem: "malformed" },
-  });
+  const message = `Expected answers to be a list, got ${shown(given)}. Put it in brackets.`;
+  throw invalid(message, { problem: "malformed" });
 }
 
 /** What is asked must be the call of the history, and what would run must be what is asked (X17). */
@@ -135,11 +125,8 @@ function checkTool(tools: ToolSet, question: Question, answer: Answer | undefine
   if (answer?.type !== "approved" || answer.arguments === undefined) return;
   const bound = rebindCall(tool, answer.arguments);
   if (bound.type !== "rejected") return;
-  throw new EspalierError({
-    code: "invalid_answer",
-    message: `Expected the arguments of the answer to ${questionId} of ${agentPath} to fit ${toolName}, got others. ${bound.text}`,
-    data: { problem: "invalid_arguments", questionId, agentPath },
-  });
+  const message = `Expected the arguments of the answer to ${questionId} of ${agentPath} to fit ${toolName}, got others. ${bound.text}`;
+  throw invalid(message, { problem: "invalid_arguments", questionId, agentPath });
 }
 
 function answerAt(index: number, given: unknown): Answer {
@@ -148,15 +135,8 @@ function answerAt(index: number, given: unknown): Answer {
   const [issue] = parsed.error.issues;
   const why =
     isRecord(given) && issue !== undefined ? `: ${issue.path.join(".")} ${issue.message}` : "";
-  throw wrong(
-    "malformed",
-    index,
-    `something else${why}. Make it with approve, deny, giveResult or reportFailure`,
-  );
-}
-
-function problemCode(answer: Answer, question: Question): Problem {
-  return answer.argumentsHash === question.argumentsHash ? "wrong_kind" : "altered";
+  const got = `something else${why}. Make it with approve, deny, giveResult or reportFailure`;
+  throw wrong("malformed", index, got);
 }
 
 function unknown(index: number, { questionId }: Answer, run: RestoredRun): EspalierError {
@@ -189,20 +169,21 @@ type Problem =
   | "malformed";
 
 interface About {
-  readonly questionId: string;
+  readonly questionId?: string;
   readonly agentPath?: string | undefined;
 }
 
-function wrong(problem: Problem, index: number, got: string, about?: About): EspalierError {
-  const { questionId, agentPath } = about ?? {};
-  return new EspalierError({
-    code: "invalid_answer",
-    message: `Expected answers[${index}] to be the answer to an open question of this run, got ${got}.`,
-    data: {
-      problem,
-      index,
-      ...(questionId === undefined ? {} : { questionId }),
-      ...(agentPath === undefined ? {} : { agentPath }),
-    },
+function wrong(problem: Problem, index: number, got: string, about: About = {}): EspalierError {
+  const { questionId, agentPath } = about;
+  const message = `Expected answers[${index}] to be the answer to an open question of this run, got ${got}.`;
+  return invalid(message, {
+    problem,
+    index,
+    ...(questionId === undefined ? {} : { questionId }),
+    ...(agentPath === undefined ? {} : { agentPath }),
   });
+}
+
+function invalid(message: string, data: JsonObject & { readonly problem: Problem }): EspalierError {
+  return new EspalierError({ code: "invalid_answer", message, data });
 }

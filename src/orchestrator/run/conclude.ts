@@ -2,14 +2,16 @@
 
 import { deepFreeze, type JsonValue } from "../../kernel/json.ts";
 import { pausedChildrenOf } from "../../agent/agent-state.ts";
-import type { EventBody, EventScope } from "../../protocol/event.ts";
+import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId } from "../../protocol/ids.ts";
+import type { UsageReport } from "../../protocol/usage.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import { resultRecord } from "./persisted-result.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
 import { runResult, type RunResult } from "./run-result.ts";
 import { restedAgent, type RestedAgent } from "../tree/agent-report.ts";
+import { scopeOf } from "../tree/budget-events.ts";
 import type { RunTree } from "../tree/run-tree.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 
@@ -32,7 +34,7 @@ export function resultOf(
   pausedRun?: PausedRun,
 ): RunResult<JsonValue> {
   const { runId, tree, ledger, clock } = run;
-  const { nodes, failedIds, subagentsByDepth, refusalsByCode } = tree;
+  const { nodes, prices, failedIds, subagentsByDepth, refusalsByCode } = tree;
   const rested: RestedAgent[] = [];
   const detached: AgentId[] = [];
   for (const node of nodes) {
@@ -49,7 +51,7 @@ export function resultOf(
     session: run.session?.outcome,
     rested,
     detached,
-    prices: tree.prices,
+    prices,
     failedIds,
     subagentsByDepth,
     refusalsByCode,
@@ -72,39 +74,22 @@ export function concludedPause(run: RunRuntime, root: AgentRuntime, facts: Pause
   const pausedRun = pausedRunOf(run, facts);
   const result = resultOf(run, facts.traceId, pausedRun);
   const { reason, questions, durationMs } = result;
-  const { own, descendants, total } = result.usage;
+  const usage = usageOf(result);
   run.journal?.append(resultRecord(result, pausedRun.pausedAtMs));
-  recorder.record(scopeOf(root), {
-    type: "run.paused",
-    reason,
-    questions,
-    usage: { own, descendants, total },
-    durationMs,
-  });
+  recorder.record(scopeOf(root), { type: "run.paused", reason, questions, usage, durationMs });
   return { ...result, pausedRun: deepFreeze({ ...pausedRun, eventCount: recorder.eventCount }) };
-}
-
-/** The ids of an event about the run itself. */
-export function scopeOf({ identity }: AgentRuntime): EventScope {
-  return { ...identity, executionId: null, stepId: null, callId: null };
 }
 
 function runEnded(result: RunResult): EventBody<"run.ended"> {
   const { status, reason, signals, subagentsByDepth, refusalsByCode, durationMs } = result;
   if (status === "paused") throw new Error("A paused run has not ended.");
-  const { own, descendants, total } = result.usage;
   const error = status === "failed" ? result.agents[0]?.errors.at(-1) : undefined;
-  const usage = { own, descendants, total };
   const failure = error === undefined ? {} : { error };
-  return {
-    type: "run.ended",
-    status,
-    reason,
-    ...failure,
-    signals,
-    usage,
-    subagentsByDepth,
-    refusalsByCode,
-    durationMs,
-  };
+  const counts = { usage: usageOf(result), subagentsByDepth, refusalsByCode };
+  return { type: "run.ended", status, reason, ...failure, signals, ...counts, durationMs };
+}
+
+/** The usage of the tree in events, which have no cuts of it. */
+function usageOf({ usage: { own, descendants, total } }: RunResult): UsageReport {
+  return { own, descendants, total };
 }

@@ -3,19 +3,17 @@
 import { instructionsFor } from "../../agent/agent-role.ts";
 import { steadyClock } from "../../kernel/clock.ts";
 import type { ResumeOptions } from "./run-options.ts";
-import { EVENT_SCHEMA_VERSION } from "../../protocol/event-bodies.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { continueAgent } from "../tree/create-agent.ts";
 import { checkAnswers } from "./check-answers.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
-import { AS_ROOT, sessionOf } from "./start.ts";
+import { AS_ROOT, beginningOf } from "./start.ts";
 import { registryOf, type Settings } from "../tree/settings.ts";
 import { restore, rolesOf } from "./pause-run.ts";
 import { chargeLost, reapply } from "./lost-work.ts";
 import { assertReady, grantsFor, rootRole, stoppedNotice } from "./check-continuation.ts";
-import type { RoleRegistry } from "../tree/role-registry.ts";
 import { LiveRun } from "./run.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
@@ -24,17 +22,7 @@ import type { RestoredRun } from "../durability/restored-run.ts";
 import { grantBudget } from "../tree/budget-events.ts";
 
 /** What a run that stands still continues with. */
-export interface Continuation {
-  readonly registry: RoleRegistry;
-  readonly roles: ReturnType<typeof rolesOf>;
-  readonly onText: ResumeOptions["onText"];
-  readonly context: unknown;
-  /** Its root has ended and begins a further execution, with these instructions; undefined: it continues the one that it had begun. */
-  readonly instructions: string | undefined;
-  readonly session: ReturnType<typeof resumedSession>;
-  readonly answers: ReturnType<typeof checkAnswers>;
-  readonly grants: ReturnType<typeof grantsFor>;
-}
+export type Continuation = ReturnType<typeof readyToContinue>;
 
 /** Answers to questions that are open. `areAllNeeded`: none may stay so. */
 export interface GivenAnswers {
@@ -48,7 +36,7 @@ export function readyToContinue(
   run: RestoredRun,
   options: ResumeOptions,
   { answers, areAllNeeded }: GivenAnswers,
-): Continuation {
+) {
   const { onText, context, role, grants: asked = [] } = options;
   const cutOffId = areAllNeeded ? undefined : run.agents[0]?.executionId;
   const session = resumedSession({ ...run, cutOffId }, options.session, settings);
@@ -63,6 +51,7 @@ export function readyToContinue(
   assertReady(run, registry);
   const grants = grantsFor(run, asked, { hasToEnd: !areAllNeeded });
   const status = run.agents[0]?.state.status;
+  // Its root has ended and begins a further execution, with these instructions; else it continues the one that it had begun.
   const isOver = areAllNeeded && status !== "paused" && status !== "pending";
   const instructions = isOver ? instructionsFor(registry.root, context) : undefined;
   return { registry, roles, onText, context, instructions, session, answers: given, grants };
@@ -71,7 +60,7 @@ export function readyToContinue(
 /** Where the run is kept, and what its journal has of it if its process died. */
 export interface Kept {
   readonly journal: RunJournal | undefined;
-  readonly folded?: FoldedRun;
+  readonly folded?: FoldedRun | undefined;
 }
 
 /** A run that continues, and what its agents share. */
@@ -105,24 +94,19 @@ export function continueRun(
     const node = runtime.tree.find(agentId) ?? rested;
     return grantBudget(runtime, node, grant, field);
   });
-  const message = stoppedNotice(run);
-  const root =
-    instructions === undefined
-      ? rested
-      : continueAgent(runtime, rested, { ...AS_ROOT, task: rested.task, instructions, message });
-  if (root !== rested) journal?.continued(root, false);
+  let root = rested;
+  if (instructions !== undefined) {
+    const next = { ...AS_ROOT, task: rested.task, instructions, message: stoppedNotice(run) };
+    root = continueAgent(runtime, rested, next);
+    journal?.continued(root, false);
+  }
   session?.begin(run.runId);
   const answered = [...run.answered, ...answers.keys()];
   const event = (): EventBody<"run.resumed"> => ({
     type: "run.resumed",
-    schemaVersion: EVENT_SCHEMA_VERSION,
-    role: root.role.name,
-    task: root.task,
-    limits: runtime.tree.limits,
-    budget: root.account.remaining(),
+    ...beginningOf(runtime, root),
     pauses: run.pauses,
     pausedMs,
-    ...sessionOf(runtime),
     previousTraceId: run.traceId,
     ...(run.spanId === undefined ? {} : { previousSpanId: run.spanId }),
     ...(run.isSampled === undefined ? {} : { wasSampled: run.isSampled }),
@@ -142,7 +126,6 @@ export function continueRun(
   };
   // Another process may have continued it from the same store.
   const allowed = (): Promise<void> | undefined => journal?.claimed();
-  const { pauses } = run;
-  const beginning = { pauses, answered, event, allowed, before, afterwards };
+  const beginning = { pauses: run.pauses, answered, event, allowed, before, afterwards };
   return { run: new LiveRun(supervisor, root, beginning), runtime };
 }

@@ -34,9 +34,13 @@ export interface ForkedRun {
   readonly forkedFrom: NonNullable<EventBody<"run.started">["forkedFrom"]>;
 }
 
-interface Means {
-  readonly ids: IdSource;
-  readonly clock: Clock;
+/** What a fork takes over. */
+interface Cut {
+  readonly root: PausedAgent;
+  /** The root first. */
+  readonly kept: readonly PausedAgent[];
+  readonly stepNumber: number;
+  readonly nowMs: number;
 }
 
 /**
@@ -46,7 +50,7 @@ interface Means {
 export function forkedRun(
   original: PausedRunRecord,
   { atStep, message, budget = {} }: ForkOptions,
-  means: Means,
+  { ids, clock }: { readonly ids: IdSource; readonly clock: Clock },
 ): ForkedRun {
   const { session: _itsOwn, ...origin } = original;
   const [root] = original.agents;
@@ -61,15 +65,14 @@ export function forkedRun(
     throw mismatch("fork options.atStep", expected, stepNumber, advice);
   }
   const late = lateSteps(root, stepNumber);
-  const kept = retainedAgents(original.agents, root, late);
-  const nowMs = means.clock.nowMs();
-  const names = namesGiven(original.agents, root, late);
-  const agents = withOwnIds(kept, root, { stepNumber, names, nowMs }, means.ids);
+  const nowMs = clock.nowMs();
+  const cut = { root, kept: retainedAgents(original.agents, root, late), stepNumber, nowMs };
+  const agents = withOwnIds(cut, namesGiven(original.agents, root, late), ids);
   if (message === undefined && hasAnswered(agents[0])) {
     const expected = `given, since ${root.agentPath} has answered by step ${stepNumber}`;
     throw mismatch("fork options.message", expected, message, "Say what it is to do next.");
   }
-  const runId = RunIdSchema.parse(means.ids.next("run"));
+  const runId = RunIdSchema.parse(ids.next("run"));
   return {
     run: deepFreeze({
       ...origin,
@@ -84,7 +87,7 @@ export function forkedRun(
       answered: [],
       agents,
       prices: [],
-      accounts: freshAccounts(original.accounts, { kept, agents, budget }, nowMs),
+      accounts: freshAccounts(original.accounts, cut, agents, budget),
     }),
     message:
       message === undefined ? undefined : { role: "user", text: message, origin: "steering" },
@@ -138,22 +141,24 @@ function retainedAgents(
   });
 }
 
+/** `names`: how many subagents of each role the root had numbered by then. */
 function withOwnIds(
-  kept: readonly PausedAgent[],
-  root: PausedAgent,
-  { stepNumber, names, nowMs }: ForkPoint,
+  cut: Cut,
+  names: Readonly<Record<string, number>>,
   ids: IdSource,
 ): readonly PausedAgent[] {
+  const { root, kept, nowMs } = cut;
   const newIds = new Map(
     kept.map(({ agentId }) => [agentId, AgentIdSchema.parse(ids.next("agent"))]),
   );
   return kept.map((agent) => {
+    const { agentId, parentAgentId } = agent;
     const executionId = ExecutionIdSchema.parse(ids.next("execution"));
-    const children = kept.filter(({ parentAgentId }) => parentAgentId === agent.agentId);
     const state =
       agent === root
-        ? rootState(agent, { stepNumber, newIds, kept })
+        ? rootState(cut, newIds)
         : { ...agent.state, log: { ...agent.state.log, background: [], subtasks: [] } };
+    const { conversation } = state;
     const { startedAtMs, endedAtMs } = agent.state.telemetry;
     // Nothing is idle longer than the fork is old; how long it worked stays as it was.
     const laterMs = nowMs - (endedAtMs ?? nowMs);
@@ -162,59 +167,39 @@ function withOwnIds(
       ...(startedAtMs === undefined ? {} : { startedAtMs: startedAtMs + laterMs }),
       ...(endedAtMs === undefined ? {} : { endedAtMs: nowMs }),
     };
+    // What was said before the fork keeps the ids of those who said it.
+    const tags = foreignTags(conversation.tags, agentId);
     return {
       ...agent,
-      agentId: newIds.get(agent.agentId) ?? agent.agentId,
-      parentAgentId:
-        agent.parentAgentId === null ? null : (newIds.get(agent.parentAgentId) ?? null),
+      agentId: newIds.get(agentId) ?? agentId,
+      parentAgentId: parentAgentId === null ? null : (newIds.get(parentAgentId) ?? null),
       executionId,
-      children: children.length,
+      children: kept.filter((one) => one.parentAgentId === agentId).length,
       ordinals: agent === root ? names : agent.ordinals,
       execution: agent === root ? 0 : agent.execution, // The fork's first is yet to come.
       isDetached: false,
-      state: { ...state, executionId, telemetry, conversation: takenOver(state, agent.agentId) },
+      state: {
+        ...state,
+        executionId,
+        telemetry,
+        conversation: { ...conversation, tags, leftOut: [] },
+      },
     };
   });
 }
 
-/** What was said before the fork keeps the ids of those who said it. */
-function takenOver(
-  { conversation }: AgentSnapshot,
-  agentId: AgentId,
-): AgentSnapshot["conversation"] {
-  return { ...conversation, tags: foreignTags(conversation.tags, agentId), leftOut: [] };
-}
-
-interface ForkPoint {
-  readonly stepNumber: number;
-  /** How many subagents of each role were numbered by then. */
-  readonly names: Readonly<Record<string, number>>;
-  readonly nowMs: number;
-}
-
-interface Cut {
-  readonly stepNumber: number;
-  readonly newIds: ReadonlyMap<AgentId, AgentId>;
-  readonly kept: readonly PausedAgent[];
-}
-
 /** The root as it was when the step had ended: what comes after is left out, what was queued is queued again. */
-function rootState({ agentPath, state }: PausedAgent, cut: Cut): AgentSnapshot {
-  const { stepNumber } = cut;
+function rootState(cut: Cut, newIds: ReadonlyMap<AgentId, AgentId>): AgentSnapshot {
+  const { stepNumber, root } = cut;
+  const { agentPath, state } = root;
   const { steps } = state.log;
   const before = steps.slice(0, stepNumber);
-  const messages = cutBefore(state.conversation.messages, {
-    replies: repliesAfter(state, stepNumber),
-    isFirst: stepNumber === 0,
-  });
+  const replies = repliesAfter(state, stepNumber);
+  const messages = cutBefore(state.conversation.messages, replies, stepNumber === 0);
   if (messages === undefined || !isWhole(messages, before)) {
     const advice = "Choose a later step, or keep more messages (compaction.keepMessages).";
-    throw mismatch(
-      "fork options.atStep",
-      `a step of ${agentPath} whose history is still there`,
-      stepNumber,
-      advice,
-    );
+    const expected = `a step of ${agentPath} whose history is still there`;
+    throw mismatch("fork options.atStep", expected, stepNumber, advice);
   }
   return {
     status: "stopped",
@@ -232,7 +217,7 @@ function rootState({ agentPath, state }: PausedAgent, cut: Cut): AgentSnapshot {
       signals: [],
       errors: [],
       subtasks: queued(state, before.at(-1), messages),
-      background: unreported(before, messages, cut),
+      background: unreported(before, messages, cut.kept, newIds),
       isAwaiting: false,
     },
     telemetry: state.telemetry,
@@ -284,17 +269,14 @@ function withReply(
   });
 }
 
-interface HistoryCut {
-  /** How many replies, the last ones, are left out. */
-  readonly replies: number;
-  /** The first reply is among them: what was said before it is the input of the first step, and stays. */
-  readonly isFirst: boolean;
-}
-
-/** The history without its last replies and what follows them; undefined: it has not so many. */
+/**
+ * The history without so many replies, the last ones, and what follows them; undefined: it has not so many. `isFirst`: the first reply is among
+ * them: what was said before it is the input of the first step, and stays.
+ */
 function cutBefore(
   messages: readonly Message[],
-  { replies, isFirst }: HistoryCut,
+  replies: number,
+  isFirst: boolean,
 ): readonly Message[] | undefined {
   let end = messages.length;
   for (let left = replies; left > 0; left -= 1) {
@@ -320,7 +302,8 @@ function isWhole(messages: readonly Message[], steps: readonly StepRecord[]): bo
 function unreported(
   steps: readonly StepRecord[],
   messages: readonly Message[],
-  { newIds, kept }: Cut,
+  kept: readonly PausedAgent[],
+  newIds: ReadonlyMap<AgentId, AgentId>,
 ): readonly AgentId[] {
   const executions = steps.flatMap(({ tools }) => tools.executions);
   const reported = executions.flatMap(({ reportedIds }) => reportedIds ?? []);
@@ -355,47 +338,34 @@ function namesGiven(
   return Object.fromEntries(ordinals);
 }
 
-function countsByDepth(agents: readonly PausedAgent[]): Readonly<Record<string, number>> {
-  const counts = new Map<string, number>();
-  for (const { depth, parentAgentId } of agents)
-    if (parentAgentId !== null) counts.set(`${depth}`, (counts.get(`${depth}`) ?? 0) + 1);
-  return Object.fromEntries(counts);
+function countsByDepth([_root, ...others]: readonly PausedAgent[]): Readonly<
+  Record<string, number>
+> {
+  const atDepth = Map.groupBy(others, ({ depth }) => depth);
+  return Object.fromEntries([...atDepth].map(([depth, { length }]) => [depth, length]));
 }
 
-interface Kept {
-  readonly kept: readonly PausedAgent[];
-  readonly agents: readonly PausedAgent[];
-  /** On top of the limits of the root. */
-  readonly budget: Budget;
-}
-
-/** The limits of the original, with nothing spent. A point in time that was fixed for the original is not taken over. */
+/**
+ * The limits of the original, `budget` on top of those of the root, with nothing spent. A point in time that was fixed for the original is not
+ * taken over.
+ */
 function freshAccounts(
   accounts: readonly Account[],
-  { kept, agents, budget }: Kept,
-  nowMs: number,
+  { kept, nowMs }: Cut,
+  agents: readonly PausedAgent[],
+  budget: Budget,
 ): readonly Account[] {
   const opened = new Map<AgentId, Account>();
   for (const [index, { agentId, parentAgentId, agentPath: path }] of agents.entries()) {
     const before = accounts.find((one) => one.agentId === kept[index]?.agentId);
     const parent = parentAgentId === null ? undefined : opened.get(parentAgentId);
-    const { limits = {}, reserve = {}, timeLimitMs = null } = before ?? {};
+    const { limits: beforeLimits = {}, reserve = {}, timeLimitMs = null } = before ?? {};
     const own = parent === undefined ? budget : {};
-    const times = [timeLimitMs, own.wallTimeMs ?? null].filter((ms) => ms !== null);
-    opened.set(
-      agentId,
-      openAccount(
-        {
-          agentId,
-          path,
-          limits: tighterLimits(limits, spendLimitsOf(own)),
-          reserve,
-          wallTimeMs: times.length === 0 ? undefined : Math.min(...times),
-          nowMs,
-        },
-        parent,
-      ),
-    );
+    const limits = tighterLimits(beforeLimits, spendLimitsOf(own));
+    const timeMs = Math.min(timeLimitMs ?? Infinity, own.wallTimeMs ?? Infinity);
+    const wallTimeMs = timeMs === Infinity ? undefined : timeMs;
+    const account = { agentId, path, limits, reserve, wallTimeMs, nowMs };
+    opened.set(agentId, openAccount(account, parent));
   }
   return [...opened.values()];
 }

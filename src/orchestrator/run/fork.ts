@@ -1,8 +1,7 @@
 // How a fork starts: a run that continues from a step of another one.
 
-import { instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
+import { instructionsFor } from "../../agent/agent-role.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import type { AgentId } from "../../protocol/ids.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import { continueAgent } from "../tree/create-agent.ts";
 import { resumedJournal } from "../durability/open-journal.ts";
@@ -18,7 +17,6 @@ import type { Settings } from "../tree/settings.ts";
 import { LiveRun } from "./run.ts";
 import { restore, rolesOf } from "./pause-run.ts";
 import { RoleRegistry } from "../tree/role-registry.ts";
-import type { NewRun } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 
 /** Starts a fork; see `Orchestrator.fork` for what it throws before anything has happened. */
@@ -28,22 +26,16 @@ export function forkRun(
   options: ForkOptions,
 ): LiveRun {
   checkForkOptions(options);
-  const { onText, context, role } = options;
   const original = parsePausedRun(stored);
-  const registry = new RoleRegistry(
-    rootRole(restoredFrom(original), role, settings.roles),
-    settings,
-    { isReplacing: role !== undefined },
-  );
+  const role = rootRole(restoredFrom(original), options.role, settings.roles);
+  const isReplacing = options.role !== undefined;
+  const registry = new RoleRegistry(role, settings, { isReplacing });
   const { store, ids, clock } = settings;
-  const { run, message, forkedFrom } = forkedRun(original, options, { ids, clock });
-  const forked = restoredFrom(run);
-  const roles = rolesOf(forked, registry);
-  assertReady(forked, registry);
-  const instructions = instructionsFor(registry.root, context);
-  const journal = store === undefined ? undefined : resumedJournal({ store, clock }, run);
-  const told = { instructions, message, forkedFrom, onText, context };
-  return startFork(settings, { run: forked, registry, roles, journal, ...told }).run;
+  const { run: paused, ...begin } = forkedRun(original, options, { ids, clock });
+  const run = restoredFrom(paused);
+  assertReady(run, registry);
+  const journal = (): RunJournal | undefined => store && resumedJournal({ store, clock }, paused);
+  return startFork(settings, { run, registry, ...begin, journal }, options).run;
 }
 
 /** What a fork begins with. */
@@ -51,20 +43,21 @@ export interface ForkParts {
   /** Its agents, none of which lives yet. */
   readonly run: RestoredRun;
   readonly registry: RoleRegistry;
-  readonly roles: ReadonlyMap<AgentId, AgentRole>;
-  /** The text that the role of its root has for it: see `instructionsFor`. */
-  readonly instructions: string;
   /** The message to its root. */
   readonly message: UserMessage | undefined;
   readonly forkedFrom: EventBody<"run.started">["forkedFrom"];
-  readonly onText: NewRun["onText"];
-  readonly context: unknown;
-  readonly journal: RunJournal | undefined;
+  /** Makes its journal, where it is kept. */
+  readonly journal: () => RunJournal | undefined;
 }
 
-export function startFork(settings: Settings, parts: ForkParts): ContinuedRun {
-  const { run, registry, roles, instructions, message, forkedFrom, onText, context, journal } =
-    parts;
+export function startFork(
+  settings: Settings,
+  { run, registry, message, forkedFrom, journal: open }: ForkParts,
+  { onText, context }: Pick<ForkOptions, "onText" | "context">,
+): ContinuedRun {
+  const roles = rolesOf(run, registry);
+  const instructions = instructionsFor(registry.root, context);
+  const journal = open();
   const supervisor = new Supervisor(settings, {
     registry,
     onText,
@@ -75,12 +68,8 @@ export function startFork(settings: Settings, parts: ForkParts): ContinuedRun {
   const { run: runtime } = supervisor;
   const rested = restore(runtime, run, roles);
   for (const { agentId, state } of run.agents) journal?.knows(agentId, state);
-  const root = continueAgent(runtime, rested, {
-    ...AS_ROOT,
-    task: rested.task,
-    instructions,
-    message,
-  });
+  const { task } = rested;
+  const root = continueAgent(runtime, rested, { ...AS_ROOT, task, instructions, message });
   journal?.continued(root, false);
   const event = (): EventBody<"run.started"> => ({ ...started(runtime, root), forkedFrom });
   return { run: new LiveRun(supervisor, root, { ...NO_HISTORY, event }), runtime };

@@ -1,9 +1,9 @@
 // What a run whose process died makes up for before its agents continue: calls that were lost are charged, requests are made again.
 
 import { callUsage } from "../../agent/call-usage.ts";
-import type { Amounts } from "../../policies/budget.ts";
-import { addUsage, type Usage } from "../../protocol/usage.ts";
+import { addUsage } from "../../protocol/usage.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
+import { scopeOf } from "../tree/budget-events.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 
 /** Charges model calls whose outcome is unknown, by estimate: they may have been made, and paid for. */
@@ -15,23 +15,21 @@ export function chargeLost(run: RunRuntime, { lost }: FoldedRun): void {
     const { model } = node.role;
     const call = { ...lease, lastStep: lease.lastStep };
     const abandoned = { ...callUsage(model, call, { type: "abandoned" }), steps: 0 };
-    const usage = charged === undefined ? abandoned : withAttempt(charged, hold, abandoned);
+    let usage = charged ?? abandoned;
+    // Attempts had broken: the one that was under way, if one was, comes on top.
+    if (charged !== undefined && Object.values(hold).some((amount) => amount > 0))
+      usage = addUsage(charged, { ...abandoned, modelCalls: 0, unpricedCalls: 0 });
     const { account } = node;
     account.settle(call, usage);
-    const { leaseId } = lease;
-    const remaining = account.remaining();
-    const runRemaining = account.runRemaining();
-    const place = { ...node.identity, executionId: null, stepId: null, callId: null };
-    const lostCall = { provider: model.provider, model: model.id };
-    const settled = { leaseId, usage, remaining, runRemaining, lostCall };
-    recorder.record(place, { type: "budget.settled", ...settled });
+    recorder.record(scopeOf(node), {
+      type: "budget.settled",
+      leaseId: lease.leaseId,
+      usage,
+      remaining: account.remaining(),
+      runRemaining: account.runRemaining(),
+      lostCall: { provider: model.provider, model: model.id },
+    });
   }
-}
-
-/** What a call used of which attempts had broken, with the one that was under way, if one was. */
-function withAttempt(charged: Usage, hold: Amounts, attempt: Usage): Usage {
-  const isUnderWay = Object.values(hold).some((amount) => amount > 0);
-  return isUnderWay ? addUsage(charged, { ...attempt, modelCalls: 0, unpricedCalls: 0 }) : charged;
 }
 
 /** Requests to agents before their process died that they have not handled yet. */

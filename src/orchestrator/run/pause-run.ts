@@ -111,7 +111,7 @@ function regroup(nodes: readonly AgentRuntime[], { agents }: RestoredRun): void 
     if (parent === undefined || spawnStepId === undefined || spawnCallId === undefined) return [];
     const isOver = (callId: CallId): boolean =>
       begun.has(`${spawnStepId} ${callId}`) ||
-      inFlightOf.get(parent.identity.agentId)?.isOver(callId) === true;
+      inFlightOf.get(parent.identity.agentId)?.facts.over.has(callId) === true;
     const group = parent.groupOf(spawnStepId, startsLeft(parent, spawnStepId, isOver));
     group.rejoin(node);
     return [{ node, group }];
@@ -139,26 +139,23 @@ function startsLeft(
 
 function restoredAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRole): AgentRuntime {
   const { ledger, tree, runId } = runtime;
-  const { agentId, executionId, parentAgentId, agentPath, depth, task, metadata } = agent;
-  const { startedAtMs, children, ordinals, execution, isDetached } = agent;
-  const { spawnCallId, spawnStepId } = agent;
+  const { agentId, executionId, parentAgentId, agentPath, depth, draft, toolRules: rules } = agent;
   const parent = parentAgentId === null ? undefined : tree.find(parentAgentId);
   parent?.countBelow(1);
-  const place = { parent, role, agentPath, depth };
   return new AgentRuntime(runtime, {
     identity: Object.freeze({ runId, agentId, parentAgentId, agentPath, depth, executionId }),
     role,
-    task,
-    metadata: deepFreeze(metadata),
+    task: agent.task,
+    metadata: deepFreeze(agent.metadata),
     parent,
-    spawnCallId: spawnCallId ?? undefined,
-    spawnStepId: spawnStepId ?? undefined,
+    spawnCallId: agent.spawnCallId ?? undefined,
+    spawnStepId: agent.spawnStepId ?? undefined,
     state: agent.state,
     account: ledger.accountView(agentId),
-    before: { startedAtMs, children, subagentsBelow: 0, ordinals, execution, isDetached },
+    before: { ...agent, subagentsBelow: 0 },
     limits: parent?.limits ?? tree.limits,
-    toolLimits: restoredToolLimits(runtime, place, { rules: agent.toolRules, draft: agent.draft }),
-    draft: agent.draft,
+    toolLimits: restoredToolLimits(runtime, { parent, role, agentPath, depth }, { rules, draft }),
+    draft,
   });
 }
 
@@ -168,27 +165,21 @@ export function rolesOf(
   registry: RoleRegistry,
 ): ReadonlyMap<AgentId, AgentRole> {
   const roles = new Map<AgentId, AgentRole>();
-  for (const agent of agents) {
-    const parent = agent.parentAgentId === null ? undefined : roles.get(agent.parentAgentId);
-    roles.set(agent.agentId, roleOf(agent, parent, registry));
+  for (const { agentId, parentAgentId, role: name, draft, agentPath } of agents) {
+    const parent = parentAgentId === null ? undefined : roles.get(parentAgentId);
+    const role =
+      draft === undefined || parent === undefined
+        ? registry.find(name)
+        : makeDynamicRole(parent, { name, written: draft }, registry);
+    if (role === undefined || "code" in role) {
+      const got = role === undefined ? "none" : `one that cannot be used: ${role.message}`;
+      throw new EspalierError({
+        code: "invalid_paused_run",
+        message: `Expected a role named "${name}" for ${agentPath}, got ${got}. Resume with the roles that the run was started with.`,
+        data: { role: name, agentPath },
+      });
+    }
+    roles.set(agentId, role);
   }
   return roles;
-}
-
-function roleOf(
-  { role: name, draft, agentPath }: RestoredAgent,
-  parent: AgentRole | undefined,
-  registry: RoleRegistry,
-): AgentRole {
-  const role =
-    draft === undefined || parent === undefined
-      ? registry.find(name)
-      : makeDynamicRole(parent, { name, written: draft }, registry);
-  if (role !== undefined && !("code" in role)) return role;
-  const got = role === undefined ? "none" : `one that cannot be used: ${role.message}`;
-  throw new EspalierError({
-    code: "invalid_paused_run",
-    message: `Expected a role named "${name}" for ${agentPath}, got ${got}. Resume with the roles that the run was started with.`,
-    data: { role: name, agentPath },
-  });
 }

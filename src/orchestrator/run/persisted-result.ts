@@ -5,15 +5,10 @@ import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, type JsonValue } from "../../kernel/json.ts";
 import { invalidJournal, type FoldedRun } from "../durability/fold-journal.ts";
 import type { RecordOf } from "../durability/journal-record.ts";
-import {
-  PAUSED_RUN_VERSION,
-  type PausedAgent,
-  type PausedRunRecord,
-} from "../durability/paused-run.ts";
+import { PAUSED_RUN_VERSION, type PausedRunRecord } from "../durability/paused-run.ts";
 import { subtractUsage } from "../../protocol/usage.ts";
 import { runResult, type RunResult } from "./run-result.ts";
 import type { RestedAgent } from "../tree/agent-report.ts";
-import type { RestoredAgent } from "../durability/restored-run.ts";
 
 /** What a result says that no other record does: what agents have from their roles, and what became of the session. */
 export function resultRecord({ agents, prices, session }: RunResult, atMs: number) {
@@ -37,36 +32,30 @@ export function resultRecord({ agents, prices, session }: RunResult, atMs: numbe
 export function persistedResult(folded: FoldedRun): RunResult<JsonValue> {
   const { run, said, status, recordCount } = folded;
   if (status === "open" || said === undefined) throw notAtRest(folded);
-  try {
-    return resultAtRest(folded, said);
-  } catch (cause) {
-    throw invalidJournal(run.runId, recordCount, cause);
-  }
-}
-
-function resultAtRest(folded: FoldedRun, said: RecordOf<"result">): RunResult<JsonValue> {
-  const { run, status } = folded;
   const { runId, traceId, definitions, subagentsByDepth, refusalsByCode, accounts, failedIds } =
     run;
   const { atMs, prices, session } = said;
-  return deepFreeze(
-    runResult({
-      runId,
-      traceId,
-      atMs,
-      definitions,
-      pausedRun: status === "paused" ? pausedRun(folded, said) : undefined,
-      session:
-        session === undefined ? undefined : { execution: undefined, error: undefined, ...session },
-      rested: restedAgents(folded, said),
-      detached: [],
-      failedIds,
-      prices,
-      subagentsByDepth,
-      refusalsByCode,
-      accounts,
-    }),
-  );
+  try {
+    return deepFreeze(
+      runResult({
+        runId,
+        traceId,
+        atMs,
+        definitions,
+        pausedRun: status === "paused" ? pausedRun(folded, said) : undefined,
+        session: session && { execution: undefined, error: undefined, ...session },
+        rested: restedAgents(folded, said),
+        detached: [],
+        failedIds,
+        prices,
+        subagentsByDepth,
+        refusalsByCode,
+        accounts,
+      }),
+    );
+  } catch (cause) {
+    throw invalidJournal(runId, recordCount, cause);
+  }
 }
 
 function restedAgents(
@@ -86,10 +75,10 @@ function restedAgents(
     const { own, total, stoodMs: pausedMs } = account;
     return {
       agentId,
-      executionId,
       parentAgentId,
       agentPath,
       depth,
+      executionId,
       role,
       model,
       task,
@@ -110,18 +99,11 @@ function pausedRun({ run }: FoldedRun, { atMs, prices }: RecordOf<"result">): Pa
     version: PAUSED_RUN_VERSION,
     pausedAtMs: atMs,
     prices,
-    agents: agents.map(pausedAgent),
+    agents: agents.map(({ state, inFlight: _nothing, kept: _same, ...agent }) => {
+      if (state.status === "pending") throw new Error(`${agent.agentPath} is not at rest.`);
+      return { ...agent, state: snapshotOf(state) };
+    }),
   };
-}
-
-function pausedAgent({
-  state,
-  inFlight: _none,
-  kept: _same,
-  ...agent
-}: RestoredAgent): PausedAgent {
-  if (state.status === "pending") throw new Error(`${agent.agentPath} is not at rest.`);
-  return { ...agent, state: snapshotOf(state) };
 }
 
 function notAtRest({ run: { runId }, status }: FoldedRun): EspalierError {

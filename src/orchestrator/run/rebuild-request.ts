@@ -73,13 +73,23 @@ function rebuiltFrom(
   { stepNumber, agentId }: RebuildOptions,
 ): RebuiltRequest {
   const agent = agentId === undefined ? agents[0] : agents.find((one) => one.agentId === agentId);
-  if (agent === undefined) throw unknownAgent(agentId);
+  if (agent === undefined)
+    throw new EspalierError({
+      code: "unknown_agent",
+      message: `Expected the id of an agent of this run, got ${JSON.stringify(agentId)}. Take it from an event.`,
+      data: { agentId: String(agentId) },
+    });
   checkStep(agent, stepNumber);
   const rebuilt = persistedRequest(agent.state, stepNumber, (hash) =>
     Object.hasOwn(definitions, hash) ? definitions[hash] : undefined,
   );
-  if (rebuilt === undefined) throw incomplete(agent, stepNumber);
-  return deepFreeze(rebuilt);
+  if (rebuilt !== undefined) return deepFreeze(rebuilt);
+  const { agentPath } = agent;
+  throw new EspalierError({
+    code: "invalid_paused_run",
+    message: `Expected everything that step ${stepNumber} of ${agentPath} was shown, got a run in which some of it is missing. Hand in the run whole, as it was stored; a fork does not have all of its origin.`,
+    data: { agentPath, stepNumber },
+  });
 }
 
 function checkStep({ agentPath, state }: RecordedAgent, stepNumber: number): void {
@@ -91,20 +101,4 @@ function checkStep({ agentPath, state }: RecordedAgent, stepNumber: number): voi
       ? `left alone, since ${agentPath} took no step`
       : `a step of ${agentPath} (1 to ${steps})`;
   throw mismatch("rebuild options.stepNumber", expected, stepNumber, "Count from 1.");
-}
-
-function unknownAgent(agentId: unknown): EspalierError {
-  return new EspalierError({
-    code: "unknown_agent",
-    message: `Expected the id of an agent of this run, got ${JSON.stringify(agentId)}. Take it from an event.`,
-    data: { agentId: String(agentId) },
-  });
-}
-
-function incomplete({ agentPath }: RecordedAgent, stepNumber: number): EspalierError {
-  return new EspalierError({
-    code: "invalid_paused_run",
-    message: `Expected everything that step ${stepNumber} of ${agentPath} was shown, got a run in which some of it is missing. Hand in the run whole, as it was stored; a fork does not have all of its origin.`,
-    data: { agentPath, stepNumber },
-  });
 }

@@ -4,12 +4,12 @@ import { mismatch } from "../../kernel/check.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import type { JsonValue } from "../../kernel/json.ts";
 import type { RunId } from "../../protocol/ids.ts";
-import type { Ownership, RunStore, StoredRun } from "../../store/run-store.ts";
+import type { RunStore, StoredRun } from "../../store/run-store.ts";
 import { isProcessGone, thisHostname } from "../../store/holding.ts";
 import { storeFailed } from "../../store/store-errors.ts";
 import { foldJournal, type FoldedJournal } from "../durability/fold-journal.ts";
-import { STALE_AFTER_MS } from "../durability/journal.ts";
-import { newOwner, recoveredJournal, type RunStorage } from "../durability/open-journal.ts";
+import { STALE_AFTER_MS, type RunStorage } from "../durability/journal.ts";
+import { newOwner, recoveredJournal } from "../durability/open-journal.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
 import type { Settings } from "../tree/settings.ts";
 import { continueRun, readyToContinue, type Continuation } from "./continue-run.ts";
@@ -33,41 +33,62 @@ export interface FailedRecovery {
   readonly error: EspalierError;
 }
 
-/** Continues a run that is kept in the store, after its process has died, or after a pause. */
+/**
+ * Continues a run that is kept in the store, after its process has died, or after a pause. Rejects with `unknown_run`, `run_alive`, `run_ended`,
+ * `unsupported_version`, `invalid_journal` or `store_failed`, and with what continuing throws: nothing has changed then.
+ */
 export async function recoverRun(
   settings: Settings,
   runId: RunId,
-  { contextOf, ...options }: RecoverOptions & RecoverAllOptions,
+  options: RecoverOptions & RecoverAllOptions,
 ): Promise<LiveRun> {
   const storage = storageOf(settings);
-  const { takeOver = false } = options;
-  const ready = async (found: FoldedJournal): Promise<Continuation> => {
-    if (contextOf === undefined) return readyToRecover(settings, found, options);
-    const context = await contextOfLost(found.run, contextOf);
-    return readyToRecover(settings, found, { ...options, context });
+  const { store } = storage;
+  const found = await storedRun(store, runId);
+  if (found?.status === "ended") throw runEnded(runId);
+  if (found?.recordCount === 0) throw nothingStored(runId);
+  /** The run as its journal has it, with what it continues from; undefined: it has ended. */
+  const read = async () => {
+    const folded = await foldJournal(runId, storedLines(store, runId));
+    const isOver = folded.status === "ended";
+    return { folded, going: isOver ? undefined : await readyToRecover(settings, folded, options) };
   };
-  const { ownership, folded, going } = await claimed(storage, runId, { takeOver, ready });
+  const before = await read();
+  const { takeOver = false } = options;
+  const claim = { owner: newOwner(), staleAfterMs: STALE_AFTER_MS, takeOver };
+  const ownership = await store.claim(runId, claim);
   try {
+    const { recordCount } = (await storedRun(store, runId)) ?? {};
+    const isSame = recordCount === before.folded.recordCount;
+    const { folded, going } = isSame ? before : await read();
+    if (going === undefined) throw runEnded(runId);
     const journal = recoveredJournal(storage, ownership, folded);
     return continueRun(settings, folded.run, going, { journal, folded }).run;
   } catch (cause) {
-    await storage.store.release(ownership, "paused");
+    const isOver = EspalierError.is(cause) && cause.code === "run_ended";
+    await store.release(ownership, isOver ? "ended" : "paused");
     throw cause;
   }
 }
 
-function readyToRecover(
+async function readyToRecover(
   settings: Settings,
   { run, status, answers: before }: FoldedJournal,
-  { answers = [], ...others }: RecoverOptions,
-): Continuation {
+  { contextOf, answers = [], ...others }: RecoverOptions & RecoverAllOptions,
+): Promise<Continuation> {
   const kept = before.filter(({ questionId }) =>
     run.questions.some((question) => question.questionId === questionId),
   );
-  return readyToContinue(settings, run, others, {
-    answers: [...kept, ...answers],
-    areAllNeeded: status !== "open",
-  });
+  const context = contextOf === undefined ? others.context : await contextOfLost(run, contextOf);
+  return readyToContinue(
+    settings,
+    run,
+    { ...others, context },
+    {
+      answers: [...kept, ...answers],
+      areAllNeeded: status !== "open",
+    },
+  );
 }
 
 /** Recovers every run of the store that is lost, one after the other. */
@@ -109,37 +130,12 @@ function storageOf({ store, clock }: Settings): RunStorage {
   throw mismatch("options.store", "a store", undefined, "Hand one to the orchestrator.");
 }
 
-/** A run according to its journal, with what it continues from. */
-interface Readable<Going> {
-  readonly folded: FoldedJournal;
-  /** Undefined: it has ended. */
-  readonly going: Going | undefined;
-}
-
-/** A run that this process leads from now on. */
-interface Claim<Going> {
-  readonly ownership: Ownership;
-  readonly folded: FoldedJournal;
-  readonly going: Going;
-}
-
-interface ClaimRequest<Going> {
-  readonly takeOver: boolean;
-  /** What the run continues from. It throws before anything has changed. */
-  readonly ready: (folded: FoldedJournal) => Promise<Going>;
-}
-
 /** As many as a store can have. */
 const ALL_OF_THEM = 2 ** 31 - 1;
 
 /** The runs that are open and that no process seems to lead, oldest first. Rejects with `store_failed`. */
 async function lostRuns({ store, clock }: RunStorage): Promise<readonly RunId[]> {
-  let open: readonly StoredRun[];
-  try {
-    open = await store.list({ status: "open", limit: ALL_OF_THEM });
-  } catch (cause) {
-    throw unread("its runs", cause);
-  }
+  const open = await asked("its runs", () => store.list({ status: "open", limit: ALL_OF_THEM }));
   const nowMs = clock.nowMs();
   const lost = open.filter((run) => run.recordCount > 0 && !seemsAlive(run, nowMs));
   return lost.map(({ runId }) => runId).toReversed();
@@ -162,41 +158,6 @@ function failedRecovery(runId: RunId, cause: unknown): EspalierError | undefined
   return wasNotLost ? undefined : cause;
 }
 
-/** Takes a run over. Rejects with `unknown_run`, `run_alive`, `run_ended`, `unsupported_version`, `invalid_journal` or `store_failed`. */
-async function claimed<Going>(
-  storage: RunStorage,
-  runId: RunId,
-  { takeOver, ready }: ClaimRequest<Going>,
-): Promise<Claim<Going>> {
-  const { store } = storage;
-  const found = await storedRun(store, runId);
-  if (found?.status === "ended") throw runEnded(runId);
-  if (found?.recordCount === 0) throw nothingStored(runId);
-  const before = await readable(storage, runId, ready);
-  const owner = newOwner();
-  const ownership = await store.claim(runId, { owner, staleAfterMs: STALE_AFTER_MS, takeOver });
-  try {
-    const { recordCount } = (await storedRun(store, runId)) ?? {};
-    const isSame = recordCount === before.folded.recordCount;
-    const { folded, going } = isSame ? before : await readable(storage, runId, ready);
-    if (going === undefined) throw runEnded(runId);
-    return { ownership, folded, going };
-  } catch (cause) {
-    const isOver = EspalierError.is(cause) && cause.code === "run_ended";
-    await store.release(ownership, isOver ? "ended" : "paused");
-    throw cause;
-  }
-}
-
-async function readable<Going>(
-  { store }: RunStorage,
-  runId: RunId,
-  ready: ClaimRequest<Going>["ready"],
-): Promise<Readable<Going>> {
-  const folded = await foldJournal(runId, storedLines(store, runId));
-  return { folded, going: folded.status === "ended" ? undefined : await ready(folded) };
-}
-
 /** The context of a lost run, as the caller gives it. Rejects with `context_failed`. */
 async function contextOfLost(
   { runId, agents }: RestoredRun,
@@ -213,20 +174,22 @@ async function contextOfLost(
   }
 }
 
-/** What a store knows of a run. Whatever it throws comes out as one of our errors. */
-async function storedRun(
-  store: Pick<RunStore, "find">,
-  runId: RunId,
-): Promise<StoredRun | undefined> {
+/** What a store knows of a run. */
+function storedRun(store: RunStore, runId: RunId): Promise<StoredRun | undefined> {
+  return asked(`run ${runId}`, () => store.find(runId));
+}
+
+/** Whatever a store throws comes out as one of our errors. */
+async function asked<Answer>(what: string, ask: () => Promise<Answer>): Promise<Answer> {
   try {
-    return await store.find(runId);
+    return await ask();
   } catch (cause) {
-    throw unread(`run ${runId}`, cause);
+    throw unread(what, cause);
   }
 }
 
 /** The journal of a run. Whatever its store throws comes out as one of our errors. */
-async function* storedLines(store: Pick<RunStore, "read">, runId: RunId): AsyncGenerator<string> {
+async function* storedLines(store: RunStore, runId: RunId): AsyncGenerator<string> {
   try {
     yield* store.read(runId);
   } catch (cause) {

@@ -24,8 +24,7 @@ export function resumeRun(
   const giveBack = takePause(run, settings.givenTracing); // Where nothing happens it may be tried again.
   const { store, clock } = settings;
   try {
-    const journal =
-      store === undefined ? undefined : resumedJournal({ store, clock }, paused, giveBack);
+    const journal = store && resumedJournal({ store, clock }, paused, giveBack);
     return continueRun(settings, run, ready, { journal }).run;
   } catch (cause) {
     giveBack();

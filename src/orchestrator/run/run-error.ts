@@ -5,13 +5,6 @@ import { joinSentences } from "../../kernel/sentence.ts";
 import type { SettledStatus } from "../../protocol/stop.ts";
 import type { RunResult } from "./run-result.ts";
 
-const ADVICE: Readonly<Record<Exclude<SettledStatus, "completed">, string>> = {
-  failed: "What it came to until then is in error.result.",
-  stopped: "What it came to until then is in error.result.",
-  cancelled: "What it came to until then is in error.result.",
-  paused: "Go on with it: orchestrator.resume(error.result.pausedRun, answers).",
-};
-
 /** A run that failed, was stopped, cancelled or paused. */
 export class RunError extends EspalierError {
   override readonly code: RunErrorCode;
@@ -21,7 +14,11 @@ export class RunError extends EspalierError {
   constructor(result: RunResult, status: Exclude<SettledStatus, "completed">) {
     const { runId, reason } = result;
     const code = `run_${status}` as const;
-    const why = joinSentences([reason.message, ...firstCause(result), ADVICE[status]]);
+    const advice =
+      status === "paused"
+        ? "Go on with it: orchestrator.resume(error.result.pausedRun, answers)."
+        : "What it came to until then is in error.result.";
+    const why = joinSentences([reason.message, ...firstCause(result), advice]);
     super({
       code,
       message: `Expected run ${runId} to complete, got ${status} (${reason.code}): ${why}`,

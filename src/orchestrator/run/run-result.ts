@@ -84,27 +84,36 @@ export interface RunResult<out Output = unknown> {
 }
 
 /** What a result is made of. */
-export interface ResultFacts {
-  readonly runId: RunId;
-  readonly traceId: string;
-  readonly definitions: Definitions;
+export interface ResultFacts extends Pick<
+  RunResult,
+  | "runId"
+  | "traceId"
+  | "pausedRun"
+  | "session"
+  | "prices"
+  | "detached"
+  | "definitions"
+  | "subagentsByDepth"
+  | "refusalsByCode"
+  | "accounts"
+> {
   readonly atMs: number;
-  readonly pausedRun: PausedRun | undefined;
-  readonly session: SessionOutcome | undefined;
   /** The root first. */
   readonly rested: readonly RestedAgent[];
-  readonly detached: readonly AgentId[];
-  readonly prices: readonly PriceUsed[];
   /** Agents that failed, in the order in which they did. */
   readonly failedIds: readonly AgentId[];
-  readonly subagentsByDepth: Readonly<Record<string, number>>;
-  readonly refusalsByCode: Readonly<Record<string, number>>;
-  readonly accounts: readonly Account[];
 }
 
 /** The result, frozen. What takes going through histories or over all agents is worked out when it is first read. */
-export function runResult(facts: ResultFacts): RunResult<JsonValue> {
-  const [root] = facts.rested;
+export function runResult({
+  runId,
+  traceId,
+  atMs,
+  rested: all,
+  failedIds,
+  ...known
+}: ResultFacts): RunResult<JsonValue> {
+  const [root] = all;
   if (root === undefined) throw new Error("A run has a root.");
   const { agentId, usage, rested } = root;
   const { status, reason, conversation, log } = rested;
@@ -113,43 +122,39 @@ export function runResult(facts: ResultFacts): RunResult<JsonValue> {
   let newMessages: readonly StoredMessage[] | undefined;
   let agents: readonly AgentReport[] | undefined;
   return Object.freeze({
-    runId: facts.runId,
-    traceId: facts.traceId,
+    runId,
+    traceId,
     status,
     reason,
     signals: log.signals,
     get errors() {
-      return (errors ??= errorsOf(facts));
+      return (errors ??= errorsOf(failedIds, all));
     },
-    questions: facts.pausedRun?.questions ?? NONE,
-    pausedRun: facts.pausedRun,
+    questions: known.pausedRun?.questions ?? NONE,
     get messages() {
       return (messages ??= storedMessages(conversation, agentId));
     },
     get newMessages() {
       return (newMessages ??= addedMessages(conversation, agentId));
     },
-    session: facts.session,
     text: lastTextOf(rested),
     output: log.output,
     steps: log.steps,
-    usage: runUsage(usage, facts.rested),
-    prices: facts.prices,
-    detached: facts.detached,
+    usage: runUsage(usage, all),
     get agents() {
-      return (agents ??= facts.rested.map((agent) => agentReport(agent, facts.atMs)));
+      return (agents ??= all.map((agent) => agentReport(agent, atMs)));
     },
-    definitions: facts.definitions,
-    subagentsByDepth: facts.subagentsByDepth,
-    refusalsByCode: facts.refusalsByCode,
-    accounts: facts.accounts,
-    durationMs: durationOf(rested, facts.atMs),
+    durationMs: durationOf(rested, atMs),
+    ...known,
   });
 }
 
 const NONE: readonly never[] = Object.freeze([]);
 
-function errorsOf({ failedIds, rested }: ResultFacts): readonly AgentError[] {
+function errorsOf(
+  failedIds: readonly AgentId[],
+  rested: readonly RestedAgent[],
+): readonly AgentError[] {
   if (failedIds.length === 0) return NONE;
   const byId = new Map(rested.map((agent) => [agent.agentId, agent]));
   return failedIds.flatMap((agentId) => {

@@ -14,14 +14,14 @@ import { checkGrant } from "../budget/ledger-grant.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import { EventBacklog } from "./event-backlog.ts";
+import type { Failure } from "./feed.ts";
 import { Stepper } from "./stepper.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import { RunError } from "./run-error.ts";
 import type { RunResult } from "./run-result.ts";
-import { grantBudget } from "../tree/budget-events.ts";
-import type { RunSession } from "../sessions/run-session.ts";
+import { grantBudget, scopeOf } from "../tree/budget-events.ts";
 import type { Supervisor } from "../tree/supervisor.ts";
-import { concludedEnd, concludedPause, lateEnds, resultOf, scopeOf } from "./conclude.ts";
+import { concludedEnd, concludedPause, lateEnds, resultOf } from "./conclude.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
 
 /** How `run.events()` reads. */
@@ -164,7 +164,7 @@ export class LiveRun implements Run {
   /** Readers and the session were released. */
   #isClosed = false;
   /** Why it has no result. */
-  #failure: { readonly cause: unknown } | undefined;
+  #failure: Failure | undefined;
   /** The end of a run whose result was given before detached agents had ended. */
   #tail: Promise<RunResult> | undefined;
   #settled: Promise<RunResult> | undefined;
@@ -204,7 +204,7 @@ export class LiveRun implements Run {
     const backlog: EventBacklog = new EventBacklog(maxBacklog, leave, agentId);
     const unsubscribe = this.#supervisor.run.recorder.subscribe(backlog);
     this.#backlogs = [...this.#backlogs, backlog];
-    if (this.#isClosed) endBacklog(backlog, this.#failure);
+    if (this.#isClosed) backlog.end(this.#failure);
     return backlog;
   }
 
@@ -223,8 +223,7 @@ export class LiveRun implements Run {
     const { signal } = this.#root;
     if (signal.aborted) stepper.open();
     else signal.onAbort(() => stepper.open());
-    if (this.#failure !== undefined) stepper.fail(this.#failure.cause);
-    else if (this.#isClosed || this.#tail !== undefined) stepper.end();
+    if (this.#isClosed || this.#tail !== undefined) stepper.end(this.#failure);
     return stepper.iterator(async () => {
       await this.cancel("The caller broke off the iteration.");
     });
@@ -337,7 +336,11 @@ export class LiveRun implements Run {
       await this.#supervisor.runToCompletion(root);
       if (!root.hasEnded && !(await this.#hasLateEnds())) break;
     }
-    if (session !== undefined) await this.#saveSession(session);
+    if (session !== undefined) {
+      // What the root has added, once its end is kept; a paused one releases the session.
+      await this.#supervisor.run.journal?.kept();
+      await session.keep(root, root.account.usage().total);
+    }
     if (!root.hasEnded || !tree.hasDetached) return await this.#conclude();
     this.#stepper?.end();
     this.#tail = this.#stored(this.#supervisor.settleDetached().then(() => this.#conclude()));
@@ -373,13 +376,6 @@ export class LiveRun implements Run {
     this.#late = [...this.#late, ...late];
     this.#supervisor.reactivateDetached(late);
     return true;
-  }
-
-  /** Adds what the root has added to the session, once its end is kept; a paused one releases it. */
-  async #saveSession(session: RunSession): Promise<void> {
-    const root = this.#root;
-    await this.#supervisor.run.journal?.kept();
-    await session.keep(root, root.account.usage().total);
   }
 
   /** What a paused run says besides its agents. */
@@ -426,7 +422,7 @@ export class LiveRun implements Run {
   }
 
   /** Releases the session and all readers of the run. `failure`: why it has no result; then they have to know. */
-  #close(failure: { readonly cause: unknown } | undefined): void {
+  #close(failure: Failure | undefined): void {
     if (this.#isClosed) return;
     this.#isOver = true;
     this.#isClosed = true;
@@ -437,13 +433,7 @@ export class LiveRun implements Run {
     if (failure !== undefined && (this.#stepper !== undefined || this.#backlogs.length > 0)) {
       for (const outcome of [this.result, this.#tail]) outcome?.catch(() => undefined);
     }
-    if (failure === undefined) this.#stepper?.end();
-    else this.#stepper?.fail(failure.cause);
-    for (const backlog of this.#backlogs) endBacklog(backlog, failure);
+    this.#stepper?.end(failure);
+    for (const backlog of this.#backlogs) backlog.end(failure);
   }
-}
-
-function endBacklog(backlog: EventBacklog, failure: { readonly cause: unknown } | undefined): void {
-  if (failure === undefined) backlog.end();
-  else backlog.fail(failure.cause);
 }

@@ -72,15 +72,9 @@ interface AnyRunOptions {
 export function checkRunOptions(field: string, options: AnyRunOptions): void {
   if (options.role !== undefined) checkRole(`${field}.role`, options.role);
   if (options.onText !== undefined) checkMethods(field, options, ["onText"]);
-  if (options.signal !== undefined) checkSignal(`${field}.signal`, options.signal);
-}
-
-function checkSignal(field: string, value: unknown): void {
-  const isSignal = value instanceof EventTarget && "aborted" in value;
-  if (isSignal) return;
-  const advice =
-    value instanceof AbortController
-      ? "Give its signal: controller.signal."
-      : "Leave it out for none.";
-  throw mismatch(field, "an AbortSignal", value, advice);
+  const { signal }: { readonly signal?: unknown } = options;
+  if (signal === undefined || (signal instanceof EventTarget && "aborted" in signal)) return;
+  const isController = signal instanceof AbortController;
+  const advice = isController ? "Give its signal: controller.signal." : "Leave it out for none.";
+  throw mismatch(`${field}.signal`, "an AbortSignal", signal, advice);
 }

@@ -7,10 +7,7 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
 import { EVENT_SCHEMA_VERSION } from "../../protocol/event-bodies.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import type { RunId, SessionId } from "../../protocol/ids.ts";
 import { newJournal } from "../durability/open-journal.ts";
-import type { RunJournal } from "../durability/run-journal.ts";
-import type { SessionRef } from "../sessions/session-ref.ts";
 import { startingSession } from "../sessions/sessions.ts";
 import { createAgent } from "../tree/create-agent.ts";
 import { registryOf, type Settings } from "../tree/settings.ts";
@@ -41,12 +38,16 @@ export function startRun(
     warnOfUnknownToolNames(registry, settings);
   const instructions = instructionsFor(role, context);
   const session = options.session === undefined ? undefined : startingSession(options.session);
+  const { store, clock, limits } = settings;
   const supervisor = new Supervisor(settings, {
     registry,
     onText,
     context,
     session,
-    journal: journalOf(settings, `${role.name}: ${task}`, session?.ref),
+    journal: (runId) => {
+      const title = `${role.name}: ${task}`;
+      return store && newJournal({ store, clock }, { runId, limits, title, session: session?.ref });
+    },
   });
   const { run } = supervisor;
   const root = createAgent(run, {
@@ -81,16 +82,6 @@ function checkTask(task: unknown): void {
   checkText("task", task);
 }
 
-/** Makes the journal of the run; undefined: it is kept nowhere. */
-function journalOf(
-  { store, clock, limits }: Settings,
-  title: string,
-  session: SessionRef | undefined,
-): ((runId: RunId) => RunJournal) | undefined {
-  if (store === undefined) return undefined;
-  return (runId) => newJournal({ store, clock }, { runId, limits, title, session });
-}
-
 const NO_METADATA: JsonObject = Object.freeze({});
 export const NO_HISTORY = { pauses: 0, answered: [] } as const;
 export const AS_ROOT = { spawnCallId: undefined, spawnStepId: undefined } as const;
@@ -101,19 +92,17 @@ function earlier(left: number | undefined, right: number | undefined): number | 
 
 /** The first event of a run. */
 export function started(run: RunRuntime, root: AgentRuntime): EventBody<"run.started"> {
-  const { tree } = run;
-  return {
-    type: "run.started",
-    schemaVersion: EVENT_SCHEMA_VERSION,
-    role: root.role.name,
-    task: root.task,
-    limits: tree.limits,
-    budget: root.account.remaining(),
-    ...sessionOf(run),
-  };
+  return { type: "run.started", ...beginningOf(run, root) };
 }
 
-/** The session of a run, for the event with which it begins. */
-export function sessionOf({ session }: RunRuntime): { readonly sessionId?: SessionId } {
-  return session === undefined ? {} : { sessionId: session.ref.sessionId };
+/** What the event says with which a run begins, or continues. */
+export function beginningOf({ tree, session }: RunRuntime, { role, task, account }: AgentRuntime) {
+  return {
+    schemaVersion: EVENT_SCHEMA_VERSION,
+    role: role.name,
+    task,
+    limits: tree.limits,
+    budget: account.remaining(),
+    ...(session === undefined ? {} : { sessionId: session.ref.sessionId }),
+  } as const;
 }

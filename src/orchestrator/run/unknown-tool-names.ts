@@ -16,28 +16,20 @@ export function warnOfUnknownToolNames(
     where: "of this run",
     names: registry.toolNamesOf(registry.all),
   };
-  for (const { guard } of guards) warnOfUnknown(GUARD, guard, ofRun);
-  for (const hook of hooks) warnOfUnknown(HOOK, hook, ofRun);
+  for (const { guard } of guards) warnOfUnknown(guard, ofRun);
+  for (const hook of hooks) warnOfUnknown(hook, ofRun);
   for (const role of registry.all) {
     const ofRole = { owner: role.name, where: "there" };
     if (role.guards.length > 0) {
       const names = registry.toolNamesOf(registry.reachableFrom(role));
-      for (const guard of role.guards) warnOfUnknown(GUARD, guard, { ...ofRole, names });
+      for (const guard of role.guards) warnOfUnknown(guard, { ...ofRole, names });
     }
     if (role.hooks.length > 0) {
       const names = registry.toolNamesOf([role]);
-      for (const hook of role.hooks) warnOfUnknown(HOOK, hook, { ...ofRole, names });
+      for (const hook of role.hooks) warnOfUnknown(hook, { ...ofRole, names });
     }
   }
 }
-
-interface Kind {
-  readonly what: string;
-  readonly consequence: string;
-}
-
-const GUARD: Kind = { what: "guard", consequence: "the guard guards nothing" };
-const HOOK: Kind = { what: "hook", consequence: "the hook is never called" };
 
 /** Where a guard or a hook holds. */
 interface Realm {
@@ -47,17 +39,15 @@ interface Realm {
   readonly names: ReadonlySet<string>;
 }
 
-function warnOfUnknown(
-  { what, consequence }: Kind,
-  limited: ToolGuard | Hook,
-  { owner, where, names }: Realm,
-): void {
+function warnOfUnknown(limited: ToolGuard | Hook, { owner, where, names }: Realm): void {
   const tools = "tools" in limited ? (limited.tools ?? []) : [];
   const unknown = tools.filter((name) => !names.has(name));
   if (unknown.length === 0) return;
   const known = names.size === 0 ? "they have none" : [...names].join(", ");
+  const isHook = "kind" in limited;
+  const consequence = isHook ? "the hook is never called" : "the guard guards nothing";
   warnOnce(
     limited,
-    `A ${what} of ${owner} is for ${unknown.join(", ")}, and no agent ${where} has a tool of that name (${known}). Name tools as the model calls them, or ${consequence}.`,
+    `A ${isHook ? "hook" : "guard"} of ${owner} is for ${unknown.join(", ")}, and no agent ${where} has a tool of that name (${known}). Name tools as the model calls them, or ${consequence}.`,
   );
 }

@@ -1,54 +1,34 @@
 // RunSession: what one run has to do with its session. Owns how that went. The session is written once, when the root has ended, with
 // the version that it had when the run began, also if the run was paused in between and continues in another process.
 
-import type { Clock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import type { IdSource } from "../../kernel/id-source.ts";
 import { errorRecord } from "../../agent/error-record.ts";
 import { addedMessages, storedMessages } from "../../agent/message-tags.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { Usage } from "../../protocol/usage.ts";
-import type { SessionStore } from "../../store/session-store.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { openSession, type SessionWriter } from "./session-writer.ts";
+import { openSession, type SessionPlace, type SessionWriter } from "./session-writer.ts";
 import { hasExecution, type ExecutionHistory } from "./session-changes.ts";
 import type { SessionSettings } from "./session-options.ts";
 import type { SessionOutcome } from "./session-outcome.ts";
 import type { SessionRef } from "./session-ref.ts";
 import { stepNumberOf, type SessionExecution } from "./session-record.ts";
 
-/** Where a session is found again for which no handle was given. */
-export interface SessionPlace {
-  readonly store: SessionStore;
-  readonly clock: Clock;
-  readonly ids: IdSource;
-}
-
 export class RunSession {
-  readonly settings: SessionSettings;
   readonly #source: SessionWriter | SessionPlace;
   #ref: SessionRef;
   #outcome: SessionOutcome | undefined;
   #isHolding = false;
 
-  private constructor(ref: SessionRef, source: SessionWriter | SessionPlace) {
-    const { retention, onFailure, showBoundaries } = ref;
-    this.settings = { retention, onFailure, showBoundaries };
+  /** `source`: the handle that the run was given, or where the session is found again. */
+  constructor(ref: SessionRef, source: SessionWriter | SessionPlace) {
     this.#ref = ref;
     this.#source = source;
   }
 
-  /** For a run that begins on a session. */
-  static of(writer: SessionWriter): RunSession {
-    const { parts, version } = writer;
-    const { retention, onFailure, showBoundaries } = parts.settings;
-    const { sessionId } = parts;
-    return new RunSession({ sessionId, version, retention, onFailure, showBoundaries }, writer);
-  }
-
-  /** For a run that continues. */
-  static again(ref: SessionRef, source: SessionWriter | SessionPlace): RunSession {
-    return new RunSession(ref, source);
+  get settings(): SessionSettings {
+    const { retention, onFailure, showBoundaries } = this.#ref;
+    return { retention, onFailure, showBoundaries };
   }
 
   /** The run begins, or continues: nothing else may use the handle until it has settled. Throws like `SessionWriter.begin`. */
@@ -107,8 +87,7 @@ export class RunSession {
     const { sessionId, version } = this.#ref;
     const missed = { sessionId, version, execution };
     try {
-      const { settings } = this;
-      const writer = await openSession({ ...this.#source, sessionId, settings });
+      const writer = await openSession({ ...this.#source, sessionId, settings: this.settings });
       const isSame = writer.version === version;
       if (isSame || hasExecution(writer.record, execution.executionId)) return writer;
       const conflict = sessionMoved(this.#ref, writer.version);

@@ -157,26 +157,21 @@ export function historyFor(record: SessionRecord, showBoundaries: boolean): Exec
     ]),
   );
   const entries = record.messages.flatMap((stored) => {
-    const entry = { message: withoutIds(stored), tag: tagOf(stored) };
-    const ended = ends.get(stored.messageId);
-    return ended === undefined ? [entry] : [entry, boundaryAfter(entry.tag, ended, record)];
+    const { messageId, agentId, executionId, stepId: _step, note, ...message } = stored;
+    const place = {
+      executionId,
+      stepNumber: stepNumberOf(stored),
+      number: messageNumberOf(stored),
+    };
+    const tag = { ...place, agentId, ...(note === undefined ? {} : { note }) };
+    const ended = ends.get(messageId);
+    const entry = { message, tag };
+    return ended === undefined ? [entry] : [entry, boundaryAfter(tag, ended, record)];
   });
   return {
     messages: entries.map(({ message }) => message),
     tags: entries.map(({ tag }) => tag),
   };
-}
-
-function withoutIds(stored: StoredMessage): Message {
-  const { messageId: _id, agentId: _agent, executionId: _execution, ...rest } = stored;
-  const { stepId: _step, note: _note, ...message } = rest;
-  return message;
-}
-
-function tagOf(stored: StoredMessage): MessageTag {
-  const { executionId, agentId, note } = stored;
-  const place = { executionId, stepNumber: stepNumberOf(stored), number: messageNumberOf(stored) };
-  return { ...place, agentId, ...(note === undefined ? {} : { note }) };
 }
 
 function boundaryAfter(

@@ -55,7 +55,10 @@ export function forked(
   const messages = adopted(cutAfter(record, last, atStep), upTo, last);
   const speaking = new Set(messages.map((message) => message.executionId));
   const executions = upTo.filter((one) => speaking.has(one.executionId));
-  const names = new Names(ids);
+  const names: Names = {
+    execution: naming(() => ExecutionIdSchema.parse(ids.next("execution"))),
+    agent: naming(() => AgentIdSchema.parse(ids.next("agent"))),
+  };
   return deepFreeze({
     ...emptyRecord(sessionId, nowMs),
     messages: messages.map((message) => renamed(message, names)),
@@ -98,18 +101,15 @@ function cutAfter(
     throw unknownStep(atStep, `a step of ${executionId} (1 to ${steps})`);
   const late = messages.findIndex((one) => isOf(one) && stepNumberOf(one) > atStep);
   const end = late === -1 ? messages.findLastIndex(isOf) + 1 : late;
-  const kept = withoutTail(messages.slice(0, end));
+  // Messages after the results of the step belong to what followed.
+  const isUpTo = ({ role, stepId }: StoredMessage): boolean =>
+    role !== "user" || stepId === undefined;
+  const kept = messages.slice(0, messages.slice(0, end).findLastIndex(isUpTo) + 1);
   const replied = repliedSteps.findLast((number) => number <= atStep);
   const isReply = (one: StoredMessage): boolean =>
     isOf(one) && one.role === "assistant" && stepNumberOf(one) === replied;
   if (replied === undefined || kept.some(isReply)) return kept;
   throw unknownStep(atStep, `a step of ${executionId} whose history is still there`);
-}
-
-/** Messages after the results of the step belong to what followed. */
-function withoutTail(messages: readonly StoredMessage[]): readonly StoredMessage[] {
-  const end = messages.findLastIndex(({ role, stepId }) => role !== "user" || stepId === undefined);
-  return messages.slice(0, end + 1);
 }
 
 /** A summary that a later execution made of what had been before belongs to the last one of the fork. */
@@ -147,26 +147,19 @@ function cutExecution(execution: SessionExecution, atStep: number | undefined): 
 }
 
 /** The ids of the fork for those of its origin. */
-class Names {
-  readonly #ids: IdSource;
-  readonly #executions = new Map<ExecutionId, ExecutionId>();
-  readonly #agents = new Map<AgentId, AgentId>();
+interface Names {
+  readonly execution: (id: ExecutionId) => ExecutionId;
+  readonly agent: (id: AgentId) => AgentId;
+}
 
-  constructor(ids: IdSource) {
-    this.#ids = ids;
-  }
-
-  execution(id: ExecutionId): ExecutionId {
-    const name = this.#executions.get(id) ?? ExecutionIdSchema.parse(this.#ids.next("execution"));
-    this.#executions.set(id, name);
+/** Gives one and the same name for an id each time. */
+function naming<Id>(newName: () => Id): (id: Id) => Id {
+  const names = new Map<Id, Id>();
+  return (id) => {
+    const name = names.get(id) ?? newName();
+    names.set(id, name);
     return name;
-  }
-
-  agent(id: AgentId): AgentId {
-    const name = this.#agents.get(id) ?? AgentIdSchema.parse(this.#ids.next("agent"));
-    this.#agents.set(id, name);
-    return name;
-  }
+  };
 }
 
 function renamed(message: StoredMessage, names: Names): StoredMessage {

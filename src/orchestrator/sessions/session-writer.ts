@@ -1,37 +1,53 @@
-// SessionWriter: one handle on a session. Owns what is known of it, and the version that its store had then.
+// SessionWriter: one handle on a session, the one that its caller has. Owns what is known of it, and the version that its store had then.
 //
 // N1. One thing at a time: a run, or a change by the caller.
 // N2. Everything is written with the version that it was made for. Who finds another one there changes nothing, and knows from then on
 //     that it is not up to date: nothing starts on it until it was read again.
 // N3. An execution is in a session once, also if it is handed in again because the acknowledgement was lost.
 
+import { mismatch } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
 import { errorRecord } from "../../agent/error-record.ts";
-import type { SessionId } from "../../protocol/ids.ts";
+import { SessionIdSchema, type SessionId } from "../../protocol/ids.ts";
 import type { StoredMessage } from "../../protocol/message.ts";
+import type { Usage } from "../../protocol/usage.ts";
 import type { SessionStore } from "../../store/session-store.ts";
+import type { Session } from "./session.ts";
 import { readStored, writeStored, type SessionVersion } from "./session-access.ts";
 import {
+  boundariesOf,
+  cleared,
   extended,
   hasExecution,
   merged,
   historyFor,
+  withoutExecution,
+  type ExecutionBoundary,
   type ExecutionHistory,
 } from "./session-changes.ts";
-import { forked, type ForkPoint } from "./session-fork.ts";
-import type { SessionSettings } from "./session-options.ts";
-import type { SessionOutcome } from "./session-outcome.ts";
-import type { SessionExecution, SessionRecord } from "./session-record.ts";
+import { forked } from "./session-fork.ts";
+import {
+  checkedSessionId,
+  checkSessionForkOptions,
+  type SessionForkOptions,
+  type SessionSettings,
+} from "./session-options.ts";
+import { SessionResultSchema, type SessionOutcome, type SessionResult } from "./session-outcome.ts";
+import type { SessionExecution, SessionFork, SessionRecord } from "./session-record.ts";
 
-/** What a writer needs. */
-export interface WriterParts {
-  readonly sessionId: SessionId;
+/** Where a session is found. */
+export interface SessionPlace {
   readonly store: SessionStore;
-  readonly settings: SessionSettings;
   readonly clock: Clock;
   readonly ids: IdSource;
+}
+
+/** What a writer needs. */
+export interface WriterParts extends SessionPlace {
+  readonly sessionId: SessionId;
+  readonly settings: SessionSettings;
 }
 
 /** Writers that one `merge` gives way to. */
@@ -43,15 +59,19 @@ export async function openSession(parts: WriterParts): Promise<SessionWriter> {
   return new SessionWriter(parts, await readStored(store, sessionId, clock.nowMs()));
 }
 
-export class SessionWriter {
-  readonly parts: WriterParts;
+export class SessionWriter implements Session {
+  readonly id: SessionId;
+  readonly settings: SessionSettings;
+  readonly #parts: WriterParts;
   #stored: SessionVersion;
   #isStale = false;
   /** What it is used for at the moment, in words. */
   #work: string | undefined;
 
   constructor(parts: WriterParts, kept: SessionVersion) {
-    this.parts = parts;
+    this.id = parts.sessionId;
+    this.settings = parts.settings;
+    this.#parts = parts;
     this.#stored = kept;
   }
 
@@ -63,15 +83,39 @@ export class SessionWriter {
     return this.#stored.version;
   }
 
+  get messages(): readonly StoredMessage[] {
+    return this.record.messages;
+  }
+
+  get executions(): readonly SessionExecution[] {
+    return this.record.executions;
+  }
+
+  get boundaries(): readonly ExecutionBoundary[] {
+    return boundariesOf(this.record).slice(0, -1);
+  }
+
+  get executionCount(): number {
+    return this.record.executionCount;
+  }
+
+  get usage(): Usage {
+    return this.record.usage;
+  }
+
+  get forkedFrom(): SessionFork | undefined {
+    return this.record.forkedFrom;
+  }
+
   get opening(): ExecutionHistory {
-    return historyFor(this.record, this.parts.settings.showBoundaries);
+    return historyFor(this.record, this.settings.showBoundaries);
   }
 
   /** Throws `invalid_state` while it is in use, and `session_conflict` if it is known not to be up to date. */
   assertReady(): void {
-    const { sessionId } = this.parts;
     this.#assertFree();
     if (!this.#isStale) return;
+    const { id: sessionId } = this;
     throw new EspalierError({
       code: "session_conflict",
       message: `Expected session ${JSON.stringify(sessionId)} to be up to date, got one that was not saved in version ${this.version}. Call reload(), or merge(result) to add what a run has added.`,
@@ -81,7 +125,7 @@ export class SessionWriter {
 
   #assertFree(): void {
     if (this.#work === undefined) return;
-    const { sessionId } = this.parts;
+    const { id: sessionId } = this;
     throw new EspalierError({
       code: "invalid_state",
       message: `Expected session ${JSON.stringify(sessionId)} to be free, got one that is used by ${this.#work}. One thing at a time: await it first.`,
@@ -104,10 +148,9 @@ export class SessionWriter {
     execution: SessionExecution,
     messages: readonly StoredMessage[],
   ): Promise<SessionOutcome> {
-    const { sessionId, store } = this.parts;
     const { version: before } = this;
     const outcome = (status: SessionOutcome["status"], cause?: unknown): SessionOutcome => ({
-      sessionId,
+      sessionId: this.id,
       status,
       version: this.version,
       execution,
@@ -115,7 +158,7 @@ export class SessionWriter {
     });
     if (hasExecution(this.record, execution.executionId)) return outcome("saved");
     try {
-      this.#stored = await writeStored(store, extended(this.record, execution, messages), before);
+      this.#stored = await this.#write(extended(this.record, execution, messages), before);
       return outcome("saved");
     } catch (cause) {
       if (await this.#hasArrived(execution)) return outcome("saved");
@@ -137,15 +180,23 @@ export class SessionWriter {
     }
   }
 
-  /** Puts an execution after whatever is in the store. Rejects with `invalid_state`, or like `readStored` and `writeStored`. */
-  async merge(execution: SessionExecution, added: readonly StoredMessage[]): Promise<void> {
+  async merge(result: SessionResult): Promise<void> {
+    const parsed = SessionResultSchema.safeParse(result);
+    if (!parsed.success || parsed.data.session.sessionId !== this.id)
+      throw mismatch(
+        "merge(result)",
+        `the result of a run of session ${JSON.stringify(this.id)} that has ended`,
+        result,
+        "Await run.result.",
+      );
+    const { session, newMessages } = structuredClone(parsed.data);
     await this.#using("a merge", async () => {
       for (let attempt = 1; ; attempt += 1) {
         const kept = await this.#read();
-        const next = merged(kept.record, execution, added);
+        const next = merged(kept.record, session.execution, newMessages);
         if (next === kept.record) return kept;
         try {
-          return await writeStored(this.parts.store, next, kept.version);
+          return await this.#write(next, kept.version);
         } catch (cause) {
           const isConflict = EspalierError.is(cause) && cause.code === "session_conflict";
           if (!isConflict || attempt === MOST_ATTEMPTS) throw cause;
@@ -154,18 +205,25 @@ export class SessionWriter {
     });
   }
 
-  /** Takes over what the store has. Rejects with `invalid_state`, or like `readStored`. */
   async reload(): Promise<void> {
     await this.#using("a reload", () => this.#read());
   }
 
+  async remove(executionId: string): Promise<void> {
+    await this.#change("a removal", (record) => withoutExecution(record, executionId));
+  }
+
+  async clear(): Promise<void> {
+    await this.#change("a clearing", cleared);
+  }
+
   /** Writes the session as `change` makes it. Rejects like `assertReady` and `writeStored`, and with what `change` throws. */
-  async change(work: string, change: (record: SessionRecord) => SessionRecord): Promise<void> {
+  async #change(work: string, change: (record: SessionRecord) => SessionRecord): Promise<void> {
     this.assertReady();
     const next = change(this.record);
     await this.#using(work, async () => {
       try {
-        return await writeStored(this.parts.store, next, this.version);
+        return await this.#write(next, this.version);
       } catch (cause) {
         this.#isStale = true;
         throw cause;
@@ -173,17 +231,26 @@ export class SessionWriter {
     });
   }
 
-  /** Another session, in the same store, that begins with a part of this one. Rejects with `invalid_option`, and like `writeStored`. */
-  async fork(point: ForkPoint): Promise<SessionWriter> {
-    const { clock, ids, store } = this.parts;
+  async fork(options: SessionForkOptions = {}): Promise<Session> {
+    checkSessionForkOptions(options);
+    const { executionId, atStep } = options;
+    const { clock, ids } = this.#parts;
+    const sessionId =
+      options.sessionId === undefined
+        ? SessionIdSchema.parse(ids.next("session"))
+        : checkedSessionId("fork options.sessionId", options.sessionId);
+    const point = { sessionId, executionId, atStep };
     const record = forked(this.record, point, { ids, nowMs: clock.nowMs() });
-    const { sessionId } = point;
-    return new SessionWriter({ ...this.parts, sessionId }, await writeStored(store, record, 0));
+    return new SessionWriter({ ...this.#parts, sessionId }, await this.#write(record, 0));
   }
 
   #read(): Promise<SessionVersion> {
-    const { store, sessionId, clock } = this.parts;
+    const { store, sessionId, clock } = this.#parts;
     return readStored(store, sessionId, clock.nowMs());
+  }
+
+  #write(record: SessionRecord, expectedVersion: number): Promise<SessionVersion> {
+    return writeStored(this.#parts.store, record, expectedVersion);
   }
 
   /** What the work gives is what is known from then on. */
@@ -197,4 +264,11 @@ export class SessionWriter {
       this.#work = undefined;
     }
   }
+}
+
+/** What is behind a handle. Throws `invalid_option` for what is none. */
+export function writerOf(field: string, session: unknown): SessionWriter {
+  if (session instanceof SessionWriter) return session;
+  const advice = session instanceof Promise ? "Await it." : "Take it from orchestrator.session().";
+  throw mismatch(field, "a session", session, advice);
 }

@@ -1,22 +1,11 @@
-// Session: the caller's handle on a history that root executions share. Owns nothing but its writer.
+// Session: the caller's handle on a history that root executions share.
 
-import { mismatch } from "../../kernel/check.ts";
-import { SessionIdSchema, type SessionId } from "../../protocol/ids.ts";
+import type { SessionId } from "../../protocol/ids.ts";
 import type { StoredMessage } from "../../protocol/message.ts";
 import type { Usage } from "../../protocol/usage.ts";
-import {
-  boundariesOf,
-  cleared,
-  withoutExecution,
-  type ExecutionBoundary,
-} from "./session-changes.ts";
-import type { SessionWriter } from "./session-writer.ts";
-import {
-  checkedSessionId,
-  checkSessionForkOptions,
-  type SessionForkOptions,
-} from "./session-options.ts";
-import { SessionResultSchema, type SessionResult } from "./session-outcome.ts";
+import type { ExecutionBoundary } from "./session-changes.ts";
+import type { SessionForkOptions } from "./session-options.ts";
+import type { SessionResult } from "./session-outcome.ts";
 import type { SessionExecution, SessionFork } from "./session-record.ts";
 
 /**
@@ -73,90 +62,4 @@ export interface Session {
    * @throws EspalierError like `remove`.
    */
   clear(): Promise<void>;
-}
-
-const writers = new WeakMap<object, SessionWriter>();
-
-/** The handle that an orchestrator gives. */
-export class LiveSession implements Session {
-  readonly id: SessionId;
-  readonly #writer: SessionWriter;
-
-  constructor(writer: SessionWriter) {
-    this.id = writer.parts.sessionId;
-    this.#writer = writer;
-    writers.set(this, writer);
-  }
-
-  get version(): number {
-    return this.#writer.version;
-  }
-
-  get messages(): readonly StoredMessage[] {
-    return this.#writer.record.messages;
-  }
-
-  get executions(): readonly SessionExecution[] {
-    return this.#writer.record.executions;
-  }
-
-  get boundaries(): readonly ExecutionBoundary[] {
-    return boundariesOf(this.#writer.record).slice(0, -1);
-  }
-
-  get executionCount(): number {
-    return this.#writer.record.executionCount;
-  }
-
-  get usage(): Usage {
-    return this.#writer.record.usage;
-  }
-
-  get forkedFrom(): SessionFork | undefined {
-    return this.#writer.record.forkedFrom;
-  }
-
-  async fork(options: SessionForkOptions = {}): Promise<Session> {
-    checkSessionForkOptions(options);
-    const { executionId, atStep } = options;
-    const { ids } = this.#writer.parts;
-    const sessionId =
-      options.sessionId === undefined
-        ? SessionIdSchema.parse(ids.next("session"))
-        : checkedSessionId("fork options.sessionId", options.sessionId);
-    return new LiveSession(await this.#writer.fork({ sessionId, executionId, atStep }));
-  }
-
-  async reload(): Promise<void> {
-    await this.#writer.reload();
-  }
-
-  async merge(result: SessionResult): Promise<void> {
-    const parsed = SessionResultSchema.safeParse(result);
-    if (!parsed.success || parsed.data.session.sessionId !== this.id)
-      throw mismatch(
-        "merge(result)",
-        `the result of a run of session ${JSON.stringify(this.id)} that has ended`,
-        result,
-        "Await run.result.",
-      );
-    const { session, newMessages } = structuredClone(parsed.data);
-    await this.#writer.merge(session.execution, newMessages);
-  }
-
-  async remove(executionId: string): Promise<void> {
-    await this.#writer.change("a removal", (record) => withoutExecution(record, executionId));
-  }
-
-  async clear(): Promise<void> {
-    await this.#writer.change("a clearing", cleared);
-  }
-}
-
-/** What is behind a handle. Throws `invalid_option` for what is none. */
-export function writerOf(field: string, session: unknown): SessionWriter {
-  const writer = typeof session === "object" && session !== null ? writers.get(session) : undefined;
-  if (writer !== undefined) return writer;
-  const advice = session instanceof Promise ? "Await it." : "Take it from orchestrator.session().";
-  throw mismatch(field, "a session", session, advice);
 }

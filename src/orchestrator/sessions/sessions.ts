@@ -1,23 +1,17 @@
 // From what an orchestrator is asked to the session of a run.
 
 import { checkMethods, mismatch } from "../../kernel/check.ts";
-import type { Clock } from "../../kernel/clock.ts";
-import type { IdSource } from "../../kernel/id-source.ts";
 import type { ExecutionId, RunId } from "../../protocol/ids.ts";
 import type { SessionStore } from "../../store/session-store.ts";
 import type { SessionRef } from "./session-ref.ts";
 import { RunSession, sessionMoved } from "./run-session.ts";
-import { writerOf, LiveSession, type Session } from "./session.ts";
+import type { Session } from "./session.ts";
 import { hasExecution } from "./session-changes.ts";
-import { openSession } from "./session-writer.ts";
+import { openSession, writerOf, type SessionPlace } from "./session-writer.ts";
 import { checkedSessionId, sessionSettings, type SessionOptions } from "./session-options.ts";
 
 /** What an orchestrator has for its sessions. */
-export interface SessionMeans {
-  readonly store: SessionStore | undefined;
-  readonly clock: Clock;
-  readonly ids: IdSource;
-}
+type SessionMeans = Omit<SessionPlace, "store"> & { readonly store: SessionStore | undefined };
 
 /** The session of this id, from its store, or a new one. Rejects with `invalid_option`, or like `openSession`. */
 export async function sessionHandle(
@@ -31,14 +25,15 @@ export async function sessionHandle(
   if (store === undefined)
     throw mismatch("options.store", "set, to keep sessions in", store, "Or session options.store.");
   checkMethods("options.store", store, ["readSession", "writeSession"]);
-  return new LiveSession(await openSession({ sessionId, store, settings, clock, ids }));
+  return await openSession({ sessionId, store, settings, clock, ids });
 }
 
 /** For a run that begins. Throws `invalid_option`, `invalid_state` or `session_conflict`. */
 export function startingSession(session: Session): RunSession {
   const writer = writerOf("start options.session", session);
   writer.assertReady();
-  return RunSession.of(writer);
+  const { id: sessionId, version, settings } = writer;
+  return new RunSession({ sessionId, version, ...settings }, writer);
 }
 
 /** A run that continues, as far as its session is concerned. */
@@ -58,7 +53,7 @@ export function resumedSession(
   const field = "resume options.session";
   if (session === undefined) {
     if (ref === undefined) return undefined;
-    if (store !== undefined) return RunSession.again(ref, { store, clock, ids });
+    if (store !== undefined) return new RunSession(ref, { store, clock, ids });
     const expected = `session ${JSON.stringify(ref.sessionId)}, on which the run was started`;
     throw mismatch(field, expected, session, "Or set the store of the orchestrator.");
   }
@@ -70,5 +65,5 @@ export function resumedSession(
   writer.assertReady();
   const isWritten = cutOffId !== undefined && hasExecution(writer.record, cutOffId);
   if (writer.version !== ref.version && !isWritten) throw sessionMoved(ref, writer.version);
-  return RunSession.again(ref, writer);
+  return new RunSession(ref, writer);
 }

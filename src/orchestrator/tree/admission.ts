@@ -13,25 +13,12 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { choiceOf, makeDynamicRole } from "./dynamic-role.ts";
 import type { RoleRegistry } from "./role-registry.ts";
 import type { RunRuntime } from "./run-runtime.ts";
-import type { SpawnPermit } from "./run-tree.ts";
 import { isNamed, spawnRequestIn } from "./subagent-tools.ts";
 
-/** The role and the place of a subagent that may be started. */
-export interface Admission {
-  readonly role: AgentRole;
-  readonly permit: SpawnPermit;
-}
-
-/** Takes a place in the tree, or says why there is none. */
-export function admit(
-  run: RunRuntime,
-  parent: AgentRuntime,
-  request: SpawnRequest,
-): Admission | SpawnRefusal {
-  if (parent.stopSignal.aborted) return TOLD_TO_END;
-  const role = startable(run, parent, request);
-  if ("code" in role) return role;
-  return { role, permit: run.tree.take(parent, role.name) };
+/** The call that asks for a subagent, and those that its reply starts besides. */
+export interface SpawnCall {
+  readonly call: DelegatedCall;
+  readonly group: SpawnGroup | undefined;
 }
 
 /** The parent was asked to end, or to stop, on the way here: nothing further of it begins. */
@@ -40,8 +27,8 @@ export const TOLD_TO_END: SpawnRefusal = Object.freeze({
   message: "Not started: the agent was told to end before the subagent could start.",
 });
 
-/** The role that may be started as things stand, or why it may not. Takes nothing. */
-function startable(
+/** The role that may be started as things stand, with so many `ahead` of it, or why it may not. Takes nothing. */
+export function startable(
   { tree, registry }: RunRuntime,
   parent: AgentRuntime,
   request: SpawnRequest,
@@ -55,18 +42,10 @@ function startable(
   return spent === undefined ? role : nothingLeft(spent);
 }
 
-/**
- * Why it may not be started as things stand, and with so many `ahead` of it; undefined: it may. What breaks while it is found out breaks again, and is reported, when it is
- * started.
- */
-function refusalOf(
-  run: RunRuntime,
-  parent: AgentRuntime,
-  request: SpawnRequest,
-  ahead: number,
-): SpawnRefusal | undefined {
+/** Why it may not; undefined: it may. What breaks while it is found out breaks again, and is reported, when it is started. */
+function refusalOf(...asked: Parameters<typeof startable>): SpawnRefusal | undefined {
   try {
-    const role = startable(run, parent, request, ahead);
+    const role = startable(...asked);
     return "code" in role ? role : undefined;
   } catch {
     return undefined;
@@ -98,16 +77,13 @@ export function nothingLeft({
 
 function roleFor(
   parent: AgentRole,
-  request: SpawnRequest,
+  { role: name, draft }: SpawnRequest,
   registry: RoleRegistry,
 ): AgentRole | SpawnRefusal {
-  const { role: name, draft } = request;
-  const roles = registry.subagentsOf(parent);
   if (draft !== undefined) return makeDynamicRole(parent, { name, written: draft }, registry);
-  return roles.find((candidate) => candidate.name === name) ?? unknownRole(name, roles);
-}
-
-function unknownRole(name: string, roles: readonly AgentRole[]): SpawnRefusal {
+  const roles = registry.subagentsOf(parent);
+  const role = roles.find((candidate) => candidate.name === name);
+  if (role !== undefined) return role;
   const message = `Not started: there is no subagent ${JSON.stringify(name)}. ${choiceOf(roles)}`;
   return { code: "unknown_role", message };
 }
@@ -127,19 +103,15 @@ export function refuse(
   return { type: "refused", refusal };
 }
 
-interface Asked {
-  readonly input: JsonValue;
-  readonly group: SpawnGroup | undefined;
-  /** An approver would have to say whether it may start. */
-  readonly isAsked: boolean;
-}
-
-/** Refuses what `SpawnSubagent` asks for if it cannot be started as things stand, with those ahead of it in its reply if an approver would be asked; undefined: it can. */
+/**
+ * Refuses what `SpawnSubagent` asks for if it cannot be started as things stand, with those ahead of it in its reply if an approver would be
+ * asked (`isAsked`); undefined: it can.
+ */
 export function refuseSpawn(
   run: RunRuntime,
   parent: AgentRuntime,
-  { input, group, isAsked }: Asked,
-  call: DelegatedCall,
+  { input, isAsked }: { readonly input: JsonValue; readonly isAsked: boolean },
+  { call, group }: SpawnCall,
 ): RefusedSpawn | undefined {
   const request = spawnRequestIn(input);
   if (request === undefined) return undefined;
@@ -149,30 +121,13 @@ export function refuseSpawn(
     return undefined;
   }
   group?.miss();
-  refuse(run, parent, { role: request.role, refusal }, call);
-  return refusedSpawn(run, request.role, refusal);
-}
-
-interface Forbidden {
-  readonly input: JsonValue;
-  readonly refusal: SpawnRefusal;
-}
-
-/** Refuses what `SpawnSubagent` asks for, since its call is forbidden; undefined: its arguments name neither a role nor a subagent. */
-export function forbidSpawn(
-  run: RunRuntime,
-  parent: AgentRuntime,
-  { input, refusal }: Forbidden,
-  at: EventPosition,
-): RefusedSpawn | undefined {
-  const role = roleAskedFor(parent, input);
-  if (role === undefined) return undefined;
-  refuse(run, parent, { role, refusal }, at);
+  const { role } = request;
+  refuse(run, parent, { role, refusal }, call);
   return refusedSpawn(run, role, refusal);
 }
 
 /** The role of the subagent that these arguments of `SpawnSubagent` ask to start or to continue. */
-function roleAskedFor(parent: AgentRuntime, input: JsonValue): string | undefined {
+export function roleAskedFor(parent: AgentRuntime, input: JsonValue): string | undefined {
   if (!isRecord(input)) return undefined;
   const { role, continue: childName } = input;
   if (isNamed(childName)) return roleOf(parent, childName);
@@ -184,7 +139,11 @@ export function roleOf(parent: AgentRuntime, childName: string): string {
   return parent.subagent(childName)?.role.name ?? childName;
 }
 
-function refusedSpawn({ registry }: RunRuntime, role: string, refusal: SpawnRefusal): RefusedSpawn {
+export function refusedSpawn(
+  { registry }: RunRuntime,
+  role: string,
+  refusal: SpawnRefusal,
+): RefusedSpawn {
   return registry.find(role) === undefined
     ? { role, refusal }
     : { role, isKnownRole: true, refusal };

@@ -51,77 +51,49 @@ export interface AgentReport {
   readonly pausedMs: number;
 }
 
-/** An agent at rest, alive or as it is kept. */
-export interface RestedAgent extends Pick<
-  AgentReport,
-  | "agentId"
-  | "executionId"
-  | "parentAgentId"
-  | "agentPath"
-  | "depth"
-  | "role"
-  | "model"
-  | "task"
-  | "executions"
-  | "usage"
-  | "metadata"
-  | "removedTools"
-  | "pausedMs"
-> {
+/** An agent at rest, alive or as it is kept: what its report says, and the state from which the rest of it follows. */
+export interface RestedAgent extends Omit<AgentReport, keyof ReturnType<typeof executionReport>> {
   readonly rested: SettledState;
 }
 
 export function restedAgent(node: AgentRuntime): RestedAgent | undefined {
-  const { identity, role, rested } = node;
+  const { identity, role, rested, account } = node;
   if (rested === undefined) return undefined;
-  const { agentId, executionId, parentAgentId, agentPath, depth } = identity;
+  const { runId: _ofAll, ...place } = identity;
   return {
-    agentId,
-    executionId,
-    parentAgentId,
-    agentPath,
-    depth,
+    ...place,
     role: role.name,
     model: role.model.id,
     task: node.task,
     executions: node.execution,
-    usage: node.account.usage(),
+    usage: account.usage(),
     metadata: node.metadata,
     removedTools: node.toolLimits.removed,
-    pausedMs: node.account.stoodMs,
+    pausedMs: account.stoodMs,
     rested,
   };
 }
 
 /** The report of an agent at rest. `atMs`: the time, for one that is paused. */
-export function agentReport(agent: RestedAgent, atMs: number): AgentReport {
-  const { rested } = agent;
-  const { log, telemetry } = rested;
+export function agentReport({ rested, ...known }: RestedAgent, atMs: number): AgentReport {
+  return { ...known, ...executionReport(rested, atMs) };
+}
+
+function executionReport(rested: SettledState, atMs: number) {
+  const { status, reason, log, telemetry } = rested;
+  const { output, steps, signals, errors } = log;
   return {
-    agentId: agent.agentId,
-    executionId: agent.executionId,
-    parentAgentId: agent.parentAgentId,
-    agentPath: agent.agentPath,
-    depth: agent.depth,
-    role: agent.role,
-    model: agent.model,
-    task: agent.task,
-    executions: agent.executions,
-    status: rested.status,
-    reason: rested.reason,
+    status,
+    reason,
     text: lastTextOf(rested),
-    output: log.output,
-    steps: log.steps,
-    toolsUsed: toolsUsed(log.steps),
-    usage: agent.usage,
-    signals: log.signals,
-    errors: log.errors,
-    toolErrors: toolErrors(log.steps),
-    metadata: agent.metadata,
-    removedTools: agent.removedTools,
+    output,
+    steps,
+    toolsUsed: toolsUsed(steps),
+    signals,
+    errors,
+    toolErrors: toolErrors(steps),
     durationMs: durationOf(rested, atMs),
     waitedMs: telemetry.waitedMs,
-    pausedMs: agent.pausedMs,
   };
 }
 

@@ -44,7 +44,7 @@ export function grantBudget(
     });
 }
 
-/** An account outlives executions: its events are in none of them (L2). */
-function scopeOf({ identity }: AgentRuntime): EventScope {
+/** The ids of an event about the run itself, or about an account, which outlives executions: it is in none of them (L2). */
+export function scopeOf({ identity }: AgentRuntime): EventScope {
   return { ...identity, executionId: null, stepId: null, callId: null };
 }

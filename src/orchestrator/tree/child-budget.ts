@@ -6,21 +6,14 @@ import { childLimits, COMMON_POOL, type ChildLimits } from "../../policies/budge
 import { tightenedLimits } from "../../policies/subagent-limits.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { RunRuntime } from "./run-runtime.ts";
-import type { SpawnGroup } from "../../agent/spawn-group.ts";
-
-/** The reply that starts a subagent. */
-export interface Reply {
-  /** The roles of all its delegations; empty for a subtask. */
-  readonly group: readonly string[];
-  readonly members: SpawnGroup | undefined;
-}
+import type { SpawnCall } from "./admission.ts";
 
 /** The limits of a subagent's account, and the audit of what its role asked for and does not get. */
 export function childBudget(
   { tree }: RunRuntime,
   parent: AgentRuntime,
   role: AgentRole,
-  { group, members }: Reply,
+  { call: { group }, group: members }: SpawnCall,
 ): ChildLimits {
   const { agentPath: source } = parent.identity;
   const read = (): Remaining => parent.account.remainingForChildren();

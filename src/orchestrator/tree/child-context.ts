@@ -1,12 +1,9 @@
 // What a subagent begins with, or why there is none: the policies above it and the request, applied to the affairs of its parent. Pure.
 
 import { EspalierError, messageOf } from "../../kernel/error.ts";
-import type { JsonObject } from "../../kernel/json.ts";
 import { shared } from "../../kernel/shared.ts";
 import type { Tightening } from "../../protocol/context-manifest.ts";
-import type { Message } from "../../protocol/message.ts";
 import type { SpawnRefusal, SpawnRequest, SubagentResult } from "../../protocol/subagent.ts";
-import type { ToolErrorRecord } from "../../protocol/tool-error-record.ts";
 import type { RemovedTool, ToolLimits, ToolRule } from "../../protocol/tool-rule.ts";
 import {
   childTools,
@@ -14,7 +11,6 @@ import {
   toolRules,
   type ChildToolFacts,
 } from "../../policies/child-tools.ts";
-import type { ParentConstraints } from "../../policies/context-notes.ts";
 import {
   inheritContext,
   type ContextFacts,
@@ -33,17 +29,15 @@ export interface Sibling {
 }
 
 /** The affairs of the parent. Those that cost something to gather are read only if they are needed. */
-export interface ParentFacts {
-  readonly agentPath: string;
+export interface ParentFacts extends Pick<
+  ContextFacts,
+  "agentPath" | "messages" | "metadata" | "constraints" | "failedAttempts"
+> {
   readonly policy: SubagentContextPolicy;
-  readonly messages: readonly Message[];
-  readonly metadata: JsonObject;
   /** Those that hold for the parent itself. */
   readonly toolRules: readonly ToolRule[];
   /** In the order of their start. */
   readonly siblings: readonly Sibling[];
-  readonly constraints: ParentConstraints;
-  readonly failedAttempts: readonly ToolErrorRecord[];
 }
 
 /** What the role of the subagent and its place in the tree say. */
@@ -125,13 +119,9 @@ function contextFacts(
 function unknownToolRefusal(
   { agentPath }: ParentFacts,
   child: ChildFacts,
-  request: Asked,
+  { allowedTools }: Asked,
 ): SpawnRefusal | undefined {
-  const { allowedTools } = request;
-  const unknown =
-    allowedTools === undefined
-      ? undefined
-      : unknownToolName({ allowedTools }, child.toolNamesBelow);
+  const unknown = allowedTools && unknownToolName({ allowedTools }, child.toolNamesBelow);
   if (unknown === undefined) return undefined;
   const { role, toolNames } = child;
   const { field, toolName } = unknown;

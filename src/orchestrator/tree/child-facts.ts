@@ -2,7 +2,6 @@
 
 import { BACKGROUND_TOOL_NAMES, SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
 import type { DelegatedCall } from "../../agent/run-ports.ts";
-import type { ParentConstraints } from "../../policies/context-notes.ts";
 import { childTools } from "../../policies/child-tools.ts";
 import type { Tightening } from "../../protocol/context-manifest.ts";
 import type { DynamicRole } from "../../protocol/subagent.ts";
@@ -13,8 +12,7 @@ import {
   type ToolRule,
 } from "../../protocol/tool-rule.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import type { ChildFacts, ParentFacts, Sibling } from "./child-context.ts";
-import { beyondBounds } from "./dynamic-role.ts";
+import type { ChildFacts, ParentFacts } from "./child-context.ts";
 import { resultOfEnded } from "./agent-report.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 import { toolErrors } from "./tool-report.ts";
@@ -33,29 +31,22 @@ export function parentFacts(
     metadata,
     toolRules: toolLimits.rules,
     get siblings() {
-      return parent.subagents.map(siblingOf);
+      return parent.subagents.map((child) => ({
+        childName: child.childName,
+        role: child.role.name,
+        result: child.hasEnded ? resultOfEnded(child) : undefined,
+      }));
     },
     get constraints() {
-      return constraintsOf(run, parent);
+      return {
+        remaining: parent.account.remainingForChildren(),
+        subagentsLeft: run.tree.subagentsLeft(parent),
+        deniedTools: toolLimits.removed.map(({ toolName }) => toolName),
+      };
     },
     get failedAttempts() {
       return toolErrors(history.steps);
     },
-  };
-}
-
-function siblingOf(child: AgentRuntime): Sibling {
-  const { childName, role } = child;
-  const result = child.hasEnded ? resultOfEnded(child) : undefined;
-  return { childName, role: role.name, result };
-}
-
-function constraintsOf({ tree }: RunRuntime, parent: AgentRuntime): ParentConstraints {
-  const { account, toolLimits } = parent;
-  return {
-    remaining: account.remainingForChildren(),
-    subagentsLeft: tree.subagentsLeft(parent),
-    deniedTools: toolLimits.removed.map(({ toolName }) => toolName),
   };
 }
 
@@ -109,14 +100,19 @@ export function restoredToolLimits(
   return { rules, removed: [...removed, ...boundsRemovals(run, parent, draft)] };
 }
 
+/** The tools that a model asks for with a role that it writes and that the bounds do not have, as they are reported. */
 function boundsRemovals(
   run: RunRuntime,
   { role, identity }: AgentRuntime,
   draft: DynamicRole | undefined,
 ): readonly RemovedTool[] {
-  if (draft === undefined) return [];
-  const { agentPath } = identity;
-  return beyondBounds({ role, agentPath, isTool: (name) => isTool(run, name) }, draft);
+  const allowed = new Set(role.dynamicRoles?.tools.map(({ name }) => name));
+  const beyond = (draft?.tools ?? []).filter((toolName) => !allowed.has(toolName));
+  return beyond.map((toolName) => ({
+    toolName,
+    rule: isTool(run, toolName) ? "not_allowed" : "unknown",
+    source: identity.agentPath,
+  }));
 }
 
 /** True for a tool of any role, or of what a dynamicRoles gives to roles that are yet to be written. */
@@ -130,29 +126,15 @@ function isTool(run: RunRuntime, toolName: string): boolean {
 
 const DELEGATION_TOOLS = [SPAWN_TOOL_NAME, ...BACKGROUND_TOOL_NAMES];
 
-/** Set if no agent may start below a place: then the tools for it are of no use, and an ancestor's limit says so. */
-function depthLimit(run: RunRuntime, place: ChildPlace): ChildFacts["noDepthLeft"] {
-  const limiter = limiters(run, place).find(({ maxDepth }) => maxDepth <= place.depth);
-  return limiter === undefined
-    ? undefined
-    : { toolNames: DELEGATION_TOOLS, source: limiter.source };
-}
-
-interface Limiter {
-  readonly source: string;
-  readonly maxDepth: number;
-}
-
-/** All whose limits hold for a place, from the run down to the role of the place itself. */
-function limiters({ tree }: RunRuntime, place: ChildPlace): readonly Limiter[] {
-  const { parent, role, agentPath } = place;
-  const own: Limiter[] = [limiterOf(agentPath, role)];
+/** Set if no agent may start below a place: then the tools for it are of no use, and the highest limit that says so. */
+function depthLimit(
+  { tree }: RunRuntime,
+  { parent, role, agentPath, depth }: ChildPlace,
+): ChildFacts["noDepthLeft"] {
+  const isTight = ({ limits }: AgentRole): boolean => (limits.maxDepth ?? Infinity) <= depth;
+  let source = isTight(role) ? agentPath : undefined;
   for (let node: AgentRuntime | undefined = parent; node !== undefined; node = node.parent)
-    own.unshift(limiterOf(node.identity.agentPath, node.role));
-  const { maxDepth } = tree.limits;
-  return [{ source: parent.root.identity.agentPath, maxDepth }, ...own];
-}
-
-function limiterOf(source: string, { limits }: AgentRole): Limiter {
-  return { source, maxDepth: limits.maxDepth ?? Infinity };
+    if (isTight(node.role)) source = node.identity.agentPath;
+  if (tree.limits.maxDepth <= depth) source = parent.root.identity.agentPath;
+  return source === undefined ? undefined : { toolNames: DELEGATION_TOOLS, source };
 }

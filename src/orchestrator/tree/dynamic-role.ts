@@ -4,7 +4,6 @@ import { messageOf } from "../../kernel/error.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import { defineAgent } from "../../agent/define-agent.ts";
 import type { DynamicRole, SpawnRefusal } from "../../protocol/subagent.ts";
-import type { RemovedTool } from "../../protocol/tool-rule.ts";
 import type { RoleRegistry } from "./role-registry.ts";
 
 /** What the model wrote, under the name that the role is to have. */
@@ -40,37 +39,12 @@ export function makeDynamicRole(
       model,
       tools: asked === undefined ? tools : tools.filter((tool) => asked.includes(tool.name)),
       toolDefaults: parent.toolDefaults,
-      budget: { ...budget, ...tighterSteps(budget.steps, steps) },
+      budget:
+        steps === undefined ? budget : { ...budget, steps: Math.min(budget.steps ?? steps, steps) },
     });
   } catch (cause) {
     return invalid(`the role cannot be used (${messageOf(cause)}). Write it anew`);
   }
-}
-
-/** The agent that writes a role, and which tools the run has at all. */
-export interface DynamicRoleAuthor {
-  readonly role: AgentRole;
-  readonly agentPath: string;
-  readonly isTool: (name: string) => boolean;
-}
-
-/** The tools that a model asks for beyond the bounds, as they are reported. */
-export function beyondBounds(
-  { role, agentPath: source, isTool }: DynamicRoleAuthor,
-  { tools = [] }: DynamicRole,
-): readonly RemovedTool[] {
-  const allowed = new Set(role.dynamicRoles?.tools.map(({ name }) => name));
-  return tools
-    .filter((toolName) => !allowed.has(toolName))
-    .map((toolName) => ({ toolName, rule: isTool(toolName) ? "not_allowed" : "unknown", source }));
-}
-
-function tighterSteps(
-  limit: number | undefined,
-  asked: number | undefined,
-): { readonly steps?: number } {
-  const steps = Math.min(limit ?? Infinity, asked ?? Infinity);
-  return steps === Infinity ? {} : { steps };
 }
 
 function invalid(problem: string): SpawnRefusal {

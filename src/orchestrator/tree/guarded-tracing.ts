@@ -7,7 +7,6 @@ import { mintTraceIds, randomHex } from "../../kernel/trace-ids.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { LostSpan, Tracing } from "../../protocol/tracing.ts";
 import type { EventScope, EventDraft, TraceIds } from "../../protocol/event.ts";
-import type { SpanContent } from "../../protocol/span-content.ts";
 import type { EventMoment } from "../../protocol/span-tree.ts";
 
 export class GuardedTracing implements Tracing {
@@ -21,27 +20,19 @@ export class GuardedTracing implements Tracing {
     this.#tracing = tracing;
     this.#clock = clock;
     if (tracing.recordContent !== undefined)
-      this.recordContent = (scope, content) => this.#recordContent(scope, content);
+      this.recordContent = (scope, content) =>
+        void this.#tried((tracing) => tracing.recordContent?.(scope, content));
   }
 
   get ignored(): Tracing["ignored"] {
-    try {
-      const { ignored } = this.#tracing;
-      return ignored instanceof Set ? ignored : undefined;
-    } catch (cause) {
-      this.#leaveOut(cause);
-      return undefined;
-    }
+    const ignored = this.#tried((tracing) => tracing.ignored);
+    return ignored instanceof Set ? ignored : undefined;
   }
 
   place(draft: EventDraft): TraceIds {
     this.#last = draft;
-    try {
-      this.#lastIds = this.#tracing.place(draft);
-      return this.#lastIds;
-    } catch (cause) {
-      return this.#leaveOut(cause);
-    }
+    this.#lastIds = this.#tried((tracing) => tracing.place(draft));
+    return this.#lastIds;
   }
 
   /** Runs the work once, whatever the tracing does. */
@@ -59,34 +50,23 @@ export class GuardedTracing implements Tracing {
   }
 
   idsOf(scope: EventScope): TraceIds | undefined {
-    try {
-      return this.#tracing.idsOf(scope);
-    } catch (cause) {
-      return this.#leaveOut(cause);
-    }
+    return this.#tried((tracing) => tracing.idsOf(scope));
   }
 
   endLost(lost: readonly LostSpan[], atUs: number): void {
-    try {
-      this.#tracing.endLost?.(lost, atUs);
-    } catch (cause) {
-      this.#leaveOut(cause);
-    }
+    this.#tried((tracing) => tracing.endLost?.(lost, atUs));
   }
 
   leave(moment: EventMoment, why: "left" | "abandoned"): void {
-    try {
-      this.#tracing.leave?.(moment, why);
-    } catch (cause) {
-      this.#leaveOut(cause);
-    }
+    this.#tried((tracing) => tracing.leave?.(moment, why));
   }
 
-  #recordContent(scope: EventScope, content: SpanContent): void {
+  /** What the tracing gives, or the ids of one that is left out. */
+  #tried<Given>(use: (tracing: Tracing) => Given): Given | TraceIds {
     try {
-      this.#tracing.recordContent?.(scope, content);
+      return use(this.#tracing);
     } catch (cause) {
-      this.#leaveOut(cause);
+      return this.#leaveOut(cause);
     }
   }
 

@@ -48,7 +48,11 @@ export function localTracing(mintHex: MintHex = randomHex): Tracing {
     within: (_scope, work) => work(),
     idsOf: (scope) => {
       const run = runs.get(scope.runId);
-      return run === undefined ? undefined : innermost(run, scope);
+      if (run === undefined) return undefined;
+      const agent = agentAt(run, scope);
+      if (agent === undefined) return idsAbove(run, scope);
+      const { calls, ids } = agent;
+      return calls.get(callKey("tool", scope)) ?? calls.get(callKey("model", scope)) ?? ids;
     },
     leave: ({ scope }) => void runs.delete(scope.runId),
   };
@@ -91,13 +95,6 @@ function followAgent(run: OpenRun, mintHex: MintHex, scope: EventScope, type: Ev
     default:
       return calls.get(key) ?? agent.ids;
   }
-}
-
-function innermost(run: OpenRun, scope: EventScope): TraceIds {
-  const agent = agentAt(run, scope);
-  if (agent === undefined) return idsAbove(run, scope);
-  const { calls, ids } = agent;
-  return calls.get(callKey("tool", scope)) ?? calls.get(callKey("model", scope)) ?? ids;
 }
 
 /** The agent of a scope, unless an earlier execution of it is meant. */

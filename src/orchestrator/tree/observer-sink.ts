@@ -1,5 +1,5 @@
-import type { AgentRole } from "../../agent/agent-role.ts";
-import type { RoleParts } from "../../agent/run-ports.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { RunPorts } from "../../agent/run-ports.ts";
 import type { Hook } from "../../hooks/hook.ts";
 import { notify } from "../../hooks/run-chain.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
@@ -10,15 +10,8 @@ export function hasObserver(hooks: readonly Hook[]): boolean {
   return hooks.some((hook) => hook.kind === "observe");
 }
 
-/** The run whose events are shown. */
-interface ObservedRun {
-  readonly tree: RunTree;
-  readonly context: unknown;
-  partsOf(role: AgentRole): RoleParts;
-}
-
 /** Shows every event to the observers of its agent: those of the orchestrator, and those of its role (R76, R77). */
-export function observerSink(run: ObservedRun): EventSink {
+export function observerSink(run: RunPorts<AgentRuntime> & { readonly tree: RunTree }): EventSink {
   return {
     take: (event) => {
       const node = run.tree.find(event.agentId);

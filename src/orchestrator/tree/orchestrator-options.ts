@@ -112,21 +112,18 @@ function checkEach(
   check: (field: string, value: unknown) => void,
 ): void {
   checkList(field, list);
-  if (Array.isArray(list))
-    for (const [index, value] of list.entries()) check(`${field}[${index}]`, value);
+  if (Array.isArray(list)) list.forEach((value, index) => check(`${field}[${index}]`, value));
 }
 
 /** With the defaults in the place of what was left out. Throws `invalid_option`. */
 export function concurrencyOf(given: Partial<Concurrency>): Concurrency {
   checkKeys("concurrency", given, Object.keys(DEFAULT_CONCURRENCY));
-  for (const [name, limit] of Object.entries(given)) {
-    if (limit === undefined) continue;
+  const { modelCalls = DEFAULT_CONCURRENCY.modelCalls, toolCalls = DEFAULT_CONCURRENCY.toolCalls } =
+    given;
+  for (const [name, limit] of Object.entries({ modelCalls, toolCalls })) {
     checkCount(`concurrency.${name}`, limit);
     if (limit === 0)
       throw mismatch(`concurrency.${name}`, "at least 1", limit, "With none nothing could run.");
   }
-  return Object.freeze({
-    modelCalls: given.modelCalls ?? DEFAULT_CONCURRENCY.modelCalls,
-    toolCalls: given.toolCalls ?? DEFAULT_CONCURRENCY.toolCalls,
-  });
+  return Object.freeze({ modelCalls, toolCalls });
 }

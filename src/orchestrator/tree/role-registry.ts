@@ -10,16 +10,10 @@ import type { Hook } from "../../hooks/hook.ts";
 import { hookSet, joinHooks, NO_HOOKS } from "../../hooks/hook-set.ts";
 import type { Model } from "../../model/model.ts";
 import type { Budget } from "../../policies/budget.ts";
-import { toolSet, type ToolSet } from "../../tools/tool-set.ts";
+import { toolSet } from "../../tools/tool-set.ts";
 import { subagentTools } from "./subagent-tools.ts";
 
 const CACHE_KEY_LENGTH = 12;
-
-/** What an orchestrator gives to all of its runs. */
-export interface SharedRoles {
-  readonly roles: readonly AgentRole[];
-  readonly hooks: readonly Hook[];
-}
 
 export class RoleRegistry {
   readonly #roles = new Map<string, AgentRole>();
@@ -40,7 +34,7 @@ export class RoleRegistry {
    */
   constructor(
     root: AgentRole,
-    { roles, hooks }: SharedRoles,
+    { roles, hooks }: { readonly roles: readonly AgentRole[]; readonly hooks: readonly Hook[] },
     { isReplacing = false }: { readonly isReplacing?: boolean } = {},
   ) {
     this.root = root;
@@ -87,16 +81,16 @@ export class RoleRegistry {
 
   /** Throws a coded error if a role cannot work at all: a cost limit over an unknown price, or a model without a key. */
   assertReady(root: AgentRole, runBudget: Budget): void {
-    const all = this.reachableFrom(root);
-    if (runBudget.costUsd !== undefined)
-      for (const role of all) requirePrices("budget.costUsd", role);
-    for (const role of all) {
+    this.#requirePrices("budget", runBudget, root);
+    for (const role of this.reachableFrom(root)) {
       for (const { model } of playersOf(role)) model.assertReady?.();
-      for (const [field, budget] of budgetsOf(role)) {
-        if (budget.costUsd === undefined) continue;
-        for (const below of this.reachableFrom(role)) requirePrices(`${field}.costUsd`, below);
-      }
+      for (const [field, budget] of budgetsOf(role)) this.#requirePrices(field, budget, role);
     }
+  }
+
+  #requirePrices(field: string, { costUsd }: Budget, role: AgentRole): void {
+    if (costUsd === undefined) return;
+    for (const below of this.reachableFrom(role)) requirePrices(`${field}.costUsd`, below);
   }
 
   /** The names of all tools that agents of these roles can have, and agents of roles that their models write. */
@@ -154,12 +148,9 @@ export class RoleRegistry {
   }
 }
 
-/** The tools of a role, with those by which it delegates if it may. */
-interface RoleTools {
-  /** The roles that it may start, for which the tools were made. */
+/** The tools of a role, with those by which it delegates if it may, and the roles that it may start, for which they were made. */
+interface RoleTools extends Pick<RoleParts, "tools" | "cacheKey"> {
   readonly subagents: readonly AgentRole[];
-  readonly tools: ToolSet;
-  readonly cacheKey: string;
 }
 
 /** Schemas are made once for a role, not for each orchestrator. */
@@ -171,12 +162,8 @@ function roleTools(role: AgentRole, subagents: readonly AgentRole[]): RoleTools 
     known?.subagents.length === subagents.length &&
     subagents.every((subagent, index) => subagent === known.subagents[index]);
   if (isSame) return known;
-  const { name, instructions } = role;
-  const tools = toolSet(
-    name,
-    [...role.tools, ...subagentTools(role, subagents)],
-    role.toolDefaults,
-  );
+  const { name, instructions, toolDefaults } = role;
+  const tools = toolSet(name, [...role.tools, ...subagentTools(role, subagents)], toolDefaults);
   // By the role as it is defined: what its agents read besides differs, and is not what their requests begin with alike.
   const beginning = [typeof instructions === "string" ? instructions : name, tools.specs];
   const cacheKey = sha256(JSON.stringify(beginning)).slice(0, CACHE_KEY_LENGTH);
@@ -186,12 +173,8 @@ function roleTools(role: AgentRole, subagents: readonly AgentRole[]): RoleTools 
 }
 
 /** The budgets that a role gives its own agents, or those below them, with what names them. */
-function budgetsOf({
-  name,
-  budget,
-  delegation,
-  dynamicRoles,
-}: AgentRole): readonly [string, Budget][] {
+function budgetsOf(role: AgentRole): readonly [string, Budget][] {
+  const { name, budget, delegation, dynamicRoles } = role;
   const { share } = delegation;
   return [
     [`${name}.budget`, budget],

@@ -14,6 +14,7 @@ import {
 import { copyPrice } from "../../model/model-price.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { PriceUsed } from "../budget/prices-used.ts";
+import type { RestoredRun } from "../durability/restored-run.ts";
 
 /** The right to start one subagent. */
 export interface SpawnPermit {
@@ -26,18 +27,11 @@ export interface SpawnPermit {
 /** A delegation as it is distinguished from others (X21). */
 export type Delegation = Pick<SpawnRequest, "role" | "task">;
 
-/** What a tree counts besides its agents. */
-export interface Counts {
-  readonly subagentsByDepth: Readonly<Record<string, number>>;
-  readonly refusalsByCode: Readonly<Record<string, number>>;
-}
-
 /** What is known of a run that was paused. */
-export interface Before extends Counts {
-  readonly prices: readonly PriceUsed[];
-  /** Agents that failed, in the order in which they did. */
-  readonly failedIds: readonly AgentId[];
-}
+export type Before = Pick<
+  RestoredRun,
+  "subagentsByDepth" | "refusalsByCode" | "prices" | "failedIds"
+>;
 
 const NOTHING: Before = { subagentsByDepth: {}, refusalsByCode: {}, prices: [], failedIds: [] };
 
@@ -143,9 +137,8 @@ export class RunTree {
   #noteDelegation(delegation: Delegation, stepId: string | null): void {
     const key = delegationKey(delegation);
     this.#delegations ??= new Map();
-    const known = this.#delegations.get(key);
-    if (known === undefined) this.#delegations.set(key, new Set([stepId]));
-    else known.add(stepId);
+    const steps = this.#delegations.get(key) ?? new Set();
+    this.#delegations.set(key, steps.add(stepId));
   }
 
   /** Holds on to what lives on without a parent (X9). */
@@ -188,13 +181,9 @@ export class RunTree {
 
   /** The limit that forbids one more subagent below `parent`, if there is one. `ahead`: so many count as started by it already. */
   refusalBelow(parent: AgentRuntime, ahead = 0): SpawnRefusal | undefined {
-    const facts = {
-      parentDepth: parent.identity.depth,
-      breadth: parent.breadth,
-      total: this.#total,
-      ahead,
-    };
+    const { identity, breadth } = parent;
     const limits = { ...parent.limits, maxTotalSubagents: this.limits.maxTotalSubagents };
+    const facts = { parentDepth: identity.depth, breadth, total: this.#total, ahead };
     return checkSubagentLimits(limits, facts) ?? totalRefusal(parent, ahead);
   }
 

@@ -1,18 +1,15 @@
 // Settings: what holds for all runs of an orchestrator, its options with their defaults.
 
-import { systemClock, type Clock } from "../../kernel/clock.ts";
-import { randomIds, type IdSource } from "../../kernel/id-source.ts";
+import { systemClock } from "../../kernel/clock.ts";
+import { randomIds } from "../../kernel/id-source.ts";
 import { Throttle } from "../../kernel/throttle.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
-import type { ApprovalHandler } from "../../agent/approver.ts";
-import type { Hook } from "../../hooks/hook.ts";
-import type { RetryPolicy } from "../../model/retry-policy.ts";
+import type { AgentSettings } from "../../agent/run-ports.ts";
 import {
   DEFAULT_SUBAGENT_LIMITS,
   subagentLimits,
   type SubagentLimits,
 } from "../../policies/subagent-limits.ts";
-import type { EventSink } from "../../protocol/event-sink.ts";
 import type { Tracing } from "../../protocol/tracing.ts";
 import type { Store } from "../../store/store.ts";
 import { namedGuards, type NamedGuard } from "../../tools/tool-guard.ts";
@@ -28,25 +25,17 @@ import {
 } from "./orchestrator-options.ts";
 
 /** The options, with the defaults in the place of what was left out. */
-export interface Settings {
+export interface Settings
+  extends
+    AgentSettings,
+    Required<Pick<OrchestratorOptions, "roles" | "hooks" | "sinks" | "tracing" | "clock" | "ids">> {
   readonly limits: SubagentLimits;
   readonly concurrency: Concurrency;
   /** How many runs, delegations and model calls begin in one turn of the event loop. */
   readonly throttle: Throttle;
-  readonly retry: RetryPolicy;
-  readonly graceMs: number;
-  readonly roles: readonly AgentRole[];
-  readonly hooks: readonly Hook[];
-  readonly guards: readonly NamedGuard[];
-  readonly hookTimeoutMs: number;
-  readonly approvals: ApprovalHandler;
   readonly store: Store | undefined;
-  readonly sinks: readonly EventSink[];
-  readonly tracing: Tracing;
   /** Undefined: `tracing` is the default. */
   readonly givenTracing: Tracing | undefined;
-  readonly clock: Clock;
-  readonly ids: IdSource;
   /** The roles of its runs, by the role at the root: see `registryOf`. */
   readonly registries: WeakMap<AgentRole, RoleRegistry>;
 }

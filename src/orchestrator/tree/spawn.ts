@@ -9,10 +9,9 @@ import type { SpawnGroup } from "../../agent/spawn-group.ts";
 import { NOTHING_INHERITED } from "../../policies/inherit-context.ts";
 import { INHERITS_NOTHING } from "../../policies/subagent-context-policy.ts";
 import type { ContextManifest, Tightening } from "../../protocol/context-manifest.ts";
-import type { AgentId } from "../../protocol/ids.ts";
 import type { SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
 import { NO_TOOL_LIMITS } from "../../protocol/tool-rule.ts";
-import { admit, setupFailed } from "./admission.ts";
+import { setupFailed, startable, TOLD_TO_END, type SpawnCall } from "./admission.ts";
 import { childBudget } from "./child-budget.ts";
 import { childContext, type ChildContext } from "./child-context.ts";
 import { childFacts, parentFacts } from "./child-facts.ts";
@@ -20,40 +19,33 @@ import { createAgent } from "./create-agent.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 import type { SpawnPermit } from "./run-tree.ts";
 
-/** The call that asks for a subagent, and those that its reply starts besides. */
-export interface SpawnCall {
-  readonly call: DelegatedCall;
-  readonly group: SpawnGroup | undefined;
-}
-
 /** Admits a subagent, sets it up and announces it, or says why not. Once it was announced it is run to its end (T1). */
 export function setUpChild(
   run: RunRuntime,
   parent: AgentRuntime,
   request: SpawnRequest,
-  { call, group }: SpawnCall,
+  asked: SpawnCall,
 ): AgentRuntime | SpawnRefusal {
+  const { call, group } = asked;
   const { callId, stepId } = call;
   if (callId !== undefined) group?.forget(callId);
   if (group?.decision !== undefined)
     return { code: "group_decided", message: `Not started: ${group.decision}` };
+  if (parent.stopSignal.aborted) return TOLD_TO_END;
   let permit: SpawnPermit | undefined;
   let child: AgentRuntime | undefined;
   try {
-    const admitted = admit(run, parent, request);
-    if ("code" in admitted) return admitted;
-    ({ permit } = admitted);
-    const { role } = admitted;
+    const role = startable(run, parent, request);
+    if ("code" in role) return role;
+    permit = run.tree.take(parent, role.name);
     const { childPath: agentPath, childDepth: depth } = permit;
-    const { limits, wallTimeMs, tightened } = childBudget(run, parent, role, {
-      group: call.group,
-      members: group,
-    });
+    const { tightened, ...budget } = childBudget(run, parent, role, asked);
+    const place = { parent, role, agentPath, depth };
     const context = inheritsNothing(parent, role, request)
       ? withNothing(tightened)
       : childContext(
           parentFacts(run, parent, call),
-          childFacts(run, { parent, role, agentPath, depth }, { tightened, draft: request.draft }),
+          childFacts(run, place, { tightened, draft: request.draft }),
           request,
         );
     if ("code" in context) {
@@ -61,22 +53,18 @@ export function setUpChild(
       return context;
     }
     child = createAgent(run, {
-      role,
+      ...place,
       task: request.task,
       instructions: instructionsFor(role, run.context),
-      agentPath,
-      depth,
-      parent,
       spawnCallId: callId,
       spawnStepId: stepId,
       inherited: context.messages,
       metadata: context.metadata,
       toolLimits: context.toolLimits,
       draft: request.draft,
-      limits,
-      wallTimeMs,
+      ...budget,
     });
-    announce(run, child, { request, call, context: context.manifest });
+    announce(run, child, { call, isBackground: request.background === true }, context.manifest);
     return child;
   } catch (cause) {
     if (child !== undefined) {
@@ -110,25 +98,16 @@ function withNothing(tightened: readonly Tightening[]): ChildContext {
   return { ...NOTHING_INHERITED, manifest, toolLimits: NO_TOOL_LIMITS };
 }
 
-interface Announcement {
-  readonly request: SpawnRequest;
-  readonly call: DelegatedCall;
-  readonly context: ContextManifest;
-}
-
 /** The last that may throw. */
 function announce(
   run: RunRuntime,
   child: AgentRuntime,
-  { request, call, context }: Announcement,
+  { call, isBackground }: { readonly call: DelegatedCall; readonly isBackground: boolean },
+  context: ContextManifest,
 ): void {
   const { parent, task } = child;
-  const isBackground = request.background === true;
-  run.journal?.created(child, {
-    account: run.ledger.account(child.identity.agentId),
-    isBackground,
-    nth: call.nth ?? 0,
-  });
+  const account = run.ledger.account(child.identity.agentId);
+  run.journal?.created(child, { account, isBackground, nth: call.nth ?? 0 });
   if (parent === undefined) return;
   run.recorder.record(parent.scope(call), {
     type: "subagent.spawned",
@@ -141,18 +120,9 @@ function announce(
 }
 
 /** The subagent, as events name it. */
-export function childInEvents({ identity, role }: AgentRuntime): {
-  readonly childId: AgentId;
-  readonly childPath: string;
-  readonly role: string;
-  readonly childDepth: number;
-} {
-  return {
-    childId: identity.agentId,
-    childPath: identity.agentPath,
-    role: role.name,
-    childDepth: identity.depth,
-  };
+export function childInEvents({ identity, role }: AgentRuntime) {
+  const { agentId: childId, agentPath: childPath, depth: childDepth } = identity;
+  return { childId, childPath, role: role.name, childDepth } as const;
 }
 
 /** Those that one reply starts know of each other's end (X11); a subtask stands for itself. */
@@ -165,12 +135,7 @@ export function groupOf(
 }
 
 /** The group that a child belongs to. */
-export function memberGroup({
-  parent,
-  spawnStepId,
-  spawnCallId,
-}: AgentRuntime): SpawnGroup | undefined {
-  return spawnStepId === undefined || spawnCallId === undefined
-    ? undefined
-    : parent?.groupOf(spawnStepId);
+export function memberGroup(child: AgentRuntime): SpawnGroup | undefined {
+  const { parent, spawnStepId: stepId, spawnCallId: callId } = child;
+  return stepId === undefined || callId === undefined ? undefined : parent?.groupOf(stepId);
 }

@@ -27,6 +27,9 @@ export function subagentService(
 ): SubagentService {
   const found = (childName: string): AgentRuntime | DelegationOutcome =>
     foundChild(run, parent, call, childName);
+  const refusedEnd = (child: AgentRuntime): DelegationOutcome =>
+    refuse(run, parent, { role: child.role.name, refusal: ended(child) }, call);
+  const by = call.callId && { by: { agentId: parent.identity.agentId, callId: call.callId } };
   return Object.freeze({
     list: () => parent.subagents.map((child) => infoOf(parent, child)),
     continue: (request: ContinueRequest) => run.subagents.continue(parent, request, call),
@@ -36,10 +39,9 @@ export function subagentService(
       const child = found(childName);
       if ("type" in child) return child;
       if (!wasDone(parent, call, child, text)) {
-        if (child.rested !== undefined)
-          return refuse(run, parent, { role: child.role.name, refusal: ended(child) }, call);
+        if (child.rested !== undefined) return refusedEnd(child);
         const { agentId } = child.identity;
-        run.journal?.append({ type: "letter", agentId, text, ...by(parent, call) });
+        run.journal?.append({ type: "letter", agentId, text, ...by });
         void child.openMailbox().write(text, parent.identity.agentId);
       }
       return answer(`${childName} will read it before its next step, if it takes one.`);
@@ -49,11 +51,10 @@ export function subagentService(
       if ("type" in child) return child;
       const { agentId } = child.identity;
       const isAgain = wasDone(parent, call, child);
-      if (child.hasEnded && !isAgain)
-        return refuse(run, parent, { role: child.role.name, refusal: ended(child) }, call);
+      if (child.hasEnded && !isAgain) return refusedEnd(child);
       if (reason !== undefined) checkText("reason", reason);
       const message = reason ?? `${parent.identity.agentPath}, its parent, cancelled it.`;
-      if (!isAgain) run.journal?.append({ type: "cancel", agentId, message, ...by(parent, call) });
+      if (!isAgain) run.journal?.append({ type: "cancel", agentId, message, ...by });
       child.cancel(message);
       await run.subagents.dismiss(parent, agentId);
       return told(parent, call, [child]);
@@ -72,11 +73,6 @@ function wasDone(
   const { agentId: childId } = child.identity;
   const operation = text === undefined ? { callId, childId } : { callId, childId, text };
   return parent.effects.wasDone(operation);
-}
-
-/** On whose behalf it is done, for the journal. */
-function by({ identity: { agentId } }: AgentRuntime, { callId }: DelegatedCall) {
-  return callId === undefined ? {} : { by: { agentId, callId } };
 }
 
 function foundChild(
@@ -111,11 +107,11 @@ export function unknownChild(parent: AgentRuntime, childName: string): SpawnRefu
 }
 
 function ended({ childName, identity, rested }: AgentRuntime): SpawnRefusal {
-  if (rested?.status === "paused") {
-    const message = `Not done: ${childName} (${identity.agentPath}) is paused: somebody has to answer for it first. Go on without it.`;
-    return { code: "subagent_ended", message };
-  }
-  const message = `Not done: ${childName} (${identity.agentPath}) has ended (${rested?.status ?? ""}). To give it more to do, call SpawnSubagent with "continue": "${childName}".`;
+  const how =
+    rested?.status === "paused"
+      ? "is paused: somebody has to answer for it first. Go on without it."
+      : `has ended (${rested?.status ?? ""}). To give it more to do, call SpawnSubagent with "continue": "${childName}".`;
+  const message = `Not done: ${childName} (${identity.agentPath}) ${how}`;
   return { code: "subagent_ended", message };
 }
 

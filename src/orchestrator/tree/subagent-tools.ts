@@ -43,29 +43,20 @@ function spawnSubagentTool(role: AgentRole, roles: readonly AgentRole[]): Delega
       : ["With newRole you write the subagent's role yourself."]),
     ...(lines.length === 0 ? [] : ["Subagents:", ...lines]),
   ].join("\n");
-  return delegation(SPAWN_TOOL_NAME, description, {
-    input: inputOf(role, roles),
-    execute: delegate,
-  });
+  return delegation(SPAWN_TOOL_NAME, description, inputOf(role, roles), delegate);
 }
 
-interface Delegation<Input extends z.ZodType> {
-  readonly input: Input;
-  readonly execute: (
-    value: z.output<Input>,
-    context: DelegationContext,
-  ) => DelegationOutcome | Promise<DelegationOutcome>;
-}
+type Outcome = DelegationOutcome | Promise<DelegationOutcome>;
 
 /** A tool of our own. What it can do is in the public context of its calls (R171). */
 function delegation<Input extends z.ZodType>(
   name: string,
   description: string,
-  { input, execute }: Delegation<Input>,
+  input: Input,
+  execute: (value: z.output<Input>, context: DelegationContext) => Outcome,
 ): DelegationTool {
   const schema = zodInput(name, input, false);
-  const { jsonSchema } = schema;
-  const descriptor = { name, description, inputSchema: jsonSchema, ...PLAIN };
+  const descriptor = { name, description, inputSchema: schema.jsonSchema, ...PLAIN };
   return delegationTool(descriptor, schema, execute);
 }
 
@@ -174,12 +165,10 @@ async function delegate(
     ...(resultsOf === undefined ? {} : { resultsOf }),
     ...(draft === undefined ? {} : { draft }),
   };
-  if (isNamed(childName))
-    return await context.subagents.continue({
-      childName,
-      ...(isNamed(role) ? { role } : {}),
-      ...asked,
-    });
+  if (isNamed(childName)) {
+    const again = isNamed(role) ? { childName, role } : { childName };
+    return await context.subagents.continue({ ...again, ...asked });
+  }
   invariant(role !== undefined, "without continue the schema asks for a role");
   return await context.spawn({ role, ...asked });
 }
@@ -197,54 +186,50 @@ function backgroundTools(): readonly DelegationTool[] {
     .min(1)
     .meta({ description: "Name of the subagent, such as researcher#1." });
   background ??= [
-    delegation(LIST, "Lists the subagents that you have started, with what each is doing.", {
-      input: z.object({}),
-      execute: (_input, { subagents }) => ({ type: "answered", text: listText(subagents.list()) }),
-    }),
+    delegation(
+      LIST,
+      "Lists the subagents that you have started, with what each is doing.",
+      z.object({}),
+      (_input, { subagents }) => ({ type: "answered", text: listText(subagents.list()) }),
+    ),
     delegation(
       WAIT,
       "Waits until subagents in the background have ended, and gives you their results.",
-      {
-        input: z.object({
-          subagents: z.array(z.string().min(1)).min(1).optional().meta({
-            description: "Their names. Default: all that work in the background.",
-          }),
-          timeoutSeconds: z.number().nonnegative().optional().meta({
-            description: "How long to wait at most. Default: until they have ended.",
-          }),
+      z.object({
+        subagents: z.array(z.string().min(1)).min(1).optional().meta({
+          description: "Their names. Default: all that work in the background.",
         }),
-        execute: async ({ subagents: childNames, timeoutSeconds }, { subagents }) =>
-          await subagents.wait({
-            ...(childNames === undefined ? {} : { childNames }),
-            ...(timeoutSeconds === undefined ? {} : { timeoutMs: timeoutSeconds * MS_PER_SECOND }),
-          }),
-      },
+        timeoutSeconds: z.number().nonnegative().optional().meta({
+          description: "How long to wait at most. Default: until they have ended.",
+        }),
+      }),
+      ({ subagents: childNames, timeoutSeconds }, { subagents }) =>
+        subagents.wait({
+          ...(childNames === undefined ? {} : { childNames }),
+          ...(timeoutSeconds === undefined ? {} : { timeoutMs: timeoutSeconds * MS_PER_SECOND }),
+        }),
     ),
     delegation(
       MESSAGE,
       "Writes to a subagent that is running: it reads the message before its next step.",
-      {
-        input: z.object({ subagent: name, message: z.string().min(1) }),
-        execute: ({ subagent, message }, { subagents }) => subagents.message(subagent, message),
-      },
+      z.object({ subagent: name, message: z.string().min(1) }),
+      ({ subagent, message }, { subagents }) => subagents.message(subagent, message),
     ),
-    delegation(CANCEL, "Cancels a subagent and all below it, and gives you what it had by then.", {
-      input: z.object({ subagent: name, reason: z.string().min(1).optional() }),
-      execute: async ({ subagent, reason }, { subagents }) =>
-        await subagents.cancel(subagent, reason),
-    }),
+    delegation(
+      CANCEL,
+      "Cancels a subagent and all below it, and gives you what it had by then.",
+      z.object({ subagent: name, reason: z.string().min(1).optional() }),
+      ({ subagent, reason }, { subagents }) => subagents.cancel(subagent, reason),
+    ),
   ];
   return background;
 }
 
 function listText(subagents: readonly SubagentInfo[]): string {
   return canonicalJson(
-    subagents.map(({ childName, role, task, status, totalTokens }) => ({
-      subagent: childName,
-      role,
-      task,
-      status,
-      totalTokens,
+    subagents.map(({ childName: subagent, isBackground: _how, ...info }) => ({
+      subagent,
+      ...info,
     })),
   );
 }

@@ -18,10 +18,17 @@ import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../../protocol/su
 import { delegationText } from "../../tools/delegation-text.ts";
 import type { ContinueRequest, SubagentService } from "../../tools/tool-context.ts";
 import { continued } from "./continuation.ts";
-import { forbidSpawn, refuse, refuseSpawn, roleOf, setupFailed } from "./admission.ts";
+import {
+  refuse,
+  refusedSpawn,
+  refuseSpawn,
+  roleAskedFor,
+  roleOf,
+  setupFailed,
+} from "./admission.ts";
 import type { Settings } from "./settings.ts";
 import { RunRuntime, type NewRun } from "./run-runtime.ts";
-import { childInEvents, groupOf, memberGroup, setUpChild, type SpawnCall } from "./spawn.ts";
+import { childInEvents, groupOf, memberGroup, setUpChild } from "./spawn.ts";
 import { subagentListText, subagentService } from "./subagent-service.ts";
 import { resultOfEnded } from "./agent-report.ts";
 
@@ -49,9 +56,8 @@ export class Supervisor implements Subagents<AgentRuntime> {
     call: DelegatedCall,
   ): Promise<SpawnOutcome> {
     const isBackground = request.background === true;
-    const adopted = this.#adopted(parent, call);
-    if (adopted !== undefined)
-      return await this.#runAgain(adopted, parent.scope(call), isBackground);
+    const adopted = this.#adopted(parent, call, isBackground);
+    if (adopted !== undefined) return await adopted;
     const group = groupOf(parent, call);
     const child = setUpChild(this.run, parent, request, { call, group });
     if ("code" in child) {
@@ -69,58 +75,47 @@ export class Supervisor implements Subagents<AgentRuntime> {
     call: DelegatedCall,
   ): Promise<SpawnOutcome> {
     const { childName, task, background: isBackground = false } = request;
-    const scope = parent.scope(call);
-    const adopted = this.#adopted(parent, call);
-    if (adopted !== undefined) return await this.#runAgain(adopted, scope, isBackground);
+    const adopted = this.#adopted(parent, call, isBackground);
+    if (adopted !== undefined) return await adopted;
     const group = groupOf(parent, call);
-    const child = this.#continued(parent, request, { call, group });
+    let child: AgentRuntime | SpawnRefusal;
+    try {
+      child = continued(this.run, parent, request, { call, group });
+    } catch (cause) {
+      // Like what throws while another one is set up.
+      child = setupFailed(childName, cause);
+    }
     if ("code" in child) {
       group?.miss();
       return refuse(this.run, parent, { role: roleOf(parent, childName), refusal: child }, call);
     }
-    const { execution } = child;
+    const scope = parent.scope(call);
     this.run.journal?.continued(child, isBackground, call.nth);
     this.run.recorder.record(scope, {
       type: "subagent.continued",
       ...childInEvents(child),
       task,
       isBackground,
-      execution,
+      execution: child.execution,
     });
     group?.join(child);
     return await this.#runChild(child, scope, isBackground);
   }
 
-  /** What throws while it is continued is a refusal, like what throws while another one is set up. */
-  #continued(
+  /** What comes of a subagent that the call had started, or continued, before its process died: it is not started twice (D2). */
+  #adopted(
     parent: AgentRuntime,
-    request: ContinueRequest,
-    call: SpawnCall,
-  ): AgentRuntime | SpawnRefusal {
-    try {
-      return continued(this.run, parent, request, call);
-    } catch (cause) {
-      return setupFailed(request.childName, cause);
-    }
-  }
-
-  /** A subagent that the call had started, or continued, before its process died: it is not started twice (D2). */
-  #adopted(parent: AgentRuntime, { callId, nth = 0 }: DelegatedCall): AgentRuntime | undefined {
-    const childId = parent.effects.adopt(callId ?? null, nth);
-    return childId === undefined ? undefined : this.run.tree.find(childId);
-  }
-
-  /** Runs one on that was adopted, or gives what it came to. */
-  async #runAgain(
-    child: AgentRuntime,
-    scope: EventScope,
+    call: DelegatedCall,
     isBackground: boolean,
-  ): Promise<SpawnOutcome> {
-    if (!child.hasEnded) return await this.#runChild(child, scope, isBackground);
+  ): Promise<SpawnOutcome> | undefined {
+    const childId = parent.effects.adopt(call.callId ?? null, call.nth ?? 0);
+    const child = childId === undefined ? undefined : this.run.tree.find(childId);
+    if (child === undefined) return undefined;
+    if (!child.hasEnded) return this.#runChild(child, parent.scope(call), isBackground);
     const settled = settledOutcome(child);
-    if (!isBackground) return settled;
-    child.parent?.openMailbox().report(child.identity.agentId, reportText(settled));
-    return receiptOf(child);
+    if (!isBackground) return Promise.resolve(settled);
+    parent.openMailbox().report(child.identity.agentId, reportText(settled));
+    return Promise.resolve(receiptOf(child));
   }
 
   /** `scope`: the call that waits for the child, or that is given its receipt. */
@@ -189,7 +184,8 @@ export class Supervisor implements Subagents<AgentRuntime> {
     call: DelegatedCall,
     isAsked: boolean,
   ): RefusedSpawn | undefined {
-    return refuseSpawn(this.run, parent, { input, group: groupOf(parent, call), isAsked }, call);
+    const group = groupOf(parent, call);
+    return refuseSpawn(this.run, parent, { input, isAsked }, { call, group });
   }
 
   forbid(
@@ -198,7 +194,10 @@ export class Supervisor implements Subagents<AgentRuntime> {
     refusal: SpawnRefusal,
     call: DelegatedCall,
   ): RefusedSpawn | undefined {
-    return forbidSpawn(this.run, parent, { input, refusal }, call);
+    const role = roleAskedFor(parent, input);
+    if (role === undefined) return undefined;
+    refuse(this.run, parent, { role, refusal }, call);
+    return refusedSpawn(this.run, role, refusal);
   }
 
   delegationsBefore(request: Pick<SpawnRequest, "role" | "task">, stepId: StepId): number {
@@ -217,22 +216,17 @@ export class Supervisor implements Subagents<AgentRuntime> {
     return childIds.some((childId) => this.run.tree.find(childId)?.rested?.status === "paused");
   }
 
-  reactivate(parent: AgentRuntime, childIds: readonly AgentId[]): void {
-    for (const childId of childIds) this.#reactivateOne(parent, childId);
-  }
-
   /** What worked in the background when its parent was paused continues, or reports what it came to. */
-  #reactivateOne(parent: AgentRuntime, childId: AgentId): void {
-    const child = this.run.tree.find(childId);
-    if (child === undefined) return;
-    if (!child.hasEnded) {
-      this.#runInBackground(child, parent.scope(spawnPosition(child)));
-      return;
+  reactivate(parent: AgentRuntime, childIds: readonly AgentId[]): void {
+    for (const childId of childIds) {
+      const child = this.run.tree.find(childId);
+      if (child === undefined) continue;
+      if (!child.hasEnded) this.#runInBackground(child, parent.scope(spawnPosition(child)));
+      // A call whose end is kept has given the agent the result.
+      else if (parent.effects.hasReported(childId))
+        parent.noteReported(childId, parent.currentState.step?.stepId);
+      else parent.openMailbox().report(childId, reportText(settledOutcome(child)));
     }
-    // A call whose end is kept has given the agent the result.
-    if (parent.effects.hasReported(childId))
-      parent.noteReported(childId, parent.currentState.step?.stepId);
-    else parent.openMailbox().report(childId, reportText(settledOutcome(child)));
   }
 
   async resume(parent: AgentRuntime, childId: AgentId, at: EventPosition): Promise<SpawnOutcome> {
@@ -288,13 +282,8 @@ export class Supervisor implements Subagents<AgentRuntime> {
     if (child === undefined) return Promise.resolve();
     if (child.hasEnded) return child.whenSettled();
     child.detach();
-    const { childId: id, childPath, role } = childInEvents(child);
-    this.run.recorder.record(parent.scope(), {
-      type: "subagent.detached",
-      childId: id,
-      childPath,
-      role,
-    });
+    const { childDepth: _known, ...named } = childInEvents(child);
+    this.run.recorder.record(parent.scope(), { type: "subagent.detached", ...named });
     this.run.tree.keep(parent.background.allSettled([childId]));
     return Promise.resolve();
   }

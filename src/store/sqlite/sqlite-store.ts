@@ -44,7 +44,8 @@ const OPTIONS = ["driver", "durability", "busyTimeoutMs", "clock", "isProcessGon
  * `unsupported_version` if a newer release wrote the file, and `store_failed`.
  */
 export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Store {
-  checkPath(path);
+  if (typeof path !== "string" || path === "" || path.includes("\0"))
+    throw mismatch("path", "text that is not empty", path, 'Name a file, or ":memory:".');
   checkKeys("options", options, OPTIONS);
   const { driver = "node", durability = "full", busyTimeoutMs = DEFAULT_BUSY_TIMEOUT_MS } = options;
   checkOneOf("driver", driver, ["node", "better-sqlite3"]);
@@ -53,12 +54,6 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sto
   const { clock = systemClock } = options;
   const found = new FileDriver({ path, open: openerOf(driver), durability, busyTimeoutMs, clock });
   return new SqlStore(found, options.isProcessGone ?? isProcessGone);
-}
-
-function checkPath(path: unknown): void {
-  if (typeof path === "string" && path !== "" && !path.includes("\0")) return;
-  const advice = 'Name a file, or ":memory:".';
-  throw mismatch("path", "text that is not empty", path, advice);
 }
 
 function checkOneOf(field: string, value: string, known: readonly string[]): void {

@@ -59,6 +59,20 @@ export function callPosition(position: unknown): string {
   return [agentId, stepId, callId].map(String).join(" ");
 }
 
+/** The event of a record, if it is one of this type. */
+export function eventIn(
+  record: JournalRecord | undefined,
+  type: string,
+): RecordOf<"event">["event"] | undefined {
+  return record?.type === "event" && record.event.type === type ? record.event : undefined;
+}
+
+/** The reason of a stop signal, as far as it can be read. */
+export function reasonIn(signal: unknown): Readonly<Record<string, unknown>> {
+  const reason = isRecord(signal) ? signal["reason"] : undefined;
+  return isRecord(reason) ? reason : {};
+}
+
 interface Facts {
   readonly agentId: string;
   readonly what: string;
@@ -67,8 +81,12 @@ interface Facts {
 
 function factsOf(record: JournalRecord): Facts | undefined {
   switch (record.type) {
-    case "agent":
-      return { agentId: record.agent.agentId, what: "agent", value: creationOf(record) };
+    case "agent": {
+      const { agent, isBackground, account } = record;
+      const { limits, reserve, timeLimitMs: timeLimit } = account;
+      const value = { ...agent, isBackground, account: { limits, reserve, timeLimit } };
+      return { agentId: agent.agentId, what: "agent", value };
+    }
     case "execution":
       return { agentId: record.agentId, what: "execution", value: record };
     case "state": {
@@ -85,11 +103,6 @@ function factsOf(record: JournalRecord): Facts | undefined {
     default:
       return undefined;
   }
-}
-
-function creationOf({ agent, isBackground, account }: RecordOf<"agent">): object {
-  const { limits, reserve, timeLimitMs: timeLimit } = account;
-  return { ...agent, isBackground, account: { limits, reserve, timeLimit } };
 }
 
 /** Times, what is counted in them, and positions in a trace, whether it is shown, and positions in the order of all agents. */

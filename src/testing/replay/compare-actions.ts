@@ -100,7 +100,7 @@ export class Comparison {
     if (what !== got.what)
       return { ...positionOf(expected), field: "record", expected: what, got: got.what };
     const found = this.#differenceIn(what, facts, got.facts);
-    return found === undefined ? undefined : { ...positionOf(expected), ...found };
+    return found && { ...positionOf(expected), ...found };
   }
 
   /** The first difference in what follows, as far as the replay has come. */
@@ -114,15 +114,10 @@ export class Comparison {
 
   /** Something that was done and not recorded. */
   surplus(): Divergence | undefined {
-    for (const [action] of this.#actions.values())
-      if (action !== undefined)
-        return {
-          ...positionOf(action),
-          field: action.what,
-          expected: undefined,
-          got: action.facts,
-        };
-    return undefined;
+    const [action] = [...this.#actions.values()].flat();
+    if (action === undefined) return undefined;
+    const { what: field, facts: got } = action;
+    return { ...positionOf(action), field, expected: undefined, got };
   }
 
   #isLeftOut(key: string, expected: unknown): boolean {
@@ -178,9 +173,6 @@ function pairsOf(expected: unknown, got: unknown): readonly Pair[] | undefined {
   return [...keys].map((key) => [key, expected[key], got[key]]);
 }
 
-function positionOf({
-  agentPath,
-  stepNumber,
-}: Action): Pick<Divergence, "agentPath" | "stepNumber"> {
+function positionOf({ agentPath, stepNumber }: Action) {
   return { agentPath, stepNumber };
 }

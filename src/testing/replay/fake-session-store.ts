@@ -17,31 +17,17 @@ export function fakeSessionStore(
   ref: SessionRef | undefined,
   records: readonly JournalRecord[],
 ): Store {
-  const others = memoryStore();
   const recorded = outcomeIn(records);
-  return {
-    create: (...asked) => others.create(...asked),
-    claim: (...asked) => others.claim(...asked),
-    append: (...asked) => others.append(...asked),
-    beat: (...asked) => others.beat(...asked),
-    release: (...asked) => others.release(...asked),
-    read: (...asked) => others.read(...asked),
-    find: (...asked) => others.find(...asked),
-    list: (...asked) => others.list(...asked),
-    remove: (...asked) => others.remove(...asked),
-    listSessions: (...asked) => others.listSessions(...asked),
-    removeSession: (...asked) => others.removeSession(...asked),
-    close: () => others.close(),
-    readSession: (sessionId) => {
-      const version = ref?.version ?? 0;
-      const body = JSON.stringify(emptyRecord(sessionId, 0));
-      return Promise.resolve(version === 0 ? undefined : { version, body });
-    },
-    writeSession: (_sessionId, expectedVersion) => {
-      const { error, version = expectedVersion + 1 } = recorded ?? {};
-      return error === undefined ? Promise.resolve(version) : Promise.reject(failure(error));
-    },
+  const readSession: Store["readSession"] = (sessionId) => {
+    const version = ref?.version ?? 0;
+    const body = JSON.stringify(emptyRecord(sessionId, 0));
+    return Promise.resolve(version === 0 ? undefined : { version, body });
   };
+  const writeSession: Store["writeSession"] = (_sessionId, expectedVersion) => {
+    const { error, version = expectedVersion + 1 } = recorded ?? {};
+    return error === undefined ? Promise.resolve(version) : Promise.reject(failure(error));
+  };
+  return Object.assign(memoryStore(), { readSession, writeSession });
 }
 
 /** How it went; undefined: the recording does not say. */

@@ -9,7 +9,7 @@ import { JournalReader } from "../../orchestrator/durability/journal-reader.ts";
 import { problemOf, type JournalRecord } from "../../orchestrator/durability/journal-record.ts";
 import { TextTable } from "../../orchestrator/durability/text-table.ts";
 import { wholeLines } from "../../orchestrator/durability/whole-record.ts";
-import { RunIdSchema, type RunId } from "../../protocol/ids.ts";
+import { RunIdSchema } from "../../protocol/ids.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { headless, segmentsIn, type ReadRecord, type Segment } from "./segment.ts";
 
@@ -30,26 +30,19 @@ export async function recordingOf(store: RunStore, runId: string): Promise<Recor
   let number = 0;
   for await (const line of store.read(id)) {
     number += 1;
-    for (const value of valuesIn(line, { runId: id, number, reader })) {
+    for (const value of valuesIn(line)) {
       if (isRecord(value) && value["type"] === "run") texts.clear();
       for (const whole of wholeLines(value, texts)) lines.push(`${whole}\n`);
     }
   }
   return lines.join("");
-}
 
-interface JournalLine {
-  readonly runId: RunId;
-  /** From 1. */
-  readonly number: number;
-  readonly reader: JournalReader;
-}
-
-function valuesIn(line: string, { runId, number, reader }: JournalLine): readonly unknown[] {
-  try {
-    return reader.values(line);
-  } catch (cause) {
-    throw EspalierError.is(cause) ? cause : invalidJournal(runId, number, cause);
+  function valuesIn(line: string): readonly unknown[] {
+    try {
+      return reader.values(line);
+    } catch (cause) {
+      throw EspalierError.is(cause) ? cause : invalidJournal(id, number, cause);
+    }
   }
 }
 

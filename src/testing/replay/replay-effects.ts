@@ -15,33 +15,38 @@ import {
   toolEffectName,
 } from "../../orchestrator/durability/effect-names.ts";
 import type { InFlightWork } from "../../orchestrator/durability/in-flight.ts";
-import {
-  PersistedEffects,
-  recordedEnd,
-  type AgentJournal,
-} from "../../orchestrator/durability/persisted-effects.ts";
+import { PersistedEffects, recordedEnd } from "../../orchestrator/durability/persisted-effects.ts";
+import type { RunJournal } from "../../orchestrator/durability/run-journal.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
-import type { RejectedCall } from "../../tools/rejected-call.ts";
+import { callPosition } from "./actions.ts";
 import type { RecordedOutcomes } from "./recorded-outcomes.ts";
+import type { ReplayScript } from "./replay-script.ts";
 
 type Work = (call: PlannedCall) => Promise<CallEnd>;
 
 /** What a replay works with. */
 export interface Replayed {
   readonly outcomes: RecordedOutcomes;
+  readonly script: Pick<ReplayScript, "unallowed" | "forbidden">;
+  /** Called with each call that would begin now, by `callPosition`. */
+  readonly onCall: (call: string) => void;
   /** Takes what the replay writes. */
-  readonly journal: AgentJournal;
+  readonly journal: RunJournal;
   /** What the agent had begun when its process died. */
   readonly inFlight: InFlightWork | undefined;
 }
 
 export class ReplayEffects extends PersistedEffects {
   readonly #outcomes: RecordedOutcomes;
+  readonly #script: Replayed["script"];
+  readonly #onCall: Replayed["onCall"];
   readonly #permits = new Map<string, unknown>();
 
-  constructor(agent: AgentRuntime, { outcomes, journal, inFlight }: Replayed) {
+  constructor(agent: AgentRuntime, { outcomes, script, onCall, journal, inFlight }: Replayed) {
     super(journal, agent, inFlight);
     this.#outcomes = outcomes;
+    this.#script = script;
+    this.#onCall = onCall;
   }
 
   override async infer(place: EffectPosition, lease: Lease): Promise<InferOutcome> {
@@ -63,31 +68,21 @@ export class ReplayEffects extends PersistedEffects {
       this.#outcomes.pass(agentId, name);
       return work(call);
     }
-    const { callId } = call.call;
-    const isAgain =
-      type === "delegation" && !this.#outcomes.isUnallowed(agentId, place.stepId, callId);
+    const position = callPosition({ agentId, stepId: place.stepId, callId: call.call.callId });
+    // One that was left open, or denied, started no subagents, nor does it now.
+    const isAgain = type === "delegation" && !this.#script.unallowed.has(position);
     if (isAgain || !isWork) return this.#delegated(place, call, work);
-    this.#outcomes.begin(agentId, place.stepId, callId);
+    this.#onCall(position);
     // As it was looked for when the call was made.
     if (!this.hadBegun(name)) this.outcome(permitEffectName(place, call));
-    const refused = this.#refused(place, call);
-    return refused === undefined
-      ? this.#called(name, call)
-      : this.#refusedAgain(name, { ...call, bound: refused }, work);
-  }
-
-  /** The delegation as a call that a guard or a hook has forbidden; undefined: none has. */
-  #refused({ stepId }: EffectPosition, { call, bound }: PlannedCall): RejectedCall | undefined {
-    const { agentId } = this.agent.identity;
-    const refusal = this.#outcomes.forbiddance(agentId, stepId, call.callId);
-    if (refusal === undefined || bound.type !== "delegation") return undefined;
-    return { type: "rejected", tool: bound.tool, code: refusal.code, text: refusal.message };
-  }
-
-  /** A delegation that was asked about is not asked about again; that it was refused is recorded and counted again. */
-  async #refusedAgain(name: string, call: PlannedCall, work: Work): Promise<CallEnd> {
-    await work({ ...call, onEnd: () => undefined });
-    return await this.#called(name, call);
+    const refusal = this.#script.forbidden.get(position);
+    const { bound } = call;
+    if (refusal === undefined || bound.type !== "delegation") return this.#called(name, call);
+    const { code, message: text } = refusal;
+    const refused = { type: "rejected", tool: bound.tool, code, text } as const;
+    // A delegation that was asked about is not asked about again; that it was refused is recorded and counted again.
+    const again = work({ ...call, bound: refused, onEnd: () => undefined });
+    return again.then(() => this.#called(name, { ...call, bound: refused }));
   }
 
   async #called(name: string, call: PlannedCall): Promise<CallEnd> {

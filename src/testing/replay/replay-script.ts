@@ -6,13 +6,15 @@ import type { JournalRecord, RecordOf } from "../../orchestrator/durability/jour
 import type { Booking } from "../../orchestrator/budget/ledger-operation.ts";
 import { AgentIdSchema, type AgentId } from "../../protocol/ids.ts";
 import { SpawnRefusalSchema, type SpawnRefusal } from "../../protocol/subagent.ts";
-import { callPosition, ActionReader, type Action } from "./actions.ts";
+import {
+  isExternalRequest,
+  type ExternalRequest,
+} from "../../orchestrator/durability/run-journal.ts";
+import { callPosition, eventIn, reasonIn, ActionReader, type Action } from "./actions.ts";
 import { positionsOf, type Beginning, type Segment } from "./segment.ts";
 
 /** A command from outside the run, or the end of an agent's time. */
-export type CommandRecord = RecordOf<
-  "cancel" | "deadline" | "letter" | "pause" | "signal" | "skip" | "stop" | "ledger"
->;
+export type CommandRecord = ExternalRequest | RecordOf<"signal">;
 
 export interface EffectEntry {
   readonly type: "effect";
@@ -35,7 +37,7 @@ export interface CommandEntry {
 }
 
 /** An attempt of a model call was charged, or the lease was made to cover one more. A replay makes no attempts. */
-export type BookingRecord = RecordOf<"ledger"> & { readonly done: Booking };
+type BookingRecord = RecordOf<"ledger"> & { readonly done: Booking };
 
 export type ScriptEntry =
   | EffectEntry
@@ -81,9 +83,9 @@ export function scriptOf(
 }
 
 function endOf(records: readonly JournalRecord[]): SegmentEnd {
-  const types = new Set(records.flatMap((one) => (one.type === "event" ? [one.event.type] : [])));
-  if (types.has("run.ended")) return "ended";
-  return types.has("run.paused") ? "paused" : "broken";
+  const has = (type: string): boolean => records.some((one) => eventIn(one, type) !== undefined);
+  if (has("run.ended")) return "ended";
+  return has("run.paused") ? "paused" : "broken";
 }
 
 /** True if an agent ended at a deadline that no record has. */
@@ -95,16 +97,15 @@ function hasUnrecordedDeadline(
     [...earlier, ...records].flatMap((one) => (one.type === "deadline" ? [one.agentId] : [])),
   );
   return records.some((record) => {
-    if (record.type !== "event" || record.event.type !== "signal.raised") return false;
-    const ended = deadlineIn(record.event["signal"]);
+    const ended = deadlineIn(eventIn(record, "signal.raised")?.["signal"]);
     return ended !== undefined && !recorded.has(ended);
   });
 }
 
 /** The agent whose deadline a signal names; undefined: it names none. */
 function deadlineIn(signal: unknown): AgentId | undefined {
-  const reason = isRecord(signal) ? signal["reason"] : undefined;
-  const data = isRecord(reason) && reason["code"] === "time_limit" ? reason["data"] : undefined;
+  const { code, data: given } = reasonIn(signal);
+  const data = code === "time_limit" ? given : undefined;
   const agentId = AgentIdSchema.safeParse(isRecord(data) ? data["agentId"] : undefined);
   return agentId.data;
 }
@@ -123,10 +124,9 @@ class Writer {
   #lastCall: string | undefined;
 
   constructor(beginning: Beginning, ignoredCalls: ReadonlySet<string>) {
-    const isNew = beginning.type === "started";
     this.#reader = new ActionReader(positionsOf(beginning), ignoredCalls);
     this.#granted = "granted" in beginning ? beginning.granted : new Set();
-    this.#isAfterAction = !isNew;
+    this.#isAfterAction = beginning.type !== "started";
   }
 
   written(records: readonly JournalRecord[]): readonly ScriptEntry[] {
@@ -138,9 +138,7 @@ class Writer {
   #take(record: JournalRecord, next: JournalRecord | undefined): void {
     if (this.#granted.has(record)) return;
     if (record.type === "effect") {
-      const due = this.#due.get(record.agentId);
-      if (due === undefined) this.#due.set(record.agentId, [record]);
-      else due.push(record);
+      this.#due.set(record.agentId, [...(this.#due.get(record.agentId) ?? []), record]);
       this.#isAfterAction = false;
       return;
     }
@@ -151,23 +149,15 @@ class Writer {
       const { event } = record;
       this.#lastCall = beginsCall(event) ? callPosition(event) : undefined;
     }
-    if (action !== undefined) {
-      this.#entries.push({ type: "action", action, atMs });
-      this.#actions += 1;
-      this.#isAfterAction = true;
-    } else if (isLease(record)) {
+    if (action !== undefined || isLease(record)) {
+      if (action !== undefined) this.#entries.push({ type: "action", action, atMs });
       this.#actions += 1;
       this.#isAfterAction = true;
     } else if (isBooking(record)) {
       this.#entries.push({ type: "booking", done: record.done, atMs: undefined });
-      this.#isAfterAction = false;
-      this.#lastCall = undefined;
+      this.#standApart();
     } else if (isCommand(record)) {
-      const isApart = record.type === "signal" || record.isApart === true;
-      if (isApart) {
-        this.#isAfterAction = false;
-        this.#lastCall = undefined;
-      }
+      if (record.type === "signal" || record.isApart === true) this.#standApart();
       const [actionsBefore, following] = [this.#actions, callBegunDespite(record, next)];
       const isAtOnce = this.#isAfterAction && following === undefined;
       const call = this.#lastCall ?? following;
@@ -176,6 +166,12 @@ class Writer {
       this.#entries.push({ type: "time", atMs });
       this.#isAfterAction = false;
     }
+  }
+
+  /** What comes next came by itself. */
+  #standApart(): void {
+    this.#isAfterAction = false;
+    this.#lastCall = undefined;
   }
 
   #act(agentId: string): void {
@@ -210,21 +206,8 @@ const BY_OTHERS: ReadonlySet<string> = new Set([
 
 /** What agents do to their subagents they do again. */
 function isCommand(record: JournalRecord): record is CommandRecord {
-  switch (record.type) {
-    case "deadline":
-    case "pause":
-    case "signal":
-    case "skip":
-    case "stop":
-      return true;
-    case "cancel":
-    case "letter":
-      return record.by === undefined;
-    case "ledger":
-      return record.done.operation === "grant";
-    default:
-      return false;
-  }
+  const isOfAgent = "by" in record && record.by !== undefined;
+  return !isOfAgent && (record.type === "signal" || isExternalRequest(record));
 }
 
 /** The call that begins right after a request that none begin: it had been decided before. */
@@ -287,10 +270,11 @@ const LATE = /"time_limit"|"axis":"wallTimeMs"/u;
 function unrunIn(records: readonly JournalRecord[]): ReadonlySet<string> {
   return new Set(
     records.flatMap((record) => {
-      if (record.type !== "event" || record.event.type !== "tool.ended") return [];
-      const { outcome, errorCode } = record.event;
+      const ended = eventIn(record, "tool.ended");
+      if (ended === undefined) return [];
+      const { outcome, errorCode } = ended;
       const isUnrun = UNRUN.has(String(outcome)) || errorCode === "retry_limit";
-      return isUnrun ? [callPosition(record.event)] : [];
+      return isUnrun ? [callPosition(ended)] : [];
     }),
   );
 }
@@ -304,11 +288,12 @@ function unallowedIn(records: readonly JournalRecord[]): ReadonlySet<string> {
   for (const record of records) {
     if (record.type === "effect" && record.name.startsWith("permit."))
       permits.add(`${record.agentId} ${record.name}`);
-    if (record.type !== "event" || record.event.type !== "question.asked") continue;
-    const { agentId, question } = record.event;
+    const event = eventIn(record, "question.asked");
+    if (event === undefined) continue;
+    const { agentId, question } = event;
     const id = isRecord(question) ? String(question["questionId"]) : "";
     const [index = "", step = ""] = id.split(".").toReversed();
-    asked.set(callPosition(record.event), `${String(agentId)} permit.${step}.${index}`);
+    asked.set(callPosition(event), `${String(agentId)} permit.${step}.${index}`);
   }
   return new Set([...asked].flatMap(([call, permit]) => (permits.has(permit) ? [] : [call])));
 }
@@ -317,9 +302,9 @@ function unallowedIn(records: readonly JournalRecord[]): ReadonlySet<string> {
 function forbiddenIn(records: readonly JournalRecord[]): ReadonlyMap<string, SpawnRefusal> {
   return new Map(
     records.flatMap((record) => {
-      if (record.type !== "event" || record.event.type !== "subagent.refused") return [];
-      const { data: refusal } = SpawnRefusalSchema.safeParse(record.event["refusal"]);
-      return refusal?.code === "blocked" ? [[callPosition(record.event), refusal]] : [];
+      const refused = eventIn(record, "subagent.refused");
+      const { data: refusal } = SpawnRefusalSchema.safeParse(refused?.["refusal"]);
+      return refusal?.code === "blocked" ? [[callPosition(refused), refusal]] : [];
     }),
   );
 }
@@ -327,9 +312,8 @@ function forbiddenIn(records: readonly JournalRecord[]): ReadonlyMap<string, Spa
 /** The ids of the recording: by what they are for, or else in their order. */
 export function idsOf(records: readonly JournalRecord[], beginning: Beginning): IdSource {
   const ids = new Map<string, string>();
-  const paths = new Map(
-    [...positionsOf(beginning)].map(([id, { agentPath }]) => [id, agentPath] as const),
-  );
+  const paths = new Map<string, string>();
+  for (const [id, { agentPath }] of positionsOf(beginning)) paths.set(id, agentPath);
   for (const record of records) {
     if (record.type === "run") ids.set("run", record.runId);
     if (record.type === "agent") {

@@ -92,7 +92,13 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
     result = await new Replayer(parts).play();
     played.push({ begin: beginning.type, end: script.end });
   }
-  if (result === undefined) throw brokenOff(records.length);
+  if (result === undefined)
+    throw new EspalierError({
+      code: "invalid_journal",
+      message:
+        "Expected a recording of at least the start of a run, got one that breaks off before. Record it anew.",
+      data: { record: records.length },
+    });
   const count = segments.length - playable.length;
   const unplayed = count === 0 ? undefined : { segments: count, reason: UNMARKED };
   return Object.freeze({ ...result, played, unplayed });
@@ -100,15 +106,6 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
 
 const UNMARKED =
   "The journal does not say where the run was recovered: an early release wrote it. Record it anew.";
-
-function brokenOff(record: number): EspalierError {
-  return new EspalierError({
-    code: "invalid_journal",
-    message:
-      "Expected a recording of at least the start of a run, got one that breaks off before. Record it anew.",
-    data: { record },
-  });
-}
 
 function checkOrder(order: unknown): void {
   if (order === "recorded") return;

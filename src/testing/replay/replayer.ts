@@ -5,7 +5,6 @@ import { sleep } from "../../kernel/cancel.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
 import type { EspalierError } from "../../kernel/error.ts";
-import type { AgentRole } from "../../agent/agent-role.ts";
 import {
   JournalRecordSchema,
   type JournalRecord,
@@ -30,26 +29,18 @@ import {
   type EffectEntry,
   type ReplayScript,
 } from "./replay-script.ts";
-import { beginsAtMs, positionsOf, rootOf, type Beginning, type Segment } from "./segment.ts";
-import { setUpRun, type Means } from "./set-up-run.ts";
+import { beginsAtMs, positionsOf, rootOf } from "./segment.ts";
+import { setUpRun, type Replayable } from "./set-up-run.ts";
 import { passages, randomFrom } from "./shuffle.ts";
 
 /** The order in which effects end that are under way at the same time. */
 export type ReplayOrder = "recorded" | { readonly shuffledBy: number };
 
-export interface ReplayerParts {
+export interface ReplayerParts extends Replayable {
   /** Of the segment that is replayed, from 1. */
   readonly number: number;
-  readonly script: ReplayScript;
-  readonly beginning: Beginning;
-  readonly segment: Segment;
-  /** Of the whole recording. */
-  readonly records: readonly JournalRecord[];
   /** No other segment follows. */
   readonly isLast: boolean;
-  readonly role: AgentRole;
-  readonly context: unknown;
-  readonly means: Means;
   readonly order: ReplayOrder;
 }
 
@@ -72,6 +63,8 @@ export class Replayer {
   readonly #actions: readonly Action[];
   /** Commands that came right after so many actions. */
   readonly #atOnce: ReadonlyMap<number, readonly CommandEntry[]>;
+  /** Commands by the call whose beginning they came with. */
+  readonly #atCalls: ReadonlyMap<string | undefined, readonly CommandEntry[]>;
   readonly #run: Run;
   #commands: Commands | undefined;
   /** Actions of the replay so far, and leases. */
@@ -85,24 +78,23 @@ export class Replayer {
   readonly #runtime: RunRuntime;
 
   constructor(parts: ReplayerParts) {
-    const { script, beginning, segment, records, role, context, means, order, number } = parts;
+    const { script, beginning, segment, records, role, means, order, number } = parts;
     this.#script = script;
     this.#order = order;
     this.#isLast = parts.isLast;
     this.#root = rootOf(beginning);
     this.#reporter = new DivergenceReporter(records, number);
-    this.#checkRole(role);
-    this.#actions = script.entries.flatMap((entry) =>
-      entry.type === "action" ? [entry.action] : [],
-    );
-    this.#atOnce = Map.groupBy(
-      script.entries.flatMap((entry) =>
-        entry.type === "command" && entry.isAtOnce ? [entry] : [],
-      ),
-      ({ actionsBefore }) => actionsBefore,
-    );
+    const { agentPath = "", role: expected } = this.#root ?? {};
+    const place = { agentPath, stepNumber: 0, field: "role" };
+    if (role.name !== expected) throw this.#reporter.error({ ...place, expected, got: role.name });
+    const commands = script.entries.filter((entry) => entry.type === "command");
+    const actions = script.entries.filter((entry) => entry.type === "action");
+    this.#actions = actions.map(({ action }) => action);
+    const atOnce = commands.filter(({ isAtOnce }) => isAtOnce);
+    this.#atOnce = Map.groupBy(atOnce, ({ actionsBefore }) => actionsBefore);
+    this.#atCalls = Map.groupBy(commands, ({ call }) => call);
     const effects = segment.records.filter((record) => record.type === "effect");
-    this.#outcomes = new RecordedOutcomes(effects, script, (call) => this.#giveAt(call));
+    this.#outcomes = new RecordedOutcomes(effects);
     const isInOrder = order === "recorded";
     this.#compared = new Comparison({
       isInOrder,
@@ -111,17 +103,14 @@ export class Replayer {
     });
     this.#clock.advance(beginsAtMs(beginning, segment));
     const sinks = (means.sinks ?? []).map((sink) => this.#heard(sink));
+    const onCall = (call: string): void => this.#giveAt(call);
+    const replayed = { outcomes: this.#outcomes, script, onCall };
     const { runtime, run } = setUpRun({
-      script,
-      beginning,
-      records,
-      own: segment.records,
+      ...parts,
       clock: this.#clock,
-      role,
-      context,
       means: { ...means, sinks: [...sinks, { take: () => this.#giveDue() }] },
       effects: (journal, agent, inFlight) =>
-        new ReplayEffects(agent, { outcomes: this.#outcomes, journal, inFlight }),
+        new ReplayEffects(agent, { ...replayed, journal, inFlight }),
       append: (record) => this.#take(record),
     });
     this.#run = run;
@@ -142,12 +131,6 @@ export class Replayer {
       await this.#leave("The replay went its own way.");
       throw cause;
     }
-  }
-
-  #checkRole({ name: got }: AgentRole): void {
-    const { agentPath = "", role: expected } = this.#root ?? {};
-    const place = { agentPath, stepNumber: 0, field: "role" };
-    if (got !== expected) throw this.#reporter.error({ ...place, expected, got });
   }
 
   #heard(sink: EventSink): EventSink {
@@ -254,7 +237,7 @@ export class Replayer {
       if (isRaised) return;
     }
     await this.#rest();
-    this.#give(record);
+    if (!commands.give(record)) throw this.#missing(record);
     await endOfTurn();
   }
 
@@ -262,10 +245,6 @@ export class Replayer {
   async #rest(): Promise<void> {
     await endOfTurn();
     await endOfTurn();
-  }
-
-  #give(record: CommandRecord): void {
-    if (!this.commands.give(record)) throw this.#missing(record);
   }
 
   get commands(): Commands {
@@ -286,26 +265,25 @@ export class Replayer {
 
   /** Gives the commands that came right after what the agents have done by now. */
   #giveDue(): void {
-    const commands = this.#commands;
-    if (commands === undefined) return;
-    for (const { record } of this.#atOnce.get(this.#done) ?? [])
-      if (!commands.isDone(record)) commands.give(record);
+    this.#giveNew(this.#atOnce.get(this.#done));
   }
 
   /** Gives the commands that came before the run began or continued. */
   #giveEarly(): void {
-    const early = [...this.#atOnce].filter(([actionsBefore]) => actionsBefore <= this.#done);
-    for (const { record } of early.flatMap(([, entries]) => entries))
-      if (!this.commands.isDone(record)) this.commands.give(record);
+    for (const [actionsBefore, entries] of this.#atOnce)
+      if (actionsBefore <= this.#done) this.#giveNew(entries);
   }
 
   /** Gives the commands that came right after the beginning of a call. */
   #giveAt(call: string): void {
+    this.#giveNew(this.#atCalls.get(call));
+  }
+
+  /** Gives those of them that were not given yet. */
+  #giveNew(entries: readonly CommandEntry[] = []): void {
     const commands = this.#commands;
     if (commands === undefined) return;
-    for (const entry of this.#script.entries)
-      if (entry.type === "command" && entry.call === call && !commands.isDone(entry.record))
-        commands.give(entry.record);
+    for (const { record } of entries) if (!commands.isDone(record)) commands.give(record);
   }
 
   /** False: it did not come in time. */

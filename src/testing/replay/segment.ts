@@ -15,7 +15,7 @@ import type { EventBody } from "../../protocol/event.ts";
 import { RunIdSchema, type RunId } from "../../protocol/ids.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import type { Answer } from "../../protocol/question.ts";
-import type { AgentPositions } from "./actions.ts";
+import { eventIn, type AgentPositions } from "./actions.ts";
 
 /** How a process comes by a run. */
 export type SegmentBegin = "started" | "forked" | "resumed" | "recovered";
@@ -97,11 +97,11 @@ class Cutter {
 }
 
 function isStart(record: JournalRecord): boolean {
-  return record.type === "event" && record.event.type === "run.started";
+  return eventIn(record, "run.started") !== undefined;
 }
 
 function isResumption(record: JournalRecord): boolean {
-  return record.type === "event" && record.event.type === "run.resumed";
+  return eventIn(record, "run.resumed") !== undefined;
 }
 
 export function headless(number: number): EspalierError {

@@ -10,14 +10,12 @@ import {
   type ContinuedRun,
 } from "../../orchestrator/run/continue-run.ts";
 import type { JournalRecord } from "../../orchestrator/durability/journal-record.ts";
-import type { MakeEffects } from "../../orchestrator/durability/persisted-effects.ts";
-import { RunJournal } from "../../orchestrator/durability/run-journal.ts";
+import { RunJournal, type MakeEffects } from "../../orchestrator/durability/run-journal.ts";
 import { startFork } from "../../orchestrator/run/fork.ts";
 import { LiveRun } from "../../orchestrator/run/run.ts";
 import { AS_ROOT, NO_HISTORY, started } from "../../orchestrator/run/start.ts";
 import type { OrchestratorOptions } from "../../orchestrator/tree/orchestrator-options.ts";
 import { registryOf, settingsOf } from "../../orchestrator/tree/settings.ts";
-import { rolesOf } from "../../orchestrator/run/pause-run.ts";
 import { rootRole } from "../../orchestrator/run/check-continuation.ts";
 import { RoleRegistry } from "../../orchestrator/tree/role-registry.ts";
 import type { RunRuntime } from "../../orchestrator/tree/run-runtime.ts";
@@ -28,25 +26,26 @@ import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
 import type { ManualClock } from "../manual-clock.ts";
 import { idsOf, type ReplayScript } from "./replay-script.ts";
 import { fakeSessionStore } from "./fake-session-store.ts";
-import type { Beginning, ForkStart, ContinuedStart, Start } from "./segment.ts";
+import type { Beginning, ForkStart, ContinuedStart, Segment, Start } from "./segment.ts";
 
-/** What the run had besides its roles. */
-export type Means = Pick<
-  OrchestratorOptions,
-  "roles" | "hooks" | "guards" | "sinks" | "hookTimeoutMs" | "graceMs"
->;
-
-export interface SetUpParts {
-  readonly script: Pick<ReplayScript, "hasDeadlines">;
+/** What is replayed, and with what. */
+export interface Replayable {
+  readonly script: ReplayScript;
   readonly beginning: Beginning;
+  readonly segment: Segment;
   /** Of the whole recording. */
   readonly records: readonly JournalRecord[];
-  /** Of the segment. */
-  readonly own: readonly JournalRecord[];
-  readonly clock: ManualClock;
   readonly role: AgentRole;
   readonly context: unknown;
-  readonly means: Means;
+  /** What the run had besides its roles. */
+  readonly means: Pick<
+    OrchestratorOptions,
+    "roles" | "hooks" | "guards" | "sinks" | "hookTimeoutMs" | "graceMs"
+  >;
+}
+
+export interface SetUpParts extends Replayable {
+  readonly clock: ManualClock;
   readonly effects: MakeEffects;
   /** Is given what the replay writes. */
   readonly append: (record: JournalRecord) => void;
@@ -76,7 +75,7 @@ function settingsFor(
 }
 
 function startAnew(parts: SetUpParts, beginning: Start): ContinuedRun {
-  const { clock, role, context, own } = parts;
+  const { clock, role, context, segment } = parts;
   const { head } = beginning;
   const settings = settingsFor(parts, head.limits);
   const { ids } = settings;
@@ -84,14 +83,17 @@ function startAnew(parts: SetUpParts, beginning: Start): ContinuedRun {
   const session =
     head.session === undefined
       ? undefined
-      : RunSession.again(head.session, { store: fakeSessionStore(head.session, own), clock, ids });
-  const journal = (): RunJournal => journalOf(parts);
+      : new RunSession(head.session, {
+          store: fakeSessionStore(head.session, segment.records),
+          clock,
+          ids,
+        });
   const supervisor = new Supervisor(settings, {
     registry,
     onText: undefined,
     context,
     session,
-    journal,
+    journal: () => journalOf(parts),
   });
   const { run: runtime } = supervisor;
   const root = rootAgain(runtime, parts, beginning);
@@ -104,35 +106,22 @@ function startAnew(parts: SetUpParts, beginning: Start): ContinuedRun {
 }
 
 function forkAgain(parts: SetUpParts, { run, message, forkedFrom }: ForkStart): ContinuedRun {
-  const { role, context } = parts;
   const settings = settingsFor(parts, run.limits);
-  const root = rootRole(run, role, settings.roles);
-  const registry = new RoleRegistry(root, settings, { isReplacing: true });
-  const roles = rolesOf(run, registry);
-  const journal = journalOf(parts);
-  const instructions = instructionsFor(registry.root, context);
-  const texts = { instructions, message, forkedFrom, onText: undefined, context };
-  return startFork(settings, { run, registry, roles, journal, ...texts });
+  const role = rootRole(run, parts.role, settings.roles);
+  const registry = new RoleRegistry(role, settings, { isReplacing: true });
+  const journal = (): RunJournal => journalOf(parts);
+  return startFork(settings, { run, registry, message, forkedFrom, journal }, parts);
 }
 
 /** By the code of a resume. */
 function continueAgain(parts: SetUpParts, beginning: ContinuedStart): ContinuedRun {
-  const { role, context, own } = parts;
+  const { role, context, segment } = parts;
   const { run, folded, answers, grants } = beginning;
-  const store = fakeSessionStore(run.session, own); // The run is not persisted.
+  const store = fakeSessionStore(run.session, segment.records); // The run is not persisted.
   const settings = settingsFor(parts, run.limits, { store });
-  const areAllNeeded = folded?.status !== "open";
-  const ready = readyToContinue(
-    settings,
-    run,
-    { role, context, grants },
-    { answers, areAllNeeded },
-  );
-  const journal = journalOf(parts);
-  return continueRun(settings, run, ready, {
-    journal,
-    ...(folded === undefined ? {} : { folded }),
-  });
+  const given = { answers, areAllNeeded: folded?.status !== "open" };
+  const ready = readyToContinue(settings, run, { role, context, grants }, given);
+  return continueRun(settings, run, ready, { journal: journalOf(parts), folded });
 }
 
 function journalOf({ append, effects, script: { hasDeadlines } }: SetUpParts): RunJournal {
@@ -141,7 +130,6 @@ function journalOf({ append, effects, script: { hasDeadlines } }: SetUpParts): R
     broken: new Promise<never>(() => undefined),
     claimed: () => undefined,
     kept: () => Promise.resolve(),
-    ahead: () => Promise.resolve(),
     close: () => Promise.resolve(),
     abandon: () => undefined,
   };

@@ -2,6 +2,7 @@
 // may; a race between agents is decided by its order, so that one is kept. Pure.
 
 import { isRecord } from "../../kernel/json.ts";
+import { reasonIn } from "./actions.ts";
 import type { ScriptEntry, ReplayScript } from "./replay-script.ts";
 
 /** The script in pieces: effects of one piece may end in any order, and what comes of them stands in the same piece. */
@@ -38,18 +39,13 @@ function racesIn(entries: readonly ScriptEntry[]): ReadonlySet<number> {
     if (isAmid && lastOfAll !== undefined) races.add(lastOfAll);
     if (entry.type !== "action") continue;
     const { agentId, what } = entry.action;
-    const isLate = isRecord(entry.action.facts) && isTimeLimit(entry.action.facts["signal"]);
+    const isLate = isRecord(entry.action.facts) && isFor("time_limit", entry.action.facts);
     if (isLate) races.add(index);
     const isEnd = what === "agent.ended" && racing.has(parents.get(agentId) ?? "");
     const last = isEnd || isLate ? lastOf.get(agentId) : undefined;
     if (last !== undefined) races.add(last);
   }
   return races;
-}
-
-function isTimeLimit(signal: unknown): boolean {
-  const reason = isRecord(signal) ? signal["reason"] : undefined;
-  return isRecord(reason) && reason["code"] === "time_limit";
 }
 
 interface Racers {
@@ -71,16 +67,16 @@ function racersIn(entries: readonly ScriptEntry[]): Racers {
     const above = parents.get(agentId);
     const isBeside = facts["isBackground"] === true && (what === "agent" || what === "execution");
     if (isBeside && above !== undefined) racing.add(above);
-    if (what === "signal.raised" && isCancel(facts["signal"]) && parent !== undefined)
+    if (what === "signal.raised" && isFor("cancelled", facts) && parent !== undefined)
       racing.add(parent);
     if (what === "subagent.refused") isCrowded ||= isOfCounts(facts["refusal"]);
   }
   return { racing: isCrowded ? new Set(parents.values()) : racing, parents };
 }
 
-function isCancel(signal: unknown): boolean {
-  const reason = isRecord(signal) ? signal["reason"] : undefined;
-  return isRecord(reason) && reason["code"] === "cancelled";
+/** True for the event of a stop signal with this code. */
+function isFor(code: string, { signal }: Readonly<Record<string, unknown>>): boolean {
+  return reasonIn(signal)["code"] === code;
 }
 
 /** True for a refusal that depends on what others have started or spent. */

@@ -1,0 +1,77 @@
+// Feed: values that come one after the other, and the one who asks for them. Owns the values that were not asked for yet and the demands that
+// are not met yet, each in order.
+
+import { WaitingLine } from "../../kernel/queue.ts";
+
+/** Why there is nothing more, where that is a failure. */
+export interface Failure {
+  readonly cause: unknown;
+}
+
+interface Demand<T> {
+  readonly resolve: (result: IteratorResult<T, undefined>) => void;
+  readonly reject: (cause: unknown) => void;
+}
+
+export const DONE: IteratorResult<never, undefined> = { done: true, value: undefined };
+
+export class Feed<T extends object> {
+  readonly #unread = new WaitingLine<T>();
+  readonly #demands: Demand<T>[] = [];
+  /** Undefined: more may come. */
+  #end: { readonly failure: Failure | undefined } | undefined;
+
+  get unreadCount(): number {
+    return this.#unread.length;
+  }
+
+  /** True while somebody waits for a value. */
+  get isAwaited(): boolean {
+    return this.#demands.length > 0;
+  }
+
+  get isOver(): boolean {
+    return this.#end !== undefined;
+  }
+
+  /** Gives a value to the first who asked for one, or keeps it for the next. */
+  add(value: T): void {
+    const demand = this.#demands.shift();
+    if (demand === undefined) this.#unread.add(value);
+    else demand.resolve({ done: false, value });
+  }
+
+  next(): Promise<IteratorResult<T, undefined>> {
+    const value = this.#unread.take();
+    if (value !== undefined) return Promise.resolve({ done: false, value });
+    return new Promise((resolve, reject) => {
+      if (this.#end === undefined) this.#demands.push({ resolve, reject });
+      else answer({ resolve, reject }, this.#end.failure);
+    });
+  }
+
+  /** Nothing more will come. `failure`: what is unread can still be read, then every read rejects with its cause. */
+  end(failure?: Failure): void {
+    if (this.isOver) return;
+    this.#end = { failure };
+    for (const demand of this.#demands.splice(0)) answer(demand, failure);
+  }
+
+  /** What is unread is not wanted any more. */
+  clear(): void {
+    this.#unread.clear();
+  }
+
+  /** Nothing more is wanted, nor why there is nothing. */
+  leave(): typeof DONE {
+    this.clear();
+    this.end();
+    this.#end = { failure: undefined };
+    return DONE;
+  }
+}
+
+function answer<T>({ resolve, reject }: Demand<T>, failure: Failure | undefined): void {
+  if (failure === undefined) resolve(DONE);
+  else reject(failure.cause);
+}
