@@ -1,8 +1,7 @@
 // A role: the immutable definition of an agent. Many agents, also at once, may live by one role.
 
 import type { z } from "zod";
-
-import { misdefinition } from "../kernel/check.ts";
+import { misdefinition, shown } from "../kernel/check.ts";
 import type { Hook } from "../hooks/hook.ts";
 import type { Model } from "../model/model.ts";
 import type { Budget } from "../policies/budget.ts";
@@ -19,9 +18,9 @@ import type { ToolGuard } from "../tools/tool-guard.ts";
 import type { ToolDefaults } from "../tools/tool-settings.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
 import type { Compaction } from "./compaction.ts";
-import { madeInstructions } from "./instructions.ts";
 import type { PlacedSection } from "./request-sections.ts";
 import type { DynamicRoleBounds } from "./dynamic-role-bounds.ts";
+import { EspalierError, messageOf } from "../kernel/error.ts";
 
 /** The typed result of agents of a role; of several roles: that of any. */
 export type OutputOf<Role extends AgentRole<unknown, never>> =
@@ -128,4 +127,32 @@ export function instructionsFor({ name, instructions }: AgentRole, context: unkn
 export function checkRole(field: string, value: unknown): void {
   if (typeof value === "object" && value !== null && "hasOutput" in value) return;
   throw misdefinition(field, "a role", value, "Make it with defineAgent({ … }).");
+}
+
+// Instructions that follow from the context of a run. The roles of most agents have a text instead.
+
+/** Throws `instructions_failed`. `role`: its name. */
+export function madeInstructions(
+  role: string,
+  make: (context: unknown) => unknown,
+  context: unknown,
+): string {
+  let text: unknown;
+  try {
+    text = make(context);
+  } catch (cause) {
+    throw failed(role, `it threw: ${messageOf(cause)}`, cause);
+  }
+  if (typeof text === "string" && text.trim() !== "") return text;
+  void Promise.resolve(text).catch(() => undefined); // A promise that is not waited for must not be rejected without an owner.
+  throw failed(role, `it gave ${shown(text)}`, undefined);
+}
+
+function failed(role: string, what: string, cause: unknown): EspalierError {
+  return new EspalierError({
+    code: "instructions_failed",
+    message: `Expected ${role}.instructions to give text that is not empty, but ${what}. Make it a function of the context that answers at once.`,
+    data: { role },
+    cause,
+  });
 }

@@ -1,9 +1,16 @@
 // Code of the user's that decides or watches: a chain of hooks, a stop condition, a section, a processor.
 
-import type { EventPosition } from "./agent-identity.ts";
+import type { EventPosition, EffectPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { Consulted } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
+import type { PointInput, PointPatch, TransformPoint, HookContext } from "../hooks/hook-points.ts";
+import { runChain, type ChainResult } from "../hooks/run-chain.ts";
+import type { JsonValue } from "../kernel/json.ts";
+import type { ErrorRecord } from "../protocol/stop.ts";
+import type { Chain } from "../hooks/hook-set.ts";
+import { checkText } from "../kernel/check.ts";
+import type { HookBounds } from "../hooks/call-hook.ts";
 
 /** Runs it within the agent's time. Never rejects. `at`: what its log lines belong to. */
 export async function consult<T>(
@@ -22,4 +29,128 @@ export async function consult<T>(
   } finally {
     agent.time.endWork();
   }
+}
+
+// Hooks at the points of an execution: a chain of them is one effect, whose result is a patch or an error.
+
+/** Where hooks are asked, and about what. */
+export interface HookQuestion<P extends TransformPoint> {
+  readonly point: P;
+  readonly stepNumber: number;
+  readonly place: EventPosition;
+  readonly input: PointInput[P];
+  /** The tool that it is about; hooks that are for other tools are left out. */
+  readonly toolName?: string;
+}
+
+/** What hooks want changed, or what went wrong with them. */
+export type Hooked<P extends TransformPoint> =
+  | {
+      readonly type: "patched";
+      readonly patch: PointPatch[P];
+      readonly changedBy: ChainResult<P>["changedBy"];
+    }
+  /** The agent has to end: what the hooks returned does not matter any more. */
+  | { readonly type: "cancelled" }
+  | { readonly type: "failed"; readonly error: ErrorRecord };
+
+/** Asks the hooks of a point, in their order; undefined if there are none. What they changed is recorded. */
+export async function consultHooks<P extends TransformPoint>(
+  agent: AgentRuntime,
+  question: HookQuestion<P>,
+): Promise<Hooked<P> | undefined> {
+  const asked = askHooks(agent, question);
+  return asked === undefined ? undefined : heard(agent, question, await asked);
+}
+
+/** The asking alone, for several chains that are to run at once; undefined if there are no hooks. */
+export function askHooks<P extends TransformPoint>(
+  agent: AgentRuntime,
+  { point, stepNumber, input, toolName, place }: HookQuestion<P>,
+): Promise<Consulted<ChainResult<P>>> | undefined {
+  if (!agent.hooks.points.has(point) || agent.effects.isEnding) return undefined;
+  const chain = agent.hooks.chain(point, toolName);
+  if (chain.length === 0) return undefined;
+  return consult(agent, () => runChain(point, chain, input, hookBounds(agent, stepNumber)), place);
+}
+
+/** Records what hooks changed. */
+export function heard<P extends TransformPoint>(
+  agent: AgentRuntime,
+  { point, place }: HookQuestion<P>,
+  said: Consulted<ChainResult<P>>,
+  change: { readonly before?: JsonValue; readonly after?: JsonValue } = {},
+): Hooked<P> {
+  if (said.type !== "returned") return said;
+  const { patch, changedBy } = said.value;
+  if (changedBy.length > 0)
+    agent.effects.record({ type: "hook.applied", point, changedBy, ...change }, place);
+  return { type: "patched", patch, changedBy };
+}
+
+// A chain of hooks inside the effect of a call: run, its time counted, and what it changed recorded.
+
+/** A chain, and what it is asked about. */
+export interface ChainCall<P extends TransformPoint> {
+  readonly point: P;
+  readonly chain: Chain<P>;
+  readonly input: PointInput[P];
+  readonly place: Pick<EffectPosition, "stepNumber">;
+  /** Where the event belongs that says what was changed. */
+  readonly at: EventPosition;
+}
+
+/** What the chain came to, and the hook that had the last word; rejects with the coded error of a hook that broke. */
+export async function applyChain<P extends TransformPoint>(
+  agent: AgentRuntime,
+  { point, chain, input, place, at }: ChainCall<P>,
+): Promise<{ readonly patch: PointPatch[P]; readonly by: string | undefined }> {
+  agent.time.beginWork();
+  try {
+    const { patch, changedBy } = await runChain(
+      point,
+      chain,
+      input,
+      hookBounds(agent, place.stepNumber),
+    );
+    if (changedBy.length > 0) agent.emit({ type: "hook.applied", point, changedBy }, at);
+    return { patch, by: changedBy.at(-1)?.hook };
+  } finally {
+    agent.time.endWork();
+  }
+}
+
+/** How long the hooks at a step may take, and what they may know. */
+export function hookBounds(agent: AgentRuntime, stepNumber: number): HookBounds<HookContext> {
+  return {
+    ...agent.bounds,
+    contextFor: (hookName) => hookContext(agent, stepNumber, hookName),
+  };
+}
+
+/** What a hook may know and do at a step of an execution. */
+export function hookContext(
+  agent: AgentRuntime,
+  stepNumber: number,
+  hookName: string,
+): HookContext {
+  const { runId, agentId, agentPath, depth, executionId } = agent.identity;
+  return Object.freeze({
+    runId,
+    agentId,
+    agentPath,
+    depth,
+    executionId,
+    role: agent.role.name,
+    stepNumber,
+    hookName,
+    metadata: agent.metadata,
+    context: agent.run.context,
+    signal: agent.signal.abortSignal,
+    requestStop: (message: string) => {
+      checkText("message", message);
+      const reason = { code: "stop_requested", message, data: {} };
+      agent.requestOwnStop({ source: "hook", reason, name: hookName });
+    },
+  });
 }

@@ -17,9 +17,8 @@ import type { BudgetRefusal, Lease } from "./account-view.ts";
 import { callUsage } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
-import { hookContext } from "./hook-bounds.ts";
-import type { InferCall } from "./infer-call.ts";
-import { inferOnce } from "./model-attempts.ts";
+import { hookContext } from "./consult.ts";
+import { type InferCall, inferOnce } from "./model-attempts.ts";
 import { WrappedTime } from "./wrapped-time.ts";
 
 /** What the hooks around a call made of it: each call of theirs is paid for and counted, the whole is one step. */

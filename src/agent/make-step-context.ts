@@ -1,5 +1,6 @@
 // What a step begins with, as its record will say it (R172).
 
+import { defined } from "../kernel/json.ts";
 import type { Model, ModelRequest } from "../model/model.ts";
 import { forModel } from "../model/written-by.ts";
 import type { Message } from "../protocol/message.ts";
@@ -42,12 +43,7 @@ export function stepContext(
 /** What a request says of the reply that it wants. */
 export function parametersOf(request: ModelRequest): StepContext["parameters"] {
   const { maxOutputTokens, temperature, settings, toolChoice } = request;
-  return {
-    maxOutputTokens,
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(settings === undefined ? {} : { settings }),
-    ...(toolChoice === undefined ? {} : { toolChoice }),
-  };
+  return { maxOutputTokens, ...defined({ temperature, settings, toolChoice }) };
 }
 
 /** What is left as the open step, or the next one, finds it: one that is asked anew is counted already. */

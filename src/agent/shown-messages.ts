@@ -8,7 +8,7 @@ import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { MessageSchema, type Message } from "../protocol/message.ts";
 import type { ShownPart, StepContext } from "../protocol/step-context.ts";
 import type { AgentState } from "./agent-state.ts";
-import type { DefinitionTable } from "./definition-table.ts";
+import type { DefinitionTable } from "./run-ports.ts";
 import { historyAtStep, type PersistedHistory } from "./history-change.ts";
 
 /** What was shown in the last step of an agent, where it takes work to find out; by the context of that step. */

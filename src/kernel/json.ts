@@ -132,3 +132,13 @@ export function deepFreeze<T>(value: T): T {
   for (const part of parts) if (typeof part === "object") deepFreeze(part);
   return value;
 }
+
+/** What of the parts is there: without keys that hold undefined, which JSON does not know. */
+export function defined<Parts extends object>(
+  parts: Parts,
+): { readonly [Key in keyof Parts]?: Exclude<Parts[Key], undefined> };
+export function defined(parts: Readonly<Record<string, unknown>>): object {
+  const there: Record<string, unknown> = {};
+  for (const key in parts) if (parts[key] !== undefined) there[key] = parts[key];
+  return there;
+}

@@ -3,8 +3,7 @@
 import { checkCount, checkKeys, mismatch } from "../kernel/check.ts";
 import { deepFreeze, isRecord } from "../kernel/json.ts";
 import { checkBudget, type Budget } from "./budget.ts";
-import type { BudgetShare } from "./budget-share.ts";
-import { budgetShare } from "./check-budget-share.ts";
+import { type BudgetShare, budgetShare } from "./budget-share.ts";
 
 /** What becomes of subagents in the background that live when the agent has given its answer. */
 export type AtEnd = "await" | "cancel" | "detach";

@@ -3,10 +3,8 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-
-import { childLimits, type BudgetShare } from "../../src/policies/budget-share.ts";
-import { budgetShare } from "../../src/policies/check-budget-share.ts";
-import { type Budget } from "../../src/policies/budget.ts";
+import { childLimits, type BudgetShare, budgetShare } from "../../src/policies/budget-share.ts";
+import type { Budget } from "../../src/policies/budget.ts";
 import { SPEND_AXES } from "../../src/protocol/account.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { proves } from "../harness/proves.ts";

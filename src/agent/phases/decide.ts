@@ -16,13 +16,10 @@ import {
   eventPosition,
 } from "../agent-state.ts";
 import { askConditions } from "../ask-conditions.ts";
-import { consultHooks } from "../consult-hooks.ts";
-import { consult } from "../consult.ts";
-import { hookBounds } from "../hook-bounds.ts";
+import { consultHooks, consult, hookBounds } from "../consult.ts";
 import { FINISH_TOOL_NAME } from "../finish-tool.ts";
 import { fail, failWith, listOvershoots, addSignal } from "../stop-requests.ts";
-import { dismissChildren } from "../leave-subagents.ts";
-import { completeStep } from "../life-cycle.ts";
+import { dismissChildren, completeStep } from "../life-cycle.ts";
 import { stepOutcome, type StepOutcome } from "../step-outcome.ts";
 import { transition } from "../transition.ts";
 import { compact } from "./compact.ts";

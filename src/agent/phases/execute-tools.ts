@@ -25,7 +25,7 @@ import { callTool } from "../tool-calls/call-tool.ts";
 import type { CallPosition } from "../tool-calls/open-call.ts";
 import { transition } from "../transition.ts";
 import { planCalls, type Plan } from "./plan-calls.ts";
-import { raiseFailures } from "./raise-failures.ts";
+import { raiseFailures } from "./incorporate.ts";
 import { rewriteCalls, type HookedCalls } from "./rewrite-calls.ts";
 import { summarizeResults, type Executed } from "./summarize-results.ts";
 

@@ -8,7 +8,7 @@ import type { ErrorRecord } from "../../protocol/stop.ts";
 import { argumentsOf } from "../../tools/bind-call.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { OpenStep } from "../agent-state.ts";
-import { heard, askHooks, type HookQuestion } from "../consult-hooks.ts";
+import { heard, askHooks, type HookQuestion } from "../consult.ts";
 
 /** What the hooks before a call made of it. */
 export interface HookedCall {

@@ -10,7 +10,7 @@ import { openStepOf, type AgentState } from "../agent-state.ts";
 import type { CallEnd } from "../effects.ts";
 import type { EffectPosition } from "../agent-identity.ts";
 import { transition } from "../transition.ts";
-import { makeSideCall, type SideCallReply } from "./side-call.ts";
+import { makeSideCall, type SideCallReply } from "../model-call.ts";
 
 /** A call with its result. */
 export type Executed = Extract<CallEnd, { readonly type: "executed" }>;
@@ -51,8 +51,8 @@ interface Made extends Omit<SideCallReply, "text"> {
 const NOT_MADE: Made = { usage: undefined, execution: undefined, waitedMs: 0 };
 
 async function summarize(agent: AgentRuntime, result: LongResult): Promise<Made> {
-  const at = eventPlace(result);
-  const { text, ...spent } = await makeSideCall(agent, { ...result, at });
+  const { place, request } = result;
+  const { text, ...spent } = await makeSideCall(agent, place, request);
   const { usage } = spent;
   if (usage === undefined || text === undefined) return { ...spent, execution: undefined };
   const execution = summarized(result, text);
@@ -64,7 +64,7 @@ async function summarize(agent: AgentRuntime, result: LongResult): Promise<Made>
       shownCharacters: execution.text.length,
       usage,
     },
-    at,
+    { stepId: place.stepId, callId: execution.call.callId },
   );
   return { ...spent, execution };
 }
@@ -106,11 +106,4 @@ function summarized({ execution, maxCharacters }: LongResult, summary: string): 
   const { text } = shortenText(summary, maxCharacters);
   const size = execution.fullText?.length ?? 0;
   return { ...execution, text: `[Summary of a result of ${size} characters]\n${text}` };
-}
-
-function eventPlace({ place, execution }: LongResult): {
-  readonly stepId: EffectPosition["stepId"];
-  readonly callId: ToolExecution["call"]["callId"];
-} {
-  return { stepId: place.stepId, callId: execution.call.callId };
 }

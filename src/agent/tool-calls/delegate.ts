@@ -1,8 +1,8 @@
 // A delegation: it starts subagents and waits for them without a slot (S1). What it starts does not outlive it (T2).
 
 import { withinBounds, type BoundedOutcome } from "../../kernel/cancel.ts";
-import { shown } from "../../kernel/check.ts";
-import { isRecord } from "../../kernel/json.ts";
+import { shown, checkKeys, checkText } from "../../kernel/check.ts";
+import { defined, isRecord } from "../../kernel/json.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { SpawnOutcome, SpawnRequest, SubagentOutcome } from "../../protocol/subagent.ts";
 import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
@@ -12,15 +12,18 @@ import type {
   DelegationContext,
   DelegationOutcome,
   SubagentService,
+  ContinueRequest,
+  WaitRequest,
 } from "../../tools/tool-context.ts";
 import type { DelegatedCall } from "../run-ports.ts";
 import type { PlannedCall, CallEnd } from "../effects.ts";
-import { type CallOutcome, type PausedChild } from "./call-outcome.ts";
-import { serviceWithin } from "./delegation-service.ts";
+import type { CallOutcome, PausedChild } from "./call-outcome.ts";
 import { CANCELLED, failed, thrownOutcome } from "./failed-outcome.ts";
-import { type Delegator, taskAfterHooks } from "./hooked-task.ts";
 import { spawnRequest, TOO_LATE, type OpenCall } from "./open-call.ts";
 import { recordBegin, recordEnd } from "./record.ts";
+import type { EffectPosition } from "../agent-identity.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
+import { applyChain } from "../consult.ts";
 
 type Delegation = Extract<OwnCall, { readonly type: "delegation" }>;
 
@@ -48,11 +51,7 @@ export async function resumeDelegation(
   const { agent, position } = call;
   const begun = recordBegin(call);
   const ended = await concluded(call, agent.run.subagents.resume(agent, childId, position));
-  return await recordEnd(call, begun, {
-    ...ended,
-    ...(subtasks === undefined ? {} : { subtasks }),
-    ...(startedIds === undefined ? {} : { startedIds }),
-  });
+  return await recordEnd(call, begun, { ...ended, ...defined({ subtasks, startedIds }) });
 }
 
 /** What becomes of a call whose delegation has this result. */
@@ -179,4 +178,73 @@ export async function spawnWithHooks(
   // Awaited in any case: all calls of a reply are looked at before the first of them creates a subagent.
   const task = await (isHooked ? taskAfterHooks(delegator, request, call) : request.task);
   return await agent.run.subagents.spawn(agent, { ...request, task }, call);
+}
+
+// The hooks that see a task before the subagent that is to work on it starts.
+
+/** The agent that delegates, and the step in which it does. */
+export interface Delegator {
+  readonly agent: AgentRuntime;
+  readonly place: EffectPosition;
+}
+
+/** The task as hooks changed it. Rejects with the coded error of a hook that broke. */
+export async function taskAfterHooks(
+  { agent, place }: Delegator,
+  { role, task }: Pick<SpawnRequest, "role" | "task">,
+  call: DelegatedCall,
+): Promise<string> {
+  const point = "subagentStart";
+  const chain = agent.hooks.chain(point);
+  if (chain.length === 0) return task;
+  const { callId = null, nth = 0 } = call;
+  return await agent.effects.taskOf(callId, nth, task, async () => {
+    const input = { role, task, childDepth: agent.identity.depth + 1 };
+    const { patch } = await applyChain(agent, { point, chain, input, place, at: call });
+    return patch.task ?? task;
+  });
+}
+
+// What a delegation may do with the subagents of its agent: wait for them, write to them, cancel and continue them.
+
+/** What a call may do with the agent's subagents, until it ends. */
+export function serviceWithin(call: OpenCall): SubagentService {
+  const { agent } = call;
+  const service = agent.run.subagents.serviceFor(agent, call.delegation());
+  return Object.freeze({
+    ...service,
+    wait: async (request?: WaitRequest) => (call.isClosed ? TOO_LATE : await service.wait(request)),
+    message: (childName: string, text: string) =>
+      call.isClosed ? TOO_LATE : service.message(childName, text),
+    cancel: async (childName: string, reason?: string) =>
+      call.isClosed ? TOO_LATE : await service.cancel(childName, reason),
+    continue: (request: ContinueRequest) => {
+      checkContinue(request);
+      return call.isClosed
+        ? Promise.resolve(TOO_LATE)
+        : call.take(continueWithHooks(call, request, call.delegation()));
+    },
+  });
+}
+
+function checkContinue(request: ContinueRequest): void {
+  const fields = ["childName", "task", "background", "role", "resultsOf", "draft"];
+  checkKeys("continue", request, fields);
+  checkText("continue.childName", request.childName);
+  checkText("continue.task", request.task);
+}
+
+/** Continues a subagent that has ended, with the task as hooks changed it. */
+async function continueWithHooks(
+  delegator: Delegator,
+  request: ContinueRequest,
+  call: DelegatedCall,
+): Promise<SpawnOutcome> {
+  const { agent } = delegator;
+  const { subagents } = agent.run;
+  const known = agent.subagent(request.childName);
+  if (known === undefined) return await subagents.continue(agent, request, call);
+  const asked = { role: known.role.name, task: request.task };
+  const task = await taskAfterHooks(delegator, asked, call);
+  return await subagents.continue(agent, { ...request, task }, call);
 }

@@ -4,15 +4,13 @@ import type { Answer, Question } from "../../protocol/question.ts";
 import type { BoundCall } from "../../tools/bind-call.ts";
 import { resultText } from "../../tools/result-text.ts";
 import type { CallEnd } from "../effects.ts";
-import type { CallOutcome, FailedOutcome } from "./call-outcome.ts";
+import type { CallOutcome, FailedOutcome, Deferred } from "./call-outcome.ts";
 import { failed, failedSaying, rejectedOutcome } from "./failed-outcome.ts";
 import { decideByGuards } from "./guards.ts";
 import type { OpenCall } from "./open-call.ts";
 import { deferred, isOverdue, questionAbout, recordAnswer } from "./questions.ts";
-import type { Deferred } from "./permission.ts";
-import { recordBegin, recordEnd } from "./record.ts";
+import { recordBegin, recordEnd, rejectUnbegun, reject } from "./record.ts";
 import { askedArguments } from "./call-arguments.ts";
-import { rejectUnbegun, reject } from "./reject.ts";
 
 type ExternalEnd =
   | Deferred

@@ -3,7 +3,7 @@
 
 import type { CancelSignal } from "../../kernel/cancel.ts";
 import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
-import { deepFreeze } from "../../kernel/json.ts";
+import { deepFreeze, defined } from "../../kernel/json.ts";
 import {
   SpawnRequestSchema,
   type SpawnOutcome,
@@ -84,16 +84,9 @@ export class OpenCall {
     if (message !== undefined) checkText("progress.message", message);
     if (this.isClosed || this.#reports >= MOST_REPORTS) return;
     this.#reports += 1;
-    this.agent.emit(
-      {
-        type: "tool.progressed",
-        toolName: this.toolName,
-        ...(done === undefined ? {} : { done }),
-        ...(total === undefined ? {} : { total }),
-        ...(message === undefined ? {} : { message }),
-      },
-      this.position,
-    );
+    const { toolName } = this;
+    const reported = defined({ done, total, message });
+    this.agent.emit({ type: "tool.progressed", toolName, ...reported }, this.position);
   }
 
   /** Takes in a subagent that is started for the call. */

@@ -23,11 +23,11 @@ import { redactSecrets } from "../../tools/redact-secrets.ts";
 import type { Approver } from "../approver.ts";
 import type { PlannedCall } from "../effects.ts";
 import { errorRecord } from "../error-record.ts";
-import { applyChain } from "./apply-chain.ts";
+import { applyChain } from "../consult.ts";
 import { decideByGuards, decideAgain, plainReason, type Repetition } from "./guards.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { OpenCall } from "./open-call.ts";
-import type { Deferred, Permission, Refused } from "./permission.ts";
+import type { Deferred, Permission, Refused } from "./call-outcome.ts";
 import { askedArguments } from "./call-arguments.ts";
 
 /** A call about which a question was open when the run was paused. */
