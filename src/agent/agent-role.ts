@@ -123,9 +123,14 @@ export function instructionsFor({ name, instructions }: AgentRole, context: unkn
     : madeInstructions(name, instructions, context);
 }
 
+/** True for what `defineAgent` made. */
+export function isRole(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "hasOutput" in value;
+}
+
 /** Throws `invalid_definition` unless `value` was made by `defineAgent`. */
 export function checkRole(field: string, value: unknown): void {
-  if (typeof value === "object" && value !== null && "hasOutput" in value) return;
+  if (isRole(value)) return;
   throw misdefinition(field, "a role", value, "Make it with defineAgent({ … }).");
 }
 

@@ -323,6 +323,13 @@ export class AgentRuntime {
     return this.#guards;
   }
 
+  /** What all foreign code may know of it. */
+  get facts() {
+    const { runId, agentId, agentPath, depth, executionId } = this.identity;
+    const { metadata, run } = this;
+    return { runId, agentId, agentPath, depth, executionId, metadata, context: run.context };
+  }
+
   /** Gives back, unused, what the agent still holds of the budget. */
   releaseOpenLeases(): void {
     for (const leaseId of this.account.releaseOpen())

@@ -1,6 +1,6 @@
 // The signals that limits of the budget give: one that forbids something further, and one that was passed by what had begun (C36).
 
-import { stopCodeOf } from "../policies/budget.ts";
+import { MICRO_USD_PER_USD, stopCodeOf } from "../policies/budget.ts";
 import type { StopSignal } from "../protocol/stop.ts";
 import type { BudgetRefusal, Overshoot } from "./account-view.ts";
 
@@ -31,8 +31,6 @@ export function overshootSignal({ axis, accountPath, maximum, spent }: Overshoot
     isOvershoot: true,
   };
 }
-
-const MICRO_USD_PER_USD = 1_000_000;
 
 function explanation(refusal: BudgetRefusal): string {
   const { axis, accountPath, maximum, spent, asked, kept } = refusal;

@@ -134,18 +134,11 @@ export function hookContext(
   stepNumber: number,
   hookName: string,
 ): HookContext {
-  const { runId, agentId, agentPath, depth, executionId } = agent.identity;
   return Object.freeze({
-    runId,
-    agentId,
-    agentPath,
-    depth,
-    executionId,
+    ...agent.facts,
     role: agent.role.name,
     stepNumber,
     hookName,
-    metadata: agent.metadata,
-    context: agent.run.context,
     signal: agent.signal.abortSignal,
     requestStop: (message: string) => {
       checkText("message", message);

@@ -121,6 +121,13 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** True for objects that were written as such, not made by a class. */
+export function isPlainObject(value: unknown): value is object {
+  if (!isRecord(value)) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
 /**
  * Freezes a plain value of our own making to its leaves. Takes what is frozen at the top for frozen whole, so that shared parts cost
  * nothing: foreign values are copied where they come in, never frozen as they are.

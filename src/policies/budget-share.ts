@@ -3,6 +3,7 @@
 
 import type { Tightening } from "../protocol/context-manifest.ts";
 import {
+  MICRO_USD_PER_USD,
   spendLimitsOf,
   tighterLimits,
   type Budget,
@@ -11,7 +12,7 @@ import {
 } from "./budget.ts";
 import { SPEND_AXES, type SpendAxis } from "../protocol/account.ts";
 import { checkKeys, mismatch } from "../kernel/check.ts";
-import { deepFreeze, isRecord } from "../kernel/json.ts";
+import { deepFreeze, defined, isRecord } from "../kernel/json.ts";
 
 /** What each subagent may take of what its parent has left, without the parent's reserve. */
 export type BudgetShare =
@@ -52,8 +53,6 @@ export interface ChildLimits {
   /** What the role asked for and does not get; fields as its definition has them, money in US dollars. */
   readonly tightened: readonly Tightening[];
 }
-
-const MICRO_USD_PER_USD = 1_000_000;
 
 /**
  * What one subagent may take: on each axis the tighter of its role's budget and its share. Whole amounts, rounded down; time is never
@@ -169,7 +168,7 @@ const FIELDS: Readonly<Record<BudgetShare["type"], readonly string[]>> = {
 };
 
 /** A frozen copy of what was given. Throws `invalid_option` for a type or a field that does not exist, or an amount that does not fit. */
-export function budgetShare(field: string, given: BudgetShare = COMMON_POOL): BudgetShare {
+export function budgetShare(field: string, given: BudgetShare): BudgetShare {
   if (!isRecord(given))
     throw mismatch(field, `an object with a type (${TYPES.join(", ")})`, given, "See BudgetShare.");
   if (!TYPES.includes(given.type))
@@ -192,14 +191,10 @@ function pool(
   { maxShare }: Extract<BudgetShare, { type: "pool" }>,
 ): Extract<BudgetShare, { type: "pool" }> {
   if (maxShare === undefined) return { type: "pool" };
-  const fits = typeof maxShare === "number" && maxShare > 0 && maxShare <= 1;
-  if (!fits)
-    throw mismatch(
-      `${field}.maxShare`,
-      "a number above 0 and up to 1",
-      maxShare,
-      "Leave it out for 1: all that is left.",
-    );
+  if (typeof maxShare !== "number" || !(maxShare > 0 && maxShare <= 1)) {
+    const advice = "Leave it out for 1: all that is left.";
+    throw mismatch(`${field}.maxShare`, "a number above 0 and up to 1", maxShare, advice);
+  }
   return { type: "pool", maxShare };
 }
 
@@ -226,7 +221,7 @@ function weighted(
   return {
     type: "weighted",
     weights: Object.fromEntries(Object.entries(weights)),
-    ...(defaultWeight === undefined ? {} : { defaultWeight }),
+    ...defined({ defaultWeight }),
   };
 }
 

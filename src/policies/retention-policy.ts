@@ -1,6 +1,7 @@
 // How much of the history of a session the next execution begins with (R153, R154, C27). Pure.
 
-import { checkCount, checkKeys, mismatch } from "../kernel/check.ts";
+import { checkBoolean, checkCount, checkFields, mismatch } from "../kernel/check.ts";
+import { defined } from "../kernel/json.ts";
 import type { StoredMessage } from "../protocol/message.ts";
 import { messageGroups } from "./message-groups.ts";
 
@@ -29,21 +30,12 @@ export function messageRetention(
   field: string,
   given: Partial<MessageRetentionPolicy>,
 ): MessageRetentionPolicy {
-  checkKeys(field, given, Object.keys(DEFAULT_MESSAGE_RETENTION));
-  const { maxMessages, maxExecutions, summarizeOld } = withDefaults(given);
-  checkMaximum(`${field}.maxMessages`, maxMessages);
-  checkMaximum(`${field}.maxExecutions`, maxExecutions);
-  if (typeof summarizeOld !== "boolean")
-    throw mismatch(`${field}.summarizeOld`, "true or false", summarizeOld, "Default: false.");
-  return Object.freeze({ maxMessages, maxExecutions, summarizeOld });
-}
-
-function withDefaults({
-  maxMessages = DEFAULT_MESSAGE_RETENTION.maxMessages,
-  maxExecutions = DEFAULT_MESSAGE_RETENTION.maxExecutions,
-  summarizeOld = DEFAULT_MESSAGE_RETENTION.summarizeOld,
-}: Partial<MessageRetentionPolicy>): MessageRetentionPolicy {
-  return { maxMessages, maxExecutions, summarizeOld };
+  checkFields(field, given, {
+    maxMessages: checkMaximum,
+    maxExecutions: checkMaximum,
+    summarizeOld: (at, value) => checkBoolean(at, value, "Default: false."),
+  });
+  return Object.freeze({ ...DEFAULT_MESSAGE_RETENTION, ...defined(given) });
 }
 
 function checkMaximum(field: string, value: unknown): void {

@@ -139,22 +139,15 @@ function contextOf(
   sectionName: string,
   signal: AbortSignal,
 ): SectionContext {
-  const { runId, agentId, agentPath, depth, executionId } = agent.identity;
   return Object.freeze({
+    ...agent.facts,
     sectionName,
-    runId,
-    agentId,
-    agentPath,
-    depth,
     role: agent.role.name,
-    executionId,
     stepNumber: stepPosition(agent, state).stepNumber,
     messages: state.conversation.messages,
     steps: state.log.steps,
     usage: state.telemetry.usage,
     remaining: Object.freeze({ ...agent.account.remaining() }),
-    metadata: agent.metadata,
-    context: agent.run.context,
     signal,
   });
 }

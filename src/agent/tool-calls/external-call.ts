@@ -51,11 +51,7 @@ async function answerOf(call: OpenCall, bound: ExternalCall): Promise<ExternalEn
     return { type: "refused", outcome: rejectedOutcome(decision.rejected) };
   const why = `${bound.tool.name} is executed elsewhere.`;
   const reason = decision.type === "ask" ? `${why} ${decision.reason}` : why;
-  const question = questionAbout(call, {
-    kind: "external",
-    reason,
-    input: askedArguments(bound),
-  });
+  const question = questionAbout(call, "external", reason, askedArguments(bound));
   call.agent.emit({ type: "question.asked", question }, call.position);
   if (call.agent.run.settings.approvals.unanswered === "deny")
     return endOf(call, question, undefined);

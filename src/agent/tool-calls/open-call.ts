@@ -114,25 +114,18 @@ export class OpenCall {
   /** What the tool may know and do. */
   get context(): ToolContext {
     const { agent, place, planned } = this;
-    const { runId, agentId, agentPath, depth, executionId } = agent.identity;
     const { callId } = planned.call;
     return Object.freeze({
-      runId,
-      agentId,
-      agentPath,
-      depth,
-      executionId,
+      ...agent.facts,
       stepNumber: place.stepNumber,
       callId,
-      idempotencyKey: `${runId}/${place.stepId}/${callId}`,
+      idempotencyKey: `${agent.identity.runId}/${place.stepId}/${callId}`,
       retryCount: planned.retryCount,
       maxRetries: planned.settings.maxRetries,
       messages: planned.history.messages,
       get signal(): AbortSignal {
         return place.signal.abortSignal;
       },
-      metadata: agent.metadata,
-      context: agent.run.context,
       queueSubtask: (request: SpawnRequest) => this.queueSubtask(request),
       reportProgress: (progress: ToolProgress) => this.reportProgress(progress),
     });
