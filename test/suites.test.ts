@@ -86,7 +86,7 @@ describe("golden trace", () => {
   });
 });
 
-type Move = typeof transition;
+type Move = Parameters<typeof checkTransitions>[0];
 
 const BROKEN_MOVES: Readonly<Record<string, Move>> = {
   "what has ended moves on": (state, change) =>

@@ -52,7 +52,8 @@ import { toolDefaults } from "../tools/check-tool-settings.ts";
 import type { ToolDefaults } from "../tools/tool-settings.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
 import { compactionOf, type Compaction } from "./compaction.ts";
-import { finishTool, FINISH_TOOL_NAME } from "./finish-tool.ts";
+import { finishTool } from "./finish-tool.ts";
+import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 import { placedSections, type RequestSection } from "./request-sections.ts";
 import { dynamicRoleBounds, type DynamicRoleBounds } from "./dynamic-role-bounds.ts";
 import {

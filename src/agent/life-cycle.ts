@@ -1,6 +1,5 @@
 // What happens to an execution outside its phases: its start, its steps' opening and completion, its end.
 
-import { EspalierError } from "../kernel/error.ts";
 import type { ModelRequest } from "../model/model.ts";
 import { statusOf, winningSignal } from "../policies/stop-signals.ts";
 import type { StopReason } from "../protocol/stop.ts";
@@ -205,8 +204,6 @@ function finish(agent: AgentRuntime, state: AgentState): EndedState {
     reason,
     atMs: agent.run.clock.nowMs(),
   });
-  if (!isEnded(ended))
-    throw new EspalierError({ code: "internal_error", message: "An ended state has no reason." });
   const { startedAtMs, endedAtMs } = ended.telemetry;
   const error = ended.log.errors.at(-1);
   agent.effects.record({
@@ -229,10 +226,6 @@ function finish(agent: AgentRuntime, state: AgentState): EndedState {
 function withLateSignals(agent: AgentRuntime, state: AgentState): AgentState {
   const hasAnswered = winningSignal(state.log.signals)?.reason.code === "completed";
   return hasAnswered ? state : handleStopRequests(agent, state);
-}
-
-function isEnded(state: AgentState): state is EndedState {
-  return state.status !== "pending" && state.status !== "running" && state.status !== "paused";
 }
 
 const UNEXPLAINED: StopReason = {

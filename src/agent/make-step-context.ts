@@ -2,6 +2,7 @@
 
 import { defined } from "../kernel/json.ts";
 import type { Model, ModelRequest } from "../model/model.ts";
+import { headLength } from "../policies/message-groups.ts";
 import { forModel } from "../model/written-by.ts";
 import type { Message } from "../protocol/message.ts";
 import type { StepContext } from "../protocol/step-context.ts";
@@ -71,7 +72,6 @@ function promptOf(messages: ModelRequest["messages"]): string {
   const [first, second] = messages;
   if (first?.role !== "system") return "";
   if (second?.role !== "system") return first.text;
-  const end = messages.findIndex(({ role }) => role !== "system");
-  const head: readonly Message[] = end === -1 ? messages : messages.slice(0, end);
+  const head: readonly Message[] = messages.slice(0, headLength(messages));
   return head.map(({ text }) => text).join("\n\n");
 }

@@ -37,7 +37,7 @@ export interface AgentSettings {
 /** What the agents of a run share. `Agent`: the runtime of an agent. */
 export interface RunPorts<Agent> {
   readonly settings: AgentSettings;
-  /** Its time stamps never go back: see `steadyClock`. */
+  /** Its time stamps never go back: see `SteadyClock`. */
   readonly clock: Clock;
   readonly recorder: Recorder;
   readonly limiter: Limiter;

@@ -120,6 +120,8 @@ export type Change<T extends keyof Changes = keyof Changes> = {
 }[T];
 
 /** Moves a state. Throws `illegal_transition` where the change is not allowed in the state; the given state is never changed. */
+export function transition(state: AgentState, change: Change<"end">): EndedState;
+export function transition(state: AgentState, change: Change): AgentState;
 export function transition(state: AgentState, change: Change): AgentState {
   switch (state.status) {
     case "pending":

@@ -3,7 +3,7 @@
 import { checkBoolean, checkCount, checkFields, mismatch } from "../kernel/check.ts";
 import { defined } from "../kernel/json.ts";
 import type { StoredMessage } from "../protocol/message.ts";
-import { messageGroups } from "./message-groups.ts";
+import { headLength, messageGroups } from "./message-groups.ts";
 
 /** How much of the history of a session the next execution begins with. The oldest goes first, and never half of a call and its results. */
 export interface MessageRetentionPolicy {
@@ -77,11 +77,10 @@ function retainedGroups<Stored extends StoredMessage>(
   { maxMessages, maxExecutions }: MessageRetentionPolicy,
   reserved: number,
 ): RetainedMessages<Stored> {
-  const firstOther = messages.findIndex(({ role }) => role !== "system");
-  const headLength = firstOther === -1 ? messages.length : firstOther;
-  const groups = messageGroups(messages.slice(headLength));
-  const executions = recentExecutions(messages.slice(headLength), maxExecutions);
-  const kept = new Set(messages.slice(0, headLength));
+  const head = headLength(messages);
+  const groups = messageGroups(messages.slice(head));
+  const executions = recentExecutions(messages.slice(head), maxExecutions);
+  const kept = new Set(messages.slice(0, head));
   const room = maxMessages === "unlimited" ? Infinity : maxMessages - reserved;
   let length = 0;
   for (const [index, group] of groups.toReversed().entries()) {

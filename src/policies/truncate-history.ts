@@ -2,7 +2,7 @@
 
 import { checkKeys, mismatch } from "../kernel/check.ts";
 import type { Message, UserMessage } from "../protocol/message.ts";
-import { messageGroups } from "./message-groups.ts";
+import { headLength, messageGroups } from "./message-groups.ts";
 
 /** How much of a history stays. */
 export interface TruncateHistoryOptions {
@@ -94,12 +94,10 @@ function partsOf(messages: readonly Message[]): Parts {
 }
 
 function fixedPlaces(messages: readonly Message[]): ReadonlySet<number> {
-  const firstOther = messages.findIndex((message) => message.role !== "system");
-  const instructions = firstOther === -1 ? messages.length : firstOther;
   const task = messages.findLastIndex(
     (message) => message.role === "user" && message.origin === "task",
   );
-  const places = Array.from({ length: instructions }, (_, index) => index);
+  const places = Array.from({ length: headLength(messages) }, (_, index) => index);
   return new Set(task === -1 ? places : [...places, task]);
 }
 

@@ -8,11 +8,11 @@ import {
   type AgentSnapshot,
 } from "../../src/agent/agent-snapshot.ts";
 import type { AgentState, SettledState } from "../../src/agent/agent-state.ts";
-import type { Change, transition } from "../../src/agent/transition.ts";
+import type { Change } from "../../src/agent/transition.ts";
 import { changes, executionOf, settledState, states, twoCalls } from "./changes.ts";
 import { unfrozenParts } from "./frozen.ts";
 
-type Move = typeof transition;
+type Move = (state: AgentState, change: Change) => AgentState;
 type StateName = keyof ReturnType<typeof states>;
 type ChangeType = Change["type"];
 

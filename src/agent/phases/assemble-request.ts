@@ -10,7 +10,8 @@ import { type AgentState, stepPosition } from "../agent-state.ts";
 import type { SectionMessages } from "./make-sections.ts";
 import { deepFreeze, defined } from "../../kernel/json.ts";
 import type { ToolChoice } from "../../protocol/model-settings.ts";
-import { FINISH_TOOL_NAME } from "../finish-tool.ts";
+import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
+import { headLength } from "../../policies/message-groups.ts";
 import { repairMessages } from "../../policies/message-repair.ts";
 import { consultHooks } from "../consult.ts";
 import { failWith } from "../stop-requests.ts";
@@ -151,8 +152,7 @@ export async function hookedRequest(
 ): Promise<Assembled | Held> {
   const { messages } = plain.request;
   const place = stepPosition(agent, state);
-  const firstOther = messages.findIndex(({ role }) => role !== "system");
-  const begin = firstOther === -1 ? messages.length : firstOther;
+  const begin = headLength(messages);
   const [first, ...further] = messages.slice(0, begin);
   const instructions = first?.text ?? "";
   const others = deepFreeze(begin === 0 ? messages : messages.slice(begin));

@@ -2,6 +2,7 @@
 // What goes is left out, or summed up by a model call of its own, as the role says (R100).
 
 import { countInputTokens } from "../../model/count-tokens.ts";
+import { headLength } from "../../policies/message-groups.ts";
 import { cutHistory, truncateHistory } from "../../policies/truncate-history.ts";
 import { isSummary, summaryMessage, summaryRequest, type SummaryRoom } from "./summary-request.ts";
 import type { Message } from "../../protocol/message.ts";
@@ -237,6 +238,6 @@ export async function retain(
 }
 
 function afterInstructions(messages: readonly Message[], message: Message): readonly Message[] {
-  const end = messages.findIndex(({ role }) => role !== "system");
+  const end = headLength(messages);
   return [...messages.slice(0, end), message, ...messages.slice(end)];
 }
