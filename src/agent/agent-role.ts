@@ -117,10 +117,24 @@ export function delegationToolNames({
 }
 
 /** The instructions of an agent of the role in an execution that is about to begin; asked for once. Throws `instructions_failed`. */
-export function instructionsFor({ name, instructions }: AgentRole, context: unknown): string {
-  return typeof instructions === "string"
-    ? instructions
-    : madeInstructions(name, instructions, context);
+export function instructionsFor({ name: role, instructions }: AgentRole, context: unknown): string {
+  if (typeof instructions === "string") return instructions;
+  const failed = (what: string, cause?: unknown): EspalierError =>
+    new EspalierError({
+      code: "instructions_failed",
+      message: `Expected ${role}.instructions to give text that is not empty, but ${what}. Make it a function of the context that answers at once.`,
+      data: { role },
+      cause,
+    });
+  let text: unknown;
+  try {
+    text = instructions(context);
+  } catch (cause) {
+    throw failed(`it threw: ${messageOf(cause)}`, cause);
+  }
+  if (typeof text === "string" && text.trim() !== "") return text;
+  void Promise.resolve(text).catch(() => undefined); // A promise that is not waited for must not be rejected without an owner.
+  throw failed(`it gave ${shown(text)}`);
 }
 
 /** True for what `defineAgent` made. */
@@ -132,32 +146,4 @@ export function isRole(value: unknown): boolean {
 export function checkRole(field: string, value: unknown): void {
   if (isRole(value)) return;
   throw misdefinition(field, "a role", value, "Make it with defineAgent({ … }).");
-}
-
-// Instructions that follow from the context of a run. The roles of most agents have a text instead.
-
-/** Throws `instructions_failed`. `role`: its name. */
-export function madeInstructions(
-  role: string,
-  make: (context: unknown) => unknown,
-  context: unknown,
-): string {
-  let text: unknown;
-  try {
-    text = make(context);
-  } catch (cause) {
-    throw failed(role, `it threw: ${messageOf(cause)}`, cause);
-  }
-  if (typeof text === "string" && text.trim() !== "") return text;
-  void Promise.resolve(text).catch(() => undefined); // A promise that is not waited for must not be rejected without an owner.
-  throw failed(role, `it gave ${shown(text)}`, undefined);
-}
-
-function failed(role: string, what: string, cause: unknown): EspalierError {
-  return new EspalierError({
-    code: "instructions_failed",
-    message: `Expected ${role}.instructions to give text that is not empty, but ${what}. Make it a function of the context that answers at once.`,
-    data: { role },
-    cause,
-  });
 }

@@ -433,7 +433,7 @@ export class AgentRuntime {
 
   /** The subagents that a step of it starts (X11). `size`: how many delegations the reply has, where that is known. */
   groupOf(stepId: StepId, size = Infinity): SpawnGroup {
-    const groups = (this.#groups ??= new Map());
+    const groups = (this.#groups ??= new Map<StepId, SpawnGroup>());
     const group = groups.get(stepId) ?? new SpawnGroup(this.role.delegation.onFailure, size);
     groups.set(stepId, group);
     return group;

@@ -92,7 +92,7 @@ export const DeferralSchema = z.discriminatedUnion("type", [
   }),
 ]);
 
-export const StepSnapshotSchema = z.strictObject({
+const StepSnapshotSchema = z.strictObject({
   stepId: StepIdSchema,
   number: z.int().positive(),
   startedAtMs: z.number(),

@@ -1,6 +1,6 @@
 // Code of the user's that decides or watches: a chain of hooks, a stop condition, a section, a processor.
 
-import type { EventPosition, EffectPosition } from "./agent-identity.ts";
+import type { EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { Consulted } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
@@ -8,7 +8,6 @@ import type { PointInput, PointPatch, TransformPoint, HookContext } from "../hoo
 import { runChain, type ChainResult } from "../hooks/run-chain.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
-import type { Chain } from "../hooks/hook-set.ts";
 import { checkText } from "../kernel/check.ts";
 import type { HookBounds } from "../hooks/call-hook.ts";
 
@@ -23,12 +22,16 @@ export async function consult<T>(
     const run = async (): Promise<Consulted<T>> => ({ type: "returned", value: await work() });
     return await agent.effects.consult(() => agent.at(at, run));
   } catch (cause) {
-    return agent.signal.aborted
-      ? { type: "cancelled" }
-      : { type: "failed", error: errorRecord(cause) };
+    return brokenBy(agent, cause);
   } finally {
     agent.time.endWork();
   }
+}
+
+/** What an agent makes of what its user's code threw. */
+export function brokenBy(agent: AgentRuntime, cause: unknown): Consulted<never> {
+  if (agent.signal.aborted) return { type: "cancelled" };
+  return { type: "failed", error: errorRecord(cause) };
 }
 
 // Hooks at the points of an execution: a chain of them is one effect, whose result is a patch or an error.
@@ -90,30 +93,17 @@ export function heard<P extends TransformPoint>(
 
 // A chain of hooks inside the effect of a call: run, its time counted, and what it changed recorded.
 
-/** A chain, and what it is asked about. */
-export interface ChainCall<P extends TransformPoint> {
-  readonly point: P;
-  readonly chain: Chain<P>;
-  readonly input: PointInput[P];
-  readonly place: Pick<EffectPosition, "stepNumber">;
-  /** Where the event belongs that says what was changed. */
-  readonly at: EventPosition;
-}
-
 /** What the chain came to, and the hook that had the last word; rejects with the coded error of a hook that broke. */
 export async function applyChain<P extends TransformPoint>(
   agent: AgentRuntime,
-  { point, chain, input, place, at }: ChainCall<P>,
+  { point, stepNumber, place, input, toolName }: HookQuestion<P>,
 ): Promise<{ readonly patch: PointPatch[P]; readonly by: string | undefined }> {
+  const chain = agent.hooks.chain(point, toolName);
   agent.time.beginWork();
   try {
-    const { patch, changedBy } = await runChain(
-      point,
-      chain,
-      input,
-      hookBounds(agent, place.stepNumber),
-    );
-    if (changedBy.length > 0) agent.emit({ type: "hook.applied", point, changedBy }, at);
+    const said = await runChain(point, chain, input, hookBounds(agent, stepNumber));
+    const { patch, changedBy } = said;
+    if (changedBy.length > 0) agent.emit({ type: "hook.applied", point, changedBy }, place);
     return { patch, by: changedBy.at(-1)?.hook };
   } finally {
     agent.time.endWork();

@@ -199,13 +199,13 @@ export interface InferCall {
 }
 
 /** What ends a model call, and what keeps it from beginning. */
-export interface CallSignals {
+interface CallSignals {
   readonly signal: AnySignal;
   readonly stopSignal: AnySignal;
 }
 
 /** One turn of a call: its attempts up to one that breaks and has to be paid for once more. */
-export interface Turn {
+interface Turn {
   readonly call: InferCall;
   readonly askedAtMs: number;
   /** What broke in the turn before; undefined: it is the first. */
@@ -214,13 +214,13 @@ export interface Turn {
   readonly charged: Usage;
 }
 
-export type TurnEnd = InferOutcome | (BrokenAttempt & { readonly type: "broken" });
+type TurnEnd = InferOutcome | (BrokenAttempt & { readonly type: "broken" });
 
 // Model calls that do not get a reply at once: attempts that broke and are paid for once more, calls that failed, had to end, or were
 // left behind.
 
 /** Charges the attempts that broke, and pays for another one: the next turn, or the end of the call. */
-export async function paidTurn(
+async function paidTurn(
   agent: AgentRuntime,
   turn: Turn,
   { error, log }: BrokenAttempt,
@@ -248,7 +248,7 @@ export async function paidTurn(
 }
 
 /** Books what the turn added to the usage of its call; gives what is booked in all. */
-export function chargeFor(agent: AgentRuntime, { call, charged }: Turn, used: Usage): Usage {
+function chargeFor(agent: AgentRuntime, { call, charged }: Turn, used: Usage): Usage {
   const { place, number = 1, lease } = call;
   const isCounted = place.sideCall !== undefined || place.isCounted === true || number > 1;
   const steps = isCounted ? 0 : used.steps;
@@ -258,7 +258,7 @@ export function chargeFor(agent: AgentRuntime, { call, charged }: Turn, used: Us
 }
 
 /** The agent had to end between two attempts. */
-export function cancelledBetween(
+function cancelledBetween(
   agent: AgentRuntime,
   { call }: Turn,
   log: BrokenAttempt["log"],
@@ -273,7 +273,7 @@ export function cancelledBetween(
 const CANCELLED_CALL = { code: "cancelled", message: "The call was told to end.", data: {} };
 
 /** The end of a turn without a reply, recorded unless another one is to follow. */
-export function endWithoutReply(
+function endWithoutReply(
   agent: AgentRuntime,
   turn: Turn,
   bounded: BoundedOutcome<GenerateOutcome>,
@@ -330,7 +330,7 @@ const MOST_WARNINGS = 100;
 /** What the runs of this process were warned of. */
 const warned = new WeakMap<object, Set<string>>();
 
-export function recordWarnings(
+function recordWarnings(
   agent: AgentRuntime,
   warnings: readonly string[],
   position: EventPosition,

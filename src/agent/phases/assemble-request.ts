@@ -101,13 +101,13 @@ function behindHistory(
 // Which tools a request offers, and how the model may choose, for roles that say so.
 
 /** The tools of a request, and those that filters took away. */
-export interface OfferedTools {
+interface OfferedTools {
   readonly tools: readonly ToolSpec[];
   readonly hiddenTools: readonly HiddenTool[];
 }
 
 /** The tools that filters leave in this step; `Finish` is none of their business. */
-export function filteredTools(agent: AgentRuntime, state: AgentState): OfferedTools {
+function filteredTools(agent: AgentRuntime, state: AgentState): OfferedTools {
   const { identity, role, tools, metadata } = agent;
   const position = stepPosition(agent, state);
   const names = tools.names.filter((name) => name !== FINISH_TOOL_NAME);
@@ -128,7 +128,7 @@ export function filteredTools(agent: AgentRuntime, state: AgentState): OfferedTo
 }
 
 /** The role's choice of tools, as far as they are offered. What forces a call holds for one step: an agent must be able to end. */
-export function toolChoiceNow(
+function toolChoiceNow(
   toolChoice: ToolChoice,
   { log }: AgentState,
   offered: readonly ToolSpec[],

@@ -1,5 +1,6 @@
 // infer: one model call through its effect, and the settlement of its lease.
 
+import { defined } from "../../kernel/json.ts";
 import { countedPrefix } from "../../model/count-tokens.ts";
 import type { ModelReply } from "../../model/model.ts";
 import { timingOf } from "../../protocol/step-timing.ts";
@@ -55,7 +56,9 @@ function replied(
   const { finishReason } = reply;
   const { text, toolCalls } = reply.message;
   const isPlain = toolCalls.length === 0 || (toolCalls.length === 1 && text === "");
-  const message = isPlain ? reply.message : repairedReply(agent, reply.message, stepId);
+  const message = isPlain
+    ? reply.message
+    : withoutLeak(agent, withOwnCallIds(reply.message, stepId), stepId);
   const taken = { message, finishReason };
   if (isUseless(taken)) return transition(state, { type: "discardReply", reply: taken });
   const { isFaithful, historyLength: messages, ephemeralTokens } = call;
@@ -78,14 +81,6 @@ function mayCompact({ role }: AgentRuntime, { log }: AgentState, error: ErrorRec
 }
 
 // What some models and servers get wrong in a reply with calls, set right before anything looks at it.
-
-export function repairedReply(
-  agent: AgentRuntime,
-  message: AssistantMessage,
-  stepId: StepId,
-): AssistantMessage {
-  return withoutLeak(agent, withOwnCallIds(message, stepId), stepId);
-}
 
 /** Some models repeat the arguments of a call as their text: that is no text for a reader (R113). */
 function withoutLeak(
@@ -112,10 +107,6 @@ function withOwnCallIds(message: AssistantMessage, stepId: StepId): AssistantMes
   const renamed = toolCalls.map((call, index) =>
     ids.indexOf(call.callId) === index ? call : { ...call, callId: callIdOf(stepId, index) },
   );
-  const { parts } = message;
-  return {
-    ...message,
-    toolCalls: renamed,
-    ...(parts === undefined ? {} : { parts: partsRenamed(parts, renamed) }),
-  };
+  const parts = message.parts && partsRenamed(message.parts, renamed);
+  return { ...message, toolCalls: renamed, ...defined({ parts }) };
 }

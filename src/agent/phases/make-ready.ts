@@ -1,6 +1,7 @@
 // What goes before the request of a step, where there is any: the task is taken in by hooks, a session's history is cut, subtasks are worked
 // off, subagents are waited for, sections are made, a history that outgrew its window is compacted.
 
+import { defined } from "../../kernel/json.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { type AgentState, stepPosition } from "../agent-state.ts";
 import { isHeld, briefed, type Prepared } from "../life-cycle.ts";
@@ -41,7 +42,7 @@ function withoutSections(state: AgentState): MadeSections {
 // The beginning of an execution: hooks see the task before anything is spent, and stop conditions are asked for the first time (R5).
 
 /** Puts the task into the history, as hooks of the root changed it; a refused one leaves no trace there (R90). */
-export async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
+async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { identity, role, task, metadata } = agent;
   const hooked =
     identity.depth > 0
@@ -58,8 +59,7 @@ export async function takeTask(agent: AgentRuntime, state: AgentState): Promise<
   if (refusal !== undefined) {
     const reason = { code: "input_refused", message: refusal, data: {} };
     const name = hooked?.changedBy.at(-1)?.hook;
-    const signal = { source: "hook" as const, reason, ...(name === undefined ? {} : { name }) };
-    return addSignal(agent, unbriefed(state), signal);
+    return addSignal(agent, unbriefed(state), { source: "hook", reason, ...defined({ name }) });
   }
   const text = hooked?.patch.task ?? task;
   return await askConditions(agent, briefed(state, text));
@@ -72,7 +72,7 @@ function unbriefed(state: AgentState): AgentState {
 // Waiting for subagents in the background: an agent that has answered reads what they say before it ends (X9).
 
 /** Waits until they have settled, a message comes, or the agent must end. Paused if one of them is and there is nothing to read. */
-export async function awaitSubagents(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
+async function awaitSubagents(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { subagents } = agent.run;
   const { background } = state.log;
   await subagents.settled(agent, background, "news");
@@ -106,7 +106,7 @@ export function delivered(
   const place = stepPosition(agent, state);
   for (const { text, from, by = from } of mail) {
     const origin = from === undefined ? "steering" : "report";
-    const sender = by === undefined ? {} : { fromAgentId: by };
+    const sender = defined({ fromAgentId: by });
     const characters = text.length;
     agent.effects.record({ type: "message.delivered", origin, characters, ...sender }, place);
   }

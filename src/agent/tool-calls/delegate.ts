@@ -189,18 +189,18 @@ export interface Delegator {
 }
 
 /** The task as hooks changed it. Rejects with the coded error of a hook that broke. */
-export async function taskAfterHooks(
+async function taskAfterHooks(
   { agent, place }: Delegator,
   { role, task }: Pick<SpawnRequest, "role" | "task">,
   call: DelegatedCall,
 ): Promise<string> {
   const point = "subagentStart";
-  const chain = agent.hooks.chain(point);
-  if (chain.length === 0) return task;
+  if (agent.hooks.chain(point).length === 0) return task;
   const { callId = null, nth = 0 } = call;
   return await agent.effects.taskOf(callId, nth, task, async () => {
     const input = { role, task, childDepth: agent.identity.depth + 1 };
-    const { patch } = await applyChain(agent, { point, chain, input, place, at: call });
+    const { stepNumber } = place;
+    const { patch } = await applyChain(agent, { point, stepNumber, place: call, input });
     return patch.task ?? task;
   });
 }
@@ -208,7 +208,7 @@ export async function taskAfterHooks(
 // What a delegation may do with the subagents of its agent: wait for them, write to them, cancel and continue them.
 
 /** What a call may do with the agent's subagents, until it ends. */
-export function serviceWithin(call: OpenCall): SubagentService {
+function serviceWithin(call: OpenCall): SubagentService {
   const { agent } = call;
   const service = agent.run.subagents.serviceFor(agent, call.delegation());
   return Object.freeze({

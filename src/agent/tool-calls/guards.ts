@@ -235,7 +235,7 @@ export function plainReason(toolName: string): string {
 async function inTime({ agent, signal }: OpenCall, given: PromiseLike<unknown>): Promise<unknown> {
   agent.time.beginWork();
   try {
-    return await valueInTime(given, { ...agent.bounds, signal });
+    return await valueInTime(() => given, { ...agent.bounds, signal });
   } finally {
     agent.time.endWork();
   }

@@ -213,18 +213,15 @@ async function changedCall(
   { tool }: OwnCall,
   input: JsonValue,
 ): Promise<Permission> {
-  const { place, planned } = call;
-  const { toolName, callId } = planned.call;
+  const { toolName, callId } = call.planned.call;
   const point = "beforeTool";
-  const chain = call.agent.hooks.chain(point, toolName);
-  const asked = { toolName, callId, arguments: input };
   try {
     const { patch, by } = await applyChain(call.agent, {
       point,
-      chain,
-      input: asked,
-      place,
-      at: call.position,
+      stepNumber: call.place.stepNumber,
+      place: call.position,
+      input: { toolName, callId, arguments: input },
+      toolName,
     });
     const again = rebindCall(tool, input);
     if (again.type === "rejected") return { type: "refused", rejected: again };

@@ -14,7 +14,6 @@ import type { OpenCall } from "./open-call.ts";
 import { usedArguments, writtenArguments } from "./call-arguments.ts";
 import type { RejectedCall } from "../../tools/rejected-call.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
-import type { Chain } from "../../hooks/hook-set.ts";
 import { errorRecord } from "../error-record.ts";
 import { applyChain } from "../consult.ts";
 import { shortenReports } from "../../tools/shorten-reports.ts";
@@ -112,14 +111,13 @@ function concluded<Outcome extends CallOutcome>(
   const { agent, planned, toolName } = call;
   const counted = worked.type === "retry" ? withinRetries(planned, worked) : worked;
   const { hooks } = agent;
-  const chain = hooks.points.has("afterTool") ? hooks.chain("afterTool", toolName) : [];
-  return chain.length === 0
-    ? shown(call, counted, workedAtMs)
-    : followUp(call, counted, chain).then((followed) => {
-        const followedAtMs = agent.run.clock.nowMs();
-        const { spans, ...rest } = shown(call, followed, followedAtMs);
-        return { ...rest, spans: [...spanOf("hooks", workedAtMs, followedAtMs), ...spans] };
-      });
+  const isHooked = hooks.points.has("afterTool") && hooks.chain("afterTool", toolName).length > 0;
+  if (!isHooked) return shown(call, counted, workedAtMs);
+  return followUp(call, counted).then((followed) => {
+    const followedAtMs = agent.run.clock.nowMs();
+    const { spans, ...rest } = shown(call, followed, followedAtMs);
+    return { ...rest, spans: [...spanOf("hooks", workedAtMs, followedAtMs), ...spans] };
+  });
 }
 
 /** Cuts what is too long for the model; the whole is kept with the call (R111). */
@@ -263,7 +261,6 @@ export function forbiddenOutcome(call: OpenCall, rejected: RejectedCall): Failed
 async function followUp<Outcome extends CallOutcome>(
   call: OpenCall,
   outcome: Outcome,
-  chain: Chain<"afterTool">,
 ): Promise<Outcome> {
   const { agent, place, toolName, position } = call;
   if (agent.signal.aborted) return outcome;
@@ -272,10 +269,10 @@ async function followUp<Outcome extends CallOutcome>(
   try {
     const { patch } = await applyChain(agent, {
       point: "afterTool",
-      chain,
+      stepNumber: place.stepNumber,
+      place: position,
       input: { toolName, callId, arguments: writtenArguments(call), outcome: type, text },
-      place,
-      at: position,
+      toolName,
     });
     const { metadata } = patch;
     const rewritten = patch.text === undefined ? {} : { text: patch.text, words: undefined };
