@@ -155,7 +155,12 @@ const MOVES: {
     if (state.log.isBriefed) throw illegal(state, change);
     return withLog(withMessages(state, change.messages), { isBriefed: true });
   },
-  addUsage: (state, change) => ({ ...state, step: withUsage(stepIn(state, change), change) }),
+  addUsage: (state, change) => {
+    const step = stepIn(state, change);
+    const usage = addUsage(step.usage, change.usage);
+    const timing = change.timing ? addTiming(step.timing, change.timing) : step.timing;
+    return { ...state, step: { ...step, usage, timing } };
+  },
   recordReply,
   discardReply,
   recordOverflow: (state, change) => {
@@ -265,14 +270,6 @@ function reopenStep(state: RunningState, open: OpenStep, change: Change<"openSte
   return {
     ...withLog(state, { compactions }),
     step: { ...newStep(change), startedAtMs, usage, timing },
-  };
-}
-
-function withUsage(step: OpenStep, { usage, timing = NO_TIMING }: Change<"addUsage">): OpenStep {
-  return {
-    ...step,
-    usage: addUsage(step.usage, usage),
-    timing: addTiming(step.timing, timing),
   };
 }
 

@@ -40,7 +40,8 @@ export async function delegate(call: OpenCall, { tool, use }: Delegation): Promi
   const subtasks = call.close();
   const children = sorted(await call.children());
   const ended = await concluded(call, outcomeOf(call, tool.name, { bounded, children }));
-  return await recordEnd(call, begun, { ...ended, subtasks, startedIds: children.startedIds });
+  const { startedIds } = children;
+  return await recordEnd(call, begun, { ...ended, ...defined({ subtasks, startedIds }) });
 }
 
 /** Waits further for a subagent that was paused with the call. */
@@ -70,8 +71,8 @@ async function concluded(
 /** The subagents that a call has started, by what became of them. */
 interface Children {
   readonly pausedIds: readonly AgentId[];
-  /** In the background. */
-  readonly startedIds: readonly AgentId[];
+  /** In the background; undefined: none. */
+  readonly startedIds: readonly AgentId[] | undefined;
   readonly broken: PromiseRejectedResult | undefined;
 }
 
@@ -84,7 +85,7 @@ function sorted(children: readonly PromiseSettledResult<SpawnOutcome>[]): Childr
     else if (child.value.type === "paused") pausedIds.push(child.value.childId);
     else if (child.value.type === "started") startedIds.push(child.value.childId);
   }
-  return { pausedIds, startedIds, broken };
+  return { pausedIds, startedIds: startedIds.length === 0 ? undefined : startedIds, broken };
 }
 
 interface Settled {
@@ -148,7 +149,7 @@ function delegatedOutcome(
 ): CallOutcome {
   if (outcome.type === "answered") {
     const { text, reportedIds = [] } = outcome;
-    return { type: "succeeded", text, reportedIds };
+    return { type: "succeeded", text, ...(reportedIds.length === 0 ? {} : { reportedIds }) };
   }
   const text = delegationText(outcome);
   if (outcome.type === "refused") return failed(outcome.refusal.code, text);

@@ -45,7 +45,7 @@ export class OpenCall {
   bound: PlannedCall["bound"];
   /** It has ended: what is asked for on its behalf goes nowhere. */
   isClosed = false;
-  #subtasks: readonly SpawnRequest[] = [];
+  #subtasks: readonly SpawnRequest[] | undefined;
   #spawned: readonly Promise<SpawnOutcome>[] = [];
   #reports = 0;
 
@@ -72,7 +72,7 @@ export class OpenCall {
       const advice = "A subtask is worked off before the next model call.";
       throw mismatch("subtask.background", "left out", true, advice);
     }
-    if (!this.isClosed) this.#subtasks = [...this.#subtasks, asked];
+    if (!this.isClosed) this.#subtasks = [...(this.#subtasks ?? []), asked];
   }
 
   /** Throws `invalid_option` or `invalid_definition` for what says nothing. */
@@ -105,8 +105,8 @@ export class OpenCall {
     return Promise.allSettled(this.#spawned);
   }
 
-  /** Gives the subtasks that were queued. */
-  close(): readonly SpawnRequest[] {
+  /** Gives the subtasks that were queued; undefined: none was. */
+  close(): readonly SpawnRequest[] | undefined {
     this.isClosed = true;
     return this.#subtasks;
   }

@@ -247,9 +247,18 @@ function denial(
 ): { readonly reason: string; readonly by: By } {
   if (answer?.type === "denied") return { reason: answer.reason, by: decider(call) };
   if (failure !== undefined) return { reason: failure, by: "approver" };
-  if (isOverdue(call.agent, question))
-    return { reason: "Nobody answered in time.", by: "deadline" };
-  return { reason: "There is nobody who could approve it.", by: "nobody" };
+  return unanswered(call, question, "There is nobody who could approve it.");
+}
+
+/** Why a question has no answer, and who decided so; `nobody`: what is said if there was no one to ask. */
+export function unanswered(
+  { agent }: OpenCall,
+  question: Question,
+  nobody: string,
+): { readonly reason: string; readonly by: By } {
+  return isOverdue(agent, question)
+    ? { reason: "Nobody answered in time.", by: "deadline" }
+    : { reason: nobody, by: "nobody" };
 }
 
 /** A question about a call, under an id that its place gives. */

@@ -56,15 +56,16 @@ export async function recordEnd(
   const { outcome, spans, endedAtMs } =
     conclusion instanceof Promise ? await conclusion : conclusion;
   agent.recordContent(position, () => ({ type: "result", text: outcome.text }));
-  const { type, errorCode, severity, attachments, usage } = outcome;
+  const { type, text, fullText = text, errorCode, severity, attachments, usage } = outcome;
+  const { shownCharacters } = outcome;
   agent.emit(
     {
       type: "tool.ended",
       toolName,
       outcome: type,
       success: type === "succeeded",
-      ...defined({ errorCode, severity, attachments: attachments?.length, usage }),
-      ...lengthsOf(outcome),
+      resultCharacters: fullText.length,
+      ...defined({ errorCode, severity, shownCharacters, attachments: attachments?.length, usage }),
       durationMs: endedAtMs - startedAtMs,
       queuedMs,
     },
@@ -84,7 +85,7 @@ function paused(call: OpenCall, worked: PausedChild, startedAtMs: number): CallE
   agent.emit({ type: "tool.paused", toolName }, position);
   const { childId, subtasks, startedIds } = worked;
   const argumentsText = JSON.stringify(writtenArguments(call));
-  const left = defined({ subtasks: filled(subtasks), startedIds: filled(startedIds) });
+  const left = defined({ subtasks, startedIds });
   const { callId } = position;
   const deferral = { type: "subagent", callId, childId, argumentsText, ...left } as const;
   const spans = spanOf("tool", startedAtMs, agent.run.clock.nowMs());
@@ -156,18 +157,6 @@ export function descriptorOf(
   return { kind: tool?.kind ?? "function", description: tool?.description ?? "" };
 }
 
-/** How long a result is, and how much of it is shown, if that is less. */
-function lengthsOf({ text, fullText = text, shownCharacters }: Formatted): {
-  readonly resultCharacters: number;
-  readonly shownCharacters?: number;
-} {
-  return { resultCharacters: fullText.length, ...defined({ shownCharacters }) };
-}
-
-function filled<T>(list: readonly T[] | undefined): readonly T[] | undefined {
-  return list?.length === 0 ? undefined : list;
-}
-
 /** A call with its result. */
 export function executed(
   { call, settings }: PlannedCall,
@@ -176,13 +165,13 @@ export function executed(
 ): CallEnd {
   const { type, text, arguments: given, failure, isShortened } = outcome;
   const { fullText, structured, attachments, errorCode, causeCode } = outcome;
-  const { severity, blockedBy, metadata } = outcome;
+  const { severity, blockedBy, metadata, subtasks, startedIds, reportedIds } = outcome;
   const execution: ToolExecution = {
     call,
-    ...defined({ arguments: given }),
     type,
     text,
     ...defined({
+      arguments: given,
       fullText,
       structured,
       attachments,
@@ -191,14 +180,15 @@ export function executed(
       severity,
       blockedBy,
       metadata,
-      subtasks: filled(outcome.subtasks),
-      startedIds: filled(outcome.startedIds),
-      reportedIds: filled(outcome.reportedIds),
+      subtasks,
+      startedIds,
+      reportedIds,
     }),
     ...times,
   };
   const isToSummarize = isShortened && settings.longResults === "summarize";
-  return { type: "executed", execution, isToSummarize, ...defined({ failure }) };
+  const broken = failure === undefined ? {} : { failure };
+  return { type: "executed", execution, isToSummarize, ...broken };
 }
 
 // A call that does not run: one event says so, and why.
@@ -222,7 +212,8 @@ function recordRejected(
   outcome: Formatted<FailedOutcome>,
 ): CallEnd {
   const { agent, planned, toolName, bound } = call;
-  const { type, errorCode, severity, blockedBy, reason, spawn } = outcome;
+  const { type, text, fullText = text, errorCode, severity, blockedBy, reason, spawn } = outcome;
+  const { shownCharacters } = outcome;
   agent.emit(
     {
       type: "tool.rejected",
@@ -231,11 +222,11 @@ function recordRejected(
       outcome: type,
       errorCode,
       severity,
-      ...defined({ blockedBy, reason, spawn }),
-      ...lengthsOf(outcome),
+      resultCharacters: fullText.length,
+      ...defined({ blockedBy, reason, spawn, shownCharacters }),
     },
     call.position,
-    () => [argumentsContent(call), { type: "result", text: outcome.text }],
+    () => [argumentsContent(call), { type: "result", text }],
   );
   const end = executed(planned, { startedAtMs, endedAtMs: agent.run.clock.nowMs() }, outcome);
   planned.onEnd(end);

@@ -85,7 +85,7 @@ async function run(
   if (signal.aborted && !hasResult) return { ...CANCELLED, spans };
   const outcome = outcomeOf(call.toolName, bounded);
   const formatting = spanOf("formatting", workedAtMs, clock.nowMs());
-  return { ...outcome, subtasks, spans: [...spans, ...formatting] };
+  return { ...outcome, ...defined({ subtasks }), spans: [...spans, ...formatting] };
 }
 
 async function runBody(call: OpenCall, { use }: FunctionCall): Promise<unknown> {
