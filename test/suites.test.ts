@@ -86,7 +86,7 @@ describe("golden trace", () => {
   });
 });
 
-type Move = typeof transition;
+type Move = Parameters<typeof checkTransitions>[0];
 
 const BROKEN_MOVES: Readonly<Record<string, Move>> = {
   "what has ended moves on": (state, change) =>
@@ -180,7 +180,7 @@ describe("continuation", () => {
 
 /** A serialiser that loses or alters something on the way back. */
 function losing(
-  alter: (state: ReturnType<typeof stateOf>) => ReturnType<typeof stateOf>,
+  alter: (state: ReturnType<Serialiser["stateOf"]>) => ReturnType<Serialiser["stateOf"]>,
 ): Serialiser {
   return { snapshotOf, stateOf: (snapshot) => alter(stateOf(snapshot)) };
 }

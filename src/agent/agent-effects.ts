@@ -14,7 +14,7 @@ import type { AgentState } from "./agent-state.ts";
 import type { CallEnd, InferOutcome, PlannedCall } from "./effects.ts";
 import type { Phase } from "./phase-report.ts";
 import type { PhaseStepper, Recorder } from "./run-ports.ts";
-import type { Permission } from "./tool-calls/permission.ts";
+import type { Permission } from "./tool-calls/call-outcome.ts";
 
 /** How a call gets its permission: asked for, or looked at once more with the arguments that were allowed before. */
 export interface Asking {

@@ -1,8 +1,7 @@
 // A role: the immutable definition of an agent. Many agents, also at once, may live by one role.
 
 import type { z } from "zod";
-
-import { misdefinition } from "../kernel/check.ts";
+import { misdefinition, shown } from "../kernel/check.ts";
 import type { Hook } from "../hooks/hook.ts";
 import type { Model } from "../model/model.ts";
 import type { Budget } from "../policies/budget.ts";
@@ -19,9 +18,9 @@ import type { ToolGuard } from "../tools/tool-guard.ts";
 import type { ToolDefaults } from "../tools/tool-settings.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
 import type { Compaction } from "./compaction.ts";
-import { madeInstructions } from "./instructions.ts";
 import type { PlacedSection } from "./request-sections.ts";
 import type { DynamicRoleBounds } from "./dynamic-role-bounds.ts";
+import { EspalierError, messageOf } from "../kernel/error.ts";
 
 /** The typed result of agents of a role; of several roles: that of any. */
 export type OutputOf<Role extends AgentRole<unknown, never>> =
@@ -118,14 +117,33 @@ export function delegationToolNames({
 }
 
 /** The instructions of an agent of the role in an execution that is about to begin; asked for once. Throws `instructions_failed`. */
-export function instructionsFor({ name, instructions }: AgentRole, context: unknown): string {
-  return typeof instructions === "string"
-    ? instructions
-    : madeInstructions(name, instructions, context);
+export function instructionsFor({ name: role, instructions }: AgentRole, context: unknown): string {
+  if (typeof instructions === "string") return instructions;
+  const failed = (what: string, cause?: unknown): EspalierError =>
+    new EspalierError({
+      code: "instructions_failed",
+      message: `Expected ${role}.instructions to give text that is not empty, but ${what}. Make it a function of the context that answers at once.`,
+      data: { role },
+      cause,
+    });
+  let text: unknown;
+  try {
+    text = instructions(context);
+  } catch (cause) {
+    throw failed(`it threw: ${messageOf(cause)}`, cause);
+  }
+  if (typeof text === "string" && text.trim() !== "") return text;
+  void Promise.resolve(text).catch(() => undefined); // A promise that is not waited for must not be rejected without an owner.
+  throw failed(`it gave ${shown(text)}`);
+}
+
+/** True for what `defineAgent` made. */
+export function isRole(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "hasOutput" in value;
 }
 
 /** Throws `invalid_definition` unless `value` was made by `defineAgent`. */
 export function checkRole(field: string, value: unknown): void {
-  if (typeof value === "object" && value !== null && "hasOutput" in value) return;
+  if (isRole(value)) return;
   throw misdefinition(field, "a role", value, "Make it with defineAgent({ … }).");
 }

@@ -323,6 +323,13 @@ export class AgentRuntime {
     return this.#guards;
   }
 
+  /** What all foreign code may know of it. */
+  get facts() {
+    const { runId, agentId, agentPath, depth, executionId } = this.identity;
+    const { metadata, run } = this;
+    return { runId, agentId, agentPath, depth, executionId, metadata, context: run.context };
+  }
+
   /** Gives back, unused, what the agent still holds of the budget. */
   releaseOpenLeases(): void {
     for (const leaseId of this.account.releaseOpen())
@@ -396,8 +403,7 @@ export class AgentRuntime {
   /** Takes in a subagent, or the one that continues in its place. */
   enlist(child: AgentRuntime): void {
     child.parent = this;
-    this.#subagents ??= new Map();
-    this.#subagents.set(child.childName, child);
+    (this.#subagents ??= new Map()).set(child.childName, child);
   }
 
   /** Takes out a subagent that could not be set up whole. */
@@ -412,8 +418,7 @@ export class AgentRuntime {
 
   /** A call of the step has given the agent the result of this subagent. */
   noteReported(childId: AgentId, stepId: StepId | undefined): void {
-    this.#reported ??= new Map();
-    this.#reported.set(childId, stepId);
+    (this.#reported ??= new Map()).set(childId, stepId);
   }
 
   /** True if a call of the step has given it the result of the subagent, also before a pause. */
@@ -428,11 +433,9 @@ export class AgentRuntime {
 
   /** The subagents that a step of it starts (X11). `size`: how many delegations the reply has, where that is known. */
   groupOf(stepId: StepId, size = Infinity): SpawnGroup {
-    this.#groups ??= new Map();
-    const known = this.#groups.get(stepId);
-    if (known !== undefined) return known;
-    const group = new SpawnGroup(this.role.delegation.onFailure, size);
-    this.#groups.set(stepId, group);
+    const groups = (this.#groups ??= new Map<StepId, SpawnGroup>());
+    const group = groups.get(stepId) ?? new SpawnGroup(this.role.delegation.onFailure, size);
+    groups.set(stepId, group);
     return group;
   }
 

@@ -1,7 +1,7 @@
 // The state of an agent at rest, as plain JSON and back. Stable: its keys are part of the version of a paused run (R47). What is
 // transient, such as the messages that a hook changed for one request, is not in it.
 
-import { deepFreeze } from "../kernel/json.ts";
+import { deepFreeze, defined } from "../kernel/json.ts";
 import { FinishReasonSchema } from "../protocol/finish-reason.ts";
 import { AgentIdSchema, CallIdSchema, ExecutionIdSchema, StepIdSchema } from "../protocol/ids.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
@@ -16,12 +16,11 @@ import {
   StopReasonSchema,
   StopSignalSchema,
   TerminalStatusSchema,
-  type ErrorRecord,
 } from "../protocol/stop.ts";
 import { SpawnRequestSchema } from "../protocol/subagent.ts";
 import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
 import { UsageSchema } from "../protocol/usage.ts";
-import type { OpenStep, PendingState, SettledState } from "./agent-state.ts";
+import type { AgentState, OpenStep, SettledState } from "./agent-state.ts";
 import { HistoryChangeSchema } from "./history-change.ts";
 
 const count = z.int().nonnegative();
@@ -93,7 +92,7 @@ export const DeferralSchema = z.discriminatedUnion("type", [
   }),
 ]);
 
-export const StepSnapshotSchema = z.strictObject({
+const StepSnapshotSchema = z.strictObject({
   stepId: StepIdSchema,
   number: z.int().positive(),
   startedAtMs: z.number(),
@@ -113,63 +112,67 @@ export const StepSnapshotSchema = z.strictObject({
 });
 
 /** What every state has. */
-export const STATE_PARTS = {
+const parts = {
   conversation: ConversationSchema,
   log: RunLogSchema,
   telemetry: RunTelemetrySchema,
 };
-const parts = { executionId: ExecutionIdSchema, reason: StopReasonSchema, ...STATE_PARTS };
+const settled = { executionId: ExecutionIdSchema, reason: StopReasonSchema, ...parts };
+const EndedSchema = z.strictObject({ status: TerminalStatusSchema, ...settled });
 
 export const AgentSnapshotSchema = z.discriminatedUnion("status", [
-  z.strictObject({ status: z.literal("paused"), ...parts, step: StepSnapshotSchema.optional() }),
-  z.strictObject({ status: TerminalStatusSchema, ...parts }),
+  z.strictObject({ status: z.literal("paused"), ...settled, step: StepSnapshotSchema.optional() }),
+  EndedSchema,
 ]);
 /** An agent's state at rest, as JSON. */
 export type AgentSnapshot = z.infer<typeof AgentSnapshotSchema>;
 
 /** The state as plain JSON, frozen: no key that is undefined, nothing transient. */
 export function snapshotOf(state: SettledState): AgentSnapshot {
-  const { conversation, executionId, reason, log, telemetry } = state;
-  const shared = {
-    executionId,
-    reason,
-    conversation,
-    log: defined({ ...log, subtasks: log.subtasks.map(defined) }),
-    telemetry: defined(telemetry),
-  };
-  if (state.status !== "paused")
-    return frozenCopy(AgentSnapshotSchema.parse({ status: state.status, ...shared }));
-  const step = state.step === undefined ? {} : { step: stepSnapshot(state.step) };
-  return frozenCopy(AgentSnapshotSchema.parse({ status: "paused", ...shared, ...step }));
+  const { status, conversation, executionId, reason, step } = state;
+  const log = defined({ ...state.log, subtasks: state.log.subtasks.map((one) => defined(one)) });
+  const telemetry = defined(state.telemetry);
+  const open = step && defined({ ...step, input: undefined, error: undefined });
+  const plain = { status, executionId, reason, conversation, log, telemetry, step: open };
+  return frozenCopy(AgentSnapshotSchema.parse(defined(plain)));
 }
 
 /** Schemas freeze lists, and not what is in them: what they give is not frozen whole, though it may look so. */
-function frozenCopy(snapshot: AgentSnapshot): AgentSnapshot {
+function frozenCopy<Snapshot>(snapshot: Snapshot): Snapshot {
   return deepFreeze(structuredClone(snapshot));
 }
 
-function stepSnapshot({ input: _transient, error: _none, ...step }: OpenStep): object {
-  return defined(step);
+// The state of an agent at any phase, as a journal keeps it: shared parts stay shared, so that only what is new is written.
+
+const PersistedStepSchema = StepSnapshotSchema.extend({ error: ErrorRecordSchema.exactOptional() });
+const step = PersistedStepSchema.optional();
+const { executionId } = settled;
+
+const PersistedStateSchema = z.discriminatedUnion("status", [
+  z.strictObject({ status: z.literal("pending"), ...parts }),
+  z.strictObject({ status: z.literal("running"), executionId, ...parts, step }),
+  z.strictObject({ status: z.literal("paused"), ...settled, step }),
+  EndedSchema,
+]);
+
+/** The state without what is transient. */
+export function persistedState(state: AgentState): object {
+  const open = state.step;
+  return open === undefined ? state : { ...state, step: { ...open, input: undefined } };
 }
 
-/** The state behind a snapshot, frozen. */
-export function stateOf(stored: AgentSnapshot): SettledState {
-  const snapshot = frozenCopy(stored);
-  const { executionId, reason } = snapshot;
-  const shared = { executionId, reason, ...snapshotPartsOf(snapshot) };
-  if (snapshot.status !== "paused") return deepFreeze({ status: snapshot.status, ...shared });
-  return deepFreeze({ status: "paused", ...shared, step: restoredStep(snapshot.step) });
+/** The state that was kept, frozen. Throws a `ZodError` for what is none. */
+export function stateFromPersisted(value: unknown): AgentState {
+  return stateOf(PersistedStateSchema.parse(value));
 }
 
-type StoredParts = Pick<AgentSnapshot, keyof typeof STATE_PARTS>;
-
-/** What every state has, with the keys that JSON leaves out. */
-export function snapshotPartsOf({
-  conversation,
-  log,
-  telemetry,
-}: StoredParts): Pick<PendingState, keyof StoredParts> {
-  return {
+/** The state behind what was kept of it, frozen, with the keys that JSON leaves out. */
+export function stateOf(stored: AgentSnapshot): SettledState;
+export function stateOf(stored: z.infer<typeof PersistedStateSchema>): AgentState;
+export function stateOf(stored: z.infer<typeof PersistedStateSchema>): AgentState {
+  const kept = frozenCopy(stored);
+  const { conversation, log, telemetry } = kept;
+  const shared = {
     conversation,
     log: {
       ...log,
@@ -182,19 +185,20 @@ export function snapshotPartsOf({
       endedAtMs: telemetry.endedAtMs,
     },
   };
+  switch (kept.status) {
+    case "pending":
+      return deepFreeze({ ...kept, ...shared });
+    case "running":
+    case "paused":
+      return deepFreeze({ ...kept, ...shared, step: restoredStep(kept.step) });
+    default:
+      return deepFreeze({ ...kept, ...shared });
+  }
 }
 
 /** The open step, without what is transient. */
-export function restoredStep(
-  step: z.infer<typeof StepSnapshotSchema> | undefined,
-  error?: ErrorRecord,
-): OpenStep | undefined {
+function restoredStep(step: z.infer<typeof PersistedStepSchema> | undefined): OpenStep | undefined {
   if (step === undefined) return undefined;
-  const { reply, lastStep, limit } = step;
+  const { reply, lastStep, limit, error } = step;
   return { ...step, reply, lastStep, limit, input: [], error };
-}
-
-/** The value without the keys that hold undefined, which JSON does not know. */
-function defined(value: object): object {
-  return Object.fromEntries(Object.entries(value).filter(([, part]) => part !== undefined));
 }

@@ -74,7 +74,9 @@ async function ask(
   const firing = new Map<string, readonly StopReason[]>();
   try {
     const answer = askCondition(condition, { facts, place: `${index}`, fired, firing });
-    const given: unknown = isPromiseLike(answer) ? await valueInTime(answer, agent.bounds) : answer;
+    const given: unknown = isPromiseLike(answer)
+      ? await valueInTime(() => answer, agent.bounds)
+      : answer;
     return { reasons: reasonsIn(given), firing: Object.fromEntries(firing) };
   } catch (cause) {
     const field = `${agent.role.name}.stopWhen[${index}]`;

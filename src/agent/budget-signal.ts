@@ -1,38 +1,32 @@
 // The signals that limits of the budget give: one that forbids something further, and one that was passed by what had begun (C36).
 
-import { stopCodeOf } from "../policies/budget.ts";
+import { defined, type JsonObject } from "../kernel/json.ts";
+import { MICRO_USD_PER_USD, stopCodeOf } from "../policies/budget.ts";
 import type { StopSignal } from "../protocol/stop.ts";
 import type { BudgetRefusal, Overshoot } from "./account-view.ts";
 
 /** The signal that a limit raises when it refuses something. */
 export function budgetSignal(refusal: BudgetRefusal): StopSignal {
-  const { axis, accountPath, maximum, spent, asked, kept } = refusal;
-  const data = { axis, accountPath, maximum, current: spent, asked };
-  return {
-    source: "budget",
-    reason: {
-      code: stopCodeOf(axis),
-      message: explanation(refusal),
-      data: kept === undefined ? data : { ...data, kept },
-    },
-  };
+  const { asked, kept } = refusal;
+  return signalOf(refusal, explanation(refusal), defined({ asked, kept }));
 }
 
 /** The record that a reply used more than was left of a limit. */
-export function overshootSignal({ axis, accountPath, maximum, spent }: Overshoot): StopSignal {
+export function overshootSignal(passed: Overshoot): StopSignal {
+  const { axis, accountPath, maximum, spent } = passed;
   const [name, unit] = shownAxis(axis);
-  return {
-    source: "budget",
-    reason: {
-      code: stopCodeOf(axis),
-      message: `The ${name} budget of ${accountPath} allows ${maximum / unit}; ${spent / unit} are spent, since a reply used more than was left.`,
-      data: { axis, accountPath, maximum, current: spent },
-    },
-    isOvershoot: true,
-  };
+  const message = `The ${name} budget of ${accountPath} allows ${maximum / unit}; ${spent / unit} are spent, since a reply used more than was left.`;
+  return { ...signalOf(passed, message), isOvershoot: true };
 }
 
-const MICRO_USD_PER_USD = 1_000_000;
+function signalOf(
+  { axis, accountPath, maximum, spent }: Pick<BudgetRefusal, keyof Overshoot>,
+  message: string,
+  more: JsonObject = {},
+): StopSignal {
+  const data = { axis, accountPath, maximum, current: spent, ...more };
+  return { source: "budget", reason: { code: stopCodeOf(axis), message, data } };
+}
 
 function explanation(refusal: BudgetRefusal): string {
   const { axis, accountPath, maximum, spent, asked, kept } = refusal;

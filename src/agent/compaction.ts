@@ -1,6 +1,6 @@
 // When and how far the history of a role's agents is made shorter: what a definition may say, checked.
 
-import { checkCount, checkKeys, mismatch } from "../kernel/check.ts";
+import { checkCount, checkFields, mismatch } from "../kernel/check.ts";
 
 /** How a history that grew too long is made shorter. Instructions and task stay, and so does what was said last (R14, R100). */
 export interface Compaction {
@@ -31,8 +31,6 @@ const STRATEGIES: readonly unknown[] = [
   "error",
 ] satisfies CompactionStrategy[];
 
-const FIELDS = ["strategy", "maxInputTokens", "keepMessages"];
-
 /** What a definition says of it, checked and frozen. Throws `invalid_option`, naming the field. */
 export function compactionOf(
   field: string,
@@ -40,21 +38,26 @@ export function compactionOf(
   maxOutputTokens: number,
 ): Compaction | undefined {
   if (given === undefined) return undefined;
-  checkKeys(field, given, FIELDS);
-  const { strategy, maxInputTokens, keepMessages } = given;
-  if (strategy !== undefined && !STRATEGIES.includes(strategy)) {
-    const advice = "Leave it out to leave the oldest messages out.";
-    throw mismatch(`${field}.strategy`, STRATEGIES.join(", "), strategy, advice);
-  }
-  for (const [key, value] of Object.entries({ maxInputTokens, keepMessages })) {
-    if (value === undefined) continue;
-    checkCount(`${field}.${key}`, value, "Leave it out for the default.");
-    if (value === 0)
-      throw mismatch(`${field}.${key}`, "at least 1", value, "Nothing would be left.");
-  }
+  checkFields(field, given, {
+    strategy: checkStrategy,
+    maxInputTokens: checkMost,
+    keepMessages: checkMost,
+  });
+  const { strategy } = given;
   if (strategy === "error") checkError(field, given);
   if (strategy === "summarize") checkSummary(field, given, maxOutputTokens);
   return Object.freeze({ ...given });
+}
+
+function checkStrategy(field: string, value: unknown): void {
+  if (STRATEGIES.includes(value)) return;
+  const advice = "Leave it out to leave the oldest messages out.";
+  throw mismatch(field, STRATEGIES.join(", "), value, advice);
+}
+
+function checkMost(field: string, value: unknown): void {
+  checkCount(field, value, "Leave it out for the default.");
+  if (value === 0) throw mismatch(field, "at least 1", value, "Nothing would be left.");
 }
 
 /** A summary takes at most this part of the window. */
@@ -70,12 +73,8 @@ function checkSummary(
   const fewest = FEWEST_SUMMARY_TOKENS * SUMMARY_PART;
   if (maxInputTokens !== undefined && maxInputTokens < fewest) {
     const advice = `A summary takes at most a quarter of the window, and at least ${FEWEST_SUMMARY_TOKENS} tokens. Raise it, or choose truncate.`;
-    throw mismatch(
-      `${field}.maxInputTokens`,
-      `at least ${fewest} with summarize`,
-      maxInputTokens,
-      advice,
-    );
+    const expected = `at least ${fewest} with summarize`;
+    throw mismatch(`${field}.maxInputTokens`, expected, maxInputTokens, advice);
   }
   if (maxOutputTokens < FEWEST_SUMMARY_TOKENS) {
     const advice = `The role's maxOutputTokens is ${maxOutputTokens}, and a summary takes at least ${FEWEST_SUMMARY_TOKENS}. Raise that, or choose truncate.`;

@@ -4,6 +4,12 @@ import type { EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { Consulted } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
+import type { PointInput, PointPatch, TransformPoint, HookContext } from "../hooks/hook-points.ts";
+import { runChain, type ChainResult } from "../hooks/run-chain.ts";
+import type { JsonValue } from "../kernel/json.ts";
+import type { ErrorRecord } from "../protocol/stop.ts";
+import { checkText } from "../kernel/check.ts";
+import type { HookBounds } from "../hooks/call-hook.ts";
 
 /** Runs it within the agent's time. Never rejects. `at`: what its log lines belong to. */
 export async function consult<T>(
@@ -16,10 +22,118 @@ export async function consult<T>(
     const run = async (): Promise<Consulted<T>> => ({ type: "returned", value: await work() });
     return await agent.effects.consult(() => agent.at(at, run));
   } catch (cause) {
-    return agent.signal.aborted
-      ? { type: "cancelled" }
-      : { type: "failed", error: errorRecord(cause) };
+    return brokenBy(agent, cause);
   } finally {
     agent.time.endWork();
   }
+}
+
+/** What an agent makes of what its user's code threw. */
+export function brokenBy(agent: AgentRuntime, cause: unknown): Consulted<never> {
+  if (agent.signal.aborted) return { type: "cancelled" };
+  return { type: "failed", error: errorRecord(cause) };
+}
+
+// Hooks at the points of an execution: a chain of them is one effect, whose result is a patch or an error.
+
+/** Where hooks are asked, and about what. */
+export interface HookQuestion<P extends TransformPoint> {
+  readonly point: P;
+  readonly stepNumber: number;
+  readonly place: EventPosition;
+  readonly input: PointInput[P];
+  /** The tool that it is about; hooks that are for other tools are left out. */
+  readonly toolName?: string;
+}
+
+/** What hooks want changed, or what went wrong with them. */
+export type Hooked<P extends TransformPoint> =
+  | {
+      readonly type: "patched";
+      readonly patch: PointPatch[P];
+      readonly changedBy: ChainResult<P>["changedBy"];
+    }
+  /** The agent has to end: what the hooks returned does not matter any more. */
+  | { readonly type: "cancelled" }
+  | { readonly type: "failed"; readonly error: ErrorRecord };
+
+/** Asks the hooks of a point, in their order; undefined if there are none. What they changed is recorded. */
+export async function consultHooks<P extends TransformPoint>(
+  agent: AgentRuntime,
+  question: HookQuestion<P>,
+): Promise<Hooked<P> | undefined> {
+  const asked = askHooks(agent, question);
+  return asked === undefined ? undefined : heard(agent, question, await asked);
+}
+
+/** The asking alone, for several chains that are to run at once; undefined if there are no hooks. */
+export function askHooks<P extends TransformPoint>(
+  agent: AgentRuntime,
+  { point, stepNumber, input, toolName, place }: HookQuestion<P>,
+): Promise<Consulted<ChainResult<P>>> | undefined {
+  if (!agent.hooks.points.has(point) || agent.effects.isEnding) return undefined;
+  const chain = agent.hooks.chain(point, toolName);
+  if (chain.length === 0) return undefined;
+  return consult(agent, () => runChain(point, chain, input, hookBounds(agent, stepNumber)), place);
+}
+
+/** Records what hooks changed. */
+export function heard<P extends TransformPoint>(
+  agent: AgentRuntime,
+  { point, place }: HookQuestion<P>,
+  said: Consulted<ChainResult<P>>,
+  change: { readonly before?: JsonValue; readonly after?: JsonValue } = {},
+): Hooked<P> {
+  if (said.type !== "returned") return said;
+  const { patch, changedBy } = said.value;
+  if (changedBy.length > 0)
+    agent.effects.record({ type: "hook.applied", point, changedBy, ...change }, place);
+  return { type: "patched", patch, changedBy };
+}
+
+// A chain of hooks inside the effect of a call: run, its time counted, and what it changed recorded.
+
+/** What the chain came to, and the hook that had the last word; rejects with the coded error of a hook that broke. */
+export async function applyChain<P extends TransformPoint>(
+  agent: AgentRuntime,
+  { point, stepNumber, place, input, toolName }: HookQuestion<P>,
+): Promise<{ readonly patch: PointPatch[P]; readonly by: string | undefined }> {
+  const chain = agent.hooks.chain(point, toolName);
+  agent.time.beginWork();
+  try {
+    const said = await runChain(point, chain, input, hookBounds(agent, stepNumber));
+    const { patch, changedBy } = said;
+    if (changedBy.length > 0) agent.emit({ type: "hook.applied", point, changedBy }, place);
+    return { patch, by: changedBy.at(-1)?.hook };
+  } finally {
+    agent.time.endWork();
+  }
+}
+
+/** How long the hooks at a step may take, and what they may know. */
+export function hookBounds(agent: AgentRuntime, stepNumber: number): HookBounds<HookContext> {
+  return {
+    ...agent.bounds,
+    contextFor: (hookName) => hookContext(agent, stepNumber, hookName),
+  };
+}
+
+/** What a hook may know and do at a step of an execution. */
+export function hookContext(
+  agent: AgentRuntime,
+  stepNumber: number,
+  hookName: string,
+): HookContext {
+  return Object.freeze({
+    ...agent.facts,
+    role: agent.role.name,
+    stepNumber,
+    hookName,
+    signal: agent.signal.abortSignal,
+    requestStop: (message: string) => {
+      checkText("message", message);
+      const reason = { code: "stop_requested", message, data: {} };
+      agent.requestOwnStop({ source: "hook", reason, name: hookName });
+    },
+  });
 }

@@ -3,11 +3,12 @@
 import type { z } from "zod";
 
 import {
+  checkBoolean,
   checkCount,
+  checkIdentifier,
   checkKeys,
   checkList,
   checkMethods,
-  checkName,
   checkText,
   defaultAdvice,
   misdefinition,
@@ -51,11 +52,13 @@ import { toolDefaults } from "../tools/check-tool-settings.ts";
 import type { ToolDefaults } from "../tools/tool-settings.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
 import { compactionOf, type Compaction } from "./compaction.ts";
-import { finishTool, FINISH_TOOL_NAME } from "./finish-tool.ts";
+import { finishTool } from "./finish-tool.ts";
+import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 import { placedSections, type RequestSection } from "./request-sections.ts";
 import { dynamicRoleBounds, type DynamicRoleBounds } from "./dynamic-role-bounds.ts";
 import {
   delegationToolNames,
+  isRole,
   SPAWN_TOOL_NAME,
   type AgentRole,
   type ContextOf,
@@ -143,38 +146,43 @@ export interface AgentDefinition<
   readonly output?: z.ZodType<Output> | JsonSchemaInput<Output>;
 }
 
-const ROLE_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
-const ROLE_NAME_WORDS = "letters, digits, _ and -, at most 64, a letter first";
 const DEFAULT_MAX_OUTPUT_TOKENS = 8192;
 const PROVIDERS_DEFAULT = "Leave it out for the provider's default.";
-const FIELDS = [
-  "name",
-  "purpose",
-  "instructions",
-  "model",
-  "tools",
-  "toolDefaults",
-  "guards",
-  "toolFilters",
-  "errorBudget",
-  "errorPolicy",
-  "subagents",
-  "context",
-  "delegation",
-  "limits",
-  "dynamicRoles",
-  "budget",
-  "showBudget",
-  "stopWhen",
-  "hooks",
-  "wrapUp",
-  "sections",
-  "compaction",
-  "maxOutputTokens",
-  "temperature",
-  "modelSettings",
-  "output",
-];
+/**
+ * What a definition may have. In a role file `data` stands as in code, `names` are looked up, `text` is what follows the front matter,
+ * `code` no file can say.
+ */
+export const DEFINITION_FIELDS = {
+  name: "data",
+  purpose: "data",
+  instructions: "text",
+  model: "names",
+  tools: "names",
+  toolDefaults: "data",
+  guards: "code",
+  toolFilters: "code",
+  errorBudget: "data",
+  errorPolicy: "data",
+  subagents: "names",
+  context: "data",
+  delegation: "data",
+  limits: "data",
+  dynamicRoles: "code",
+  budget: "data",
+  showBudget: "data",
+  stopWhen: "code",
+  hooks: "code",
+  wrapUp: "data",
+  sections: "code",
+  compaction: "data",
+  maxOutputTokens: "data",
+  temperature: "data",
+  modelSettings: "data",
+  output: "code",
+} as const satisfies Record<keyof AgentDefinition, FieldKind>;
+
+/** How a role file says a field. */
+export type FieldKind = "data" | "names" | "text" | "code";
 
 /**
  * Defines a role. What it asks of the context of a run follows from its tools, guards, hooks and the like, and from the subagents that it
@@ -196,9 +204,9 @@ export function defineAgent<
   >,
 ): AgentRole<Output, Context & ContextOf<Own | Exclude<Child, string>>>;
 export function defineAgent(definition: AgentDefinition): AgentRole {
-  checkKeys("agent", definition, FIELDS);
+  checkKeys("agent", definition, Object.keys(DEFINITION_FIELDS));
   const { name, model } = definition;
-  checkName("agent.name", name, ROLE_NAME, ROLE_NAME_WORDS);
+  checkIdentifier("agent.name", name);
   if (typeof definition.instructions !== "function")
     checkText(`${name}.instructions`, definition.instructions);
   if (definition.purpose !== undefined) checkText(`${name}.purpose`, definition.purpose);
@@ -213,8 +221,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   checkSubagents(name, subagents);
   const { limits = {}, showBudget = false, dynamicRoles } = definition;
   checkLimits(`${name}.limits`, limits);
-  if (typeof showBudget !== "boolean")
-    throw mismatch(`${name}.showBudget`, "true or false", showBudget, "Say which.");
+  checkBoolean(`${name}.showBudget`, showBudget);
   const budget = budgetOf(definition);
   if (definition.maxOutputTokens !== undefined)
     checkMaxOutputTokens(name, definition.maxOutputTokens, model);
@@ -340,15 +347,10 @@ function checkFilterNames(
 
 function checkSubagents(name: string, subagents: readonly (AgentRole | string)[]): void {
   for (const [index, subagent] of subagents.entries()) {
-    if (typeof subagent === "string") continue;
-    const fits = typeof subagent === "object" && subagent !== null && "hasOutput" in subagent;
-    if (fits) continue;
-    throw misdefinition(
-      `${name}.subagents[${index}]`,
-      "a role or the name of one",
-      subagent,
-      "Use defineAgent({ … }).",
-    );
+    if (typeof subagent === "string" || isRole(subagent)) continue;
+    const field = `${name}.subagents[${index}]`;
+    const advice = "Use defineAgent({ … }).";
+    throw misdefinition(field, "a role or the name of one", subagent, advice);
   }
 }
 
@@ -420,11 +422,7 @@ function wrapUpOf(
 function checkConditions(name: string, conditions: readonly StopCondition[]): void {
   for (const [index, condition] of conditions.entries()) {
     if (typeof condition === "function") continue;
-    throw misdefinition(
-      `${name}.stopWhen[${index}]`,
-      "a function",
-      condition,
-      "See toolWasCalled().",
-    );
+    const field = `${name}.stopWhen[${index}]`;
+    throw misdefinition(field, "a function", condition, "See toolWasCalled().");
   }
 }

@@ -7,8 +7,6 @@ import { zodInput } from "../tools/arguments/zod-input.ts";
 import type { FinishTool } from "../tools/tool.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 
-export { FINISH_TOOL_NAME };
-
 /** Makes the tool whose arguments are the agent's result. Misfits go back to the model like those of any tool; how often, the loop says (X20). */
 export function finishTool(field: string, output: ToolInput): FinishTool {
   const shape = inputSchema(field, output, { isStrict: false });

@@ -49,11 +49,13 @@ export function historyChange(
   const leftOut = placesIn(after.leftOut.map(({ message }) => message));
   const parts: Growing[] = [];
   for (const message of before) {
-    const place = kept.get(message);
-    const placeOut = leftOut.get(message);
-    if (place !== undefined) addPlace(parts, "kept", place);
-    else if (placeOut !== undefined) addPlace(parts, "leftOut", placeOut);
-    else addDropped(parts, message);
+    const last = parts.at(-1);
+    const type = kept.has(message) ? "kept" : "leftOut";
+    const from = kept.get(message) ?? leftOut.get(message);
+    if (from === undefined && last?.type === "dropped") last.messages.push(message);
+    else if (from === undefined) parts.push({ type: "dropped", messages: [message] });
+    else if (last?.type === type && last.to === from) last.to += 1;
+    else parts.push({ type, from, to: from + 1 });
   }
   return { afterStep, before: parts };
 }
@@ -64,18 +66,6 @@ type Growing =
 
 function placesIn(messages: readonly Message[]): ReadonlyMap<Message, number> {
   return new Map(messages.map((message, index) => [message, index]));
-}
-
-function addPlace(parts: Growing[], type: "kept" | "leftOut", place: number): void {
-  const last = parts.at(-1);
-  if (last?.type === type && last.to === place) last.to += 1;
-  else parts.push({ type, from: place, to: place + 1 });
-}
-
-function addDropped(parts: Growing[], message: Message): void {
-  const last = parts.at(-1);
-  if (last?.type === "dropped") last.messages.push(message);
-  else parts.push({ type: "dropped", messages: [message] });
 }
 
 /** A list that begins with the history as it was when the step began. */

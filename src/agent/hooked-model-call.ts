@@ -17,9 +17,8 @@ import type { BudgetRefusal, Lease } from "./account-view.ts";
 import { callUsage } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
-import { hookContext } from "./hook-bounds.ts";
-import type { InferCall } from "./infer-call.ts";
-import { inferOnce } from "./model-attempts.ts";
+import { hookContext } from "./consult.ts";
+import { type InferCall, inferOnce } from "./model-attempts.ts";
 import { WrappedTime } from "./wrapped-time.ts";
 
 /** What the hooks around a call made of it: each call of theirs is paid for and counted, the whole is one step. */
@@ -33,50 +32,8 @@ export async function inferWrapped(agent: AgentRuntime, call: InferCall): Promis
   const { bounds } = agent;
   const work = (): Promise<ModelReply> => wrapped(modelWraps, callFor, () => inner.next(), bounds);
   const bounded = await runBounded(() => agent.at(call.position, work), bounds);
-  const usage = await inner.close();
-  return timed(outcomeOfHooks(agent, call, inner, { bounded, usage }), inner.spans);
-}
-
-interface Settled {
-  readonly bounded: BoundedOutcome<ModelReply>;
-  /** What all calls of the hooks have used. */
-  readonly usage: Usage;
-}
-
-function outcomeOfHooks(
-  agent: AgentRuntime,
-  call: InferCall,
-  inner: InnerCalls,
-  { bounded, usage }: Settled,
-): InferOutcome {
-  const { modelWraps } = agent.hooks;
-  if (agent.signal.aborted || bounded.type === "abandoned") return { type: "cancelled", usage };
-  if (bounded.type === "threw") {
-    if (inner.wasToldToEnd(bounded.error)) return { type: "cancelled", usage };
-    return { ...inner.failureBehind(bounded.error), usage };
-  }
-  try {
-    const { model } = agent;
-    const { value } = bounded;
-    if (inner.gave(value))
-      return { type: "replied", reply: checkReply(model, value, call.lease), usage };
-    const reply = checkMadeReply(model, value, call.lease, inner.replies);
-    const { usage: reported, ...unmeasured } = reply;
-    const isOwn = inner.hasNoReply && reported !== undefined;
-    const own = { type: "replied", reply, brokenAttempts: 0, lostOutputTokens: 0 } as const;
-    const extra = isOwn ? callUsage(agent.model, call.lease, own) : NO_USAGE;
-    return {
-      type: "replied",
-      reply: unmeasured,
-      usage: { ...addUsage(usage, extra), steps: usage.steps },
-    };
-  } catch (cause) {
-    const place = { point: "wrapModelCall", hook: modelWraps[0]?.name ?? "" };
-    const got = shown(bounded.value);
-    const advice = `Return what next() gave, or a ModelReply. ${messageOf(cause)}`;
-    const breach = hookContract(place, { expected: "give a ModelReply", got, advice, cause });
-    return { type: "failed", error: errorRecord(breach), isRetryable: false, usage };
-  }
+  await inner.close();
+  return timed(inner.outcomeOf(bounded), inner.spans);
 }
 
 type Failure = Extract<InferOutcome, { readonly type: "failed" | "refused" }>;
@@ -150,11 +107,8 @@ class InnerCalls {
   }
 
   async #payAgain(lease: Lease): Promise<Lease> {
-    const paid = await this.#agent.account.extend(
-      lease,
-      this.#agent.model,
-      this.#start.controller.signal,
-    );
+    const { account, model } = this.#agent;
+    const paid = await account.extend(lease, model, this.#start.controller.signal);
     if (paid.type === "refused") throw this.#unpaidCall(paid.refusal);
     if (paid.type === "cancelled") throw this.#cancelledCall();
     await this.#agent.effects.kept();
@@ -173,8 +127,8 @@ class InnerCalls {
     return error;
   }
 
-  /** Ends what is still in flight, and gives what was used by all of it: nothing of it is reported later. */
-  async close(): Promise<Usage> {
+  /** Ends what is still in flight: nothing of it is reported later. */
+  async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#underWay.size > 0) {
       this.#end.controller.abort(this.#agent.signal.reason);
@@ -183,7 +137,6 @@ class InnerCalls {
     }
     this.#end.unlink();
     this.#start.unlink();
-    return this.#usage;
   }
 
   /** What the time of the hooks and of their calls went into. Waiting for a slot is neither. */
@@ -191,32 +144,39 @@ class InnerCalls {
     return [...this.#time.hooks, ...this.#inference];
   }
 
-  /** True if the model gave this reply; false if a hook made it up. */
-  gave(reply: ModelReply): boolean {
-    return this.#replies.has(reply);
+  /** What the hooks made of the call, once it is closed. What they give without a reply of the model is charged by the usage that it says. */
+  outcomeOf(bounded: BoundedOutcome<ModelReply>): InferOutcome {
+    const { model, hooks, signal } = this.#agent;
+    const { lease } = this.#call;
+    const usage = this.#usage;
+    if (signal.aborted || bounded.type === "abandoned") return { type: "cancelled", usage };
+    if (bounded.type === "threw") {
+      const { error } = bounded;
+      if (this.#cancelled.has(error)) return { type: "cancelled", usage };
+      const failure = this.#failures.get(error); // The model's own, passed on; else a hook broke.
+      return failure === undefined ? failedWith(error, usage) : { ...failure, usage };
+    }
+    const { value } = bounded;
+    try {
+      if (this.#replies.has(value))
+        return { type: "replied", reply: checkReply(model, value, lease), usage };
+      const reply = checkMadeReply(model, value, lease, [...this.#replies]);
+      const { usage: reported, ...unmeasured } = reply;
+      const isOwn = this.#replies.size === 0 && reported !== undefined;
+      const own = { type: "replied", reply, brokenAttempts: 0, lostOutputTokens: 0 } as const;
+      const sum = isOwn ? addUsage(usage, callUsage(model, lease, own)) : usage;
+      return { type: "replied", reply: unmeasured, usage: { ...sum, steps: usage.steps } };
+    } catch (cause) {
+      const place = { point: "wrapModelCall", hook: hooks.modelWraps[0]?.name ?? "" };
+      const advice = `Return what next() gave, or a ModelReply. ${messageOf(cause)}`;
+      const expected = "give a ModelReply";
+      return failedWith(hookContract(place, { expected, got: shown(value), advice, cause }), usage);
+    }
   }
+}
 
-  /** What the model gave. */
-  get replies(): readonly ModelReply[] {
-    return [...this.#replies];
-  }
-
-  /** True if the model gave none: what the hooks give is their own, and charged by the usage that it says. */
-  get hasNoReply(): boolean {
-    return this.#replies.size === 0;
-  }
-
-  /** True if it says that the agent has to end, or may start nothing further. */
-  wasToldToEnd(thrown: unknown): boolean {
-    return this.#cancelled.has(thrown);
-  }
-
-  /** What a thrown error says: the model's own failure, passed on, or a hook's. */
-  failureBehind(thrown: unknown): Failure {
-    const failure = this.#failures.get(thrown);
-    if (failure !== undefined) return failure;
-    return { type: "failed", error: errorRecord(thrown), isRetryable: false, usage: NO_USAGE };
-  }
+function failedWith(cause: unknown, usage: Usage): InferOutcome {
+  return { type: "failed", error: errorRecord(cause), isRetryable: false, usage };
 }
 
 function refusedCall(why: string): EspalierError {

@@ -1,6 +1,5 @@
 // What happens to an execution outside its phases: its start, its steps' opening and completion, its end.
 
-import { EspalierError } from "../kernel/error.ts";
 import type { ModelRequest } from "../model/model.ts";
 import { statusOf, winningSignal } from "../policies/stop-signals.ts";
 import type { StopReason } from "../protocol/stop.ts";
@@ -17,16 +16,20 @@ import {
   type PausedState,
   type PendingState,
   type SettledState,
+  isAnswered,
+  pendingCallsOf,
+  pausedChildrenOf,
+  type MadeSection,
 } from "./agent-state.ts";
-import { answerRest } from "./answer-rest.ts";
 import type { Lease, LastStep } from "./account-view.ts";
-import { clearSections } from "./clear-sections.ts";
 import type { RequestFacts } from "./effects.ts";
-import { leaveSubagents } from "./leave-subagents.ts";
 import { dropQuestions, settlePaused } from "./pausing.ts";
 import { stepContext } from "./make-step-context.ts";
 import { addSignal, handleStopRequests, listOvershoots } from "./stop-requests.ts";
 import { transition } from "./transition.ts";
+import type { ToolExecution } from "../protocol/tool-outcome.ts";
+import { failed, NOT_BEGUN } from "./tool-calls/failed-outcome.ts";
+import { descriptorOf } from "./tool-calls/record.ts";
 
 /** A model call that is paid for. */
 export interface PreparedCall {
@@ -201,8 +204,6 @@ function finish(agent: AgentRuntime, state: AgentState): EndedState {
     reason,
     atMs: agent.run.clock.nowMs(),
   });
-  if (!isEnded(ended))
-    throw new EspalierError({ code: "internal_error", message: "An ended state has no reason." });
   const { startedAtMs, endedAtMs } = ended.telemetry;
   const error = ended.log.errors.at(-1);
   agent.effects.record({
@@ -227,12 +228,90 @@ function withLateSignals(agent: AgentRuntime, state: AgentState): AgentState {
   return hasAnswered ? state : handleStopRequests(agent, state);
 }
 
-function isEnded(state: AgentState): state is EndedState {
-  return state.status !== "pending" && state.status !== "running" && state.status !== "paused";
-}
-
 const UNEXPLAINED: StopReason = {
   code: "error",
   message: "The loop ended without a signal.",
   data: {},
 };
+
+// Results for the calls of a step that ends before they have one: every call has exactly one (L3).
+
+/** The state with a result for every call of its open step, and all of them in the history. */
+function answerRest(agent: AgentRuntime, state: AgentState, atMs: number): AgentState {
+  const { step } = state;
+  if (step === undefined) return state;
+  const times = { startedAtMs: atMs, endedAtMs: atMs };
+  const code = winningSignal(state.log.signals)?.reason.code ?? "unknown";
+  const executions = pendingCallsOf(state).map((call): ToolExecution => {
+    const isDelegated = step.deferrals.some(
+      ({ callId, type }) => callId === call.callId && type === "subagent",
+    );
+    if (isDelegated) return { call, ...SUBAGENT_CUT_SHORT, ...times };
+    const { type, errorCode, severity } = NOT_BEGUN;
+    const text = `Not executed: the agent stopped before this call (${code}).`;
+    const { callId, toolName } = call;
+    agent.effects.record(
+      {
+        type: "tool.rejected",
+        toolName,
+        ...descriptorOf(agent.tools.find(toolName)),
+        outcome: type,
+        errorCode,
+        severity,
+        resultCharacters: text.length,
+      },
+      { stepId: step.stepId, callId },
+    );
+    return { call, type, text, errorCode, severity, ...times };
+  });
+  const complete =
+    executions.length === 0
+      ? state
+      : transition(state, { type: "recordExecutions", executions, deferrals: [] });
+  return isAnswered(complete) ? transition(complete, { type: "incorporate" }) : complete;
+}
+
+/** Of a call whose subagent was paused when its parent stopped. */
+const SUBAGENT_CUT_SHORT = failed(
+  "subagent_cancelled",
+  "Cancelled: the agent stopped while the subagent was paused.",
+);
+
+// The subagents that an agent leaves when it ends, or when its step is over: none is left behind (T2).
+
+/** Ends the subagents that are paused and whose calls will not be continued (T2). */
+export async function dismissChildren(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
+  const { subagents } = agent.run;
+  const children = pausedChildrenOf(state);
+  if (children.length === 0) return state;
+  await Promise.all(children.map((id) => subagents.dismiss(agent, id)));
+  return transition(state, { type: "recordSubtasks", subtasks: [] });
+}
+
+/** The agent ends: subagents that it has left end first, or go over to the run if it answered and its role says so (X9). */
+async function leaveSubagents(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
+  const { role } = agent;
+  const { subagents } = agent.run;
+  const background = backgroundOf(state);
+  const children = [...new Set([...pausedChildrenOf(state), ...background])];
+  if (children.length === 0) return state;
+  const isAnswer = winningSignal(state.log.signals)?.reason.code === "completed";
+  const isDetaching = isAnswer && role.delegation.atEnd === "detach";
+  const kept = new Set(isDetaching ? background : []);
+  await Promise.all(
+    children.map((id) =>
+      kept.has(id) ? subagents.detach(agent, id) : subagents.dismiss(agent, id),
+    ),
+  );
+  return transition(state, { type: "dropSubagents", unread: isDetaching ? [] : background });
+}
+
+/** Says of each section that was made for the execution that it is over (R95). */
+function clearSections(agent: AgentRuntime, sections: readonly MadeSection[]): void {
+  const made = new Map(sections.map(({ name, text }) => [name, text]));
+  for (const { name, lifeCycle } of agent.role.sections) {
+    if (lifeCycle !== "execution" || !made.has(name)) continue;
+    const count = made.get(name) === undefined ? 0 : 1;
+    agent.effects.record({ type: "section.cleared", name, count });
+  }
+}

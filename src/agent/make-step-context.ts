@@ -1,6 +1,8 @@
 // What a step begins with, as its record will say it (R172).
 
+import { defined } from "../kernel/json.ts";
 import type { Model, ModelRequest } from "../model/model.ts";
+import { headLength } from "../policies/message-groups.ts";
 import { forModel } from "../model/written-by.ts";
 import type { Message } from "../protocol/message.ts";
 import type { StepContext } from "../protocol/step-context.ts";
@@ -42,12 +44,7 @@ export function stepContext(
 /** What a request says of the reply that it wants. */
 export function parametersOf(request: ModelRequest): StepContext["parameters"] {
   const { maxOutputTokens, temperature, settings, toolChoice } = request;
-  return {
-    maxOutputTokens,
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(settings === undefined ? {} : { settings }),
-    ...(toolChoice === undefined ? {} : { toolChoice }),
-  };
+  return { maxOutputTokens, ...defined({ temperature, settings, toolChoice }) };
 }
 
 /** What is left as the open step, or the next one, finds it: one that is asked anew is counted already. */
@@ -75,7 +72,6 @@ function promptOf(messages: ModelRequest["messages"]): string {
   const [first, second] = messages;
   if (first?.role !== "system") return "";
   if (second?.role !== "system") return first.text;
-  const end = messages.findIndex(({ role }) => role !== "system");
-  const head: readonly Message[] = end === -1 ? messages : messages.slice(0, end);
+  const head: readonly Message[] = messages.slice(0, headLength(messages));
   return head.map(({ text }) => text).join("\n\n");
 }

@@ -2,6 +2,7 @@
 // that goes to a model has no ids in it, whatever the adapter does with it. Pure; every tag is made here.
 
 import { invariant } from "../kernel/assert.ts";
+import { defined } from "../kernel/json.ts";
 import { messageIdOf, stepIdOf, type AgentId, type ExecutionId } from "../protocol/ids.ts";
 import type { Message, MessageTag, StoredMessage } from "../protocol/message.ts";
 
@@ -110,15 +111,8 @@ export function storedMessages(
 }
 
 /** What the agent itself has added, in order, also what compactions left out since (R102). */
-export function addedMessages(
-  { messages, tags, leftOut }: TaggedHistory,
-  agentId: AgentId,
-): readonly StoredMessage[] {
-  const kept = messages.flatMap((message, index) => {
-    const tag = tags[index];
-    return tag !== undefined && isOwn(message, tag) ? [{ message, tag }] : [];
-  });
-  return [...leftOut, ...kept]
+export function addedMessages(history: TaggedHistory, agentId: AgentId): readonly StoredMessage[] {
+  return [...history.leftOut, ...ownBetween(history, 0, history.messages.length)]
     .toSorted((left, right) => left.tag.number - right.tag.number)
     .map(({ message, tag }) => storedMessage(message, tag, agentId));
 }
@@ -131,7 +125,7 @@ function storedMessage(message: Message, tag: MessageTag, ownId: AgentId): Store
     agentId,
     executionId,
     ...(stepNumber === 0 ? {} : { stepId: stepIdOf(executionId, stepNumber) }),
-    ...(note === undefined ? {} : { note }),
+    ...defined({ note }),
   });
 }
 

@@ -2,24 +2,24 @@
 //
 // S2. The lease comes before the slot: an attempt that has to be paid for once more gives its slot back before it asks for room.
 
-import { withinBounds } from "../kernel/cancel.ts";
+import { defined } from "../kernel/json.ts";
+import { withinBounds, type AnySignal, type BoundedOutcome } from "../kernel/cancel.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import { messageOf } from "../kernel/error.ts";
-import type { GenerateOptions, Model, ModelReply } from "../model/model.ts";
-import { generateWithRetries, type GenerateOutcome } from "../model/retry.ts";
+import type { GenerateOptions, ModelRequest, ModelServer } from "../model/model.ts";
+import { generateWithRetries, type GenerateOutcome, type BrokenAttempt } from "../model/retry.ts";
 import { withoutData } from "../model/written-by.ts";
-import type { EventBody } from "../protocol/event.ts";
 import type { Message } from "../protocol/message.ts";
 import { spanOf, timed, type TimeSpan } from "../protocol/step-timing.ts";
-import { NO_USAGE } from "../protocol/usage.ts";
+import { NO_USAGE, type Usage, subtractUsage } from "../protocol/usage.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
-import { cancelledBetween, chargeFor, endWithoutReply, paidTurn } from "./broken-calls.ts";
-import { callUsage } from "./call-usage.ts";
+import { callUsage, type ModelCallEnd } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
-import type { InferCall, Turn, TurnEnd } from "./infer-call.ts";
-import { recordWarnings } from "./model-warnings.ts";
 import { parametersOf } from "./make-step-context.ts";
+import type { RequestPrefix } from "../model/request-prefix.ts";
+import type { EffectPosition, EventPosition } from "./agent-identity.ts";
+import type { Lease } from "./account-view.ts";
 
 /** Calls the model until it replies or fails for good. Each turn has a slot, and gives it back before the next one is paid for (S2). Never rejects. */
 export async function inferOnce(agent: AgentRuntime, call: InferCall): Promise<InferOutcome> {
@@ -121,14 +121,13 @@ function recordRequest(agent: AgentRuntime, call: InferCall, streaming: boolean)
       type: "model.requested",
       provider,
       model: id,
-      ...(server === undefined ? {} : { server: addressOf(server) }),
+      ...defined({ server: server && addressOf(server), prefix }),
       messageCount: messages.length,
       toolNames: tools.map((tool) => tool.name),
       estimatedInputTokens: lease.inputTokens,
       isEstimated,
       ...parametersOf(request),
       streaming,
-      ...(prefix === undefined ? {} : { prefix }),
     },
     position,
   );
@@ -144,11 +143,8 @@ function readable(message: Message): Message {
 }
 
 /** Where the model is served; what it says besides is left out. */
-function addressOf({ address, port }: NonNullable<Model["server"]>): {
-  address: string;
-  port?: number;
-} {
-  return { address, ...(port === undefined ? {} : { port }) };
+function addressOf({ address, port }: ModelServer): ModelServer {
+  return { address, ...defined({ port }) };
 }
 
 /** The reply with what it cost, recorded. */
@@ -167,30 +163,183 @@ function replied(
     message: withoutData(message),
     finishReason,
   }));
-  agent.emit(repliedEvent(reply, { usage, ...tries }), position);
+  const { rawFinishReason, responseId, responseModel } = reply;
+  const cacheWriteInputTokens = reply.usage?.cacheWriteInputTokens;
+  agent.emit(
+    {
+      type: "model.replied",
+      finishReason,
+      toolCalls: message.toolCalls.length,
+      usage,
+      ...tries,
+      ...defined({ rawFinishReason, cacheWriteInputTokens, responseId, responseModel }),
+    },
+    position,
+  );
   return { type: "replied", reply, usage };
 }
 
-function repliedEvent(
-  {
-    message,
-    finishReason,
-    rawFinishReason,
-    usage: reported,
-    responseId,
-    responseModel,
-  }: ModelReply,
-  measured: Pick<EventBody<"model.replied">, "usage" | "attempts" | "queuedMs">,
-): EventBody<"model.replied"> {
-  const { cacheWriteInputTokens } = reported ?? {};
-  return {
-    type: "model.replied",
-    finishReason,
-    ...(rawFinishReason === undefined ? {} : { rawFinishReason }),
-    toolCalls: message.toolCalls.length,
-    ...measured,
-    ...(cacheWriteInputTokens === undefined ? {} : { cacheWriteInputTokens }),
-    ...(responseId === undefined ? {} : { responseId }),
-    ...(responseModel === undefined ? {} : { responseModel }),
-  };
+// A model call that is paid for, as its attempts are made: turn by turn, each with a slot of its own.
+
+/** A model call that is paid for. */
+export interface InferCall {
+  readonly place: EffectPosition;
+  /** Of its events. */
+  readonly position: EventPosition;
+  readonly lease: Lease;
+  readonly request: ModelRequest;
+  readonly isEstimated: boolean;
+  readonly prefix: RequestPrefix | undefined;
+  /** Which of the calls that hooks made of one it is, from 1. Default 1. */
+  readonly number?: number;
+  /** It is one of several calls under the lease: what it used is charged when it ends, so that none of them waits for room that it holds. */
+  readonly isPart?: true;
+  /** Default: those of the agent. */
+  readonly signals?: CallSignals;
+}
+
+/** What ends a model call, and what keeps it from beginning. */
+interface CallSignals {
+  readonly signal: AnySignal;
+  readonly stopSignal: AnySignal;
+}
+
+/** One turn of a call: its attempts up to one that breaks and has to be paid for once more. */
+interface Turn {
+  readonly call: InferCall;
+  readonly askedAtMs: number;
+  /** What broke in the turn before; undefined: it is the first. */
+  readonly after: BrokenAttempt | undefined;
+  /** What the turns before were charged. */
+  readonly charged: Usage;
+}
+
+type TurnEnd = InferOutcome | (BrokenAttempt & { readonly type: "broken" });
+
+// Model calls that do not get a reply at once: attempts that broke and are paid for once more, calls that failed, had to end, or were
+// left behind.
+
+/** Charges the attempts that broke, and pays for another one: the next turn, or the end of the call. */
+async function paidTurn(
+  agent: AgentRuntime,
+  turn: Turn,
+  { error, log }: BrokenAttempt,
+): Promise<Turn | InferOutcome> {
+  const { call } = turn;
+  const used = callUsage(agent.model, call.lease, { type: "failed", ...log });
+  const charged = chargeFor(agent, turn, used);
+  const askedAtMs = agent.run.clock.nowMs();
+  const paid = await agent.account.extend(
+    call.lease,
+    agent.model,
+    (call.signals ?? agent).stopSignal,
+  );
+  if (paid.type === "granted") {
+    await agent.effects.kept(); // As its first request: what a crash loses of it is known, and charged.
+    const { lease } = paid;
+    const request = Object.freeze({ ...call.request, maxOutputTokens: lease.maxOutputTokens });
+    return { call: { ...call, lease, request }, askedAtMs, after: { error, log }, charged };
+  }
+  if (paid.type === "cancelled") return cancelledBetween(agent, turn, log);
+  const failure = { error: errorRecord(error), isRetryable: true, usage: used };
+  const { attempts } = log;
+  agent.emit({ type: "model.failed", ...failure, attempts, queuedMs: 0 }, call.position);
+  return { type: "refused", refusal: paid.refusal, usage: used };
+}
+
+/** Books what the turn added to the usage of its call; gives what is booked in all. */
+function chargeFor(agent: AgentRuntime, { call, charged }: Turn, used: Usage): Usage {
+  const { place, number = 1, lease } = call;
+  const isCounted = place.sideCall !== undefined || place.isCounted === true || number > 1;
+  const steps = isCounted ? 0 : used.steps;
+  const all = { ...used, steps };
+  agent.account.charge(lease, subtractUsage(all, charged));
+  return all;
+}
+
+/** The agent had to end between two attempts. */
+function cancelledBetween(
+  agent: AgentRuntime,
+  { call }: Turn,
+  log: BrokenAttempt["log"],
+): InferOutcome {
+  const usage = callUsage(agent.model, call.lease, { type: "failed", ...log });
+  const { attempts } = log;
+  const failure = { error: CANCELLED_CALL, isRetryable: false, usage };
+  agent.emit({ type: "model.failed", ...failure, attempts, queuedMs: 0 }, call.position);
+  return { type: "cancelled", usage };
+}
+
+const CANCELLED_CALL = { code: "cancelled", message: "The call was told to end.", data: {} };
+
+/** The end of a turn without a reply, recorded unless another one is to follow. */
+function endWithoutReply(
+  agent: AgentRuntime,
+  turn: Turn,
+  bounded: BoundedOutcome<GenerateOutcome>,
+  tries: { readonly attempts: number; readonly queuedMs: number },
+): TurnEnd {
+  const outcome = settledOutcome(agent, turn, bounded);
+  if (outcome.type === "broken") return outcome;
+  const isFailed = outcome.type === "failed";
+  const error = isFailed ? outcome.error : CANCELLED_CALL;
+  const isRetryable = isFailed && outcome.isRetryable;
+  const { usage } = outcome;
+  agent.run.noteFailedCall(agent.identity.agentPath, error);
+  agent.emit({ type: "model.failed", error, isRetryable, usage, ...tries }, turn.call.position);
+  return outcome;
+}
+
+/** A call whose signal was aborted counts as cancelled even if a reply came in the last moment: its result must not be acted upon. */
+function settledOutcome(
+  agent: AgentRuntime,
+  { call, after }: Turn,
+  bounded: BoundedOutcome<GenerateOutcome>,
+): Exclude<TurnEnd, { readonly type: "replied" }> {
+  const { model } = agent;
+  const { lease } = call;
+  const { signal } = call.signals ?? agent;
+  const settled = bounded.type === "returned" ? bounded.value : undefined;
+  if (settled?.type === "failed" && !signal.aborted) {
+    const { isRetryable } = settled.error;
+    const usage = callUsage(model, lease, settled);
+    return { type: "failed", error: errorRecord(settled.error), isRetryable, usage };
+  }
+  if (settled?.type === "broken" && !signal.aborted) return settled;
+  if (!signal.aborted) {
+    const error = errorRecord(bounded.type === "threw" ? bounded.error : undefined);
+    const usage = callUsage(model, lease, leftBehind(after));
+    return { type: "failed", error, isRetryable: false, usage };
+  }
+  const end = settled?.type === "broken" ? ({ type: "failed", ...settled.log } as const) : settled;
+  return { type: "cancelled", usage: callUsage(model, lease, end ?? leftBehind(after)) };
+}
+
+/** The end of an attempt that was left behind, with what was lost before it. */
+function leftBehind(after: BrokenAttempt | undefined): ModelCallEnd {
+  if (after === undefined) return { type: "abandoned" };
+  const { lostOutputTokens, brokenAttempts } = after.log;
+  return { type: "failed", lostOutputTokens, brokenAttempts: brokenAttempts + 1 };
+}
+
+// What a provider warns of besides its replies: each warning is recorded once in a run.
+
+/** Of one run. A provider that has something else to say of each request says enough with so many. */
+const MOST_WARNINGS = 100;
+
+/** What the runs of this process were warned of. */
+const warned = new WeakMap<object, Set<string>>();
+
+function recordWarnings(
+  agent: AgentRuntime,
+  warnings: readonly string[],
+  position: EventPosition,
+): void {
+  const known = warned.get(agent.run) ?? new Set();
+  warned.set(agent.run, known);
+  for (const warning of warnings) {
+    if (known.has(warning) || known.size >= MOST_WARNINGS) continue;
+    known.add(warning);
+    agent.emit({ type: "model.warned", warning }, position);
+  }
 }

@@ -4,24 +4,83 @@
 import { prefixOf, type RequestPrefix } from "../model/request-prefix.ts";
 import type { EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
-import type { LeaseAsk, LeaseOutcome } from "./account-view.ts";
+import type { Lease, LeaseOutcome } from "./account-view.ts";
 import type { InferOutcome, RequestFacts } from "./effects.ts";
 import { inferWrapped } from "./hooked-model-call.ts";
-import type { InferCall } from "./infer-call.ts";
-import { inferOnce } from "./model-attempts.ts";
+import { type InferCall, inferOnce } from "./model-attempts.ts";
+import { countInputTokens } from "../model/count-tokens.ts";
+import type { ModelRequest } from "../model/model.ts";
+import { timingOf, type StepTiming } from "../protocol/step-timing.ts";
+import type { Usage } from "../protocol/usage.ts";
+import { NO_PREFIX } from "./agent-state.ts";
 
 /** Asks for the right to one model call; waits in line while calls in flight may still make room (X2). Never rejects. */
 export function reserve(
   agent: AgentRuntime,
   place: EffectPosition,
-  ask: LeaseAsk,
+  inputTokens: number,
+  maxOutputTokens: number,
 ): Promise<LeaseOutcome> {
+  const { price, minOutputTokens } = agent.model;
+  const steps = isStep(place) ? 1 : 0;
+  const ask = { inputTokens, maxOutputTokens, minOutputTokens, price, steps } as const;
   return agent.effects.reserve(place, async () => {
     agent.time.beginWork();
     const outcome = await agent.account.reserve(ask, agent.stopSignal);
     agent.time.endWork();
     return outcome;
   });
+}
+
+/** Says what the asking came to. */
+export function noteReserved(
+  agent: AgentRuntime,
+  place: EffectPosition,
+  outcome: LeaseOutcome,
+): void {
+  const position = positionOf(place);
+  if (outcome.type === "refused")
+    agent.effects.record({ type: "budget.denied", ...outcome.refusal }, position);
+  if (outcome.type !== "granted") return;
+  const { waitedMs, lease } = outcome;
+  const { leaseId, inputTokens, maxOutputTokens } = lease;
+  agent.effects.note(
+    "budget.reserved",
+    () => ({ type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs }),
+    position,
+  );
+}
+
+/** Whatever came of a call, what it consumed is charged to the agent and every ancestor here, and once (B2, B3). Gives what was charged. */
+export function settleCall(
+  agent: AgentRuntime,
+  place: EffectPosition,
+  lease: Lease,
+  outcome: InferOutcome,
+): Usage {
+  const { account, effects } = agent;
+  const { leaseId } = lease;
+  const usage = isStep(place) ? outcome.usage : { ...outcome.usage, steps: 0 };
+  effects.settle(lease, usage);
+  effects.note(
+    "budget.settled",
+    () => ({
+      type: "budget.settled",
+      leaseId,
+      usage,
+      remaining: account.remaining(),
+      runRemaining: account.runRemaining(),
+    }),
+    positionOf(place),
+  );
+  if (outcome.type === "refused")
+    effects.record({ type: "budget.denied", ...outcome.refusal }, positionOf(place));
+  return usage;
+}
+
+/** False for a call besides that of its step, and for one of a step that is counted already. */
+function isStep({ sideCall, isCounted }: EffectPosition): boolean {
+  return sideCall === undefined && isCounted !== true;
 }
 
 /** A call that is paid for, and what is known of its request besides what is in it. */
@@ -61,4 +120,44 @@ function prefixFor(
   const last = agent.lastRequest;
   agent.lastRequest = { request, ephemeral };
   return last === undefined ? undefined : prefixOf(last, request);
+}
+
+// A model call besides that of the step: a summary. It is leased, made, charged and recorded like any other (X1), and is no step.
+
+/** What came of it. */
+export interface SideCallReply {
+  /** Undefined: it was not paid for. */
+  readonly usage: Usage | undefined;
+  /** What its time went into; absent: it was not made. */
+  readonly timing?: StepTiming;
+  /** Time that it waited for the budget. */
+  readonly waitedMs: number;
+  /** Undefined: the model gave nothing that could be used. */
+  readonly text: string | undefined;
+}
+
+/** The lease, the model call, the settlement. */
+export async function makeSideCall(
+  agent: AgentRuntime,
+  place: EffectPosition,
+  request: ModelRequest,
+): Promise<SideCallReply> {
+  const { tokens, isEstimated } = countInputTokens(agent.model, request, NO_PREFIX);
+  const reserved = await reserve(agent, place, tokens, request.maxOutputTokens);
+  const { waitedMs } = reserved;
+  noteReserved(agent, place, reserved);
+  if (reserved.type !== "granted") return { usage: undefined, waitedMs, text: undefined };
+  const { lease } = reserved;
+  const facts = { isEstimated, ephemeral: 0 };
+  const capped = Object.freeze({ ...request, maxOutputTokens: lease.maxOutputTokens });
+  const outcome = await callModel(agent, { place, lease, request: capped, facts });
+  const usage = settleCall(agent, place, lease, outcome);
+  const timing = timingOf(outcome.spans ?? []);
+  return { usage, timing, waitedMs, text: textOf(outcome) };
+}
+
+function textOf(outcome: InferOutcome): string | undefined {
+  if (outcome.type !== "replied") return undefined;
+  const { text, refusal } = outcome.reply.message;
+  return refusal === undefined && text.trim() !== "" ? text : undefined;
 }

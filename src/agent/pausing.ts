@@ -83,8 +83,7 @@ export async function settlePaused(agent: AgentRuntime, state: PausedState): Pro
 
 /** Withdraws the questions that are open at the end of an agent. */
 export function dropQuestions(agent: AgentRuntime, state: AgentState, nowMs: number): void {
-  const { stepId } = eventPosition(state);
-  const at = stepId === undefined ? {} : { stepId };
+  const at = eventPosition(state);
   for (const { questionId, toolName, callId, askedAtMs, kind } of questionsOf(state)) {
     const answer = kind === "approval" ? "denied" : "failure";
     const waitedMs = nowMs - askedAtMs;

@@ -5,7 +5,7 @@ import type { ModelRequest } from "../model/model.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { z } from "../protocol/late-zod.ts";
 import type { StepContext } from "../protocol/step-context.ts";
-import type { DefinitionTable } from "./definition-table.ts";
+import type { DefinitionTable } from "./run-ports.ts";
 import { shownInStep, type PersistedSteps } from "./shown-messages.ts";
 
 /** What a model was asked. */

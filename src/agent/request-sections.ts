@@ -1,7 +1,13 @@
 // What a request consists of: named sections, in a declared order, each with a declared life cycle (R93). The built-in ones are in the
 // table below; a role adds its own, each next to another one. Here they are checked and put in order, once, when a role is defined.
 
-import { checkKeys, checkList, checkName, checkText, misdefinition } from "../kernel/check.ts";
+import {
+  checkIdentifier,
+  checkKeys,
+  checkList,
+  checkText,
+  misdefinition,
+} from "../kernel/check.ts";
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import type { AgentId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
@@ -112,8 +118,6 @@ const LIFE_CYCLES: readonly unknown[] = [
   "execution",
   "persistent",
 ] satisfies SectionLifeCycle[];
-const SECTION_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
-const SECTION_NAME_WORDS = "letters, digits, _ and -, at most 64, a letter first";
 /** A role does not get more. */
 const MOST_SECTIONS = 100;
 
@@ -140,7 +144,7 @@ function checkedSection(field: string, given: RequestSection): RequestSection {
   checkKeys(field, given, FIELDS);
   const section = Object.freeze({ ...given });
   const { name, lifeCycle, text, after, before, role } = section;
-  checkName(`${field}.name`, name, SECTION_NAME, SECTION_NAME_WORDS);
+  checkIdentifier(`${field}.name`, name);
   if (!LIFE_CYCLES.includes(lifeCycle)) {
     const advice = "Say how long it lives.";
     throw misdefinition(`${field}.lifeCycle`, LIFE_CYCLES.join(", "), lifeCycle, advice);
@@ -173,30 +177,21 @@ function checkNames(field: string, sections: readonly RequestSection[]): void {
   }
 }
 
-/** What stands on either side of each section, in the order of the list. */
-interface Neighbours {
-  readonly before: readonly RequestSection[];
-  readonly after: readonly RequestSection[];
-}
-
 /** Sections hang on one another like the branches of a tree; those that hang on nothing built in hang on themselves. */
 function inOrder(field: string, listed: readonly RequestSection[]): readonly PlacedSection[] {
   // What goes into the history comes before what only stands behind it, by default.
   const isFirst = (section: RequestSection): boolean =>
     section.lifeCycle === "persistent" && section.after === undefined;
   const sections = [...listed.filter(isFirst), ...listed.filter((one) => !isFirst(one))];
-  const neighboursOf = (name: string): Neighbours => ({
-    before: sections.filter((section) => anchorOf(section, "before") === name),
-    after: sections.filter((section) => anchorOf(section, "after") === name),
-  });
-  const around = (section: PlacedSection): readonly PlacedSection[] => {
-    const { before, after } = neighboursOf(section.name);
-    return [
-      ...before.flatMap((one) => around(placed(one))),
-      section,
-      ...after.flatMap((one) => around(placed(one))),
-    ];
-  };
+  const beside = (side: "before" | "after", name: string): readonly PlacedSection[] =>
+    sections
+      .filter((section) => anchorOf(section, side) === name)
+      .flatMap((one) => around(placed(one)));
+  const around = (section: PlacedSection): readonly PlacedSection[] => [
+    ...beside("before", section.name),
+    section,
+    ...beside("after", section.name),
+  ];
   const ordered = BUILT_IN_SECTIONS.flatMap((section) => around(section));
   const known = new Set(ordered.map(({ name }) => name));
   const index = listed.findIndex(({ name }) => !known.has(name));

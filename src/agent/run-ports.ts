@@ -19,9 +19,9 @@ import type { ToolSet } from "../tools/tool-set.ts";
 import type { EventPosition } from "./agent-identity.ts";
 import type { AgentRole } from "./agent-role.ts";
 import type { ApprovalHandler } from "./approver.ts";
-import type { DefinitionTable } from "./definition-table.ts";
 import type { History } from "./effects.ts";
 import type { PhaseReport } from "./phase-report.ts";
+import type { ToolSpec } from "../model/model.ts";
 
 /** What holds for all agents of a run. */
 export interface AgentSettings {
@@ -37,7 +37,7 @@ export interface AgentSettings {
 /** What the agents of a run share. `Agent`: the runtime of an agent. */
 export interface RunPorts<Agent> {
   readonly settings: AgentSettings;
-  /** Its time stamps never go back: see `steadyClock`. */
+  /** Its time stamps never go back: see `SteadyClock`. */
   readonly clock: Clock;
   readonly recorder: Recorder;
   readonly limiter: Limiter;
@@ -166,4 +166,20 @@ export interface TextPiece {
   readonly agentId: AgentId;
   readonly agentPath: string;
   readonly text: string;
+}
+
+/** The texts that steps speak of, kept once for the whole run (C28). An agent adds to them and never takes any away. */
+export interface DefinitionTable {
+  /** Keeps a text, and gives its hash. */
+  define(text: string): string;
+  /** Keeps the definitions of tools, as one text; asked again with the same list it only looks up what it said. */
+  defineTools(tools: readonly ToolSpec[]): DefinedTools;
+  /** The text that was kept under the hash. */
+  textOf(hash: string): string | undefined;
+}
+
+/** Tools as a step speaks of them. */
+export interface DefinedTools {
+  readonly names: readonly string[];
+  readonly hash: string;
 }

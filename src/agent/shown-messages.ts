@@ -8,7 +8,7 @@ import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { MessageSchema, type Message } from "../protocol/message.ts";
 import type { ShownPart, StepContext } from "../protocol/step-context.ts";
 import type { AgentState } from "./agent-state.ts";
-import type { DefinitionTable } from "./definition-table.ts";
+import type { DefinitionTable } from "./run-ports.ts";
 import { historyAtStep, type PersistedHistory } from "./history-change.ts";
 
 /** What was shown in the last step of an agent, where it takes work to find out; by the context of that step. */
@@ -33,13 +33,17 @@ export function shownParts(
   const common = commonLength(shown, history);
   const isWhole = common === history.length;
   if (isWhole && shown.length === common) return undefined;
-  const sources = [new Source("history", history)];
+  const parts: ShownPart[] = common === 0 ? [] : [{ type: "history", from: 0, to: common }];
   // After the whole history there are only messages that are made for the step.
-  if (!isWhole) sources.push(new Source("earlier", shownBefore(definitions, state)));
-  const parts = new Parts(definitions, sources);
-  if (common > 0) parts.addRange("history", common);
-  for (const message of shown.slice(common)) parts.add(message, !isWhole);
-  return parts.all;
+  const sources = isWhole
+    ? []
+    : [new Source("history", history), new Source("earlier", shownBefore(definitions, state))];
+  for (const message of shown.slice(common)) {
+    const longer = goneOn(parts.at(-1), message, sources);
+    if (longer === undefined) parts.push(partOf(message, sources, definitions));
+    else parts[parts.length - 1] = longer;
+  }
+  return parts;
 }
 
 /** What the last completed step was shown; nothing, if that is unknown. */
@@ -164,54 +168,30 @@ function keyOf(message: Message): string {
   return `${message.role} ${callId} ${message.text}`;
 }
 
-/** Parts as they are put together. */
-class Parts {
-  readonly #definitions: DefinitionTable;
-  readonly #sources: readonly Source[];
-  readonly #parts: ShownPart[] = [];
+/** The last part with the message, if that is the next one of its list. */
+function goneOn(
+  last: ShownPart | undefined,
+  message: Message,
+  sources: readonly Source[],
+): ShownPart | undefined {
+  if (last === undefined || last.type === "message") return undefined;
+  const next = sources.find(({ type }) => type === last.type)?.messages[last.to];
+  return isSame(message, next) ? { ...last, to: last.to + 1 } : undefined;
+}
 
-  constructor(definitions: DefinitionTable, sources: readonly Source[]) {
-    this.#definitions = definitions;
-    this.#sources = sources;
+function partOf(
+  message: Message,
+  sources: readonly Source[],
+  definitions: DefinitionTable,
+): ShownPart {
+  for (const source of sources) {
+    const from = source.placeOf(message);
+    if (from !== undefined) return { type: source.type, from, to: from + 1 };
   }
-
-  get all(): readonly ShownPart[] {
-    return this.#parts;
-  }
-
-  addRange(type: Source["type"], to: number, from = 0): void {
-    this.#parts.push({ type, from, to });
-  }
-
-  add(message: Message, mayBeFound: boolean): void {
-    if (mayBeFound && (this.#goesOn(message) || this.#isFound(message))) return;
-    const { text, ...rest } = message;
-    this.#parts.push({
-      type: "message",
-      message: JsonObjectSchema.parse(JSON.parse(JSON.stringify(rest))),
-      textHash: this.#definitions.define(text),
-    });
-  }
-
-  /** The message is the next one of the list that the last part is of. */
-  #goesOn(message: Message): boolean {
-    const last = this.#parts.at(-1);
-    if (last === undefined || last.type === "message") return false;
-    const { type, from, to } = last;
-    const next = this.#sources.find((source) => source.type === type)?.messages[to];
-    if (!isSame(message, next)) return false;
-    this.#parts.pop();
-    this.addRange(type, to + 1, from);
-    return true;
-  }
-
-  #isFound(message: Message): boolean {
-    for (const source of this.#sources) {
-      const place = source.placeOf(message);
-      if (place === undefined) continue;
-      this.addRange(source.type, place + 1, place);
-      return true;
-    }
-    return false;
-  }
+  const { text, ...rest } = message;
+  return {
+    type: "message",
+    message: JsonObjectSchema.parse(JSON.parse(JSON.stringify(rest))),
+    textHash: definitions.define(text),
+  };
 }

@@ -6,7 +6,7 @@ import type { WorkType } from "../protocol/event-bodies.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { StopReason, StopSignal } from "../protocol/stop.ts";
 import type { RunLog } from "./agent-state.ts";
-import { FINISH_TOOL_NAME } from "./finish-tool.ts";
+import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 
 /** What a step results in (R15). */
 export type StepOutcome =
@@ -51,13 +51,12 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
     return news.length > 0 ? { type: "continue", work: news } : { type: "stop", signal: COMPLETED };
   }
   const cutOff = cutOffReason(last, facts);
-  if (missedOutputs(log, facts) > MAX_MISSED_OUTPUTS) {
-    return cutOff === undefined
-      ? { type: "fail", error: noOutput(facts) }
-      : { type: "stop", signal: { source: "model", reason: cutOff } };
-  }
-  if (last.tools.calls.length > 0) return { type: "continue", work };
-  if (cutOff !== undefined) return { type: "stop", signal: { source: "model", reason: cutOff } };
+  const hasMissed = missedOutputs(log, facts) > MAX_MISSED_OUTPUTS;
+  const isAnswer = last.tools.calls.length === 0;
+  if (cutOff !== undefined && (hasMissed || isAnswer))
+    return { type: "stop", signal: { source: "model", reason: cutOff } };
+  if (hasMissed) return { type: "fail", error: noOutput(facts) };
+  if (!isAnswer) return { type: "continue", work };
   if (log.uselessReplies > 0) {
     return log.uselessReplies > MAX_USELESS_REPLIES
       ? { type: "fail", error: nothingSaid(log, facts) }
@@ -139,25 +138,21 @@ function missedOutputs({ steps }: RunLog, { hasOutput }: StepFacts): number {
   return texts.length + misfits.length;
 }
 
-function noOutput({ modelId, roleName }: StepFacts): EspalierError {
-  return misbehaved(
-    `Expected ${modelId} to call ${FINISH_TOOL_NAME} with a result that fits, but it missed ${MAX_MISSED_OUTPUTS + 1} times. Simplify the output schema, or use a stronger model.`,
-    { role: roleName, missed: MAX_MISSED_OUTPUTS + 1 },
-  );
+function noOutput({ modelId, roleName: role }: StepFacts): EspalierError {
+  const missed = MAX_MISSED_OUTPUTS + 1;
+  const message = `Expected ${modelId} to call ${FINISH_TOOL_NAME} with a result that fits, but it missed ${missed} times. Simplify the output schema, or use a stronger model.`;
+  return misbehaved(message, { role, missed });
 }
 
-function nothingSaid({ uselessReplies }: RunLog, { modelId, roleName }: StepFacts): EspalierError {
-  return misbehaved(
-    `Expected ${modelId} to reply with text or tool calls, but ${uselessReplies} replies in a row were of no use.`,
-    { role: roleName, uselessReplies },
-  );
+function nothingSaid({ uselessReplies }: RunLog, facts: StepFacts): EspalierError {
+  const { modelId, roleName: role } = facts;
+  const message = `Expected ${modelId} to reply with text or tool calls, but ${uselessReplies} replies in a row were of no use.`;
+  return misbehaved(message, { role, uselessReplies });
 }
 
-function brokenOff({ modelId, roleName }: StepFacts): EspalierError {
-  return misbehaved(`Expected ${modelId} to finish its reply, but it broke off with an error.`, {
-    role: roleName,
-    finishReason: "error",
-  });
+function brokenOff({ modelId, roleName: role }: StepFacts): EspalierError {
+  const message = `Expected ${modelId} to finish its reply, but it broke off with an error.`;
+  return misbehaved(message, { role, finishReason: "error" });
 }
 
 function misbehaved(message: string, data: EspalierError["data"]): EspalierError {

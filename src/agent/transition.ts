@@ -6,7 +6,6 @@
 //                            │     ▼
 //                            paused
 
-import { assertNever } from "../kernel/assert.ts";
 import { EspalierError } from "../kernel/error.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import { shared } from "../kernel/shared.ts";
@@ -23,7 +22,6 @@ import type { HiddenTool } from "../tools/tool-filter.ts";
 import type { LastStep } from "./account-view.ts";
 import { historyChange } from "./history-change.ts";
 import { replaced, tagRest, withAdded, type TagPlace } from "./message-tags.ts";
-import { stepRecord } from "./make-step-record.ts";
 import {
   isAskedAnew,
   NO_PREFIX,
@@ -41,87 +39,89 @@ import {
   type StepReply,
   type Subtask,
 } from "./agent-state.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
 
-/** What may happen to a state. */
-export type Change =
-  | { readonly type: "markStarted"; readonly executionId: ExecutionId; readonly atMs: number }
-  | {
-      readonly type: "openStep";
-      readonly stepId: StepId;
-      readonly number: number;
-      readonly context: StepContext;
-      readonly input: readonly Message[];
-      readonly hiddenTools: readonly HiddenTool[];
-      readonly lastStep: LastStep | undefined;
-      readonly atMs: number;
-    }
+/** What may happen to a state, by its type. */
+interface Changes {
+  readonly markStarted: { readonly executionId: ExecutionId; readonly atMs: number };
+  readonly openStep: {
+    readonly stepId: StepId;
+    readonly number: number;
+    readonly context: StepContext;
+    readonly input: readonly Message[];
+    readonly hiddenTools: readonly HiddenTool[];
+    readonly lastStep: LastStep | undefined;
+    readonly atMs: number;
+  };
   /** The task goes into the history; without a message: it was refused. */
-  | { readonly type: "brief"; readonly messages: readonly Message[] }
+  readonly brief: { readonly messages: readonly Message[] };
   /** `timing`: what the time went into; left out: it took none. */
-  | { readonly type: "addUsage"; readonly usage: Usage; readonly timing?: StepTiming }
-  | { readonly type: "recordReply"; readonly reply: StepReply; readonly prefix: MeasuredPrefix }
-  | { readonly type: "discardReply"; readonly reply: StepReply }
-  | { readonly type: "recordOverflow"; readonly error: ErrorRecord }
-  | {
-      readonly type: "recordExecutions";
-      readonly executions: readonly ToolExecution[];
-      /** Calls that wait for an answer from outside; they take the place of earlier ones. */
-      readonly deferrals: readonly Deferral[];
-      /** The limit that refused one of the calls. */
-      readonly limit?: StopSignal | undefined;
-    }
-  | { readonly type: "incorporate" }
-  | { readonly type: "recordOutput"; readonly output: JsonValue | undefined }
-  | { readonly type: "recordStep"; readonly atMs: number; readonly elapsedMs: number }
-  | { readonly type: "recordVeto"; readonly message: Message }
-  | { readonly type: "recordSubtasks"; readonly subtasks: readonly Subtask[] }
-  | {
-      readonly type: "addMessages";
-      readonly messages: readonly Message[];
-      /** Subagents in the background whose results are among them. */
-      readonly reportedIds?: readonly AgentId[];
-    }
+  readonly addUsage: { readonly usage: Usage; readonly timing?: StepTiming };
+  readonly recordReply: { readonly reply: StepReply; readonly prefix: MeasuredPrefix };
+  readonly discardReply: { readonly reply: StepReply };
+  readonly recordOverflow: { readonly error: ErrorRecord };
+  readonly recordExecutions: {
+    readonly executions: readonly ToolExecution[];
+    /** Calls that wait for an answer from outside; they take the place of earlier ones. */
+    readonly deferrals: readonly Deferral[];
+    /** The limit that refused one of the calls. */
+    readonly limit?: StopSignal | undefined;
+  };
+  readonly incorporate: unknown;
+  readonly recordOutput: { readonly output: JsonValue | undefined };
+  readonly recordStep: { readonly atMs: number; readonly elapsedMs: number };
+  readonly recordVeto: { readonly message: Message };
+  readonly recordSubtasks: { readonly subtasks: readonly Subtask[] };
+  readonly addMessages: {
+    readonly messages: readonly Message[];
+    /** Subagents in the background whose results are among them. */
+    readonly reportedIds?: readonly AgentId[];
+  };
   /** The agent has answered, and waits for its subagents in the background. */
-  | { readonly type: "awaitSubagents" }
+  readonly awaitSubagents: unknown;
   /**
    * The agent ends: its subagents in the background have ended, or are not its own any more. `unread`: those that have ended and whose
    * results it has not read; it gets them if it continues one day.
    */
-  | { readonly type: "dropSubagents"; readonly unread: readonly AgentId[] }
-  | {
-      readonly type: "compact";
-      readonly messages: readonly Message[];
-      /** What it took to make them, between two steps. */
-      readonly usage?: Usage;
-    }
+  readonly dropSubagents: { readonly unread: readonly AgentId[] };
+  readonly compact: {
+    readonly messages: readonly Message[];
+    /** What it took to make them, between two steps. */
+    readonly usage?: Usage;
+  };
   /** Sections were made for the execution; those that stay go into the history. */
-  | {
-      readonly type: "recordSections";
-      readonly sections: readonly MadeSection[];
-      readonly messages: readonly Message[];
-    }
+  readonly recordSections: {
+    readonly sections: readonly MadeSection[];
+    readonly messages: readonly Message[];
+  };
   /** Parts of stop conditions that fired, and stay so; those that had fired before are replaced. */
-  | { readonly type: "recordFired"; readonly fired: FiredParts }
-  | { readonly type: "addSignal"; readonly signal: StopSignal }
-  | { readonly type: "addTime"; readonly waitedMs: number }
-  | { readonly type: "failWith"; readonly error: ErrorRecord }
-  | { readonly type: "pause"; readonly reason: StopReason }
-  | { readonly type: "resume" }
-  | {
-      readonly type: "end";
-      readonly status: TerminalStatus;
-      readonly reason: StopReason;
-      readonly atMs: number;
-    }
+  readonly recordFired: { readonly fired: FiredParts };
+  readonly addSignal: { readonly signal: StopSignal };
+  readonly addTime: { readonly waitedMs: number };
+  readonly failWith: { readonly error: ErrorRecord };
+  readonly pause: { readonly reason: StopReason };
+  readonly resume: unknown;
+  readonly end: {
+    readonly status: TerminalStatus;
+    readonly reason: StopReason;
+    readonly atMs: number;
+  };
   /** `executionId`: of the execution that begins. `instructions`: what holds in it in place of earlier instructions. */
-  | {
-      readonly type: "nextExecution";
-      readonly executionId: ExecutionId;
-      readonly instructions: string;
-      readonly messages: readonly Message[];
-    };
+  readonly nextExecution: {
+    readonly executionId: ExecutionId;
+    readonly instructions: string;
+    readonly messages: readonly Message[];
+  };
+}
+
+/** What may happen to a state. */
+export type Change<T extends keyof Changes = keyof Changes> = {
+  [K in T]: { readonly type: K } & Changes[K];
+}[T];
 
 /** Moves a state. Throws `illegal_transition` where the change is not allowed in the state; the given state is never changed. */
+export function transition(state: AgentState, change: Change<"end">): EndedState;
+export function transition(state: AgentState, change: Change): AgentState;
 export function transition(state: AgentState, change: Change): AgentState {
   switch (state.status) {
     case "pending":
@@ -138,110 +138,82 @@ export function transition(state: AgentState, change: Change): AgentState {
     case "cancelled":
       if (change.type === "nextExecution") return nextExecution(state, change);
       throw illegal(state, change);
-    default:
-      return assertNever(state, "agent state");
   }
 }
 
-type Of<T extends Change["type"]> = Extract<Change, { readonly type: T }>;
-
-function moveRunning(state: RunningState, change: Change): AgentState {
-  switch (change.type) {
-    case "openStep":
-    case "addUsage":
-    case "recordReply":
-    case "discardReply":
-    case "recordOverflow":
-    case "recordExecutions":
-    case "incorporate":
-    case "recordStep":
-      return moveStep(state, change);
-    case "brief":
-      if (state.log.isBriefed) throw illegal(state, change);
-      return withLog(withMessages(state, change.messages), { isBriefed: true });
-    case "recordOutput":
-      return withLog(state, { output: change.output });
-    case "recordVeto":
-      return withLog(withMessages(state, [change.message]), { vetoes: state.log.vetoes + 1 });
-    case "recordSubtasks":
-      return withLog(state, { subtasks: change.subtasks });
-    case "addMessages":
-      return withoutReported(withMessages(state, change.messages), change.reportedIds ?? []);
-    case "awaitSubagents":
-      return withLog(state, { isAwaiting: true });
-    case "dropSubagents":
-      return withLog(state, { subtasks: unstarted(state), background: change.unread });
-    case "compact":
-      return compacted(state, change);
-    case "recordSections":
-      return withLog(withMessages(state, change.messages), { sections: change.sections });
-    case "recordFired":
-      return withLog(state, { fired: { ...state.log.fired, ...change.fired } });
-    case "addSignal":
-      return withLog(state, { signals: [...state.log.signals, change.signal] });
-    case "addTime": {
-      const waitedMs = state.telemetry.waitedMs + change.waitedMs;
-      return { ...state, telemetry: { ...state.telemetry, waitedMs } };
-    }
-    case "failWith":
-      return failWith(state, change.error);
-    case "pause":
-      return { ...state, status: "paused", reason: change.reason };
-    case "end":
-      if (state.step !== undefined) throw illegal(state, change);
-      return end(state, change);
-    case "markStarted":
-    case "resume":
-    case "nextExecution":
-      throw illegal(state, change);
-    default:
-      return assertNever(change, "change");
-  }
+function moveRunning<T extends keyof Changes>(state: RunningState, change: Change<T>): AgentState {
+  return MOVES[change.type](state, change);
 }
 
-type StepChange = Of<
-  | "openStep"
-  | "addUsage"
-  | "recordReply"
-  | "discardReply"
-  | "recordOverflow"
-  | "recordExecutions"
-  | "incorporate"
-  | "recordStep"
->;
+/** What each change makes of an execution that runs. */
+const MOVES: {
+  readonly [T in keyof Changes]: (state: RunningState, change: Change<T>) => AgentState;
+} = {
+  markStarted: refuse,
+  openStep,
+  brief: (state, change) => {
+    if (state.log.isBriefed) throw illegal(state, change);
+    return withLog(withMessages(state, change.messages), { isBriefed: true });
+  },
+  addUsage: (state, change) => {
+    const step = stepIn(state, change);
+    const usage = addUsage(step.usage, change.usage);
+    const timing = change.timing ? addTiming(step.timing, change.timing) : step.timing;
+    return { ...state, step: { ...step, usage, timing } };
+  },
+  recordReply,
+  discardReply,
+  recordOverflow: (state, change) => {
+    const step = unansweredStepIn(state, change);
+    const overflowed = withLog(state, { overflows: state.log.overflows + 1 });
+    return { ...overflowed, step: { ...step, error: change.error } };
+  },
+  recordExecutions,
+  incorporate,
+  recordOutput: (state, { output }) => withLog(state, { output }),
+  recordStep,
+  recordVeto: (state, { message }) =>
+    withLog(withMessages(state, [message]), { vetoes: state.log.vetoes + 1 }),
+  recordSubtasks: (state, { subtasks }) => withLog(state, { subtasks }),
+  addMessages: (state, { messages, reportedIds = [] }) =>
+    withoutReported(withMessages(state, messages), reportedIds),
+  awaitSubagents: (state) => withLog(state, { isAwaiting: true }),
+  dropSubagents: (state, { unread }) =>
+    withLog(state, { subtasks: unstarted(state), background: unread }),
+  compact: compacted,
+  recordSections: (state, { messages, sections }) =>
+    withLog(withMessages(state, messages), { sections }),
+  recordFired: (state, { fired }) => withLog(state, { fired: { ...state.log.fired, ...fired } }),
+  addSignal: (state, { signal }) => withLog(state, { signals: [...state.log.signals, signal] }),
+  addTime: (state, change) => {
+    const waitedMs = state.telemetry.waitedMs + change.waitedMs;
+    return { ...state, telemetry: { ...state.telemetry, waitedMs } };
+  },
+  failWith: (state, { error }) => failWith(state, error),
+  pause: (state, { reason }) => ({ ...state, status: "paused", reason }),
+  resume: refuse,
+  end,
+  nextExecution: refuse,
+};
 
-function moveStep(state: RunningState, change: StepChange): RunningState {
-  if (change.type === "openStep") {
-    if (state.step !== undefined) return reopenStep(state, state.step, change);
-    const attentive = state.log.isAwaiting ? withLog(state, { isAwaiting: false }) : state;
-    return { ...attentive, step: openStep(change) };
-  }
-  const { step } = state;
-  if (step === undefined) throw illegal(state, change);
-  switch (change.type) {
-    case "addUsage":
-      return { ...state, step: withUsage(step, change) };
-    case "recordReply":
-      return recordReply(state, step, change);
-    case "discardReply":
-      return discardReply(state, step, change);
-    case "recordOverflow": {
-      if (step.reply !== undefined) throw illegal(state, change);
-      const overflowed = withLog(state, { overflows: state.log.overflows + 1 });
-      return { ...overflowed, step: { ...step, error: change.error } };
-    }
-    case "recordExecutions":
-      return recordExecutions(state, step, change);
-    case "incorporate":
-      return incorporate(state, step, change);
-    case "recordStep":
-      return recordStep(state, step, change);
-    default:
-      return assertNever(change, "change of a step");
-  }
+function refuse(state: RunningState, change: Change): never {
+  throw illegal(state, change);
 }
 
-function markStarted(state: AgentState, change: Of<"markStarted">): RunningState {
+/** The open step; all that happens in a step needs one. */
+function stepIn(state: RunningState, change: Change): OpenStep {
+  if (state.step === undefined) throw illegal(state, change);
+  return state.step;
+}
+
+/** The open step, to which the model has not replied. */
+function unansweredStepIn(state: RunningState, change: Change): OpenStep {
+  const step = stepIn(state, change);
+  if (step.reply !== undefined) throw illegal(state, change);
+  return step;
+}
+
+function markStarted(state: AgentState, change: Change<"markStarted">): RunningState {
   const telemetry = { ...state.telemetry, startedAtMs: change.atMs };
   const { executionId } = change;
   const { conversation, log } = state;
@@ -259,7 +231,14 @@ function resume({ reason: _over, ...state }: PausedState): RunningState {
   return { ...state, status: "running" };
 }
 
-function openStep(change: Of<"openStep">): OpenStep {
+function openStep(state: RunningState, change: Change<"openStep">): RunningState {
+  const { step, log } = state;
+  if (step !== undefined) return reopenStep(state, step, change);
+  const attentive = log.isAwaiting ? withLog(state, { isAwaiting: false }) : state;
+  return { ...attentive, step: newStep(change) };
+}
+
+function newStep(change: Change<"openStep">): OpenStep {
   return {
     stepId: change.stepId,
     number: change.number,
@@ -281,7 +260,7 @@ function openStep(change: Of<"openStep">): OpenStep {
 }
 
 /** The step shows the model a shorter history: what it had shown before counts as never shown, but is paid for. */
-function reopenStep(state: RunningState, open: OpenStep, change: Of<"openStep">): RunningState {
+function reopenStep(state: RunningState, open: OpenStep, change: Change<"openStep">): RunningState {
   if (!isAskedAnew(state) || open.error !== undefined) throw illegal(state, change);
   const afterStep = state.log.steps.length;
   const compactions = state.log.compactions.map((one) =>
@@ -290,20 +269,12 @@ function reopenStep(state: RunningState, open: OpenStep, change: Of<"openStep">)
   const { startedAtMs, usage, timing } = open;
   return {
     ...withLog(state, { compactions }),
-    step: { ...openStep(change), startedAtMs, usage, timing },
+    step: { ...newStep(change), startedAtMs, usage, timing },
   };
 }
 
-function withUsage(step: OpenStep, { usage, timing = NO_TIMING }: Of<"addUsage">): OpenStep {
-  return {
-    ...step,
-    usage: addUsage(step.usage, usage),
-    timing: addTiming(step.timing, timing),
-  };
-}
-
-function recordReply(state: RunningState, step: OpenStep, change: Of<"recordReply">): RunningState {
-  if (step.reply !== undefined) throw illegal(state, change);
+function recordReply(state: RunningState, change: Change<"recordReply">): RunningState {
+  const step = unansweredStepIn(state, change);
   const { message } = change.reply;
   return {
     ...withLog(state, { uselessReplies: 0, overflows: 0 }),
@@ -319,23 +290,16 @@ function recordReply(state: RunningState, step: OpenStep, change: Of<"recordRepl
 }
 
 /** A reply that is of no use is paid for and counted, and stays out of the history. */
-function discardReply(
-  state: RunningState,
-  step: OpenStep,
-  change: Of<"discardReply">,
-): RunningState {
-  const { toolCalls } = change.reply.message;
-  if (step.reply !== undefined || toolCalls.length > 0) throw illegal(state, change);
+function discardReply(state: RunningState, change: Change<"discardReply">): RunningState {
+  const step = unansweredStepIn(state, change);
+  if (change.reply.message.toolCalls.length > 0) throw illegal(state, change);
   const counted = withLog(state, { uselessReplies: state.log.uselessReplies + 1, overflows: 0 });
   return { ...counted, step: { ...step, reply: change.reply } };
 }
 
 /** Results come in as they are known and are kept in call order, also over a pause (R32). */
-function recordExecutions(
-  state: RunningState,
-  step: OpenStep,
-  change: Of<"recordExecutions">,
-): RunningState {
+function recordExecutions(state: RunningState, change: Change<"recordExecutions">): RunningState {
+  const step = stepIn(state, change);
   const known = new Map<string, ToolExecution>();
   for (const one of step.executions) known.set(one.call.callId, one);
   for (const one of change.executions) known.set(one.call.callId, one);
@@ -353,7 +317,8 @@ function recordExecutions(
 }
 
 /** One result for every call, in call order, and not one before all are known (L3). What failed is counted here, and once. */
-function incorporate(state: RunningState, step: OpenStep, change: Of<"incorporate">): RunningState {
+function incorporate(state: RunningState, change: Change<"incorporate">): RunningState {
+  const step = stepIn(state, change);
   const isComplete = step.executions.length === step.reply?.message.toolCalls.length;
   if (!isComplete || step.isIncorporated) throw illegal(state, change);
   const messages: ToolMessage[] = [];
@@ -388,7 +353,8 @@ function withoutReported(state: RunningState, reportedIds: readonly AgentId[]): 
   return withLog(state, { background: background.filter((one) => !reportedIds.includes(one)) });
 }
 
-function recordStep(state: RunningState, step: OpenStep, change: Of<"recordStep">): RunningState {
+function recordStep(state: RunningState, change: Change<"recordStep">): RunningState {
+  const step = stepIn(state, change);
   const hasCalls = (step.reply?.message.toolCalls.length ?? 0) > 0;
   if (hasCalls && !step.isIncorporated) throw illegal(state, change);
   const record = stepRecord(step, change);
@@ -412,7 +378,8 @@ function failWith(state: RunningState, error: ErrorRecord): RunningState {
   return { ...failed, step: state.step === undefined ? undefined : { ...state.step, error } };
 }
 
-function end(state: RunningState, change: Of<"end">): EndedState {
+function end(state: RunningState, change: Change<"end">): EndedState {
+  if (state.step !== undefined) throw illegal(state, change);
   return {
     status: change.status,
     reason: change.reason,
@@ -424,7 +391,7 @@ function end(state: RunningState, change: Of<"end">): EndedState {
 }
 
 /** History and queue stay; steps, signals, errors, counters and usage begin anew (R40, R158). */
-function nextExecution(state: EndedState, change: Of<"nextExecution">): AgentState {
+function nextExecution(state: EndedState, change: Change<"nextExecution">): AgentState {
   const conversation = instructed(state.conversation, change);
   const { messages: added } = change;
   const { subtasks, background } = state.log;
@@ -437,7 +404,7 @@ function nextExecution(state: EndedState, change: Of<"nextExecution">): AgentSta
 /** The history under other instructions. With the same, the same. */
 function instructed(
   conversation: Conversation,
-  { executionId, instructions: text }: Of<"nextExecution">,
+  { executionId, instructions: text }: Change<"nextExecution">,
 ): Conversation {
   const { messages, tags, added } = conversation;
   const [first] = messages;
@@ -460,7 +427,7 @@ function withMessages(state: RunningState, added: readonly Message[]): RunningSt
   return { ...state, conversation: withAdded(state.conversation, added, placeOf(state)) };
 }
 
-function compacted(state: RunningState, { messages, usage }: Of<"compact">): RunningState {
+function compacted(state: RunningState, { messages, usage }: Change<"compact">): RunningState {
   const conversation = replaced(state.conversation, messages, placeOf(state));
   const { log, step } = state;
   // An open step was shown the history as it was.
@@ -494,4 +461,32 @@ function illegal(state: AgentState, change: Change): EspalierError {
     message: `Expected a change that a ${state.status} execution${step} allows, got ${change.type}. See the table in transition.ts.`,
     data: { status: state.status, change: change.type },
   });
+}
+
+// What is kept of a step that is over.
+
+/** The record of a step that is over: nothing of it is kept but what is in there. */
+function stepRecord(step: OpenStep, { atMs, elapsedMs }: Change<"recordStep">): StepRecord {
+  const { reply, error } = step;
+  const { text = "", refusal, toolCalls: calls = [] } = reply?.message ?? {};
+  return {
+    stepId: step.stepId,
+    number: step.number,
+    context: step.context,
+    io: {
+      messageCount: step.messageCount,
+      text,
+      ...(refusal === undefined ? {} : { refusal }),
+      finishReason: reply?.finishReason ?? "error",
+    },
+    tools: { calls, executions: step.executions },
+    telemetry: {
+      usage: step.usage,
+      startedAtMs: step.startedAtMs,
+      endedAtMs: atMs,
+      elapsedMs,
+      timing: step.timing,
+    },
+    ...(error === undefined ? {} : { error }),
+  };
 }

@@ -7,7 +7,8 @@ import type { TransformHook } from "./hook.ts";
 import { hookContract, type HookPlace } from "./hook-error.ts";
 import type { PointInput, PointPatch, TransformPoint } from "./hook-points.ts";
 import type { Named } from "./hook-set.ts";
-import { isPlainObject, jsonCopy } from "../kernel/json-copy.ts";
+import { isPlainObject } from "../kernel/json.ts";
+import { jsonCopy } from "../kernel/json-copy.ts";
 import { contractOf } from "./patch-contract.ts";
 
 /** What a hook was shown, and what it gave. */

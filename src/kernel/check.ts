@@ -1,6 +1,7 @@
 // Checks of what a user hands us. Each throws one coded error that names the field, what was expected and what came.
 
 import { EspalierError, type ErrorCode } from "./error.ts";
+import { isPlainObject } from "./json.ts";
 
 /** What to do about a limit that has no default. */
 const NO_LIMIT = "Leave it out for no limit of its own.";
@@ -22,12 +23,16 @@ export function checkAmount(field: string, value: unknown, advice = NO_LIMIT): v
 
 /** The advice for a number that has a default. */
 export function defaultAdvice(value: number): string {
-  const grouped = String(value).replaceAll(/\B(?=(?:\d{3})+$)/g, ",");
-  return `Leave it out for the default, ${grouped}.`;
+  return `Leave it out for the default, ${grouped(value)}.`;
+}
+
+/** A whole number with a comma before each three digits. */
+export function grouped(whole: number): string {
+  return String(whole).replaceAll(/\B(?=(?:\d{3})+$)/g, ",");
 }
 
 /** Throws `invalid_option` unless `value` is a plain object with keys of `known` only: a slip must not switch a limit off. */
-export function checkKeys(field: string, value: object, known: readonly string[]): void {
+export function checkKeys(field: string, value: unknown, known: readonly string[]): void {
   if (!isPlainObject(value)) {
     const advice = value instanceof Promise ? "Await it." : `Its fields are ${known.join(", ")}.`;
     throw mismatch(field, "a plain object", value, advice);
@@ -37,10 +42,22 @@ export function checkKeys(field: string, value: object, known: readonly string[]
   throw mismatch(`${field}.${unknown}`, `one of ${known.join(", ")}`, unknown, "Correct the name.");
 }
 
-function isPlainObject(value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
+/**
+ * Checks the fields of an option object, each by its own check; what is left out is not checked. Throws `invalid_option` for a field that is
+ * not in the table.
+ */
+export function checkFields(field: string, given: object, checks: FieldChecks): void {
+  checkKeys(field, given, Object.keys(checks));
+  for (const [key, value] of Object.entries(given))
+    if (value !== undefined) checks[key]?.(`${field}.${key}`, value);
+}
+
+/** How each field is checked, by its name. */
+export type FieldChecks = Readonly<Record<string, (field: string, value: unknown) => void>>;
+
+/** Throws `invalid_option` unless `value` is true or false. */
+export function checkBoolean(field: string, value: unknown, advice = "Say which."): void {
+  if (typeof value !== "boolean") throw mismatch(field, "true or false", value, advice);
 }
 
 /** Throws `invalid_option` unless `value` is an object with these methods. */
@@ -62,6 +79,12 @@ export function checkName(field: string, value: unknown, pattern: RegExp, words:
   throw misdefinition(field, words, value, "Choose another name.");
 }
 
+/** The same for a name of ours, which stands in paths and messages. */
+export function checkIdentifier(field: string, value: unknown): void {
+  const words = "letters, digits, _ and -, at most 64, a letter first";
+  checkName(field, value, /^[A-Za-z][A-Za-z0-9_-]{0,63}$/, words);
+}
+
 /** Throws `invalid_definition` unless `value` is text with something in it. */
 export function checkText(field: string, value: unknown): void {
   if (typeof value === "string" && value.trim() !== "") return;
@@ -79,37 +102,20 @@ function listAdvice(value: unknown): string {
   return isObject ? "List its parts: [a, b]." : "Put it in brackets.";
 }
 
-/** An option that holds something else than it should: what was expected, what came, what to do. */
-export function mismatch(
-  field: string,
-  expected: string,
-  got: unknown,
-  advice: string,
-): EspalierError {
-  return errorOf("invalid_option", { field, expected, got: shown(got), advice });
+/** Makes errors about what holds something else than it should: what was expected, what came, what to do. */
+function misfits(code: ErrorCode) {
+  return (field: string, expected: string, value: unknown, advice: string): EspalierError => {
+    const got = shown(value);
+    const message = `Expected ${field} to be ${expected}, got ${got}. ${advice}`;
+    return new EspalierError({ code, message, data: { field, expected, got } });
+  };
 }
+
+/** An option that holds something else than it should. */
+export const mismatch = misfits("invalid_option");
 
 /** The same for a part of a definition. */
-export function misdefinition(
-  field: string,
-  expected: string,
-  got: unknown,
-  advice: string,
-): EspalierError {
-  return errorOf("invalid_definition", { field, expected, got: shown(got), advice });
-}
-
-interface Mismatch {
-  readonly field: string;
-  readonly expected: string;
-  readonly got: string;
-  readonly advice: string;
-}
-
-function errorOf(code: ErrorCode, { field, expected, got, advice }: Mismatch): EspalierError {
-  const message = `Expected ${field} to be ${expected}, got ${got}. ${advice}`;
-  return new EspalierError({ code, message, data: { field, expected, got } });
-}
+export const misdefinition = misfits("invalid_definition");
 
 /** What came, in a few words. */
 export function shown(value: unknown): string {

@@ -17,12 +17,6 @@ export interface Clock {
   setTimer(delayMs: number, wake: () => void): () => void;
 }
 
-/** The clock of one run in one process. Its readings and its timers go by whole milliseconds. */
-export interface SteadyClock extends Clock {
-  /** `nowMs` with microseconds, as far as the clock behind it has them: for the time stamps of events. */
-  stampMs(): number;
-}
-
 /** What `setTimeout` can wait at once: 24.8 days. Longer waits go in stages. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
@@ -45,27 +39,24 @@ export function toMicroseconds(ms: number): number {
 }
 
 /**
- * The clock of one run in one process. Its `nowMs` is the wall clock as it is at this call, carried on by the monotonic clock: it never
+ * The clock of one run in one process. Its readings and its timers go by whole milliseconds. Its `nowMs` is the wall clock as it is at this call, carried on by the monotonic clock: it never
  * goes back, whatever the wall clock is set to, and the difference of two readings is a duration. Reading it does not throw. `notBeforeMs`: the last time stamp that
  * another process gave to the run; where the wall clock of this one is behind it, time continues from there. Default: the wall clock alone.
  */
-export function steadyClock(clock: Clock, notBeforeMs = -Infinity): SteadyClock {
-  return new ClockOfRun(clock, notBeforeMs);
-}
-
-class ClockOfRun implements SteadyClock {
+export class SteadyClock implements Clock {
   readonly #clock: Clock;
   readonly #originMs: number;
   /** Whole microseconds: their sums are exact. */
   #lastUs: number;
 
-  constructor(clock: Clock, notBeforeMs: number) {
+  constructor(clock: Clock, notBeforeMs = -Infinity) {
     this.#clock = clock;
     this.#lastUs = Math.round(clock.monotonicMs() * 1_000);
     const beginsAtMs = Math.max(Math.floor(clock.nowMs()), Math.ceil(notBeforeMs));
     this.#originMs = beginsAtMs - Math.floor(this.#lastUs / 1_000);
   }
 
+  /** `nowMs` with microseconds, as far as the clock behind it has them: for the time stamps of events. */
   stampMs(): number {
     return (this.#originMs * 1_000 + this.#readUs()) / 1_000;
   }

@@ -1,4 +1,4 @@
-import { isRecord, type JsonValue } from "./json.ts";
+import { isPlainObject, type JsonValue } from "./json.ts";
 
 /** Plain data is not nested deeper. */
 const MAX_LEVELS = 500;
@@ -59,13 +59,6 @@ function isWithinItself(value: object, way: Step | undefined): boolean {
   for (let step = way; step !== undefined; step = step.before)
     if (step.owner === value) return true;
   return false;
-}
-
-/** True for objects that were written as such, not made by a class. */
-export function isPlainObject(value: unknown): value is object {
-  if (!isRecord(value)) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
 }
 
 function notJson(way: Step | undefined, got: string): NotJsonError {

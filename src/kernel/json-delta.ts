@@ -47,17 +47,7 @@ function objectDelta(
 
 /** The value after the change. Throws a `TypeError` if the delta was made for another value. */
 export function withDelta(before: unknown, delta: JsonDelta): unknown {
-  if ("set" in delta) return deepFreeze(delta.set);
-  if ("keep" in delta) {
-    if (!isList(before) || before.length < delta.keep)
-      throw new TypeError(`Expected a list of at least ${delta.keep}`);
-    return deepFreeze([...before.slice(0, delta.keep), ...delta.append]);
-  }
-  if (!isRecord(before)) throw new TypeError("Expected an object");
-  const after: Record<string, unknown> = { ...before };
-  for (const key of delta.gone ?? []) delete after[key];
-  for (const [key, part] of Object.entries(delta.keys)) after[key] = withDelta(before[key], part);
-  return deepFreeze(after);
+  return deepFreeze(changed(before, delta, false));
 }
 
 /**
@@ -65,19 +55,24 @@ export function withDelta(before: unknown, delta: JsonDelta): unknown {
  * the only owner of the value, and the delta, parts of which it takes over. What is frozen is copied. Throws like `withDelta`.
  */
 export function changedBy(before: unknown, delta: JsonDelta): unknown {
+  return changed(before, delta, true);
+}
+
+function changed(before: unknown, delta: JsonDelta, isOwner: boolean): unknown {
   if ("set" in delta) return delta.set;
   if ("keep" in delta) {
     if (!isList(before) || before.length < delta.keep)
       throw new TypeError(`Expected a list of at least ${delta.keep}`);
-    const list = isOwnList(before) ? before : before.slice(0, delta.keep);
+    const list = isOwner && isOwnList(before) ? before : before.slice(0, delta.keep);
     list.length = delta.keep;
     for (const item of delta.append) list.push(item);
     return list;
   }
   if (!isRecord(before)) throw new TypeError("Expected an object");
-  const after: Record<string, unknown> = isOwnObject(before) ? before : copyOf(before);
+  const after: Record<string, unknown> = isOwner && isOwnObject(before) ? before : { ...before };
   for (const key of delta.gone ?? []) delete after[key];
-  for (const [key, part] of Object.entries(delta.keys)) after[key] = changedBy(after[key], part);
+  for (const [key, part] of Object.entries(delta.keys))
+    after[key] = changed(after[key], part, isOwner);
   return after;
 }
 
@@ -87,10 +82,6 @@ function isList(value: unknown): value is readonly unknown[] {
 
 function isOwnList(list: readonly unknown[]): list is unknown[] {
   return !Object.isFrozen(list);
-}
-
-function copyOf(value: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return { ...value };
 }
 
 function isOwnObject(value: Readonly<Record<string, unknown>>): value is Record<string, unknown> {

@@ -121,6 +121,13 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** True for objects that were written as such, not made by a class. */
+export function isPlainObject(value: unknown): value is object {
+  if (!isRecord(value)) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
 /**
  * Freezes a plain value of our own making to its leaves. Takes what is frozen at the top for frozen whole, so that shared parts cost
  * nothing: foreign values are copied where they come in, never frozen as they are.
@@ -131,4 +138,14 @@ export function deepFreeze<T>(value: T): T {
   const parts: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
   for (const part of parts) if (typeof part === "object") deepFreeze(part);
   return value;
+}
+
+/** What of the parts is there: without keys that hold undefined, which JSON does not know. */
+export function defined<Parts extends object>(
+  parts: Parts,
+): { readonly [Key in keyof Parts]?: Exclude<Parts[Key], undefined> };
+export function defined(parts: Readonly<Record<string, unknown>>): object {
+  const there: Record<string, unknown> = {};
+  for (const key in parts) if (parts[key] !== undefined) there[key] = parts[key];
+  return there;
 }

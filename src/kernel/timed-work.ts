@@ -43,12 +43,12 @@ export function runTimed<T>(
   });
 }
 
-/** What a foreign promise resolves to. Rejects with what it rejects with, or with an error if it took too long. */
-export async function valueInTime(
-  given: PromiseLike<unknown>,
+/** What foreign work gives. Rejects with what it throws, or with an error if it took too long. */
+export async function valueInTime<T>(
+  work: (signal: AbortSignal) => T | PromiseLike<T>,
   bounds: Bounds & { readonly timeoutMs: number },
-): Promise<unknown> {
-  const outcome = await runTimed(() => given, bounds);
+): Promise<T> {
+  const outcome = await runTimed(work, bounds);
   if (outcome.type === "threw") throw outcome.error;
   if (outcome.type === "returned") return outcome.value;
   throw new Error(`it did not answer within ${bounds.timeoutMs} ms`);

@@ -1,11 +1,12 @@
 // What is left of a budget, as one line for the model (X6).
 
+import { grouped } from "../kernel/check.ts";
 import type { SpendAxis } from "../protocol/account.ts";
+import { MICRO_USD_PER_USD } from "./budget.ts";
 
 type Axis = SpendAxis | "wallTimeMs";
 type Words = readonly [axis: Axis, text: (amount: number) => string];
 
-const MICRO_USD_PER_USD = 1_000_000;
 const MS_PER_SECOND = 1_000;
 
 /** In the order in which they are shown. */
@@ -48,8 +49,4 @@ function usdText(microUsd: number): string {
   const rounded = Math.floor((microUsd * unit) / MICRO_USD_PER_USD) / unit;
   const [whole = "0", cents = ""] = rounded.toFixed(digits).split(".");
   return rounded === 0 ? "$0" : `$${grouped(Number(whole))}.${cents}`;
-}
-
-function grouped(whole: number): string {
-  return String(whole).replaceAll(/\B(?=(?:\d{3})+$)/g, ",");
 }

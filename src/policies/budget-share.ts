@@ -2,10 +2,17 @@
 // was never taken from any account.
 
 import type { Tightening } from "../protocol/context-manifest.ts";
-import { spendLimitsOf, tighterLimits } from "./budget.ts";
-import { SPEND_AXES } from "../protocol/account.ts";
-import type { Budget, SpendLimits } from "./budget.ts";
-import type { SpendAxis } from "../protocol/account.ts";
+import {
+  MICRO_USD_PER_USD,
+  spendLimitsOf,
+  tighterLimits,
+  type Budget,
+  type SpendLimits,
+  checkBudget,
+} from "./budget.ts";
+import { SPEND_AXES, type SpendAxis } from "../protocol/account.ts";
+import { checkKeys, mismatch } from "../kernel/check.ts";
+import { deepFreeze, defined, isRecord } from "../kernel/json.ts";
 
 /** What each subagent may take of what its parent has left, without the parent's reserve. */
 export type BudgetShare =
@@ -46,8 +53,6 @@ export interface ChildLimits {
   /** What the role asked for and does not get; fields as its definition has them, money in US dollars. */
   readonly tightened: readonly Tightening[];
 }
-
-const MICRO_USD_PER_USD = 1_000_000;
 
 /**
  * What one subagent may take: on each axis the tighter of its role's budget and its share. Whole amounts, rounded down; time is never
@@ -150,4 +155,82 @@ function partOf(amount: number, part: number): number {
   return amount <= MOST_EXACT
     ? Math.min(amount, Math.floor(amount * part + SLACK))
     : Math.floor(amount * part * SMALLER);
+}
+
+// Checks of a budget share as a role defines it.
+
+const TYPES = ["pool", "fixed", "even", "weighted"] as const;
+const FIELDS: Readonly<Record<BudgetShare["type"], readonly string[]>> = {
+  pool: ["type", "maxShare"],
+  fixed: ["type", "budget"],
+  even: ["type"],
+  weighted: ["type", "weights", "defaultWeight"],
+};
+
+/** A frozen copy of what was given. Throws `invalid_option` for a type or a field that does not exist, or an amount that does not fit. */
+export function budgetShare(field: string, given: BudgetShare): BudgetShare {
+  if (!isRecord(given))
+    throw mismatch(field, `an object with a type (${TYPES.join(", ")})`, given, "See BudgetShare.");
+  if (!TYPES.includes(given.type))
+    throw mismatch(`${field}.type`, `one of ${TYPES.join(", ")}`, given.type, "Choose one.");
+  checkKeys(field, given, FIELDS[given.type]);
+  switch (given.type) {
+    case "pool":
+      return given.maxShare === undefined ? COMMON_POOL : deepFreeze(pool(field, given));
+    case "fixed":
+      return deepFreeze(fixed(field, given));
+    case "even":
+      return deepFreeze({ type: "even" });
+    case "weighted":
+      return deepFreeze(weighted(field, given));
+  }
+}
+
+function pool(
+  field: string,
+  { maxShare }: Extract<BudgetShare, { type: "pool" }>,
+): Extract<BudgetShare, { type: "pool" }> {
+  if (maxShare === undefined) return { type: "pool" };
+  if (typeof maxShare !== "number" || !(maxShare > 0 && maxShare <= 1)) {
+    const advice = "Leave it out for 1: all that is left.";
+    throw mismatch(`${field}.maxShare`, "a number above 0 and up to 1", maxShare, advice);
+  }
+  return { type: "pool", maxShare };
+}
+
+function fixed(
+  field: string,
+  { budget }: Extract<BudgetShare, { type: "fixed" }>,
+): Extract<BudgetShare, { type: "fixed" }> {
+  if (!isRecord(budget))
+    throw mismatch(`${field}.budget`, "a budget", budget, "Say what each subagent gets.");
+  checkBudget(`${field}.budget`, budget);
+  return { type: "fixed", budget: { ...budget } };
+}
+
+function weighted(
+  field: string,
+  { weights, defaultWeight }: Extract<BudgetShare, { type: "weighted" }>,
+): Extract<BudgetShare, { type: "weighted" }> {
+  if (!isRecord(weights))
+    throw mismatch(`${field}.weights`, "an object of weights by role", weights, "{ writer: 2 }");
+  checkKeys(`${field}.weights`, weights, Object.keys(weights));
+  for (const [role, weight] of Object.entries(weights))
+    checkWeight(`${field}.weights.${role}`, weight);
+  if (defaultWeight !== undefined) checkWeight(`${field}.defaultWeight`, defaultWeight);
+  return {
+    type: "weighted",
+    weights: Object.fromEntries(Object.entries(weights)),
+    ...defined({ defaultWeight }),
+  };
+}
+
+/** Bounds that keep sums of weights, and parts of them, exact enough. */
+const LEAST_WEIGHT = 1e-6;
+const MOST_WEIGHT = 1e6;
+
+function checkWeight(field: string, weight: unknown): void {
+  if (typeof weight === "number" && weight >= LEAST_WEIGHT && weight <= MOST_WEIGHT) return;
+  const advice = "Weights count against each other: 2 is twice as much as 1.";
+  throw mismatch(field, `a number from ${LEAST_WEIGHT} to ${MOST_WEIGHT}`, weight, advice);
 }

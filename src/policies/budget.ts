@@ -1,8 +1,7 @@
 // What an agent and its subtree may spend, and when a limit is nearly used up (X6). Limits only; who has spent what is the ledger's business.
 
 import { checkAmount, checkCount, checkKeys } from "../kernel/check.ts";
-import { assertNever } from "../kernel/assert.ts";
-import { SPEND_AXES, type SpendAxis } from "../protocol/account.ts";
+import { BUDGET_AXES, SPEND_AXES, type SpendAxis } from "../protocol/account.ts";
 import type { StopCode } from "../protocol/stop.ts";
 
 /**
@@ -48,18 +47,8 @@ export const NO_AMOUNTS: Amounts = Object.freeze({
 /** Limits on some axes. */
 export type SpendLimits = Readonly<Partial<Record<SpendAxis, number>>>;
 
-const BUDGET_AXES: readonly BudgetAxis[] = [
-  "inputTokens",
-  "cachedInputTokens",
-  "outputTokens",
-  "totalTokens",
-  "costUsd",
-  "steps",
-  "toolCalls",
-  "wallTimeMs",
-];
-
-const MICRO_USD_PER_USD = 1_000_000;
+/** The ledger counts money in millionths of a dollar. */
+export const MICRO_USD_PER_USD = 1_000_000;
 
 /** Throws `invalid_option` if the budget has an axis that does not exist, or a limit that is negative, fractional or no number. */
 export function checkBudget(field: string, budget: Budget): void {
@@ -90,25 +79,20 @@ function wholeMicroUsd(usd: number): number {
 // 0.29 * 1e6 is 289999.99…: the slack keeps a limit in whole micro-dollars from losing one.
 const ROUNDING_SLACK = 1e-6;
 
+const STOP_CODES_BY_AXIS: Readonly<Record<SpendAxis | "wallTimeMs", StopCode>> = {
+  steps: "steps_limit",
+  costMicroUsd: "cost_limit",
+  toolCalls: "tool_calls_limit",
+  wallTimeMs: "time_limit",
+  totalTokens: "token_limit",
+  inputTokens: "token_limit",
+  cachedInputTokens: "token_limit",
+  outputTokens: "token_limit",
+};
+
 /** The reason with which an execution stops when `axis` refuses. */
 export function stopCodeOf(axis: SpendAxis | "wallTimeMs"): StopCode {
-  switch (axis) {
-    case "steps":
-      return "steps_limit";
-    case "costMicroUsd":
-      return "cost_limit";
-    case "toolCalls":
-      return "tool_calls_limit";
-    case "wallTimeMs":
-      return "time_limit";
-    case "totalTokens":
-    case "inputTokens":
-    case "cachedInputTokens":
-    case "outputTokens":
-      return "token_limit";
-    default:
-      return assertNever(axis, "budget axis");
-  }
+  return STOP_CODES_BY_AXIS[axis];
 }
 
 /** On each axis the tighter of two limits. */

@@ -2,6 +2,7 @@
 
 import type { ToolErrorRecord } from "../protocol/tool-error-record.ts";
 import type { RemovedTool } from "../protocol/tool-rule.ts";
+import { MICRO_USD_PER_USD } from "./budget.ts";
 import { framed, type FramedResult } from "./result-frame.ts";
 
 /** What binds an agent, and so its subagents. */
@@ -13,8 +14,6 @@ export interface ParentConstraints {
   /** Tools of its role that it does not have. */
   readonly deniedTools: readonly string[];
 }
-
-const MICRO_USD_PER_USD = 1_000_000;
 
 /** What binds the parent (R151). */
 export function constraintsNote(constraints: ParentConstraints): string {
@@ -47,9 +46,9 @@ export function attemptsNote(attempts: readonly ToolErrorRecord[]): string {
     ({ stepNumber, toolName, code, message }) =>
       `- step ${stepNumber}, ${toolName} (${code}): ${JSON.stringify(beginningOf(message))}`,
   );
-  return ["Calls of the agent that started you which failed. Do not repeat them as they were:"]
-    .concat(lines)
-    .join("\n");
+  const heading =
+    "Calls of the agent that started you which failed. Do not repeat them as they were:";
+  return [heading, ...lines].join("\n");
 }
 
 function beginningOf(text: string): string {
@@ -74,11 +73,9 @@ export function removedToolsNote(removed: readonly RemovedTool[]): string {
     const reasons = removed.filter(({ toolName }) => toolName === name).map(removalReason);
     return `- ${name}: ${[...new Set(reasons)].join("; ")}`;
   });
-  return [
-    "Tools that you cannot use, whatever you were told. Do without them, or say what is missing:",
-  ]
-    .concat(lines)
-    .join("\n");
+  const heading =
+    "Tools that you cannot use, whatever you were told. Do without them, or say what is missing:";
+  return [heading, ...lines].join("\n");
 }
 
 /** Why a tool is not there, in a few words. */

@@ -1,10 +1,9 @@
 // How an agent delegates: in the fore- or background, with which part of its budget, and what one subagent's end means for the others.
 
-import { checkCount, checkKeys, mismatch } from "../kernel/check.ts";
-import { deepFreeze, isRecord } from "../kernel/json.ts";
+import { checkBoolean, checkCount, checkKeys, mismatch } from "../kernel/check.ts";
+import { deepFreeze, defined, isRecord } from "../kernel/json.ts";
 import { checkBudget, type Budget } from "./budget.ts";
-import type { BudgetShare } from "./budget-share.ts";
-import { budgetShare } from "./check-budget-share.ts";
+import { budgetShare, COMMON_POOL, type BudgetShare } from "./budget-share.ts";
 
 /** What becomes of subagents in the background that live when the agent has given its answer. */
 export type AtEnd = "await" | "cancel" | "detach";
@@ -43,38 +42,36 @@ export interface DelegationPolicy {
   readonly maxIdenticalDelegations: number | "unlimited";
 }
 
-const FIELDS = ["background", "atEnd", "onFailure", "share", "reserve", "maxIdenticalDelegations"];
 const ENDS: readonly AtEnd[] = ["await", "cancel", "detach"];
-const DEFAULT_MAX_IDENTICAL_DELEGATIONS = 2;
+const DEFAULTS: DelegationPolicy = deepFreeze({
+  background: false,
+  atEnd: "await",
+  onFailure: "isolate",
+  share: COMMON_POOL,
+  reserve: {},
+  maxIdenticalDelegations: 2,
+});
 
 /** The given policy over the defaults. Throws `invalid_option` for a field that does not exist or does not fit. */
 export function delegationPolicy(
   field: string,
   given: Partial<DelegationPolicy>,
 ): DelegationPolicy {
-  checkKeys(field, given, FIELDS);
-  const { background = false, atEnd = "await", onFailure = "isolate" } = given;
-  const { share, reserve = {} } = given;
-  const { maxIdenticalDelegations = DEFAULT_MAX_IDENTICAL_DELEGATIONS } = given;
-  if (typeof background !== "boolean")
-    throw mismatch(`${field}.background`, "true or false", background, "Say which.");
+  checkKeys(field, given, Object.keys(DEFAULTS));
+  const policy: DelegationPolicy = { ...DEFAULTS, ...defined(given) };
+  const { background, atEnd, onFailure, reserve, maxIdenticalDelegations: most } = policy;
+  checkBoolean(`${field}.background`, background);
   if (!ENDS.includes(atEnd))
     throw mismatch(`${field}.atEnd`, ENDS.join(", "), atEnd, "Choose one of them.");
   checkOnFailure(`${field}.onFailure`, onFailure);
   checkReserve(`${field}.reserve`, reserve);
-  if (maxIdenticalDelegations !== "unlimited")
-    checkCount(
-      `${field}.maxIdenticalDelegations`,
-      maxIdenticalDelegations,
-      'Say "unlimited" for no limit.',
-    );
+  const advice = 'Say "unlimited" for no limit.';
+  if (most !== "unlimited") checkCount(`${field}.maxIdenticalDelegations`, most, advice);
   return deepFreeze({
-    background,
-    atEnd,
+    ...policy,
     onFailure: typeof onFailure === "string" ? onFailure : { ...onFailure },
-    share: budgetShare(`${field}.share`, share),
+    share: budgetShare(`${field}.share`, policy.share),
     reserve: { ...reserve },
-    maxIdenticalDelegations,
   });
 }
 

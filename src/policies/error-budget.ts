@@ -1,6 +1,7 @@
 // How many failed tool calls an execution may have, of which kind, and what is done about single ones: as a definition says.
 
 import { checkCount, checkKeys, defaultAdvice, misdefinition } from "../kernel/check.ts";
+import { defined } from "../kernel/json.ts";
 
 /** How many failed tool calls one execution may have (C46: N are within it, N + 1 stop it). */
 export interface ErrorBudget {
@@ -39,11 +40,7 @@ export function errorBudget(field: string, given: Partial<ErrorBudget>): ErrorBu
     const advice = defaultAdvice(DEFAULT_ERROR_BUDGET[limit]);
     if (given[limit] !== undefined) checkCount(`${field}.${limit}`, given[limit], advice);
   }
-  return Object.freeze({
-    maxToolErrors: given.maxToolErrors ?? DEFAULT_ERROR_BUDGET.maxToolErrors,
-    maxConsecutiveErrors: given.maxConsecutiveErrors ?? DEFAULT_ERROR_BUDGET.maxConsecutiveErrors,
-    maxRetryErrors: given.maxRetryErrors ?? DEFAULT_ERROR_BUDGET.maxRetryErrors,
-  });
+  return Object.freeze({ ...DEFAULT_ERROR_BUDGET, ...defined(given) });
 }
 
 /** The error policy of a definition. Throws `invalid_option` or `invalid_definition` for what it cannot be. */
@@ -53,8 +50,5 @@ export function errorPolicy(field: string, given: Partial<ErrorPolicy>): ErrorPo
     if (value === undefined || value === "continue" || value === "stop") continue;
     throw misdefinition(`${field}.${key}`, '"continue" or "stop"', value, "Choose one.");
   }
-  return Object.freeze({
-    onBlocked: given.onBlocked ?? DEFAULT_ERROR_POLICY.onBlocked,
-    onRetryLimit: given.onRetryLimit ?? DEFAULT_ERROR_POLICY.onRetryLimit,
-  });
+  return Object.freeze({ ...DEFAULT_ERROR_POLICY, ...defined(given) });
 }

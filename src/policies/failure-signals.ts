@@ -1,5 +1,6 @@
 // What failed tool calls make an execution stop for. Pure: counts in, signals out.
 
+import { defined } from "../kernel/json.ts";
 import type { StopCode, StopSignal } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import type { ErrorBudget, ErrorPolicy } from "./error-budget.ts";
@@ -55,19 +56,18 @@ function singleSignal(execution: ToolExecution, policy: ErrorPolicy): readonly S
     return [signal("retry_limit", message, { data })];
   }
   if (!BLOCKED.has(errorCode ?? "") || policy.onBlocked !== "stop") return [];
-  const by = blockedBy === undefined ? {} : { name: blockedBy };
-  return [signal("blocked", `A call of ${call.toolName} was denied: ${text}`, { data, ...by })];
+  return [
+    signal("blocked", `A call of ${call.toolName} was denied: ${text}`, { data, name: blockedBy }),
+  ];
 }
 
 function signal(
   code: StopCode,
   message: string,
-  more: { readonly data: StopSignal["reason"]["data"]; readonly name?: string },
+  {
+    data,
+    name,
+  }: { readonly data: StopSignal["reason"]["data"]; readonly name?: string | undefined },
 ): StopSignal {
-  const { data, name } = more;
-  return {
-    source: "tool",
-    reason: { code, message, data },
-    ...(name === undefined ? {} : { name }),
-  };
+  return { source: "tool", reason: { code, message, data }, ...defined({ name }) };
 }

@@ -60,8 +60,21 @@ export function inheritContext(
   const messages = policy.inheritMessages
     ? inheritedMessages(facts.messages, { ...policy, agentPath: facts.agentPath })
     : [];
-  const allowed = allowedFacts(policy, facts);
-  const injections = [...policy.contextInjections, ...notesOf(allowed)].map(injection);
+  const { results, removedTools } = facts;
+  const failed = policy.failedAttempts ? shownAttempts(facts.failedAttempts) : [];
+  // What is handed on word for word is not shown in short once more.
+  const named = new Set(results.map(({ childName }) => childName));
+  const siblings = policy.siblingResults
+    ? facts.siblings.filter(({ childName }) => !named.has(childName))
+    : [];
+  const notes = [
+    ...(policy.parentConstraints ? [constraintsNote(facts.constraints)] : []),
+    ...(failed.length === 0 ? [] : [attemptsNote(failed)]),
+    ...(siblings.length === 0 ? [] : [siblingsNote(siblings)]),
+    ...(results.length === 0 ? [] : [resultsNote(results)]),
+    ...(policy.tellRemovedTools && removedTools.length > 0 ? [removedToolsNote(removedTools)] : []),
+  ];
+  const injections = [...policy.contextInjections, ...notes].map(injection);
   const metadata = deepFreeze(
     policy.inheritMetadata ? pick(facts.metadata, policy.metadataKeys) : {},
   );
@@ -72,11 +85,11 @@ export function inheritContext(
       messages: portion(messages),
       injections: portion(injections),
       metadataKeys: Object.keys(metadata),
-      siblingResults: allowed.siblings.map(({ childName }) => childName),
-      results: allowed.results.map(({ childName }) => childName),
-      failedAttempts: allowed.failedAttempts.length,
+      siblingResults: siblings.map(({ childName }) => childName),
+      results: results.map(({ childName }) => childName),
+      failedAttempts: failed.length,
       parentConstraints: policy.parentConstraints,
-      removedTools: facts.removedTools.map((removed) => ({ ...removed })),
+      removedTools: removedTools.map((removed) => ({ ...removed })),
       tightened: facts.tightened.map((tightening) => ({ ...tightening })),
     },
   });
@@ -103,41 +116,6 @@ export const NOTHING_INHERITED: InheritedContext = deepFreeze({
 
 function portion(messages: readonly Message[]): ContextManifest["messages"] {
   return messages.length === 0 ? NOTHING : { count: messages.length, hash: hashOf(messages) };
-}
-
-/** The facts that the policy lets through. */
-interface AllowedFacts {
-  readonly constraints: ParentConstraints | undefined;
-  readonly failedAttempts: readonly ToolErrorRecord[];
-  readonly siblings: readonly FramedResult[];
-  readonly results: readonly FramedResult[];
-  readonly removedTools: readonly RemovedTool[];
-}
-
-/** What is handed on word for word is not shown in short once more. */
-function allowedFacts(policy: SubagentContextPolicy, facts: ContextFacts): AllowedFacts {
-  const { results } = facts;
-  const named = new Set(results.map(({ childName }) => childName));
-  return {
-    constraints: policy.parentConstraints ? facts.constraints : undefined,
-    failedAttempts: policy.failedAttempts ? shownAttempts(facts.failedAttempts) : [],
-    siblings: policy.siblingResults
-      ? facts.siblings.filter(({ childName }) => !named.has(childName))
-      : [],
-    results,
-    removedTools: policy.tellRemovedTools ? facts.removedTools : [],
-  };
-}
-
-function notesOf(allowed: AllowedFacts): readonly string[] {
-  const { constraints, failedAttempts, siblings, results, removedTools } = allowed;
-  return [
-    ...(constraints === undefined ? [] : [constraintsNote(constraints)]),
-    ...(failedAttempts.length === 0 ? [] : [attemptsNote(failedAttempts)]),
-    ...(siblings.length === 0 ? [] : [siblingsNote(siblings)]),
-    ...(results.length === 0 ? [] : [resultsNote(results)]),
-    ...(removedTools.length === 0 ? [] : [removedToolsNote(removedTools)]),
-  ];
 }
 
 function injection(text: string): UserMessage {

@@ -5,6 +5,7 @@ import { shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { canonicalJson } from "../kernel/json.ts";
 import type { Message } from "../protocol/message.ts";
+import { messageGroups } from "./message-groups.ts";
 
 /**
  * Picks what subagents see of the messages of their parent. Called once for each subagent, before its first step, with what may be
@@ -45,13 +46,7 @@ type Group = readonly Message[];
 
 /** The groups of a history without instructions. Calls without result are left out: the reply that spawns is one. */
 function wholeGroups(messages: readonly Message[]): readonly Group[] {
-  const groups: Message[][] = [];
-  for (const message of messages) {
-    if (message.role === "system") continue;
-    if (message.role === "tool") groups.at(-1)?.push(message);
-    else groups.push([message]);
-  }
-  return groups.filter(
+  return messageGroups(messages.filter(({ role }) => role !== "system")).filter(
     ([first, ...results]) =>
       first?.role !== "assistant" || first.toolCalls.length === results.length,
   );
@@ -172,7 +167,7 @@ function misselected(agentPath: string, what: string, cause?: unknown): Espalier
     code: "invalid_context",
     message: `Expected context.selectMessages of ${agentPath} to give some of the messages that it was handed, in their order, calls with all their results, ${what}. Make it a pure function that answers at once: pick whole exchanges, or leave it out and set messageWindowSize.`,
     data: { agentPath },
-    ...(cause === undefined ? {} : { cause }),
+    cause,
   });
 }
 

@@ -13,3 +13,9 @@ export function messageGroups<Stored extends { readonly role: string }>(
   }
   return groups;
 }
+
+/** How many messages stand at the head of a history as instructions. */
+export function headLength(messages: readonly { readonly role: string }[]): number {
+  const firstOther = messages.findIndex(({ role }) => role !== "system");
+  return firstOther === -1 ? messages.length : firstOther;
+}

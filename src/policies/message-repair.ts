@@ -9,6 +9,7 @@ import type {
   ToolMessage,
   UserMessage,
 } from "../protocol/message.ts";
+import { headLength } from "./message-groups.ts";
 
 /** What was done to make a list valid. */
 export type MessageRepair =
@@ -55,9 +56,9 @@ const NOTHING_TO_ANSWER: UserMessage = deepFreeze({
 });
 
 function systemFirst(messages: readonly Message[], repairs: MessageRepair[]): readonly Message[] {
-  const head = messages.findIndex((message) => message.role !== "system");
-  const late = messages.filter((message, index) => message.role === "system" && index > head);
-  if (head === -1 || late.length === 0) return messages;
+  const head = headLength(messages);
+  const late = messages.slice(head).filter((message) => message.role === "system");
+  if (late.length === 0) return messages;
   for (const _message of late) repairs.push({ type: "moved_system_message" });
   const others = messages.slice(head).filter((message) => message.role !== "system");
   return [...messages.slice(0, head), ...late, ...others];

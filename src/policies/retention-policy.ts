@@ -1,8 +1,9 @@
 // How much of the history of a session the next execution begins with (R153, R154, C27). Pure.
 
-import { checkCount, checkKeys, mismatch } from "../kernel/check.ts";
+import { checkBoolean, checkCount, checkFields, mismatch } from "../kernel/check.ts";
+import { defined } from "../kernel/json.ts";
 import type { StoredMessage } from "../protocol/message.ts";
-import { messageGroups } from "./message-groups.ts";
+import { headLength, messageGroups } from "./message-groups.ts";
 
 /** How much of the history of a session the next execution begins with. The oldest goes first, and never half of a call and its results. */
 export interface MessageRetentionPolicy {
@@ -29,21 +30,12 @@ export function messageRetention(
   field: string,
   given: Partial<MessageRetentionPolicy>,
 ): MessageRetentionPolicy {
-  checkKeys(field, given, Object.keys(DEFAULT_MESSAGE_RETENTION));
-  const { maxMessages, maxExecutions, summarizeOld } = withDefaults(given);
-  checkMaximum(`${field}.maxMessages`, maxMessages);
-  checkMaximum(`${field}.maxExecutions`, maxExecutions);
-  if (typeof summarizeOld !== "boolean")
-    throw mismatch(`${field}.summarizeOld`, "true or false", summarizeOld, "Default: false.");
-  return Object.freeze({ maxMessages, maxExecutions, summarizeOld });
-}
-
-function withDefaults({
-  maxMessages = DEFAULT_MESSAGE_RETENTION.maxMessages,
-  maxExecutions = DEFAULT_MESSAGE_RETENTION.maxExecutions,
-  summarizeOld = DEFAULT_MESSAGE_RETENTION.summarizeOld,
-}: Partial<MessageRetentionPolicy>): MessageRetentionPolicy {
-  return { maxMessages, maxExecutions, summarizeOld };
+  checkFields(field, given, {
+    maxMessages: checkMaximum,
+    maxExecutions: checkMaximum,
+    summarizeOld: (at, value) => checkBoolean(at, value, "Default: false."),
+  });
+  return Object.freeze({ ...DEFAULT_MESSAGE_RETENTION, ...defined(given) });
 }
 
 function checkMaximum(field: string, value: unknown): void {
@@ -85,11 +77,10 @@ function retainedGroups<Stored extends StoredMessage>(
   { maxMessages, maxExecutions }: MessageRetentionPolicy,
   reserved: number,
 ): RetainedMessages<Stored> {
-  const firstOther = messages.findIndex(({ role }) => role !== "system");
-  const headLength = firstOther === -1 ? messages.length : firstOther;
-  const groups = messageGroups(messages.slice(headLength));
-  const executions = recentExecutions(messages.slice(headLength), maxExecutions);
-  const kept = new Set(messages.slice(0, headLength));
+  const head = headLength(messages);
+  const groups = messageGroups(messages.slice(head));
+  const executions = recentExecutions(messages.slice(head), maxExecutions);
+  const kept = new Set(messages.slice(0, head));
   const room = maxMessages === "unlimited" ? Infinity : maxMessages - reserved;
   let length = 0;
   for (const [index, group] of groups.toReversed().entries()) {

@@ -1,7 +1,13 @@
 // What subagents inherit, as the role of their parent says.
 
-import { checkCount, checkKeys, mismatch } from "../kernel/check.ts";
-import { deepFreeze } from "../kernel/json.ts";
+import {
+  checkBoolean,
+  checkCount,
+  checkFields,
+  mismatch,
+  type FieldChecks,
+} from "../kernel/check.ts";
+import { deepFreeze, defined } from "../kernel/json.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 import type { MessageSelection } from "./inherited-messages.ts";
 
@@ -33,23 +39,20 @@ export interface SubagentContextPolicy {
   readonly tellRemovedTools: boolean;
 }
 
-const FLAGS = [
-  "inheritMessages",
-  "inheritMetadata",
-  "siblingResults",
-  "parentConstraints",
-  "failedAttempts",
-  "tellRemovedTools",
-] as const;
-const FIELDS = [
-  ...FLAGS,
-  "messageWindowSize",
-  "selectMessages",
-  "metadataKeys",
-  "contextInjections",
-  "allowedTools",
-  "deniedTools",
-];
+const CHECKS: FieldChecks = {
+  inheritMessages: checkBoolean,
+  inheritMetadata: checkBoolean,
+  siblingResults: checkBoolean,
+  parentConstraints: checkBoolean,
+  failedAttempts: checkBoolean,
+  tellRemovedTools: checkBoolean,
+  messageWindowSize: checkCount,
+  selectMessages: checkSelection,
+  contextInjections: checkTexts,
+  metadataKeys: checkTexts,
+  allowedTools: checkToolNames,
+  deniedTools: checkDeniedTools,
+};
 
 /** The policy of a role that gives none. */
 export const INHERITS_NOTHING: SubagentContextPolicy = deepFreeze({
@@ -72,74 +75,58 @@ export function subagentContextPolicy(
   field: string,
   given: Partial<SubagentContextPolicy>,
 ): SubagentContextPolicy {
-  checkKeys(field, given, FIELDS);
+  checkFields(field, given, CHECKS);
   if (Object.keys(given).length === 0) return INHERITS_NOTHING;
-  for (const flag of FLAGS) checkFlag(`${field}.${flag}`, given[flag]);
-  checkMessages(field, given);
-  checkTexts(`${field}.contextInjections`, given.contextInjections);
-  checkMetadata(field, given);
-  checkToolNames(`${field}.allowedTools`, given.allowedTools);
-  checkToolNames(`${field}.deniedTools`, given.deniedTools);
-  checkFinish(`${field}.deniedTools`, given.deniedTools);
+  checkTogether(field, given);
+  const { selectMessages, metadataKeys, contextInjections, allowedTools, deniedTools } = given;
   return deepFreeze({
-    inheritMessages: given.inheritMessages ?? given.selectMessages !== undefined,
-    messageWindowSize: given.messageWindowSize ?? INHERITS_NOTHING.messageWindowSize,
-    selectMessages: given.selectMessages,
-    inheritMetadata: given.inheritMetadata ?? given.metadataKeys !== undefined,
-    metadataKeys: given.metadataKeys === undefined ? undefined : [...given.metadataKeys],
-    contextInjections: [...(given.contextInjections ?? [])],
-    siblingResults: given.siblingResults ?? INHERITS_NOTHING.siblingResults,
-    parentConstraints: given.parentConstraints ?? INHERITS_NOTHING.parentConstraints,
-    failedAttempts: given.failedAttempts ?? INHERITS_NOTHING.failedAttempts,
-    allowedTools: given.allowedTools === undefined ? undefined : [...given.allowedTools],
-    deniedTools: [...(given.deniedTools ?? [])],
-    tellRemovedTools: given.tellRemovedTools ?? INHERITS_NOTHING.tellRemovedTools,
+    ...INHERITS_NOTHING,
+    inheritMessages: selectMessages !== undefined,
+    inheritMetadata: metadataKeys !== undefined,
+    ...defined({
+      ...given,
+      metadataKeys: metadataKeys && [...metadataKeys],
+      contextInjections: contextInjections && [...contextInjections],
+      allowedTools: allowedTools && [...allowedTools],
+      deniedTools: deniedTools && [...deniedTools],
+    }),
   });
 }
 
-function checkMessages(field: string, given: Partial<SubagentContextPolicy>): void {
-  const { inheritMessages, messageWindowSize, selectMessages } = given;
-  if (messageWindowSize !== undefined) checkCount(`${field}.messageWindowSize`, messageWindowSize);
-  const hasWindow = (messageWindowSize ?? 0) > 0;
-  if (selectMessages === undefined) {
-    if (inheritMessages === true || !hasWindow) return;
-    const advice = "Switch inheritMessages on.";
-    const expected = "left out without inheritMessages";
-    throw mismatch(`${field}.messageWindowSize`, expected, messageWindowSize, advice);
+/** Throws for what contradicts something else. */
+function checkTogether(field: string, given: Partial<SubagentContextPolicy>): void {
+  const { inheritMessages, selectMessages, inheritMetadata, metadataKeys } = given;
+  const { messageWindowSize = 0 } = given;
+  const refuse = (name: string, expected: string, value: unknown, advice: string): void => {
+    throw mismatch(`${field}.${name}`, `left out ${expected}`, value, advice);
+  };
+  const advice = "Leave one of the two out.";
+  if (selectMessages !== undefined && inheritMessages === false)
+    refuse("selectMessages", "when inheritMessages is false", selectMessages, advice);
+  if (messageWindowSize > 0 && selectMessages !== undefined)
+    refuse("messageWindowSize", "with selectMessages", messageWindowSize, advice);
+  if (messageWindowSize > 0 && selectMessages === undefined && inheritMessages !== true) {
+    const expected = "without inheritMessages";
+    refuse("messageWindowSize", expected, messageWindowSize, "Switch inheritMessages on.");
   }
-  if (typeof selectMessages !== "function") {
-    const advice = "It is handed the messages and gives those that subagents see.";
-    throw mismatch(`${field}.selectMessages`, "a function", selectMessages, advice);
-  }
-  if (inheritMessages === false) {
-    const expected = "left out when inheritMessages is false";
-    throw mismatch(`${field}.selectMessages`, expected, selectMessages, ONE_OF_THE_TWO);
-  }
-  if (!hasWindow) return;
-  const expected = "left out with selectMessages";
-  throw mismatch(`${field}.messageWindowSize`, expected, messageWindowSize, ONE_OF_THE_TWO);
+  if (inheritMetadata === false && metadataKeys !== undefined)
+    refuse("metadataKeys", "when inheritMetadata is false", metadataKeys, advice);
 }
 
-const ONE_OF_THE_TWO = "Leave one of the two out.";
-
-function checkMetadata(
-  field: string,
-  { inheritMetadata, metadataKeys }: Partial<SubagentContextPolicy>,
-): void {
-  checkTexts(`${field}.metadataKeys`, metadataKeys);
-  if (inheritMetadata !== false || metadataKeys === undefined) return;
-  const expected = "left out when inheritMetadata is false";
-  throw mismatch(`${field}.metadataKeys`, expected, metadataKeys, ONE_OF_THE_TWO);
+function checkSelection(field: string, value: unknown): void {
+  if (typeof value === "function") return;
+  const advice = "It is handed the messages and gives those that subagents see.";
+  throw mismatch(field, "a function", value, advice);
 }
 
 /** What every provider takes for the name of a tool. */
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
-function checkToolNames(field: string, names: readonly string[] | undefined): void {
-  if (names === undefined) return;
-  if (!Array.isArray(names))
-    throw mismatch(field, "a list of names of tools", names, "Put it in brackets.");
-  for (const [index, name] of Array.from(names).entries()) {
+function checkToolNames(field: string, given: unknown): readonly unknown[] {
+  if (!Array.isArray(given))
+    throw mismatch(field, "a list of names of tools", given, "Put it in brackets.");
+  const names: readonly unknown[] = Array.from(given);
+  for (const [index, name] of names.entries()) {
     const at = `${field}[${index}]`;
     if (typeof name !== "string" || !TOOL_NAME.test(name)) {
       const advice = "Name each tool as the model calls it; there are no wildcards.";
@@ -148,31 +135,22 @@ function checkToolNames(field: string, names: readonly string[] | undefined): vo
     if (names.indexOf(name) !== index)
       throw mismatch(at, "listed once", name, "Leave one of them out.");
   }
+  return names;
 }
 
 /** An agent with a typed result could not end. */
-function checkFinish(field: string, names: readonly string[] | undefined): void {
-  const index = names?.indexOf(FINISH_TOOL_NAME) ?? -1;
+function checkDeniedTools(field: string, given: unknown): void {
+  const index = checkToolNames(field, given).indexOf(FINISH_TOOL_NAME);
   if (index < 0) return;
   const advice = "An agent that has it needs it to end.";
   throw mismatch(`${field}[${index}]`, "any tool but Finish", FINISH_TOOL_NAME, advice);
 }
 
-function checkTexts(field: string, texts: readonly string[] | undefined): void {
-  if (texts === undefined) return;
+function checkTexts(field: string, texts: unknown): void {
   if (!Array.isArray(texts)) throw mismatch(field, "a list of texts", texts, "Put it in brackets.");
   for (const [index, text] of Array.from(texts).entries()) {
     if (typeof text === "string" && text.trim() !== "") continue;
-    throw mismatch(
-      `${field}[${index}]`,
-      "text that is not empty",
-      text,
-      "Say it, or leave it out.",
-    );
+    const advice = "Say it, or leave it out.";
+    throw mismatch(`${field}[${index}]`, "text that is not empty", text, advice);
   }
-}
-
-function checkFlag(field: string, flag: boolean | undefined): void {
-  if (flag !== undefined && typeof flag !== "boolean")
-    throw mismatch(field, "true or false", flag, "Say which.");
 }

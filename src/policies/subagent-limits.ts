@@ -1,6 +1,7 @@
 // How far a tree may grow. Counts every started subagent for the whole run, finished ones included, refused ones not (C22).
 
 import { checkCount, checkKeys } from "../kernel/check.ts";
+import { defined } from "../kernel/json.ts";
 import type { Tightening } from "../protocol/context-manifest.ts";
 import type { SpawnRefusal } from "../protocol/subagent.ts";
 
@@ -31,11 +32,7 @@ export function checkLimits(field: string, given: Partial<SubagentLimits>): void
 /** The given limits over the defaults. Throws as `checkLimits`. */
 export function subagentLimits(field: string, given: Partial<SubagentLimits>): SubagentLimits {
   checkLimits(field, given);
-  return Object.freeze({
-    maxDepth: given.maxDepth ?? DEFAULT_SUBAGENT_LIMITS.maxDepth,
-    maxBreadthPerParent: given.maxBreadthPerParent ?? DEFAULT_SUBAGENT_LIMITS.maxBreadthPerParent,
-    maxTotalSubagents: given.maxTotalSubagents ?? DEFAULT_SUBAGENT_LIMITS.maxTotalSubagents,
-  });
+  return Object.freeze({ ...DEFAULT_SUBAGENT_LIMITS, ...defined(given) });
 }
 
 /** Where a tree stands when a subagent is asked for. */

@@ -2,6 +2,7 @@
 
 import { checkKeys, mismatch } from "../kernel/check.ts";
 import type { Message, UserMessage } from "../protocol/message.ts";
+import { headLength, messageGroups } from "./message-groups.ts";
 
 /** How much of a history stays. */
 export interface TruncateHistoryOptions {
@@ -93,33 +94,21 @@ function partsOf(messages: readonly Message[]): Parts {
 }
 
 function fixedPlaces(messages: readonly Message[]): ReadonlySet<number> {
-  const firstOther = messages.findIndex((message) => message.role !== "system");
-  const instructions = firstOther === -1 ? messages.length : firstOther;
   const task = messages.findLastIndex(
     (message) => message.role === "user" && message.origin === "task",
   );
-  const places = Array.from({ length: instructions }, (_, index) => index);
+  const places = Array.from({ length: headLength(messages) }, (_, index) => index);
   return new Set(task === -1 ? places : [...places, task]);
 }
 
 /** The length of the last whole groups that fit, the last one even if it does not. */
 function retainedLength(others: readonly Entry[], keepMessages: number): number {
   let length = 0;
-  for (const group of groupsOf(others).toReversed()) {
+  for (const group of messageGroups(others.map(({ message }) => message)).toReversed()) {
     if (length > 0 && length + group.length > keepMessages) break;
     length += group.length;
   }
   return length;
-}
-
-function groupsOf(entries: readonly Entry[]): readonly (readonly Entry[])[] {
-  const groups: Entry[][] = [];
-  for (const entry of entries) {
-    const group = groups.at(-1);
-    if (entry.message.role === "tool" && group !== undefined) group.push(entry);
-    else groups.push([entry]);
-  }
-  return groups;
 }
 
 const NOTICE = /^Earlier messages were left out here to save room: (\d{1,15})\./;

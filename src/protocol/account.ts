@@ -43,6 +43,18 @@ export interface AccountGrant {
   };
 }
 
+/** The axes of a budget as it is given. */
+export const BUDGET_AXES = [
+  "inputTokens",
+  "cachedInputTokens",
+  "outputTokens",
+  "totalTokens",
+  "costUsd",
+  "steps",
+  "toolCalls",
+  "wallTimeMs",
+] as const satisfies readonly (keyof AccountGrant["budget"])[];
+
 /** One agent's account, as it is stored. Costs are in millionths of a dollar. */
 export interface Account {
   readonly agentId: AgentId;
@@ -72,32 +84,12 @@ export interface Account {
   readonly excess: Readonly<Record<SpendAxis, number>>;
 }
 
-const AxisSchema = z.enum([
-  "steps",
-  "totalTokens",
-  "inputTokens",
-  "cachedInputTokens",
-  "outputTokens",
-  "costMicroUsd",
-  "toolCalls",
-]) satisfies z.ZodType<SpendAxis>;
+const AxisSchema = z.enum(SPEND_AXES) satisfies z.ZodType<SpendAxis>;
 const LimitsSchema = z.partialRecord(AxisSchema, z.int().nonnegative()).readonly();
 export const AmountsSchema = z.record(AxisSchema, AmountSchema).readonly();
 
 export const GrantedBudgetSchema = z
-  .partialRecord(
-    z.enum([
-      "inputTokens",
-      "cachedInputTokens",
-      "outputTokens",
-      "totalTokens",
-      "costUsd",
-      "steps",
-      "toolCalls",
-      "wallTimeMs",
-    ]),
-    z.number().nonnegative(),
-  )
+  .partialRecord(z.enum(BUDGET_AXES), z.number().nonnegative())
   .readonly();
 
 export const GrantSchema = z.strictObject({

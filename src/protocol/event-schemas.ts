@@ -59,25 +59,50 @@ const ForkOriginSchema = z.strictObject({
 });
 const LostCallSchema = z.strictObject({ provider: z.string(), model: z.string() });
 
+// What several events have.
+const runBeginning = {
+  schemaVersion: z.literal(EVENT_SCHEMA_VERSION),
+  role: z.string(),
+  task: z.string(),
+  limits: LimitsSchema,
+  budget: RemainingSchema,
+  sessionId: SessionIdSchema.optional(),
+};
+const agentBeginning = {
+  role: z.string(),
+  purpose: z.string().optional(),
+  provider: z.string(),
+  model: z.string(),
+  task: z.string(),
+  spawnCallId: CallIdSchema.nullable(),
+  budget: RemainingSchema,
+};
+const ending = {
+  status: TerminalStatusSchema,
+  reason: StopReasonSchema,
+  error: ErrorRecordSchema.optional(),
+  signals: StopSignalsSchema,
+  usage: UsageReportSchema,
+  durationMs: z.number(),
+};
+const calledTool = { toolName: z.string(), kind: ToolKindSchema, description: z.string() };
+const subagent = { childId: AgentIdSchema, childPath: z.string(), role: z.string() };
+const startedSubagent = {
+  ...subagent,
+  childDepth: z.int().positive(),
+  task: z.string(),
+  isBackground: z.boolean(),
+};
+
 export const EVENT_SCHEMAS = {
   "run.started": {
-    schemaVersion: z.literal(EVENT_SCHEMA_VERSION),
-    role: z.string(),
-    task: z.string(),
-    limits: LimitsSchema,
-    budget: RemainingSchema,
-    sessionId: SessionIdSchema.optional(),
+    ...runBeginning,
     forkedFrom: ForkOriginSchema.optional(),
   },
   "run.ended": {
-    status: TerminalStatusSchema,
-    reason: StopReasonSchema,
-    error: ErrorRecordSchema.optional(),
-    signals: StopSignalsSchema,
-    usage: UsageReportSchema,
+    ...ending,
     subagentsByDepth: z.record(z.string(), count).readonly(),
     refusalsByCode: z.record(z.string(), count).readonly(),
-    durationMs: z.number(),
   },
   "run.paused": {
     reason: StopReasonSchema,
@@ -86,54 +111,28 @@ export const EVENT_SCHEMAS = {
     durationMs: z.number(),
   },
   "run.resumed": {
-    schemaVersion: z.literal(EVENT_SCHEMA_VERSION),
-    role: z.string(),
-    task: z.string(),
-    limits: LimitsSchema,
-    budget: RemainingSchema,
+    ...runBeginning,
     pauses: count,
     pausedMs: z.number(),
-    sessionId: SessionIdSchema.optional(),
     previousTraceId: z.string(),
     previousSpanId: z.string().optional(),
     wasSampled: z.boolean().optional(),
     answers: count,
     recovery: z.strictObject({ lostCalls: count }).optional(),
   },
-  "agent.started": {
-    role: z.string(),
-    purpose: z.string().optional(),
-    provider: z.string(),
-    model: z.string(),
-    task: z.string(),
-    spawnCallId: CallIdSchema.nullable(),
-    budget: RemainingSchema,
-  },
+  "agent.started": agentBeginning,
   "agent.paused": {
     role: z.string(),
     reason: StopReasonSchema,
     steps: count,
     usage: UsageReportSchema,
   },
-  "agent.resumed": {
-    role: z.string(),
-    purpose: z.string().optional(),
-    provider: z.string(),
-    model: z.string(),
-    task: z.string(),
-    spawnCallId: CallIdSchema.nullable(),
-    budget: RemainingSchema,
-  },
+  "agent.resumed": agentBeginning,
   "agent.ended": {
+    ...ending,
     role: z.string(),
-    status: TerminalStatusSchema,
-    reason: StopReasonSchema,
     steps: count,
     text: z.string(),
-    usage: UsageReportSchema,
-    error: ErrorRecordSchema.optional(),
-    signals: StopSignalsSchema,
-    durationMs: z.number(),
   },
   "step.started": {
     number: z.int().positive(),
@@ -188,15 +187,9 @@ export const EVENT_SCHEMAS = {
     attempts: z.int().positive(),
     queuedMs: z.number(),
   },
-  "tool.started": {
-    toolName: z.string(),
-    kind: ToolKindSchema,
-    description: z.string(),
-  },
+  "tool.started": calledTool,
   "tool.rejected": {
-    toolName: z.string(),
-    kind: ToolKindSchema,
-    description: z.string(),
+    ...calledTool,
     outcome: ToolOutcomeTypeSchema.exclude(["succeeded"]),
     errorCode: z.string(),
     severity: ToolErrorSeveritySchema,
@@ -213,7 +206,7 @@ export const EVENT_SCHEMAS = {
     shownCharacters: count.exactOptional(),
   },
   "tool.paused": { toolName: z.string() },
-  "tool.resumed": { toolName: z.string(), kind: ToolKindSchema, description: z.string() },
+  "tool.resumed": calledTool,
   "tool.ended": {
     toolName: z.string(),
     outcome: ToolOutcomeTypeSchema,
@@ -293,35 +286,22 @@ export const EVENT_SCHEMAS = {
     summaryCharacters: count.optional(),
     usage: UsageSchema.optional(),
   },
-  "section.cleared": {
-    name: z.string(),
-    count,
-  },
+  "section.cleared": { name: z.string(), count },
   "message.delivered": {
     origin: z.enum(["steering", "subtask", "report"]),
     characters: count,
     fromAgentId: AgentIdSchema.optional(),
   },
   "subagent.spawned": {
-    childId: AgentIdSchema,
-    childPath: z.string(),
-    role: z.string(),
-    childDepth: z.int().positive(),
-    task: z.string(),
-    isBackground: z.boolean(),
+    ...startedSubagent,
     context: ContextManifestSchema,
     subagentsByDepth: z.record(z.string(), count).readonly(),
   },
   "subagent.continued": {
-    childId: AgentIdSchema,
-    childPath: z.string(),
-    role: z.string(),
-    childDepth: z.int().positive(),
-    task: z.string(),
-    isBackground: z.boolean(),
+    ...startedSubagent,
     execution: z.int().min(2),
   },
-  "subagent.detached": { childId: AgentIdSchema, childPath: z.string(), role: z.string() },
+  "subagent.detached": subagent,
   "subagent.refused": {
     role: z.string(),
     isKnownRole: z.literal(true).exactOptional(),
@@ -329,9 +309,7 @@ export const EVENT_SCHEMAS = {
     refusal: SpawnRefusalSchema,
   },
   "subagent.ended": {
-    childId: AgentIdSchema,
-    childPath: z.string(),
-    role: z.string(),
+    ...subagent,
     childDepth: z.int().positive(),
     outcome: SubagentOutcomeSchema,
     status: TerminalStatusSchema,

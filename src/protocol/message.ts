@@ -157,15 +157,14 @@ const UnknownPartSchema = z.custom<ReplyPart>(
   (part) => isRecord(part) && typeof part["type"] === "string" && !PART_TYPES.has(part["type"]),
 );
 
+const said = { text: z.string(), origin: MessageOriginSchema };
 const SystemMessageSchema = z.strictObject({
   role: z.literal("system"),
-  text: z.string(),
-  origin: MessageOriginSchema,
+  ...said,
 }) satisfies z.ZodType<SystemMessage>;
 const UserMessageSchema = z.strictObject({
   role: z.literal("user"),
-  text: z.string(),
-  origin: MessageOriginSchema,
+  ...said,
 }) satisfies z.ZodType<UserMessage>;
 export const AssistantMessageSchema = z.strictObject({
   role: z.literal("assistant"),

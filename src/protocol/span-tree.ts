@@ -121,44 +121,52 @@ export class SpanTree<Span> {
 
   /** Opens, closes or finds the span of an event. Undefined: its run is not open. */
   place(draft: EventDraft): Span | undefined {
-    const { body } = draft;
-    const run = this.#runs.get(draft.scope.runId);
+    const { body, scope } = draft;
+    const run = this.#runs.get(scope.runId);
     const moment = momentOf(draft, run);
+    if (body.type === "run.started" || body.type === "run.resumed")
+      return this.#openRun(run, body, moment);
+    if (run === undefined) return undefined;
+    const agent = agentAt(run, scope);
+    const around = agent?.held ?? heldAbove(run, scope);
     switch (body.type) {
-      case "run.started":
-      case "run.resumed":
-        return this.#openRun(run, body, moment);
       case "agent.started":
       case "agent.resumed":
         return this.#openAgent(run, body, moment);
       case "model.requested":
       case "tool.started":
       case "tool.resumed":
-        return this.#openCall(run, body, moment);
+        return agent === undefined ? around.span : this.#openCall(agent, body, moment);
       case "model.replied":
       case "model.failed":
       case "tool.paused":
       case "tool.ended":
-        return this.#closeCall(run, body, moment);
+        return agent === undefined ? around.span : this.#closeCall(run, agent, body, moment);
       case "tool.rejected":
-        this.#openCall(run, body, moment);
-        return this.#closeCall(run, body, momentOf(draft, run));
+        if (agent === undefined) return around.span;
+        this.#openCall(agent, body, moment);
+        return this.#closeCall(run, agent, body, momentOf(draft, run));
       case "agent.paused":
       case "agent.ended":
-        return this.#closeAgent(run, body, moment);
+        if (agent !== undefined) this.#closeAgent(run, agent, body, moment);
+        return around.span;
       case "run.paused":
       case "run.ended":
         return this.#closeRun(run, body, moment);
-      default:
-        return this.#note(run, body, moment);
+      default: {
+        const { span } = (agent && callAt(agent, body.type, scope)) ?? around;
+        this.#listener.note(span, body, moment);
+        return span;
+      }
     }
   }
 
   /** The innermost open span of a scope: its tool call, its model call, its agent, its run. */
   find(scope: EventScope): Span | undefined {
     const run = this.#runs.get(scope.runId);
+    if (run === undefined) return undefined;
     const agent = agentAt(run, scope);
-    if (agent === undefined) return spanAbove(run, scope);
+    if (agent === undefined) return heldAbove(run, scope).span;
     return (callAt(agent, "tool", scope) ?? callAt(agent, "model", scope) ?? agent.held).span;
   }
 
@@ -236,12 +244,7 @@ export class SpanTree<Span> {
     return held.span;
   }
 
-  #openAgent(
-    run: OpenRun<Span> | undefined,
-    body: AgentOpening,
-    moment: SpanMoment,
-  ): Span | undefined {
-    if (run === undefined) return undefined;
+  #openAgent(run: OpenRun<Span>, body: AgentOpening, moment: SpanMoment): Span {
     const { agentId, parentAgentId, executionId } = moment.scope;
     this.#abandonAgent(run, agentId, moment, "abandoned");
     const parent = parentAgentId === null ? undefined : run.agents.get(parentAgentId);
@@ -257,13 +260,7 @@ export class SpanTree<Span> {
     return held.span;
   }
 
-  #openCall(
-    run: OpenRun<Span> | undefined,
-    body: CallOpening,
-    moment: SpanMoment,
-  ): Span | undefined {
-    const agent = agentAt(run, moment.scope);
-    if (agent === undefined) return spanAbove(run, moment.scope);
+  #openCall(agent: OpenAgent<Span>, body: CallOpening, moment: SpanMoment): Span {
     const key = callKey(body.type, moment.scope);
     const stale = agent.calls.get(key);
     if (stale !== undefined) this.#abandon(stale, moment, "abandoned");
@@ -272,21 +269,12 @@ export class SpanTree<Span> {
     return held.span;
   }
 
-  #note(run: OpenRun<Span> | undefined, body: SpanNote, moment: SpanMoment): Span | undefined {
-    const agent = agentAt(run, moment.scope);
-    const held = agent === undefined ? undefined : callAt(agent, body.type, moment.scope);
-    const span = (held ?? agent?.held)?.span ?? spanAbove(run, moment.scope);
-    if (span !== undefined) this.#listener.note(span, body, moment);
-    return span;
-  }
-
   #closeCall(
-    run: OpenRun<Span> | undefined,
+    run: OpenRun<Span>,
+    agent: OpenAgent<Span>,
     body: CallClosing,
     moment: SpanMoment,
-  ): Span | undefined {
-    const agent = agentAt(run, moment.scope);
-    if (run === undefined || agent === undefined) return spanAbove(run, moment.scope);
+  ): Span {
     const key = callKey(body.type, moment.scope);
     const held = agent.calls.get(key);
     if (held === undefined) return agent.held.span;
@@ -297,25 +285,18 @@ export class SpanTree<Span> {
   }
 
   #closeAgent(
-    run: OpenRun<Span> | undefined,
+    run: OpenRun<Span>,
+    agent: OpenAgent<Span>,
     body: AgentClosing,
     moment: SpanMoment,
-  ): Span | undefined {
-    const agent = agentAt(run, moment.scope);
-    if (run === undefined || agent === undefined) return spanAbove(run, moment.scope);
+  ): void {
     if (body.type === "agent.paused") this.#suspendChildren(run, agent, moment);
     forget(run, moment.scope.agentId);
     this.#abandonCalls(agent, moment, whyAbandoned(body));
     this.#close(agent.held, body, moment);
-    return agent.held.span;
   }
 
-  #closeRun(
-    run: OpenRun<Span> | undefined,
-    body: RunClosing,
-    moment: SpanMoment,
-  ): Span | undefined {
-    if (run === undefined) return undefined;
+  #closeRun(run: OpenRun<Span>, body: RunClosing, moment: SpanMoment): Span {
     this.#abandonAgents(run, moment, whyAbandoned(body));
     this.#runs.delete(moment.scope.runId);
     this.#close(run.held, body, moment);
@@ -324,9 +305,8 @@ export class SpanTree<Span> {
 
   // The youngest first: a child begins after its parent, so no span ends before one within it.
   #abandonAgents(run: OpenRun<Span>, moment: SpanMoment, why: Abandonment): void {
-    for (const agentId of [...run.agents.keys()].toReversed()) {
+    for (const agentId of [...run.agents.keys()].toReversed())
       this.#abandonAgent(run, agentId, moment, why);
-    }
   }
 
   /** Nothing stays open below an agent, or below a call of it, that is paused. */
@@ -386,10 +366,10 @@ function whyAbandoned(body: RunClosing | AgentClosing): Abandonment {
 
 /** The agent of a span, unless an earlier execution of it is meant. */
 function agentAt<Span>(
-  run: OpenRun<Span> | undefined,
+  run: OpenRun<Span>,
   { agentId, executionId }: EventScope,
 ): OpenAgent<Span> | undefined {
-  const agent = run?.agents.get(agentId);
+  const agent = run.agents.get(agentId);
   return executionId === null || agent?.executionId === executionId ? agent : undefined;
 }
 
@@ -404,10 +384,7 @@ function callAt<Span>(
 }
 
 /** Where events of an agent belong that is not open: to its parent, else to the run. */
-function spanAbove<Span>(
-  run: OpenRun<Span> | undefined,
-  { parentAgentId }: EventScope,
-): Span | undefined {
-  const parent = parentAgentId === null ? undefined : run?.agents.get(parentAgentId);
-  return (parent?.held ?? run?.held)?.span;
+function heldAbove<Span>(run: OpenRun<Span>, { parentAgentId }: EventScope): Held<Span> {
+  const parent = parentAgentId === null ? undefined : run.agents.get(parentAgentId);
+  return parent?.held ?? run.held;
 }

@@ -83,34 +83,26 @@ export function isCountable(usage: Usage): boolean {
 }
 
 export function addUsage(left: Usage, right: Usage): Usage {
-  return {
-    modelCalls: left.modelCalls + right.modelCalls,
-    steps: left.steps + right.steps,
-    toolCalls: left.toolCalls + right.toolCalls,
-    inputTokens: left.inputTokens + right.inputTokens,
-    cachedInputTokens: left.cachedInputTokens + right.cachedInputTokens,
-    outputTokens: left.outputTokens + right.outputTokens,
-    reasoningTokens: left.reasoningTokens + right.reasoningTokens,
-    totalTokens: left.totalTokens + right.totalTokens,
-    costMicroUsd: left.costMicroUsd + right.costMicroUsd,
-    unpricedCalls: left.unpricedCalls + right.unpricedCalls,
-    estimatedCalls: left.estimatedCalls + right.estimatedCalls,
-  };
+  return sumOf(left, right, 1);
 }
 
 /** `left` minus `right`; both must come from the same sums, so that no count falls below zero. */
 export function subtractUsage(left: Usage, right: Usage): Usage {
+  return sumOf(left, right, -1);
+}
+
+function sumOf(left: Usage, right: Usage, sign: 1 | -1): Usage {
   return {
-    modelCalls: left.modelCalls - right.modelCalls,
-    steps: left.steps - right.steps,
-    toolCalls: left.toolCalls - right.toolCalls,
-    inputTokens: left.inputTokens - right.inputTokens,
-    cachedInputTokens: left.cachedInputTokens - right.cachedInputTokens,
-    outputTokens: left.outputTokens - right.outputTokens,
-    reasoningTokens: left.reasoningTokens - right.reasoningTokens,
-    totalTokens: left.totalTokens - right.totalTokens,
-    costMicroUsd: left.costMicroUsd - right.costMicroUsd,
-    unpricedCalls: left.unpricedCalls - right.unpricedCalls,
-    estimatedCalls: left.estimatedCalls - right.estimatedCalls,
+    modelCalls: left.modelCalls + sign * right.modelCalls,
+    steps: left.steps + sign * right.steps,
+    toolCalls: left.toolCalls + sign * right.toolCalls,
+    inputTokens: left.inputTokens + sign * right.inputTokens,
+    cachedInputTokens: left.cachedInputTokens + sign * right.cachedInputTokens,
+    outputTokens: left.outputTokens + sign * right.outputTokens,
+    reasoningTokens: left.reasoningTokens + sign * right.reasoningTokens,
+    totalTokens: left.totalTokens + sign * right.totalTokens,
+    costMicroUsd: left.costMicroUsd + sign * right.costMicroUsd,
+    unpricedCalls: left.unpricedCalls + sign * right.unpricedCalls,
+    estimatedCalls: left.estimatedCalls + sign * right.estimatedCalls,
   };
 }

@@ -3,7 +3,7 @@
 
 import { checkKeys, misdefinition } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
-import { isRecord } from "../kernel/json.ts";
+import { isPlainObject, isRecord } from "../kernel/json.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
 import { defineAgent, type AgentDefinition } from "../agent/define-agent.ts";
 import { firstPart } from "./field-path.ts";
@@ -119,9 +119,7 @@ function isPutTogether(field: string, said: unknown, added: unknown): boolean {
 }
 
 function groupOf(value: unknown): Readonly<Record<string, unknown>> | undefined {
-  if (!isRecord(value)) return undefined;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null ? value : undefined;
+  return isRecord(value) && isPlainObject(value) ? value : undefined;
 }
 
 function definitionOf(owner: string, whole: Readonly<Record<string, unknown>>): AgentDefinition {

@@ -1,42 +1,9 @@
-// Which fields of a definition a role file may say, and which only code can. What `defineAgent` learns to take must be entered here: the
-// compiler asks for it.
+// Which fields of a definition a role file may say, and which only code can: by the table of `defineAgent`.
 
-import type { AgentDefinition } from "../agent/define-agent.ts";
-
-/** `data` stands in a file as in code, `names` are looked up, `text` is what follows the front matter, `code` no file can say. */
-type FieldKind = "data" | "names" | "text" | "code";
-
-const KINDS = {
-  name: "data",
-  purpose: "data",
-  instructions: "text",
-  model: "names",
-  tools: "names",
-  toolDefaults: "data",
-  guards: "code",
-  toolFilters: "code",
-  errorBudget: "data",
-  errorPolicy: "data",
-  subagents: "names",
-  context: "data",
-  delegation: "data",
-  limits: "data",
-  dynamicRoles: "code",
-  budget: "data",
-  showBudget: "data",
-  stopWhen: "code",
-  hooks: "code",
-  wrapUp: "data",
-  sections: "code",
-  compaction: "data",
-  maxOutputTokens: "data",
-  temperature: "data",
-  modelSettings: "data",
-  output: "code",
-} as const satisfies Record<keyof AgentDefinition, FieldKind>;
+import { DEFINITION_FIELDS, type FieldKind } from "../agent/define-agent.ts";
 
 function fieldsOf(...kinds: readonly FieldKind[]): readonly string[] {
-  const fields = Object.entries(KINDS).filter(([, kind]) => kinds.some((known) => known === kind));
+  const fields = Object.entries(DEFINITION_FIELDS).filter(([, kind]) => kinds.includes(kind));
   return Object.freeze(fields.map(([field]) => field));
 }
 

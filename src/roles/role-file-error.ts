@@ -10,6 +10,6 @@ export function errorsIn(file: string): FileErrorAt {
       code: "invalid_role_file",
       message: `${file}:${line}: ${message}`,
       data: { file, line },
-      ...(cause === undefined ? {} : { cause }),
+      cause,
     });
 }

@@ -101,31 +101,16 @@ function listedIn(models: Readonly<Record<string, Model>>): RoleFileSettings["mo
 
 function givenBy(models: (name: string) => Model): RoleFileSettings["modelOf"] {
   return (field, name) => {
+    const expected = "the name of a model that models() gives";
     let model: Model | undefined;
     try {
       model = models(name);
     } catch (cause) {
-      throw notGiven({
-        field,
-        name,
-        advice: `models() threw: ${asSentence(messageOf(cause))}`,
-        cause,
-      });
+      const advice = `models() threw: ${asSentence(messageOf(cause))}`;
+      const { code, message, data } = misdefinition(field, expected, name, advice);
+      throw new EspalierError({ code, message, data, cause });
     }
     if (model !== undefined) return model;
-    throw notGiven({ field, name, advice: "Correct the name." });
+    throw misdefinition(field, expected, name, "Correct the name.");
   };
-}
-
-interface NotGiven {
-  readonly field: string;
-  readonly name: string;
-  readonly advice: string;
-  readonly cause?: unknown;
-}
-
-function notGiven({ field, name, advice, cause }: NotGiven): EspalierError {
-  const expected = "the name of a model that models() gives";
-  const { code, message, data } = misdefinition(field, expected, name, advice);
-  return new EspalierError({ code, message, data, cause });
 }

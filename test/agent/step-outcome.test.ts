@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import { openStepOf, pendingState, type RunLog } from "../../src/agent/agent-state.ts";
-import { FINISH_TOOL_NAME } from "../../src/agent/finish-tool.ts";
+import { FINISH_TOOL_NAME } from "../../src/protocol/tool-rule.ts";
 import { stepOutcome, type StepFacts, type StepOutcome } from "../../src/agent/step-outcome.ts";
 import { assertNever } from "../../src/kernel/assert.ts";
 import { FinishReasonSchema, type FinishReason } from "../../src/protocol/finish-reason.ts";

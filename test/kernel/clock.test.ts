@@ -3,7 +3,7 @@
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { steadyClock, systemClock } from "../../src/kernel/clock.ts";
+import { SteadyClock, systemClock } from "../../src/kernel/clock.ts";
 import { randomIds } from "../../src/kernel/id-source.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
@@ -37,26 +37,26 @@ proves(["S7.5"], "the monotonic clock of the machine is not set with its wall cl
 proves(["S7.5"], "a steady clock takes the wall clock once, and continues without it", () => {
   const clock = new ManualClock(1_000);
   clock.advance(7);
-  const steady = steadyClock(clock);
+  const steady = new SteadyClock(clock);
   clock.setWallClock(50);
   clock.advance(3);
   expect([steady.nowMs(), steady.monotonicMs()]).toEqual([1_010, 10]);
   let woken = 0;
   steady.setTimer(5, () => (woken += 1));
   clock.advance(5);
-  expect([woken, steadyClock(clock).nowMs()]).toEqual([1, 58]);
+  expect([woken, new SteadyClock(clock).nowMs()]).toEqual([1, 58]);
 });
 
 proves(["S7.5"], "a steady clock begins no earlier than the last stamp that it is given", () => {
   const clock = new ManualClock(1_000);
-  const [behind, ahead] = [steadyClock(clock, 5_000), steadyClock(clock, 500)];
+  const [behind, ahead] = [new SteadyClock(clock, 5_000), new SteadyClock(clock, 500)];
   clock.advance(1);
   expect([behind.nowMs(), ahead.nowMs()]).toEqual([5_001, 1_001]);
 });
 
 proves(["S7.31"], "of the clock of the machine microseconds are kept, and no more", () => {
   const now = vi.spyOn(performance, "now").mockReturnValue(5);
-  const steady = steadyClock(systemClock);
+  const steady = new SteadyClock(systemClock);
   now.mockReturnValue(5.123_456_789);
   expect(steady.stampMs()).toBe(1_000.123);
   vi.restoreAllMocks();
@@ -66,7 +66,7 @@ proves(["S7.31"], "a steady clock stamps microseconds, and counts whole millisec
   const startMs = Date.UTC(2026, 10, 23);
   const clock = new ManualClock(startMs);
   clock.advance(0.7);
-  const steady = steadyClock(clock);
+  const steady = new SteadyClock(clock);
   const readings = [0, 0.2, 0.1, 0.3].map((byMs) => {
     clock.advance(byMs);
     return [steady.stampMs() - startMs, steady.nowMs() - startMs, steady.monotonicMs()];
@@ -83,7 +83,7 @@ proves(["S7.31"], "a steady clock stamps microseconds, and counts whole millisec
 proves(["S7.31"], "a timer of a steady clock wakes when the whole milliseconds have passed", () => {
   const clock = new ManualClock(1_000);
   clock.advance(0.7);
-  const steady = steadyClock(clock);
+  const steady = new SteadyClock(clock);
   const woken: number[] = [];
   steady.setTimer(10, () => woken.push(steady.nowMs()));
   clock.advance(9.299);
@@ -97,7 +97,7 @@ proves(
   "after a stamp with microseconds time continues from the next millisecond",
   () => {
     const clock = new ManualClock(1_000);
-    const steady = steadyClock(clock, 5_000.3);
+    const steady = new SteadyClock(clock, 5_000.3);
     expect([steady.nowMs(), steady.stampMs()]).toEqual([5_001, 5_001]);
   },
 );
@@ -118,7 +118,7 @@ proves(["S7.21"], "a steady clock stands still while the clock behind it throws"
     if (isBroken) throw new Error("broken");
     return manual.monotonicMs();
   };
-  const steady = steadyClock({
+  const steady = new SteadyClock({
     nowMs: () => manual.nowMs(),
     monotonicMs,
     setTimer: (delayMs, wake) => manual.setTimer(delayMs, wake),

@@ -341,10 +341,10 @@ proves(
       ]);
     expect(seen).toHaveLength(2);
     for (const context of seen)
-      expect(alive(context, states)).toEqual([
-        "signal: signal",
+      expect(alive(context, states).toSorted()).toEqual([
         "queueSubtask: function",
         "reportProgress: function",
+        "signal: signal",
       ]);
     expect(alive({ deep: [before[0]] }, states)).toEqual(["deep.0: state"]);
   },

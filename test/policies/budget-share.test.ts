@@ -3,10 +3,13 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-
-import { childLimits, type BudgetShare } from "../../src/policies/budget-share.ts";
-import { budgetShare } from "../../src/policies/check-budget-share.ts";
-import { type Budget } from "../../src/policies/budget.ts";
+import {
+  budgetShare,
+  childLimits,
+  COMMON_POOL,
+  type BudgetShare,
+} from "../../src/policies/budget-share.ts";
+import type { Budget } from "../../src/policies/budget.ts";
 import { SPEND_AXES } from "../../src/protocol/account.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { proves } from "../harness/proves.ts";
@@ -239,8 +242,8 @@ describe("what is no share", () => {
       expect([thrown.code, thrown.data]).toMatchObject(["invalid_option", { field }]);
     });
 
-  test("what is given is copied and frozen; left out, it is the common pool", () => {
-    expect(budgetShare("share")).toEqual({ type: "pool" });
+  test("what is given is copied and frozen; the common pool stays it", () => {
+    expect(budgetShare("share", COMMON_POOL)).toEqual({ type: "pool" });
     const weights = { a: 2 };
     const share = budgetShare("share", { type: "weighted", weights });
     weights.a = 3;

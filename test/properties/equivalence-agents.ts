@@ -5,7 +5,7 @@ import { z } from "zod";
 
 import { SPAWN_TOOL_NAME, type AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
-import { FINISH_TOOL_NAME } from "../../src/agent/finish-tool.ts";
+import { FINISH_TOOL_NAME } from "../../src/protocol/tool-rule.ts";
 import type { Model, ModelRequest } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { allOf, finishReasonWas, toolWasCalled } from "../../src/policies/stop-conditions.ts";

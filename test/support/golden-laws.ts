@@ -5,14 +5,14 @@ import { expect } from "vitest";
 import {
   AgentSnapshotSchema,
   type snapshotOf,
-  type stateOf,
+  type AgentSnapshot,
 } from "../../src/agent/agent-snapshot.ts";
 import type { AgentState, SettledState } from "../../src/agent/agent-state.ts";
-import type { Change, transition } from "../../src/agent/transition.ts";
+import type { Change } from "../../src/agent/transition.ts";
 import { changes, executionOf, settledState, states, twoCalls } from "./changes.ts";
 import { unfrozenParts } from "./frozen.ts";
 
-type Move = typeof transition;
+type Move = (state: AgentState, change: Change) => AgentState;
 type StateName = keyof ReturnType<typeof states>;
 type ChangeType = Change["type"];
 
@@ -107,7 +107,7 @@ function checkRest(move: Move): void {
 /** The two ways between a state and its JSON. */
 export interface Serialiser {
   readonly snapshotOf: typeof snapshotOf;
-  readonly stateOf: typeof stateOf;
+  readonly stateOf: (snapshot: AgentSnapshot) => SettledState;
 }
 
 /** Throws unless every state at rest comes back from its JSON as it was, without what is transient, frozen, and unaltered itself. */

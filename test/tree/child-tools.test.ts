@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
 import { SPAWN_TOOL_NAME } from "../../src/agent/agent-role.ts";
-import { FINISH_TOOL_NAME } from "../../src/agent/finish-tool.ts";
+import { FINISH_TOOL_NAME } from "../../src/protocol/tool-rule.ts";
 import type { SubagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";

@@ -1,14 +1,20 @@
 // What the model is to be shown: the sections of a request in their order. The stored history stays as it is (C17).
 
-import type { ModelRequest } from "../../model/model.ts";
+import type { ModelRequest, ToolSpec } from "../../model/model.ts";
 import { forModel } from "../../model/written-by.ts";
 import type { Message } from "../../protocol/message.ts";
-import type { HiddenTool } from "../../tools/tool-filter.ts";
+import { type HiddenTool, hiddenTools } from "../../tools/tool-filter.ts";
 import type { AgentRole } from "../agent-role.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import type { AgentState } from "../agent-state.ts";
+import { type AgentState, stepPosition } from "../agent-state.ts";
 import type { SectionMessages } from "./make-sections.ts";
-import { filteredTools, toolChoiceNow } from "./offered-tools.ts";
+import { deepFreeze, defined } from "../../kernel/json.ts";
+import type { ToolChoice } from "../../protocol/model-settings.ts";
+import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
+import { headLength } from "../../policies/message-groups.ts";
+import { repairMessages } from "../../policies/message-repair.ts";
+import { consultHooks } from "../consult.ts";
+import { failWith } from "../stop-requests.ts";
 
 export interface Assembled {
   readonly type: "assembled";
@@ -43,13 +49,12 @@ export function plainRequest(
       : filteredTools(agent, state);
   const toolChoice =
     role.toolChoice === undefined ? undefined : toolChoiceNow(role.toolChoice, state, tools);
+  const { temperature, modelSettings: settings } = role;
   const request: ModelRequest = {
     messages: requestMessages(role, state.conversation.messages, sections),
     tools,
     maxOutputTokens: role.maxOutputTokens,
-    ...(role.temperature === undefined ? {} : { temperature: role.temperature }),
-    ...(role.modelSettings === undefined ? {} : { settings: role.modelSettings }),
-    ...(toolChoice === undefined ? {} : { toolChoice }),
+    ...defined({ temperature, settings, toolChoice }),
   };
   const hasSections = sections.size > 0;
   return {
@@ -91,4 +96,90 @@ function behindHistory(
 ): readonly Message[] {
   const at = declared.findIndex(({ name }) => name === "history");
   return declared.slice(at).flatMap(({ name }) => sections.get(name) ?? []);
+}
+
+// Which tools a request offers, and how the model may choose, for roles that say so.
+
+/** The tools of a request, and those that filters took away. */
+interface OfferedTools {
+  readonly tools: readonly ToolSpec[];
+  readonly hiddenTools: readonly HiddenTool[];
+}
+
+/** The tools that filters leave in this step; `Finish` is none of their business. */
+function filteredTools(agent: AgentRuntime, state: AgentState): OfferedTools {
+  const { identity, role, tools, metadata } = agent;
+  const position = stepPosition(agent, state);
+  const names = tools.names.filter((name) => name !== FINISH_TOOL_NAME);
+  const facts = deepFreeze({
+    agentPath: identity.agentPath,
+    depth: identity.depth,
+    stepNumber: position.stepNumber,
+    steps: state.log.steps,
+    usage: state.telemetry.usage,
+    remaining: { ...agent.account.remaining() },
+    metadata,
+  });
+  const { context } = agent.run; // The user's own: never frozen.
+  const removed = hiddenTools(role.toolFilters, names, Object.freeze({ ...facts, context }));
+  if (removed.length > 0) agent.effects.record({ type: "tools.filtered", removed }, position);
+  const hidden = new Set(removed.map(({ toolName }) => toolName));
+  return { tools: tools.specs.filter(({ name }) => !hidden.has(name)), hiddenTools: removed };
+}
+
+/** The role's choice of tools, as far as they are offered. What forces a call holds for one step: an agent must be able to end. */
+function toolChoiceNow(
+  toolChoice: ToolChoice,
+  { log }: AgentState,
+  offered: readonly ToolSpec[],
+): ToolChoice | undefined {
+  if (offered.length === 0) return undefined;
+  if (toolChoice === "auto" || toolChoice === "none") return toolChoice;
+  if (log.steps.length > 0) return undefined;
+  if (toolChoice === "required") return toolChoice;
+  const isOffered = (name: string): boolean => offered.some((tool) => tool.name === name);
+  if ("tool" in toolChoice) return isOffered(toolChoice.tool) ? toolChoice : undefined;
+  const oneOf = toolChoice.oneOf.filter(isOffered);
+  return oneOf.length === 0 ? undefined : { oneOf };
+}
+
+// A request as hooks change a copy of it. A list that they leave invalid is mended, so that no model sees one (R97).
+
+export async function hookedRequest(
+  agent: AgentRuntime,
+  state: AgentState,
+  plain: Assembled,
+): Promise<Assembled | Held> {
+  const { messages } = plain.request;
+  const place = stepPosition(agent, state);
+  const begin = headLength(messages);
+  const [first, ...further] = messages.slice(0, begin);
+  const instructions = first?.text ?? "";
+  const others = deepFreeze(begin === 0 ? messages : messages.slice(begin));
+  const hooked = await consultHooks(agent, {
+    point: "beforeModel",
+    stepNumber: place.stepNumber,
+    place,
+    input: { instructions, messages: others, steps: state.log.steps },
+  });
+  if (hooked === undefined) return plain;
+  if (hooked.type === "cancelled") return { type: "held", state };
+  if (hooked.type === "failed")
+    return { type: "held", state: failWith(agent, state, hooked.error) };
+  const { patch } = hooked;
+  const { temperature } = patch;
+  const request = temperature === undefined ? plain.request : { ...plain.request, temperature };
+  if (patch.instructions === undefined && patch.messages === undefined)
+    return { ...plain, request };
+  const lead = [...system(patch.instructions ?? instructions), ...further];
+  const { messages: changed, repairs } = repairMessages([...lead, ...(patch.messages ?? others)]);
+  if (repairs.length > 0) {
+    const types = [...new Set(repairs.map(({ type }) => type))];
+    agent.effects.record({ type: "request.repaired", repairs: repairs.length, types }, place);
+  }
+  return { ...plain, request: { ...request, messages: changed }, isFaithful: false };
+}
+
+function system(text: string): readonly Message[] {
+  return text === "" ? [] : [{ role: "system", text, origin: "instructions" }];
 }

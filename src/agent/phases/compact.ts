@@ -2,19 +2,26 @@
 // What goes is left out, or summed up by a model call of its own, as the role says (R100).
 
 import { countInputTokens } from "../../model/count-tokens.ts";
-import { cutHistory, truncateHistory, type HistoryCut } from "../../policies/truncate-history.ts";
+import { headLength } from "../../policies/message-groups.ts";
+import { cutHistory, truncateHistory } from "../../policies/truncate-history.ts";
 import { isSummary, summaryMessage, summaryRequest, type SummaryRoom } from "./summary-request.ts";
 import type { Message } from "../../protocol/message.ts";
-import type { Usage } from "../../protocol/usage.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { NO_PREFIX, type AgentState, eventPosition, stepPosition } from "../agent-state.ts";
-import { consultHooks } from "../consult-hooks.ts";
+import { consultHooks } from "../consult.ts";
 import { failWith } from "../stop-requests.ts";
 import { transition } from "../transition.ts";
 import { FEWEST_SUMMARY_TOKENS, SUMMARY_PART } from "../compaction.ts";
-import { makeSideCall } from "./side-call.ts";
+import { makeSideCall, type SideCallReply } from "../model-call.ts";
 import { requestMessages } from "./assemble-request.ts";
 import { NO_SECTIONS, type SectionMessages } from "./make-sections.ts";
+import { defined } from "../../kernel/json.ts";
+import {
+  hasRoomForSummary,
+  retainMessages,
+  type MessageRetentionPolicy,
+} from "../../policies/retention-policy.ts";
+import { storedMessages } from "../message-tags.ts";
 
 /** Messages that a compaction keeps by default. */
 const DEFAULT_KEPT_MESSAGES = 20;
@@ -69,16 +76,16 @@ export async function compact(
   const keep = hooked?.patch.keepMessages ?? keepMessages;
   const isSummarizing = agent.role.compaction?.strategy === "summarize";
   const summed = isSummarizing ? await summarized(agent, state, { tokensOf, keep }) : NOT_SUMMED;
-  const { usage, characters } = summed;
+  const { usage, text } = summed;
+  const { isEnding } = agent.effects;
   // An agent that is to end makes nothing shorter, and says what the summary consumed that it has asked for.
-  if (agent.effects.isEnding && usage === undefined) return charged(state, summed);
-  const shorter = agent.effects.isEnding
+  if (isEnding && usage === undefined) return charged(state, messages, summed);
+  const shorter = isEnding
     ? messages
     : (summed.messages ?? truncateHistory(messages, fitting(agent, messages, { tokensOf, keep })));
-  const paid = charged(state, summed);
-  const compacted = agent.effects.isEnding
-    ? paid
-    : transition(paid, { type: "compact", messages: shorter });
+  const paid = charged(state, messages, summed);
+  const compacted = isEnding ? paid : transition(paid, { type: "compact", messages: shorter });
+  const isSummed = summed.messages !== undefined && text !== undefined && !isEnding;
   agent.effects.record(
     {
       type: "conversation.compacted",
@@ -86,10 +93,7 @@ export async function compact(
       messagesAfter: shorter.length,
       tokensBefore,
       tokensAfter: tokensOf(shorter),
-      ...(characters === undefined || agent.effects.isEnding
-        ? {}
-        : { summaryCharacters: characters }),
-      ...(usage === undefined ? {} : { usage }),
+      ...defined({ summaryCharacters: isSummed ? text.length : undefined, usage }),
     },
     eventPosition(state),
   );
@@ -119,16 +123,17 @@ function fitting(
   return { keepMessages };
 }
 
-/** What came of a summary. */
-interface Summed {
-  /** Undefined: it is not to be had, or does not fit. */
+/** A history with a summary in place of what goes. Undefined: it is not to be had, or does not fit. */
+interface Summed extends SideCallReply {
   readonly messages: readonly Message[] | undefined;
-  readonly characters?: number;
-  readonly usage?: Usage | undefined;
-  readonly waitedMs: number;
 }
 
-const NOT_SUMMED: Summed = { messages: undefined, waitedMs: 0 };
+const NOT_SUMMED: Summed = {
+  messages: undefined,
+  text: undefined,
+  usage: undefined,
+  waitedMs: 0,
+};
 /** A summary takes no more than this, and no more than a part of the window. */
 const MOST_SUMMARY_TOKENS = 1024;
 
@@ -139,7 +144,7 @@ async function summarized(
   request: CompactionRequest,
 ): Promise<Summed> {
   const { role } = agent;
-  const { messages } = state.conversation;
+  const { messages, added } = state.conversation;
   const maxInputTokens = role.compaction?.maxInputTokens;
   const window = maxInputTokens ?? Infinity;
   const targetTokens = Math.floor(
@@ -150,35 +155,25 @@ async function summarized(
   const left = Math.min(targetTokens, window - request.tokensOf([...cut.head, ...cut.tail]));
   if (left < FEWEST_SUMMARY_TOKENS) return NOT_SUMMED;
   const room: SummaryRoom = { maxOutputTokens: left, maxInputTokens };
-  const { usage, waitedMs, text } = await makeSideCall(agent, {
-    place: { ...stepPosition(agent, state), sideCall: { name: summaryName(state) } },
-    at: {},
-    request: summaryRequest(cut.dropped, room),
-  });
-  const put = text === undefined ? undefined : withSummary(cut, text, room);
-  const isFitting = put !== undefined && request.tokensOf(put) <= window;
-  if (!isFitting || text === undefined) return { messages: undefined, usage, waitedMs };
-  return { messages: put, characters: text.length, usage, waitedMs };
+  // A name of its own, also if there are two before one step: whatever came of the first, the history has grown.
+  const place = { ...stepPosition(agent, state), sideCall: { name: `summary.${added}` } };
+  const reply = await makeSideCall(agent, place, summaryRequest(cut.dropped, room));
+  if (reply.text === undefined) return { ...reply, messages: undefined };
+  const put = [...cut.head, summaryMessage(reply.text, room), ...cut.tail];
+  return { ...reply, messages: request.tokensOf(put) <= window ? put : undefined };
 }
 
-/** A name of its own, also if there are two before one step: whatever came of the first, the history has grown. */
-function summaryName({ conversation }: AgentState): string {
-  return `summary.${conversation.added}`;
-}
-
-function withSummary(
-  { head, tail }: HistoryCut,
-  text: string,
-  room: SummaryRoom,
-): readonly Message[] {
-  return [...head, summaryMessage(text, room), ...tail];
-}
-
-/** The state that knows what the summary took. */
-function charged(state: AgentState, { usage, waitedMs }: Summed): AgentState {
+/** The state that knows what the summary took, with these messages for its history. */
+function charged(
+  state: AgentState,
+  messages: readonly Message[],
+  { usage, waitedMs }: SideCallReply,
+): AgentState {
   const waited = waitedMs === 0 ? state : transition(state, { type: "addTime", waitedMs });
-  if (usage === undefined) return waited;
-  return transition(waited, { type: "compact", messages: waited.conversation.messages, usage });
+  const isChanged = usage !== undefined || messages !== state.conversation.messages;
+  return isChanged
+    ? transition(waited, { type: "compact", messages, ...defined({ usage }) })
+    : waited;
 }
 
 /** How the list of subagents begins, by which an older one is known. */
@@ -202,4 +197,47 @@ function withSubagentList(agent: AgentRuntime, state: AgentState): AgentState {
 function isSubagentList(message: Message): boolean {
   const isNotice = message.role === "user" && message.origin === "notice";
   return isNotice && message.text.startsWith(SUBAGENT_LIST_OPENING);
+}
+
+// How much of the history of a session an execution begins with (R153, R154). Done once, right after the task was taken in. What goes is
+// simply gone, or summed up by a model call of its own, which is paid for like any other and is no step (R155).
+
+/** Leaves out what the retention of the session does not keep. */
+export async function retain(
+  agent: AgentRuntime,
+  state: AgentState,
+  retention: MessageRetentionPolicy,
+): Promise<AgentState> {
+  const { role, identity } = agent;
+  const { messages } = state.conversation;
+  const stored = storedMessages(state.conversation, identity.agentId);
+  const gone = new Set<unknown>(retainMessages(stored, retention).dropped);
+  if (gone.size === 0) return state;
+  const kept = messages.filter((_message, index) => !gone.has(stored[index]));
+  const room: SummaryRoom = {
+    maxOutputTokens: Math.min(MOST_SUMMARY_TOKENS, role.maxOutputTokens),
+    maxInputTokens: role.compaction?.maxInputTokens,
+  };
+  const dropped = messages.filter((_message, index) => gone.has(stored[index]));
+  const place = { ...stepPosition(agent, state), sideCall: { name: "retention" } };
+  const summed = hasRoomForSummary(retention)
+    ? await makeSideCall(agent, place, summaryRequest(dropped, room))
+    : NOT_SUMMED;
+  const summary = summed.text === undefined ? undefined : summaryMessage(summed.text, room);
+  const shorter = summary === undefined ? kept : afterInstructions(kept, summary);
+  const tokensOf = measure(agent, NO_SECTIONS);
+  agent.effects.record({
+    type: "conversation.compacted",
+    messagesBefore: messages.length,
+    messagesAfter: shorter.length,
+    tokensBefore: tokensOf(messages),
+    tokensAfter: tokensOf(shorter),
+    ...defined({ summaryCharacters: summary?.text.length, usage: summed.usage }),
+  });
+  return charged(state, shorter, summed);
+}
+
+function afterInstructions(messages: readonly Message[], message: Message): readonly Message[] {
+  const end = headLength(messages);
+  return [...messages.slice(0, end), message, ...messages.slice(end)];
 }

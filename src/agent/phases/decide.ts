@@ -16,13 +16,10 @@ import {
   eventPosition,
 } from "../agent-state.ts";
 import { askConditions } from "../ask-conditions.ts";
-import { consultHooks } from "../consult-hooks.ts";
-import { consult } from "../consult.ts";
-import { hookBounds } from "../hook-bounds.ts";
-import { FINISH_TOOL_NAME } from "../finish-tool.ts";
+import { consultHooks, consult, hookBounds } from "../consult.ts";
+import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
 import { fail, failWith, listOvershoots, addSignal } from "../stop-requests.ts";
-import { dismissChildren } from "../leave-subagents.ts";
-import { completeStep } from "../life-cycle.ts";
+import { dismissChildren, completeStep } from "../life-cycle.ts";
 import { stepOutcome, type StepOutcome } from "../step-outcome.ts";
 import { transition } from "../transition.ts";
 import { compact } from "./compact.ts";
@@ -44,11 +41,11 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
   });
   switch (outcome.type) {
     case "stop":
-      return await stop(agent, judged, outcome);
+      return outcome.signal === undefined ? judged : await stop(agent, judged, outcome.signal);
     case "fail":
-      return recordContinuation(agent, fail(agent, judged, outcome.error), NOTHING_FURTHER);
+      return fail(agent, judged, outcome.error);
     case "compact":
-      return await shorten(agent, judged, outcome);
+      return await shorten(agent, recordContinuation(agent, judged, outcome));
     case "retry":
       return recordContinuation(agent, remind(agent, judged), outcome);
     case "continue":
@@ -72,12 +69,8 @@ async function close(agent: AgentRuntime, state: AgentState): Promise<AgentState
 }
 
 /** Makes the history shorter after the model refused it as too long; with nothing to leave out, that is an error. */
-async function shorten(
-  agent: AgentRuntime,
-  state: AgentState,
-  outcome: StepOutcome,
-): Promise<AgentState> {
-  const shorter = await compact(agent, recordContinuation(agent, state, outcome));
+async function shorten(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
+  const shorter = await compact(agent, state);
   const error = state.step?.error;
   const isSame = shorter.conversation.messages === state.conversation.messages;
   return isSame && error !== undefined && !agent.effects.isEnding
@@ -94,8 +87,6 @@ const OVERRULED: StopSignal = deepFreeze({
     data: { vetoes: MAX_VETOES, maximum: MAX_VETOES },
   },
 });
-
-const NOTHING_FURTHER: StepOutcome = { type: "stop", signal: undefined };
 
 /** A pass without a step has a signal to say why. If not, something is broken, and the loop would never end. */
 function stalled(agent: AgentRuntime, state: AgentState): AgentState {
@@ -130,13 +121,12 @@ async function process(agent: AgentRuntime, state: AgentState): Promise<AgentSta
 async function stop(
   agent: AgentRuntime,
   state: AgentState,
-  outcome: Extract<StepOutcome, { readonly type: "stop" }>,
+  wanted: StopSignal,
 ): Promise<AgentState> {
-  if (outcome.signal === undefined) return recordContinuation(agent, state, outcome);
   const { vetoes, steps, output } = state.log;
-  const isAnswer = outcome.signal.reason.code === "completed";
+  const isAnswer = wanted.reason.code === "completed";
   const mayVeto = isAnswer && vetoes < MAX_VETOES;
-  const signal = isAnswer && !mayVeto ? OVERRULED : outcome.signal;
+  const signal = isAnswer && !mayVeto ? OVERRULED : wanted;
   const point = agent.identity.depth === 0 ? "stop" : "subagentStop";
   const isHooked = mayVeto && agent.hooks.points.has(point);
   const hooked = isHooked
@@ -147,16 +137,10 @@ async function stop(
         input: { text: lastTextOf(state), output, steps, isActive: vetoes > 0, vetoes },
       })
     : undefined;
-  if (hooked?.type === "failed")
-    return recordContinuation(agent, failWith(agent, state, hooked.error), outcome);
-  const goOn = hooked?.type === "patched" ? hooked.patch.goOn : undefined;
-  if (goOn === undefined || hooked?.type !== "patched")
-    return recordContinuation(
-      agent,
-      addSignal(agent, listOvershoots(agent, state), signal),
-      outcome,
-    );
-  const message = notice(goOn);
+  if (hooked?.type === "failed") return failWith(agent, state, hooked.error);
+  if (hooked?.type !== "patched" || hooked.patch.goOn === undefined)
+    return addSignal(agent, listOvershoots(agent, state), signal);
+  const message = notice(hooked.patch.goOn);
   const vetoed = transition(withoutOutput(state), { type: "recordVeto", message });
   const by = hooked.changedBy.at(-1)?.hook;
   return recordContinuation(agent, vetoed, { type: "continue", work: ["veto"] }, by);
@@ -190,10 +174,9 @@ function notice(text: string): Message {
 function recordContinuation(
   agent: AgentRuntime,
   state: AgentState,
-  outcome: StepOutcome,
+  outcome: Extract<StepOutcome, { readonly type: "continue" | "retry" | "compact" }>,
   vetoedBy?: string,
 ): AgentState {
-  if (outcome.type === "stop" || outcome.type === "fail") return state;
   agent.effects.note(
     "continuation.evaluated",
     () => ({

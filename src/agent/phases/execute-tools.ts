@@ -6,18 +6,12 @@ import { countsAs, hasFailures } from "../../policies/failure-counts.ts";
 import { failureSignals } from "../../policies/failure-signals.ts";
 import type { StepId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
-import { timingOf, type TimeSpan } from "../../protocol/step-timing.ts";
+import { timingOf } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import {
-  openStepOf,
-  pendingCallsOf,
-  type AgentState,
-  type Deferral,
-  type OpenStep,
-} from "../agent-state.ts";
+import { openStepOf, pendingCallsOf, type AgentState, type OpenStep } from "../agent-state.ts";
 import { budgetSignal } from "../budget-signal.ts";
 import type { CallEnd } from "../effects.ts";
 import { failWith } from "../stop-requests.ts";
@@ -25,7 +19,7 @@ import { callTool } from "../tool-calls/call-tool.ts";
 import type { CallPosition } from "../tool-calls/open-call.ts";
 import { transition } from "../transition.ts";
 import { planCalls, type Plan } from "./plan-calls.ts";
-import { raiseFailures } from "./raise-failures.ts";
+import { raiseFailures } from "./incorporate.ts";
 import { rewriteCalls, type HookedCalls } from "./rewrite-calls.ts";
 import { summarizeResults, type Executed } from "./summarize-results.ts";
 
@@ -100,7 +94,11 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
   };
   const plan = planCalls(agent, state, calls, { hooked: hooked.calls, isFailing, skip, onEnd });
   const ends = await Promise.all(plan.calls.map((call) => callTool(agent, reply, call)));
-  const { executed, deferrals, failures, spans, isLong } = sorted(ends);
+  const executed = ends.filter((end) => end.type === "executed");
+  const deferrals = ends.flatMap((end) => (end.type === "deferred" ? [end.deferral] : []));
+  const failures = executed.flatMap(({ failure }) => failure ?? []);
+  const spans = ends.flatMap((end) => end.spans ?? []);
+  const isLong = executed.some(({ isToSummarize }) => isToSummarize);
   const charged = transition(state, {
     type: "addUsage",
     usage: { ...NO_USAGE, toolCalls: plan.charged },
@@ -124,36 +122,6 @@ async function runBatch(agent: AgentRuntime, state: AgentState, batch: Batch): P
 }
 
 const UNHOOKED: HookedCalls = { calls: new Map(), spans: [], failures: [] };
-
-/** What the calls of a batch came to, in call order. */
-interface Sorted {
-  readonly executed: readonly Executed[];
-  readonly deferrals: readonly Deferral[];
-  /** Those with which the execution fails. */
-  readonly failures: readonly ErrorRecord[];
-  readonly spans: readonly TimeSpan[];
-  /** True if a result is to be summarised. */
-  readonly isLong: boolean;
-}
-
-function sorted(ends: readonly CallEnd[]): Sorted {
-  const executed: Executed[] = [];
-  const deferrals: Deferral[] = [];
-  const failures: ErrorRecord[] = [];
-  const spans: TimeSpan[] = [];
-  let isLong = false;
-  for (const end of ends) {
-    if (end.spans !== undefined) spans.push(...end.spans);
-    if (end.type === "deferred") {
-      deferrals.push(end.deferral);
-      continue;
-    }
-    executed.push(end);
-    if (end.failure !== undefined) failures.push(end.failure);
-    isLong ||= end.isToSummarize;
-  }
-  return { executed, deferrals, failures, spans, isLong };
-}
 
 /** True for a call that counts against the agent: however many calls a reply has, few of them make it worth looking at all. */
 function isAgainst({ failure, execution }: Executed): boolean {

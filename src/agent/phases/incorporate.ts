@@ -2,10 +2,10 @@
 
 import { hasFailures } from "../../policies/failure-counts.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import { type AgentState } from "../agent-state.ts";
+import type { AgentState, OpenStep } from "../agent-state.ts";
 import { addSignal } from "../stop-requests.ts";
 import { transition } from "../transition.ts";
-import { raiseFailures } from "./raise-failures.ts";
+import { failureSignals } from "../../policies/failure-signals.ts";
 
 /**
  * Straight through transition(), once every call of the reply has its result (L3). What the calls make the execution stop for becomes a
@@ -19,4 +19,18 @@ export function incorporate(agent: AgentRuntime, state: AgentState): AgentState 
   const { executions = [] } = step ?? {};
   const isCounted = limited.log.output === undefined && hasFailures(state.log.failures, executions);
   return isCounted ? raiseFailures(agent, limited, { before: state, executions }) : limited;
+}
+
+/** Raises what calls of the step make the execution stop for. `before`: the state in which they are not counted yet. */
+export function raiseFailures(
+  agent: AgentRuntime,
+  state: AgentState,
+  { before, executions }: { readonly before: AgentState } & Pick<OpenStep, "executions">,
+): AgentState {
+  const { failures } = before.log;
+  const { errorBudget: budget, errorPolicy: policy } = agent.role;
+  return failureSignals(failures, executions, { budget, policy }).reduce<AgentState>(
+    (current, signal) => addSignal(agent, current, signal),
+    state,
+  );
 }

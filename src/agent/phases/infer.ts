@@ -1,5 +1,6 @@
 // infer: one model call through its effect, and the settlement of its lease.
 
+import { defined } from "../../kernel/json.ts";
 import { countedPrefix } from "../../model/count-tokens.ts";
 import type { ModelReply } from "../../model/model.ts";
 import { timingOf } from "../../protocol/step-timing.ts";
@@ -8,45 +9,33 @@ import type { AgentRuntime } from "../agent-runtime.ts";
 import { openStepOf, type AgentState, type StepReply, stepPosition } from "../agent-state.ts";
 import { failWith, addSignal } from "../stop-requests.ts";
 import { openStep, type PreparedCall } from "../life-cycle.ts";
-import { callModel } from "../model-call.ts";
+import { callModel, settleCall } from "../model-call.ts";
 import { transition } from "../transition.ts";
 import { budgetSignal } from "../budget-signal.ts";
-import { repairedReply } from "./repaired-reply.ts";
+import { partsFitted, partsRenamed } from "../../protocol/reply-pieces.ts";
+import { leakedCall } from "../../policies/argument-leak.ts";
+import { callIdOf, type StepId } from "../../protocol/ids.ts";
+import type { AssistantMessage } from "../../protocol/message.ts";
 
 /** Requests of a step that may be too long for the model before that is an error. */
 const MAX_OVERFLOWS = 1;
 
-/** Whatever came of the call, what it consumed is charged to the agent and every ancestor here, and once (B2, B3). */
+/** Makes the call, and takes in whatever came of it. */
 export async function infer(
   agent: AgentRuntime,
   before: AgentState,
   call: PreparedCall,
 ): Promise<AgentState> {
-  const { account } = agent;
   const state = openStep(agent, before, call);
   const place = stepPosition(agent, state);
-  const { stepId } = place;
   const outcome = await callModel(agent, { place, ...call });
-  const usage = place.isCounted === true ? { ...outcome.usage, steps: 0 } : outcome.usage;
-  agent.effects.settle(call.lease, usage);
-  agent.effects.note(
-    "budget.settled",
-    () => ({
-      type: "budget.settled",
-      leaseId: call.lease.leaseId,
-      usage,
-      remaining: account.remaining(),
-      runRemaining: account.runRemaining(),
-    }),
-    { stepId },
-  );
+  const usage = settleCall(agent, place, call.lease, outcome);
   const { spans = [] } = outcome;
   const charged = transition(state, { type: "addUsage", usage, timing: timingOf(spans) });
   switch (outcome.type) {
     case "cancelled":
       return charged;
     case "refused":
-      agent.effects.record({ type: "budget.denied", ...outcome.refusal }, { stepId });
       return addSignal(agent, charged, budgetSignal(outcome.refusal));
     case "failed":
       return mayCompact(agent, charged, outcome.error)
@@ -67,7 +56,9 @@ function replied(
   const { finishReason } = reply;
   const { text, toolCalls } = reply.message;
   const isPlain = toolCalls.length === 0 || (toolCalls.length === 1 && text === "");
-  const message = isPlain ? reply.message : repairedReply(agent, reply.message, stepId);
+  const message = isPlain
+    ? reply.message
+    : withoutLeak(agent, withOwnCallIds(reply.message, stepId), stepId);
   const taken = { message, finishReason };
   if (isUseless(taken)) return transition(state, { type: "discardReply", reply: taken });
   const { isFaithful, historyLength: messages, ephemeralTokens } = call;
@@ -87,4 +78,35 @@ function mayCompact({ role }: AgentRuntime, { log }: AgentState, error: ErrorRec
   const isOverflow = error.code === "model_context_overflow";
   const isAllowed = role.compaction !== undefined && role.compaction.strategy !== "error";
   return isOverflow && isAllowed && log.overflows < MAX_OVERFLOWS;
+}
+
+// What some models and servers get wrong in a reply with calls, set right before anything looks at it.
+
+/** Some models repeat the arguments of a call as their text: that is no text for a reader (R113). */
+function withoutLeak(
+  agent: AgentRuntime,
+  message: AssistantMessage,
+  stepId: StepId,
+): AssistantMessage {
+  if (message.text === "" || message.toolCalls.length === 0) return message;
+  const leaked = leakedCall(message);
+  if (leaked === undefined) return message;
+  const { toolName, callId } = leaked;
+  agent.effects.record(
+    { type: "reply.filtered", toolName, characters: message.text.length },
+    { stepId, callId },
+  );
+  return partsFitted({ ...message, text: "" }, message);
+}
+
+/** Some servers give several calls of a reply one id: each later one gets an id by its place, so that results find their call (L3). */
+function withOwnCallIds(message: AssistantMessage, stepId: StepId): AssistantMessage {
+  const { toolCalls } = message;
+  const ids = toolCalls.map((call) => call.callId);
+  if (new Set(ids).size === ids.length) return message;
+  const renamed = toolCalls.map((call, index) =>
+    ids.indexOf(call.callId) === index ? call : { ...call, callId: callIdOf(stepId, index) },
+  );
+  const parts = message.parts && partsRenamed(message.parts, renamed);
+  return { ...message, toolCalls: renamed, ...defined({ parts }) };
 }

@@ -1,22 +1,29 @@
 // What goes before the request of a step, where there is any: the task is taken in by hooks, a session's history is cut, subtasks are worked
 // off, subagents are waited for, sections are made, a history that outgrew its window is compacted.
 
+import { defined } from "../../kernel/json.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import type { AgentState } from "../agent-state.ts";
-import { isHeld } from "../life-cycle.ts";
+import { type AgentState, stepPosition } from "../agent-state.ts";
+import { isHeld, briefed, type Prepared } from "../life-cycle.ts";
 import { BUILT_IN_SECTIONS } from "../request-sections.ts";
-import { awaitSubagents } from "./await-subagents.ts";
-import { compact, isOverflowing } from "./compact.ts";
+import { compact, isOverflowing, retain } from "./compact.ts";
 import { makeSections, NO_SECTIONS, type MadeSections } from "./make-sections.ts";
-import { retain } from "./retain.ts";
-import { takeTask } from "./take-task.ts";
 import { workOffSubtasks } from "./work-off-subtasks.ts";
+import { askConditions } from "../ask-conditions.ts";
+import { consultHooks } from "../consult.ts";
+import { failWith, addSignal, fail } from "../stop-requests.ts";
+import { transition } from "../transition.ts";
+import { EspalierError } from "../../kernel/error.ts";
+import { pauseForSubagents } from "../pausing.ts";
+import type { UserMessage } from "../../protocol/message.ts";
+import type { MailboxMessage } from "../mailbox.ts";
 
 /** Does what is due, until something holds the agent: then the state says so. */
 export async function makeReady(agent: AgentRuntime, state: AgentState): Promise<MadeSections> {
   let next = state.log.isBriefed ? state : await takeTask(agent, state);
   if (isHeld(agent, next)) return withoutSections(next);
-  if (agent.retention !== undefined && !state.log.isBriefed) next = await retain(agent, next);
+  const { retention } = agent;
+  if (retention !== undefined && !state.log.isBriefed) next = await retain(agent, next, retention);
   if (next.log.subtasks.length > 0) next = await workOffSubtasks(agent, next);
   if (isHeld(agent, next) || next.log.subtasks.length > 0) return withoutSections(next);
   if (next.log.isAwaiting && agent.mailbox?.hasMessages !== true)
@@ -30,4 +37,82 @@ export async function makeReady(agent: AgentRuntime, state: AgentState): Promise
 
 function withoutSections(state: AgentState): MadeSections {
   return { state, sections: NO_SECTIONS };
+}
+
+// The beginning of an execution: hooks see the task before anything is spent, and stop conditions are asked for the first time (R5).
+
+/** Puts the task into the history, as hooks of the root changed it; a refused one leaves no trace there (R90). */
+async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
+  const { identity, role, task, metadata } = agent;
+  const hooked =
+    identity.depth > 0
+      ? undefined
+      : await consultHooks(agent, {
+          point: "userInput",
+          stepNumber: 0,
+          place: {},
+          input: { role: role.name, task, metadata },
+        });
+  if (hooked?.type === "failed") return failWith(agent, unbriefed(state), hooked.error);
+  if (hooked?.type === "cancelled") return unbriefed(state);
+  const refusal = hooked?.patch.refuse;
+  if (refusal !== undefined) {
+    const reason = { code: "input_refused", message: refusal, data: {} };
+    const name = hooked?.changedBy.at(-1)?.hook;
+    return addSignal(agent, unbriefed(state), { source: "hook", reason, ...defined({ name }) });
+  }
+  const text = hooked?.patch.task ?? task;
+  return await askConditions(agent, briefed(state, text));
+}
+
+function unbriefed(state: AgentState): AgentState {
+  return transition(state, { type: "brief", messages: [] });
+}
+
+// Waiting for subagents in the background: an agent that has answered reads what they say before it ends (X9).
+
+/** Waits until they have settled, a message comes, or the agent must end. Paused if one of them is and there is nothing to read. */
+async function awaitSubagents(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
+  const { subagents } = agent.run;
+  const { background } = state.log;
+  await subagents.settled(agent, background, "news");
+  const hasMessages = (): boolean => agent.mailbox?.hasMessages === true;
+  if (hasMessages() || agent.stopRequests.length > 0 || agent.effects.isEnding) return state;
+  if (subagents.hasPaused(background)) return pauseForSubagents(agent, state);
+  // A call has taken their results and did not hand them on.
+  subagents.reactivate(agent, background);
+  if (hasMessages()) return state;
+  const message =
+    "Subagents in the background have ended without a result. This is a bug in espalier.";
+  return fail(agent, state, new EspalierError({ code: "internal_error", message }));
+}
+
+// Messages to the agent, from outside or out of the background, go into its history with the model call that shows it
+// (X10, X23).
+
+/** The state as it will be if the model call that shows the messages is made. */
+export function withMessages(state: AgentState, mail: readonly MailboxMessage[]): AgentState {
+  const messages = mail.map(messageOf);
+  const reportedIds = mail.flatMap(({ from }) => from ?? []);
+  return transition(state, { type: "addMessages", messages, reportedIds });
+}
+
+/** The call is paid for: the messages are in the history, after what else has changed. */
+export function delivered(
+  agent: AgentRuntime,
+  { state, call }: Prepared,
+  mail: readonly MailboxMessage[],
+): Prepared {
+  const place = stepPosition(agent, state);
+  for (const { text, from, by = from } of mail) {
+    const origin = from === undefined ? "steering" : "report";
+    const sender = defined({ fromAgentId: by });
+    const characters = text.length;
+    agent.effects.record({ type: "message.delivered", origin, characters, ...sender }, place);
+  }
+  return { state: withMessages(state, mail), call };
+}
+
+function messageOf({ text, from }: MailboxMessage): UserMessage {
+  return { role: "user", origin: from === undefined ? "steering" : "report", text };
 }

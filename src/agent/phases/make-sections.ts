@@ -1,6 +1,6 @@
 // The sections that a role adds to its requests: made when they are due, each by one effect, all of them at once (R93, R94).
 
-import { runTimed, type TimedOutcome } from "../../kernel/timed-work.ts";
+import { valueInTime } from "../../kernel/timed-work.ts";
 import { shown } from "../../kernel/check.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
@@ -101,12 +101,14 @@ async function ask(
   name: string,
   text: SectionText,
 ): Promise<string | undefined> {
-  const outcome = await runTimed<unknown>(
-    (signal) => text(contextOf(agent, state, name, signal)),
-    agent.bounds,
-  );
   try {
-    return textIn(outcome, agent.bounds.timeoutMs);
+    const given = await valueInTime<unknown>(
+      (signal) => text(contextOf(agent, state, name, signal)),
+      agent.bounds,
+    );
+    if (given === undefined) return undefined;
+    if (typeof given !== "string") throw new TypeError(`it gave ${shown(given)}`);
+    return given.trim() === "" ? undefined : given;
   } catch (cause) {
     const what = messageOf(cause);
     throw new EspalierError({
@@ -118,43 +120,21 @@ async function ask(
   }
 }
 
-function textIn(outcome: TimedOutcome<unknown>, timeoutMs: number): string | undefined {
-  switch (outcome.type) {
-    case "returned":
-      if (outcome.value === undefined) return undefined;
-      if (typeof outcome.value !== "string") throw new TypeError(`it gave ${shown(outcome.value)}`);
-      return outcome.value.trim() === "" ? undefined : outcome.value;
-    case "threw":
-      throw outcome.error;
-    case "timed_out":
-      throw new Error(`it did not answer within ${timeoutMs} ms`);
-    case "abandoned":
-      throw new Error("it did not end when its agent was told to");
-  }
-}
-
 function contextOf(
   agent: AgentRuntime,
   state: AgentState,
   sectionName: string,
   signal: AbortSignal,
 ): SectionContext {
-  const { runId, agentId, agentPath, depth, executionId } = agent.identity;
   return Object.freeze({
+    ...agent.facts,
     sectionName,
-    runId,
-    agentId,
-    agentPath,
-    depth,
     role: agent.role.name,
-    executionId,
     stepNumber: stepPosition(agent, state).stepNumber,
     messages: state.conversation.messages,
     steps: state.log.steps,
     usage: state.telemetry.usage,
     remaining: Object.freeze({ ...agent.account.remaining() }),
-    metadata: agent.metadata,
-    context: agent.run.context,
     signal,
   });
 }

@@ -6,7 +6,7 @@ import { identicalCallsBefore } from "../../policies/identical-calls.ts";
 import type { Answer } from "../../protocol/question.ts";
 import type { CallId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
-import { argumentsOf, bindCall, type BoundCall } from "../../tools/bind-call.ts";
+import { bindCall, type BoundCall } from "../../tools/bind-call.ts";
 import { deniedCall } from "../../tools/rejected-call.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
@@ -19,6 +19,7 @@ import {
 } from "../agent-state.ts";
 import type { BudgetRefusal } from "../account-view.ts";
 import type { History, PlannedCall } from "../effects.ts";
+import { readArguments } from "../tool-calls/call-arguments.ts";
 import type { HookedCall } from "./rewrite-calls.ts";
 import {
   cutShort,
@@ -120,7 +121,7 @@ export function planCalls(
   if (planned.some(({ bound }) => bound.type === "delegation"))
     for (const later of pendingCallsOf(state).slice(calls.length))
       if (tools.find(later.toolName)?.kind === "delegation")
-        group.push(...rolesAskedFor(inputOf(later.argumentsText)));
+        group.push(...rolesAskedFor(readArguments(later.argumentsText)));
   return { calls: planned, charged, output, refusal };
 }
 
@@ -132,15 +133,6 @@ function rolesAskedFor(input: unknown): readonly string[] {
   if (typeof role === "string") return [role];
   const [name = ""] = typeof childName === "string" ? childName.split("#") : [];
   return name === "" ? NONE : [name];
-}
-
-/** The arguments of a call that has not been looked at yet; undefined: they cannot be read. */
-function inputOf(argumentsText: string): unknown {
-  try {
-    return argumentsOf(argumentsText);
-  } catch {
-    return undefined;
-  }
 }
 
 function answerTo({ run }: AgentRuntime, deferral: Deferral | undefined): Answer | undefined {

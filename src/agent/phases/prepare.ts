@@ -10,14 +10,12 @@ import type { Lease } from "../account-view.ts";
 import { budgetSignal } from "../budget-signal.ts";
 import { errorRecord } from "../error-record.ts";
 import { briefed, isHeld, type Prepared, type PreparedCall } from "../life-cycle.ts";
-import { reserve } from "../model-call.ts";
+import { noteReserved, reserve } from "../model-call.ts";
 import { BUILT_IN_SECTIONS } from "../request-sections.ts";
 import { addSignal, failWith } from "../stop-requests.ts";
 import { transition } from "../transition.ts";
-import { plainRequest, type Assembled, type Held } from "./assemble-request.ts";
-import { delivered, withMessages } from "./deliver-messages.ts";
-import { hookedRequest } from "./hooked-request.ts";
-import { makeReady } from "./make-ready.ts";
+import { plainRequest, type Assembled, type Held, hookedRequest } from "./assemble-request.ts";
+import { delivered, withMessages, makeReady } from "./make-ready.ts";
 import { NO_SECTIONS, type SectionMessages } from "./make-sections.ts";
 import { noticesNow, noticeTokens, withNotices, type Notices } from "./notices.ts";
 
@@ -88,25 +86,14 @@ async function hold(
     const error = tooLong(inputTokens, maxInputTokens);
     return { state: failWith(agent, state, error), call: undefined };
   }
-  const { maxOutputTokens: most, model } = role;
-  const { price, minOutputTokens } = model;
-  const steps = position.isCounted === true ? 0 : 1;
-  const ask = { inputTokens, maxOutputTokens: most, minOutputTokens, price, steps } as const;
-  const outcome = await reserve(agent, position, ask);
+  const outcome = await reserve(agent, position, inputTokens, role.maxOutputTokens);
+  noteReserved(agent, position, outcome);
   const { waitedMs } = outcome;
   const waited = waitedMs === 0 ? state : transition(state, { type: "addTime", waitedMs });
   if (outcome.type === "cancelled") return { state: waited, call: undefined };
-  if (outcome.type === "refused") {
-    agent.effects.record({ type: "budget.denied", ...outcome.refusal }, position);
+  if (outcome.type === "refused")
     return { state: addSignal(agent, waited, budgetSignal(outcome.refusal)), call: undefined };
-  }
   const { lease } = outcome;
-  const { leaseId, maxOutputTokens } = lease;
-  agent.effects.note(
-    "budget.reserved",
-    () => ({ type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs }),
-    position,
-  );
   const isEstimated = counted.isEstimated || noticed > 0;
   return {
     state: waited,

@@ -1,14 +1,13 @@
 // The hooks before tool calls: they may change the arguments of a call, or deny it, before anything looks at it (C44).
 
-import type { JsonValue } from "../../kernel/json.ts";
 import type { CallId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import { spanOf, type TimeSpan } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import { argumentsOf } from "../../tools/bind-call.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { OpenStep } from "../agent-state.ts";
-import { heard, askHooks, type HookQuestion } from "../consult-hooks.ts";
+import { readArguments } from "../tool-calls/call-arguments.ts";
+import { heard, askHooks, type HookQuestion } from "../consult.ts";
 
 /** What the hooks before a call made of it. */
 export interface HookedCall {
@@ -65,7 +64,8 @@ function ask(agent: AgentRuntime, step: OpenStep, call: ToolCall): Asked | undef
   const isHidden = step.hiddenTools.some((hidden) => hidden.toolName === toolName);
   const isKnown = agent.tools.find(toolName) !== undefined && !isHidden;
   const isPutOff = step.deferrals.some((deferral) => deferral.callId === callId);
-  const input = isHooked && isKnown && !isPutOff ? parsed(argumentsText) : undefined;
+  // Hooks see arguments that are JSON. What is none is shown to the model as it is.
+  const input = isHooked && isKnown && !isPutOff ? readArguments(argumentsText) : undefined;
   if (input === undefined) return undefined;
   const question: BeforeTool = {
     point: "beforeTool",
@@ -94,13 +94,4 @@ function applied(
     argumentsText: after === undefined ? argumentsText : JSON.stringify(after),
     change: deny === undefined ? undefined : { type: "denied", reason: deny, by },
   };
-}
-
-/** Hooks see arguments that are JSON. What is none is shown to the model as it is. */
-function parsed(text: string): JsonValue | undefined {
-  try {
-    return argumentsOf(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -6,7 +6,7 @@ import type { UserMessage } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { Consulted, History } from "../effects.ts";
 import type { EffectPosition } from "../agent-identity.ts";
-import { errorRecord } from "../error-record.ts";
+import { brokenBy } from "../consult.ts";
 import { failWith } from "../stop-requests.ts";
 import { stepPosition, type AgentState, type Subtask } from "../agent-state.ts";
 import { spawnWithHooks } from "../tool-calls/delegate.ts";
@@ -60,9 +60,7 @@ async function delegate(
         : await agent.run.subagents.resume(agent, childId, { stepId });
     return { type: "returned", value };
   } catch (cause) {
-    return agent.signal.aborted
-      ? { type: "cancelled" }
-      : { type: "failed", error: errorRecord(cause) };
+    return brokenBy(agent, cause);
   }
 }
 

@@ -37,10 +37,14 @@ export function askedArguments(bound: CheckedCall): JsonValue {
 
 /** The arguments with which the call was made, as hooks and answers left them; the text itself, if it is no JSON. */
 export function writtenArguments({ bound, planned: { argumentsText } }: OpenCall): JsonValue {
-  if ("input" in bound) return bound.input;
+  return "input" in bound ? bound.input : (readArguments(argumentsText) ?? argumentsText);
+}
+
+/** The arguments of a call that has not been looked at yet; undefined: they are no JSON. */
+export function readArguments(argumentsText: string): JsonValue | undefined {
   try {
     return argumentsOf(argumentsText);
   } catch {
-    return argumentsText;
+    return undefined;
   }
 }

@@ -11,6 +11,9 @@ import type { ToolErrorSeverity } from "../../protocol/tool-error-record.ts";
 import type { ToolOutcomeType } from "../../protocol/tool-outcome.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { RefusedSpawn } from "../run-ports.ts";
+import type { OwnCall } from "../../tools/bind-call.ts";
+import type { RejectedCall } from "../../tools/rejected-call.ts";
+import type { CallEnd } from "../effects.ts";
 
 /** A part of a text, in UTF-16 code units; `end` is behind it. */
 export interface TextRange {
@@ -61,3 +64,24 @@ export interface FailedOutcome extends CallOutcome {
 /** A delegation whose subagent is paused, with what it queued before. */
 export type PausedChild = Extract<SpawnOutcome, { readonly type: "paused" }> &
   Pick<CallOutcome, "subtasks" | "startedIds">;
+
+// What came of asking whether a call may run.
+
+export type Permission =
+  | { readonly type: "granted"; readonly bound: OwnCall }
+  | Refused
+  /** It cannot run now: no question was asked about it. */
+  | { readonly type: "impossible"; readonly outcome: FailedOutcome }
+  /** A delegation that has started subagents already: they are adopted. */
+  | { readonly type: "adopted"; readonly bound: Extract<OwnCall, { readonly type: "delegation" }> }
+  | { readonly type: "cancelled" }
+  | Deferred;
+
+export type Deferred = Extract<CallEnd, { readonly type: "deferred" }>;
+
+export interface Refused {
+  readonly type: "refused";
+  readonly rejected: RejectedCall;
+  /** Set when a hook broke. */
+  readonly failure?: ErrorRecord;
+}

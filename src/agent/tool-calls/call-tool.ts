@@ -9,8 +9,7 @@ import type { CallOutcome } from "./call-outcome.ts";
 import { delegate, resumeDelegation } from "./delegate.ts";
 import { callExternally } from "./external-call.ts";
 import { OpenCall, type CallPosition } from "./open-call.ts";
-import { recordBegin, recordEnd } from "./record.ts";
-import { forbiddenOutcome, reject, rejectUnbegun } from "./reject.ts";
+import { recordBegin, recordEnd, forbiddenOutcome, reject, rejectUnbegun } from "./record.ts";
 import { runTool } from "./run-tool.ts";
 
 export function callTool(

@@ -1,8 +1,8 @@
 // A delegation: it starts subagents and waits for them without a slot (S1). What it starts does not outlive it (T2).
 
 import { withinBounds, type BoundedOutcome } from "../../kernel/cancel.ts";
-import { shown } from "../../kernel/check.ts";
-import { isRecord } from "../../kernel/json.ts";
+import { shown, checkKeys, checkText } from "../../kernel/check.ts";
+import { defined, isRecord } from "../../kernel/json.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { SpawnOutcome, SpawnRequest, SubagentOutcome } from "../../protocol/subagent.ts";
 import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
@@ -12,15 +12,18 @@ import type {
   DelegationContext,
   DelegationOutcome,
   SubagentService,
+  ContinueRequest,
+  WaitRequest,
 } from "../../tools/tool-context.ts";
 import type { DelegatedCall } from "../run-ports.ts";
 import type { PlannedCall, CallEnd } from "../effects.ts";
-import { type CallOutcome, type PausedChild } from "./call-outcome.ts";
-import { serviceWithin } from "./delegation-service.ts";
+import type { CallOutcome, PausedChild } from "./call-outcome.ts";
 import { CANCELLED, failed, thrownOutcome } from "./failed-outcome.ts";
-import { type Delegator, taskAfterHooks } from "./hooked-task.ts";
 import { spawnRequest, TOO_LATE, type OpenCall } from "./open-call.ts";
 import { recordBegin, recordEnd } from "./record.ts";
+import type { EffectPosition } from "../agent-identity.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
+import { applyChain } from "../consult.ts";
 
 type Delegation = Extract<OwnCall, { readonly type: "delegation" }>;
 
@@ -37,7 +40,8 @@ export async function delegate(call: OpenCall, { tool, use }: Delegation): Promi
   const subtasks = call.close();
   const children = sorted(await call.children());
   const ended = await concluded(call, outcomeOf(call, tool.name, { bounded, children }));
-  return await recordEnd(call, begun, { ...ended, subtasks, startedIds: children.startedIds });
+  const { startedIds } = children;
+  return await recordEnd(call, begun, { ...ended, ...defined({ subtasks, startedIds }) });
 }
 
 /** Waits further for a subagent that was paused with the call. */
@@ -48,11 +52,7 @@ export async function resumeDelegation(
   const { agent, position } = call;
   const begun = recordBegin(call);
   const ended = await concluded(call, agent.run.subagents.resume(agent, childId, position));
-  return await recordEnd(call, begun, {
-    ...ended,
-    ...(subtasks === undefined ? {} : { subtasks }),
-    ...(startedIds === undefined ? {} : { startedIds }),
-  });
+  return await recordEnd(call, begun, { ...ended, ...defined({ subtasks, startedIds }) });
 }
 
 /** What becomes of a call whose delegation has this result. */
@@ -71,8 +71,8 @@ async function concluded(
 /** The subagents that a call has started, by what became of them. */
 interface Children {
   readonly pausedIds: readonly AgentId[];
-  /** In the background. */
-  readonly startedIds: readonly AgentId[];
+  /** In the background; undefined: none. */
+  readonly startedIds: readonly AgentId[] | undefined;
   readonly broken: PromiseRejectedResult | undefined;
 }
 
@@ -85,7 +85,7 @@ function sorted(children: readonly PromiseSettledResult<SpawnOutcome>[]): Childr
     else if (child.value.type === "paused") pausedIds.push(child.value.childId);
     else if (child.value.type === "started") startedIds.push(child.value.childId);
   }
-  return { pausedIds, startedIds, broken };
+  return { pausedIds, startedIds: startedIds.length === 0 ? undefined : startedIds, broken };
 }
 
 interface Settled {
@@ -149,7 +149,7 @@ function delegatedOutcome(
 ): CallOutcome {
   if (outcome.type === "answered") {
     const { text, reportedIds = [] } = outcome;
-    return { type: "succeeded", text, reportedIds };
+    return { type: "succeeded", text, ...(reportedIds.length === 0 ? {} : { reportedIds }) };
   }
   const text = delegationText(outcome);
   if (outcome.type === "refused") return failed(outcome.refusal.code, text);
@@ -179,4 +179,73 @@ export async function spawnWithHooks(
   // Awaited in any case: all calls of a reply are looked at before the first of them creates a subagent.
   const task = await (isHooked ? taskAfterHooks(delegator, request, call) : request.task);
   return await agent.run.subagents.spawn(agent, { ...request, task }, call);
+}
+
+// The hooks that see a task before the subagent that is to work on it starts.
+
+/** The agent that delegates, and the step in which it does. */
+export interface Delegator {
+  readonly agent: AgentRuntime;
+  readonly place: EffectPosition;
+}
+
+/** The task as hooks changed it. Rejects with the coded error of a hook that broke. */
+async function taskAfterHooks(
+  { agent, place }: Delegator,
+  { role, task }: Pick<SpawnRequest, "role" | "task">,
+  call: DelegatedCall,
+): Promise<string> {
+  const point = "subagentStart";
+  if (agent.hooks.chain(point).length === 0) return task;
+  const { callId = null, nth = 0 } = call;
+  return await agent.effects.taskOf(callId, nth, task, async () => {
+    const input = { role, task, childDepth: agent.identity.depth + 1 };
+    const { stepNumber } = place;
+    const { patch } = await applyChain(agent, { point, stepNumber, place: call, input });
+    return patch.task ?? task;
+  });
+}
+
+// What a delegation may do with the subagents of its agent: wait for them, write to them, cancel and continue them.
+
+/** What a call may do with the agent's subagents, until it ends. */
+function serviceWithin(call: OpenCall): SubagentService {
+  const { agent } = call;
+  const service = agent.run.subagents.serviceFor(agent, call.delegation());
+  return Object.freeze({
+    ...service,
+    wait: async (request?: WaitRequest) => (call.isClosed ? TOO_LATE : await service.wait(request)),
+    message: (childName: string, text: string) =>
+      call.isClosed ? TOO_LATE : service.message(childName, text),
+    cancel: async (childName: string, reason?: string) =>
+      call.isClosed ? TOO_LATE : await service.cancel(childName, reason),
+    continue: (request: ContinueRequest) => {
+      checkContinue(request);
+      return call.isClosed
+        ? Promise.resolve(TOO_LATE)
+        : call.take(continueWithHooks(call, request, call.delegation()));
+    },
+  });
+}
+
+function checkContinue(request: ContinueRequest): void {
+  const fields = ["childName", "task", "background", "role", "resultsOf", "draft"];
+  checkKeys("continue", request, fields);
+  checkText("continue.childName", request.childName);
+  checkText("continue.task", request.task);
+}
+
+/** Continues a subagent that has ended, with the task as hooks changed it. */
+async function continueWithHooks(
+  delegator: Delegator,
+  request: ContinueRequest,
+  call: DelegatedCall,
+): Promise<SpawnOutcome> {
+  const { agent } = delegator;
+  const { subagents } = agent.run;
+  const known = agent.subagent(request.childName);
+  if (known === undefined) return await subagents.continue(agent, request, call);
+  const asked = { role: known.role.name, task: request.task };
+  const task = await taskAfterHooks(delegator, asked, call);
+  return await subagents.continue(agent, { ...request, task }, call);
 }

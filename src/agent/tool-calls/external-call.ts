@@ -4,84 +4,56 @@ import type { Answer, Question } from "../../protocol/question.ts";
 import type { BoundCall } from "../../tools/bind-call.ts";
 import { resultText } from "../../tools/result-text.ts";
 import type { CallEnd } from "../effects.ts";
-import type { CallOutcome, FailedOutcome } from "./call-outcome.ts";
 import { failed, failedSaying, rejectedOutcome } from "./failed-outcome.ts";
 import { decideByGuards } from "./guards.ts";
 import type { OpenCall } from "./open-call.ts";
-import { deferred, isOverdue, questionAbout, recordAnswer } from "./questions.ts";
-import type { Deferred } from "./permission.ts";
-import { recordBegin, recordEnd } from "./record.ts";
+import { deferred, isOverdue, questionAbout, recordAnswer, unanswered } from "./questions.ts";
+import { recordBegin, recordEnd, rejectUnbegun, reject } from "./record.ts";
 import { askedArguments } from "./call-arguments.ts";
-import { rejectUnbegun, reject } from "./reject.ts";
-
-type ExternalEnd =
-  | Deferred
-  | { readonly type: "answered"; readonly outcome: CallOutcome }
-  /** It is not run: denied, or no one said what came of it. */
-  | { readonly type: "refused"; readonly outcome: FailedOutcome }
-  | { readonly type: "cancelled" };
 
 type ExternalCall = Extract<BoundCall, { readonly type: "external" }>;
 
-export async function callExternally(call: OpenCall, bound: ExternalCall): Promise<CallEnd> {
-  const end = await answerOf(call, bound);
-  switch (end.type) {
-    case "deferred":
-      return end;
-    case "cancelled":
-      return rejectUnbegun(call);
-    case "refused":
-      return await reject(call, end.outcome);
-    case "answered":
-      return await recordEnd(call, recordBegin(call), end.outcome);
-  }
-}
-
 /** The result of the call, or the question for it. What a guard wants asked is part of that one question (C12). */
-async function answerOf(call: OpenCall, bound: ExternalCall): Promise<ExternalEnd> {
-  const { deferral, answer } = call.planned;
+export async function callExternally(call: OpenCall, bound: ExternalCall): Promise<CallEnd> {
+  const { agent, planned, position } = call;
+  const { deferral, answer } = planned;
   if (deferral?.type === "question") {
     const { question } = deferral;
-    if (answer === undefined && !isOverdue(call.agent, question))
-      return { type: "deferred", deferral };
-    return endOf(call, question, answer);
+    if (answer === undefined && !isOverdue(agent, question)) return { type: "deferred", deferral };
+    return await concluded(call, question, answer);
   }
-  if (call.signal.aborted) return { type: "cancelled" };
+  if (call.signal.aborted) return rejectUnbegun(call);
   const decision = await decideByGuards(call, bound);
-  if (call.signal.aborted) return { type: "cancelled" };
-  if (decision.type === "deny")
-    return { type: "refused", outcome: rejectedOutcome(decision.rejected) };
+  if (call.signal.aborted) return rejectUnbegun(call);
+  if (decision.type === "deny") return await reject(call, rejectedOutcome(decision.rejected));
   const why = `${bound.tool.name} is executed elsewhere.`;
   const reason = decision.type === "ask" ? `${why} ${decision.reason}` : why;
-  const question = questionAbout(call, {
-    kind: "external",
-    reason,
-    input: askedArguments(bound),
-  });
-  call.agent.emit({ type: "question.asked", question }, call.position);
-  if (call.agent.run.settings.approvals.unanswered === "deny")
-    return endOf(call, question, undefined);
-  call.agent.time.beginQuestion();
+  const question = questionAbout(call, "external", reason, askedArguments(bound));
+  agent.emit({ type: "question.asked", question }, position);
+  if (agent.run.settings.approvals.unanswered === "deny")
+    return await concluded(call, question, undefined);
+  agent.time.beginQuestion();
   return deferred(call, question);
 }
 
-function endOf(call: OpenCall, question: Question, answer: Answer | undefined): ExternalEnd {
-  const { toolName } = question;
+/** The call with what was answered. It is not run if no one said what came of it. */
+async function concluded(
+  call: OpenCall,
+  question: Question,
+  answer: Answer | undefined,
+): Promise<CallEnd> {
   if (answer?.type === "result") {
     recordAnswer(call, question, { answer: "result", by: "caller" });
-    return { type: "answered", outcome: { type: "succeeded", text: resultText(answer.result) } };
+    const text = resultText(answer.result);
+    return await recordEnd(call, recordBegin(call), { type: "succeeded", text });
   }
-  const isReported = answer?.type === "failure";
-  const isLate = isOverdue(call.agent, question);
-  const reason = isReported
-    ? answer.message
-    : isLate
-      ? "Nobody answered in time."
-      : "There is nobody who could execute it.";
-  const by = isReported ? "caller" : isLate ? "deadline" : "nobody";
+  const before = `${question.toolName} failed: `;
+  if (answer?.type === "failure") {
+    const { message: words } = answer;
+    recordAnswer(call, question, { answer: "failure", by: "caller", reason: words });
+    return await recordEnd(call, recordBegin(call), failedSaying("tool_error", { before, words }));
+  }
+  const { reason, by } = unanswered(call, question, "There is nobody who could execute it.");
   recordAnswer(call, question, { answer: "failure", by, reason });
-  const before = `${toolName} failed: `;
-  return isReported
-    ? { type: "answered", outcome: failedSaying("tool_error", { before, words: reason }) }
-    : { type: "refused", outcome: failed("tool_error", `${before}${reason}`, { reason }) };
+  return await reject(call, failed("tool_error", `${before}${reason}`, { reason }));
 }

@@ -1,7 +1,7 @@
 // What came of a tool call that did not succeed, by its code in the one table. Here errors become texts for the model.
 
 import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { isRecord } from "../../kernel/json.ts";
+import { defined, isRecord } from "../../kernel/json.ts";
 import { asSentence } from "../../kernel/sentence.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import { failureClass, type ToolFailureCode } from "../../protocol/tool-failure.ts";
@@ -61,10 +61,7 @@ export const NOT_BEGUN = failed("not_executed", UNBEGUN_TEXT);
 
 /** The outcome of a call that does not run. */
 export function rejectedOutcome({ code, text, by, reason }: RejectedCall): FailedOutcome {
-  return failed(code, text, {
-    ...(by === undefined ? {} : { blockedBy: by }),
-    ...(reason === undefined ? {} : { reason }),
-  });
+  return failed(code, text, defined({ blockedBy: by, reason }));
 }
 
 /** The outcome of a delegation that starts no subagent. */
@@ -97,12 +94,9 @@ function outcomeOfThrown(toolName: string, thrown: unknown): CallOutcome {
     const failure = severity === "abortive" ? { failure: toolErrorRecord(cause) } : {};
     return failedSaying("tool_error", saying, { severity, ...failure });
   }
-  if (isBrokenHook(cause))
-    return failedSaying("tool_error", saying, {
-      severity: "abortive",
-      failure: errorRecord(cause),
-    });
-  return failedSaying("tool_error", saying);
+  return isBrokenHook(cause)
+    ? failedSaying("tool_error", saying, { severity: "abortive", failure: errorRecord(cause) })
+    : failedSaying("tool_error", saying);
 }
 
 /** True for a hook of ours that broke, and not for what a tool gave the code of one. */
@@ -193,16 +187,15 @@ export function withinRetries<Outcome extends CallOutcome>(
   const { toolName } = call;
   const tries = retryCount === 1 ? "once" : `${retryCount} times`;
   const corrected = retryCount === 0 ? "" : `It was corrected ${tries} already. `;
-  const feedback = withoutAdvice(outcome.text, [correctionAdvice(toolName), JSON_ADVICE]);
+  // Without the request for another call, which would be against what follows.
+  const advice = [correctionAdvice(toolName), JSON_ADVICE].find((one) =>
+    outcome.text.endsWith(one),
+  );
+  const feedback =
+    advice === undefined ? outcome.text : outcome.text.slice(0, -advice.length).trimEnd();
   const { words } = outcome;
   const kept = words && { start: words.start, end: Math.min(words.end, feedback.length) };
   const text = `${feedback}\n${corrected}Do not call ${toolName} again: do without it, or answer with what you have.`;
-  const cause = errorCode === undefined ? {} : { causeCode: errorCode };
+  const cause = defined({ causeCode: errorCode });
   return { ...outcome, ...failed("retry_limit", text, { ...cause, words: kept }) };
-}
-
-/** A text without the request for another call, which would be against what follows. */
-function withoutAdvice(text: string, advices: readonly string[]): string {
-  const given = advices.find((advice) => text.endsWith(advice));
-  return given === undefined ? text : text.slice(0, -given.length).trimEnd();
 }

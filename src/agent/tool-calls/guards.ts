@@ -49,8 +49,7 @@ export async function decideByGuards(
   const others = [...denialOf(call.planned.denial)];
   if (repeated !== undefined)
     others.push({ guard: repeated.guard, answer: { type: "ask", reason: repeated.reason } });
-  const guards = guardsFor(call.agent.guards, bound.tool.name);
-  const guarded = await askGuards(call, bound, { guards, others });
+  const guarded = await askGuards(call, bound, others);
   if (guarded.type === "deny") return guarded;
   const approval = await checkApproval(call, bound);
   if (approval.type === "allow") return guarded;
@@ -67,8 +66,7 @@ export async function decideAgain(
   bound: GuardableCall,
   denied?: PlannedCall["denial"],
 ): Promise<Decision> {
-  const guards = guardsFor(call.agent.guards, bound.tool.name);
-  const guarded = await askGuards(call, bound, { guards, others: denialOf(denied) });
+  const guarded = await askGuards(call, bound, denialOf(denied));
   return guarded.type === "deny" ? guarded : ALLOW;
 }
 
@@ -77,24 +75,20 @@ function denialOf(denied: PlannedCall["denial"]): readonly NamedAnswer[] {
   return denied === undefined ? [] : [{ guard: denied.by, answer: denial(denied.reason) }];
 }
 
-interface Watchers {
-  readonly guards: readonly NamedGuard[];
-  /** What is said of the call besides: a hook denied it, or it repeats itself. */
-  readonly others: readonly NamedAnswer[];
-}
-
 interface NamedAnswer {
   readonly guard: string;
   readonly answer: GuardAnswer;
 }
 
+/** `others`: what is said of the call besides: a hook denied it, or it repeats itself. */
 async function askGuards(
   call: OpenCall,
   bound: GuardableCall,
-  { guards, others }: Watchers,
+  others: readonly NamedAnswer[],
 ): Promise<Decision> {
-  if (guards.length === 0 && others.length === 0) return ALLOW;
   const { agent } = call;
+  const guards = guardsFor(agent.guards, bound.tool.name);
+  if (guards.length === 0 && others.length === 0) return ALLOW;
   agent.time.beginWork();
   const guarded: GuardedCall = Object.freeze({
     toolName: bound.tool.name,
@@ -135,21 +129,14 @@ async function askGuard(
   guarded: GuardedCall,
 ): Promise<GuardAnswer> {
   const { name, guard } = named;
-  const { runId, agentId, agentPath, depth, executionId } = agent.identity;
   const outcome = await runTimed<GuardAnswer>(
     (signal) => {
       const context: GuardContext = Object.freeze({
+        ...agent.facts,
         guardName: name,
-        runId,
-        agentId,
-        agentPath,
-        depth,
         role: agent.role.name,
-        executionId,
         stepNumber: place.stepNumber,
         messages: planned.history.messages,
-        metadata: agent.metadata,
-        context: agent.run.context,
         signal,
       });
       const given: unknown = guard.check(guarded, context);
@@ -248,7 +235,7 @@ export function plainReason(toolName: string): string {
 async function inTime({ agent, signal }: OpenCall, given: PromiseLike<unknown>): Promise<unknown> {
   agent.time.beginWork();
   try {
-    return await valueInTime(given, { ...agent.bounds, signal });
+    return await valueInTime(() => given, { ...agent.bounds, signal });
   } finally {
     agent.time.endWork();
   }

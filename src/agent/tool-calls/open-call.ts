@@ -3,7 +3,7 @@
 
 import type { CancelSignal } from "../../kernel/cancel.ts";
 import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
-import { deepFreeze } from "../../kernel/json.ts";
+import { deepFreeze, defined } from "../../kernel/json.ts";
 import {
   SpawnRequestSchema,
   type SpawnOutcome,
@@ -45,7 +45,7 @@ export class OpenCall {
   bound: PlannedCall["bound"];
   /** It has ended: what is asked for on its behalf goes nowhere. */
   isClosed = false;
-  #subtasks: readonly SpawnRequest[] = [];
+  #subtasks: readonly SpawnRequest[] | undefined;
   #spawned: readonly Promise<SpawnOutcome>[] = [];
   #reports = 0;
 
@@ -72,7 +72,7 @@ export class OpenCall {
       const advice = "A subtask is worked off before the next model call.";
       throw mismatch("subtask.background", "left out", true, advice);
     }
-    if (!this.isClosed) this.#subtasks = [...this.#subtasks, asked];
+    if (!this.isClosed) this.#subtasks = [...(this.#subtasks ?? []), asked];
   }
 
   /** Throws `invalid_option` or `invalid_definition` for what says nothing. */
@@ -84,16 +84,9 @@ export class OpenCall {
     if (message !== undefined) checkText("progress.message", message);
     if (this.isClosed || this.#reports >= MOST_REPORTS) return;
     this.#reports += 1;
-    this.agent.emit(
-      {
-        type: "tool.progressed",
-        toolName: this.toolName,
-        ...(done === undefined ? {} : { done }),
-        ...(total === undefined ? {} : { total }),
-        ...(message === undefined ? {} : { message }),
-      },
-      this.position,
-    );
+    const { toolName } = this;
+    const reported = defined({ done, total, message });
+    this.agent.emit({ type: "tool.progressed", toolName, ...reported }, this.position);
   }
 
   /** Takes in a subagent that is started for the call. */
@@ -112,8 +105,8 @@ export class OpenCall {
     return Promise.allSettled(this.#spawned);
   }
 
-  /** Gives the subtasks that were queued. */
-  close(): readonly SpawnRequest[] {
+  /** Gives the subtasks that were queued; undefined: none was. */
+  close(): readonly SpawnRequest[] | undefined {
     this.isClosed = true;
     return this.#subtasks;
   }
@@ -121,25 +114,18 @@ export class OpenCall {
   /** What the tool may know and do. */
   get context(): ToolContext {
     const { agent, place, planned } = this;
-    const { runId, agentId, agentPath, depth, executionId } = agent.identity;
     const { callId } = planned.call;
     return Object.freeze({
-      runId,
-      agentId,
-      agentPath,
-      depth,
-      executionId,
+      ...agent.facts,
       stepNumber: place.stepNumber,
       callId,
-      idempotencyKey: `${runId}/${place.stepId}/${callId}`,
+      idempotencyKey: `${agent.identity.runId}/${place.stepId}/${callId}`,
       retryCount: planned.retryCount,
       maxRetries: planned.settings.maxRetries,
       messages: planned.history.messages,
       get signal(): AbortSignal {
         return place.signal.abortSignal;
       },
-      metadata: agent.metadata,
-      context: agent.run.context,
       queueSubtask: (request: SpawnRequest) => this.queueSubtask(request),
       reportProgress: (progress: ToolProgress) => this.reportProgress(progress),
     });

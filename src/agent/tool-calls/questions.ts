@@ -4,7 +4,7 @@
 import { linkedController, runBounded, sleep } from "../../kernel/cancel.ts";
 import { messageOf } from "../../kernel/error.ts";
 import { joinSentences } from "../../kernel/sentence.ts";
-import type { JsonValue } from "../../kernel/json.ts";
+import { defined, type JsonValue } from "../../kernel/json.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import { questionIdOf } from "../../protocol/ids.ts";
@@ -23,11 +23,17 @@ import { redactSecrets } from "../../tools/redact-secrets.ts";
 import type { Approver } from "../approver.ts";
 import type { PlannedCall } from "../effects.ts";
 import { errorRecord } from "../error-record.ts";
-import { applyChain } from "./apply-chain.ts";
-import { decideByGuards, decideAgain, plainReason, type Repetition } from "./guards.ts";
+import { applyChain } from "../consult.ts";
+import {
+  decideByGuards,
+  decideAgain,
+  plainReason,
+  type Decision,
+  type Repetition,
+} from "./guards.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { OpenCall } from "./open-call.ts";
-import type { Deferred, Permission, Refused } from "./permission.ts";
+import type { Deferred, Permission, Refused } from "./call-outcome.ts";
 import { askedArguments } from "./call-arguments.ts";
 
 /** A call about which a question was open when the run was paused. */
@@ -50,15 +56,9 @@ export async function askedAbout(
   repeated: Repetition | undefined,
 ): Promise<Permission> {
   const decision = await decideByGuards(call, bound, repeated);
-  if (call.signal.aborted) return { type: "cancelled" };
-  if (decision.type === "allow") return { type: "granted", bound };
-  if (decision.type === "deny") return { type: "refused", rejected: decision.rejected };
+  if (call.signal.aborted || decision.type !== "ask") return permissionFor(call, bound, decision);
   const { reason } = decision;
-  const question = questionAbout(call, {
-    kind: "approval",
-    reason,
-    input: askedArguments(bound),
-  });
+  const question = questionAbout(call, "approval", reason, askedArguments(bound));
   call.agent.emit({ type: "question.asked", question }, call.position);
   return await ask(call, bound, question);
 }
@@ -109,11 +109,8 @@ async function askApprover(
   if (pauseSignal.aborted) giveUp();
   const stopListening = pauseSignal.onAbort(giveUp);
   try {
-    const bounded = await runBounded(() => approver(question, { signal }), {
-      signal,
-      clock,
-      graceMs: 0,
-    });
+    const bounds = { signal, clock, graceMs: 0 };
+    const bounded = await runBounded(() => approver(question, { signal }), bounds);
     if (bounded.type === "threw") throw bounded.error;
     if (bounded.type === "abandoned" || bounded.value === undefined) return {};
     const parsed = AnswerSchema.safeParse(bounded.value);
@@ -169,8 +166,7 @@ function decided(
   if (answer?.type === "approved") {
     const { arguments: changed } = answer;
     const by = decider(call);
-    const change = changed === undefined ? {} : { arguments: changed };
-    recordAnswer(call, question, { answer: "approved", by, ...change });
+    recordAnswer(call, question, { answer: "approved", by, ...defined({ arguments: changed }) });
     if (changed !== undefined) return changedCall(call, bound, changed);
     if (call.planned.deferral === undefined) return { type: "granted", bound };
     return isAsShown(bound, question)
@@ -200,7 +196,11 @@ function isAsShown(bound: OwnCall, { argumentsHash }: Question): boolean {
 
 /** A call that was approved before the run was paused, or its process died: guards as they are now can deny it still (C50). */
 export async function permittedAgain(call: OpenCall, bound: OwnCall): Promise<Permission> {
-  const decision = await decideAgain(call, bound);
+  return permissionFor(call, bound, await decideAgain(call, bound));
+}
+
+/** What follows from a decision where nobody is asked any more. */
+function permissionFor(call: OpenCall, bound: OwnCall, decision: Decision): Permission {
   if (call.signal.aborted) return { type: "cancelled" };
   return decision.type === "deny"
     ? { type: "refused", rejected: decision.rejected }
@@ -213,28 +213,21 @@ async function changedCall(
   { tool }: OwnCall,
   input: JsonValue,
 ): Promise<Permission> {
-  const { place, planned } = call;
-  const { toolName, callId } = planned.call;
+  const { toolName, callId } = call.planned.call;
   const point = "beforeTool";
-  const chain = call.agent.hooks.chain(point, toolName);
-  const asked = { toolName, callId, arguments: input };
   try {
     const { patch, by } = await applyChain(call.agent, {
       point,
-      chain,
-      input: asked,
-      place,
-      at: call.position,
+      stepNumber: call.place.stepNumber,
+      place: call.position,
+      input: { toolName, callId, arguments: input },
+      toolName,
     });
     const again = rebindCall(tool, input);
     if (again.type === "rejected") return { type: "refused", rejected: again };
     const { deny: reason } = patch;
     const denied = reason === undefined ? undefined : { by: by ?? point, reason };
-    const decision = await decideAgain(call, again, denied);
-    if (call.signal.aborted) return { type: "cancelled" };
-    return decision.type === "deny"
-      ? { type: "refused", rejected: decision.rejected }
-      : { type: "granted", bound: again };
+    return permissionFor(call, again, await decideAgain(call, again, denied));
   } catch (cause) {
     if (call.agent.signal.aborted) return { type: "cancelled" };
     return { ...blocked(tool, "A hook before it failed."), failure: errorRecord(cause) };
@@ -254,19 +247,26 @@ function denial(
 ): { readonly reason: string; readonly by: By } {
   if (answer?.type === "denied") return { reason: answer.reason, by: decider(call) };
   if (failure !== undefined) return { reason: failure, by: "approver" };
-  if (isOverdue(call.agent, question))
-    return { reason: "Nobody answered in time.", by: "deadline" };
-  return { reason: "There is nobody who could approve it.", by: "nobody" };
+  return unanswered(call, question, "There is nobody who could approve it.");
+}
+
+/** Why a question has no answer, and who decided so; `nobody`: what is said if there was no one to ask. */
+export function unanswered(
+  { agent }: OpenCall,
+  question: Question,
+  nobody: string,
+): { readonly reason: string; readonly by: By } {
+  return isOverdue(agent, question)
+    ? { reason: "Nobody answered in time.", by: "deadline" }
+    : { reason: nobody, by: "nobody" };
 }
 
 /** A question about a call, under an id that its place gives. */
 export function questionAbout(
   { agent, place, planned }: OpenCall,
-  about: {
-    readonly kind: QuestionKind;
-    readonly reason: string;
-    readonly input: Question["arguments"];
-  },
+  kind: QuestionKind,
+  reason: string,
+  input: Question["arguments"],
 ): Question {
   const { agentId, agentPath } = agent.identity;
   const { toolName, callId } = planned.call;
@@ -274,14 +274,14 @@ export function questionAbout(
   const { answerTimeoutMs } = agent.run.settings.approvals;
   return {
     questionId: questionIdOf(place.stepId, planned.index),
-    kind: about.kind,
+    kind,
     agentId,
     agentPath,
     callId,
     toolName,
-    arguments: about.input,
-    argumentsHash: argumentsHashOf(toolName, about.input),
-    reason: about.reason,
+    arguments: input,
+    argumentsHash: argumentsHashOf(toolName, input),
+    reason,
     askedAtMs,
     deadlineAtMs: answerTimeoutMs === undefined ? null : askedAtMs + answerTimeoutMs,
   };

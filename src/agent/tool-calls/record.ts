@@ -1,19 +1,23 @@
 // How a call is recorded: that it began and how it ended. Hooks after it see its result, and the model reads the text that is left. Nothing of
 // it rejects.
 
-import type { JsonValue } from "../../kernel/json.ts";
+import { defined, type JsonValue } from "../../kernel/json.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
 import { spanOf, timed, type TimeSpan } from "../../protocol/step-timing.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { CallEnd, PlannedCall } from "../effects.ts";
-import { followUp } from "./after-tool.ts";
-import type { CallOutcome, PausedChild } from "./call-outcome.ts";
-import { withinRetries } from "./failed-outcome.ts";
+import type { CallOutcome, PausedChild, FailedOutcome, TextRange } from "./call-outcome.ts";
+import { withinRetries, NOT_BEGUN, rejectedOutcome } from "./failed-outcome.ts";
 import type { OpenCall } from "./open-call.ts";
-import { shortenedOutcome, type Formatted } from "./outcome-text.ts";
 import { usedArguments, writtenArguments } from "./call-arguments.ts";
+import type { RejectedCall } from "../../tools/rejected-call.ts";
+import { SPAWN_TOOL_NAME } from "../agent-role.ts";
+import { errorRecord } from "../error-record.ts";
+import { applyChain } from "../consult.ts";
+import { shortenReports } from "../../tools/shorten-reports.ts";
+import { shortenText, type ShortenedText } from "../../tools/shorten-text.ts";
 
 /** A call that has begun. */
 export interface BegunCall {
@@ -52,8 +56,21 @@ export async function recordEnd(
   const { outcome, spans, endedAtMs } =
     conclusion instanceof Promise ? await conclusion : conclusion;
   agent.recordContent(position, () => ({ type: "result", text: outcome.text }));
-  const times = { durationMs: endedAtMs - startedAtMs, queuedMs };
-  agent.emit(ended(toolName, outcome, times), position);
+  const { type, text, fullText = text, errorCode, severity, attachments, usage } = outcome;
+  const { shownCharacters } = outcome;
+  agent.emit(
+    {
+      type: "tool.ended",
+      toolName,
+      outcome: type,
+      success: type === "succeeded",
+      resultCharacters: fullText.length,
+      ...defined({ errorCode, severity, shownCharacters, attachments: attachments?.length, usage }),
+      durationMs: endedAtMs - startedAtMs,
+      queuedMs,
+    },
+    position,
+  );
   const taken = given === undefined ? outcome : { arguments: given, ...outcome };
   const before = worked.spans ?? spanOf("tool", startedAtMs, workedAtMs);
   const execution = executed(planned, { startedAtMs, endedAtMs }, taken);
@@ -66,12 +83,9 @@ export async function recordEnd(
 function paused(call: OpenCall, worked: PausedChild, startedAtMs: number): CallEnd {
   const { agent, toolName, position } = call;
   agent.emit({ type: "tool.paused", toolName }, position);
-  const { childId, subtasks = [], startedIds = [] } = worked;
+  const { childId, subtasks, startedIds } = worked;
   const argumentsText = JSON.stringify(writtenArguments(call));
-  const left = {
-    ...(subtasks.length === 0 ? {} : { subtasks }),
-    ...(startedIds.length === 0 ? {} : { startedIds }),
-  };
+  const left = defined({ subtasks, startedIds });
   const { callId } = position;
   const deferral = { type: "subagent", callId, childId, argumentsText, ...left } as const;
   const spans = spanOf("tool", startedAtMs, agent.run.clock.nowMs());
@@ -90,7 +104,7 @@ interface Concluded<Outcome extends CallOutcome> {
  * What a call came to as the model will read it, once the hooks after it have seen it; at once if there are none: what forbids
  * one call of a reply is recorded before the next ones begin.
  */
-export function concluded<Outcome extends CallOutcome>(
+function concluded<Outcome extends CallOutcome>(
   call: OpenCall,
   worked: Outcome,
   workedAtMs: number,
@@ -98,14 +112,13 @@ export function concluded<Outcome extends CallOutcome>(
   const { agent, planned, toolName } = call;
   const counted = worked.type === "retry" ? withinRetries(planned, worked) : worked;
   const { hooks } = agent;
-  const chain = hooks.points.has("afterTool") ? hooks.chain("afterTool", toolName) : [];
-  return chain.length === 0
-    ? shown(call, counted, workedAtMs)
-    : followUp(call, counted, chain).then((followed) => {
-        const followedAtMs = agent.run.clock.nowMs();
-        const { spans, ...rest } = shown(call, followed, followedAtMs);
-        return { ...rest, spans: [...spanOf("hooks", workedAtMs, followedAtMs), ...spans] };
-      });
+  const isHooked = hooks.points.has("afterTool") && hooks.chain("afterTool", toolName).length > 0;
+  if (!isHooked) return shown(call, counted, workedAtMs);
+  return followUp(call, counted).then((followed) => {
+    const followedAtMs = agent.run.clock.nowMs();
+    const { spans, ...rest } = shown(call, followed, followedAtMs);
+    return { ...rest, spans: [...spanOf("hooks", workedAtMs, followedAtMs), ...spans] };
+  });
 }
 
 /** Cuts what is too long for the model; the whole is kept with the call (R111). */
@@ -133,7 +146,7 @@ function shown<Outcome extends CallOutcome>(
   return { outcome, spans: spanOf("formatting", workedAtMs, endedAtMs), endedAtMs };
 }
 
-export function argumentsContent(call: OpenCall): SpanContent {
+function argumentsContent(call: OpenCall): SpanContent {
   return { type: "arguments", value: writtenArguments(call) };
 }
 
@@ -144,58 +157,157 @@ export function descriptorOf(
   return { kind: tool?.kind ?? "function", description: tool?.description ?? "" };
 }
 
-/** The event that says how a call ended. */
-function ended(
-  toolName: string,
-  outcome: Formatted,
-  times: { readonly durationMs: number; readonly queuedMs: number },
-): EventBody<"tool.ended"> {
-  const { type, text, fullText, shownCharacters, attachments, usage } = outcome;
-  const { errorCode, severity } = outcome;
-  return {
-    type: "tool.ended",
-    toolName,
-    outcome: type,
-    success: type === "succeeded",
-    ...(errorCode === undefined ? {} : { errorCode }),
-    ...(severity === undefined ? {} : { severity }),
-    resultCharacters: (fullText ?? text).length,
-    ...(shownCharacters === undefined ? {} : { shownCharacters }),
-    ...(attachments === undefined ? {} : { attachments: attachments.length }),
-    ...times,
-    ...(usage === undefined ? {} : { usage }),
-  };
-}
-
 /** A call with its result. */
 export function executed(
   { call, settings }: PlannedCall,
   times: Pick<ToolExecution, "startedAtMs" | "endedAtMs">,
   outcome: Formatted,
 ): CallEnd {
-  const { type, text, fullText, errorCode, causeCode, severity, blockedBy } = outcome;
-  const { arguments: given } = outcome;
-  const { structured, attachments, metadata, failure, isShortened } = outcome;
-  const { subtasks = [], startedIds = [], reportedIds = [] } = outcome;
+  const { type, text, arguments: given, failure, isShortened } = outcome;
+  const { fullText, structured, attachments, errorCode, causeCode } = outcome;
+  const { severity, blockedBy, metadata, subtasks, startedIds, reportedIds } = outcome;
   const execution: ToolExecution = {
     call,
-    ...(given === undefined ? {} : { arguments: given }),
     type,
     text,
-    ...(fullText === undefined ? {} : { fullText }),
-    ...(structured === undefined ? {} : { structured }),
-    ...(attachments === undefined ? {} : { attachments }),
-    ...(errorCode === undefined ? {} : { errorCode }),
-    ...(causeCode === undefined ? {} : { causeCode }),
-    ...(severity === undefined ? {} : { severity }),
-    ...(blockedBy === undefined ? {} : { blockedBy }),
-    ...(metadata === undefined ? {} : { metadata }),
-    ...(subtasks.length === 0 ? {} : { subtasks }),
-    ...(startedIds.length === 0 ? {} : { startedIds }),
-    ...(reportedIds.length === 0 ? {} : { reportedIds }),
+    ...defined({
+      arguments: given,
+      fullText,
+      structured,
+      attachments,
+      errorCode,
+      causeCode,
+      severity,
+      blockedBy,
+      metadata,
+      subtasks,
+      startedIds,
+      reportedIds,
+    }),
     ...times,
   };
   const isToSummarize = isShortened && settings.longResults === "summarize";
   const broken = failure === undefined ? {} : { failure };
   return { type: "executed", execution, isToSummarize, ...broken };
+}
+
+// A call that does not run: one event says so, and why.
+
+/** Records that a call does not run, once the hooks after it have seen why. */
+export async function reject(call: OpenCall, refused: FailedOutcome): Promise<CallEnd> {
+  const startedAtMs = call.agent.run.clock.nowMs();
+  const conclusion = concluded(call, refused, startedAtMs);
+  const { outcome, spans } = conclusion instanceof Promise ? await conclusion : conclusion;
+  return timed(recordRejected(call, startedAtMs, outcome), spans);
+}
+
+/** A call of which nothing has happened when its agent has to end: hooks do not see it. */
+export function rejectUnbegun(call: OpenCall, startedAtMs = call.agent.run.clock.nowMs()): CallEnd {
+  return recordRejected(call, startedAtMs, { ...NOT_BEGUN, isShortened: false });
+}
+
+function recordRejected(
+  call: OpenCall,
+  startedAtMs: number,
+  outcome: Formatted<FailedOutcome>,
+): CallEnd {
+  const { agent, planned, toolName, bound } = call;
+  const { type, text, fullText = text, errorCode, severity, blockedBy, reason, spawn } = outcome;
+  const { shownCharacters } = outcome;
+  agent.emit(
+    {
+      type: "tool.rejected",
+      toolName,
+      ...descriptorOf(bound.tool),
+      outcome: type,
+      errorCode,
+      severity,
+      resultCharacters: fullText.length,
+      ...defined({ blockedBy, reason, spawn, shownCharacters }),
+    },
+    call.position,
+    () => [argumentsContent(call), { type: "result", text }],
+  );
+  const end = executed(planned, { startedAtMs, endedAtMs: agent.run.clock.nowMs() }, outcome);
+  planned.onEnd(end);
+  return end;
+}
+
+/** The outcome of a call that does not run. One that would have started a subagent, and that a guard or a rule forbids, is a refused spawn (X14). */
+export function forbiddenOutcome(call: OpenCall, rejected: RejectedCall): FailedOutcome {
+  const { agent } = call;
+  const outcome = rejectedOutcome(rejected);
+  const { code, text: message } = rejected;
+  const isForbidden = code === "blocked" || code === "tool_not_available";
+  if (call.toolName !== SPAWN_TOOL_NAME || !isForbidden) return outcome;
+  const refusal = { code, message };
+  const input = writtenArguments(call);
+  const spawn = agent.run.subagents.forbid(agent, input, refusal, call.delegation());
+  return spawn === undefined ? outcome : { ...outcome, spawn };
+}
+
+// The hooks that see a call when its result is known.
+
+/** Lets the hooks that follow a call see its result, and change what the model reads of it. */
+async function followUp<Outcome extends CallOutcome>(
+  call: OpenCall,
+  outcome: Outcome,
+): Promise<Outcome> {
+  const { agent, place, toolName, position } = call;
+  if (agent.signal.aborted) return outcome;
+  const { type, text } = outcome;
+  const { callId } = position;
+  try {
+    const { patch } = await applyChain(agent, {
+      point: "afterTool",
+      stepNumber: place.stepNumber,
+      place: position,
+      input: { toolName, callId, arguments: writtenArguments(call), outcome: type, text },
+      toolName,
+    });
+    const { metadata } = patch;
+    const rewritten = patch.text === undefined ? {} : { text: patch.text, words: undefined };
+    return { ...outcome, ...rewritten, ...defined({ metadata }) };
+  } catch (cause) {
+    return agent.signal.aborted ? outcome : { ...outcome, failure: errorRecord(cause) };
+  }
+}
+
+// An outcome as the model will read it: cut where it is too long for the model; the whole is kept with the call (R111).
+
+/** An outcome as the model will read it. */
+type Formatted<Outcome extends CallOutcome = CallOutcome> = Outcome & Shown;
+
+interface Shown {
+  readonly isShortened: boolean;
+  /** The whole text, if it was cut. */
+  readonly fullText?: string;
+  /** How much of it is shown. */
+  readonly shownCharacters?: number;
+}
+
+/** So much of what is said of a failure besides the tool's own words is shown, however short results are to be. */
+const ROOM_FOR_ADVICE = 2_000;
+
+/** Of a failure the tool's own words are cut, of what a delegation gave the texts in its JSON, and anything else at its end. */
+function shortenedOutcome({ bound, settings }: PlannedCall, outcome: CallOutcome): ShortenedText {
+  const { maxResultCharacters: most } = settings;
+  const { type, text, words } = outcome;
+  if (words !== undefined) return shortenWords(text, words, most);
+  const isLong = text.length > most;
+  const isDelegated = isLong && bound.tool?.kind === "delegation";
+  const reports = isDelegated ? shortenReports(text, most) : undefined;
+  const room = type === "succeeded" ? most : Math.max(most, ROOM_FOR_ADVICE);
+  return reports ?? shortenText(text, room);
+}
+
+function shortenWords(text: string, { start, end }: TextRange, most: number): ShortenedText {
+  const part = shortenText(text.slice(start, end), most);
+  const totalCharacters = text.length;
+  return {
+    text: `${text.slice(0, start)}${part.text}${text.slice(end)}`,
+    isShortened: part.isShortened,
+    totalCharacters,
+    shownCharacters: totalCharacters - part.totalCharacters + part.shownCharacters,
+  };
 }

@@ -1,5 +1,6 @@
 // The body of a function tool, in its slot, with the hooks around it.
 
+import { defined } from "../../kernel/json.ts";
 import { withinBounds, type BoundedOutcome } from "../../kernel/cancel.ts";
 import type { WrappedToolCall } from "../../hooks/hook.ts";
 import type { HookSet } from "../../hooks/hook-set.ts";
@@ -11,13 +12,12 @@ import { resultText } from "../../tools/result-text.ts";
 import { asToolResult } from "../../tools/tool-result.ts";
 import { runInTime } from "../../tools/wrappers/with-timeout.ts";
 import type { CallEnd } from "../effects.ts";
-import { hookContext } from "../hook-bounds.ts";
+import { hookContext } from "../consult.ts";
 import { WrappedTime } from "../wrapped-time.ts";
 import type { CallOutcome } from "./call-outcome.ts";
 import { CANCELLED, thrownOutcome, toolErrorRecord } from "./failed-outcome.ts";
 import type { OpenCall } from "./open-call.ts";
-import { recordBegin, recordEnd } from "./record.ts";
-import { rejectUnbegun } from "./reject.ts";
+import { recordBegin, recordEnd, rejectUnbegun } from "./record.ts";
 
 type FunctionCall = Extract<OwnCall, { readonly type: "function" }>;
 
@@ -85,7 +85,7 @@ async function run(
   if (signal.aborted && !hasResult) return { ...CANCELLED, spans };
   const outcome = outcomeOf(call.toolName, bounded);
   const formatting = spanOf("formatting", workedAtMs, clock.nowMs());
-  return { ...outcome, subtasks, spans: [...spans, ...formatting] };
+  return { ...outcome, ...defined({ subtasks }), spans: [...spans, ...formatting] };
 }
 
 async function runBody(call: OpenCall, { use }: FunctionCall): Promise<unknown> {
@@ -133,10 +133,6 @@ export function returnedOutcome(result: unknown): CallOutcome {
   const known = asToolResult(result);
   if (known === undefined) return { type: "succeeded", text: resultText(result) };
   const { text, structured, attachments } = known;
-  return {
-    type: "succeeded",
-    text,
-    ...(structured === undefined ? {} : { structured }),
-    ...(attachments.length === 0 ? {} : { attachments }),
-  };
+  const kept = attachments.length === 0 ? {} : { attachments };
+  return { type: "succeeded", text, ...defined({ structured }), ...kept };
 }

@@ -3,7 +3,7 @@
 import type { AgentState } from "../../agent/agent-state.ts";
 import type { ChildOperation } from "../../agent/agent-effects.ts";
 import { CallEndSchema } from "../../agent/effect-outcomes.ts";
-import { stateFromPersisted } from "../../agent/persisted-state.ts";
+import { stateFromPersisted } from "../../agent/agent-snapshot.ts";
 import { transition } from "../../agent/transition.ts";
 import { deepFreeze, sameJson } from "../../kernel/json.ts";
 import { changedBy } from "../../kernel/json-delta.ts";

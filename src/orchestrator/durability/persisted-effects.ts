@@ -4,7 +4,6 @@
 // asked of it from outside is handled, and what was recorded, charged or booked is not recorded, charged or booked again.
 
 import { z } from "../../protocol/late-zod.ts";
-
 import { AgentEffects, type Asking, type ChildOperation } from "../../agent/agent-effects.ts";
 import type { EffectPosition, EventPosition } from "../../agent/agent-identity.ts";
 import { mayDelegate } from "../../agent/agent-role.ts";
@@ -15,7 +14,7 @@ import { CallEndSchema, keptOutcome } from "../../agent/effect-outcomes.ts";
 import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts";
 import type { Phase } from "../../agent/phase-report.ts";
 import { INTERRUPTED } from "../../agent/tool-calls/failed-outcome.ts";
-import type { Permission } from "../../agent/tool-calls/permission.ts";
+import type { Permission } from "../../agent/tool-calls/call-outcome.ts";
 import { sameJson } from "../../kernel/json.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, CallId, LeaseId } from "../../protocol/ids.ts";

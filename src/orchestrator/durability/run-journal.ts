@@ -1,10 +1,9 @@
 // RunJournal: what is written of one run's agents, and by whom. Owns the last state that was written of each.
 
 import { nextTick } from "node:process";
-
 import type { AgentState } from "../../agent/agent-state.ts";
 import type { AgentEffects } from "../../agent/agent-effects.ts";
-import { persistedState } from "../../agent/persisted-state.ts";
+import { persistedState } from "../../agent/agent-snapshot.ts";
 import { deltaOf } from "../../kernel/json-delta.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
 import type { Account } from "../../protocol/account.ts";

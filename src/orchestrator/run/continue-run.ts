@@ -1,7 +1,7 @@
 // How a run that stands still continues: one that was paused, that a limit had stopped, or whose process died.
 
 import { instructionsFor } from "../../agent/agent-role.ts";
-import { steadyClock } from "../../kernel/clock.ts";
+import { SteadyClock } from "../../kernel/clock.ts";
 import type { ResumeOptions } from "./run-options.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { Answer } from "../../protocol/question.ts";
@@ -42,7 +42,7 @@ export function readyToContinue(
   const session = resumedSession({ ...run, cutOffId }, options.session, settings);
   const registry = registryOf(settings, rootRole(run, role, settings.roles));
   const roles = rolesOf(run, registry);
-  const nowMs = steadyClock(settings.clock, run.pausedAtMs).nowMs();
+  const nowMs = new SteadyClock(settings.clock, run.pausedAtMs).nowMs();
   const given = checkAnswers(run, answers, {
     areAllNeeded,
     isOverdue: ({ deadlineAtMs }) => deadlineAtMs !== null && nowMs >= deadlineAtMs,

@@ -1,7 +1,7 @@
 // RunDefinitions: the texts that the steps of a run speak of, each once, under its hash (C28). Owns the table; every agent adds to it.
 // A text that is there already costs one look: fifty steps with one prompt, or a thousand agents of one role, hash it once.
 
-import type { DefinedTools, DefinitionTable } from "../../agent/definition-table.ts";
+import type { DefinedTools, DefinitionTable } from "../../agent/run-ports.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import type { ToolSpec } from "../../model/model.ts";
 import { textHash, type Definitions } from "../../protocol/definition.ts";

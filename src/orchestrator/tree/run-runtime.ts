@@ -2,7 +2,7 @@
 // where the run is kept, if it is.
 
 import type { CancelSignal } from "../../kernel/cancel.ts";
-import { steadyClock, type SteadyClock } from "../../kernel/clock.ts";
+import { SteadyClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
 import type { Throttle } from "../../kernel/throttle.ts";
@@ -79,7 +79,7 @@ export class RunRuntime implements AgentRun {
     this.retention = session?.settings.retention;
     this.answers = answers;
     this.ids = ids;
-    this.clock = steadyClock(settings.clock, restored?.pausedAtMs);
+    this.clock = new SteadyClock(settings.clock, restored?.pausedAtMs);
     this.runId = restored?.runId ?? idOf<"RunId">(ids.next("run"));
     this.journal = made.journal?.(this.runId);
     this.tree = new RunTree(restored?.limits ?? limits, restored);

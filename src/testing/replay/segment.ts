@@ -2,10 +2,9 @@
 // begins from what was persisted, so that each is replayed by itself. Owns how a recording is cut.
 
 import { z } from "zod";
-
 import { withDelta } from "../../kernel/json-delta.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { persistedState, stateFromPersisted } from "../../agent/persisted-state.ts";
+import { persistedState, stateFromPersisted } from "../../agent/agent-snapshot.ts";
 import { foldRecords, type FoldedRun } from "../../orchestrator/durability/fold-journal.ts";
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
 import { parsePausedRun } from "../../orchestrator/durability/paused-run.ts";

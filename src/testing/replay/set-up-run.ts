@@ -1,7 +1,7 @@
 // The run of a replay before its first step: the recorded root, or all agents as they were, under the real loop, tree, ledger and policies.
 
 import { isRecord } from "../../kernel/json.ts";
-import { stateFromPersisted } from "../../agent/persisted-state.ts";
+import { stateFromPersisted } from "../../agent/agent-snapshot.ts";
 import { instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
 import { createAgent } from "../../orchestrator/tree/create-agent.ts";
 import {

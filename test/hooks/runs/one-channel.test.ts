@@ -35,14 +35,9 @@ proves(["R92"], "only the loop's own modules read stop signals", () => {
     "run-agent.ts",
     "stop-requests.ts",
   ]);
-  expect(filesWith(/\bwinningSignal\(/)).toEqual([
-    "answer-rest.ts",
-    "leave-subagents.ts",
-    "life-cycle.ts",
-    "stop-signals.ts",
-  ]);
+  expect(filesWith(/\bwinningSignal\(/)).toEqual(["life-cycle.ts", "stop-signals.ts"]);
   const loop = ["decide.ts", "life-cycle.ts", "pausing.ts", "run-agent.ts", "stop-requests.ts"];
-  const readers = [...loop, "answer-rest.ts", "leave-subagents.ts", "step-outcome.ts"];
+  const readers = [...loop, "step-outcome.ts"];
   // What was handled before a crash is not handled again; what was handled is reported.
   const keepers = ["agent-report.ts", "agent-runtime.ts", "run-result.ts", "transition.ts"];
   expect(filesWith(/log\.signals\b/)).toEqual([...readers, ...keepers].toSorted());
