@@ -192,7 +192,8 @@ function linesBesidesPayments(events: readonly EspalierEvent[]): readonly string
 
 interface Tally {
   readonly store: string;
-  readonly undisturbedMs: number;
+  /** How long the last run took whose process was not killed: the machine has other work, too. */
+  undisturbedMs: number;
   runs: number;
   /** Processes that were killed before they kept anything, in the midst of the run, and when its end was kept. */
   readonly killed: { before: number; amid: number; after: number };
@@ -230,15 +231,19 @@ class Killer {
     return before + amid + after;
   }
 
+  /** A little may be later than the end: what survives that says how long a run takes now. */
+  #delayMs(): number {
+    return this.#random() * 1.25 * this.#tally.undisturbedMs;
+  }
+
   async #story(delays: number[]): Promise<void> {
     const place = this.#newPlace();
     let remains: Remains = { runId: undefined, records: [] };
     let life: Life;
     do {
       const before = remains;
-      const hasToDie = this.#kills < KILLS;
-      const killedAfterMs = hasToDie ? this.#random() * this.#tally.undisturbedMs : undefined;
-      delays.push(killedAfterMs ?? Infinity);
+      const killedAfterMs = this.#kills < KILLS ? this.#delayMs() : undefined;
+      if (killedAfterMs !== undefined) delays.push(killedAfterMs);
       const made = linesOf(place.folder, "measure.txt").length;
       const { runId, records } = before;
       const program = runId === undefined ? place.program : [...place.program, "--run", runId];
@@ -276,7 +281,8 @@ class Killer {
     tally.unknownPayments += unknownPaymentsIn(events).length;
   }
 
-  #count({ end }: Life, before: Remains, { records }: Remains): void {
+  #count({ end, lastedMs }: Life, before: Remains, { records }: Remains): void {
+    if (before.runId === undefined && end === "ended") this.#tally.undisturbedMs = lastedMs;
     if (before.runId !== undefined && end !== "run_ended") this.#tally.recoveries += 1;
     if (end !== "killed") {
       if (this.#kills < KILLS) this.#tally.survived += 1;
