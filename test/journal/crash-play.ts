@@ -25,7 +25,7 @@ import { checkRun, type Latch } from "../harness/run-scripted.ts";
 import { dyingStore, DEATHS, type Death } from "./dying-store.ts";
 import { storedRecords } from "./stored-events.ts";
 import { replaysToTheSame } from "./replay-story.ts";
-import { checkKept, endsOf, eventsIn, type Ends } from "./stored-story.ts";
+import { checkKept, endsOf, eventsIn, settledCalls, type Ends } from "./stored-story.ts";
 import { checkRecordedOnce, recordedLines } from "./recorded-once.ts";
 
 /** What one process brings along. Made anew for each: nothing in memory outlives a process. */
@@ -140,7 +140,7 @@ class Teller {
       }
       process = this.#process();
       const before = await this.records(run.runId);
-      this.#settled.set(process.play, settledCalls(run.runId, before));
+      this.#settled.set(process.play, settledCalls(before));
       const again = await this.#goOn(process, run.runId, result);
       if (again === undefined) return await this.#story(run.runId, undefined);
       run = again;
@@ -339,7 +339,7 @@ export async function killedEverywhere(
 }
 
 /** Says at which death something went wrong. */
-async function named<T>(death: unknown, work: () => T | Promise<T>): Promise<T> {
+export async function named<T>(death: unknown, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (cause) {
@@ -355,12 +355,6 @@ function isOnward(events: readonly EspalierEvent[]): boolean {
       event.type === "run.resumed" ||
       (event.type === "run.started" && event.forkedFrom !== undefined),
   );
-}
-
-/** Calls that have an end in the journal, by their idempotency keys. */
-function settledCalls(runId: RunId, records: readonly JournalRecord[]): ReadonlySet<string> {
-  const ended = eventsIn(records).filter(({ type }) => type === "tool.ended");
-  return new Set(ended.map(({ stepId, callId }) => `${runId}/${stepId}/${callId}`));
 }
 
 /** So many turns of the event loop. */

@@ -1,23 +1,19 @@
 // Goal: a tree of thirty agents whose process is killed at any append continues in a new process and has the same result.
 // Method: real processes, a real SQLite file, SIGKILL before an append or right after it. `CRASHES=all` kills at every append.
 
-import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 
-import { isRecord } from "../../src/kernel/json.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
-import { world } from "./crash-world.ts";
+import { gist, linesOf, live, lostCallsIn, resultIn, type Life } from "./crash-lives.ts";
+import { LIMITS, world } from "./crash-world.ts";
 import { storedEvents, storedRecords } from "./stored-events.ts";
+import { settledCalls } from "./stored-story.ts";
 
-const PROGRAM = fileURLToPath(new URL("crash-process.ts", import.meta.url));
 const MOST_APPENDS = 40;
 const POINTS: readonly Crash[] =
   process.env["CRASHES"] === "all"
@@ -32,38 +28,6 @@ const POINTS: readonly Crash[] =
         { at: 26, when: "before" },
       ];
 
-/** How a process ended: by itself, or killed. */
-async function played(...program: readonly string[]): Promise<"ended" | "killed"> {
-  try {
-    await promisify(execFile)(process.execPath, [
-      "--conditions=@espalier/source",
-      PROGRAM,
-      ...program,
-    ]);
-    return "ended";
-  } catch (cause) {
-    if (cause instanceof Error && Reflect.get(cause, "signal") === "SIGKILL") return "killed";
-    throw cause;
-  }
-}
-
-function linesOf(file: string): readonly string[] {
-  return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : [];
-}
-
-/** What both runs must agree on. Lost model calls are charged besides. */
-function gist({ status, text, agents, usage }: RunResult, lostCalls: number): object {
-  const { toolCalls, modelCalls, outputTokens } = usage.total;
-  return {
-    status,
-    text,
-    agents: agents.map((agent) => [agent.agentPath, agent.status, agent.text]),
-    toolCalls,
-    modelCalls: modelCalls - lostCalls,
-    outputTokens,
-  };
-}
-
 interface Crash {
   readonly at: number;
   readonly when: "before" | "after";
@@ -72,9 +36,10 @@ interface Crash {
 async function crash({ at, when }: Crash): Promise<"survived" | "recovered"> {
   const folder = mkdtempSync(join(tmpdir(), "crash-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const file = (name: string): string => join(folder, name);
-  if ((await played(folder, "-", String(at), when)) === "ended") return "survived";
-  const store = sqliteStore(file("runs.db"));
+  const lived = async (...more: readonly string[]): Promise<Life["end"]> =>
+    (await live({ program: ["--folder", folder, ...more] })).end;
+  if ((await lived("--at", String(at), "--when", when)) === "ended") return "survived";
+  const store = sqliteStore(join(folder, "runs.db"));
   onTestFinished(() => store.close());
   const [stored] = await store.list();
   if (stored === undefined) expect.fail("the run was not made");
@@ -87,20 +52,16 @@ async function crash({ at, when }: Crash): Promise<"survived" | "recovered"> {
   }
   const before = await storedRecords(store, stored.runId);
   if (before.some((record) => record.type === "event" && record.event.type === "run.ended")) {
-    await expect(played(folder, stored.runId), "it was over").rejects.toThrow("run_ended");
+    expect(await lived("--run", stored.runId), "it was over").toBe("run_ended");
     return "recovered";
   }
   const settled = settledCalls(before);
-  const callsBefore = linesOf(file("calls.txt"));
-  expect(await played(folder, stored.runId), `killed ${when} append ${at}`).toBe("ended");
+  const callsBefore = linesOf(folder, "measure.txt");
+  expect(await lived("--run", stored.runId), `killed ${when} append ${at}`).toBe("ended");
   const events = await storedEvents(store, stored.runId);
-  const lostCalls = events.reduce(
-    (sum, event) => sum + (event.type === "run.resumed" ? (event.recovery?.lostCalls ?? 0) : 0),
-    0,
-  );
-  const result: unknown = JSON.parse(readFileSync(file("result.json"), "utf8"));
-  if (!isResult(result)) expect.fail("no result");
-  const calls = linesOf(file("calls.txt"));
+  const lostCalls = lostCallsIn(events);
+  const result = resultIn(folder);
+  const calls = linesOf(folder, "measure.txt");
   const again = calls.slice(callsBefore.length);
   expect(gist(result, lostCalls)).toEqual(gist(await baseline, 0));
   expect(events.map(({ seq }) => seq)).toEqual(events.map((_event, index) => index + 1));
@@ -122,26 +83,8 @@ async function crash({ at, when }: Crash): Promise<"survived" | "recovered"> {
   return "recovered";
 }
 
-function isResult(value: unknown): value is RunResult {
-  return isRecord(value) && Array.isArray(value["agents"]) && isRecord(value["usage"]);
-}
-
-/** Idempotency keys of tool calls whose results are kept. */
-function settledCalls(records: Awaited<ReturnType<typeof storedRecords>>): ReadonlySet<string> {
-  return new Set(
-    records.flatMap((record) => {
-      if (record.type !== "event") return [];
-      const { type, toolName, runId, stepId, callId } = record.event;
-      const isDone = type === "tool.ended" && toolName === "measure";
-      return isDone ? [[runId, stepId, callId].join("/")] : [];
-    }),
-  );
-}
-
 const DELEGATIONS = 28;
-const baseline = new Orchestrator({
-  limits: { maxDepth: 3, maxBreadthPerParent: 10, maxTotalSubagents: 100 },
-}).start(world().role, "Go.").result;
+const baseline = new Orchestrator({ limits: LIMITS }).start(world().role, "Go.").result;
 const report: object[] = [];
 
 describe.each(POINTS)(

@@ -1,18 +1,35 @@
-// A process that runs the tree of crash-world.ts over a SQLite file, and kills itself at one of its appends:
-// `crash-process.ts <folder> <run to recover, or -> <append, or -> <before|after>`. Writes what it did to files of the folder.
+// A process that runs the tree of crash-world.ts over a store, and may kill itself at one of its appends. Writes the calls that it made, and
+// the result, to files of its folder. Says `up` when its modules are loaded, and at its end `ended`, or the code of a run that is over.
+//   --folder <path>                     of its files, and of the SQLite file
+//   --run <id>                          to recover; without it one is started
+//   --schema <name>                     of PostgreSQL at ESPALIER_TEST_POSTGRES_URL, instead of the SQLite file
+//   --at <append> --when before|after   kills itself there
+//   --slowly                            calls take some milliseconds, workers pay, and there is a budget
 
-import { appendFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as milliseconds } from "node:timers/promises";
+import { parseArgs } from "node:util";
 
-import { Orchestrator } from "espalier";
+import { EspalierError, Orchestrator, type Run } from "espalier";
 import type { Store } from "espalier/extend";
+import { postgresStore } from "espalier/store/postgres";
 import { sqliteStore } from "espalier/store/sqlite";
 
-import { world } from "./crash-world.ts";
+import { EXACT_BUDGET, LIMITS, world } from "./crash-world.ts";
 import { forwarding } from "./forwarding-store.ts";
 
-const [folder = "", runId = "-", killedAt = "-", when = "before"] = process.argv.slice(2);
-const file = (name: string): string => join(folder, name);
+const { values } = parseArgs({
+  options: {
+    folder: { type: "string", default: "" },
+    run: { type: "string" },
+    schema: { type: "string" },
+    at: { type: "string" },
+    when: { type: "string" },
+    slowly: { type: "boolean", default: false },
+  },
+});
+const file = (name: string): string => join(values.folder, name);
 
 /** Dies as a process dies: without a sign, and nothing is tidied up. */
 function die(): void {
@@ -25,24 +42,56 @@ function dying(store: Store): Store {
     ...forwarding(store),
     append: async (ownership, batch) => {
       appends += 1;
-      const isLast = String(appends) === killedAt;
-      if (isLast && when === "before") die();
+      const isLast = String(appends) === values.at;
+      if (isLast && values.when === "before") die();
       await store.append(ownership, batch);
       if (isLast) die();
     },
   };
 }
 
+function open(): Store {
+  const { schema } = values;
+  if (schema === undefined) return sqliteStore(file("runs.db"));
+  return postgresStore({
+    connectionString: process.env["ESPALIER_TEST_POSTGRES_URL"] ?? "",
+    schema,
+  });
+}
+
+/** What calls wait for, so that a kill comes before, in the midst of and after what they do. Some do not wait. */
+async function aWhile(): Promise<void> {
+  const lengthMs = Math.random() * 25 - 5;
+  if (values.slowly && lengthMs > 0) await milliseconds(lengthMs);
+}
+
+async function told(begin: () => Promise<Run>): Promise<string> {
+  try {
+    const run = await begin();
+    writeFileSync(file("result.json"), JSON.stringify(await run.result));
+    return "ended";
+  } catch (cause) {
+    if (EspalierError.is(cause) && cause.code === "run_ended") return cause.code;
+    throw cause;
+  }
+}
+
 const { role } = world({
-  onTool: (idempotencyKey) => appendFileSync(file("calls.txt"), `${idempotencyKey}\n`),
+  isPaying: values.slowly,
+  onTool: async (idempotencyKey, toolName) => {
+    await aWhile();
+    appendFileSync(file(`${toolName}.txt`), `${idempotencyKey}\n`);
+    await aWhile();
+  },
+  onModel: aWhile,
 });
-const store = dying(sqliteStore(file("runs.db")));
-const orchestrator = new Orchestrator({
-  limits: { maxDepth: 3, maxBreadthPerParent: 10, maxTotalSubagents: 100 },
-  roles: [role],
-  store,
-});
-const run = runId === "-" ? orchestrator.start(role, "Go.") : await orchestrator.recover(runId);
-writeFileSync(file("run.txt"), run.runId);
-writeFileSync(file("result.json"), JSON.stringify(await run.result));
+writeSync(1, "up\n");
+const store = dying(open());
+const orchestrator = new Orchestrator({ limits: LIMITS, roles: [role], store });
+const { run } = values;
+const start = values.slowly ? { budget: EXACT_BUDGET } : {};
+const end = await told(async () =>
+  run === undefined ? orchestrator.start(role, "Go.", start) : await orchestrator.recover(run),
+);
 await store.close();
+writeSync(1, `${end}\n`);

@@ -1,5 +1,5 @@
 // A tree of thirty agents whose every reply follows from what its agent has read: a model that is asked again says the same. Tools
-// count how often each call was made, by its idempotency key.
+// count how often each call was made, by its idempotency key. A payment must not be repeated.
 
 import { z } from "zod";
 
@@ -18,15 +18,25 @@ export interface World {
   readonly modelCalls: ReadonlyMap<string, number>;
 }
 
-/** How large a world is, and what is called with what it does. */
+/** How large a world is, and what is called with what it does. Calls end after what is called. */
 export interface WorldOptions {
   readonly leads?: number;
   readonly workers?: number;
-  readonly onTool?: (idempotencyKey: string) => void;
+  /** Each worker pays once, beside its last measurement. */
+  readonly isPaying?: boolean;
+  readonly onTool?: (idempotencyKey: string, toolName: string) => Promise<void> | void;
+  readonly onModel?: () => Promise<void> | void;
 }
 
+/** What a tree of thirty agents needs. */
+export const LIMITS = { maxDepth: 3, maxBreadthPerParent: 10, maxTotalSubagents: 100 };
+
+/** As many steps and tool calls as a paying world of this size takes: one that is charged twice is one too many. */
+export const EXACT_BUDGET = { steps: 86, toolCalls: 124 };
+
 /** Leads, and workers below each. Four leads with six workers are 29 subagents. */
-export function world({ leads = 4, workers = 6, onTool }: WorldOptions = {}): World {
+export function world(options: WorldOptions = {}): World {
+  const { leads = 4, workers = 6, isPaying = false, onTool, onModel } = options;
   const calls = new Map<string, number>();
   const modelCalls = new Map<string, number>();
   const measure = defineTool({
@@ -35,9 +45,19 @@ export function world({ leads = 4, workers = 6, onTool }: WorldOptions = {}): Wo
     input: z.object({ thing: z.string() }),
     execute: async ({ thing }, { idempotencyKey }) => {
       count(calls, idempotencyKey);
-      onTool?.(idempotencyKey);
-      await Promise.resolve();
+      await onTool?.(idempotencyKey, "measure");
       return `${thing} measures ${thing.length}`;
+    },
+  });
+  const pay = defineTool({
+    name: "pay",
+    description: "Pays once.",
+    input: z.object({}),
+    isRepeatable: false,
+    execute: async (_input, { idempotencyKey }) => {
+      count(calls, idempotencyKey);
+      await onTool?.(idempotencyKey, "pay");
+      return "paid";
     },
   });
   const model = (
@@ -49,7 +69,7 @@ export function world({ leads = 4, workers = 6, onTool }: WorldOptions = {}): Wo
     price: { inputUsdPerMillion: 1, outputUsdPerMillion: 1 },
     generate: async (request) => {
       count(modelCalls, `${taskOf(request)} ${request.messages.length}`);
-      await Promise.resolve();
+      await onModel?.();
       return replyOf(next(resultsOf(request), taskOf(request)), request);
     },
   });
@@ -66,10 +86,15 @@ export function world({ leads = 4, workers = 6, onTool }: WorldOptions = {}): Wo
           ],
         };
       if (results.length === 2)
-        return { calls: [["measure", { thing: "a long thing ".repeat(30) }]] };
+        return {
+          calls: [
+            ["measure", { thing: "a long thing ".repeat(30) }],
+            ...(isPaying ? [["pay", {}] as const] : []),
+          ],
+        };
       return { text: `measured ${results.length} things` };
     }),
-    tools: [measure],
+    tools: isPaying ? [measure, pay] : [measure],
   });
   const lead = defineAgent({
     name: "lead",

@@ -29,6 +29,17 @@ function isEvent(value: unknown): value is EspalierEvent {
   return typeof value === "object" && value !== null && "seq" in value;
 }
 
+/** Calls that have an end in the journal, by their idempotency keys. */
+export function settledCalls(records: readonly JournalRecord[]): ReadonlySet<string> {
+  const ended = eventsIn(records).filter(({ type }) => type === "tool.ended");
+  return new Set(ended.map(idempotencyKeyOf));
+}
+
+/** The key of the tool call that an event is about. */
+export function idempotencyKeyOf({ runId, stepId, callId }: EspalierEvent): string {
+  return `${runId}/${stepId}/${callId}`;
+}
+
 /** What the journal has is what the process said. */
 export function checkKept(result: RunResult, run: RestoredRun): void {
   expect(run.accounts).toEqual(result.accounts);
