@@ -1,7 +1,8 @@
 // The signals that limits of the budget give: one that forbids something further, and one that was passed by what had begun (C36).
 
 import { defined, type JsonObject } from "../kernel/json.ts";
-import { MICRO_USD_PER_USD, stopCodeOf } from "../policies/budget.ts";
+import { stopCodeOf } from "../policies/budget.ts";
+import { MICRO_USD_PER_USD } from "../protocol/usage.ts";
 import type { StopSignal } from "../protocol/stop.ts";
 import type { BudgetRefusal, Overshoot } from "./account-view.ts";
 

@@ -78,6 +78,10 @@ function isOnPath(path: string): (agent: AgentView) => boolean {
   return ({ agentPath }) => agentPath === path || path.startsWith(`${agentPath}/`);
 }
 
+export function spentOf(usage: Usage): Spent {
+  return plus(NOTHING_SPENT, usage);
+}
+
 export function minus(left: Spent, right: Spent): Spent {
   return {
     totalTokens: left.totalTokens - right.totalTokens,

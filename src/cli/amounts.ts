@@ -3,7 +3,7 @@
 import type { Spent } from "./agent-view.ts";
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
-export const MICRO_USD_PER_USD = 1_000_000;
+export const MICRO_PER_USD = 1_000_000;
 const SMALLEST_SHOWN_USD = 0.0001;
 /** From here on four decimals would round up to a dollar. */
 const A_DOLLAR_USD = 0.99995;
@@ -23,7 +23,7 @@ export function shortCount(count: number): string {
 
 /** `$0.0123`, `$4.20`; nothing is `$0`. For what was paid see `costText`. */
 export function usdText(microUsd: number): string {
-  const usd = microUsd / MICRO_USD_PER_USD;
+  const usd = microUsd / MICRO_PER_USD;
   if (usd === 0) return "$0";
   if (usd < SMALLEST_SHOWN_USD) return "<$0.0001";
   return `$${usd.toFixed(usd < A_DOLLAR_USD ? 4 : 2)}`;
@@ -34,7 +34,7 @@ export function costText({ totalTokens, costMicroUsd, unpricedCalls }: Spent): s
   if (unpricedCalls === 0) {
     return totalTokens === 0 && costMicroUsd === 0 ? "–" : usdText(costMicroUsd);
   }
-  const isShown = costMicroUsd >= SMALLEST_SHOWN_USD * MICRO_USD_PER_USD;
+  const isShown = costMicroUsd >= SMALLEST_SHOWN_USD * MICRO_PER_USD;
   return isShown ? `≥${usdText(costMicroUsd)}` : "unknown";
 }
 

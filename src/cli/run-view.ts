@@ -8,11 +8,12 @@ import {
   minus,
   NOTHING_SPENT,
   plus,
+  spentOf,
   type Activity,
   type AgentView,
   type OpenCallView,
 } from "./agent-view.ts";
-import { MICRO_USD_PER_USD } from "./amounts.ts";
+import { MICRO_PER_USD } from "./amounts.ts";
 import { openQuestion, type OpenQuestion } from "./open-questions.ts";
 
 /** One run. */
@@ -190,7 +191,8 @@ function endAgent(view: RunView, event: EspalierEvent<"agent.ended">): RunView {
   const { agentPath, status, reason, durationMs, steps: step, usage } = event;
   const known = findAt(view.root, agentPath);
   if (known === undefined) return view;
-  const { own, total: subtree } = usage;
+  const own = spentOf(usage.own);
+  const subtree = spentOf(usage.total);
   const unseen = minus(subtree, known.subtree);
   const activity: Activity = { kind: "settled", status, reason, durationMs };
   return changeTree(
@@ -305,7 +307,7 @@ function eachAmount(amounts: Amounts, next: (axis: string, amount: number) => nu
 /** More for the root is more for the run. */
 function grant(view: RunView, { budget }: EspalierEvent<"budget.granted">): RunView {
   const { costUsd = 0, ...others } = budget;
-  const more: Amounts = { ...others, costMicroUsd: Math.round(costUsd * MICRO_USD_PER_USD) };
+  const more: Amounts = { ...others, costMicroUsd: Math.round(costUsd * MICRO_PER_USD) };
   const raised = (amounts: Amounts): Amounts =>
     eachAmount(amounts, (axis, amount) => amount + (more[axis] ?? 0));
   return { ...view, budget: raised(view.budget), left: raised(view.left) };

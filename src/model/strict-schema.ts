@@ -308,7 +308,8 @@ const TYPES: Readonly<Record<string, (value: JsonValue) => boolean>> = {
 };
 
 function hasType(value: JsonValue, type: JsonValue): boolean {
-  return TYPES[String(type)]?.(value) ?? typeof value === type;
+  const isOfType = typeof type === "string" ? TYPES[type] : undefined;
+  return isOfType?.(value) ?? typeof value === type;
 }
 
 function isWithin(schema: JsonObject, value: number): boolean {

@@ -2,7 +2,7 @@
 
 import { grouped } from "../kernel/check.ts";
 import type { SpendAxis } from "../protocol/account.ts";
-import { MICRO_USD_PER_USD } from "./budget.ts";
+import { MICRO_USD_PER_USD } from "../protocol/usage.ts";
 
 type Axis = SpendAxis | "wallTimeMs";
 type Words = readonly [axis: Axis, text: (amount: number) => string];

@@ -3,13 +3,13 @@
 
 import type { Tightening } from "../protocol/context-manifest.ts";
 import {
-  MICRO_USD_PER_USD,
   spendLimitsOf,
   tighterLimits,
   type Budget,
   type SpendLimits,
   checkBudget,
 } from "./budget.ts";
+import { MICRO_USD_PER_USD } from "../protocol/usage.ts";
 import { SPEND_AXES, type SpendAxis } from "../protocol/account.ts";
 import { checkKeys, mismatch } from "../kernel/check.ts";
 import { deepFreeze, defined, isRecord } from "../kernel/json.ts";

@@ -3,6 +3,7 @@
 import { checkAmount, checkCount, checkKeys } from "../kernel/check.ts";
 import { BUDGET_AXES, SPEND_AXES, type SpendAxis } from "../protocol/account.ts";
 import type { StopCode } from "../protocol/stop.ts";
+import { MICRO_USD_PER_USD } from "../protocol/usage.ts";
 
 /**
  * Upper limits for an agent with all its descendants. An axis that is left out has no limit of its own; the limits of the
@@ -46,9 +47,6 @@ export const NO_AMOUNTS: Amounts = Object.freeze({
 });
 /** Limits on some axes. */
 export type SpendLimits = Readonly<Partial<Record<SpendAxis, number>>>;
-
-/** The ledger counts money in millionths of a dollar. */
-export const MICRO_USD_PER_USD = 1_000_000;
 
 /** Throws `invalid_option` if the budget has an axis that does not exist, or a limit that is negative, fractional or no number. */
 export function checkBudget(field: string, budget: Budget): void {

@@ -2,7 +2,7 @@
 
 import type { ToolErrorRecord } from "../protocol/tool-error-record.ts";
 import type { RemovedTool } from "../protocol/tool-rule.ts";
-import { MICRO_USD_PER_USD } from "./budget.ts";
+import { MICRO_USD_PER_USD } from "../protocol/usage.ts";
 import { framed, type FramedResult } from "./result-frame.ts";
 
 /** What binds an agent, and so its subagents. */

@@ -2,6 +2,9 @@
 
 import { z } from "./late-zod.ts";
 
+/** Money is counted in millionths of a dollar. */
+export const MICRO_USD_PER_USD = 1_000_000;
+
 /**
  * What an agent, or a whole subtree, consumed.
  *

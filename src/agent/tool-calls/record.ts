@@ -168,10 +168,10 @@ export function executed(
   const { severity, blockedBy, metadata, subtasks, startedIds, reportedIds } = outcome;
   const execution: ToolExecution = {
     call,
+    ...defined({ arguments: given }),
     type,
     text,
     ...defined({
-      arguments: given,
       fullText,
       structured,
       attachments,

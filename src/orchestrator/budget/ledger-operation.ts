@@ -76,8 +76,6 @@ export type LedgerOperation = Readonly<z.infer<typeof LedgerOperationSchema>>;
 
 /** What is done to a lease while its call is under way. */
 export type Booking = Extract<LedgerOperation, { readonly operation: "charge" | "extend" }>;
-/** A lease as it was given. */
-export type PersistedLease = Readonly<z.infer<typeof LeaseSchema>>;
 
 /** A lease that is not settled. */
 export interface PersistedHold extends Omit<

@@ -15,7 +15,7 @@ import type { PersistedHold } from "../budget/ledger-operation.ts";
 import type { PausedAgent } from "./paused-run.ts";
 import type { RestoredAgent } from "./restored-run.ts";
 import type { RecordOf } from "./journal-record.ts";
-import { fingerprint, InFlightWork, type Grant, type InFlightChild } from "./in-flight.ts";
+import { fingerprint, InFlightWork, type GivenLease, type InFlightChild } from "./in-flight.ts";
 
 type CreatedAgent = RecordOf<"agent">["agent"];
 type StoredEvent = RecordOf<"event">["event"];
@@ -198,12 +198,12 @@ export class FoldedAgent {
     const { outcomes, begun, chargedCalls, children, operations, holds, leaseIds } = this.#phase;
     for (const name of outcomes.keys()) begun.delete(name);
     const holdOf = new Map(open.map((hold) => [hold.lease.leaseId, hold]));
-    const leases = new Map<string, Grant>();
+    const leases = new Map<string, GivenLease>();
     const settledIds = new Set<LeaseId>();
     for (const [name, leaseId] of leaseIds) {
       const hold = holdOf.get(leaseId) ?? holds.get(leaseId);
       if (hold === undefined) continue;
-      leases.set(name, grantOf(hold));
+      leases.set(name, givenLease(hold));
       if (!holdOf.has(leaseId)) settledIds.add(leaseId);
     }
     const inFlight = new InFlightWork({
@@ -248,7 +248,7 @@ function isRecordedAgain(event: StoredEvent): boolean {
   return event.type === "agent.resumed";
 }
 
-function grantOf({ lease, waitedMs }: PersistedHold): Grant {
+function givenLease({ lease, waitedMs }: PersistedHold): GivenLease {
   return { type: "granted", lease: { ...lease, lastStep: lease.lastStep }, waitedMs };
 }
 

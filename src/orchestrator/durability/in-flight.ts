@@ -19,7 +19,7 @@ export interface InFlightChild {
 }
 
 /** The lease of a model call, as it was given. */
-export type Grant = Extract<LeaseOutcome, { readonly type: "granted" }>;
+export type GivenLease = Extract<LeaseOutcome, { readonly type: "granted" }>;
 
 /** What was begun. What can be taken once is taken out. */
 export interface InFlightFacts {
@@ -37,7 +37,7 @@ export interface InFlightFacts {
   /** Tool calls that have ended. */
   readonly over: ReadonlySet<CallId>;
   /** The leases of model calls that have ended, by the names of their effects. */
-  readonly leases: Map<string, Grant>;
+  readonly leases: Map<string, GivenLease>;
   /** Those of them of which what the call used is booked. */
   readonly settledIds: ReadonlySet<LeaseId>;
   /** What calls that have not ended have done to subagents. */
@@ -80,7 +80,7 @@ export class InFlightWork {
   }
 
   /** The lease of the model call of this name, if that has ended. */
-  takeLease(name: string): Grant | undefined {
+  takeLease(name: string): GivenLease | undefined {
     const known = this.facts.leases.get(name);
     this.facts.leases.delete(name);
     return known;

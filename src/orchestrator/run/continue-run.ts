@@ -9,7 +9,7 @@ import { continueAgent } from "../tree/create-agent.ts";
 import { checkAnswers } from "./check-answers.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
-import { AS_ROOT, beginningOf } from "./start.ts";
+import { AS_ROOT, runStartFacts } from "./start.ts";
 import { registryOf, type Settings } from "../tree/settings.ts";
 import { restore, rolesOf } from "./pause-run.ts";
 import { chargeLost, reapply } from "./lost-work.ts";
@@ -104,7 +104,7 @@ export function continueRun(
   const answered = [...run.answered, ...answers.keys()];
   const event = (): EventBody<"run.resumed"> => ({
     type: "run.resumed",
-    ...beginningOf(runtime, root),
+    ...runStartFacts(runtime, root),
     pauses: run.pauses,
     pausedMs,
     previousTraceId: run.traceId,

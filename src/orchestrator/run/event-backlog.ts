@@ -5,7 +5,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
 import type { AgentId } from "../../protocol/ids.ts";
-import { Feed, type DONE, type Failure } from "./feed.ts";
+import { Feed, type DONE, type FeedFailure } from "./feed.ts";
 
 export class EventBacklog implements EventSink, AsyncIterableIterator<EspalierEvent, undefined> {
   readonly #maxBacklog: number;
@@ -32,7 +32,7 @@ export class EventBacklog implements EventSink, AsyncIterableIterator<EspalierEv
   }
 
   /** Nothing more will come: the run rests, and all of it is kept. `failure`: the reader has to know why. */
-  end(failure?: Failure): void {
+  end(failure?: FeedFailure): void {
     if (this.#feed.isOver) return;
     this.#feed.end(failure);
     this.#onClose();

@@ -4,7 +4,7 @@
 import { WaitingLine } from "../../kernel/queue.ts";
 
 /** Why there is nothing more, where that is a failure. */
-export interface Failure {
+export interface FeedFailure {
   readonly cause: unknown;
 }
 
@@ -19,7 +19,7 @@ export class Feed<T extends object> {
   readonly #unread = new WaitingLine<T>();
   readonly #demands: Demand<T>[] = [];
   /** Undefined: more may come. */
-  #end: { readonly failure: Failure | undefined } | undefined;
+  #end: { readonly failure: FeedFailure | undefined } | undefined;
 
   get unreadCount(): number {
     return this.#unread.length;
@@ -51,7 +51,7 @@ export class Feed<T extends object> {
   }
 
   /** Nothing more will come. `failure`: what is unread can still be read, then every read rejects with its cause. */
-  end(failure?: Failure): void {
+  end(failure?: FeedFailure): void {
     if (this.isOver) return;
     this.#end = { failure };
     for (const demand of this.#demands.splice(0)) answer(demand, failure);
@@ -71,7 +71,7 @@ export class Feed<T extends object> {
   }
 }
 
-function answer<T>({ resolve, reject }: Demand<T>, failure: Failure | undefined): void {
+function answer<T>({ resolve, reject }: Demand<T>, failure: FeedFailure | undefined): void {
   if (failure === undefined) resolve(DONE);
   else reject(failure.cause);
 }

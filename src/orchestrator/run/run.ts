@@ -14,7 +14,7 @@ import { checkGrant } from "../budget/ledger-grant.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import { EventBacklog } from "./event-backlog.ts";
-import type { Failure } from "./feed.ts";
+import type { FeedFailure } from "./feed.ts";
 import { Stepper } from "./stepper.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import { RunError } from "./run-error.ts";
@@ -164,7 +164,7 @@ export class LiveRun implements Run {
   /** Readers and the session were released. */
   #isClosed = false;
   /** Why it has no result. */
-  #failure: Failure | undefined;
+  #failure: FeedFailure | undefined;
   /** The end of a run whose result was given before detached agents had ended. */
   #tail: Promise<RunResult> | undefined;
   #settled: Promise<RunResult> | undefined;
@@ -422,7 +422,7 @@ export class LiveRun implements Run {
   }
 
   /** Releases the session and all readers of the run. `failure`: why it has no result; then they have to know. */
-  #close(failure: Failure | undefined): void {
+  #close(failure: FeedFailure | undefined): void {
     if (this.#isClosed) return;
     this.#isOver = true;
     this.#isClosed = true;

@@ -92,11 +92,14 @@ function earlier(left: number | undefined, right: number | undefined): number | 
 
 /** The first event of a run. */
 export function started(run: RunRuntime, root: AgentRuntime): EventBody<"run.started"> {
-  return { type: "run.started", ...beginningOf(run, root) };
+  return { type: "run.started", ...runStartFacts(run, root) };
 }
 
 /** What the event says with which a run begins, or continues. */
-export function beginningOf({ tree, session }: RunRuntime, { role, task, account }: AgentRuntime) {
+export function runStartFacts(
+  { tree, session }: RunRuntime,
+  { role, task, account }: AgentRuntime,
+) {
   return {
     schemaVersion: EVENT_SCHEMA_VERSION,
     role: role.name,

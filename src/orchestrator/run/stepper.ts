@@ -3,7 +3,7 @@
 
 import type { PhaseReport } from "../../agent/phase-report.ts";
 import type { PhaseStepper } from "../../agent/run-ports.ts";
-import { Feed, type Failure } from "./feed.ts";
+import { Feed, type FeedFailure } from "./feed.ts";
 
 export class Stepper implements PhaseStepper {
   /** The loop does not wait any more. */
@@ -32,7 +32,7 @@ export class Stepper implements PhaseStepper {
   }
 
   /** The run is over: there is no further phase. `failure`: it broke off, and a further phase is answered with the reason. */
-  end(failure?: Failure): void {
+  end(failure?: FeedFailure): void {
     this.#feed.end(failure);
   }
 

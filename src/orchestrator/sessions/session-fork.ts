@@ -102,9 +102,10 @@ function cutAfter(
   const late = messages.findIndex((one) => isOf(one) && stepNumberOf(one) > atStep);
   const end = late === -1 ? messages.findLastIndex(isOf) + 1 : late;
   // Messages after the results of the step belong to what followed.
-  const isUpTo = ({ role, stepId }: StoredMessage): boolean =>
-    role !== "user" || stepId === undefined;
-  const kept = messages.slice(0, messages.slice(0, end).findLastIndex(isUpTo) + 1);
+  const last = messages
+    .slice(0, end)
+    .findLastIndex(({ role, stepId }) => role !== "user" || stepId === undefined);
+  const kept = messages.slice(0, last + 1);
   const replied = repliedSteps.findLast((number) => number <= atStep);
   const isReply = (one: StoredMessage): boolean =>
     isOf(one) && one.role === "assistant" && stepNumberOf(one) === replied;

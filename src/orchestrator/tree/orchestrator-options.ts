@@ -86,7 +86,7 @@ const OPTION_FIELDS = [
 const STORE_METHODS = ["create", "claim", "append", "beat", "release", "read", "find", "list"];
 
 /** Throws `invalid_option`, naming the option, what was expected and what came. `limits` and `concurrency` are checked where they are filled up. */
-export function checkOptions(options: OrchestratorOptions): void {
+export function checkOrchestratorOptions(options: OrchestratorOptions): void {
   checkKeys("options", options, OPTION_FIELDS);
   const { retry, graceMs, roles, hooks, guards, hookTimeoutMs, sinks } = options;
   const { store, tracing, clock, ids } = options;

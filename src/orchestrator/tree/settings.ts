@@ -17,7 +17,7 @@ import { DEFAULT_CONCURRENCY, type Concurrency } from "./limiter.ts";
 import { localTracing } from "./local-tracing.ts";
 import { RoleRegistry } from "./role-registry.ts";
 import {
-  checkOptions,
+  checkOrchestratorOptions,
   concurrencyOf,
   DEFAULT_GRACE_MS,
   DEFAULT_HOOK_TIMEOUT_MS,
@@ -57,7 +57,7 @@ export function settingsOf<Roles extends AgentRole<unknown, never>>(
   given?: OrchestratorOptions<Roles>,
 ): Settings;
 export function settingsOf(given?: OrchestratorOptions): Settings {
-  if (given !== undefined) checkOptions(given);
+  if (given !== undefined) checkOrchestratorOptions(given);
   const options = given ?? {};
   const { limits, concurrency, graceMs = DEFAULT_GRACE_MS, roles = [], sinks = [] } = options;
   const { hooks = [], guards = [], hookTimeoutMs = DEFAULT_HOOK_TIMEOUT_MS } = options;

@@ -19,7 +19,7 @@ import { ESPALIER } from "../gen-ai-attributes.ts";
 import { newRun, type Onward, type OpenSpan, type RunFacts, type TraceSize } from "./open-span.ts";
 import { continuedFrom, continueIn, originOf, remoteSpan, type Reference } from "./span-links.ts";
 import { hasId, partIdIn, type SpanMaker } from "./span-maker.ts";
-import { endSpan, recordEnd, recordNote } from "./span-recording.ts";
+import { endSpan, recordSpanEnd, recordNote } from "./span-recording.ts";
 
 /** `lost`: the outermost first, of traces that were taken. `atUs`: when the last event of the dead process happened. */
 export function recordLostSpans(maker: SpanMaker, lost: readonly LostSpan[], atUs: number): void {
@@ -31,7 +31,7 @@ export function recordLostSpans(maker: SpanMaker, lost: readonly LostSpan[], atU
   // Later than the last event, which may be the one with which a span began.
   const end = { atUs: atUs + 1 };
   for (const { open, closing } of recorded.toReversed()) {
-    recordEnd(open, closing?.body ?? "crashed", closing ?? end);
+    recordSpanEnd(open, closing?.body ?? "crashed", closing ?? end);
     endSpan(open, end);
   }
 }

@@ -8,7 +8,7 @@ import type { ContextManifest } from "../../protocol/context-manifest.ts";
 import type { EventScope, EventBody } from "../../protocol/event.ts";
 import type { SpanClosing, SpanMoment, SpanNote, SpanOpening } from "../../protocol/span-tree.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
-import type { Usage } from "../../protocol/usage.ts";
+import { MICRO_USD_PER_USD, type Usage } from "../../protocol/usage.ts";
 import { setAttribute, setAttributes } from "../bounded/bounded-attributes.ts";
 import {
   budgetLimit,
@@ -25,8 +25,6 @@ import {
   SUBTREE,
   UNKNOWN_TOOL,
 } from "../gen-ai-attributes.ts";
-
-const MICRO_USD_PER_USD = 1_000_000;
 
 /** Its name when a span begins. */
 export function openingName(body: SpanOpening, { agentPath }: EventScope): string {

@@ -48,7 +48,7 @@ import { contextWithBaggage, unmarked } from "./run-baggage.ts";
 import { isLongWait, sideSpanOf, waitAcrossPause, waitBefore } from "./side-spans.ts";
 import { continuedFrom, continueIn, linkTo, originOf, remoteSpan } from "./span-links.ts";
 import { callerOf, partIdIn, SpanMaker, type SpanPlan } from "./span-maker.ts";
-import { endSpan, recordEnd, recordNote, recordResumedChild } from "./span-recording.ts";
+import { endSpan, recordSpanEnd, recordNote, recordResumedChild } from "./span-recording.ts";
 import { countCall, expectedOf, expectIn, expectNoMore, hasRoom, isFull } from "./trace-size.ts";
 
 /** What happens within spans and is in the event log alone. */
@@ -132,11 +132,11 @@ export class SpanProjector implements Tracing {
         metrics?.closed(open, body, moment);
         if ("queuedMs" in body && isLongWait(body.queuedMs))
           this.#showWait(open, body.queuedMs, moment);
-        recordEnd(open, body, moment);
+        recordSpanEnd(open, body, moment);
       },
       abandon: (open, moment, why) => {
         metrics?.closed(open, why, moment);
-        recordEnd(open, why, moment);
+        recordSpanEnd(open, why, moment);
       },
       end: (open, moment) => {
         if (open.expected > 0) expectNoMore(open);

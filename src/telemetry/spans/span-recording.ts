@@ -77,7 +77,7 @@ function rename(open: OpenSpan, target: string | undefined): void {
 /**
  * What a span shows is over. `crashed`: its process died. One that is `left` is not ended: the process that continues its run does that.
  */
-export function recordEnd(
+export function recordSpanEnd(
   open: OpenSpan,
   end: SpanEnd | "left",
   { atUs }: Pick<SpanMoment, "atUs">,
