@@ -186,8 +186,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "results are not in the order of their calls",
     file: "agent/transition.ts",
-    from: "withLog(withMessages(state, messages), {",
-    to: "withLog(withMessages(state, messages.toReversed()), {",
+    from: "const grown = withLog(withMessages(state, messages), {",
+    to: "const grown = withLog(withMessages(state, messages.toReversed()), {",
     law: /L3/,
     seed: 0,
   },
