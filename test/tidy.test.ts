@@ -36,6 +36,15 @@ test("nothing in an agent asks what was kept of it: its effects know that, and l
   expect(agentFilesWith(/[.#]inFlight\b|[cC]atchingUp|hadBegun|journal\b\??\./)).toEqual([]);
 });
 
+test("what is made for each call, agent or run has no getters of its own: what they close over stays until a full garbage collection", () => {
+  // Members of a class stand two columns in; deeper in is the getter of an object, made anew with each.
+  const folders = /^src\/(agent|hooks|kernel|orchestrator|policies|protocol|tools)\//;
+  const own = sources.filter(
+    ({ file, text }) => folders.test(file) && /^ {3,}get \w+\(/m.test(text),
+  );
+  expect(own.map(({ file }) => file)).toEqual([]);
+});
+
 test("a schema that is checked against an interface is compared with it, in both directions", () => {
   const compared = readFileSync("test/types/schemas.test-d.ts", "utf8");
   const checked = sources.flatMap(({ text }) =>

@@ -1,6 +1,7 @@
 // Where the messages of a history came from (R98): one tag for each message, in the same order, beside the messages themselves. A message
 // that goes to a model has no ids in it, whatever the adapter does with it. Pure; every tag is made here.
 
+import { grown } from "../kernel/grown.ts";
 import { invariant } from "../kernel/assert.ts";
 import { defined } from "../kernel/json.ts";
 import { messageIdOf, stepIdOf, type AgentId, type ExecutionId } from "../protocol/ids.ts";
@@ -36,8 +37,7 @@ export function withAdded<History extends TaggedHistory>(
   place: TagPlace,
 ): History {
   if (added.length === 0) return history;
-  // Not spread: a list that is spread and added to has room for many more, and a history is kept by every step.
-  return tagRest({ ...history, messages: history.messages.concat(added) }, place);
+  return tagRest({ ...history, messages: grown(history.messages, added) }, place);
 }
 
 /** Gives tags to the messages at the end that have none yet. */

@@ -1,5 +1,6 @@
 // How far a request begins like the one before it. Prompt caches of providers go by that: tools first, then messages (X31). Pure.
 
+import { growthOf } from "../kernel/grown.ts";
 import type { Message } from "../protocol/message.ts";
 import type { ModelRequest } from "./model.ts";
 
@@ -26,16 +27,22 @@ export function prefixOf(
   next: ModelRequest,
 ): RequestPrefix {
   if (!haveSameTools(last, next)) return { isHeld: false, messages: 0, changed: "tools" };
-  let messages = 0;
-  for (const message of last.messages) {
-    const other = next.messages[messages];
+  let messages = sharedLength(last.messages, next.messages);
+  while (messages < last.messages.length) {
+    const [message, other] = [last.messages[messages], next.messages[messages]];
     // Most messages are the very same value: only what was made anew is looked at.
-    if (message !== other && (other === undefined || !isSame(message, other))) break;
+    if (message !== other && !isSame(message, other)) break;
     messages += 1;
   }
   return messages >= last.messages.length - ephemeral
     ? { isHeld: true, messages }
     : { isHeld: false, messages, changed: "messages" };
+}
+
+/** How much of them is known to be the same without a look. */
+function sharedLength(last: readonly Message[], next: readonly Message[]): number {
+  const growth = growthOf(last);
+  return growth !== undefined && growth === growthOf(next) ? Math.min(last.length, next.length) : 0;
 }
 
 function haveSameTools(last: ModelRequest, next: ModelRequest): boolean {
@@ -50,13 +57,13 @@ function haveSameTools(last: ModelRequest, next: ModelRequest): boolean {
 export function ephemeralAtEnd(messages: readonly Message[], tail: readonly Message[]): number {
   const from = messages.length - tail.length;
   const areThere = tail.every((message, index) => {
-    const other = messages[from + index];
-    return other !== undefined && isSame(message, other);
+    return isSame(message, messages[from + index]);
   });
   return areThere ? tail.length : 0;
 }
 
-function isSame(left: Message, right: Message): boolean {
+function isSame(left: Message | undefined, right: Message | undefined): boolean {
+  if (left === undefined || right === undefined) return left === right;
   return left === right || sent(left) === sent(right);
 }
 

@@ -1,5 +1,6 @@
 // Whose parts a message has. Reasoning and data of one model are sent to that model alone: others refuse them, or take them for theirs.
 
+import { growthOf, type Growth } from "../kernel/grown.ts";
 import type { AssistantMessage, Message, ReplyPart, StoredMessage } from "../protocol/message.ts";
 import type { Model } from "./model.ts";
 import { remembered } from "./remembered.ts";
@@ -16,11 +17,19 @@ export function replayKeyOf({ provider, id, replayKey }: Writer): string {
  * message for the same message, so that a request still begins like the one before it.
  */
 export function forModel(messages: readonly Message[], reader: Writer): readonly Message[] {
-  for (const message of messages)
-    if (message.role === "assistant" && message.parts !== undefined)
+  const growth = growthOf(messages);
+  const from = growth === undefined ? 0 : (plainBeginnings.get(growth) ?? 0);
+  for (let index = from; index < messages.length; index += 1) {
+    const message = messages[index];
+    if (message?.role === "assistant" && message.parts !== undefined)
       return withoutForeign(messages, replayKeyOf(reader));
+  }
+  if (growth !== undefined) plainBeginnings.set(growth, Math.max(from, messages.length));
   return messages;
 }
+
+/** How many messages at the beginning of histories that grow are known to have no parts. */
+const plainBeginnings = new WeakMap<Growth, number>();
 
 /**
  * The messages as an adapter sends them: the loop has left out what other models wrote, a caller of the model itself may have not. Parts

@@ -19,21 +19,23 @@ import { inheritedMessages } from "./inherited-messages.ts";
 import type { FramedResult } from "./result-frame.ts";
 import type { SubagentContextPolicy } from "./subagent-context-policy.ts";
 
-/** What there is to hand on. What the policy does not ask for is not looked at. */
-export interface ContextFacts {
-  /** The parent's. */
+/** What a parent has to hand on. What its policy does not ask for is not looked at. */
+export interface ParentContext {
   readonly agentPath: string;
-  /** The parent's history. */
+  /** Its history. */
   readonly messages: readonly Message[];
-  /** The parent's. */
   readonly metadata: JsonObject;
+  readonly constraints: ParentConstraints;
+  /** Its tool calls that went wrong, oldest first. */
+  readonly failedAttempts: readonly ToolErrorRecord[];
+}
+
+/** What else a subagent is to know. */
+export interface DelegationFacts {
   /** The parent's subagents that have ended, short enough to be shown. */
-  readonly siblings: readonly FramedResult[];
+  readonly siblings: () => readonly FramedResult[];
   /** Those of them that were asked for by name, whole. */
   readonly results: readonly FramedResult[];
-  readonly constraints: ParentConstraints;
-  /** The parent's tool calls that went wrong, oldest first. */
-  readonly failedAttempts: readonly ToolErrorRecord[];
   /** Tools of its role that the subagent does not have. */
   readonly removedTools: readonly RemovedTool[];
   /** Limits of its role that do not hold. */
@@ -55,20 +57,20 @@ export interface InheritedContext {
  */
 export function inheritContext(
   policy: SubagentContextPolicy,
-  facts: ContextFacts,
+  parent: ParentContext,
+  { siblings: endedSiblings, results, removedTools, tightened }: DelegationFacts,
 ): InheritedContext {
   const messages = policy.inheritMessages
-    ? inheritedMessages(facts.messages, { ...policy, agentPath: facts.agentPath })
+    ? inheritedMessages(parent.messages, { ...policy, agentPath: parent.agentPath })
     : [];
-  const { results, removedTools } = facts;
-  const failed = policy.failedAttempts ? shownAttempts(facts.failedAttempts) : [];
+  const failed = policy.failedAttempts ? shownAttempts(parent.failedAttempts) : [];
   // What is handed on word for word is not shown in short once more.
   const named = new Set(results.map(({ childName }) => childName));
   const siblings = policy.siblingResults
-    ? facts.siblings.filter(({ childName }) => !named.has(childName))
+    ? endedSiblings().filter(({ childName }) => !named.has(childName))
     : [];
   const notes = [
-    ...(policy.parentConstraints ? [constraintsNote(facts.constraints)] : []),
+    ...(policy.parentConstraints ? [constraintsNote(parent.constraints)] : []),
     ...(failed.length === 0 ? [] : [attemptsNote(failed)]),
     ...(siblings.length === 0 ? [] : [siblingsNote(siblings)]),
     ...(results.length === 0 ? [] : [resultsNote(results)]),
@@ -76,7 +78,7 @@ export function inheritContext(
   ];
   const injections = [...policy.contextInjections, ...notes].map(injection);
   const metadata = deepFreeze(
-    policy.inheritMetadata ? pick(facts.metadata, policy.metadataKeys) : {},
+    policy.inheritMetadata ? pick(parent.metadata, policy.metadataKeys) : {},
   );
   return shared({
     messages: [...messages, ...injections],
@@ -90,7 +92,7 @@ export function inheritContext(
       failedAttempts: failed.length,
       parentConstraints: policy.parentConstraints,
       removedTools: removedTools.map((removed) => ({ ...removed })),
-      tightened: facts.tightened.map((tightening) => ({ ...tightening })),
+      tightened: tightened.map((tightening) => ({ ...tightening })),
     },
   });
 }

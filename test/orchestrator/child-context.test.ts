@@ -43,7 +43,7 @@ const TIGHTENED = [{ field: "limits.maxDepth", asked: 3, given: 2, source: "lead
 const CHILD: ChildFacts = {
   role: "leaf",
   toolNames: ["a", "b", "c", "Finish"],
-  get toolNamesBelow() {
+  toolNamesBelow: () => {
     return expect.fail("the names of tools below are not needed");
   },
   tightened: TIGHTENED,
@@ -53,7 +53,13 @@ const CHILD: ChildFacts = {
 function childWith(...names: readonly string[]): ChildFacts {
   const toolNames = names.length === 0 ? [] : [...names, "Finish"];
   const toolNamesBelow = new Set(names);
-  return { role: "leaf", toolNames, toolNamesBelow, tightened: [], beyondBounds: [] };
+  return {
+    role: "leaf",
+    toolNames,
+    toolNamesBelow: () => toolNamesBelow,
+    tightened: [],
+    beyondBounds: [],
+  };
 }
 
 function born(outcome: ChildContext | SpawnRefusal): ChildContext {

@@ -6,7 +6,8 @@ import { expect, test } from "vitest";
 
 import {
   inheritContext,
-  type ContextFacts,
+  type DelegationFacts,
+  type ParentContext,
   type InheritedContext,
 } from "../../src/policies/inherit-context.ts";
 import { framed, type FramedResult } from "../../src/policies/result-frame.ts";
@@ -37,7 +38,10 @@ function attempt(stepNumber: number, message: string): ToolErrorRecord {
   return { callId, toolName: "fetch", stepNumber, code, severity: "recoverable", message };
 }
 
-const FACTS: ContextFacts = {
+type Facts = ParentContext &
+  Omit<DelegationFacts, "siblings"> & { readonly siblings: readonly FramedResult[] };
+
+const FACTS: Facts = {
   agentPath: "lead",
   messages: [
     { role: "system", text: "You lead.", origin: "instructions" },
@@ -58,9 +62,11 @@ const FACTS: ContextFacts = {
 
 function contextOf(
   given: Partial<SubagentContextPolicy>,
-  facts: Partial<ContextFacts> = {},
+  facts: Partial<Facts> = {},
 ): InheritedContext {
-  return inheritContext(subagentContextPolicy("lead.context", given), { ...FACTS, ...facts });
+  const all = { ...FACTS, ...facts };
+  const policy = subagentContextPolicy("lead.context", given);
+  return inheritContext(policy, all, { ...all, siblings: () => all.siblings });
 }
 
 const NOTHING = { count: 0, hash: hashOf([]) };

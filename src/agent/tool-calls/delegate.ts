@@ -128,7 +128,6 @@ function isOutcome(value: unknown): value is DelegationOutcome {
 
 function delegationContext(call: OpenCall): DelegationContext {
   const { agent, signal, position } = call;
-  let subagents: SubagentService | undefined;
   return Object.freeze({
     ...call.context,
     spawn: (request: SpawnRequest) => {
@@ -137,9 +136,7 @@ function delegationContext(call: OpenCall): DelegationContext {
         ? Promise.resolve(TOO_LATE)
         : call.take(spawnWithHooks(call, asked, call.delegation()));
     },
-    get subagents(): SubagentService {
-      return (subagents ??= serviceWithin(call));
-    },
+    subagents: serviceWithin(call),
   });
 }
 

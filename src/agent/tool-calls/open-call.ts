@@ -123,9 +123,7 @@ export class OpenCall {
       retryCount: planned.retryCount,
       maxRetries: planned.settings.maxRetries,
       messages: planned.history.messages,
-      get signal(): AbortSignal {
-        return place.signal.abortSignal;
-      },
+      signal: place.signal.abortSignal,
       queueSubtask: (request: SpawnRequest) => this.queueSubtask(request),
       reportProgress: (progress: ToolProgress) => this.reportProgress(progress),
     });

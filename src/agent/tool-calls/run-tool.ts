@@ -104,9 +104,7 @@ function toolRuntime(call: OpenCall): ToolRuntime {
     toolName,
     clock: run.clock,
     graceMs: run.settings.graceMs,
-    get endSignal(): AbortSignal {
-      return call.signal.abortSignal;
-    },
+    endSignal: call.signal.abortSignal,
     run,
     noteRetry: ({ attempt, error, delayMs }: ToolRetryNote) => {
       if (call.isClosed) return;

@@ -104,7 +104,7 @@ export interface ResultFacts extends Pick<
   readonly failedIds: readonly AgentId[];
 }
 
-/** The result, frozen. What takes going through histories or over all agents is worked out when it is first read. */
+/** The result, frozen. */
 export function runResult({
   runId,
   traceId,
@@ -117,33 +117,25 @@ export function runResult({
   if (root === undefined) throw new Error("A run has a root.");
   const { agentId, usage, rested } = root;
   const { status, reason, conversation, log } = rested;
-  let errors: readonly AgentError[] | undefined;
-  let messages: readonly StoredMessage[] | undefined;
-  let newMessages: readonly StoredMessage[] | undefined;
-  let agents: readonly AgentReport[] | undefined;
   return Object.freeze({
     runId,
     traceId,
     status,
     reason,
     signals: log.signals,
-    get errors() {
-      return (errors ??= errorsOf(failedIds, all));
-    },
+    errors: errorsOf(failedIds, all),
     questions: known.pausedRun?.questions ?? NONE,
-    get messages() {
-      return (messages ??= storedMessages(conversation, agentId));
-    },
-    get newMessages() {
-      return (newMessages ??= addedMessages(conversation, agentId));
-    },
+    messages: storedMessages(conversation, agentId),
+    newMessages: addedMessages(conversation, agentId),
     text: lastTextOf(rested),
     output: log.output,
     steps: log.steps,
-    usage: runUsage(usage, all),
-    get agents() {
-      return (agents ??= all.map((agent) => agentReport(agent, atMs)));
-    },
+    usage: Object.freeze({
+      ...usage,
+      byRole: sumBy(all, ({ role }) => role),
+      byModel: sumBy(all, ({ model }) => model),
+    }),
+    agents: all.map((agent) => agentReport(agent, atMs)),
     durationMs: durationOf(rested, atMs),
     ...known,
   });
@@ -162,20 +154,6 @@ function errorsOf(
     if (failed === undefined) return [];
     const { agentPath } = failed;
     return failed.rested.log.errors.map((error) => ({ agentId, agentPath, ...error }));
-  });
-}
-
-function runUsage(report: UsageReport, agents: readonly RestedAgent[]): RunUsage {
-  let byRole: RunUsage["byRole"] | undefined;
-  let byModel: RunUsage["byModel"] | undefined;
-  return Object.freeze({
-    ...report,
-    get byRole() {
-      return (byRole ??= sumBy(agents, ({ role }) => role));
-    },
-    get byModel() {
-      return (byModel ??= sumBy(agents, ({ model }) => model));
-    },
   });
 }
 

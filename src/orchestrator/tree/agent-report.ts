@@ -102,7 +102,7 @@ export function durationOf({ telemetry }: SettledState, atMs: number): number {
   return (telemetry.endedAtMs ?? atMs) - (telemetry.startedAtMs ?? atMs);
 }
 
-/** What a parent is given of a subagent that has ended. What takes going through its steps is worked out when it is first read. */
+/** What a parent is given of a subagent that has ended. */
 export function resultOfEnded(node: AgentRuntime): SubagentResult {
   const { identity, role, rested, childName } = node;
   const { agentId, executionId, agentPath, depth } = identity;
@@ -111,8 +111,6 @@ export function resultOfEnded(node: AgentRuntime): SubagentResult {
   const { status, reason, log } = rested;
   const { output, steps, errors } = log;
   const text = lastTextOf(rested);
-  let used: SubagentResult["toolsUsed"] | undefined;
-  let failures: SubagentResult["toolErrors"] | undefined;
   return {
     agentId,
     executionId,
@@ -126,14 +124,10 @@ export function resultOfEnded(node: AgentRuntime): SubagentResult {
     text,
     ...(output === undefined ? {} : { output }),
     steps: steps.length,
-    get toolsUsed() {
-      return (used ??= toolsUsed(steps));
-    },
+    toolsUsed: toolsUsed(steps),
     usage: node.account.usage(),
     errors,
-    get toolErrors() {
-      return (failures ??= toolErrors(steps));
-    },
+    toolErrors: toolErrors(steps),
     metadata: node.metadata,
     removedTools: node.toolLimits.removed,
     durationMs: durationOf(rested, 0),

@@ -13,8 +13,8 @@ import {
 } from "../../policies/child-tools.ts";
 import {
   inheritContext,
-  type ContextFacts,
   type InheritedContext,
+  type ParentContext,
 } from "../../policies/inherit-context.ts";
 import type { FramedResult } from "../../policies/result-frame.ts";
 import type { SubagentContextPolicy } from "../../policies/subagent-context-policy.ts";
@@ -29,10 +29,7 @@ export interface Sibling {
 }
 
 /** The affairs of the parent. Those that cost something to gather are read only if they are needed. */
-export interface ParentFacts extends Pick<
-  ContextFacts,
-  "agentPath" | "messages" | "metadata" | "constraints" | "failedAttempts"
-> {
+export interface ParentFacts extends ParentContext {
   readonly policy: SubagentContextPolicy;
   /** Those that hold for the parent itself. */
   readonly toolRules: readonly ToolRule[];
@@ -45,8 +42,8 @@ export interface ChildFacts {
   readonly role: string;
   /** The tools of its role. */
   readonly toolNames: readonly string[];
-  /** The tools of its role and of all roles that can live below it. */
-  readonly toolNamesBelow: ReadonlySet<string>;
+  /** The tools of its role and of all roles that can live below it: costs something to gather. */
+  readonly toolNamesBelow: () => ReadonlySet<string>;
   readonly noDepthLeft?: NonNullable<ChildToolFacts["noDepthLeft"]>;
   readonly tightened: readonly Tightening[];
   /** Tools that were asked for with a new role and that its bounds does not have (X27). */
@@ -83,8 +80,12 @@ export function childContext(
   });
   const removedTools = [...removed, ...beyondBounds];
   try {
-    const facts = contextFacts(parent, { results, removedTools, tightened });
-    const inherited = inheritContext(parent.policy, facts);
+    const inherited = inheritContext(parent.policy, parent, {
+      siblings: () => parent.siblings.flatMap((sibling) => inShort(sibling)),
+      results,
+      removedTools,
+      tightened,
+    });
     return shared({ ...inherited, toolLimits: { rules, removed: removedTools } });
   } catch (cause) {
     if (!EspalierError.is(cause) || cause.code !== "invalid_context") throw cause;
@@ -93,35 +94,13 @@ export function childContext(
   }
 }
 
-function contextFacts(
-  parent: ParentFacts,
-  own: Pick<ContextFacts, "results" | "removedTools" | "tightened">,
-): ContextFacts {
-  const { agentPath, messages, metadata } = parent;
-  return {
-    agentPath,
-    messages,
-    metadata,
-    ...own,
-    get siblings() {
-      return parent.siblings.flatMap((sibling) => inShort(sibling));
-    },
-    get constraints() {
-      return parent.constraints;
-    },
-    get failedAttempts() {
-      return parent.failedAttempts;
-    },
-  };
-}
-
 /** Only a list of what is allowed must name tools that there are: what is not there may be denied all the same. */
 function unknownToolRefusal(
   { agentPath }: ParentFacts,
   child: ChildFacts,
   { allowedTools }: Asked,
 ): SpawnRefusal | undefined {
-  const unknown = allowedTools && unknownToolName({ allowedTools }, child.toolNamesBelow);
+  const unknown = allowedTools && unknownToolName({ allowedTools }, child.toolNamesBelow());
   if (unknown === undefined) return undefined;
   const { role, toolNames } = child;
   const { field, toolName } = unknown;

@@ -18,36 +18,47 @@ import type { RunRuntime } from "./run-runtime.ts";
 import { toolErrors } from "./tool-report.ts";
 
 /** The affairs of a parent at the time of a delegation. */
-export function parentFacts(
-  run: RunRuntime,
-  parent: AgentRuntime,
-  { history }: DelegatedCall,
-): ParentFacts {
-  const { identity, role, metadata, toolLimits } = parent;
-  return {
-    agentPath: identity.agentPath,
-    policy: role.context,
-    messages: history.messages,
-    metadata,
-    toolRules: toolLimits.rules,
-    get siblings() {
-      return parent.subagents.map((child) => ({
-        childName: child.childName,
-        role: child.role.name,
-        result: child.hasEnded ? resultOfEnded(child) : undefined,
-      }));
-    },
-    get constraints() {
-      return {
-        remaining: parent.account.remainingForChildren(),
-        subagentsLeft: run.tree.subagentsLeft(parent),
-        deniedTools: toolLimits.removed.map(({ toolName }) => toolName),
-      };
-    },
-    get failedAttempts() {
-      return toolErrors(history.steps);
-    },
-  };
+export class DelegatingParent implements ParentFacts {
+  readonly agentPath: ParentFacts["agentPath"];
+  readonly policy: ParentFacts["policy"];
+  readonly messages: ParentFacts["messages"];
+  readonly metadata: ParentFacts["metadata"];
+  readonly toolRules: ParentFacts["toolRules"];
+  readonly #run: RunRuntime;
+  readonly #agent: AgentRuntime;
+  readonly #steps: DelegatedCall["history"]["steps"];
+
+  constructor(run: RunRuntime, agent: AgentRuntime, { history }: DelegatedCall) {
+    this.agentPath = agent.identity.agentPath;
+    this.policy = agent.role.context;
+    this.messages = history.messages;
+    this.metadata = agent.metadata;
+    this.toolRules = agent.toolLimits.rules;
+    this.#run = run;
+    this.#agent = agent;
+    this.#steps = history.steps;
+  }
+
+  get siblings(): ParentFacts["siblings"] {
+    return this.#agent.subagents.map((child) => ({
+      childName: child.childName,
+      role: child.role.name,
+      result: child.hasEnded ? resultOfEnded(child) : undefined,
+    }));
+  }
+
+  get constraints(): ParentFacts["constraints"] {
+    const { account, toolLimits } = this.#agent;
+    return {
+      remaining: account.remainingForChildren(),
+      subagentsLeft: this.#run.tree.subagentsLeft(this.#agent),
+      deniedTools: toolLimits.removed.map(({ toolName }) => toolName),
+    };
+  }
+
+  get failedAttempts(): ParentFacts["failedAttempts"] {
+    return toolErrors(this.#steps);
+  }
 }
 
 /** A place in the tree below a parent. */
@@ -71,7 +82,7 @@ export function childFacts(
   return {
     role: role.name,
     toolNames: run.partsOf(role).tools.names,
-    get toolNamesBelow() {
+    toolNamesBelow: () => {
       const below = [...registry.reachableFrom(role)];
       return new Set(below.flatMap((one) => run.partsOf(one).tools.names));
     },

@@ -14,7 +14,7 @@ import { NO_TOOL_LIMITS } from "../../protocol/tool-rule.ts";
 import { setupFailed, startable, TOLD_TO_END, type SpawnCall } from "./admission.ts";
 import { childBudget } from "./child-budget.ts";
 import { childContext, type ChildContext } from "./child-context.ts";
-import { childFacts, parentFacts } from "./child-facts.ts";
+import { childFacts, DelegatingParent } from "./child-facts.ts";
 import { createAgent } from "./create-agent.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 import type { SpawnPermit } from "./run-tree.ts";
@@ -44,7 +44,7 @@ export function setUpChild(
     const context = inheritsNothing(parent, role, request)
       ? withNothing(tightened)
       : childContext(
-          parentFacts(run, parent, call),
+          new DelegatingParent(run, parent, call),
           childFacts(run, place, { tightened, draft: request.draft }),
           request,
         );

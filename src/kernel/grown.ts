@@ -1,0 +1,29 @@
+// Lists that grow at their end. A list is never written to: a longer one takes its place, and it is known to begin with the shorter one
+// without a look at what is in them, however long they are.
+
+/** Lists of which each begins with all of those that are shorter. */
+export interface Growth {
+  /** Of the longest. */
+  length: number;
+}
+
+const growths = new WeakMap<readonly unknown[], Growth>();
+
+/** The list with more at its end. */
+export function grown<T>(list: readonly T[], added: readonly T[]): readonly T[] {
+  // Not spread: a list that is spread and added to has room for many more.
+  const longer = list.concat(added);
+  let growth = growths.get(list);
+  if (growth?.length !== list.length) {
+    growth = { length: list.length };
+    if (!growths.has(list)) growths.set(list, growth);
+  }
+  growth.length = longer.length;
+  growths.set(longer, growth);
+  return longer;
+}
+
+/** The growth of a list that has grown; undefined: it has not. */
+export function growthOf(list: readonly unknown[]): Growth | undefined {
+  return growths.get(list);
+}
