@@ -1,5 +1,5 @@
 // Lists that grow at their end. A list is never written to: a longer one takes its place, and it is known to begin with the shorter one
-// without a look at what is in them, however long they are.
+// without a look at what is in them, once they are so long that a look would cost more.
 
 /** Lists of which each begins with all of those that are shorter. */
 export interface Growth {
@@ -8,11 +8,13 @@ export interface Growth {
 }
 
 const growths = new WeakMap<readonly unknown[], Growth>();
+const LONG = 100;
 
 /** The list with more at its end. */
 export function grown<T>(list: readonly T[], added: readonly T[]): readonly T[] {
   // Not spread: a list that is spread and added to has room for many more.
   const longer = list.concat(added);
+  if (longer.length < LONG) return longer;
   let growth = growths.get(list);
   if (growth?.length !== list.length) {
     growth = { length: list.length };
@@ -23,7 +25,7 @@ export function grown<T>(list: readonly T[], added: readonly T[]): readonly T[] 
   return longer;
 }
 
-/** The growth of a list that has grown; undefined: it has not. */
+/** The growth of a long list that has grown; undefined: it is short, or has not grown. */
 export function growthOf(list: readonly unknown[]): Growth | undefined {
   return growths.get(list);
 }
