@@ -1,5 +1,5 @@
 // What an agent waits for, and what that results in: a lease, a model call, a tool call, code of the user's. Each is a plain promise that never
-// rejects: failures are data. Where the run is kept, each has a name by its position, and its log knows what it came to (effect-log.ts).
+// rejects: failures are data. Where the run is kept, each has a name by its position, and what it came to is known by that (durability/in-flight.ts).
 
 import type { ModelReply } from "../model/model.ts";
 import type { Message, ToolCall } from "../protocol/message.ts";

@@ -1,4 +1,4 @@
-// What happens to an execution outside its phases: its start, its steps' opening and completion, its end.
+// How an execution begins and ends, and how its steps open and are completed.
 
 import type { ModelRequest } from "../model/model.ts";
 import { statusOf, winningSignal } from "../policies/stop-signals.ts";

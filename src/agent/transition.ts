@@ -458,7 +458,7 @@ function illegal(state: AgentState, change: Change): EspalierError {
   const step = state.step === undefined ? "" : " with an open step";
   return new EspalierError({
     code: "illegal_transition",
-    message: `Expected a change that a ${state.status} execution${step} allows, got ${change.type}. See the table in transition.ts.`,
+    message: `Expected a change that a ${state.status} execution${step} allows, got ${change.type}. See the changes of each status in transition.ts.`,
     data: { status: state.status, change: change.type },
   });
 }

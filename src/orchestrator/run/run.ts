@@ -93,7 +93,7 @@ export interface Run<out Output = unknown> {
    * @throws EspalierError `already_iterating` if it is iterated already. From the iteration: what `result` rejects with.
    */
   iterate(): AsyncIterableIterator<PhaseReport, undefined>;
-  /** Cancels the whole tree, leaves first, and gives the result. A tool or model that ignores its signal is left behind after the grace period. */
+  /** Cancels the whole tree, whose leaves end first, and gives the result. A tool or model that ignores its signal is left behind after the grace period. */
   cancel(message?: string): Promise<RunResult<Output>>;
   /**
    * Cancels one agent with all below it. Its parent continues, with a cancelled result.
