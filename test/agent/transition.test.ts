@@ -149,10 +149,10 @@ proves(["R38", "R39"], "a refused change says which state refused which change",
   const { pending, open } = states();
   const { recordStep, end } = changes();
   expect(thrownBy(() => transition(pending, recordStep)).message).toBe(
-    "Expected a change that a pending execution allows, got recordStep. See the table in transition.ts.",
+    "Expected a change that a pending execution allows, got recordStep. See the changes of each status in transition.ts.",
   );
   expect(thrownBy(() => transition(open, end)).message).toBe(
-    "Expected a change that a running execution with an open step allows, got end. See the table in transition.ts.",
+    "Expected a change that a running execution with an open step allows, got end. See the changes of each status in transition.ts.",
   );
 });
 
