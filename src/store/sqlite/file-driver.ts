@@ -143,11 +143,11 @@ async function opened(options: FileDriverOptions): Promise<SqliteDatabase> {
 
 /** Several statements that see the same. */
 function inSnapshot<T>(database: SqliteDatabase, look: (database: SqliteDatabase) => T): T {
-  database.exec("begin");
+  database.prepare("begin").all();
   try {
     return look(database);
   } finally {
-    if (database.isInTransaction) database.exec("rollback");
+    if (database.isInTransaction) database.prepare("rollback").all();
   }
 }
 

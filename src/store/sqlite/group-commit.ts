@@ -114,13 +114,13 @@ export class GroupCommit {
 
 /** Does what there is to do in one transaction. Takes it only when the file is ours to write. */
 function commit(database: SqliteDatabase, take: () => readonly Write[]): readonly Settle[] {
-  database.exec("begin immediate");
+  database.prepare("begin immediate").all();
   try {
     const group = take();
     const only = group.length === 1 ? group[0] : undefined;
     const settles =
       only === undefined ? group.map((write) => saved(database, write)) : [only.attempt(database)];
-    database.exec("commit");
+    database.prepare("commit").all();
     return settles;
   } catch (cause) {
     undo(database);
@@ -130,22 +130,22 @@ function commit(database: SqliteDatabase, take: () => readonly Write[]): readonl
 
 /** One write of several: if it fails, the others remain. Throws if the whole transaction has gone with it. */
 function saved(database: SqliteDatabase, write: Write): Settle {
-  database.exec("savepoint espalier");
+  database.prepare("savepoint espalier").all();
   try {
     const settle = write.attempt(database);
-    database.exec("release espalier");
+    database.prepare("release espalier").all();
     return settle;
   } catch (cause) {
     if (!database.isInTransaction) throw cause;
-    database.exec("rollback to espalier");
-    database.exec("release espalier");
+    database.prepare("rollback to espalier").all();
+    database.prepare("release espalier").all();
     return () => write.refuse(cause);
   }
 }
 
 function undo(database: SqliteDatabase): void {
   try {
-    if (database.isInTransaction) database.exec("rollback");
+    if (database.isInTransaction) database.prepare("rollback").all();
   } catch {
     // What failed before is the error that counts.
   }

@@ -17,6 +17,7 @@ export interface SqliteStatement {
 
 /** What is asked of an open file. */
 export interface SqliteDatabase {
+  /** For several statements, or one that is done once. */
   exec(sql: string): void;
   /** Keeps what it has prepared: for texts that are constants. */
   prepare(sql: string): SqliteStatement;
