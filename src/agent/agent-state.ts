@@ -218,6 +218,11 @@ export function pendingState(
   return shared({ status: "pending", conversation, log: NOTHING_DONE, telemetry: NOT_STARTED });
 }
 
+/** True if the model ended the reply of a step by itself: what it wrote is all that it wanted to write. */
+export function isWholeReply({ reply }: OpenStep): boolean {
+  return reply?.finishReason === "tool_calls" || reply?.finishReason === "stop";
+}
+
 /** The open step. Throws `invalid_state` where there is none: nothing is made up by looking (R37, R38). */
 export function openStepOf(state: AgentState): OpenStep {
   const { step } = state;

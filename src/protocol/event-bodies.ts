@@ -208,6 +208,8 @@ export interface EventBodies {
     readonly toolName: string;
     readonly kind: "function" | "delegation" | "external" | "finish";
     readonly description: string;
+    /** The model's arguments were no JSON until a small slip in them was mended. */
+    readonly isMended?: true;
   };
   /**
    * A call that is not run, whole: unknown, with arguments that do not fit, denied, refused by a limit, or left out. Every call has either

@@ -187,7 +187,7 @@ export const EVENT_SCHEMAS = {
     attempts: z.int().positive(),
     queuedMs: z.number(),
   },
-  "tool.started": calledTool,
+  "tool.started": { ...calledTool, isMended: z.literal(true).exactOptional() },
   "tool.rejected": {
     ...calledTool,
     outcome: ToolOutcomeTypeSchema.exclude(["succeeded"]),
@@ -206,7 +206,7 @@ export const EVENT_SCHEMAS = {
     shownCharacters: count.exactOptional(),
   },
   "tool.paused": { toolName: z.string() },
-  "tool.resumed": calledTool,
+  "tool.resumed": { ...calledTool, isMended: z.literal(true).exactOptional() },
   "tool.ended": {
     toolName: z.string(),
     outcome: ToolOutcomeTypeSchema,

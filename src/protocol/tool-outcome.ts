@@ -29,6 +29,8 @@ export interface ToolExecution {
    * a schema makes no JSON of, before that. Absent: the call was not run, or an earlier release wrote this.
    */
   readonly arguments?: JsonValue;
+  /** The model's arguments were no JSON until a small slip in them was mended. */
+  readonly isMended?: true | undefined;
   readonly type: ToolOutcomeType;
   /** What the model reads. */
   readonly text: string;
@@ -70,6 +72,7 @@ export const ToolOutcomeTypeSchema = z.enum([
 export const ToolExecutionSchema = z.strictObject({
   call: ToolCallSchema,
   arguments: JsonValueSchema.exactOptional(),
+  isMended: z.literal(true).optional(),
   type: ToolOutcomeTypeSchema,
   text: z.string(),
   fullText: z.string().optional(),

@@ -120,6 +120,7 @@ export const ESPALIER = {
   costUsd: "espalier.cost.usd",
   usageEstimated: "espalier.usage.estimated",
   toolKind: "espalier.tool.kind",
+  toolArgumentsMended: "espalier.tool.arguments_mended",
   toolResultCharacters: "espalier.tool.result_characters",
   toolErrorSeverity: "espalier.tool.error.severity",
   spawnRole: "espalier.spawn.role",

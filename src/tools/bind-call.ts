@@ -1,6 +1,7 @@
 // From a call as the model wrote it to a call that can run, or to a text with which the model can correct it.
 
-import { parseJson, unsoundness, type JsonValue } from "../kernel/json.ts";
+import { isRecord, parseJson, unsoundness, type JsonValue } from "../kernel/json.ts";
+import { mendedJson } from "./arguments/mend-json.ts";
 import { invalidArguments, invalidJson, type RejectedCall } from "./rejected-call.ts";
 import type {
   Bound,
@@ -30,17 +31,32 @@ interface BoundTo<T extends Tool, Use = Extract<ReturnType<T["bind"]>, { type: "
   readonly input: JsonValue;
   /** The same as the tool gets them: with the defaults and transforms of its schema. */
   readonly value: unknown;
+  /** What the call would be if a slip in its JSON had not been mended; undefined: there was none. */
+  readonly unmended?: RejectedCall;
 }
 
-/** Parses the arguments that the model wrote for a tool, and checks them. Pure. */
-export function bindCall(tool: Tool, argumentsText: string): BoundCall {
+/**
+ * Parses the arguments that the model wrote for a tool, and checks them. Pure. `isWhole`: the reply ended by itself, default false; then a small
+ * slip in their JSON is mended, if the tool may be called again with what was meant and the mended arguments fit.
+ */
+export function bindCall(tool: Tool, argumentsText: string, isWhole = false): BoundCall {
   let input: JsonValue;
   try {
     input = argumentsOf(argumentsText);
   } catch (cause) {
-    return invalidJson(tool, cause);
+    const unmended = invalidJson(tool, cause);
+    const mended = isWhole ? meantArguments(tool, argumentsText) : undefined;
+    const bound = mended === undefined ? unmended : rebindCall(tool, mended);
+    return bound.type === "rejected" ? unmended : { ...bound, unmended };
   }
   return rebindCall(tool, input);
+}
+
+/** What the arguments of a call were meant to be; undefined: the model is to write them anew. */
+export function meantArguments(tool: Tool, argumentsText: string): JsonValue | undefined {
+  const isRepeatable = tool.kind === "finish" || (tool.kind === "function" && tool.isRepeatable);
+  const mended = isRepeatable ? mendedJson(argumentsText) : undefined;
+  return isRecord(mended) && unsoundness(mended, MOST_LEVELS) === undefined ? mended : undefined;
 }
 
 /** The call with other arguments, checked like those that the model wrote (C44). */

@@ -261,6 +261,7 @@ function fullState(): SettledState {
     errorCode: "invalid_arguments",
     severity: "retryable",
     arguments: "all",
+    isMended: true,
     blockedBy: "no-writing",
     metadata: { note: "Odd." },
     subtasks: [REQUEST],

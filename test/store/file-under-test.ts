@@ -31,6 +31,7 @@ export function fileStore(path: string, interference: Interference = {}): SqlSto
       const { exec } = interference;
       return {
         exec: (sql) => (exec ?? runIt)(sql, () => database.exec(sql)),
+        script: (sql) => database.script(sql),
         prepare: (sql) => database.prepare(sql),
         get isInTransaction() {
           return database.isInTransaction;

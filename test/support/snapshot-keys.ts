@@ -12,7 +12,7 @@ const ASSISTANT = "refusal writtenBy";
 const PARTS = "type text data length callId kind";
 const TAG = "executionId stepNumber number agentId note";
 const EXECUTION = [
-  "call.argumentsText call.callId call.toolName arguments type text fullText structured errorCode causeCode severity blockedBy metadata",
+  "call.argumentsText call.callId call.toolName arguments isMended type text fullText structured errorCode causeCode severity blockedBy metadata",
   "attachments[].type attachments[].mediaType attachments[].name attachments[].uri attachments[].data",
   "attachments[].text startedAtMs endedAtMs startedIds[] reportedIds[]",
 ].join(" ");

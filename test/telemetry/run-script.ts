@@ -264,8 +264,14 @@ export class AgentScript {
     this.#add({ type: "tool.resumed", ...face }, callId);
   }
 
-  calls(callId: string, toolName: string, kind: Body<"tool.started">["kind"] = "function"): void {
-    this.#add({ type: "tool.started", toolName, kind, description: `Does ${kind}` }, callId);
+  calls(
+    callId: string,
+    toolName: string,
+    kind: Body<"tool.started">["kind"] = "function",
+    more: Pick<Body<"tool.started">, "isMended"> = {},
+  ): void {
+    const description = `Does ${kind}`;
+    this.#add({ type: "tool.started", toolName, kind, description, ...more }, callId);
   }
 
   /** A call of a tool that there is not, under a name that the model made up. */

@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
+import { proves } from "../harness/proves.ts";
 import { pausedRun } from "./paused-run.ts";
 import { placeAll, recorder, type RecordedSpan } from "./recorded-spans.ts";
 import { RunScript } from "./run-script.ts";
@@ -402,6 +403,27 @@ test("a call whose price is unknown has no cost, and an estimate says that it is
   expect([attributes["espalier.cost.usd"], attributes["espalier.usage.estimated"]]).toEqual([
     undefined,
     true,
+  ]);
+});
+
+proves(["M50"], "the span of a call whose arguments were mended says so, and no other does", () => {
+  const run = new RunScript();
+  const lead = run.root;
+  run.started();
+  lead.started();
+  lead.asks();
+  lead.hears({ finishReason: "tool_calls", toolCalls: 2 });
+  lead.calls("call_1", "look", "function", { isMended: true });
+  lead.gets("call_1", "look");
+  lead.calls("call_2", "look");
+  lead.gets("call_2", "look");
+  lead.decides("stop", 1);
+  lead.ended();
+  run.ended("completed");
+  const calls = spansOf(run).filter(({ name }) => name === "execute_tool look");
+  expect(calls.map(({ attributes }) => attributes["espalier.tool.arguments_mended"])).toEqual([
+    true,
+    undefined,
   ]);
 });
 

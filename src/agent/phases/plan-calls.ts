@@ -11,6 +11,7 @@ import { deniedCall } from "../../tools/rejected-call.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import {
+  isWholeReply,
   openStepOf,
   pendingCallsOf,
   type AgentState,
@@ -165,5 +166,5 @@ function boundOrWithheld(
   if (skip !== undefined) return skippedCall(tool, skip);
   if (tool === undefined) return missingCall(agent, step, toolName);
   const hidden = step.hiddenTools.length === 0 ? undefined : hiddenCall(agent, step, toolName);
-  return hidden ?? bindCall(tool, hooked.argumentsText);
+  return hidden ?? bindCall(tool, hooked.argumentsText, isWholeReply(step));
 }

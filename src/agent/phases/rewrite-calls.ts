@@ -4,8 +4,9 @@ import type { CallId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import { spanOf, type TimeSpan } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
+import { meantArguments } from "../../tools/bind-call.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import type { OpenStep } from "../agent-state.ts";
+import { isWholeReply, type OpenStep } from "../agent-state.ts";
 import { readArguments } from "../tool-calls/call-arguments.ts";
 import { heard, askHooks, type HookQuestion } from "../consult.ts";
 
@@ -62,10 +63,14 @@ function ask(agent: AgentRuntime, step: OpenStep, call: ToolCall): Asked | undef
   const { callId, toolName, argumentsText } = call;
   const isHooked = agent.hooks.chain("beforeTool", toolName).length > 0;
   const isHidden = step.hiddenTools.some((hidden) => hidden.toolName === toolName);
-  const isKnown = agent.tools.find(toolName) !== undefined && !isHidden;
+  const tool = isHidden ? undefined : agent.tools.find(toolName);
   const isPutOff = step.deferrals.some((deferral) => deferral.callId === callId);
-  // Hooks see arguments that are JSON. What is none is shown to the model as it is.
-  const input = isHooked && isKnown && !isPutOff ? readArguments(argumentsText) : undefined;
+  // Hooks see arguments that are JSON, perhaps without a small slip. What is none is shown to the model as it is.
+  const input =
+    isHooked && tool !== undefined && !isPutOff
+      ? (readArguments(argumentsText) ??
+        (isWholeReply(step) ? meantArguments(tool, argumentsText) : undefined))
+      : undefined;
   if (input === undefined) return undefined;
   const question: BeforeTool = {
     point: "beforeTool",

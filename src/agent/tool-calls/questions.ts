@@ -57,6 +57,8 @@ export async function askedAbout(
 ): Promise<Permission> {
   const decision = await decideByGuards(call, bound, repeated);
   if (call.signal.aborted || decision.type !== "ask") return permissionFor(call, bound, decision);
+  // Nobody is asked to approve what the model did not write.
+  if (bound.unmended !== undefined) return { type: "refused", rejected: bound.unmended };
   const { reason } = decision;
   const question = questionAbout(call, "approval", reason, askedArguments(bound));
   call.agent.emit({ type: "question.asked", question }, call.position);

@@ -33,7 +33,10 @@ export function recordBegin(call: OpenCall, askedAtMs?: number): BegunCall {
   const startedAtMs = agent.run.clock.nowMs();
   const isResumed = planned.deferral?.type === "subagent";
   const type = isResumed ? "tool.resumed" : "tool.started";
-  agent.emit({ type, toolName, ...descriptorOf(bound.tool) }, position);
+  agent.emit(
+    { type, toolName, ...descriptorOf(bound.tool), ...defined({ isMended: isMended(bound) }) },
+    position,
+  );
   agent.recordContent(position, () => argumentsContent(call));
   return {
     startedAtMs,
@@ -157,9 +160,14 @@ export function descriptorOf(
   return { kind: tool?.kind ?? "function", description: tool?.description ?? "" };
 }
 
+/** True if the model's arguments were no JSON until a small slip in them was mended. */
+function isMended(bound: PlannedCall["bound"]): true | undefined {
+  return (bound.type !== "rejected" && bound.unmended !== undefined) || undefined;
+}
+
 /** A call with its result. */
 export function executed(
-  { call, settings }: PlannedCall,
+  { call, settings, bound }: PlannedCall,
   times: Pick<ToolExecution, "startedAtMs" | "endedAtMs">,
   outcome: Formatted,
 ): CallEnd {
@@ -168,7 +176,7 @@ export function executed(
   const { severity, blockedBy, metadata, subtasks, startedIds, reportedIds } = outcome;
   const execution: ToolExecution = {
     call,
-    ...defined({ arguments: given }),
+    ...defined({ arguments: given, isMended: given === undefined ? undefined : isMended(bound) }),
     type,
     text,
     ...defined({

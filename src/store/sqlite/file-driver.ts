@@ -143,11 +143,11 @@ async function opened(options: FileDriverOptions): Promise<SqliteDatabase> {
 
 /** Several statements that see the same. */
 function inSnapshot<T>(database: SqliteDatabase, look: (database: SqliteDatabase) => T): T {
-  database.prepare("begin").all();
+  database.exec("begin");
   try {
     return look(database);
   } finally {
-    if (database.isInTransaction) database.prepare("rollback").all();
+    if (database.isInTransaction) database.exec("rollback");
   }
 }
 

@@ -114,13 +114,13 @@ export class GroupCommit {
 
 /** Does what there is to do in one transaction. Takes it only when the file is ours to write. */
 function commit(database: SqliteDatabase, take: () => readonly Write[]): readonly Settle[] {
-  database.prepare("begin immediate").all();
+  database.exec("begin immediate");
   try {
     const group = take();
     const only = group.length === 1 ? group[0] : undefined;
     const settles =
       only === undefined ? group.map((write) => saved(database, write)) : [only.attempt(database)];
-    database.prepare("commit").all();
+    database.exec("commit");
     return settles;
   } catch (cause) {
     undo(database);
@@ -130,22 +130,22 @@ function commit(database: SqliteDatabase, take: () => readonly Write[]): readonl
 
 /** One write of several: if it fails, the others remain. Throws if the whole transaction has gone with it. */
 function saved(database: SqliteDatabase, write: Write): Settle {
-  database.prepare("savepoint espalier").all();
+  database.exec("savepoint espalier");
   try {
     const settle = write.attempt(database);
-    database.prepare("release espalier").all();
+    database.exec("release espalier");
     return settle;
   } catch (cause) {
     if (!database.isInTransaction) throw cause;
-    database.prepare("rollback to espalier").all();
-    database.prepare("release espalier").all();
+    database.exec("rollback to espalier");
+    database.exec("release espalier");
     return () => write.refuse(cause);
   }
 }
 
 function undo(database: SqliteDatabase): void {
   try {
-    if (database.isInTransaction) database.prepare("rollback").all();
+    if (database.isInTransaction) database.exec("rollback");
   } catch {
     // What failed before is the error that counts.
   }

@@ -54,7 +54,7 @@ export function prepareSchema(database: SqliteDatabase, path: string): void {
   database.exec("begin immediate");
   try {
     // Anew: another process may have been here in between.
-    for (const migration of MIGRATIONS.slice(versionOf(database, path))) database.exec(migration);
+    for (const migration of MIGRATIONS.slice(versionOf(database, path))) database.script(migration);
     database.exec(`pragma application_id = ${APPLICATION_ID}`);
     database.exec(`pragma user_version = ${SQLITE_SCHEMA_VERSION}`);
     database.exec("commit");

@@ -17,8 +17,10 @@ export interface SqliteStatement {
 
 /** What is asked of an open file. */
 export interface SqliteDatabase {
-  /** For several statements, or one that is done once. */
+  /** Does one statement, and keeps it prepared: for texts that are constants. */
   exec(sql: string): void;
+  /** Does several statements. */
+  script(sql: string): void;
   /** Keeps what it has prepared: for texts that are constants. */
   prepare(sql: string): SqliteStatement;
   readonly isInTransaction: boolean;
@@ -36,9 +38,11 @@ export function openerOf(driver: SqliteDriver): OpenSqlite {
 async function openWithNode(path: string): Promise<SqliteDatabase> {
   const { DatabaseSync } = await loaded("node", () => import("node:sqlite"));
   const database = new DatabaseSync(path);
+  const prepare = cached((sql) => database.prepare(sql));
   return {
-    exec: (sql) => database.exec(sql),
-    prepare: cached((sql) => database.prepare(sql)),
+    exec: (sql) => void prepare(sql).all(),
+    script: (sql) => database.exec(sql),
+    prepare,
     get isInTransaction() {
       return database.isTransaction;
     },
@@ -49,18 +53,20 @@ async function openWithNode(path: string): Promise<SqliteDatabase> {
 async function openWithBetterSqlite(path: string): Promise<SqliteDatabase> {
   const { default: Database } = await loaded("better-sqlite3", () => import("better-sqlite3"));
   const database = new Database(path);
+  const prepare = cached((sql) => {
+    const statement = database.prepare(sql);
+    // It refuses to give the rows of what has none.
+    if (statement.reader) return statement;
+    const all: SqliteStatement["all"] = (...values) => {
+      statement.run(...values);
+      return [];
+    };
+    return { all, iterate: all };
+  });
   return {
-    exec: (sql) => void database.exec(sql),
-    prepare: cached((sql) => {
-      const statement = database.prepare(sql);
-      // It refuses to give the rows of what has none.
-      if (statement.reader) return statement;
-      const all: SqliteStatement["all"] = (...values) => {
-        statement.run(...values);
-        return [];
-      };
-      return { all, iterate: all };
-    }),
+    exec: (sql) => void prepare(sql).all(),
+    script: (sql) => void database.exec(sql),
+    prepare,
     get isInTransaction() {
       return database.inTransaction;
     },

@@ -152,6 +152,8 @@ export function setOpening(span: Span, body: SpanOpening, role: string): void {
       if (body.description !== "") setAttribute(span, GEN_AI.toolDescription, body.description);
       setAttribute(span, GEN_AI.agentName, role);
       span.setAttribute(ESPALIER.toolKind, body.kind);
+      if (body.type !== "tool.rejected")
+        setAttribute(span, ESPALIER.toolArgumentsMended, body.isMended);
   }
 }
 

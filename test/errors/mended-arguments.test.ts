@@ -1,0 +1,186 @@
+// Goal: a small slip in the JSON of arguments costs no further model call, and nothing is made up for what is missing.
+// Method: calls with slips, as text; what the tool got, what hooks and guards saw, what the step and the events say; the same where the
+// call may not be mended, and goes back to the model.
+
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+
+import { transform } from "../../src/hooks/hook.ts";
+import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { watch } from "../guards/guard-stories.ts";
+import { proves } from "../harness/proves.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { receivedTexts } from "../tree/scripted-agents.ts";
+import { ends, executions } from "./tool-acts.ts";
+
+const MEANT = { path: "a.txt", lines: [1, 2] };
+const SLIPS = {
+  "a comma at the end": '{"path":"a.txt","lines":[1,2],}',
+  "a comma at the end of a list": '{"path":"a.txt","lines":[1,2,]}',
+  "no comma between": '{"path":"a.txt" "lines":[1,2]}',
+  "single quotes": "{'path':'a.txt','lines':[1,2]}",
+  "a comment": '{"path":"a.txt", /* both */ "lines":[1,2]}',
+  "a comment on its line": '{"path":"a.txt", // both\n"lines":[1,2]}',
+};
+
+interface More {
+  readonly isRepeatable?: boolean;
+  readonly needsApproval?: boolean;
+}
+
+function reader(more: More = {}) {
+  const inputs: unknown[] = [];
+  const tool = defineTool({
+    name: "read",
+    description: "Reads.",
+    input: z.object({ path: z.string(), lines: z.array(z.int()).default([]) }),
+    ...more,
+    execute: (input) => {
+      inputs.push(input);
+      return "read";
+    },
+  });
+  return { tool, inputs };
+}
+
+/** Tells what it expected instead of JSON, and has the call made again. */
+const TOLD =
+  /^The arguments of read are not valid JSON \(.*\)\. Call it again with one JSON object\.$/s;
+
+proves(["M50"], "a small slip is mended: the call runs, and step and events say so", async () => {
+  for (const [name, text] of Object.entries(SLIPS)) {
+    const { tool, inputs } = reader();
+    const { role, model } = soloist([asks("read", text), says("Done.")], { tools: [tool] });
+    const fixture = newFixture();
+    const result = await fixture.run(role);
+    expect([ends(result), inputs, model.requests.length], name).toEqual([
+      ["succeeded"],
+      [MEANT],
+      2,
+    ]);
+    expect(executions(result), name).toMatchObject([
+      { call: { argumentsText: text }, arguments: MEANT, isMended: true, type: "succeeded" },
+    ]);
+    expect(
+      fixture.sink.of("tool.started").map(({ isMended }) => isMended),
+      name,
+    ).toEqual([true]);
+  }
+});
+
+test("arguments that are JSON, and what is coerced in them, are not called mended", async () => {
+  const { tool } = reader();
+  const { role } = soloist([asks("read", { path: "a", lines: ["1"] }), says("Done.")], {
+    tools: [tool],
+  });
+  const fixture = newFixture();
+  const result = await fixture.run(role);
+  expect(executions(result).map((one) => "isMended" in one)).toEqual([false]);
+  expect(fixture.sink.of("tool.started").map((one) => "isMended" in one)).toEqual([false]);
+});
+
+proves(["M50"], "a typed result with a slip is taken", async () => {
+  const output = z.object({ sum: z.int() });
+  const { role } = soloist([asks("Finish", "{'sum': 3,}")], { output });
+  const result = await newFixture().run(role);
+  expect([result.status, result.output]).toEqual(["completed", { sum: 3 }]);
+});
+
+describe("goes back to the model", () => {
+  const slip = SLIPS["a comma at the end"];
+  const cases: Readonly<Record<string, readonly [reply: ScriptedReply, more?: More]>> = {
+    "what ends in the middle of a list": [asks("read", '{"path":"a.txt","lines":[1,')],
+    "what ends in the middle of a text": [asks("read", '{"path":"a.tx')],
+    "what lacks its last bracket": [asks("read", '{"path":"a.txt","lines":[1,2]')],
+    "what is no object": [asks("read", "'a.txt'")],
+    "what is a list": [asks("read", "['a.txt',]")],
+    "what does not fit then": [asks("read", "{'path': 7, 'lines': 'x',}")],
+    "what has a key by which objects are spoiled": [asks("read", "{'path':'a','__proto__':{},}")],
+    "what is too long to be looked through": [asks("read", `{'path':'${"a".repeat(100_000)}'}`)],
+    "a call of a tool that is not to be repeated": [asks("read", slip), { isRepeatable: false }],
+    "a call that needs an approval": [asks("read", slip), { needsApproval: true }],
+  };
+  for (const [name, [reply, more]] of Object.entries(cases))
+    proves(["M50"], name, async () => {
+      const { tool, inputs } = reader(more);
+      const guard = watch();
+      const { role, model } = soloist([reply, says("Done.")], {
+        tools: [tool],
+        guards: [guard.guard],
+        errorPolicy: { onRetryLimit: "continue" },
+      });
+      const fixture = newFixture();
+      const result = await fixture.run(role);
+      expect([ends(result), inputs]).toEqual([["retry invalid_json"], []]);
+      expect(receivedTexts(model.requests[1])).toEqual([expect.stringMatching(TOLD)]);
+      expect(executions(result).map((one) => "isMended" in one)).toEqual([false]);
+      expect(fixture.sink.of("question.asked")).toEqual([]);
+    });
+
+  proves(["M50"], "a call of a reply that its cap ended", async () => {
+    const { tool, inputs } = reader();
+    const reply: ScriptedReply = { ...asks("read", slip), finishReason: "length" };
+    const { role } = soloist([reply, says("Done.")], { tools: [tool] });
+    const result = await newFixture().run(role);
+    expect([inputs, executions(result)[0]?.causeCode ?? executions(result)[0]?.errorCode]).toEqual([
+      [],
+      "invalid_json",
+    ]);
+  });
+
+  proves(["M50"], "a call that a guard wants asked about: the approver is not", async () => {
+    const { tool, inputs } = reader();
+    const seen: unknown[] = [];
+    const guard = toolGuard(
+      ({ arguments: given }) => {
+        seen.push(given);
+        return { type: "ask", reason: "Look at it." };
+      },
+      { name: "careful" },
+    );
+    const { role, model } = soloist([asks("read", slip), says("Done.")], {
+      tools: [tool],
+      guards: [guard],
+    });
+    const fixture = newFixture();
+    const result = await fixture.run(role);
+    expect([ends(result), inputs, seen]).toEqual([["retry invalid_json"], [], [MEANT]]);
+    expect(fixture.sink.of("question.asked")).toEqual([]);
+    expect(receivedTexts(model.requests[1])).toEqual([expect.stringMatching(TOLD)]);
+  });
+});
+
+proves(["M50"], "guards and hooks see what was meant, and may deny or change it", async () => {
+  const slip = SLIPS["single quotes"];
+  const denied = reader();
+  const guard = toolGuard(() => ({ type: "deny", reason: "Not there." }), { name: "deny" });
+  const { role } = soloist([asks("read", slip), says("Done.")], {
+    tools: [denied.tool],
+    guards: [guard],
+  });
+  const refused = await newFixture().run(role);
+  expect([ends(refused), denied.inputs]).toEqual([["refused blocked"], []]);
+  const changed = reader();
+  const seen: unknown[] = [];
+  const hook = transform(
+    "beforeTool",
+    ({ arguments: given }) => {
+      seen.push(given);
+      return { arguments: { path: "b.txt" } };
+    },
+    { name: "elsewhere" },
+  );
+  const hooked = soloist([asks("read", slip), says("Done.")], {
+    tools: [changed.tool],
+    hooks: [hook],
+  });
+  const result = await newFixture().run(hooked.role);
+  expect([ends(result), seen, changed.inputs]).toEqual([
+    ["succeeded"],
+    [MEANT],
+    [{ path: "b.txt", lines: [] }],
+  ]);
+});
