@@ -4,6 +4,8 @@
 // capped by the scheduler, a provider that limits rates says itself when to come back, and each call backs off on its own.
 
 import { EspalierError, messageOf } from "../kernel/error.ts";
+import { defined } from "../kernel/json.ts";
+import { joinSentences } from "../kernel/sentence.ts";
 import { checkLoss, type CallSize } from "./believable-usage.ts";
 import type { Model } from "./model.ts";
 import { ModelError } from "./model-error.ts";
@@ -31,13 +33,26 @@ export function failedAttempt(
 
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 30_000;
-/** A provider may ask for more patience than we would have, but not for any amount of it. */
-const LONGEST_ASKED_DELAY_MS = 60_000;
 
 /** How long the next attempt waits after so many that failed. */
 export function delayBefore(failedAttempts: number, error: ModelError): number {
-  if (error.retryAfterMs !== undefined) return Math.min(error.retryAfterMs, LONGEST_ASKED_DELAY_MS);
-  return Math.min(FIRST_DELAY_MS * 2 ** (failedAttempts - 1), LONGEST_DELAY_MS);
+  return (
+    error.retryAfterMs ?? Math.min(FIRST_DELAY_MS * 2 ** (failedAttempts - 1), LONGEST_DELAY_MS)
+  );
+}
+
+/** What a call fails with that is to wait too long: who comes back earlier than asked is turned away again, and may be kept out for longer. */
+export function waitTooLong(error: ModelError, longestWaitMs: number): ModelError {
+  const { code, message, data, retryAfterMs = 0, lostOutputTokens } = error;
+  const asked = `It asks to be tried again in ${retryAfterMs / 1_000} s, and retry.longestWaitMs allows waiting for ${longestWaitMs / 1_000} s.`;
+  return new ModelError({
+    code,
+    message: joinSentences([message, asked]),
+    data: { ...data, retryAfterMs, longestWaitMs },
+    retryAfterMs,
+    ...defined({ lostOutputTokens }),
+    cause: error,
+  });
 }
 
 /** Also true for the errors of another copy of the package, which a model of the user's may throw. */

@@ -1,17 +1,24 @@
-// How often a model call may be tried, as a user says it.
+// How often a model call may be tried and how long it waits, as a user says it.
 
 import { checkOptions, mustBeWhole, type OptionChecks } from "./check-options.ts";
 
-/** How often a model call may be tried. */
+/** How often a model call may be tried, and how long it waits in between. */
 export interface RetryPolicy {
   /** Attempts in all, the first one included. 1: no retries. Default: 3. */
   readonly maxAttempts?: number;
+  /**
+   * The longest wait that a provider may ask for, in milliseconds: a call that is to wait longer fails at once, with that time in the
+   * error. Default: 60,000.
+   */
+  readonly longestWaitMs?: number;
 }
 
 export const DEFAULT_MAX_ATTEMPTS = 3;
+export const DEFAULT_LONGEST_WAIT_MS = 60_000;
 
 const CHECKS: OptionChecks<RetryPolicy> = {
   maxAttempts: mustBeWhole("1 means no retries."),
+  longestWaitMs: mustBeWhole("Leave it out for a minute."),
 };
 
 /** Throws `invalid_option` unless `policy` can be used. */

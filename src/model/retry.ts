@@ -4,10 +4,10 @@ import { abortSignalOf, sleep, type AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { checkReply } from "./check-reply.ts";
 import { tokensInBytes } from "./count-tokens.ts";
-import { delayBefore, failedAttempt } from "./failed-attempt.ts";
+import { delayBefore, failedAttempt, waitTooLong } from "./failed-attempt.ts";
 import type { CacheKey, Model, ModelReply, ModelRequest } from "./model.ts";
 import type { ModelError } from "./model-error.ts";
-import { DEFAULT_MAX_ATTEMPTS, type RetryPolicy } from "./retry-policy.ts";
+import { DEFAULT_LONGEST_WAIT_MS, DEFAULT_MAX_ATTEMPTS, type RetryPolicy } from "./retry-policy.ts";
 
 export interface RetryOptions {
   readonly signal: AnySignal;
@@ -67,7 +67,7 @@ export async function generateWithRetries(
   options: RetryOptions,
 ): Promise<GenerateOutcome> {
   const { signal, policy, after, inputTokens, onText, cacheKey } = options;
-  const { maxAttempts = DEFAULT_MAX_ATTEMPTS } = policy;
+  const { maxAttempts = DEFAULT_MAX_ATTEMPTS, longestWaitMs = DEFAULT_LONGEST_WAIT_MS } = policy;
   const size = { inputTokens, maxOutputTokens: request.maxOutputTokens };
   let { log = NO_ATTEMPTS, error } = after ?? {};
   while (!signal.aborted) {
@@ -94,6 +94,8 @@ export async function generateWithRetries(
       log = withLoss(log, lostOutputTokens);
       const isLast = log.attempts >= maxAttempts;
       if (!error.isRetryable || isLast) return { type: "failed", error, ...log };
+      if ((error.retryAfterMs ?? 0) > longestWaitMs)
+        return { type: "failed", error: waitTooLong(error, longestWaitMs), ...log };
       if (lostOutputTokens !== undefined) return { type: "broken", error, log };
     } finally {
       arriving?.close();

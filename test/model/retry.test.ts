@@ -6,13 +6,14 @@ import { describe, expect, test } from "vitest";
 import { EspalierError, type ModelErrorCode } from "../../src/kernel/error.ts";
 import type { GenerateOptions, Model, ModelReply } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import { checkRetryPolicy } from "../../src/model/retry-policy.ts";
+import { checkRetryPolicy, type RetryPolicy } from "../../src/model/retry-policy.ts";
 import {
   generateWithRetries,
   type GenerateOutcome,
   type PlannedRetry,
 } from "../../src/model/retry.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { proves } from "../harness/proves.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { settled } from "../harness/run-scripted.ts";
 import { modelAt, QUESTION } from "../support/openai-calls.ts";
@@ -81,7 +82,7 @@ interface Trial {
 /** Runs a call under a clock that jumps over each wait. */
 async function trial(
   model: Model,
-  maxAttempts?: number,
+  policy: number | RetryPolicy = {},
   onText?: (piece: string) => void,
 ): Promise<Trial> {
   const clock = new ManualClock();
@@ -90,7 +91,7 @@ async function trial(
     signal: new AbortController().signal,
     clock,
     inputTokens: 10,
-    policy: maxAttempts === undefined ? {} : { maxAttempts },
+    policy: typeof policy === "number" ? { maxAttempts: policy } : policy,
     ...(onText === undefined ? {} : { onText }),
     onRetry: (retry) => {
       retries.push(retry);
@@ -170,9 +171,32 @@ test("the wait grows to thirty seconds and no further", async () => {
 
 test("the wait is as long as the provider asks for, up to a minute", async () => {
   expect(
-    delays(await trial(modelOf(asks(20), asks(0), asks(45_000), asks(3_600_000), replies), 5)),
+    delays(await trial(modelOf(asks(20), asks(0), asks(45_000), asks(60_000), replies), 5)),
   ).toEqual([20, 0, 45_000, 60_000]);
 });
+
+proves(
+  ["M51"],
+  "a call that is to wait too long fails at once, and says for how long",
+  async () => {
+    const first = await trial(modelOf(asks(60_001), replies));
+    expect([first.retries, first.waitedMs]).toEqual([[], 0]);
+    const { outcome } = await trial(modelOf(asks(20), asks(3_600_000), replies), {
+      longestWaitMs: 1_000,
+    });
+    if (outcome.type !== "failed") throw new Error(outcome.type);
+    const { code, message, data, retryAfterMs } = outcome.error;
+    expect([outcome.attempts, code, message, data, retryAfterMs]).toEqual([
+      2,
+      "model_rate_limited",
+      "model_rate_limited. It asks to be tried again in 3600 s, and retry.longestWaitMs allows waiting for 1 s.",
+      { retryAfterMs: 3_600_000, longestWaitMs: 1_000 },
+      3_600_000,
+    ]);
+    const patient = await trial(modelOf(asks(3_600_000), replies), { longestWaitMs: 3_600_000 });
+    expect([patient.outcome.type, patient.waitedMs]).toEqual(["replied", 3_600_000]);
+  },
+);
 
 test("what broken attempts had written is counted, and so are they; attempts that never began are not", async () => {
   const script = [
@@ -377,7 +401,7 @@ describe("a retry policy", () => {
     expect(
       () => void Reflect.apply(checkRetryPolicy, undefined, ["retry", { attempts: 2 }]),
     ).toThrow(
-      'Expected retry.attempts to be one of maxAttempts, got "attempts". Correct the name.',
+      'Expected retry.attempts to be one of maxAttempts, longestWaitMs, got "attempts". Correct the name.',
     );
   });
 });

@@ -35,6 +35,7 @@ const OPTIONS: readonly (readonly [field: string, options: unknown])[] = [
   ["retry", { retry: 5 }],
   ["retry", { retry: later }],
   ["retry.maxAttempts", { retry: { maxAttempts: 0 } }],
+  ["retry.longestWaitMs", { retry: { longestWaitMs: -1 } }],
   ["graceMs", { graceMs: null }],
   ["roles", { roles: 5 }],
   ["roles[0]", { roles: [null] }],
