@@ -679,7 +679,7 @@ const requirements = {
     text: "A schema that has a strict form is sent in it where that is asked for, and what fits it fits the schema once the added nulls are taken out; one that has none is refused with the path",
   },
   M51: {
-    text: "A provider is waited for as long as it asks for; a call that is to wait longer than `retry.longestWaitMs` fails at once, with that time in its error",
+    text: "A provider is waited for as long as it asks for, or a tenth longer, else up to eight seconds, half of which is by chance; a call that is to wait longer than `retry.longestWaitMs` fails at once, with that time in its error",
   },
   M50: {
     text: "A small slip in the JSON of arguments costs no further model call: a comma too many or too few, single quotes or a comment are mended if the reply ended by itself, nothing is open at the end, the tool may be repeated and the arguments fit; hooks and guards see what was meant, step and trace say so, and a call that would be asked about goes back to the model",

@@ -1,7 +1,6 @@
 // What an attempt at a model call that failed results in: the error, what it cost, and how long the next one waits.
-//
-// There is no jitter: chance is not allowed between effects, and no herd forms that it would break up. Calls in flight are
-// capped by the scheduler, a provider that limits rates says itself when to come back, and each call backs off on its own.
+// Waits differ by chance, so that calls that failed together do not come back together. All attempts are within one effect, whose outcome is
+// kept: chance changes no replay.
 
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { defined } from "../kernel/json.ts";
@@ -32,13 +31,16 @@ export function failedAttempt(
 }
 
 const FIRST_DELAY_MS = 500;
-const LONGEST_DELAY_MS = 30_000;
+const LONGEST_DELAY_MS = 8_000;
+/** How much longer than asked a call waits at most. */
+const LATER = 0.1;
 
-/** How long the next attempt waits after so many that failed. */
-export function delayBefore(failedAttempts: number, error: ModelError): number {
-  return (
-    error.retryAfterMs ?? Math.min(FIRST_DELAY_MS * 2 ** (failedAttempts - 1), LONGEST_DELAY_MS)
-  );
+/** How long the next attempt waits after so many that failed. `chance`: from 0 to 1. */
+export function delayBefore(failedAttempts: number, error: ModelError, chance: number): number {
+  const { retryAfterMs } = error;
+  if (retryAfterMs !== undefined) return Math.round(retryAfterMs * (1 + LATER * chance));
+  const delayMs = Math.min(FIRST_DELAY_MS * 2 ** (failedAttempts - 1), LONGEST_DELAY_MS);
+  return Math.round((delayMs / 2) * (1 + chance));
 }
 
 /** What a call fails with that is to wait too long: who comes back earlier than asked is turned away again, and may be kept out for longer. */

@@ -1,6 +1,6 @@
 // How often a model call may be tried and how long it waits, as a user says it.
 
-import { checkOptions, mustBeWhole, type OptionChecks } from "./check-options.ts";
+import { checkOptions, mustBe, mustBeWhole, type OptionChecks } from "./check-options.ts";
 
 /** How often a model call may be tried, and how long it waits in between. */
 export interface RetryPolicy {
@@ -11,6 +11,11 @@ export interface RetryPolicy {
    * error. Default: 60,000.
    */
   readonly longestWaitMs?: number;
+  /**
+   * A number from 0 up to 1, by which the waits of calls that failed together are told apart: a wait of `d` is one of `d / 2` to `d`, one that
+   * the provider asked for is up to a tenth longer. Default: `Math.random`.
+   */
+  readonly random?: () => number;
 }
 
 export const DEFAULT_MAX_ATTEMPTS = 3;
@@ -19,6 +24,7 @@ export const DEFAULT_LONGEST_WAIT_MS = 60_000;
 const CHECKS: OptionChecks<RetryPolicy> = {
   maxAttempts: mustBeWhole("1 means no retries."),
   longestWaitMs: mustBeWhole("Leave it out for a minute."),
+  random: mustBe("a function", (value) => typeof value === "function", "Math.random is one."),
 };
 
 /** Throws `invalid_option` unless `policy` can be used. */

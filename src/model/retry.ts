@@ -135,9 +135,9 @@ class ArrivingText {
 async function backOff(
   error: ModelError,
   attempt: number,
-  { clock, signal, onRetry }: RetryOptions,
+  { clock, signal, policy: { random = Math.random }, onRetry }: RetryOptions,
 ): Promise<void> {
-  const delayMs = delayBefore(attempt, error);
+  const delayMs = delayBefore(attempt, error, random());
   onRetry({ attempt, error, delayMs });
   await sleep(clock, delayMs, signal);
 }

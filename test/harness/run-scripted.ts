@@ -51,7 +51,9 @@ export function newFixture(options: OrchestratorOptions = {}): Fixture {
   const sink = new RecordingSink();
   const sinks = [sink, ...(options.sinks ?? [])];
   const ids = sequentialIds();
-  const orchestrator = new Orchestrator({ clock, ids, ...options, sinks });
+  const { retry } = options;
+  const all = { clock, ids, ...options, retry: { random: () => 1, ...retry }, sinks };
+  const orchestrator = new Orchestrator(all);
   const start: Fixture["start"] = (role, task = "Do it.", more = {}) =>
     orchestrator.start(role, task, more);
   const outcome: Fixture["outcome"] = async (run) => {
@@ -62,7 +64,7 @@ export function newFixture(options: OrchestratorOptions = {}): Fixture {
     return result;
   };
   const fresh = (more: OrchestratorOptions = {}): Orchestrator =>
-    new Orchestrator({ clock, ids, ...options, ...more, sinks });
+    new Orchestrator({ ...all, ...more, sinks });
   return {
     clock,
     sink,

@@ -168,7 +168,7 @@ test("a failed attempt is tried again after its pause, and counts as the same st
   await settled();
   expect(
     fixture.sink.of("model.retried").map(({ attempt: failed, delayMs }) => [failed, delayMs]),
-  ).toEqual([[1, 2_000]]);
+  ).toEqual([[1, 2_200]]);
   fixture.clock.advance(2_000);
   const result = await fixture.outcome(run);
   expect([result.status, result.steps.length, result.usage.own.modelCalls]).toEqual([

@@ -82,7 +82,7 @@ interface Trial {
 /** Runs a call under a clock that jumps over each wait. */
 async function trial(
   model: Model,
-  policy: number | RetryPolicy = {},
+  policy: number | RetryPolicy = { random: () => 1 },
   onText?: (piece: string) => void,
 ): Promise<Trial> {
   const clock = new ManualClock();
@@ -91,7 +91,7 @@ async function trial(
     signal: new AbortController().signal,
     clock,
     inputTokens: 10,
-    policy: typeof policy === "number" ? { maxAttempts: policy } : policy,
+    policy: typeof policy === "number" ? { maxAttempts: policy, random: () => 1 } : policy,
     ...(onText === undefined ? {} : { onText }),
     onRetry: (retry) => {
       retries.push(retry);
@@ -163,16 +163,35 @@ test.each<ModelErrorCode>([
   expect([outcome.type, outcome.attempts, retries, model.calls()]).toEqual(["failed", 1, [], 1]);
 });
 
-test("the wait grows to thirty seconds and no further", async () => {
-  expect(delays(await trial(modelOf(fails("model_unavailable")), 10))).toEqual([
-    500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000,
-  ]);
-});
+proves(
+  ["M51"],
+  "the wait grows to eight seconds and no further, and is half of that by chance",
+  async () => {
+    const waits = async (random: () => number): Promise<readonly number[]> =>
+      delays(await trial(modelOf(fails("model_unavailable")), { maxAttempts: 7, random }));
+    expect(await waits(() => 1)).toEqual([500, 1_000, 2_000, 4_000, 8_000, 8_000]);
+    expect(await waits(() => 0)).toEqual([250, 500, 1_000, 2_000, 4_000, 4_000]);
+    expect(await waits(() => 0.5)).toEqual([375, 750, 1_500, 3_000, 6_000, 6_000]);
+  },
+);
 
-test("the wait is as long as the provider asks for, up to a minute", async () => {
-  expect(
-    delays(await trial(modelOf(asks(20), asks(0), asks(45_000), asks(60_000), replies), 5)),
-  ).toEqual([20, 0, 45_000, 60_000]);
+proves(
+  ["M51"],
+  "the wait is as long as the provider asks for, up to a minute, or longer by a tenth",
+  async () => {
+    const script = [asks(20), asks(0), asks(45_000), asks(60_000), replies];
+    const waits = async (random: () => number): Promise<readonly number[]> =>
+      delays(await trial(modelOf(...script), { maxAttempts: 5, random }));
+    expect(await waits(() => 0)).toEqual([20, 0, 45_000, 60_000]);
+    expect(await waits(() => 1)).toEqual([22, 0, 49_500, 66_000]);
+  },
+);
+
+test("by the default chance, two calls that failed together do not come back together", async () => {
+  const model = modelOf(fails("model_unavailable"));
+  const waits = async (): Promise<readonly number[]> =>
+    delays(await trial(model, { maxAttempts: 9 }));
+  expect(await waits()).not.toEqual(await waits());
 });
 
 proves(
@@ -193,7 +212,10 @@ proves(
       { retryAfterMs: 3_600_000, longestWaitMs: 1_000 },
       3_600_000,
     ]);
-    const patient = await trial(modelOf(asks(3_600_000), replies), { longestWaitMs: 3_600_000 });
+    const patient = await trial(modelOf(asks(3_600_000), replies), {
+      longestWaitMs: 3_600_000,
+      random: () => 0,
+    });
     expect([patient.outcome.type, patient.waitedMs]).toEqual(["replied", 3_600_000]);
   },
 );
@@ -312,7 +334,7 @@ describe("a model that breaks its contract", () => {
       throw new OtherModelError({ code: "model_overloaded", message: "busy" });
     }, replies);
     const result = await trial(model);
-    expect(delays(result)).toEqual([70]);
+    expect(delays(result)).toEqual([77]);
     expect(result.outcome).toMatchObject({
       type: "replied",
       attempts: 2,
@@ -401,7 +423,7 @@ describe("a retry policy", () => {
     expect(
       () => void Reflect.apply(checkRetryPolicy, undefined, ["retry", { attempts: 2 }]),
     ).toThrow(
-      'Expected retry.attempts to be one of maxAttempts, longestWaitMs, got "attempts". Correct the name.',
+      'Expected retry.attempts to be one of maxAttempts, longestWaitMs, random, got "attempts". Correct the name.',
     );
   });
 });
@@ -417,7 +439,7 @@ test("a server that limits rates, then breaks a stream, is asked three times in 
   expect(
     retries.map(({ attempt, error, delayMs }) => ({ attempt, code: error.code, delayMs })),
   ).toEqual([
-    { attempt: 1, code: "model_rate_limited", delayMs: 120 },
+    { attempt: 1, code: "model_rate_limited", delayMs: 132 },
     { attempt: 2, code: "model_unavailable", delayMs: 1_000 },
   ]);
   expect(outcome).toMatchObject({

@@ -28,7 +28,7 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
   readonly limits?: Partial<SubagentLimits>;
   /** How much of one tree runs at once. Default 1,024 model calls, 1,024 tool calls. */
   readonly concurrency?: Partial<Concurrency>;
-  /** How model calls are repeated. Default: 3 attempts, doubling from 500 ms. */
+  /** How model calls are repeated. Default: 3 attempts, waits that double from 500 ms to 8 s, each up to half shorter by chance. */
   readonly retry?: RetryPolicy;
   /**
    * How long a tool or model that ignores its signal is waited for, in milliseconds: a run may last so much longer than its limit in time.
