@@ -2,6 +2,7 @@
 
 import type { z } from "zod";
 
+import { defined } from "../kernel/json.ts";
 import { shared } from "../kernel/shared.ts";
 import type { AssistantMessage } from "../protocol/message.ts";
 import { believableUsage, type CallSize } from "./believable-usage.ts";
@@ -56,10 +57,7 @@ export function builtReply(model: Model, read: ReadReply, size: CallSize): Model
   return shared({
     message,
     finishReason,
-    ...(rawFinishReason === undefined ? {} : { rawFinishReason }),
-    ...(usage === undefined ? {} : { usage }),
-    ...(responseId === undefined ? {} : { responseId }),
-    ...(responseModel === undefined ? {} : { responseModel }),
+    ...defined({ rawFinishReason, usage, responseId, responseModel }),
     ...(warnings === undefined || warnings.length === 0 ? {} : { warnings: warnings.map(cut) }),
   });
 }

@@ -143,7 +143,7 @@ async function backOff(
 function withLoss(log: AttemptLog, lostOutputTokens: number | undefined): AttemptLog {
   if (lostOutputTokens === undefined) return log;
   return {
-    attempts: log.attempts,
+    ...log,
     lostOutputTokens: log.lostOutputTokens + lostOutputTokens,
     brokenAttempts: log.brokenAttempts + 1,
   };

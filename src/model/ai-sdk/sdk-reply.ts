@@ -10,6 +10,7 @@ import type {
   SharedV4ProviderMetadata,
 } from "@ai-sdk/provider";
 
+import { defined } from "../../kernel/json.ts";
 import { CallIdSchema } from "../../protocol/ids.ts";
 import type { ModelReply } from "../model.ts";
 import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
@@ -114,8 +115,7 @@ export class SdkReply {
   finish(warnings: readonly string[]): ModelReply {
     if (this.#finish === undefined || isCutOff(this.#finish, this.#provider))
       throw failures.cutStream(this.lostOutputTokens);
-    const { finishReason, usage: reported } = this.#finish;
-    const usage = usageOfReply(reported);
+    const { finishReason, usage } = this.#finish;
     const warned = [...warnings, ...this.#warnings];
     return {
       message: replyMessage(
@@ -124,10 +124,12 @@ export class SdkReply {
         ),
       ),
       finishReason: finishReasonOf(finishReason),
-      ...(finishReason.raw === undefined ? {} : { rawFinishReason: finishReason.raw }),
-      ...(usage === undefined ? {} : { usage }),
-      ...(this.#responseId === undefined ? {} : { responseId: this.#responseId }),
-      ...(this.#responseModel === undefined ? {} : { responseModel: this.#responseModel }),
+      ...defined({
+        rawFinishReason: finishReason.raw,
+        usage: usageOfReply(usage),
+        responseId: this.#responseId,
+        responseModel: this.#responseModel,
+      }),
       ...(warned.length === 0 ? {} : { warnings: warned }),
     };
   }

@@ -1,7 +1,7 @@
 // What a Chat Completions response or chunk says, and the reply that it stands for. Lenient towards servers that leave out or bend what OpenAI sends; strict about what
 // the loop relies on: a message, and calls that name their tool.
 
-import { isRecord } from "../../kernel/json.ts";
+import { defined, isRecord } from "../../kernel/json.ts";
 import { idOf } from "../../protocol/ids.ts";
 import type { ProviderData } from "../../protocol/message.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
@@ -13,6 +13,7 @@ import { extraContent, textOf } from "./chat-reasoning.ts";
 import { protocolError } from "./openai-errors.ts";
 import {
   countIn,
+  fieldsOf,
   isText,
   listOf,
   parseWireJson,
@@ -30,8 +31,8 @@ export interface Completion {
   readonly calls: readonly CompletionCall[];
   readonly finishReason: unknown;
   readonly usage: unknown;
-  readonly responseId: unknown;
-  readonly responseModel: unknown;
+  readonly responseId: string | undefined;
+  readonly responseModel: string | undefined;
 }
 
 export interface CompletionCall {
@@ -88,8 +89,7 @@ export function replyOfFailedCall(
 
 /** The usage, wherever in a response or chunk its server puts it. */
 export function usageOfReply(response: Fields, choice: Fields | undefined): unknown {
-  const ofGroq = response["x_groq"];
-  return response["usage"] ?? (isRecord(ofGroq) ? ofGroq["usage"] : undefined) ?? choice?.["usage"];
+  return response["usage"] ?? fieldsOf(response["x_groq"])["usage"] ?? choice?.["usage"];
 }
 
 /** The output tokens that were charged for a reply that did not come. */
@@ -101,23 +101,18 @@ export function reportedTokens(usage: unknown): number | undefined {
 /** The reply that a completion stands for. What `lostOutputTokens` gives is on the error if it cannot be used. */
 export function toReply(completion: Completion, lostOutputTokens: () => number): ModelReply {
   const { reasoning, text, data, refusal, responseId, responseModel } = completion;
-  const callPrefix = isText(responseId) ? responseId : "call";
   const calls = completion.calls.map((call, index) => {
     if (call.name === "") throw protocolError("a tool call that names no tool", lostOutputTokens());
-    return callPiece(call, `${callPrefix}.${index}`);
+    return callPiece(call, `${responseId ?? "call"}.${index}`);
   });
   const message = replyMessage([...reasoning, { type: "text", text, data }, ...calls]);
-  const usage = toUsage(completion.usage);
-  const finishReason = FINISH_REASONS.get(completion.finishReason) ?? "unknown";
+  const raw = completion.finishReason;
+  const finishReason = FINISH_REASONS.get(raw) ?? "unknown";
   return {
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),
     finishReason,
-    ...(isText(completion.finishReason) && completion.finishReason !== finishReason
-      ? { rawFinishReason: completion.finishReason }
-      : {}),
-    ...(usage === undefined ? {} : { usage }),
-    ...(isText(responseId) ? { responseId } : {}),
-    ...(isText(responseModel) ? { responseModel } : {}),
+    ...(isText(raw) && raw !== finishReason ? { rawFinishReason: raw } : {}),
+    ...defined({ usage: toUsage(completion.usage), responseId, responseModel }),
   };
 }
 
@@ -138,8 +133,8 @@ export function firstChoice(response: Fields): Fields | undefined {
 
 /** A call, or a piece of one: what is missing is empty text. */
 export function completionCall(call: unknown): CompletionCall {
-  const fields = isRecord(call) ? call : {};
-  const face = isRecord(fields["function"]) ? fields["function"] : {};
+  const fields = fieldsOf(call);
+  const face = fieldsOf(fields["function"]);
   const args = face["arguments"] ?? "";
   return {
     id: textOf(fields["id"]),

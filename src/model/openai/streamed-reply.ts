@@ -4,7 +4,7 @@
 // S2. A reply is complete once a finish reason or the end mark has come; before that it is never handed out.
 // S3. What is kept of a reply is never longer than its limit.
 
-import { isRecord } from "../../kernel/json.ts";
+import { defined, isRecord } from "../../kernel/json.ts";
 import type { ProviderData } from "../../protocol/message.ts";
 import type { ModelReply } from "../model.ts";
 import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
@@ -25,7 +25,7 @@ import {
 } from "./from-openai.ts";
 import { GrowingText } from "./growing-text.ts";
 import { failures, protocolError } from "./openai-errors.ts";
-import { isText, listOf, parseWireJson, type Fields } from "../wire-json.ts";
+import { fieldsOf, isText, listOf, parseWireJson, type Fields } from "../wire-json.ts";
 
 const END_MARK = "[DONE]";
 
@@ -51,8 +51,8 @@ export class StreamedReply {
   readonly #callAt = new Map<unknown, GrowingCall>();
   #finishReason: unknown;
   #usage: unknown;
-  #responseId: unknown;
-  #responseModel: unknown;
+  #responseId: string | undefined;
+  #responseModel: string | undefined;
   #hasBegun = false;
   #hasEnded = false;
   #failedCall: CompletionCall | undefined;
@@ -157,7 +157,7 @@ export class StreamedReply {
     const completion = {
       reasoning: this.#reasoning.pieces,
       text: String(this.#text),
-      ...(this.#data === undefined ? {} : { data: this.#data }),
+      ...defined({ data: this.#data }),
       refusal: this.#refusal,
       calls: this.#calls.map((call) => ({ ...call, argumentsText: String(call.argumentsText) })),
       finishReason: this.#finishReason,
@@ -265,7 +265,7 @@ function bareText(data: string): string | undefined {
   const choice = isRecord(chunk) ? firstChoice(chunk) : undefined;
   if (!isRecord(chunk) || choice === undefined || reportOf(chunk) !== undefined) return undefined;
   if ((usageOfReply(chunk, choice) ?? choice["finish_reason"] ?? null) !== null) return undefined;
-  const { role: _role, content, ...rest } = isRecord(choice["delta"]) ? choice["delta"] : {};
+  const { role: _role, content, ...rest } = fieldsOf(choice["delta"]);
   const isBare =
     typeof content === "string" && Object.values(rest).every((value) => value === null);
   return isBare ? content : undefined;

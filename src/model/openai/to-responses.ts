@@ -2,8 +2,7 @@
 // history can be forked, compacted and sent from anywhere. Each message is written once for as long as it lives; what of it another
 // model wrote has been taken out before, and so stands in another value, with a text of its own.
 
-import { isRecord } from "../../kernel/json.ts";
-import type { AssistantMessage, Message, ProviderData } from "../../protocol/message.ts";
+import type { AssistantMessage, Message } from "../../protocol/message.ts";
 import type { ModelRequest } from "../model.ts";
 import { remembered } from "../remembered.ts";
 import { replyPieces } from "../../protocol/reply-pieces.ts";
@@ -16,7 +15,7 @@ import {
   toolsWriter,
   type RequestOptions,
 } from "./request-fields.ts";
-import type { Fields } from "../wire-json.ts";
+import { ownData } from "../wire-json.ts";
 
 /** Under this name our data stands in `ReplyPart.data`. */
 export const NAMESPACE = "openai";
@@ -87,7 +86,7 @@ function replyItems(message: AssistantMessage): readonly object[] {
 }
 
 function pieceItems(piece: ReplyPiece): readonly object[] {
-  const own = ownData(piece.data);
+  const own = ownData(piece.data, NAMESPACE);
   switch (piece.type) {
     case "reasoning": {
       const { encrypted_content, summary } = own;
@@ -126,9 +125,4 @@ function slices(text: string, lengths: readonly unknown[]): readonly string[] {
     from += part.length + BETWEEN_SUMMARIES.length;
     return part;
   });
-}
-
-function ownData(data: ProviderData | undefined): Fields {
-  const own = data?.[NAMESPACE];
-  return isRecord(own) ? own : {};
 }
