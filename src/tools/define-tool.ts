@@ -1,7 +1,7 @@
 // defineTool and defineDelegation: from what a user writes to a tool, checked and frozen.
 
 import { checkKeys, checkText, misdefinition } from "../kernel/check.ts";
-import type { JsonObject } from "../kernel/json.ts";
+import { defined, type JsonObject } from "../kernel/json.ts";
 import { strictSchema } from "../model/strict-schema.ts";
 import { type InputSchema } from "./arguments/argument-problems.ts";
 import { inputSchema, type InputOf, type ToolInput } from "./arguments/input-schema.ts";
@@ -204,7 +204,7 @@ function begin<Input extends ToolInput>(
     name,
     description,
     inputSchema: schema.jsonSchema,
-    ...(isHeld === undefined ? {} : { strictSchema: isHeld }),
+    ...defined({ strictSchema: isHeld }),
     settings: toolSettings(name, Object.fromEntries(settings)),
     isSequential: false,
   };
