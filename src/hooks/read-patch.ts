@@ -1,13 +1,12 @@
 // From what a hook gave, which may be anything, to a patch of our own, or to an error that names point, hook and field.
 
 import { messageOf } from "../kernel/error.ts";
-import { deepFreeze, type JsonValue } from "../kernel/json.ts";
+import { deepFreeze, isPlainObject, type JsonValue } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import type { TransformHook } from "./hook.ts";
 import { hookContract, type HookPlace } from "./hook-error.ts";
 import type { PointInput, PointPatch, TransformPoint } from "./hook-points.ts";
 import type { Named } from "./hook-set.ts";
-import { isPlainObject } from "../kernel/json.ts";
 import { jsonCopy } from "../kernel/json-copy.ts";
 import { contractOf } from "./patch-contract.ts";
 

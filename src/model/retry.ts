@@ -2,6 +2,7 @@
 
 import { abortSignalOf, sleep, type AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
+import { defined } from "../kernel/json.ts";
 import { checkReply } from "./check-reply.ts";
 import { tokensInBytes } from "./count-tokens.ts";
 import { delayBefore, failedAttempt } from "./failed-attempt.ts";
@@ -80,8 +81,7 @@ export async function generateWithRetries(
     try {
       const reply = await model.generate(request, {
         signal: abortSignalOf(signal),
-        ...(arriving === undefined ? {} : { onText: arriving.take }),
-        ...(cacheKey === undefined ? {} : { cacheKey }),
+        ...defined({ onText: arriving?.take, cacheKey }),
       });
       return { type: "replied", reply: checkReply(model, reply, size), ...log };
     } catch (thrown) {

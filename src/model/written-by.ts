@@ -16,10 +16,7 @@ export function replayKeyOf({ provider, id, replayKey }: Writer): string {
  * message for the same message, so that a request still begins like the one before it.
  */
 export function forModel(messages: readonly Message[], reader: Writer): readonly Message[] {
-  for (const message of messages)
-    if (message.role === "assistant" && message.parts !== undefined)
-      return withoutForeign(messages, replayKeyOf(reader));
-  return messages;
+  return withoutForeign(messages, replayKeyOf(reader));
 }
 
 /**
@@ -36,14 +33,12 @@ function withoutForeign(
   replayKey: string,
   unsigned?: string,
 ): readonly Message[] {
-  const isForeign = (message: AssistantMessage): boolean =>
-    message.parts !== undefined && (message.writtenBy ?? unsigned) !== replayKey;
-  for (const message of messages)
-    if (message.role === "assistant" && isForeign(message))
-      return messages.map((one) =>
-        one.role === "assistant" && isForeign(one) ? remembered(others, one, withoutParts) : one,
-      );
-  return messages;
+  const isForeign = (message: Message): message is AssistantMessage =>
+    message.role === "assistant" &&
+    message.parts !== undefined &&
+    (message.writtenBy ?? unsigned) !== replayKey;
+  if (!messages.some(isForeign)) return messages;
+  return messages.map((one) => (isForeign(one) ? remembered(others, one, withoutParts) : one));
 }
 
 const others = new WeakMap<AssistantMessage, Message>();

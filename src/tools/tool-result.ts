@@ -4,6 +4,7 @@ import { checkKeys, grouped, mismatch } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { deepFreeze, unsoundness, type JsonValue } from "../kernel/json.ts";
 import { AttachmentSchema, bytesOf, type Attachment } from "../protocol/attachment.ts";
+import { shortened } from "./arguments/schema-words.ts";
 import { plainResult, resultText } from "./result-text.ts";
 
 /** What `toolResult` takes. */
@@ -151,5 +152,5 @@ function sizeText(bytes: number): string {
 const MOST_CHARACTERS = 200;
 
 function brief(text: string): string {
-  return text.length <= MOST_CHARACTERS ? text : `${text.slice(0, MOST_CHARACTERS)}…`;
+  return shortened(text, MOST_CHARACTERS);
 }

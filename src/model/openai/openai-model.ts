@@ -29,7 +29,7 @@ import {
 import { REASONING_FIELDS, type ReasoningField } from "./chat-reasoning.ts";
 import type { ConnectionSettings, OpenAiConnection } from "./openai-connection.ts";
 import { providerAt } from "./provider-at.ts";
-import { checkProxy, proxyTo } from "./proxy.ts";
+import { checkProxy, isHttpAddress, proxyTo } from "./proxy.ts";
 import type { MaxTokensField } from "./to-openai.ts";
 import type { OpenAiApi } from "./wire-api.ts";
 
@@ -102,8 +102,7 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   /** The environment has a say in it until the model is used. */
   const baseUrl = (): string | undefined =>
     settings === undefined ? baseUrlOf(options) : settings.baseUrl;
-  const api = (): OpenAiApi =>
-    settings === undefined ? apiAt(options, baseUrlOf(options)) : settings.api;
+  const api = (): OpenAiApi => settings?.api ?? apiAt(options, baseUrlOf(options));
   /** Worked out once per address: every call asks for it. */
   let known: Address | undefined;
   const address = (): Address => {
@@ -207,11 +206,11 @@ function baseUrlOf(options: OpenAiOptions): string | undefined {
 
 function replayKeyAt(baseUrl: string | undefined, modelId: string): string {
   if (baseUrl === undefined || isOpenAiItself(baseUrl)) return `openai/${modelId}`;
-  return `openai/${modelId}@${isHttpUrl(baseUrl) ? new URL(baseUrl).host : baseUrl}`;
+  return `openai/${modelId}@${isHttpAddress(baseUrl) ? new URL(baseUrl).host : baseUrl}`;
 }
 
 function serverAt(url: string): ModelServer | undefined {
-  if (!isHttpUrl(url)) return undefined; // What is wrong with it is said when the model is found ready.
+  if (!isHttpAddress(url)) return undefined; // What is wrong with it is said when the model is found ready.
   const { hostname, port, protocol } = new URL(url);
   const usual = protocol === "http:" ? HTTP_PORT : HTTPS_PORT;
   return { address: hostname, port: port === "" ? usual : Number(port) };
@@ -258,7 +257,7 @@ function apiAt({ api }: OpenAiOptions, baseUrl: string | undefined): OpenAiApi {
   const named = readVariable(API_VARIABLE);
   if (isApi(named)) return named;
   if (baseUrl === undefined) return "responses";
-  const isOpenAi = isHttpUrl(baseUrl) && RESPONSES_HOSTS.test(new URL(baseUrl).hostname);
+  const isOpenAi = isHttpAddress(baseUrl) && RESPONSES_HOSTS.test(new URL(baseUrl).hostname);
   return isOpenAi ? "responses" : "chat";
 }
 
@@ -304,14 +303,10 @@ function isFunction(value: unknown): boolean {
 }
 
 function checkUrl(field: string, url: unknown): void {
-  if (isHttpUrl(url)) return;
+  if (isHttpAddress(url)) return;
   const isBare = typeof url === "string" && !url.includes("://") && URL.canParse(`http://${url}`);
   const advice = isBare
     ? `Say how it is reached: http://${url}, or https://.`
     : "Give the address up to and without /chat/completions.";
   throw mismatch(field, "an http or https URL", url, advice);
-}
-
-function isHttpUrl(url: unknown): boolean {
-  return typeof url === "string" && /^https?:\/\//.test(url) && URL.canParse(url);
 }
