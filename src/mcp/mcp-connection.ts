@@ -58,14 +58,15 @@ export class McpConnection {
 
   /** Calls a tool. Reconnects if need be. Throws a fault; soon after `signal` is aborted, whatever the server does. */
   async call(call: McpCall, signal: AbortSignal): Promise<CallToolResult> {
-    const { controller, unlink } = linkedController(signal);
+    const linked = linkedController(signal);
+    const { controller } = linked;
     const unlinkClosing = this.#closing.onAbort(() => controller.abort());
     try {
       return await this.#withSession(controller.signal, (session) =>
         session.callTool(call, controller.signal),
       );
     } finally {
-      unlink();
+      linked.unlink();
       unlinkClosing();
     }
   }

@@ -51,9 +51,10 @@ export function toolSettings(field: string, given: ToolSettings): ToolSettings {
 
 /** The same for all tools of a role. */
 export function toolDefaults(field: string, given: ToolDefaults): ToolDefaults {
-  const needsApproval = (of: string, value: unknown): void => {
-    if (typeof value !== "boolean") throw misdefinition(of, "true or false", value, "Say which.");
-  };
-  checkFields(field, given, { ...CHECKS, needsApproval });
+  checkFields(field, given, { ...CHECKS, needsApproval: checkApproval });
   return Object.freeze(defined({ ...given }));
+}
+
+function checkApproval(field: string, value: unknown): void {
+  if (typeof value !== "boolean") throw misdefinition(field, "true or false", value, "Say which.");
 }
