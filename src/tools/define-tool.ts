@@ -196,16 +196,13 @@ function begin<Input extends ToolInput>(
   checkBoolean(`${name}.isStrict`, isStrict);
   const schema = inputSchema(`${name}.input`, input, { isStrict });
   if (isHeld !== undefined) checkStrictSchema(name, isHeld, schema.jsonSchema);
-  const settings = SETTING_FIELDS.flatMap((field) => {
-    const value = definition[field];
-    return value === undefined ? [] : [[field, value] as const];
-  });
+  const settings = SETTING_FIELDS.map((field) => [field, definition[field]] as const);
   const descriptor = {
     name,
     description,
     inputSchema: schema.jsonSchema,
     ...defined({ strictSchema: isHeld }),
-    settings: toolSettings(name, Object.fromEntries(settings)),
+    settings: toolSettings(name, defined(Object.fromEntries(settings))),
     isSequential: false,
   };
   return { descriptor, schema };
