@@ -55,7 +55,7 @@ export async function runChain<P extends TransformPoint>(
     const given = await callHook({ point, hook: name }, bounds, (context) =>
       hook.handle(shown, context),
     );
-    const own = readPatch(point, { name, hook }, { shown, given });
+    const own = readPatch(point, { name, hook }, shown, given);
     const fields = Object.keys(own);
     if (fields.length === 0) continue;
     patch = mergePatches(patch, own);
