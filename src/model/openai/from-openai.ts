@@ -10,7 +10,6 @@ import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
 import { tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import type { TokenUsage } from "../token-usage.ts";
 import { extraContent, textOf } from "./chat-reasoning.ts";
-import { protocolError } from "./openai-errors.ts";
 import {
   countIn,
   fieldsOf,
@@ -21,18 +20,13 @@ import {
   type Fields,
 } from "../wire-json.ts";
 
-/** What a response said, whole or put together from chunks; unchecked where the type is unknown. */
+/** What a response said besides the pieces of its message; unchecked where the type is unknown. */
 export interface Completion {
-  readonly reasoning: readonly ReplyPiece[];
-  readonly text: string;
-  /** What must go back with the text. */
-  readonly data?: ProviderData;
-  readonly refusal: string;
-  readonly calls: readonly CompletionCall[];
+  readonly refusal?: string;
   readonly finishReason: unknown;
-  readonly usage: unknown;
-  readonly responseId: string | undefined;
-  readonly responseModel: string | undefined;
+  readonly usage?: unknown;
+  readonly responseId?: string | undefined;
+  readonly responseModel?: string | undefined;
 }
 
 export interface CompletionCall {
@@ -82,9 +76,7 @@ export function replyOfFailedCall(
   call: CompletionCall,
   reasoning: readonly ReplyPiece[] = [],
 ): ModelReply {
-  const nothing = { usage: undefined, responseId: undefined, responseModel: undefined };
-  const said = { reasoning, text: "", refusal: "", calls: [call], finishReason: "tool_calls" };
-  return toReply({ ...said, ...nothing }, () => 0);
+  return toReply([...reasoning, callPiece(call, "call.0")], { finishReason: "tool_calls" });
 }
 
 /** The usage, wherever in a response or chunk its server puts it. */
@@ -98,21 +90,18 @@ export function reportedTokens(usage: unknown): number | undefined {
   return tokens !== undefined && tokens > 0 ? tokens : undefined;
 }
 
-/** The reply that a completion stands for. What `lostOutputTokens` gives is on the error if it cannot be used. */
-export function toReply(completion: Completion, lostOutputTokens: () => number): ModelReply {
-  const { reasoning, text, data, refusal, responseId, responseModel } = completion;
-  const calls = completion.calls.map((call, index) => {
-    if (call.name === "") throw protocolError("a tool call that names no tool", lostOutputTokens());
-    return callPiece(call, `${responseId ?? "call"}.${index}`);
-  });
-  const message = replyMessage([...reasoning, { type: "text", text, data }, ...calls]);
-  const raw = completion.finishReason;
+/** The reply that these pieces are. */
+export function toReply(
+  pieces: readonly ReplyPiece[],
+  { refusal = "", finishReason: raw, usage, responseId, responseModel }: Completion,
+): ModelReply {
+  const message = replyMessage(pieces);
   const finishReason = FINISH_REASONS.get(raw) ?? "unknown";
   return {
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),
     finishReason,
     ...(isText(raw) && raw !== finishReason ? { rawFinishReason: raw } : {}),
-    ...defined({ usage: toUsage(completion.usage), responseId, responseModel }),
+    ...defined({ usage: toUsage(usage), responseId, responseModel }),
   };
 }
 
@@ -144,7 +133,11 @@ export function completionCall(call: unknown): CompletionCall {
   };
 }
 
-function callPiece({ id, name, argumentsText, data }: CompletionCall, ownId: string): ReplyPiece {
+/** A call as a piece of a reply. `ownId`: for one that its server gave no id. */
+export function callPiece(
+  { id, name, argumentsText, data }: CompletionCall,
+  ownId: string,
+): ReplyPiece {
   const callId = idOf<"CallId">(id === "" ? ownId : id);
   return { type: "call", callId, toolName: name, argumentsText, data };
 }

@@ -33,9 +33,8 @@ export class ResponsesApi implements WireApi {
     const messages = this.#sendable(request.messages).map(
       (message) => this.#bare.get(message) ?? message,
     );
-    const { modelId, options } = this.#settings;
-    const form = { modelId, options, isStreaming, isSealed: this.#isSealed };
-    return Buffer.from(toResponses({ ...request, messages }, form));
+    const sent = { ...request, messages };
+    return Buffer.from(toResponses(sent, this.#settings, isStreaming, this.#isSealed));
   }
 
   read(body: string, limits: ReplyLimits): ModelReply {

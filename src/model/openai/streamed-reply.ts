@@ -4,13 +4,15 @@
 // S2. A reply is complete once a finish reason or the end mark has come; before that it is never handed out.
 // S3. What is kept of a reply is never longer than its limit.
 
-import { defined, isRecord } from "../../kernel/json.ts";
+import { isRecord } from "../../kernel/json.ts";
 import type { ProviderData } from "../../protocol/message.ts";
+import type { ReplyPiece } from "../../protocol/reply-message.ts";
 import type { ModelReply } from "../model.ts";
 import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import { AlikeChunks } from "./alike-chunks.ts";
 import { ChatReasoning, extraContent, textOf, type ReasoningOption } from "./chat-reasoning.ts";
 import {
+  callPiece,
   completionCall,
   type CompletionCall,
   dataBytes,
@@ -154,18 +156,23 @@ export class StreamedReply {
     if (this.#failedCall !== undefined) {
       return replyOfFailedCall(this.#failedCall, this.#reasoning.pieces);
     }
-    const completion = {
-      reasoning: this.#reasoning.pieces,
-      text: String(this.#text),
-      ...defined({ data: this.#data }),
+    const text: ReplyPiece = { type: "text", text: String(this.#text), data: this.#data };
+    return toReply([...this.#reasoning.pieces, text, ...this.#callPieces()], {
       refusal: this.#refusal,
-      calls: this.#calls.map((call) => ({ ...call, argumentsText: String(call.argumentsText) })),
       finishReason: this.#finishReason,
       usage: this.#usage,
       responseId: this.#responseId,
       responseModel: this.#responseModel,
-    };
-    return toReply(completion, () => this.#arrivedTokens);
+    });
+  }
+
+  #callPieces(): readonly ReplyPiece[] {
+    return this.#calls.map(({ argumentsText, ...call }, index) => {
+      if (call.name === "")
+        throw protocolError("a tool call that names no tool", this.#arrivedTokens);
+      const ownId = `${this.#responseId ?? "call"}.${index}`;
+      return callPiece({ ...call, argumentsText: String(argumentsText) }, ownId);
+    });
   }
 
   #takeError(error: unknown): void {
