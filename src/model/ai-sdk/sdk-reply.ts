@@ -27,10 +27,8 @@ interface GrowingText {
   metadata: SharedV4ProviderMetadata;
 }
 
-interface WholeCall {
-  readonly type: "call";
-  readonly part: LanguageModelV4ToolCall;
-}
+/** What has come: a call is kept as its provider gave it. */
+type Came = GrowingText | LanguageModelV4ToolCall | OpaquePart;
 
 type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
 type Said = Extract<
@@ -46,7 +44,7 @@ export class SdkReply {
   readonly #limits: ReplyLimits;
   readonly #provider: string;
   readonly #onText: ((piece: string) => void) | undefined;
-  readonly #pieces: (GrowingText | WholeCall | OpaquePart)[] = [];
+  readonly #pieces: Came[] = [];
   readonly #open = new Map<string, GrowingText>();
   /** Bytes of the arguments of calls that are not whole yet, by their ids. */
   readonly #arguments = new Map<string, number>();
@@ -117,12 +115,10 @@ export class SdkReply {
       throw failures.cutStream(this.lostOutputTokens);
     const { finishReason, usage } = this.#finish;
     const warned = [...warnings, ...this.#warnings];
+    const callPrefix = this.#responseId ?? "call";
+    const pieces = this.#pieces.map((piece, index) => pieceOf(piece, `${callPrefix}.${index}`));
     return {
-      message: replyMessage(
-        this.#pieces.map((piece, index) =>
-          pieceOf(piece, `${this.#responseId ?? "call"}.${index}`),
-        ),
-      ),
+      message: replyMessage(pieces),
       finishReason: finishReasonOf(finishReason),
       ...defined({
         rawFinishReason: finishReason.raw,
@@ -202,7 +198,7 @@ export class SdkReply {
     this.#countBytes(Math.max(0, unseen));
     if (part.providerMetadata !== undefined) this.#countData(part.providerMetadata);
     const ran = part.providerExecuted === true ? opaqueOf(part) : undefined;
-    this.#pieces.push(ran ?? { type: "call", part });
+    this.#pieces.push(ran ?? part);
   }
 
   #keepOpaque(opaque: OpaquePart): void {
@@ -234,15 +230,15 @@ export class SdkReply {
   }
 }
 
-function pieceOf(piece: GrowingText | WholeCall | OpaquePart, ownId: string): ReplyPiece {
+function pieceOf(piece: Came, ownId: string): ReplyPiece {
   switch (piece.type) {
     case "opaque":
       return piece;
     case "text":
     case "reasoning":
       return { type: piece.type, text: piece.text, data: dataOf(piece.metadata) };
-    case "call": {
-      const { toolCallId, toolName, input, providerMetadata } = piece.part;
+    case "tool-call": {
+      const { toolCallId, toolName, input, providerMetadata } = piece;
       return {
         type: "call",
         callId: CallIdSchema.parse(toolCallId === "" ? ownId : toolCallId),
