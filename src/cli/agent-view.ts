@@ -82,18 +82,11 @@ export function spentOf(usage: Usage): Spent {
   return plus(NOTHING_SPENT, usage);
 }
 
-export function minus(left: Spent, right: Spent): Spent {
+/** The sum of both; with a `sign` of -1, what the right one leaves of the left one. */
+export function plus(left: Spent, right: Spent, sign: 1 | -1 = 1): Spent {
   return {
-    totalTokens: left.totalTokens - right.totalTokens,
-    costMicroUsd: left.costMicroUsd - right.costMicroUsd,
-    unpricedCalls: left.unpricedCalls - right.unpricedCalls,
-  };
-}
-
-export function plus(left: Spent, right: Spent): Spent {
-  return {
-    totalTokens: left.totalTokens + right.totalTokens,
-    costMicroUsd: left.costMicroUsd + right.costMicroUsd,
-    unpricedCalls: left.unpricedCalls + right.unpricedCalls,
+    totalTokens: left.totalTokens + sign * right.totalTokens,
+    costMicroUsd: left.costMicroUsd + sign * right.costMicroUsd,
+    unpricedCalls: left.unpricedCalls + sign * right.unpricedCalls,
   };
 }

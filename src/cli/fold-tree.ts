@@ -68,17 +68,18 @@ interface Fold {
   readonly hidesBelowEnded: boolean;
   /** Settled siblings of one role and status share a line. */
   readonly mergesSettled: boolean;
-  /** Agents that get no line. */
-  readonly drops: "none" | "ended" | "settled";
+  /** Whether an agent at such a rest gets no line. */
+  readonly drops: (rest: SettledStatus | undefined) => boolean;
 }
 
 const FOLDS: readonly Fold[] = [
-  { hidesBelowEnded: false, mergesSettled: false, drops: "none" },
-  { hidesBelowEnded: true, mergesSettled: false, drops: "none" },
-  { hidesBelowEnded: true, mergesSettled: true, drops: "none" },
+  { hidesBelowEnded: false, mergesSettled: false, drops: () => false },
+  { hidesBelowEnded: true, mergesSettled: false, drops: () => false },
+  { hidesBelowEnded: true, mergesSettled: true, drops: () => false },
 ];
-const RUNNING_ONLY: Fold = { hidesBelowEnded: true, mergesSettled: false, drops: "settled" };
-const PAUSED_ONLY: Fold = { hidesBelowEnded: true, mergesSettled: false, drops: "ended" };
+const ONE_A_LINE = { hidesBelowEnded: true, mergesSettled: false };
+const RUNNING_ONLY: Fold = { ...ONE_A_LINE, drops: (rest) => rest !== undefined };
+const PAUSED_ONLY: Fold = { ...ONE_A_LINE, drops: isEnded };
 
 interface Place {
   readonly agent: AgentView;
@@ -90,7 +91,7 @@ interface Place {
 
 function* grow({ agent, branch, below }: Place, fold: Fold): Generator<TreeRow, void> {
   const rest = restOf(agent);
-  const isFolded = fold.hidesBelowEnded && rest !== undefined && rest !== "paused";
+  const isFolded = fold.hidesBelowEnded && isEnded(rest);
   yield { kind: "agent", branch, agent, hidden: isFolded ? countAgents(agent.children).agents : 0 };
   if (isFolded) return;
   const twigs = twigsOf(agent.children, fold);
@@ -116,7 +117,7 @@ function twigsOf(
   children: readonly AgentView[],
   fold: Fold,
 ): readonly (AgentView | SettledGroup)[] {
-  const kept = children.filter((child) => !isDropped(child, fold));
+  const kept = children.filter((child) => !fold.drops(restOf(child)));
   if (!fold.mergesSettled) return kept;
   const alike = Map.groupBy(kept, (agent) => {
     const rest = restOf(agent);
@@ -125,10 +126,8 @@ function twigsOf(
   return [...alike.values()].flatMap(merged);
 }
 
-function isDropped(agent: AgentView, { drops }: Fold): boolean {
-  const rest = restOf(agent);
-  if (rest === undefined || drops === "none") return false;
-  return drops === "settled" || rest !== "paused";
+function isEnded(rest: SettledStatus | undefined): boolean {
+  return rest !== undefined && rest !== "paused";
 }
 
 /** Siblings that are alike, as one, unless they run. */

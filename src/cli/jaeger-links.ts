@@ -1,7 +1,8 @@
 // Addresses of pages of Jaeger's. Pure: nothing is asked, and a page may not be there.
 
 import { withoutSecrets } from "../kernel/address.ts";
-import { checkKeys, checkText, mismatch } from "../kernel/check.ts";
+import { checkFields, checkText, mismatch, type FieldChecks } from "../kernel/check.ts";
+import { isRecord } from "../kernel/json.ts";
 
 /** What to search for. */
 export interface JaegerSearch {
@@ -65,7 +66,8 @@ function found(page: string, text: string): string {
 }
 
 function searchText(query: JaegerSearch): string {
-  checkSearch(query);
+  checkFields("search", query, CHECKS);
+  checkText("search.service", query.service);
   const { service, tags = {}, operation, lookback = "1h" } = query;
   const known = Object.keys(tags).length === 0 ? undefined : JSON.stringify(tags);
   const fields = { service, operation, tags: known, lookback, limit: "20" };
@@ -74,25 +76,22 @@ function searchText(query: JaegerSearch): string {
     .join("&");
 }
 
-const SEARCH_KEYS: Readonly<Record<keyof JaegerSearch, true>> = {
-  service: true,
-  tags: true,
-  operation: true,
-  lookback: true,
+const CHECKS: Readonly<Record<keyof JaegerSearch, FieldChecks[string]>> = {
+  service: checkText,
+  tags: checkTags,
+  operation: checkText,
+  lookback: (field, lookback) => {
+    if (typeof lookback === "string" && LOOKBACK.test(lookback)) return;
+    throw mismatch(field, "a number and its unit, 30m or 2d", lookback, "Say it so.");
+  },
 };
 
-function checkSearch(query: JaegerSearch): void {
-  checkKeys("search", query, Object.keys(SEARCH_KEYS));
-  const { service, tags = {}, operation, lookback } = query;
-  checkText("search.service", service);
-  if (operation !== undefined) checkText("search.operation", operation);
-  if (lookback !== undefined && (typeof lookback !== "string" || !LOOKBACK.test(lookback)))
-    throw mismatch("search.lookback", "a number and its unit, 30m or 2d", lookback, "Say it so.");
-  if (typeof tags !== "object" || tags === null || Array.isArray(tags))
-    throw mismatch("search.tags", "an object of names and texts", tags, "Say { name: value }.");
+function checkTags(field: string, tags: unknown): void {
+  if (!isRecord(tags))
+    throw mismatch(field, "an object of names and texts", tags, "Say { name: value }.");
   const advice = "Jaeger compares text: put it in quotes.";
-  for (const [name, value] of Object.entries<unknown>(tags))
-    if (typeof value !== "string") throw mismatch(`search.tags.${name}`, "text", value, advice);
+  for (const [name, value] of Object.entries(tags))
+    if (typeof value !== "string") throw mismatch(`${field}.${name}`, "text", value, advice);
 }
 
 const LOOKBACK = /^\d+(?:ms|us|[smhdw])$/;

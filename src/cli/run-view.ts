@@ -5,7 +5,6 @@ import type { EspalierEvent, RunId, SettledStatus } from "../index.ts";
 import {
   changeAt,
   findAt,
-  minus,
   NOTHING_SPENT,
   plus,
   spentOf,
@@ -193,7 +192,7 @@ function endAgent(view: RunView, event: EspalierEvent<"agent.ended">): RunView {
   if (known === undefined) return view;
   const own = spentOf(usage.own);
   const subtree = spentOf(usage.total);
-  const unseen = minus(subtree, known.subtree);
+  const unseen = plus(subtree, known.subtree, -1);
   const activity: Activity = { kind: "settled", status, reason, durationMs };
   return changeTree(
     view,

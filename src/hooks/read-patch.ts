@@ -1,27 +1,21 @@
 // From what a hook gave, which may be anything, to a patch of our own, or to an error that names point, hook and field.
 
 import { messageOf } from "../kernel/error.ts";
-import { deepFreeze, type JsonValue } from "../kernel/json.ts";
+import { deepFreeze, isPlainObject, type JsonValue } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import type { TransformHook } from "./hook.ts";
 import { hookContract, type HookPlace } from "./hook-error.ts";
 import type { PointInput, PointPatch, TransformPoint } from "./hook-points.ts";
 import type { Named } from "./hook-set.ts";
-import { isPlainObject } from "../kernel/json.ts";
 import { jsonCopy } from "../kernel/json-copy.ts";
 import { contractOf } from "./patch-contract.ts";
 
-/** What a hook was shown, and what it gave. */
-interface HookAnswer<P extends TransformPoint> {
-  readonly shown: PointInput[P];
-  readonly given: unknown;
-}
-
-/** The patch that a hook gave, copied and frozen; nothing for nothing. Throws `hook_contract` for what its point does not allow. */
+/** The patch that a hook gave for what it was shown, copied and frozen; nothing for nothing. Throws `hook_contract` for what its point does not allow. */
 export function readPatch<P extends TransformPoint>(
   point: P,
   named: Named<TransformHook<P>>,
-  { shown, given }: HookAnswer<P>,
+  shown: PointInput[P],
+  given: unknown,
 ): PointPatch[P] {
   const place = { point, hook: named.name };
   const { fields, schema, fitted } = contractOf(point);

@@ -55,7 +55,7 @@ export async function runChain<P extends TransformPoint>(
     const given = await callHook({ point, hook: name }, bounds, (context) =>
       hook.handle(shown, context),
     );
-    const own = readPatch(point, { name, hook }, { shown, given });
+    const own = readPatch(point, { name, hook }, shown, given);
     const fields = Object.keys(own);
     if (fields.length === 0) continue;
     patch = mergePatches(patch, own);
@@ -70,13 +70,10 @@ function changed<P extends TransformPoint>(
   input: PointInput[P],
   patch: PointPatch[P],
 ): PointInput[P] {
-  const visible: Record<string, unknown> = {};
-  for (const field of Object.keys(patch)) {
-    if (field in input) visible[field] = Reflect.get(patch, field);
-  }
-  const shown: PointInput[P] = { ...input, ...visible };
-  const parts = Object.keys(shown).map((field): unknown => Reflect.get(shown, field));
-  return deepFreeze(parts.every(Object.isFrozen) ? shown : structuredClone(shown));
+  const visible = Object.entries<unknown>({ ...patch }).filter(([field]) => field in input);
+  const shown: PointInput[P] = { ...input, ...Object.fromEntries(visible) };
+  const isFrozen = Object.values<unknown>({ ...shown }).every(Object.isFrozen);
+  return deepFreeze(isFrozen ? shown : structuredClone(shown));
 }
 
 /**

@@ -11,9 +11,9 @@ import {
   type TransportSendOptions,
 } from "@modelcontextprotocol/client";
 
-import { linkedController } from "../kernel/cancel.ts";
+import { CancelSignal, linkedController } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
-import { isRecord } from "../kernel/json.ts";
+import { defined, isRecord } from "../kernel/json.ts";
 import type { McpHttp } from "./mcp-options.ts";
 import { STREAM_LOST } from "./sdk-fault.ts";
 
@@ -37,7 +37,7 @@ export class HttpTransport extends StreamableHTTPClientTransport {
     const timers = new Set<() => void>();
     super(new URL(options.url), {
       requestInit: { headers: { ...options.headers } },
-      ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
+      ...defined({ fetch: options.fetch }),
       reconnectionOptions: STREAM_RECONNECTION,
       reconnectionScheduler: (reconnect, delayMs) => {
         const stop = clock.setTimer(delayMs, () => {
@@ -77,10 +77,7 @@ export class HttpTransport extends StreamableHTTPClientTransport {
     options: TransportSendOptions,
   ): Promise<void> {
     const { requestSignal } = options;
-    const { controller } =
-      requestSignal === undefined
-        ? { controller: new AbortController() }
-        : linkedController(requestSignal);
+    const { controller } = linkedController(requestSignal ?? new CancelSignal());
     this.#streams.set(message.id, controller);
     try {
       await super.send(message, {
@@ -123,10 +120,5 @@ type SendOptions = NonNullable<Parameters<StreamableHTTPClientTransport["send"]>
 /** The same without what is undefined: the SDK's own types disagree about that. */
 function sendOptions(options: TransportSendOptions): SendOptions {
   const { resumptionToken, onresumptiontoken, requestSignal, headers } = options;
-  return {
-    ...(resumptionToken === undefined ? {} : { resumptionToken }),
-    ...(onresumptiontoken === undefined ? {} : { onresumptiontoken }),
-    ...(requestSignal === undefined ? {} : { requestSignal }),
-    ...(headers === undefined ? {} : { headers }),
-  };
+  return defined({ resumptionToken, onresumptiontoken, requestSignal, headers });
 }

@@ -6,7 +6,13 @@
 
 import type { CallToolResult } from "@modelcontextprotocol/client";
 
-import { linkedController, sleep } from "../kernel/cancel.ts";
+import {
+  CancelSignal,
+  linkedController,
+  onAbort,
+  sleep,
+  type AnySignal,
+} from "../kernel/cancel.ts";
 import type { ListedTools } from "./list-tools.ts";
 import { McpFault } from "./mcp-fault.ts";
 import type { McpSettings } from "./mcp-options.ts";
@@ -19,7 +25,7 @@ export interface McpListing extends ListedTools {
 
 export class McpConnection {
   readonly #settings: McpSettings;
-  readonly #closing = new AbortController();
+  readonly #closing = new CancelSignal();
   /** Every session that is not known to be gone: the current one, and replaced ones that still serve calls. */
   readonly #sessions = new Set<McpSession>();
   #current: McpSession | undefined;
@@ -29,7 +35,7 @@ export class McpConnection {
   /** Connects, with one attempt. Throws a fault `unreachable` or `unauthorized`. */
   static async open(settings: McpSettings): Promise<McpConnection> {
     const connection = new McpConnection(settings);
-    await connection.#session(connection.#closing.signal, 1);
+    await connection.#session(connection.#closing, 1);
     return connection;
   }
 
@@ -44,9 +50,8 @@ export class McpConnection {
 
   /** What the server offers. Reconnects if need be. Throws a fault. */
   async list(): Promise<McpListing> {
-    const { signal } = this.#closing;
-    return await this.#withSession(signal, async (session) => ({
-      ...(await session.listTools(signal)),
+    return await this.#withSession(this.#closing, async (session) => ({
+      ...(await session.listTools(this.#closing)),
       instructions: session.instructions,
     }));
   }
@@ -55,15 +60,14 @@ export class McpConnection {
   async call(call: McpCall, signal: AbortSignal): Promise<CallToolResult> {
     const linked = linkedController(signal);
     const { controller } = linked;
-    const abort = (): void => controller.abort();
-    this.#closing.signal.addEventListener("abort", abort);
+    const unlinkClosing = this.#closing.onAbort(() => controller.abort());
     try {
       return await this.#withSession(controller.signal, (session) =>
         session.callTool(call, controller.signal),
       );
     } finally {
       linked.unlink();
-      this.#closing.signal.removeEventListener("abort", abort);
+      unlinkClosing();
     }
   }
 
@@ -74,22 +78,19 @@ export class McpConnection {
   }
 
   async #close(): Promise<void> {
-    this.#closing.abort();
+    this.#closing.abort(undefined);
     // A session that is being opened obeys the signal, and ends what it had begun before it gives up.
     await this.#opening?.catch(() => undefined);
     await Promise.all([...this.#sessions].map((session) => session.close()));
   }
 
-  async #withSession<T>(
-    signal: AbortSignal,
-    work: (session: McpSession) => Promise<T>,
-  ): Promise<T> {
+  async #withSession<T>(signal: AnySignal, work: (session: McpSession) => Promise<T>): Promise<T> {
     for (let isLast = false; ; isLast = true) {
       const session = await this.#session(signal, this.#settings.maxAttempts);
       try {
         return await work(session);
       } catch (cause) {
-        if (this.#closing.signal.aborted) throw closed(cause);
+        if (this.#closing.aborted) throw closed(cause);
         if (!(cause instanceof McpFault) || cause.kind !== "not_taken") throw cause;
         this.#replace(session);
         if (isLast) throw new McpFault("unreachable", cause.message, cause);
@@ -98,8 +99,8 @@ export class McpConnection {
   }
 
   /** The current session, or a new one. Waits no longer than until `signal` is aborted. */
-  async #session(signal: AbortSignal, attempts: number): Promise<McpSession> {
-    if (this.#closing.signal.aborted) throw closed();
+  async #session(signal: AnySignal, attempts: number): Promise<McpSession> {
+    if (this.#closing.aborted) throw closed();
     if (this.#current !== undefined) return this.#current;
     this.#opening ??= this.#open(attempts).finally(() => {
       this.#opening = undefined;
@@ -107,18 +108,17 @@ export class McpConnection {
     try {
       return await unlessAborted(this.#opening, signal);
     } catch (cause) {
-      throw this.#closing.signal.aborted ? closed(cause) : cause;
+      throw this.#closing.aborted ? closed(cause) : cause;
     }
   }
 
   async #open(attempts: number): Promise<McpSession> {
     const { clock, delayMs } = this.#settings;
-    const { signal } = this.#closing;
     let fault = new McpFault("unreachable", "it is gone, and is not to be reached again");
     for (let attempt = 1; attempt <= attempts; attempt += 1) {
-      if (attempt > 1) await sleep(clock, delayMs * 2 ** (attempt - 2), signal);
+      if (attempt > 1) await sleep(clock, delayMs * 2 ** (attempt - 2), this.#closing);
       try {
-        return await this.#openSession(signal);
+        return await this.#openSession();
       } catch (cause) {
         if (!(cause instanceof McpFault) || cause.kind !== "unreachable") throw cause;
         fault = cause;
@@ -133,9 +133,11 @@ export class McpConnection {
     );
   }
 
-  async #openSession(signal: AbortSignal): Promise<McpSession> {
-    if (signal.aborted) throw closed();
-    const session = await McpSession.open(this.#settings, signal, (gone) => this.#forget(gone));
+  async #openSession(): Promise<McpSession> {
+    if (this.#closing.aborted) throw closed();
+    const session = await McpSession.open(this.#settings, this.#closing, (gone) =>
+      this.#forget(gone),
+    );
     this.#sessions.add(session);
     this.#current = session;
     return session;
@@ -157,12 +159,11 @@ function closed(cause?: unknown): McpFault {
 }
 
 /** What `promise` resolves to, or a fault `cancelled` as soon as `signal` is aborted. */
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+function unlessAborted<T>(promise: Promise<T>, signal: AnySignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = (): void => reject(new McpFault("cancelled", "it was cancelled"));
     if (signal.aborted) giveUp();
-    signal.addEventListener("abort", giveUp, { once: true });
-    const unlink = (): void => signal.removeEventListener("abort", giveUp);
+    const unlink = onAbort(signal, giveUp);
     promise.then(resolve, reject).then(unlink, unlink);
   });
 }

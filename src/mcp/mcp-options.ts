@@ -3,6 +3,7 @@
 import {
   checkAmount,
   checkCount,
+  checkFields,
   checkKeys,
   checkList,
   checkMethods,
@@ -10,6 +11,7 @@ import {
   checkText,
   defaultAdvice,
   misdefinition,
+  type FieldChecks,
 } from "../kernel/check.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
 import { isRecord, type JsonObject } from "../kernel/json.ts";
@@ -119,64 +121,53 @@ const DEFAULT_TIMEOUT_MS = 60_000;
 const DEFAULT_CONNECT_TIMEOUT_MS = 30_000;
 const DEFAULT_MAX_ATTEMPTS = 3;
 const DEFAULT_DELAY_MS = 500;
-const FIELDS = [
-  "name",
-  "transport",
-  "prefix",
-  "filter",
-  "needsApproval",
-  "timeoutMs",
-  "connectTimeoutMs",
-  "reconnect",
-  "onToolsChanged",
-  "clock",
-];
+const CLOCK_METHODS = ["nowMs", "monotonicMs", "setTimer"];
+/** How each option is checked that is given. */
+const CHECKS: Readonly<Record<keyof McpOptions, FieldChecks[string]>> = {
+  name: (field, name) => checkName(field, name, NAME, NAME_WORDS),
+  transport: () => undefined, // Where it is copied.
+  prefix: (field, prefix) => checkName(field, prefix, PREFIX, `${NAME_WORDS}, or ""`),
+  filter: (field, filter) => checkFunction(field, filter, "Leave it out for all tools."),
+  needsApproval: checkApproval,
+  timeoutMs: (field, ms) => checkSpan(field, ms, defaultAdvice(DEFAULT_TIMEOUT_MS)),
+  connectTimeoutMs: (field, ms) => checkSpan(field, ms, defaultAdvice(DEFAULT_CONNECT_TIMEOUT_MS)),
+  reconnect: (field, reconnect) => checkKeys(field, reconnect, ["maxAttempts", "delayMs"]),
+  onToolsChanged: (field, listener) => checkFunction(field, listener),
+  clock: (field, clock) => checkMethods(field, clock, CLOCK_METHODS),
+};
 const STDIO_FIELDS = ["type", "command", "args", "env", "cwd", "onStderr"];
 const HTTP_FIELDS = ["type", "url", "headers", "fetch"];
 
 /** Checks the options and fills in the defaults. Throws `invalid_option` or `invalid_definition`. */
 export function mcpSettings(options: McpOptions): McpSettings {
-  checkKeys("connectMcp", options, FIELDS);
-  const { name, clock = systemClock, needsApproval, reconnect = {} } = options;
-  checkName("connectMcp.name", name, NAME, NAME_WORDS);
-  const { prefix = `${name}_` } = options;
-  checkName("connectMcp.prefix", prefix, PREFIX, `${NAME_WORDS}, or ""`);
-  checkApproval(needsApproval);
-  checkFunction("connectMcp.filter", options.filter, "Leave it out for all tools.");
-  checkFunction("connectMcp.onToolsChanged", options.onToolsChanged);
-  checkKeys("connectMcp.reconnect", reconnect, ["maxAttempts", "delayMs"]);
+  checkFields("connectMcp", options, CHECKS);
+  const { name, needsApproval, reconnect = {} } = options;
+  CHECKS.name("connectMcp.name", name);
   const { maxAttempts = DEFAULT_MAX_ATTEMPTS, delayMs = DEFAULT_DELAY_MS } = reconnect;
   const attemptsAdvice = defaultAdvice(DEFAULT_MAX_ATTEMPTS);
   checkCount("connectMcp.reconnect.maxAttempts", maxAttempts, attemptsAdvice);
   checkAmount("connectMcp.reconnect.delayMs", delayMs, defaultAdvice(DEFAULT_DELAY_MS));
-  const { timeoutMs = DEFAULT_TIMEOUT_MS, connectTimeoutMs = DEFAULT_CONNECT_TIMEOUT_MS } = options;
-  checkSpan("connectMcp.timeoutMs", timeoutMs, defaultAdvice(DEFAULT_TIMEOUT_MS));
-  checkSpan(
-    "connectMcp.connectTimeoutMs",
-    connectTimeoutMs,
-    defaultAdvice(DEFAULT_CONNECT_TIMEOUT_MS),
-  );
-  checkMethods("connectMcp.clock", clock, ["nowMs", "monotonicMs", "setTimer"]);
+  const prefix = options.prefix ?? `${name}_`;
+  CHECKS.prefix("connectMcp.prefix", prefix);
   return Object.freeze({
     name,
     transport: transportOf(options.transport),
     prefix,
     filter: options.filter ?? (() => true),
     needsApproval,
-    timeoutMs,
-    connectTimeoutMs,
+    timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    connectTimeoutMs: options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS,
     maxAttempts,
     delayMs,
     onToolsChanged: options.onToolsChanged ?? (() => {}),
-    clock,
+    clock: options.clock ?? systemClock,
   });
 }
 
-function checkApproval(value: unknown): void {
-  if (value === undefined || typeof value === "boolean" || typeof value === "function") return;
-  if (value === "destructive") return;
+function checkApproval(field: string, value: unknown): void {
+  if (typeof value === "boolean" || typeof value === "function" || value === "destructive") return;
   const expected = 'true, false, "destructive" or a function';
-  throw misdefinition("connectMcp.needsApproval", expected, value, "Choose one.");
+  throw misdefinition(field, expected, value, "Choose one.");
 }
 
 function checkFunction(field: string, value: unknown, advice = "Leave it out for none."): void {

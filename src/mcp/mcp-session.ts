@@ -9,8 +9,9 @@ import {
   type Tool,
 } from "@modelcontextprotocol/client";
 
+import { CancelSignal, onAbort, type AnySignal } from "../kernel/cancel.ts";
 import { runTimed } from "../kernel/timed-work.ts";
-import { isRecord } from "../kernel/json.ts";
+import { defined, isRecord } from "../kernel/json.ts";
 import { callListener } from "./call-listener.ts";
 import { HttpTransport } from "./http-transport.ts";
 import { listTools, type ListedTools } from "./list-tools.ts";
@@ -58,7 +59,7 @@ export class McpSession {
   /** Connects. Throws a fault `unreachable` or `unauthorized`, after all that it had begun was ended; `closed` if `signal` is aborted. */
   static async open(
     settings: McpSettings,
-    signal: AbortSignal,
+    signal: AnySignal,
     onClosed: (session: McpSession) => void,
   ): Promise<McpSession> {
     const session = new McpSession(settings, onClosed);
@@ -105,11 +106,9 @@ export class McpSession {
   get attributes(): SessionAttributes {
     const { transport } = this.#settings;
     const version = this.#client.getNegotiatedProtocolVersion();
-    const sessionId = this.#sessionId;
     return {
       "mcp.method.name": "tools/call",
-      ...(version === undefined ? {} : { "mcp.protocol.version": version }),
-      ...(sessionId === undefined ? {} : { "mcp.session.id": sessionId }),
+      ...defined({ "mcp.protocol.version": version, "mcp.session.id": this.#sessionId }),
       ...(transport.type === "http"
         ? { "network.transport": "tcp", "server.address": new URL(transport.url).hostname }
         : { "network.transport": "pipe" }),
@@ -121,7 +120,7 @@ export class McpSession {
   }
 
   /** All tools of the server. Throws a fault. */
-  async listTools(signal: AbortSignal): Promise<ListedTools> {
+  async listTools(signal: AnySignal): Promise<ListedTools> {
     // A server without the capability has none, and may not be asked.
     if (this.#client.getServerCapabilities()?.tools === undefined)
       return { tools: [], unreadable: [] };
@@ -135,8 +134,7 @@ export class McpSession {
     const { tool, arguments: given, trace } = call;
     if (this.#isClosed) throw new McpFault("not_taken", "the connection is closed");
     const cancel = new AbortController();
-    const follow = (): void => cancel.abort("The caller no longer needs it.");
-    signal.addEventListener("abort", follow, { once: true });
+    const unlink = onAbort(signal, () => cancel.abort("The caller no longer needs it."));
     const progressToken = `call-${(this.#callCount += 1)}`;
     this.#listeners.set(progressToken, call.onProgress);
     try {
@@ -149,7 +147,7 @@ export class McpSession {
       if (signal.aborted) throw new McpFault("cancelled", "it was cancelled", cause);
       throw faultOf(cause, this.#sessionId !== undefined);
     } finally {
-      signal.removeEventListener("abort", follow);
+      unlink();
       this.#listeners.delete(progressToken);
       if (this.#isRetired && this.#listeners.size === 0) void this.#shut();
     }
@@ -159,10 +157,8 @@ export class McpSession {
   async close(): Promise<void> {
     const transport = this.#transport;
     if (transport instanceof HttpTransport) {
-      const { clock } = this.#settings;
-      const signal = new AbortController().signal;
-      const bounds = { signal, clock, graceMs: 0, timeoutMs: GOODBYE_MS };
-      await runTimed(() => transport.terminateSession(), bounds);
+      const bounds = { signal: new CancelSignal(), clock: this.#settings.clock, graceMs: 0 };
+      await runTimed(() => transport.terminateSession(), { ...bounds, timeoutMs: GOODBYE_MS });
     }
     await this.#shut();
   }
@@ -185,7 +181,7 @@ export class McpSession {
     });
   }
 
-  async #connect(signal: AbortSignal): Promise<void> {
+  async #connect(signal: AnySignal): Promise<void> {
     try {
       await this.#inTime("answer", signal, (signal) =>
         this.#client.connect(this.#transport, { signal, timeout: NO_TIMEOUT_MS }),
@@ -231,7 +227,7 @@ export class McpSession {
   /** Bounded by `connectTimeoutMs`. Throws a fault `closed` if `signal` is aborted, `unreachable` if the time is up. */
   async #inTime<T>(
     what: string,
-    signal: AbortSignal,
+    signal: AnySignal,
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const { clock, connectTimeoutMs: timeoutMs } = this.#settings;

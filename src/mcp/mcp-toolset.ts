@@ -6,7 +6,7 @@ import { trace } from "@opentelemetry/api";
 import { isPromiseLike } from "../kernel/cancel.ts";
 import { misdefinition } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
-import { deepFreeze, type JsonObject } from "../kernel/json.ts";
+import { deepFreeze, defined, type JsonObject } from "../kernel/json.ts";
 import { asSentence } from "../kernel/sentence.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { defineTool } from "../tools/define-tool.ts";
@@ -97,7 +97,7 @@ function functionTool(callee: Callee, name: string, face: McpTool): FunctionTool
     description: descriptionOf(tool),
     input: jsonSchema(JsonObjectSchema.parse(structuredClone(tool.inputSchema))),
     timeoutMs: settings.timeoutMs,
-    ...(needsApproval === undefined ? {} : { needsApproval }),
+    ...defined({ needsApproval }),
     isRepeatable: isRepeatable(face),
     execute: (input: JsonObject, context: ToolContext) => execute(callee, input, context),
   });
@@ -124,7 +124,7 @@ async function execute(
   return toolResult({
     text,
     ...(attachments.length === 0 ? {} : { attachments }),
-    ...(structured === undefined ? {} : { structured }),
+    ...defined({ structured }),
   });
 }
 
@@ -161,13 +161,8 @@ function failure({ name }: McpSettings, tool: Tool, cause: McpFault): ToolError 
   const { kind, message, detail } = cause;
   const [what, hint] = FAILURES[kind];
   return new ToolError(`The MCP server ${JSON.stringify(name)} ${what}: ${asSentence(message)}`, {
-    ...(hint === undefined ? {} : { hint }),
-    data: {
-      server: name,
-      tool: tool.name,
-      reason: kind,
-      ...(detail === undefined ? {} : { detail }),
-    },
+    ...defined({ hint }),
+    data: { server: name, tool: tool.name, reason: kind, ...defined({ detail }) },
     cause,
   });
 }
@@ -176,14 +171,8 @@ function faceOf({ name, title, description, annotations = {} }: Tool): McpTool {
   const { readOnlyHint, destructiveHint, idempotentHint, openWorldHint } = annotations;
   return deepFreeze({
     name,
-    ...(title === undefined ? {} : { title }),
-    ...(description === undefined ? {} : { description }),
-    annotations: {
-      ...(readOnlyHint === undefined ? {} : { readOnlyHint }),
-      ...(destructiveHint === undefined ? {} : { destructiveHint }),
-      ...(idempotentHint === undefined ? {} : { idempotentHint }),
-      ...(openWorldHint === undefined ? {} : { openWorldHint }),
-    },
+    ...defined({ title, description }),
+    annotations: defined({ readOnlyHint, destructiveHint, idempotentHint, openWorldHint }),
   });
 }
 

@@ -57,12 +57,8 @@ function httpFault(thrown: SdkHttpError, hasSession: boolean): McpFault {
 }
 
 function sdkFault(thrown: SdkError): McpFault {
-  switch (thrown.code) {
-    case SdkErrorCode.ConnectionClosed:
-      return new McpFault("lost", "the connection was closed", thrown);
-    case SdkErrorCode.NotConnected:
-      return new McpFault("not_taken", thrown.message, thrown);
-    default:
-      return new McpFault("invalid", thrown.message, thrown);
-  }
+  if (thrown.code === SdkErrorCode.ConnectionClosed)
+    return new McpFault("lost", "the connection was closed", thrown);
+  const isUnsent = thrown.code === SdkErrorCode.NotConnected;
+  return new McpFault(isUnsent ? "not_taken" : "invalid", thrown.message, thrown);
 }

@@ -11,6 +11,8 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
 import { runTimed } from "../kernel/timed-work.ts";
 import type { Clock } from "../kernel/clock.ts";
+import { CancelSignal } from "../kernel/cancel.ts";
+import { defined } from "../kernel/json.ts";
 import { callListener } from "./call-listener.ts";
 import type { McpStdio } from "./mcp-options.ts";
 
@@ -31,13 +33,7 @@ export class StdioTransport extends StdioClientTransport {
 
   constructor(options: McpStdio, clock: Clock) {
     const { command, args = [], env = {}, cwd, onStderr } = options;
-    super({
-      command,
-      args: [...args],
-      env: { ...env },
-      stderr: "pipe",
-      ...(cwd === undefined ? {} : { cwd }),
-    });
+    super({ command, args: [...args], env: { ...env }, stderr: "pipe", ...defined({ cwd }) });
     this.#clock = clock;
     const decoder = new TextDecoder();
     this.stderr?.on("data", (chunk: Uint8Array) => {
@@ -105,13 +101,8 @@ export class StdioTransport extends StdioClientTransport {
   async #reaped(child: ChildProcess): Promise<void> {
     const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
     if (hasEnded(child)) return;
-    const never = new AbortController().signal;
-    await runTimed(() => ended, {
-      signal: never,
-      clock: this.#clock,
-      timeoutMs: REAP_MS,
-      graceMs: 0,
-    });
+    const bounds = { signal: new CancelSignal(), clock: this.#clock, graceMs: 0 };
+    await runTimed(() => ended, { ...bounds, timeoutMs: REAP_MS });
   }
 }
 

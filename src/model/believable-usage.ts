@@ -1,7 +1,7 @@
 // What is believed of the figures that a provider reports. What cannot be true is not charged, and a warning names the model once.
 
 import { shown } from "../kernel/check.ts";
-import { isRecord } from "../kernel/json.ts";
+import { defined, isRecord } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import { isTokenCount, MOST_TOKENS, tokensInBytes } from "./count-tokens.ts";
 import type { Model } from "./model.ts";
@@ -45,12 +45,11 @@ function usageIn(reported: unknown): TokenUsage | undefined {
     reported;
   if (!isTokenCount(inputTokens) || !isTokenCount(outputTokens)) return undefined;
   if (!isTokenCount(cachedInputTokens) || !isTokenCount(reasoningTokens)) return undefined;
-  const read = { inputTokens, cachedInputTokens, outputTokens, reasoningTokens };
-  const isSound = cachedInputTokens <= inputTokens && reasoningTokens <= outputTokens;
-  if (cacheWriteInputTokens === undefined) return isSound ? read : undefined;
-  const areParts =
-    isTokenCount(cacheWriteInputTokens) && cachedInputTokens + cacheWriteInputTokens <= inputTokens;
-  return isSound && areParts ? { ...read, cacheWriteInputTokens } : undefined;
+  if (cacheWriteInputTokens !== undefined && !isTokenCount(cacheWriteInputTokens)) return undefined;
+  const isWithin = cachedInputTokens + (cacheWriteInputTokens ?? 0) <= inputTokens;
+  if (!isWithin || reasoningTokens > outputTokens) return undefined;
+  const written = defined({ cacheWriteInputTokens });
+  return { inputTokens, cachedInputTokens, outputTokens, reasoningTokens, ...written };
 }
 
 /**

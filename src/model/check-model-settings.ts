@@ -1,7 +1,7 @@
 // How a model is to answer, as an option or a definition says it: checked once, and copied, so that it cannot change later.
 
 import { checkKeys, misdefinition, mismatch, shown } from "../kernel/check.ts";
-import { deepFreeze, isRecord } from "../kernel/json.ts";
+import { deepFreeze, defined, isRecord } from "../kernel/json.ts";
 import {
   ModelSettingsSchema,
   ToolChoiceSchema,
@@ -53,15 +53,10 @@ export function copyModelSettings(settings: ModelSettings): ModelSettings {
 
 /** The settings that are given, and of reasoning the parts. */
 function givenOf(settings: ModelSettings): ModelSettings {
-  const names = SETTING_NAMES.filter((name) => settings[name] !== undefined);
-  const given = Object.fromEntries(names.map((name) => [name, settings[name]]));
-  if (settings.reasoning === undefined) return given;
-  const { effort, summary } = settings.reasoning;
-  const reasoning = {
-    ...(effort === undefined ? {} : { effort }),
-    ...(summary === undefined ? {} : { summary }),
-  };
-  return { ...given, reasoning };
+  const { verbosity, seed, stop, topP, parallelToolCalls } = settings;
+  const { effort, summary } = settings.reasoning ?? {};
+  const reasoning = settings.reasoning && defined({ effort, summary });
+  return defined({ reasoning, verbosity, seed, stop, topP, parallelToolCalls });
 }
 
 /** The choice, frozen. Throws `invalid_definition` unless it is one among tools with these names. */

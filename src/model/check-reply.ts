@@ -2,12 +2,13 @@
 
 import type { z } from "zod";
 
+import { defined } from "../kernel/json.ts";
 import { shared } from "../kernel/shared.ts";
 import type { AssistantMessage } from "../protocol/message.ts";
 import { believableUsage, type CallSize } from "./believable-usage.ts";
 import type { Model, ModelReply } from "./model.ts";
 import { PlainReplySchema } from "./reply-schema.ts";
-import { replyWithParts } from "./reply-with-parts.ts";
+import { parsedReply, ReplyWithPartsSchema } from "./reply-with-parts.ts";
 import { replayKeyOf } from "./written-by.ts";
 
 /** Replies of our own adapters, which have checked what their servers said: nothing in them is checked again. */
@@ -30,7 +31,7 @@ export function checkReply(model: Model, reply: ModelReply, size: CallSize): Mod
     const { parts: _none, writtenBy: _claim, ...message } = data.message;
     return builtReply(model, { ...data, message: withOwnCalls(message) }, size);
   }
-  const { message, ...rest } = replyWithParts(model, reply);
+  const { message, ...rest } = parsedReply(ReplyWithPartsSchema, model, reply);
   const { parts, writtenBy: _claim, ...plain } = withOwnCalls(message);
   const stamped = parts === undefined ? {} : { parts, writtenBy: replayKeyOf(model) };
   return builtReply(model, { ...rest, message: { ...plain, ...stamped } }, size);
@@ -56,10 +57,7 @@ export function builtReply(model: Model, read: ReadReply, size: CallSize): Model
   return shared({
     message,
     finishReason,
-    ...(rawFinishReason === undefined ? {} : { rawFinishReason }),
-    ...(usage === undefined ? {} : { usage }),
-    ...(responseId === undefined ? {} : { responseId }),
-    ...(responseModel === undefined ? {} : { responseModel }),
+    ...defined({ rawFinishReason, usage, responseId, responseModel }),
     ...(warnings === undefined || warnings.length === 0 ? {} : { warnings: warnings.map(cut) }),
   });
 }

@@ -51,14 +51,10 @@ export function countInputTokens(
   const { messages, tools } = request;
   const history =
     ephemeral.size === 0 ? messages : messages.filter((message) => !ephemeral.has(message));
-  let tokens =
+  const known =
     prefix.messageCount === 0 ? remembered(countedTools, tools, toolTokens) : prefix.tokens;
-  for (let index = prefix.messageCount; index < history.length; index += 1) {
-    const message = history[index];
-    if (message !== undefined) tokens += estimateMessage(message);
-  }
-  if (ephemeral.size > 0) tokens += estimateMessages(ephemeral);
-  return { tokens, isEstimated: true };
+  const added = estimateMessages(history.slice(prefix.messageCount));
+  return { tokens: known + added + estimateMessages(ephemeral), isEstimated: true };
 }
 
 /** An estimate of the tokens in `text`. */
@@ -79,12 +75,8 @@ export function estimateMessageTokens(text: string): number {
 /** An estimate of the tokens of messages. */
 export function estimateMessages(messages: Iterable<Message>): number {
   let tokens = 0;
-  for (const message of messages) tokens += estimateMessage(message);
+  for (const message of messages) tokens += remembered(countedMessages, message, messageTokens);
   return tokens;
-}
-
-function estimateMessage(message: Message): number {
-  return remembered(countedMessages, message, messageTokens);
 }
 
 function messageTokens(message: Message): number {

@@ -1,7 +1,7 @@
 // What the failures of servers mean, whichever adapter met them: by status, by the provider's own word, by what it says.
 
 import { messageOf, type ModelErrorCode } from "../kernel/error.ts";
-import { isRecord, type JsonObject } from "../kernel/json.ts";
+import { defined, isRecord, type JsonObject } from "../kernel/json.ts";
 import { ModelError } from "./model-error.ts";
 import type { Fields } from "./wire-json.ts";
 
@@ -99,18 +99,12 @@ export class AdapterFailures {
   }
 }
 
-export function modelError(
-  fields: FailureDetails & { readonly code: ModelErrorCode; readonly message: string },
-): ModelError {
-  const { code, message, data, retryAfterMs, lostOutputTokens, cause } = fields;
-  return new ModelError({
-    code,
-    message,
-    ...(data === undefined ? {} : { data }),
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    ...(lostOutputTokens === undefined ? {} : { lostOutputTokens }),
-    ...(cause === undefined ? {} : { cause }),
-  });
+export function modelError({
+  code,
+  message,
+  ...details
+}: FailureDetails & { readonly code: ModelErrorCode; readonly message: string }): ModelError {
+  return new ModelError({ code, message, ...defined(details) });
 }
 
 /** What an answer with this status means. `word`: the provider's own code for it; `message`: what it says. */

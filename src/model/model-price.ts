@@ -1,5 +1,6 @@
 import { z } from "zod";
 
+import { defined } from "../kernel/json.ts";
 import { checkOptions, mustBe, type OptionChecks } from "./check-options.ts";
 import type { TokenUsage } from "./token-usage.ts";
 
@@ -55,8 +56,7 @@ export function copyPrice(price: ModelPrice): ModelPrice {
     inputUsdPerMillion,
     ...(cachedInputUsdPerMillion === undefined ? {} : { cachedInputUsdPerMillion }),
     outputUsdPerMillion,
-    ...(asOf === undefined ? {} : { asOf }),
-    ...(source === undefined ? {} : { source }),
+    ...defined({ asOf, source }),
   });
 }
 

@@ -84,12 +84,8 @@ function issueIn(
   return { index: [], message: `Expected ${expected}, got parts for ${length}` };
 }
 
-const ReplyWithPartsSchema = PlainReplySchema.extend({ message: MessageWithPartsSchema });
-
-/** Reads a reply whose message may have parts. Throws a `ModelError` `model_misbehaved` if it is no reply. */
-export function replyWithParts(model: Model, reply: unknown): z.infer<typeof ReplyWithPartsSchema> {
-  return parsedReply(ReplyWithPartsSchema, model, reply);
-}
+/** A reply whose message may have parts. */
+export const ReplyWithPartsSchema = PlainReplySchema.extend({ message: MessageWithPartsSchema });
 
 /** Throws a `ModelError` `model_misbehaved` if `reply` does not fit. */
 export function parsedReply<Parsed>(

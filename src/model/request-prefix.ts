@@ -46,11 +46,9 @@ function sharedLength(last: readonly Message[], next: readonly Message[]): numbe
 }
 
 function haveSameTools(last: ModelRequest, next: ModelRequest): boolean {
-  if (last.tools === next.tools) return true;
-  return (
-    last.tools.length === next.tools.length &&
-    last.tools.every((tool, index) => tool === next.tools[index])
-  );
+  const { tools } = next;
+  if (last.tools === tools) return true;
+  return last.tools.length === tools.length && last.tools.every((tool, at) => tool === tools[at]);
 }
 
 /** How many messages at the end of `messages` are those of `tail`; 0 unless all of them are there. */

@@ -2,6 +2,7 @@
 
 import { abortSignalOf, sleep, type AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
+import { defined } from "../kernel/json.ts";
 import { checkReply } from "./check-reply.ts";
 import { tokensInBytes } from "./count-tokens.ts";
 import { delayBefore, failedAttempt, waitTooLong } from "./failed-attempt.ts";
@@ -80,8 +81,7 @@ export async function generateWithRetries(
     try {
       const reply = await model.generate(request, {
         signal: abortSignalOf(signal),
-        ...(arriving === undefined ? {} : { onText: arriving.take }),
-        ...(cacheKey === undefined ? {} : { cacheKey }),
+        ...defined({ onText: arriving?.take, cacheKey }),
       });
       return { type: "replied", reply: checkReply(model, reply, size), ...log };
     } catch (thrown) {
@@ -145,7 +145,7 @@ async function backOff(
 function withLoss(log: AttemptLog, lostOutputTokens: number | undefined): AttemptLog {
   if (lostOutputTokens === undefined) return log;
   return {
-    attempts: log.attempts,
+    ...log,
     lostOutputTokens: log.lostOutputTokens + lostOutputTokens,
     brokenAttempts: log.brokenAttempts + 1,
   };

@@ -82,12 +82,11 @@ class StrictWriter {
     for (const word of DEFINITIONS) {
       const definitions = root[word];
       if (!isObject(definitions)) continue;
-      written[word] = Object.fromEntries(
-        Object.entries(definitions).map(([name, definition]) => [
-          name,
-          this.#any(definition, { path: `.${word}.${name}`, level: 1 }),
-        ]),
-      );
+      const entries = Object.entries(definitions).map(([name, definition]) => {
+        const strict = this.#any(definition, { path: `.${word}.${name}`, level: 1 });
+        return [name, strict] as const;
+      });
+      written[word] = Object.fromEntries(entries);
     }
     return written;
   }

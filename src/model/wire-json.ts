@@ -1,6 +1,7 @@
 // What is read of JSON that a server sent, by all adapters. Lenient: what is missing or of another kind is nothing.
 
-import { isRecord, type JsonObject } from "../kernel/json.ts";
+import { defined, isRecord, type JsonObject } from "../kernel/json.ts";
+import type { ProviderData } from "../protocol/message.ts";
 import type { TokenUsage } from "./token-usage.ts";
 
 /** An object of JSON that a server sent, unchecked. */
@@ -23,6 +24,16 @@ export function isParsed(value: unknown): value is JsonObject {
 /** True for text with something in it. */
 export function isText(value: unknown): value is string {
   return typeof value === "string" && value !== "";
+}
+
+/** The fields of an object; of anything else none. */
+export function fieldsOf(value: unknown): Fields {
+  return isRecord(value) ? value : {};
+}
+
+/** What of the data of a part is under one name. */
+export function ownData(data: ProviderData | undefined, namespace: string): Fields {
+  return fieldsOf(data?.[namespace]);
 }
 
 export function listOf(value: unknown): readonly unknown[] {
@@ -52,9 +63,7 @@ export function usageOfFigures(figures: {
   return {
     inputTokens: input,
     cachedInputTokens,
-    ...(written === undefined
-      ? {}
-      : { cacheWriteInputTokens: Math.min(written, input - cachedInputTokens) }),
+    ...defined({ cacheWriteInputTokens: written && Math.min(written, input - cachedInputTokens) }),
     outputTokens: output,
     reasoningTokens: Math.min(reasoning, output),
   };

@@ -45,14 +45,12 @@ function withoutForeign(
   replayKey: string,
   unsigned?: string,
 ): readonly Message[] {
-  const isForeign = (message: AssistantMessage): boolean =>
-    message.parts !== undefined && (message.writtenBy ?? unsigned) !== replayKey;
-  for (const message of messages)
-    if (message.role === "assistant" && isForeign(message))
-      return messages.map((one) =>
-        one.role === "assistant" && isForeign(one) ? remembered(others, one, withoutParts) : one,
-      );
-  return messages;
+  const isForeign = (message: Message): message is AssistantMessage =>
+    message.role === "assistant" &&
+    message.parts !== undefined &&
+    (message.writtenBy ?? unsigned) !== replayKey;
+  if (!messages.some(isForeign)) return messages;
+  return messages.map((one) => (isForeign(one) ? remembered(others, one, withoutParts) : one));
 }
 
 const others = new WeakMap<AssistantMessage, Message>();

@@ -18,6 +18,7 @@ import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace
 
 import { withoutSecrets } from "../kernel/address.ts";
 import {
+  checkBoolean,
   checkKeys,
   checkMethods,
   checkText,
@@ -27,7 +28,7 @@ import {
 } from "../kernel/check.ts";
 import { sleep } from "../kernel/cancel.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
-import { isRecord } from "../kernel/json.ts";
+import { defined, isRecord } from "../kernel/json.ts";
 import type { Tracing } from "../protocol/tracing.ts";
 import { contentSettings } from "./content/content-options.ts";
 import type { AnySpanExporter } from "./delivery/any-sdk.ts";
@@ -41,6 +42,7 @@ import {
   type TracingVariables,
 } from "./delivery/otel-variables.ts";
 import { openTelemetry, type OpenTelemetryOptions } from "./otel.ts";
+import { SHOWN_OPTIONS } from "./shown-options.ts";
 import { SdkDiagnostics } from "./delivery/sdk-diagnostics.ts";
 import { samplerOf } from "./delivery/sampling.ts";
 import { servicePerRole } from "./delivery/service-per-role.ts";
@@ -141,25 +143,13 @@ export function setUpNodeTracing(options: NodeTracingOptions = {}): NodeTracing 
   }
 }
 
-const OPTIONS: Readonly<Record<keyof NodeTracingOptions, true>> = {
-  serviceName: true,
-  serviceNamePerRole: true,
-  tracesUrl: true,
-  exporter: true,
-  clock: true,
-  content: true,
-  maxSpansPerTrace: true,
-  baggage: true,
-  meter: true,
-  legacyMetrics: true,
-};
+const OPTIONS = ["serviceName", "serviceNamePerRole", "tracesUrl", "exporter", "clock"];
 
 function checkOptions(options: NodeTracingOptions): void {
-  checkKeys("setUpNodeTracing", options, Object.keys(OPTIONS));
+  checkKeys("setUpNodeTracing", options, [...OPTIONS, ...SHOWN_OPTIONS]);
   const { serviceName, serviceNamePerRole = false, tracesUrl, exporter } = options;
   if (serviceName !== undefined) checkText("serviceName", serviceName);
-  if (typeof serviceNamePerRole !== "boolean")
-    throw mismatch("serviceNamePerRole", "true or false", serviceNamePerRole, "Say which.");
+  checkBoolean("serviceNamePerRole", serviceNamePerRole);
   if (tracesUrl !== undefined && !isHttpUrl(tracesUrl)) {
     const expected = "an address that begins with http:// or https://";
     const got: unknown = tracesUrl;
@@ -240,7 +230,7 @@ function queuesTo(
     batchSize,
     delayMs,
     exportTimeoutMs: exportTimeoutMs ?? batchTimeoutMs,
-    ...(endpoint === undefined ? {} : { endpoint }),
+    ...defined({ endpoint }),
   });
 }
 

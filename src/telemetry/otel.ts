@@ -2,11 +2,12 @@
 
 import { trace, type Tracer } from "@opentelemetry/api";
 
-import { checkCount, checkKeys, defaultAdvice, mismatch } from "../kernel/check.ts";
+import { checkBoolean, checkCount, checkKeys, defaultAdvice } from "../kernel/check.ts";
 import { randomHex } from "../kernel/trace-ids.ts";
 import type { Tracing } from "../protocol/tracing.ts";
 import { contentSettings, type ContentOptions } from "./content/content-options.ts";
 import { INSTRUMENTATION } from "./gen-ai-attributes.ts";
+import { SHOWN_OPTIONS } from "./shown-options.ts";
 import type { MetricsOptions } from "./metrics/metrics-options.ts";
 import { RunMetrics } from "./metrics/run-metrics.ts";
 import { SpanProjector } from "./spans/span-projector.ts";
@@ -72,21 +73,13 @@ const MAX_SPANS_PER_TRACE = 5_000;
  * @throws EspalierError `invalid_option` for an option that does not exist or cannot be used.
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Tracing {
-  checkKeys("openTelemetry", options, [
-    "tracer",
-    "content",
-    "maxSpansPerTrace",
-    "baggage",
-    "meter",
-    "legacyMetrics",
-  ]);
+  checkKeys("openTelemetry", options, ["tracer", ...SHOWN_OPTIONS]);
   const content = contentSettings(options.content);
   const { maxSpansPerTrace = MAX_SPANS_PER_TRACE, baggage: hasBaggage = false } = options;
   checkCount("maxSpansPerTrace", maxSpansPerTrace, defaultAdvice(MAX_SPANS_PER_TRACE));
   const metrics = new RunMetrics(options);
   const tracer = options.tracer ?? trace.getTracer(INSTRUMENTATION.name, INSTRUMENTATION.version);
-  if (typeof hasBaggage !== "boolean")
-    throw mismatch("baggage", "true or false", hasBaggage, "Say which.");
+  checkBoolean("baggage", hasBaggage);
   const globals = {
     hasTracer: options.tracer === undefined,
     hasMeter: options.meter === undefined,

@@ -1,6 +1,14 @@
 // Settings of tools as a definition gives them: checked and frozen.
 
-import { checkCount, checkKeys, defaultAdvice, misdefinition, mismatch } from "../kernel/check.ts";
+import {
+  checkCount,
+  checkFields,
+  defaultAdvice,
+  misdefinition,
+  mismatch,
+  type FieldChecks,
+} from "../kernel/check.ts";
+import { defined } from "../kernel/json.ts";
 
 import { DEFAULT_TOOL_SETTINGS, type ToolDefaults, type ToolSettings } from "./tool-settings.ts";
 
@@ -20,37 +28,33 @@ export function checkSpan(field: string, value: unknown, advice = "Say how long 
   throw mismatch(field, "a number of milliseconds above 0", value, advice);
 }
 
+const CHECKS: Readonly<Record<keyof ToolSettings, FieldChecks[string]>> = {
+  timeoutMs: (field, ms) => checkSpan(field, ms, "Leave it out for no limit of its own."),
+  maxRetries: (field, count) =>
+    checkCount(field, count, defaultAdvice(DEFAULT_TOOL_SETTINGS.maxRetries)),
+  maxResultCharacters: (field, count) =>
+    checkCount(field, count, defaultAdvice(DEFAULT_TOOL_SETTINGS.maxResultCharacters)),
+  longResults: (field, value) => {
+    if (value === "truncate" || value === "summarize") return;
+    throw misdefinition(field, '"truncate" or "summarize"', value, "Choose one.");
+  },
+  maxIdenticalCalls: (field, count) => {
+    if (count !== "unlimited") checkCount(field, count, IDENTICAL_CALLS_ADVICE);
+  },
+};
+
 /** The settings of a definition, checked and frozen. Throws `invalid_option` or `invalid_definition`. */
 export function toolSettings(field: string, given: ToolSettings): ToolSettings {
-  checkKeys(field, given, SETTING_FIELDS);
-  const { timeoutMs, longResults, maxIdenticalCalls } = given;
-  if (timeoutMs !== undefined)
-    checkSpan(`${field}.timeoutMs`, timeoutMs, "Leave it out for no limit of its own.");
-  for (const name of ["maxRetries", "maxResultCharacters"] as const) {
-    const count = given[name];
-    if (count !== undefined)
-      checkCount(`${field}.${name}`, count, defaultAdvice(DEFAULT_TOOL_SETTINGS[name]));
-  }
-  if (longResults !== undefined && longResults !== "truncate" && longResults !== "summarize")
-    throw misdefinition(
-      `${field}.longResults`,
-      '"truncate" or "summarize"',
-      longResults,
-      "Choose one.",
-    );
-  if (maxIdenticalCalls !== undefined && maxIdenticalCalls !== "unlimited")
-    checkCount(`${field}.maxIdenticalCalls`, maxIdenticalCalls, IDENTICAL_CALLS_ADVICE);
+  checkFields(field, given, CHECKS);
   return Object.freeze({ ...given });
 }
 
 /** The same for all tools of a role. */
 export function toolDefaults(field: string, given: ToolDefaults): ToolDefaults {
-  checkKeys(field, given, [...SETTING_FIELDS, "needsApproval"]);
-  const { needsApproval, ...settings } = given;
-  if (needsApproval !== undefined && typeof needsApproval !== "boolean")
-    throw misdefinition(`${field}.needsApproval`, "true or false", needsApproval, "Say which.");
-  return Object.freeze({
-    ...toolSettings(field, settings),
-    ...(needsApproval === undefined ? {} : { needsApproval }),
-  });
+  checkFields(field, given, { ...CHECKS, needsApproval: checkApproval });
+  return Object.freeze(defined({ ...given }));
+}
+
+function checkApproval(field: string, value: unknown): void {
+  if (typeof value !== "boolean") throw misdefinition(field, "true or false", value, "Say which.");
 }

@@ -1,7 +1,7 @@
 // defineTool and defineDelegation: from what a user writes to a tool, checked and frozen.
 
 import { checkKeys, checkText, misdefinition } from "../kernel/check.ts";
-import type { JsonObject } from "../kernel/json.ts";
+import { defined, type JsonObject } from "../kernel/json.ts";
 import { strictSchema } from "../model/strict-schema.ts";
 import { type InputSchema } from "./arguments/argument-problems.ts";
 import { inputSchema, type InputOf, type ToolInput } from "./arguments/input-schema.ts";
@@ -196,16 +196,13 @@ function begin<Input extends ToolInput>(
   checkBoolean(`${name}.isStrict`, isStrict);
   const schema = inputSchema(`${name}.input`, input, { isStrict });
   if (isHeld !== undefined) checkStrictSchema(name, isHeld, schema.jsonSchema);
-  const settings = SETTING_FIELDS.flatMap((field) => {
-    const value = definition[field];
-    return value === undefined ? [] : [[field, value] as const];
-  });
+  const settings = SETTING_FIELDS.map((field) => [field, definition[field]] as const);
   const descriptor = {
     name,
     description,
     inputSchema: schema.jsonSchema,
-    ...(isHeld === undefined ? {} : { strictSchema: isHeld }),
-    settings: toolSettings(name, Object.fromEntries(settings)),
+    ...defined({ strictSchema: isHeld }),
+    settings: toolSettings(name, defined(Object.fromEntries(settings))),
     isSequential: false,
   };
   return { descriptor, schema };

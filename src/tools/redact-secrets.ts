@@ -133,25 +133,16 @@ const MOST_CHARACTERS = 512;
 /** The scheme stays, what follows it goes. */
 function credentialsIn(named: Named, start: number, end: number | undefined): Place | undefined {
   const value = named.rest.slice(start, end);
-  const { scheme, token } = credentialsOf(value.slice(0, MOST_CHARACTERS));
+  const [, scheme = "", token = ""] = CREDENTIALS.exec(value.slice(0, MOST_CHARACTERS)) ?? [];
   if (token === "" || isHarmless("authorization", token)) return undefined;
   if (scheme === "" && !looksSecret("authorization", token)) return undefined;
-  const from = start + scheme.length;
-  return { start: from, end: from + credentialsOf(value).token.length };
+  const [whole = ""] = CREDENTIALS.exec(value) ?? [];
+  return { start: start + scheme.length, end: start + whole.length };
 }
 
-interface Credentials {
-  /** With the spaces that follow it; empty if there is none. */
-  readonly scheme: string;
-  readonly token: string;
-}
-
-function credentialsOf(value: string): Credentials {
-  const [scheme = ""] =
-    /^(?:bearer|basic|token|apikey|bot|dpop|negotiate) {1,4}/i.exec(value) ?? [];
-  const [token = ""] = /^[^\s"'`,;<>()[\]{}\\]*/.exec(value.slice(scheme.length)) ?? [];
-  return { scheme, token };
-}
+/** A scheme with the spaces that follow it, if there is one, and a token. */
+const CREDENTIALS =
+  /^((?:bearer|basic|token|apikey|bot|dpop|negotiate) {1,4})?([^\s"'`,;<>()[\]{}\\]*)/i;
 
 function bareSecretIn({ name, isTight, rest }: Named): Place | undefined {
   const value = bareValue(isTight ? rest : rest.slice(0, MOST_CHARACTERS));

@@ -1,9 +1,10 @@
 // What a tool returns if it has more to give than a value: a text of its own for the model, data, images and files.
 
-import { checkKeys, mismatch } from "../kernel/check.ts";
+import { checkKeys, grouped, mismatch } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { deepFreeze, unsoundness, type JsonValue } from "../kernel/json.ts";
 import { AttachmentSchema, bytesOf, type Attachment } from "../protocol/attachment.ts";
+import { shortened } from "./arguments/schema-words.ts";
 import { plainResult, resultText } from "./result-text.ts";
 
 /** What `toolResult` takes. */
@@ -144,13 +145,12 @@ function lineOf(attachment: Attachment): string {
 }
 
 function sizeText(bytes: number): string {
-  const digits = String(bytes).replaceAll(/\B(?=(?:\d{3})+$)/g, ",");
-  return `${digits} ${bytes === 1 ? "byte" : "bytes"}`;
+  return `${grouped(bytes)} ${bytes === 1 ? "byte" : "bytes"}`;
 }
 
 /** Longer names and addresses are no use to a model. */
 const MOST_CHARACTERS = 200;
 
 function brief(text: string): string {
-  return text.length <= MOST_CHARACTERS ? text : `${text.slice(0, MOST_CHARACTERS)}…`;
+  return shortened(text, MOST_CHARACTERS);
 }

@@ -1,7 +1,7 @@
 // The tools of one role: found by name, shown to the model in a fixed order, with what holds for their calls.
 
 import { EspalierError } from "../kernel/error.ts";
-import { deepFreeze } from "../kernel/json.ts";
+import { deepFreeze, defined } from "../kernel/json.ts";
 import type { ToolSpec } from "../model/model.ts";
 import type { Tool } from "./tool.ts";
 import {
@@ -45,7 +45,7 @@ export function toolSet(
       name,
       description,
       inputSchema: Object.isFrozen(inputSchema) ? inputSchema : structuredClone(inputSchema),
-      ...(strictSchema === undefined ? {} : { strictSchema }),
+      ...defined({ strictSchema }),
     });
   }
   return Object.freeze({
@@ -63,19 +63,7 @@ interface KnownTool {
 
 /** What holds for a tool's calls in a role with these defaults. */
 function effectiveSettings(own: ToolSettings, defaults: ToolDefaults): EffectiveSettings {
-  const standard = DEFAULT_TOOL_SETTINGS;
-  const longResults = own.longResults ?? defaults.longResults ?? standard.longResults;
-  const setting = <Name extends "maxRetries" | "maxResultCharacters" | "maxIdenticalCalls">(
-    name: Name,
-  ) => own[name] ?? defaults[name] ?? standard[name];
-  return Object.freeze({
-    needsApproval: defaults.needsApproval ?? standard.needsApproval,
-    timeoutMs: own.timeoutMs ?? defaults.timeoutMs,
-    maxRetries: setting("maxRetries"),
-    maxResultCharacters: setting("maxResultCharacters"),
-    longResults,
-    maxIdenticalCalls: setting("maxIdenticalCalls"),
-  });
+  return Object.freeze({ ...DEFAULT_TOOL_SETTINGS, ...defined(defaults), ...defined(own) });
 }
 
 /** Tools that an agent of a role does not have. */

@@ -47,7 +47,7 @@ function chatText(messages: readonly Message[], replayKey: string): string {
 }
 
 function responsesText(messages: readonly Message[]): string {
-  return toResponses(requestOf(messages), { ...FORM, isStreaming: false, isSealed: true });
+  return toResponses(requestOf(messages), FORM, false, true);
 }
 
 /** The number that a piece bears; undefined: it is one that any writer might have said. */

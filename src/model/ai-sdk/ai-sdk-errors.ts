@@ -11,7 +11,7 @@ import {
   type CallProgress,
 } from "../http-errors.ts";
 import { ModelError } from "../model-error.ts";
-import { isText, type Fields } from "../wire-json.ts";
+import { fieldsOf, isText, type Fields } from "../wire-json.ts";
 
 /** What can fail over any adapter, in the words of this one. */
 export const failures = new AdapterFailures({
@@ -30,18 +30,15 @@ export function toModelError(thrown: unknown, progress: CallProgress): ModelErro
   if (thrown instanceof ModelError) return thrown;
   const { lostOutputTokens } = progress;
   const got = messageOf(thrown);
-  if (isApiCallError(thrown)) return apiCallError(thrown, lostOutputTokens);
-  if (isSdkError(thrown)) return sdkError(thrown, lostOutputTokens);
+  const known = knownFailure(thrown, lostOutputTokens);
+  if (known !== undefined) return known;
   if (isNamed(thrown, "TimeoutError")) {
     return failures.failure({ code: "model_timeout", got, lostOutputTokens, cause: thrown });
   }
   if (progress.isAnswering) return failures.cutReply(thrown, lostOutputTokens);
   if (isNamed(thrown, "AbortError") || isNetworkError(thrown)) {
-    return failures.failure({
-      code: "model_unavailable",
-      got: `no connection (${got})`,
-      cause: thrown,
-    });
+    const unreached = `no connection (${got})`;
+    return failures.failure({ code: "model_unavailable", got: unreached, cause: thrown });
   }
   const strange = `an error from the provider: ${got}`;
   return failures.failure({ code: "model_misbehaved", got: strange, cause: thrown });
@@ -65,9 +62,17 @@ export function capError(sentTokens: number, cap: number): ModelError {
 
 /** An error in the middle of a stream, in whatever form the provider reports it. */
 export function reportedError(error: unknown, lostOutputTokens: number | undefined): ModelError {
-  if (isApiCallError(error)) return apiCallError(error, lostOutputTokens);
-  if (isSdkError(error)) return sdkError(error, lostOutputTokens);
-  return failures.reported(error, lostOutputTokens);
+  return knownFailure(error, lostOutputTokens) ?? failures.reported(error, lostOutputTokens);
+}
+
+/** The failure that an error of the AI SDK is; undefined for any other error. */
+function knownFailure(
+  error: unknown,
+  lostOutputTokens: number | undefined,
+): ModelError | undefined {
+  if (!isRecord(error)) return undefined;
+  if (Reflect.get(error, API_CALL_MARK) === true) return apiCallError(error, lostOutputTokens);
+  return Reflect.get(error, SDK_MARK) === true ? sdkError(error, lostOutputTokens) : undefined;
 }
 
 /** Has no cause: it holds the whole request, and what it knows of the answer is in message and data. */
@@ -81,8 +86,7 @@ function apiCallError(error: Fields, lostOutputTokens: number | undefined): Mode
     const got = `an answer that cannot be read: ${message}`;
     return failures.failure({ code: "model_protocol_error", got, lostOutputTokens });
   }
-  const report = isRecord(body) && isRecord(body["error"]) ? body["error"] : {};
-  const { code: providerCode, type: providerType } = report;
+  const { code: providerCode, type: providerType } = fieldsOf(fieldsOf(body)["error"]);
   return failures.failure({
     code: codeOfRefusal(status, providerCode ?? providerType, message),
     got: `status ${status} ${message}`.trimEnd(),
@@ -110,14 +114,6 @@ function sdkError(error: Fields, lostOutputTokens: number | undefined): ModelErr
   const isCut = name === "AI_InvalidResponseDataError" && data === undefined;
   const code = isCut ? "model_unavailable" : (SDK_CODES.get(name) ?? "model_refused_request");
   return failures.failure({ code, got: messageOf(error), lostOutputTokens });
-}
-
-function isSdkError(error: unknown): error is Fields {
-  return isRecord(error) && Reflect.get(error, SDK_MARK) === true;
-}
-
-function isApiCallError(error: unknown): error is Fields {
-  return isRecord(error) && Reflect.get(error, API_CALL_MARK) === true;
 }
 
 function isNamed(error: unknown, name: string): boolean {

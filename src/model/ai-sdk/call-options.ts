@@ -9,6 +9,7 @@ import type {
 } from "@ai-sdk/provider";
 
 import type { Clock } from "../../kernel/clock.ts";
+import { defined } from "../../kernel/json.ts";
 import type { ModelSettings, ToolChoice } from "../../protocol/model-settings.ts";
 import type { CacheKey, ModelRequest, ToolSpec } from "../model.ts";
 import { heldTools, type HeldTool } from "../held-tools.ts";
@@ -46,16 +47,15 @@ export function callOptions(
   });
   const options = {
     prompt: toPrompt(request.messages, settings.replayKey),
-    ...(tools.length === 0 ? {} : { tools: toTools(tools, toolChoice) }),
-    ...(tools.length === 0 || toolChoice === undefined
-      ? {}
-      : { toolChoice: toToolChoice(toolChoice) }),
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(said.topP === undefined ? {} : { topP: said.topP }),
-    ...(said.seed === undefined ? {} : { seed: said.seed }),
-    ...(said.stop === undefined ? {} : { stopSequences: [...said.stop] }),
-    ...(reasoning === undefined ? {} : { reasoning }),
-    ...(headers === undefined ? {} : { headers: { ...headers } }),
+    ...(tools.length === 0 ? {} : toolOptions(tools, toolChoice)),
+    ...defined({
+      temperature,
+      topP: said.topP,
+      seed: said.seed,
+      stopSequences: said.stop?.slice(),
+      reasoning,
+      headers: headers && { ...headers },
+    }),
     ...(Object.keys(providerOptions).length === 0 ? {} : { providerOptions }),
   };
   return { options, warnings: unsaid(said) };
@@ -63,41 +63,30 @@ export function callOptions(
 
 /** What the AI SDK has no word for. */
 function unsaid({ reasoning, verbosity, parallelToolCalls }: ModelSettings): readonly string[] {
-  const settings = {
-    "reasoning.summary": reasoning?.summary,
-    verbosity,
-    parallelToolCalls,
-  };
-  return Object.entries(settings).flatMap(([name, value]) =>
-    value === undefined
-      ? []
-      : [
-          `The setting ${name} is not passed on: say it in providerOptions, as the provider has it.`,
-        ],
+  const settings = { "reasoning.summary": reasoning?.summary, verbosity, parallelToolCalls };
+  return Object.keys(defined(settings)).map(
+    (name) =>
+      `The setting ${name} is not passed on: say it in providerOptions, as the provider has it.`,
   );
 }
 
 /** One of several is one of those that are there: the AI SDK has no other word for it. */
-function toTools(
-  tools: readonly ToolSpec[],
+function toolOptions(
+  specs: readonly ToolSpec[],
   choice: ToolChoice | undefined,
-): LanguageModelV4FunctionTool[] {
+): Pick<Options, "tools" | "toolChoice"> {
   const isChosen = (name: string): boolean =>
     typeof choice !== "object" || !("oneOf" in choice) || choice.oneOf.includes(name);
-  return [...heldTools(tools, false).values()]
-    .filter(({ spec }) => isChosen(spec.name))
-    .map(toTool);
+  const chosen = [...heldTools(specs, false).values()].filter(({ spec }) => isChosen(spec.name));
+  return { tools: chosen.map(toTool), ...defined({ toolChoice: choice && toToolChoice(choice) }) };
 }
 
 function toTool({ spec, strict }: HeldTool): LanguageModelV4FunctionTool {
   const { name, description, inputSchema } = spec;
-  return {
-    type: "function",
-    name,
-    description,
-    inputSchema: strict ?? inputSchema,
-    ...(strict === undefined ? {} : { strict: true }),
-  };
+  const face = { type: "function", name, description } as const;
+  return strict === undefined
+    ? { ...face, inputSchema }
+    : { ...face, inputSchema: strict, strict: true };
 }
 
 function toToolChoice(choice: ToolChoice): LanguageModelV4ToolChoice {

@@ -6,7 +6,7 @@ import type {
   SharedV4ProviderMetadata,
 } from "@ai-sdk/provider";
 
-import { parseJson, type JsonObject } from "../../kernel/json.ts";
+import { defined, parseJson, type JsonObject } from "../../kernel/json.ts";
 import type { ProviderData } from "../../protocol/message.ts";
 import { isParsed } from "../wire-json.ts";
 import { argumentsValue } from "./prompt.ts";
@@ -19,28 +19,33 @@ export interface OpaquePart {
 
 /** A call that the provider runs itself, its result, a file, a source and the like. Undefined: it is no content. */
 export function opaqueOf(part: LanguageModelV4StreamPart): OpaquePart | undefined {
+  const content = contentOf(part);
+  if (content === undefined) return undefined;
+  const { type: _type, providerMetadata: _metadata, ...own } = plain(content);
+  const metadata = "providerMetadata" in part ? part.providerMetadata : undefined;
+  const data = { ...own, ...defined({ providerOptions: dataOf(metadata) }) };
+  return { type: "opaque", kind: part.type, data };
+}
+
+function contentOf(part: LanguageModelV4StreamPart): object | undefined {
   switch (part.type) {
     case "tool-call": {
       const { toolCallId, toolName, input } = part;
-      const call = { toolCallId, toolName, input: argumentsValue(input), providerExecuted: true };
-      return opaque(part.type, call, part.providerMetadata);
+      return { toolCallId, toolName, input: argumentsValue(input), providerExecuted: true };
     }
     case "tool-result": {
-      if (part.preliminary === true) return undefined;
       const { toolCallId, toolName } = part;
-      const result = { toolCallId, toolName, output: outputOf(part) };
-      return opaque(part.type, result, part.providerMetadata);
+      return part.preliminary === true
+        ? undefined
+        : { toolCallId, toolName, output: outputOf(part) };
     }
     case "file":
     case "reasoning-file":
-      return opaque(part.type, { ...part, data: asText(part.data) }, part.providerMetadata);
+      return { ...part, data: asText(part.data) };
     case "custom":
-      if (part.kind.endsWith(".message_start")) return undefined;
-      return opaque(part.type, part, part.providerMetadata);
-    default: {
-      const metadata = "providerMetadata" in part ? part.providerMetadata : undefined;
-      return opaque(part.type, part, metadata);
-    }
+      return part.kind.endsWith(".message_start") ? undefined : part;
+    default:
+      return part;
   }
 }
 
@@ -50,17 +55,6 @@ export function dataOf(metadata: SharedV4ProviderMetadata | undefined): Provider
     ([, fields]) => Object.keys(fields).length > 0,
   );
   return said.length === 0 ? undefined : plain(Object.fromEntries(said));
-}
-
-function opaque(
-  kind: string,
-  fields: object,
-  metadata: SharedV4ProviderMetadata | undefined,
-): OpaquePart {
-  const providerOptions = dataOf(metadata);
-  const { type: _type, providerMetadata: _metadata, ...own } = plain(fields);
-  const data = { ...own, ...(providerOptions === undefined ? {} : { providerOptions }) };
-  return { type: "opaque", kind, data };
 }
 
 /** Not our copy of foreign values, which refuses what JSON has no form for: addresses have one. */

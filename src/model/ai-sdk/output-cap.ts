@@ -4,8 +4,7 @@
 
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
 
-import { isRecord } from "../../kernel/json.ts";
-import { parseWireJson, type Fields } from "../wire-json.ts";
+import { fieldsOf, parseWireJson, type Fields } from "../wire-json.ts";
 
 /** The options of a request before its cap is known. */
 export type AskedOptions = Omit<LanguageModelV4CallOptions, "maxOutputTokens" | "abortSignal"> & {
@@ -51,7 +50,7 @@ export class OutputCap {
 
   /** Takes note that a request without a budget went out with too high a cap. False: nothing is known that would lower it. */
   learn({ reasoning }: AskedOptions, body: unknown): boolean {
-    if (fieldsOf(fieldsOf(body)["thinking"])["budget_tokens"] === undefined) return false;
+    if (fieldsOf(fieldsOfBody(body)["thinking"])["budget_tokens"] === undefined) return false;
     this.#budgeted.add(reasoning);
     return true;
   }
@@ -59,7 +58,7 @@ export class OutputCap {
 
 /** The cap that a provider has sent, under whatever name; 0: unknown, or none. */
 export function sentCap(body: unknown): number {
-  const fields = fieldsOf(body);
+  const fields = fieldsOfBody(body);
   const { generationConfig, inferenceConfig, options } = fields;
   const caps = [
     fields["max_tokens"],
@@ -80,7 +79,6 @@ function givenBudget(options: LanguageModelV4CallOptions["providerOptions"]): nu
 }
 
 /** Some providers give the body as an object, some as text. */
-function fieldsOf(value: unknown): Fields {
-  const fields = typeof value === "string" ? parseWireJson(value) : value;
-  return isRecord(fields) ? fields : {};
+function fieldsOfBody(body: unknown): Fields {
+  return fieldsOf(typeof body === "string" ? parseWireJson(body) : body);
 }

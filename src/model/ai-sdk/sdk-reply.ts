@@ -10,6 +10,7 @@ import type {
   SharedV4ProviderMetadata,
 } from "@ai-sdk/provider";
 
+import { defined } from "../../kernel/json.ts";
 import { CallIdSchema } from "../../protocol/ids.ts";
 import type { ModelReply } from "../model.ts";
 import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
@@ -26,10 +27,8 @@ interface GrowingText {
   metadata: SharedV4ProviderMetadata;
 }
 
-interface WholeCall {
-  readonly type: "call";
-  readonly part: LanguageModelV4ToolCall;
-}
+/** What has come: a call is kept as its provider gave it. */
+type Came = GrowingText | LanguageModelV4ToolCall | OpaquePart;
 
 type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
 type Said = Extract<
@@ -45,7 +44,7 @@ export class SdkReply {
   readonly #limits: ReplyLimits;
   readonly #provider: string;
   readonly #onText: ((piece: string) => void) | undefined;
-  readonly #pieces: (GrowingText | WholeCall | OpaquePart)[] = [];
+  readonly #pieces: Came[] = [];
   readonly #open = new Map<string, GrowingText>();
   /** Bytes of the arguments of calls that are not whole yet, by their ids. */
   readonly #arguments = new Map<string, number>();
@@ -114,20 +113,19 @@ export class SdkReply {
   finish(warnings: readonly string[]): ModelReply {
     if (this.#finish === undefined || isCutOff(this.#finish, this.#provider))
       throw failures.cutStream(this.lostOutputTokens);
-    const { finishReason, usage: reported } = this.#finish;
-    const usage = usageOfReply(reported);
+    const { finishReason, usage } = this.#finish;
     const warned = [...warnings, ...this.#warnings];
+    const callPrefix = this.#responseId ?? "call";
+    const pieces = this.#pieces.map((piece, index) => pieceOf(piece, `${callPrefix}.${index}`));
     return {
-      message: replyMessage(
-        this.#pieces.map((piece, index) =>
-          pieceOf(piece, `${this.#responseId ?? "call"}.${index}`),
-        ),
-      ),
+      message: replyMessage(pieces),
       finishReason: finishReasonOf(finishReason),
-      ...(finishReason.raw === undefined ? {} : { rawFinishReason: finishReason.raw }),
-      ...(usage === undefined ? {} : { usage }),
-      ...(this.#responseId === undefined ? {} : { responseId: this.#responseId }),
-      ...(this.#responseModel === undefined ? {} : { responseModel: this.#responseModel }),
+      ...defined({
+        rawFinishReason: finishReason.raw,
+        usage: usageOfReply(usage),
+        responseId: this.#responseId,
+        responseModel: this.#responseModel,
+      }),
       ...(warned.length === 0 ? {} : { warnings: warned }),
     };
   }
@@ -200,7 +198,7 @@ export class SdkReply {
     this.#countBytes(Math.max(0, unseen));
     if (part.providerMetadata !== undefined) this.#countData(part.providerMetadata);
     const ran = part.providerExecuted === true ? opaqueOf(part) : undefined;
-    this.#pieces.push(ran ?? { type: "call", part });
+    this.#pieces.push(ran ?? part);
   }
 
   #keepOpaque(opaque: OpaquePart): void {
@@ -232,15 +230,15 @@ export class SdkReply {
   }
 }
 
-function pieceOf(piece: GrowingText | WholeCall | OpaquePart, ownId: string): ReplyPiece {
+function pieceOf(piece: Came, ownId: string): ReplyPiece {
   switch (piece.type) {
     case "opaque":
       return piece;
     case "text":
     case "reasoning":
       return { type: piece.type, text: piece.text, data: dataOf(piece.metadata) };
-    case "call": {
-      const { toolCallId, toolName, input, providerMetadata } = piece.part;
+    case "tool-call": {
+      const { toolCallId, toolName, input, providerMetadata } = piece;
       return {
         type: "call",
         callId: CallIdSchema.parse(toolCallId === "" ? ownId : toolCallId),

@@ -1,9 +1,9 @@
 // The options of openai() that say how a model is asked: over which interface, and to answer how.
 
-import { checkText, mismatch } from "../../kernel/check.ts";
+import { checkBoolean, checkText, mismatch } from "../../kernel/check.ts";
 import { messageOf, type EspalierError } from "../../kernel/error.ts";
 import { jsonCopy } from "../../kernel/json-copy.ts";
-import { deepFreeze, isRecord, type JsonObject } from "../../kernel/json.ts";
+import { deepFreeze, defined, isRecord, type JsonObject } from "../../kernel/json.ts";
 import type { ModelSettings } from "../../protocol/model-settings.ts";
 import { copyModelSettings } from "../check-model-settings.ts";
 import { mustBe, type OptionChecks } from "../check-options.ts";
@@ -56,7 +56,7 @@ export const ANSWER_CHECKS: OptionChecks<Omit<OpenAiAnswerOptions, keyof ModelSe
     (value) => value === "role" || value === "agent" || value === false,
     "Leave it out to go by the base URL.",
   ),
-  strictTools: mustBe("true or false", (value) => typeof value === "boolean", "Say which."),
+  strictTools: (field, value) => checkBoolean(field, value),
   extraBody: checkExtraBody,
 };
 
@@ -86,7 +86,7 @@ export function uncarriedError(
   { seed, stop, reasoning }: ModelSettings,
 ): EspalierError | undefined {
   const uncarried = api === "chat" ? { "reasoning.summary": reasoning?.summary } : { seed, stop };
-  const [found] = Object.entries<unknown>(uncarried).filter(([, value]) => value !== undefined);
+  const [found] = Object.entries<unknown>(defined(uncarried));
   if (found === undefined) return undefined;
   const [name, value] = found;
   return mismatch(`${field}.${name}`, "left out", value, UNCARRIED_ADVICE[api]);

@@ -1,11 +1,11 @@
 // What Chat Completions servers say besides text and calls, and want to see again: reasoning, under the name that each has for it, and
 // data that goes with it. None of it is in OpenAI's own form of a message.
 
-import { isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
+import { defined, isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
 import type { ProviderData, ReplyPart } from "../../protocol/message.ts";
 import type { ReplyPiece } from "../../protocol/reply-message.ts";
 import { GrowingText } from "./growing-text.ts";
-import { isParsed, type Fields } from "../wire-json.ts";
+import { isParsed, ownData, type Fields } from "../wire-json.ts";
 
 /** What a message calls its reasoning: the servers of DeepSeek, Kimi, GLM, SGLang; those of OpenRouter, Groq, vLLM, Ollama. */
 export type ReasoningField = "reasoning_content" | "reasoning";
@@ -59,7 +59,7 @@ export class ChatReasoning {
     const text = String(this.#text);
     if (text === "" && details.length === 0) return [];
     const data = {
-      ...(this.#field === undefined ? {} : { field: this.#field }),
+      ...defined({ field: this.#field }),
       ...(details.length === 0 ? {} : { details }),
     } satisfies ReasoningData;
     return [{ type: "reasoning", text, data: { [NAMESPACE]: data } }];
@@ -112,7 +112,7 @@ export function sentReasoning(pieces: readonly ReplyPiece[], option: ReasoningOp
     if (piece.type !== "reasoning") continue;
     const field = fieldOf(piece, option);
     if (field !== undefined) sent[field] = (sent[field] ?? "") + piece.text;
-    const { details: own } = dataOf(piece.data);
+    const { details: own } = ownData(piece.data, NAMESPACE);
     if (Array.isArray(own)) details = details.concat(own);
   }
   return details.length === 0 ? sent : { ...sent, reasoning_details: details };
@@ -124,7 +124,7 @@ export function fieldOf(
   option: ReasoningOption,
 ): ReasoningField | undefined {
   if (option === false || part.type !== "reasoning" || part.text === "") return undefined;
-  const { field } = dataOf(part.data);
+  const { field } = ownData(part.data, NAMESPACE);
   return option ?? REASONING_FIELDS.find((name) => name === field);
 }
 
@@ -138,13 +138,8 @@ export function extraContent(of: Fields): {
 
 /** The field that sends it back. */
 export function sentExtraContent({ data }: ReplyPiece): Fields {
-  const { extra_content } = dataOf(data);
+  const { extra_content } = ownData(data, NAMESPACE);
   return extra_content === undefined ? {} : { extra_content };
-}
-
-function dataOf(data: ProviderData | undefined): Fields {
-  const own = data?.[NAMESPACE];
-  return isRecord(own) ? own : {};
 }
 
 /** Text as servers give it: a string, a list of parts of which some are text, or nothing. */

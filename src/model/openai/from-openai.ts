@@ -1,7 +1,7 @@
 // What a Chat Completions response or chunk says, and the reply that it stands for. Lenient towards servers that leave out or bend what OpenAI sends; strict about what
 // the loop relies on: a message, and calls that name their tool.
 
-import { isRecord } from "../../kernel/json.ts";
+import { defined, isRecord } from "../../kernel/json.ts";
 import { idOf } from "../../protocol/ids.ts";
 import type { ProviderData } from "../../protocol/message.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
@@ -10,9 +10,9 @@ import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
 import { tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import type { TokenUsage } from "../token-usage.ts";
 import { extraContent, textOf } from "./chat-reasoning.ts";
-import { protocolError } from "./openai-errors.ts";
 import {
   countIn,
+  fieldsOf,
   isText,
   listOf,
   parseWireJson,
@@ -20,18 +20,13 @@ import {
   type Fields,
 } from "../wire-json.ts";
 
-/** What a response said, whole or put together from chunks; unchecked where the type is unknown. */
+/** What a response said besides the pieces of its message; unchecked where the type is unknown. */
 export interface Completion {
-  readonly reasoning: readonly ReplyPiece[];
-  readonly text: string;
-  /** What must go back with the text. */
-  readonly data?: ProviderData;
-  readonly refusal: string;
-  readonly calls: readonly CompletionCall[];
+  readonly refusal?: string;
   readonly finishReason: unknown;
-  readonly usage: unknown;
-  readonly responseId: unknown;
-  readonly responseModel: unknown;
+  readonly usage?: unknown;
+  readonly responseId?: string | undefined;
+  readonly responseModel?: string | undefined;
 }
 
 export interface CompletionCall {
@@ -81,15 +76,12 @@ export function replyOfFailedCall(
   call: CompletionCall,
   reasoning: readonly ReplyPiece[] = [],
 ): ModelReply {
-  const nothing = { usage: undefined, responseId: undefined, responseModel: undefined };
-  const said = { reasoning, text: "", refusal: "", calls: [call], finishReason: "tool_calls" };
-  return toReply({ ...said, ...nothing }, () => 0);
+  return toReply([...reasoning, callPiece(call, "call.0")], { finishReason: "tool_calls" });
 }
 
 /** The usage, wherever in a response or chunk its server puts it. */
 export function usageOfReply(response: Fields, choice: Fields | undefined): unknown {
-  const ofGroq = response["x_groq"];
-  return response["usage"] ?? (isRecord(ofGroq) ? ofGroq["usage"] : undefined) ?? choice?.["usage"];
+  return response["usage"] ?? fieldsOf(response["x_groq"])["usage"] ?? choice?.["usage"];
 }
 
 /** The output tokens that were charged for a reply that did not come. */
@@ -98,26 +90,18 @@ export function reportedTokens(usage: unknown): number | undefined {
   return tokens !== undefined && tokens > 0 ? tokens : undefined;
 }
 
-/** The reply that a completion stands for. What `lostOutputTokens` gives is on the error if it cannot be used. */
-export function toReply(completion: Completion, lostOutputTokens: () => number): ModelReply {
-  const { reasoning, text, data, refusal, responseId, responseModel } = completion;
-  const callPrefix = isText(responseId) ? responseId : "call";
-  const calls = completion.calls.map((call, index) => {
-    if (call.name === "") throw protocolError("a tool call that names no tool", lostOutputTokens());
-    return callPiece(call, `${callPrefix}.${index}`);
-  });
-  const message = replyMessage([...reasoning, { type: "text", text, data }, ...calls]);
-  const usage = toUsage(completion.usage);
-  const finishReason = FINISH_REASONS.get(completion.finishReason) ?? "unknown";
+/** The reply that these pieces are. */
+export function toReply(
+  pieces: readonly ReplyPiece[],
+  { refusal = "", finishReason: raw, usage, responseId, responseModel }: Completion,
+): ModelReply {
+  const message = replyMessage(pieces);
+  const finishReason = FINISH_REASONS.get(raw) ?? "unknown";
   return {
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),
     finishReason,
-    ...(isText(completion.finishReason) && completion.finishReason !== finishReason
-      ? { rawFinishReason: completion.finishReason }
-      : {}),
-    ...(usage === undefined ? {} : { usage }),
-    ...(isText(responseId) ? { responseId } : {}),
-    ...(isText(responseModel) ? { responseModel } : {}),
+    ...(isText(raw) && raw !== finishReason ? { rawFinishReason: raw } : {}),
+    ...defined({ usage: toUsage(usage), responseId, responseModel }),
   };
 }
 
@@ -138,8 +122,8 @@ export function firstChoice(response: Fields): Fields | undefined {
 
 /** A call, or a piece of one: what is missing is empty text. */
 export function completionCall(call: unknown): CompletionCall {
-  const fields = isRecord(call) ? call : {};
-  const face = isRecord(fields["function"]) ? fields["function"] : {};
+  const fields = fieldsOf(call);
+  const face = fieldsOf(fields["function"]);
   const args = face["arguments"] ?? "";
   return {
     id: textOf(fields["id"]),
@@ -149,7 +133,11 @@ export function completionCall(call: unknown): CompletionCall {
   };
 }
 
-function callPiece({ id, name, argumentsText, data }: CompletionCall, ownId: string): ReplyPiece {
+/** A call as a piece of a reply. `ownId`: for one that its server gave no id. */
+export function callPiece(
+  { id, name, argumentsText, data }: CompletionCall,
+  ownId: string,
+): ReplyPiece {
   const callId = idOf<"CallId">(id === "" ? ownId : id);
   return { type: "call", callId, toolName: name, argumentsText, data };
 }

@@ -1,7 +1,7 @@
 // A response of the Responses interface as our reply: what each of its items is to us, and what all of them add up to. Lenient towards
 // servers that leave out or bend what OpenAI sends.
 
-import { isRecord, type JsonValue } from "../../kernel/json.ts";
+import { defined, isRecord } from "../../kernel/json.ts";
 import { idOf } from "../../protocol/ids.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { ModelReply } from "../model.ts";
@@ -14,9 +14,9 @@ import {
 } from "../reply-limits.ts";
 import type { TokenUsage } from "../token-usage.ts";
 import { failures, protocolError } from "./openai-errors.ts";
-import { objectOfBody } from "./from-openai.ts";
+import { dataBytes, objectOfBody } from "./from-openai.ts";
 import { BETWEEN_SUMMARIES, NAMESPACE } from "./to-responses.ts";
-import { countIn, isParsed, isText, usageOfFigures, type Fields } from "../wire-json.ts";
+import { countIn, fieldsOf, isParsed, isText, usageOfFigures, type Fields } from "../wire-json.ts";
 
 /** How large items are. */
 export interface ItemsSize {
@@ -96,8 +96,7 @@ export function toReplyOfResponse(response: Fields, items: readonly ReadItem[]):
   const { status = "completed", incomplete_details: incomplete, id, model } = response;
   const message = replyMessage(items.flatMap(({ pieces }) => pieces));
   const refusal = items.map((item) => item.refusal).join("");
-  const usage = toUsage(response["usage"]);
-  const reason = isRecord(incomplete) ? incomplete["reason"] : undefined;
+  const { reason } = fieldsOf(incomplete);
   const raw = isText(reason) ? reason : status;
   const wordOfCompleted = message.toolCalls.length > 0 ? "tool_calls" : "stop";
   const finishReason = raw === "completed" ? wordOfCompleted : (FINISH_REASONS.get(raw) ?? "other");
@@ -105,7 +104,7 @@ export function toReplyOfResponse(response: Fields, items: readonly ReadItem[]):
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),
     finishReason,
     ...(isText(raw) && raw !== "completed" && raw !== finishReason ? { rawFinishReason: raw } : {}),
-    ...(usage === undefined ? {} : { usage }),
+    ...defined({ usage: toUsage(response["usage"]) }),
     ...(isText(id) ? { responseId: id } : {}),
     ...(isText(model) ? { responseModel: model } : {}),
   };
@@ -170,7 +169,7 @@ function readReasoning({ summary, content, encrypted_content: sealed }: Fields):
     ...NO_ITEM,
     pieces: [{ type: "reasoning", text, data }],
     saidBytes: Buffer.byteLength(text),
-    dataBytes: bytesOf(data),
+    dataBytes: dataBytes(data),
   };
 }
 
@@ -190,7 +189,7 @@ function readOther(item: Fields): ReadItem {
   const { type } = kept;
   if (!isText(type) || !isParsed(kept)) return NO_ITEM;
   const data = { [NAMESPACE]: kept };
-  return { ...NO_ITEM, pieces: [{ type: "opaque", kind: type, data }], dataBytes: bytesOf(data) };
+  return { ...NO_ITEM, pieces: [{ type: "opaque", kind: type, data }], dataBytes: dataBytes(data) };
 }
 
 /** The texts of the parts of this type. */
@@ -200,10 +199,6 @@ function textsIn(parts: unknown, type: string, field: string): readonly string[]
     const text = isRecord(part) && part["type"] === type ? part[field] : undefined;
     return typeof text === "string" ? [text] : [];
   });
-}
-
-function bytesOf(data: JsonValue | undefined): number {
-  return data === undefined ? 0 : Buffer.byteLength(JSON.stringify(data));
 }
 
 function toUsage(usage: unknown): TokenUsage | undefined {

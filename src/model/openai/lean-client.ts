@@ -15,18 +15,23 @@ const ACCEPT_ENCODING = "accept-encoding";
 const JSON_BODY = { "content-type": "application/json" };
 
 export interface LeanClientOptions extends Omit<ClientOptions, "fetch"> {
+  /** Of all requests, behind the base URL. */
+  readonly path: string;
   readonly send: Send;
   /** `send` decodes what comes. Then a whole reply may come compressed; pieces of a stream would be held up by that. */
   readonly isDecoding: boolean;
 }
 
 export class LeanClient extends OpenAI {
-  readonly #heads = new Map<string, RequestHead>();
+  readonly #path: string;
+  /** By whether the reply is streamed. */
+  readonly #heads = new Map<boolean, RequestHead>();
   readonly #send: Send;
   readonly #isDecoding: boolean;
 
-  constructor({ send, isDecoding, ...options }: LeanClientOptions) {
+  constructor({ path, send, isDecoding, ...options }: LeanClientOptions) {
     super(options);
+    this.#path = path;
     this.#send = send;
     this.#isDecoding = isDecoding;
   }
@@ -36,27 +41,22 @@ export class LeanClient extends OpenAI {
    *
    * @throws APIError by the status of any other; `ModelError` if there is none.
    */
-  async ask(
-    path: string,
-    stream: boolean,
-    body: Buffer,
-    signal: CancelSignal,
-  ): Promise<WireResponse> {
-    const head = this.#heads.get(nameOf(path, stream)) ?? (await this.#newHead(path, stream));
+  async ask(stream: boolean, body: Buffer, signal: CancelSignal): Promise<WireResponse> {
+    const head = this.#heads.get(stream) ?? (await this.#newHead(stream));
     const { response, opening } = await sendRequest(this.#send, head, body, signal);
     if (opening !== undefined) throw this.#refusal(response, opening);
     return response;
   }
 
   /** The body is left out: nothing in a head goes by it. */
-  async #newHead(path: string, stream: boolean): Promise<RequestHead> {
-    const options = { method: "post", path, stream, headers: JSON_BODY } as const;
+  async #newHead(stream: boolean): Promise<RequestHead> {
+    const options = { method: "post", path: this.#path, stream, headers: JSON_BODY } as const;
     const { url, req } = await this.buildRequest(options);
     const { headers } = req;
     if (this.#isDecoding && !stream && !headers.has(ACCEPT_ENCODING))
       headers.set(ACCEPT_ENCODING, ACCEPTED_ENCODINGS);
     const head = { target: requestTarget(new URL(url)), headers: Object.fromEntries(headers) };
-    this.#heads.set(nameOf(path, stream), head);
+    this.#heads.set(stream, head);
     return head;
   }
 
@@ -68,8 +68,4 @@ export class LeanClient extends OpenAI {
       ? this.makeStatusError(status, report, undefined, headers)
       : APIError.generate(status, undefined, opening, headers);
   }
-}
-
-function nameOf(path: string, stream: boolean): string {
-  return `${stream ? "streamed" : "whole"} ${path}`;
 }

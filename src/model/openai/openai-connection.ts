@@ -66,8 +66,8 @@ export class OpenAiConnection {
 
   constructor(settings: ConnectionSettings) {
     this.#settings = settings;
-    this.#client = clientOf(settings);
     this.#api = settings.api === "chat" ? chatApi(settings) : new ResponsesApi(settings);
+    this.#client = clientOf(settings, this.#api.path);
   }
 
   /** As `Model.generate`. */
@@ -106,9 +106,7 @@ export class OpenAiConnection {
     const write = (): Buffer => this.#api.write({ ...request, cacheKey }, isStreaming);
     const body = write();
     try {
-      const reply = await answer.read(
-        await this.#client.ask(this.#api.path, isStreaming, body, stop),
-      );
+      const reply = await answer.read(await this.#client.ask(isStreaming, body, stop));
       return unheld(reply, heldTools(request.tools, this.#settings.options.strictTools));
     } catch (thrown) {
       signal.throwIfAborted();
@@ -150,9 +148,10 @@ export class OpenAiConnection {
   }
 }
 
-function clientOf(settings: ConnectionSettings): LeanClient {
+function clientOf(settings: ConnectionSettings, path: string): LeanClient {
   const { apiKey = NO_KEY, baseUrl = OPENAI_URL, headers, fetch, proxy } = settings;
   return new LeanClient({
+    path,
     apiKey,
     // Said, or the client would look into the environment itself, later than we did.
     baseURL: baseUrl,

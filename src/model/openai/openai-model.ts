@@ -29,7 +29,7 @@ import {
 import { REASONING_FIELDS, type ReasoningField } from "./chat-reasoning.ts";
 import type { ConnectionSettings, OpenAiConnection } from "./openai-connection.ts";
 import { providerAt } from "./provider-at.ts";
-import { checkProxy, proxyTo } from "./proxy.ts";
+import { checkProxy, isHttpAddress, proxyTo } from "./proxy.ts";
 import type { MaxTokensField } from "./to-openai.ts";
 import type { OpenAiApi } from "./wire-api.ts";
 
@@ -99,18 +99,15 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   let settings: ConnectionSettings | undefined;
   let connection: Promise<OpenAiConnection> | undefined;
   const { price, countTokens } = options;
-  /** The environment has a say in it until the model is used. */
-  const baseUrl = (): string | undefined =>
-    settings === undefined ? baseUrlOf(options) : settings.baseUrl;
-  const api = (): OpenAiApi =>
-    settings === undefined ? apiAt(options, baseUrlOf(options)) : settings.api;
-  /** Worked out once per address: every call asks for it. */
+  /** Worked out once per base URL: every call asks for it. */
   let known: Address | undefined;
+  /** The environment has a say in it until the model is used. */
   const address = (): Address => {
-    const url = baseUrl();
-    if (known === undefined || known.baseUrl !== url) known = addressOf(url, modelId);
+    const baseUrl = settings === undefined ? baseUrlOf(options) : settings.baseUrl;
+    if (known === undefined || known.baseUrl !== baseUrl) known = addressOf(baseUrl, modelId);
     return known;
   };
+  const api = (): OpenAiApi => settings?.api ?? apiAt(options, address().usualApi);
   const model: Model = {
     get provider(): string {
       return options.provider ?? address().provider;
@@ -142,7 +139,7 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   const isListed = price === undefined && USUAL_TIERS.includes(tier);
   const listed = isListed ? knownPrice("openai", modelId) : undefined;
   if (listed !== undefined) {
-    const get = (): ModelPrice | undefined => (isOpenAiItself(baseUrl()) ? listed : undefined);
+    const get = (): ModelPrice | undefined => (address().isOpenAiItself ? listed : undefined);
     Object.defineProperty(model, "price", { get, enumerable: true });
   }
   return Object.freeze(model);
@@ -154,14 +151,28 @@ interface Address {
   readonly provider: string;
   readonly replayKey: string;
   readonly server: ModelServer | undefined;
+  /** Not so at a region's address or at Azure: they may charge more. */
+  readonly isOpenAiItself: boolean;
+  /** At OpenAI or at Azure, which take all fields that OpenAI has. */
+  readonly isAtOpenAi: boolean;
+  /** The interface that is spoken where nothing else is said. */
+  readonly usualApi: OpenAiApi;
 }
 
+/** What is wrong with a base URL is said when the model is found ready. */
 function addressOf(baseUrl: string | undefined, modelId: string): Address {
+  const text = baseUrl ?? `${OPENAI_ORIGIN}/v1`;
+  const url = isHttpAddress(text) ? new URL(text) : undefined;
+  const { hostname = "" } = url ?? {};
+  const isOpenAiItself = url?.origin === OPENAI_ORIGIN;
   return {
     baseUrl,
-    provider: providerAt(baseUrl),
-    replayKey: replayKeyAt(baseUrl, modelId),
-    server: serverAt(baseUrl ?? OPENAI_ORIGIN),
+    provider: providerAt(hostname),
+    replayKey: isOpenAiItself ? `openai/${modelId}` : `openai/${modelId}@${url?.host ?? text}`,
+    server: url && serverAt(url),
+    isOpenAiItself,
+    isAtOpenAi: OPENAI_HOSTS.test(hostname),
+    usualApi: RESPONSES_HOSTS.test(hostname) ? "responses" : "chat",
   };
 }
 
@@ -179,19 +190,19 @@ function settingsOf(modelId: string, options: OpenAiOptions): ConnectionSettings
   checkKey(options.apiKey === undefined ? KEY_VARIABLE : "openai.apiKey", apiKey);
   const named = readVariable(API_VARIABLE);
   if (options.api === undefined && named !== undefined) checkApi(API_VARIABLE, named);
-  const api = apiAt(options, baseUrl);
+  const { replayKey, isAtOpenAi, usualApi } = addressOf(baseUrl, modelId);
+  const api = apiAt(options, usualApi);
   refuseUncarried(api, "openai", options);
   return {
     modelId,
     api,
-    options: requestOptions(options, api === "responses" || isAtOpenAi(baseUrl)),
+    options: requestOptions(options, api === "responses" || isAtOpenAi),
     apiKey: apiKey === "" ? undefined : apiKey,
     baseUrl,
     timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     clock: systemClock,
-    maxTokensField:
-      options.maxTokensField ?? (isAtOpenAi(baseUrl) ? "max_completion_tokens" : "max_tokens"),
-    replayKey: replayKeyAt(baseUrl, modelId),
+    maxTokensField: options.maxTokensField ?? (isAtOpenAi ? "max_completion_tokens" : "max_tokens"),
+    replayKey,
     reasoningField: options.reasoningField,
     headers: options.headers ?? {},
     fetch: options.fetch,
@@ -205,22 +216,9 @@ function baseUrlOf(options: OpenAiOptions): string | undefined {
   return options.baseUrl ?? readVariable(URL_VARIABLE);
 }
 
-function replayKeyAt(baseUrl: string | undefined, modelId: string): string {
-  if (baseUrl === undefined || isOpenAiItself(baseUrl)) return `openai/${modelId}`;
-  return `openai/${modelId}@${isHttpUrl(baseUrl) ? new URL(baseUrl).host : baseUrl}`;
-}
-
-function serverAt(url: string): ModelServer | undefined {
-  if (!isHttpUrl(url)) return undefined; // What is wrong with it is said when the model is found ready.
-  const { hostname, port, protocol } = new URL(url);
+function serverAt({ hostname, port, protocol }: URL): ModelServer {
   const usual = protocol === "http:" ? HTTP_PORT : HTTPS_PORT;
   return { address: hostname, port: port === "" ? usual : Number(port) };
-}
-
-/** Not so at a region's address or at Azure: they may charge more. */
-function isOpenAiItself(baseUrl: string | undefined): boolean {
-  if (baseUrl === undefined) return true;
-  return URL.canParse(baseUrl) && new URL(baseUrl).origin === OPENAI_ORIGIN;
 }
 
 function readVariable(name: string): string | undefined {
@@ -248,18 +246,10 @@ function checkKey(field: string, apiKey = ""): void {
   throw mismatch(field, expected, "others", "Copy the key anew, on one line.");
 }
 
-/** At OpenAI or at Azure, which take all fields that OpenAI has. */
-function isAtOpenAi(baseUrl: string | undefined): boolean {
-  return baseUrl === undefined || OPENAI_HOSTS.test(new URL(baseUrl).hostname);
-}
-
-function apiAt({ api }: OpenAiOptions, baseUrl: string | undefined): OpenAiApi {
+function apiAt({ api }: OpenAiOptions, usualApi: OpenAiApi): OpenAiApi {
   if (api !== undefined) return api;
   const named = readVariable(API_VARIABLE);
-  if (isApi(named)) return named;
-  if (baseUrl === undefined) return "responses";
-  const isOpenAi = isHttpUrl(baseUrl) && RESPONSES_HOSTS.test(new URL(baseUrl).hostname);
-  return isOpenAi ? "responses" : "chat";
+  return isApi(named) ? named : usualApi;
 }
 
 const CHECKS: OptionChecks<Omit<OpenAiOptions, keyof ModelSettings>> = {
@@ -304,14 +294,10 @@ function isFunction(value: unknown): boolean {
 }
 
 function checkUrl(field: string, url: unknown): void {
-  if (isHttpUrl(url)) return;
+  if (isHttpAddress(url)) return;
   const isBare = typeof url === "string" && !url.includes("://") && URL.canParse(`http://${url}`);
   const advice = isBare
     ? `Say how it is reached: http://${url}, or https://.`
     : "Give the address up to and without /chat/completions.";
   throw mismatch(field, "an http or https URL", url, advice);
-}
-
-function isHttpUrl(url: unknown): boolean {
-  return typeof url === "string" && /^https?:\/\//.test(url) && URL.canParse(url);
 }

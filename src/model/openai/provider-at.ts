@@ -13,9 +13,7 @@ const PROVIDERS: readonly (readonly [host: RegExp, provider: string])[] = [
   [/^generativelanguage\.googleapis\.com$/, "gcp.gemini"],
 ];
 
-/** The provider behind a base URL; `openai` where nothing better is known. */
-export function providerAt(baseUrl: string | undefined): string {
-  if (baseUrl === undefined || !URL.canParse(baseUrl)) return "openai";
-  const { hostname } = new URL(baseUrl);
+/** The provider at a host; `openai` where nothing better is known. */
+export function providerAt(hostname: string): string {
   return PROVIDERS.find(([host]) => host.test(hostname))?.[1] ?? "openai";
 }

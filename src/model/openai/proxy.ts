@@ -2,6 +2,7 @@
 
 import { mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
+import { defined } from "../../kernel/json.ts";
 
 export interface Proxy {
   readonly url: string;
@@ -11,13 +12,10 @@ export interface Proxy {
 
 const OPTION = "openai.proxy";
 
-export function checkProxy(field: string, proxy: string | false): void {
-  if (proxy === false) return;
-  if (typeof proxy !== "string") {
-    const advice = "Leave it out to go by HTTPS_PROXY and HTTP_PROXY.";
-    throw mismatch(field, "an http or https URL, or false", proxy, advice);
-  }
-  checkProxyUrl(field, proxy);
+export function checkProxy(field: string, proxy: unknown): void {
+  if (typeof proxy === "string") return checkProxyUrl(field, proxy);
+  const advice = "Leave it out to go by HTTPS_PROXY and HTTP_PROXY.";
+  if (proxy !== false) throw mismatch(field, "an http or https URL, or false", proxy, advice);
 }
 
 /**
@@ -57,16 +55,13 @@ function proxyIn(
   const field = url.startsWith("https:") ? "HTTPS_PROXY" : "HTTP_PROXY";
   const [proxy, noProxy] = [read(field), read("NO_PROXY")];
   if (proxy === undefined) return { field, proxy: undefined };
-  return { field, proxy: { url: proxy, ...(noProxy === undefined ? {} : { noProxy }) } };
+  return { field, proxy: { url: proxy, ...defined({ noProxy }) } };
 }
 
 /** Enough of what Node knows of `NO_PROXY` where Node knows nothing: names, endings of names, and `*`. */
 function isDirect(url: string, noProxy = ""): boolean {
   const { hostname, host } = new URL(url);
-  const entries = noProxy
-    .toLowerCase()
-    .split(",")
-    .map((entry) => entry.trim());
+  const entries = noProxy.toLowerCase().split(/\s*,\s*/);
   return entries.some((entry) => {
     const ending = entry.replace(/^\*?\./, "");
     return (
@@ -79,7 +74,7 @@ function isDirect(url: string, noProxy = ""): boolean {
 }
 
 function checkProxyUrl(field: string, url: string): void {
-  if (/^https?:\/\//.test(url) && URL.canParse(url) && isDecodable(url)) return;
+  if (isHttpAddress(url) && isDecodable(url)) return;
   // A name and a password may stand before the host.
   const shown = url.replace(/^.*@/s, "…@");
   throw mismatch(
@@ -88,6 +83,11 @@ function checkProxyUrl(field: string, url: string): void {
     shown,
     "Say how it is reached: http://, or https://. In a name or a password, % is written as %25.",
   );
+}
+
+/** True for an address of a server, or of a proxy. */
+export function isHttpAddress(url: unknown): boolean {
+  return typeof url === "string" && /^https?:\/\//.test(url) && URL.canParse(url);
 }
 
 /** Node decodes the name and the password. */

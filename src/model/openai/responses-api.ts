@@ -33,9 +33,8 @@ export class ResponsesApi implements WireApi {
     const messages = this.#sendable(request.messages).map(
       (message) => this.#bare.get(message) ?? message,
     );
-    const { modelId, options } = this.#settings;
-    const form = { modelId, options, isStreaming, isSealed: this.#isSealed };
-    return Buffer.from(toResponses({ ...request, messages }, form));
+    const sent = { ...request, messages };
+    return Buffer.from(toResponses(sent, this.#settings, isStreaming, this.#isSealed));
   }
 
   read(body: string, limits: ReplyLimits): ModelReply {
@@ -58,9 +57,9 @@ export class ResponsesApi implements WireApi {
     );
     // Another call has met it meanwhile.
     if (refused.length === 0) return { warning: undefined };
-    for (const [index, bare] of textOnly(refused).entries()) {
-      const whole = refused[index];
-      if (whole !== undefined) this.#bare.set(whole, bare);
+    for (const whole of refused) {
+      const [bare = whole] = textOnly([whole]);
+      this.#bare.set(whole, bare);
     }
     const warning = `The reasoning of ${refused.length} earlier replies was left out, since the provider could not read it: ${message}`;
     return { warning };

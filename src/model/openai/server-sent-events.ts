@@ -62,10 +62,8 @@ export class EventSplitter {
   #endLine(ended: string, take: (data: string) => void): void {
     const line = ended.endsWith("\r") ? ended.slice(0, -1) : ended;
     if (line.startsWith(DATA_FIELD)) {
-      const value = line.slice(
-        line.charAt(DATA_FIELD.length) === " " ? DATA_FIELD.length + 1 : DATA_FIELD.length,
-      );
-      this.#addData(value);
+      const space = line.charAt(DATA_FIELD.length) === " " ? 1 : 0;
+      this.#addData(line.slice(DATA_FIELD.length + space));
     } else if (line === "" && this.#data !== undefined) {
       const data = this.#joined.length === 0 ? this.#data : this.#joined.bytes.toString();
       this.#data = undefined;

@@ -8,6 +8,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { Duplex } from "node:stream";
 
 import type { Clock } from "../../kernel/clock.ts";
+import { defined } from "../../kernel/json.ts";
 import type { Proxy } from "./proxy.ts";
 import type { RequestTarget } from "./request-target.ts";
 
@@ -31,11 +32,8 @@ export class SocketPool {
 
   constructor(scheme: "http:" | "https:", proxy: Proxy | undefined, clock: Clock) {
     const isSecure = scheme === "https:";
-    const options = {
-      keepAlive: true,
-      timeout: IDLE_MS,
-      ...(proxy === undefined ? {} : { proxyEnv: environmentOf(proxy) }),
-    };
+    const proxyEnv = proxy && environmentOf(proxy);
+    const options = { keepAlive: true, timeout: IDLE_MS, ...defined({ proxyEnv }) };
     this.#agent = isSecure ? new HttpsAgent(options) : new HttpAgent(options);
     this.#ask = isSecure ? httpsRequest : httpRequest;
     this.#openEvent = isSecure ? "secureConnect" : "connect";
@@ -79,9 +77,5 @@ export class SocketPool {
 
 /** As the agent takes it. The names in lower case go before the others. */
 function environmentOf({ url, noProxy }: Proxy): NodeJS.Dict<string> {
-  return {
-    http_proxy: url,
-    https_proxy: url,
-    ...(noProxy === undefined ? {} : { no_proxy: noProxy }),
-  };
+  return { http_proxy: url, https_proxy: url, ...defined({ no_proxy: noProxy }) };
 }

@@ -6,11 +6,13 @@
 
 import { isRecord } from "../../kernel/json.ts";
 import type { ProviderData } from "../../protocol/message.ts";
+import type { ReplyPiece } from "../../protocol/reply-message.ts";
 import type { ModelReply } from "../model.ts";
 import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import { AlikeChunks } from "./alike-chunks.ts";
 import { ChatReasoning, extraContent, textOf, type ReasoningOption } from "./chat-reasoning.ts";
 import {
+  callPiece,
   completionCall,
   type CompletionCall,
   dataBytes,
@@ -25,7 +27,7 @@ import {
 } from "./from-openai.ts";
 import { GrowingText } from "./growing-text.ts";
 import { failures, protocolError } from "./openai-errors.ts";
-import { isText, listOf, parseWireJson, type Fields } from "../wire-json.ts";
+import { fieldsOf, isText, listOf, parseWireJson, type Fields } from "../wire-json.ts";
 
 const END_MARK = "[DONE]";
 
@@ -51,8 +53,8 @@ export class StreamedReply {
   readonly #callAt = new Map<unknown, GrowingCall>();
   #finishReason: unknown;
   #usage: unknown;
-  #responseId: unknown;
-  #responseModel: unknown;
+  #responseId: string | undefined;
+  #responseModel: string | undefined;
   #hasBegun = false;
   #hasEnded = false;
   #failedCall: CompletionCall | undefined;
@@ -154,18 +156,23 @@ export class StreamedReply {
     if (this.#failedCall !== undefined) {
       return replyOfFailedCall(this.#failedCall, this.#reasoning.pieces);
     }
-    const completion = {
-      reasoning: this.#reasoning.pieces,
-      text: String(this.#text),
-      ...(this.#data === undefined ? {} : { data: this.#data }),
+    const text: ReplyPiece = { type: "text", text: String(this.#text), data: this.#data };
+    return toReply([...this.#reasoning.pieces, text, ...this.#callPieces()], {
       refusal: this.#refusal,
-      calls: this.#calls.map((call) => ({ ...call, argumentsText: String(call.argumentsText) })),
       finishReason: this.#finishReason,
       usage: this.#usage,
       responseId: this.#responseId,
       responseModel: this.#responseModel,
-    };
-    return toReply(completion, () => this.#arrivedTokens);
+    });
+  }
+
+  #callPieces(): readonly ReplyPiece[] {
+    return this.#calls.map(({ argumentsText, ...call }, index) => {
+      if (call.name === "")
+        throw protocolError("a tool call that names no tool", this.#arrivedTokens);
+      const ownId = `${this.#responseId ?? "call"}.${index}`;
+      return callPiece({ ...call, argumentsText: String(argumentsText) }, ownId);
+    });
   }
 
   #takeError(error: unknown): void {
@@ -265,7 +272,7 @@ function bareText(data: string): string | undefined {
   const choice = isRecord(chunk) ? firstChoice(chunk) : undefined;
   if (!isRecord(chunk) || choice === undefined || reportOf(chunk) !== undefined) return undefined;
   if ((usageOfReply(chunk, choice) ?? choice["finish_reason"] ?? null) !== null) return undefined;
-  const { role: _role, content, ...rest } = isRecord(choice["delta"]) ? choice["delta"] : {};
+  const { role: _role, content, ...rest } = fieldsOf(choice["delta"]);
   const isBare =
     typeof content === "string" && Object.values(rest).every((value) => value === null);
   return isBare ? content : undefined;

@@ -22,7 +22,7 @@ import { GrowingText } from "./growing-text.ts";
 import { failures } from "./openai-errors.ts";
 import { BETWEEN_SUMMARIES } from "./to-responses.ts";
 import type { ReplyStream } from "./wire-api.ts";
-import { parseWireJson, type Fields } from "../wire-json.ts";
+import { fieldsOf, parseWireJson, type Fields } from "../wire-json.ts";
 
 const END_MARK = "[DONE]";
 const TYPE_KEY = '"type":"';
@@ -144,11 +144,9 @@ export class StreamedResponse implements ReplyStream {
   }
 
   #open(event: Fields): void {
-    const { item } = event;
-    const opened = isRecord(item) ? item : {};
     const place = placeOf(event) ?? this.#slots.size;
     this.#lastPlace = place;
-    if (!this.#slots.has(place)) this.#addSlot(place, opened);
+    if (!this.#slots.has(place)) this.#addSlot(place, fieldsOf(event["item"]));
   }
 
   #takeText(event: Fields): void {
@@ -169,7 +167,7 @@ export class StreamedResponse implements ReplyStream {
   }
 
   #close(place: number, item: unknown): void {
-    const slot = this.#slots.get(place) ?? this.#addSlot(place, isRecord(item) ? item : {});
+    const slot = this.#slots.get(place) ?? this.#addSlot(place, fieldsOf(item));
     const read = readItem(item, place, this.#arrivedTokens);
     this.#sayRest(slot, read.text);
     this.#saidBytes += read.saidBytes - (slot.done?.saidBytes ?? 0);
@@ -191,7 +189,7 @@ export class StreamedResponse implements ReplyStream {
   #end(event: Fields): void {
     const { type, response } = event;
     const status = String(type).slice("response.".length);
-    const ended: Fields = { status, ...(isRecord(response) ? response : {}) };
+    const ended: Fields = { status, ...fieldsOf(response) };
     const error = reportIn({ ...ended, status });
     if (error !== undefined) {
       const { lostOutputTokens } = this;

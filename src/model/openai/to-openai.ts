@@ -39,8 +39,13 @@ export function toOpenAi(
   isStreaming: boolean,
 ): string {
   const head = `{"model":${JSON.stringify(settings.modelId)}${textOfTools(request.tools, settings.options)},"messages":[`;
-  const shown = sendable(request.messages, settings.replayKey);
-  const { written, write } = formOf(shown, settings);
+  const { replayKey, reasoningField } = settings;
+  const shown = sendable(request.messages, replayKey);
+  // DeepSeek, Kimi and GLM refuse a reply without the field once another one has it, also if that is of another model.
+  const isFilled = shown.some((message) => isThought(message, reasoningField));
+  const written = textsUnder(`${isFilled} ${reasoningField} ${replayKey}`);
+  const write = (message: Message): string =>
+    JSON.stringify(wireMessage(message, reasoningField, isFilled));
   const messages = shown.map((message) => remembered(written, message, write)).join(",");
   const cap = `],"${settings.maxTokensField}":${request.maxOutputTokens}`;
   const fields = {
@@ -51,30 +56,13 @@ export function toOpenAi(
   return `${head}${messages}${cap}${textOfFields(fields)}}`;
 }
 
-/** How messages are written: what differs from one model to another, or within a history, has texts of its own. */
-interface MessageForm {
-  readonly written: WeakMap<Message, string>;
-  readonly write: (message: Message) => string;
-}
+/** The texts of messages, by the model, and by whether replies without reasoning have a field for it: they are written otherwise then. */
+const texts = new Map<string, WeakMap<Message, string>>();
 
-/** By the model, and by whether replies without reasoning have a field for it. */
-const forms = new Map<string, MessageForm>();
-
-/** DeepSeek, Kimi and GLM refuse a reply without the field once another one has it, also if that is of another model. */
-function formOf(
-  messages: readonly Message[],
-  { replayKey, reasoningField }: WireSettings,
-): MessageForm {
-  const isFilled = messages.some((message) => isThought(message, reasoningField));
-  const key = `${isFilled} ${reasoningField} ${replayKey}`;
-  const known = forms.get(key);
-  if (known !== undefined) return known;
-  const filler = isFilled ? { reasoning_content: "" } : {};
-  const write = (message: Message): string =>
-    JSON.stringify(wireMessage(message, { reasoningField, filler }));
-  const form: MessageForm = { written: new WeakMap(), write };
-  forms.set(key, form);
-  return form;
+function textsUnder(form: string): WeakMap<Message, string> {
+  const written = texts.get(form) ?? new WeakMap<Message, string>();
+  texts.set(form, written);
+  return written;
 }
 
 function isThought(message: Message, option: ReasoningOption): boolean {
@@ -91,13 +79,8 @@ function wireTool({ spec, strict }: HeldTool): object {
 
 const textOfTools = toolsWriter(wireTool);
 
-interface ReplyForm {
-  readonly reasoningField: ReasoningOption;
-  /** What a reply without reasoning says in its place. */
-  readonly filler: Readonly<Record<string, string>>;
-}
-
-function wireMessage(message: Message, form: ReplyForm): object {
+/** `isFilled`: a reply without reasoning has the field, too. */
+function wireMessage(message: Message, option: ReasoningOption, isFilled: boolean): object {
   switch (message.role) {
     case "system":
     case "user":
@@ -105,11 +88,11 @@ function wireMessage(message: Message, form: ReplyForm): object {
     case "tool":
       return { role: "tool", tool_call_id: message.callId, content: message.text };
     case "assistant":
-      return wireReply(message, form);
+      return wireReply(message, option, isFilled);
   }
 }
 
-function wireReply(message: AssistantMessage, { reasoningField, filler }: ReplyForm): object {
+function wireReply(message: AssistantMessage, option: ReasoningOption, isFilled: boolean): object {
   const pieces = replyPieces(message);
   const calls: object[] = [];
   let extra = {};
@@ -122,8 +105,8 @@ function wireReply(message: AssistantMessage, { reasoningField, filler }: ReplyF
     role: "assistant",
     content: message.text === "" && saysOtherwise ? null : message.text,
     refusal: message.refusal,
-    ...filler,
-    ...sentReasoning(pieces, reasoningField),
+    ...(isFilled ? { reasoning_content: "" } : {}),
+    ...sentReasoning(pieces, option),
     ...extra,
     tool_calls: calls.length === 0 ? undefined : calls,
   };

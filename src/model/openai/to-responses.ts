@@ -2,41 +2,32 @@
 // history can be forked, compacted and sent from anywhere. Each message is written once for as long as it lives; what of it another
 // model wrote has been taken out before, and so stands in another value, with a text of its own.
 
-import { isRecord } from "../../kernel/json.ts";
-import type { AssistantMessage, Message, ProviderData } from "../../protocol/message.ts";
+import type { AssistantMessage, Message } from "../../protocol/message.ts";
 import type { ModelRequest } from "../model.ts";
 import { remembered } from "../remembered.ts";
 import { replyPieces } from "../../protocol/reply-pieces.ts";
 import { type ReplyPiece } from "../../protocol/reply-message.ts";
 import type { HeldTool } from "../held-tools.ts";
 import { mendedArguments } from "./mended-arguments.ts";
-import {
-  responsesFields,
-  textOfFields,
-  toolsWriter,
-  type RequestOptions,
-} from "./request-fields.ts";
-import type { Fields } from "../wire-json.ts";
+import { responsesFields, textOfFields, toolsWriter } from "./request-fields.ts";
+import type { WireSettings } from "./to-openai.ts";
+import { ownData } from "../wire-json.ts";
 
 /** Under this name our data stands in `ReplyPart.data`. */
 export const NAMESPACE = "openai";
 
-/** How a request is sent. */
-export interface ResponsesForm {
-  readonly modelId: string;
-  readonly options: RequestOptions;
-  readonly isStreaming: boolean;
-  /** Whether reasoning is asked for in the form in which it can be sent back. Models without reasoning refuse to be asked. */
-  readonly isSealed: boolean;
-}
-
 /**
  * The body of a request. What stays the same from step to step comes first: the text of one request, up to the end of its
- * input, is a prefix of the next one, so that prompt caches hit. No part of `request.messages` may be of another model.
+ * input, is a prefix of the next one, so that prompt caches hit. No part of `request.messages` may be of another model. `isSealed`: whether
+ * reasoning is asked for in the form in which it can be sent back; models without reasoning refuse to be asked.
  */
-export function toResponses(request: ModelRequest, form: ResponsesForm): string {
-  const { options, isStreaming, isSealed } = form;
-  const head = `{"model":${JSON.stringify(form.modelId)}${textOfTools(request.tools, options)},"input":[`;
+export function toResponses(
+  request: ModelRequest,
+  { modelId, options }: Pick<WireSettings, "modelId" | "options">,
+  isStreaming: boolean,
+  isSealed: boolean,
+): string {
+  const head = `{"model":${JSON.stringify(modelId)}${textOfTools(request.tools, options)},"input":[`;
   const input = request.messages
     .map((message) => remembered(writtenItems, message, textOfItems))
     .filter((text) => text !== "");
@@ -87,7 +78,7 @@ function replyItems(message: AssistantMessage): readonly object[] {
 }
 
 function pieceItems(piece: ReplyPiece): readonly object[] {
-  const own = ownData(piece.data);
+  const own = ownData(piece.data, NAMESPACE);
   switch (piece.type) {
     case "reasoning": {
       const { encrypted_content, summary } = own;
@@ -126,9 +117,4 @@ function slices(text: string, lengths: readonly unknown[]): readonly string[] {
     from += part.length + BETWEEN_SUMMARIES.length;
     return part;
   });
-}
-
-function ownData(data: ProviderData | undefined): Fields {
-  const own = data?.[NAMESPACE];
-  return isRecord(own) ? own : {};
 }

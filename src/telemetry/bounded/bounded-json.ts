@@ -5,6 +5,7 @@
 // 3. A mark counts what was left out. No surrogate pair is parted.
 // 4. A text costs no more than the room that there is for it; lists and objects are looked through once.
 
+import { grouped } from "../../kernel/check.ts";
 import type { JsonObject, JsonValue } from "../../kernel/json.ts";
 
 /** A value as JSON text. */
@@ -53,8 +54,7 @@ const PLURALS = {
 
 /** `… (12,345 messages left out)`. */
 export function leftOutMark(count: number, thing: keyof typeof PLURALS): string {
-  const grouped = String(count).replaceAll(/\B(?=(?:\d{3})+$)/g, ",");
-  return `… (${grouped} ${count === 1 ? thing : PLURALS[thing]} left out)`;
+  return `… (${grouped(count)} ${count === 1 ? thing : PLURALS[thing]} left out)`;
 }
 
 class Printer {

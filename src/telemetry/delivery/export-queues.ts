@@ -11,6 +11,7 @@ import { TraceFlags, type Attributes } from "@opentelemetry/api";
 
 import { checkCount, checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
 import { idleClock } from "../../kernel/clock.ts";
+import { defined } from "../../kernel/json.ts";
 import type {
   EndingSpan,
   AnySpanExporter,
@@ -177,7 +178,7 @@ export class ExportQueues {
       deliveredSpans: this.#deliveredSpans,
       lostSpans: this.#lostSpans,
       pendingSpans: this.#endedSpans - this.#deliveredSpans - this.#lostSpans,
-      ...(this.#lastLoss === undefined ? {} : { lastError: this.#lastLoss.reason }),
+      ...defined({ lastError: this.#lastLoss?.reason }),
     };
   }
 

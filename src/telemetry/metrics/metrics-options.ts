@@ -1,6 +1,6 @@
 import type { Meter } from "@opentelemetry/api";
 
-import { checkMethods, mismatch } from "../../kernel/check.ts";
+import { checkBoolean, checkMethods } from "../../kernel/check.ts";
 
 /** What is measured of runs, and by whom (docs/metrics.md). */
 export interface MetricsOptions {
@@ -21,7 +21,7 @@ const METHODS = ["createCounter", "createUpDownCounter", "createHistogram"];
 /** Throws `invalid_option` for an option that cannot be used. */
 export function checkMetricsOptions({ meter, legacyMetrics }: MetricsOptions): void {
   if (meter !== undefined) checkMethods("openTelemetry.meter", meter, METHODS);
-  if (legacyMetrics === undefined || typeof legacyMetrics === "boolean") return;
   const advice = "Leave it out for the newest names alone.";
-  throw mismatch("openTelemetry.legacyMetrics", "true or false", legacyMetrics, advice);
+  if (legacyMetrics !== undefined)
+    checkBoolean("openTelemetry.legacyMetrics", legacyMetrics, advice);
 }

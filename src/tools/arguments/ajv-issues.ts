@@ -102,14 +102,10 @@ export class AjvErrorReader {
       case "dependencies":
         return this.#missing(error, [...path, String(params["missingProperty"])]);
       case "additionalProperties":
-        return unexpectedIssue(
-          [...path, String(params["additionalProperty"])],
-          () => NO_SUCH_PARAMETER,
-        );
+        return unexpectedIssue([...path, String(params["additionalProperty"])]);
       case "unevaluatedProperties": {
         // What belongs to a form that does not fit yet is not known to any form.
-        const key = String(params["unevaluatedProperty"]);
-        return unexpectedIssue([...path, key], () => NO_SUCH_PARAMETER, false);
+        return unexpectedIssue([...path, String(params["unevaluatedProperty"])], false);
       }
       case "propertyNames": {
         const words = "another name: its schema does not accept this one";

@@ -115,7 +115,7 @@ function jsonSchemaReader(field: string, declared: JsonObject): (input: JsonValu
 const WHOLE = "input:";
 
 function checkerOf(field: string, schema: JsonObject, dialect: JsonValue | undefined): Examine {
-  const isEarly = isEarlyDraft(field, schema, dialect);
+  const Compiler = rulesFor(field, schema, dialect);
   const patterns = new SchemaPatterns();
   const options = {
     ...QUIET,
@@ -125,7 +125,7 @@ function checkerOf(field: string, schema: JsonObject, dialect: JsonValue | undef
     ownProperties: true,
     code: { regExp: patterns.engine },
   };
-  const ajv = isEarly ? new Ajv(options) : new Ajv2020(options);
+  const ajv = new Compiler(options);
   formats.default(ajv);
   ajv.addFormat("url", isUrl);
   const known = new Map<string, Examine>();
@@ -189,32 +189,25 @@ const QUIET = { strict: false, logger: false, meta: false, validateSchema: false
 
 const EARLY_DRAFT = /draft-0[1-7]/;
 
-/** Whether the rules of draft 7 apply instead of those of 2020-12: it says so, or it is valid under no others. */
-function isEarlyDraft(field: string, schema: JsonObject, dialect: JsonValue | undefined): boolean {
-  const isSaid = typeof dialect === "string" && EARLY_DRAFT.test(dialect);
-  const fault = faultIn(isSaid ? earlyRules() : rules(), schema);
-  if (fault === undefined) return isSaid;
-  if (isSaid || faultIn(earlyRules(), schema) !== undefined)
-    throw unusable(field, fault, "Correct it.");
-  return true;
+type Rules = typeof Ajv | typeof Ajv2020;
+
+/** The rules by which a schema is read: those of 2020-12, or those of draft 7, if it says so or is valid under no others. */
+function rulesFor(field: string, schema: JsonObject, dialect: JsonValue | undefined): Rules {
+  const isEarly = typeof dialect === "string" && EARLY_DRAFT.test(dialect);
+  const rules = isEarly ? Ajv : Ajv2020;
+  const fault = faultIn(rules, schema);
+  if (fault === undefined) return rules;
+  if (isEarly || faultIn(Ajv, schema) !== undefined) throw unusable(field, fault, "Correct it.");
+  return Ajv;
 }
 
-function faultIn(rules: Ajv | Ajv2020, schema: JsonObject): string | undefined {
-  if (rules.validateSchema(schema) === true) return undefined;
-  const [fault] = rules.errors ?? [];
+/** What a schema itself must fulfil: costly to make, so made once, when the first schema comes. They keep nothing of what they check. */
+const compilers = new Map<Rules, Ajv | Ajv2020>();
+
+function faultIn(Compiler: Rules, schema: JsonObject): string | undefined {
+  const compiler = compilers.get(Compiler) ?? new Compiler({ strict: false, logger: false });
+  compilers.set(Compiler, compiler);
+  if (compiler.validateSchema(schema) === true) return undefined;
+  const [fault] = compiler.errors ?? [];
   return `${fault?.instancePath ?? ""} ${fault?.message ?? "is not valid"}`.trim();
-}
-
-// What a schema itself must fulfil: costly to make, so made once, when the first schema comes. They keep nothing of what they check.
-let laterCompiler: Ajv2020 | undefined;
-let earlyCompiler: Ajv | undefined;
-
-function rules(): Ajv2020 {
-  laterCompiler ??= new Ajv2020({ strict: false, logger: false });
-  return laterCompiler;
-}
-
-function earlyRules(): Ajv {
-  earlyCompiler ??= new Ajv({ strict: false, logger: false });
-  return earlyCompiler;
 }

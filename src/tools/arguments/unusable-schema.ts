@@ -40,16 +40,12 @@ export class UnusablePart extends TypeError {
 
 /** The error for a schema of which zod made no JSON Schema, and threw `cause` instead. */
 export function unusableSchema(field: string, input: z.ZodType, cause: unknown): EspalierError {
-  const part = cause instanceof UnusablePart ? cause : unusablePartIn(input);
-  const {
-    message: reason,
-    path,
-    type,
-  } = part ?? { message: messageOf(cause), path: [], type: "unknown" };
-  const place = `${field}${pathWords(path)}`;
+  const found = cause instanceof UnusablePart ? cause : unusablePartIn(input);
+  const part = found ?? new UnusablePart([], messageOf(cause), "unknown");
+  const place = `${field}${pathWords(part.path)}`;
   return new EspalierError({
     code: "invalid_definition",
-    message: `Expected ${place} to be a schema that JSON Schema can express, got one that it cannot: ${reason}. ${PLAIN_TYPES[type] ?? "Use plain types."}`,
+    message: `Expected ${place} to be a schema that JSON Schema can express, got one that it cannot: ${part.message}. ${PLAIN_TYPES[part.type] ?? "Use plain types."}`,
     data: { field: place },
     cause,
   });

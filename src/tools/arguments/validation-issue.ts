@@ -1,6 +1,7 @@
 // What a schema has against a value, in one form for zod and for JSON Schema: coercion goes by it, and so do the problems that a model reads.
 
 import { isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
+import { NO_SUCH_PARAMETER } from "./schema-words.ts";
 
 /** Keys from the whole to a part; places in lists as text. */
 export type Path = readonly string[];
@@ -56,18 +57,15 @@ export function partIssue(path: Path, expected: () => string, isFinal = true): P
 }
 
 /** A part that should not be there. */
-export function unexpectedIssue(path: Path, expected: () => string, isFinal = true): PartIssue {
-  return { type: "part", path, about: "presence", expected, target: NOTHING, isFinal };
+export function unexpectedIssue(path: Path, isFinal = true): PartIssue {
+  return { ...partIssue(path, () => NO_SUCH_PARAMETER, isFinal), about: "presence" };
 }
 
 /** A part of another type than these. */
 export function typeIssue(path: Path, types: readonly string[], expected: () => string): PartIssue {
-  const target: Target = {
-    isNumber: types.some((type) => type === "number" || type === "integer" || type === "int"),
-    isBoolean: types.includes("boolean"),
-    values: [],
-  };
-  return { type: "part", path, about: "type", expected, target, isFinal: true };
+  const isNumber = types.some((type) => type === "number" || type === "integer" || type === "int");
+  const target = { ...NOTHING, isNumber, isBoolean: types.includes("boolean") };
+  return { ...partIssue(path, expected), about: "type", target };
 }
 
 /** A part that is none of these values. */
@@ -76,8 +74,7 @@ export function valueIssue(
   values: readonly unknown[],
   expected: () => string,
 ): PartIssue {
-  const target: Target = { isNumber: false, isBoolean: false, values };
-  return { type: "part", path, about: "values", expected, target, isFinal: true };
+  return { ...partIssue(path, expected), about: "values", target: { ...NOTHING, values } };
 }
 
 /** The part at a path; undefined if there is none. Sees own fields only. */

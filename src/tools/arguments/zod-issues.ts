@@ -7,7 +7,6 @@ import {
   allowedWords,
   checkWords,
   formatWords,
-  NO_SUCH_PARAMETER,
   oneLine,
   patternWords,
   rangeWords,
@@ -50,7 +49,7 @@ export function issuesOf(
     case "invalid_union":
       return [unionIssue(issue, path, words, read)];
     case "unrecognized_keys":
-      return issue.keys.map((key) => unexpectedIssue([...path, key], () => NO_SUCH_PARAMETER));
+      return issue.keys.map((key) => unexpectedIssue([...path, key]));
     case "custom":
       return [partIssue(path, () => checkWords("a value", messageIn(issue)), false)];
     default:
