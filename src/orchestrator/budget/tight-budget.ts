@@ -6,12 +6,12 @@ import type { Amounts } from "../../policies/budget.ts";
 import type { SpendAxis } from "../../protocol/account.ts";
 import type { Asker, LedgerAccount } from "./ledger-account.ts";
 
-/** The account whose budget of steps leaves the agent no further one, reservations taken off; undefined: there is none. */
-export function lastStep(account: LedgerAccount): LastStep | undefined {
+/** The account whose budget of steps leaves the agent none after these, reservations taken off; undefined: there is none. */
+export function lastStep(account: LedgerAccount, asked: number): LastStep | undefined {
   for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
     const { path: accountPath, limits, reserved } = at;
     const { steps } = limits;
-    if (steps === undefined || at.roomFor(account, "steps") > reserved.steps) continue;
+    if (steps === undefined || at.roomFor(account, "steps") > reserved.steps + asked) continue;
     return { accountPath, maximum: Math.max(0, steps - at.keptFrom(account, "steps")) };
   }
   return undefined;

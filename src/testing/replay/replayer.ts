@@ -149,7 +149,7 @@ export class Replayer {
         if (this.#order !== "recorded") return; // Leases have other ids, and each settlement books all of its call.
         await this.#rest();
         this.#moveTo(entry.atMs);
-        this.#runtime.ledger.redo(entry.done);
+        this.#runtime.ledger.redoInFlight(entry.done);
         return await endOfTurn();
       case "command":
         return await this.#command(entry.record);
