@@ -244,12 +244,12 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   }
 
   override claimed(): Promise<void> | undefined {
-    return this.#journal.claimed();
+    return this.#journal.writer.claimed();
   }
 
   override async kept(): Promise<void> {
     const unwaited = this.#unwaited;
-    await this.#journal.kept();
+    await this.#journal.writer.kept();
     this.#caughtUp = Math.max(this.#caughtUp, unwaited);
   }
 

@@ -36,7 +36,8 @@ export interface KeepingOptions {
 }
 
 export class RunJournal {
-  readonly #journal: JournalWriter;
+  /** Keeps what is written. */
+  readonly writer: JournalWriter;
   readonly #options: KeepingOptions;
   readonly #states = new Map<AgentId, object>();
   /** Of agents that are restored and have no effects yet. */
@@ -44,29 +45,19 @@ export class RunJournal {
   /** What follows from the last record at once is under way. */
   #isInTurn = false;
 
-  constructor(journal: JournalWriter, options: KeepingOptions) {
-    this.#journal = journal;
+  constructor(writer: JournalWriter, options: KeepingOptions) {
+    this.writer = writer;
     this.#options = options;
   }
 
   append(record: JournalRecord): void {
-    this.#journal.append(
+    this.writer.append(
       !this.#isInTurn && isExternalRequest(record) ? { ...record, isApart: true } : record,
     );
     if (this.#isInTurn) return;
     this.#isInTurn = true;
     // A tick that is asked for out of a microtask comes after all microtasks: what follows from this record at once has happened by then.
     queueMicrotask(() => nextTick(() => (this.#isInTurn = false)));
-  }
-
-  /** Rejects when nothing can be kept any more. */
-  get broken(): Promise<never> {
-    return this.#journal.broken;
-  }
-
-  /** Resolves once the store has given the right to write, never if it does not; undefined: it has. */
-  claimed(): Promise<void> | undefined {
-    return this.#journal.claimed();
   }
 
   /** Keeps all events of the run. */
@@ -127,20 +118,6 @@ export class RunJournal {
     const { hasDeadlines } = this.#options;
     if (hasDeadlines) this.append({ type: "deadline", agentId, deadlineAtMs });
     return hasDeadlines;
-  }
-
-  /** Resolves once all that has happened so far is kept. */
-  kept(): Promise<void> {
-    return this.#journal.kept();
-  }
-
-  /** Takes nothing more: the run stops where it is. */
-  abandon(): void {
-    this.#journal.abandon();
-  }
-
-  async close(status: "paused" | "ended"): Promise<void> {
-    await this.#journal.close(status);
   }
 
   /** An agent is to be restored that had begun something when its process died. */
