@@ -18,7 +18,7 @@ import {
   type AgentId,
   type StepId,
 } from "../../protocol/ids.ts";
-import type { Message, UserMessage } from "../../protocol/message.ts";
+import type { Message, MessageTag, UserMessage } from "../../protocol/message.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import { childNameOf } from "../../agent/agent-identity.ts";
 import { spendLimitsOf, tighterLimits, type Budget } from "../../policies/budget.ts";
@@ -114,7 +114,7 @@ function lateSteps(
   { executionId, state }: PausedAgent,
   stepNumber: number,
 ): ReadonlySet<StepId | null> {
-  if (repliesAfter(state, stepNumber) === 0) return new Set();
+  if (firstLate(state, stepNumber) === -1) return new Set();
   const { steps } = state.log;
   const open = stepIdOf(executionId, steps.length + 1);
   return new Set([...steps.slice(stepNumber).map(({ stepId }) => stepId), open]);
@@ -194,9 +194,8 @@ function rootState(cut: Cut, newIds: ReadonlyMap<AgentId, AgentId>): AgentSnapsh
   const { agentPath, state } = root;
   const { steps } = state.log;
   const before = steps.slice(0, stepNumber);
-  const replies = repliesAfter(state, stepNumber);
-  const messages = cutBefore(state.conversation.messages, replies, stepNumber === 0);
-  if (messages === undefined || !isWhole(messages, before)) {
+  const messages = historyUpTo(state, stepNumber);
+  if (messages === undefined) {
     const advice = "Choose a later step, or keep more messages (compaction.keepMessages).";
     const expected = `a step of ${agentPath} whose history is still there`;
     throw mismatch("fork options.atStep", expected, stepNumber, advice);
@@ -245,57 +244,30 @@ function queued(
   return requests.map((request) => ({ request }));
 }
 
-/** Replies in the history that came after the step. */
-function repliesAfter(state: AgentSnapshot, stepNumber: number): number {
-  const openReply = state.status === "paused" && state.step?.reply !== undefined ? 1 : 0;
-  const later = withReply(state.log.steps, state.conversation.messages).filter(
-    ({ number }) => number > stepNumber,
-  );
-  return later.length + openReply;
+/** The step of the present execution to which a message is the reply; 0: to none. */
+function repliedStep({ executionId }: AgentSnapshot, { role }: Message, tag?: MessageTag): number {
+  const isOwn = tag?.executionId === executionId && tag.note === undefined;
+  return role === "assistant" && isOwn ? tag.stepNumber : 0;
 }
 
-/**
- * Steps whose reply is in the history: one that says nothing is not (R11). A text with an unknown finish reason is an answer, but was
- * left out by earlier versions.
- */
-function withReply(
-  steps: readonly StepRecord[],
-  messages: readonly Message[],
-): readonly StepRecord[] {
-  return steps.filter(({ tools, io: { text, refusal, finishReason } }) => {
-    if (tools.calls.length > 0 || refusal !== undefined) return true;
-    if (finishReason !== "unknown") return text.trim() !== "";
-    return messages.some((message) => message.role === "assistant" && message.text === text);
-  });
+/** Where in the history the first reply stands that came after the step; -1: there is none. */
+function firstLate(state: AgentSnapshot, stepNumber: number): number {
+  const { messages, tags } = state.conversation;
+  return messages.findIndex((one, index) => repliedStep(state, one, tags[index]) > stepNumber);
 }
 
-/**
- * The history without so many replies, the last ones, and what follows them; undefined: it has not so many. `isFirst`: the first reply is among
- * them: what was said before it is the input of the first step, and stays.
- */
-function cutBefore(
-  messages: readonly Message[],
-  replies: number,
-  isFirst: boolean,
-): readonly Message[] | undefined {
-  let end = messages.length;
-  for (let left = replies; left > 0; left -= 1) {
-    end = messages.slice(0, end).findLastIndex(({ role }) => role === "assistant");
-    if (end < 0) return undefined;
-  }
-  const kept = messages.slice(0, end);
-  const last = kept.findLastIndex(({ role }) => role === "assistant" || role === "tool");
-  return replies === 0 || isFirst || last < 0 ? kept : kept.slice(0, last + 1);
-}
-
-/** True if the reply of the last of these steps is in the history. */
-function isWhole(messages: readonly Message[], steps: readonly StepRecord[]): boolean {
-  const last = withReply(steps, messages).at(-1);
-  if (last === undefined) return true;
-  const spoken = messages.findLast((message) => message.role === "assistant");
-  if (spoken?.role !== "assistant") return false;
-  const calls = last.tools.calls.map(({ callId }) => callId).join(" ");
-  return spoken.toolCalls.map(({ callId }) => callId).join(" ") === calls;
+/** The history up to the end of the step; undefined: a compaction has left out its last reply, or one that came later. */
+function historyUpTo(state: AgentSnapshot, stepNumber: number): readonly Message[] | undefined {
+  const { messages, tags, leftOut } = state.conversation;
+  const late = firstLate(state, stepNumber);
+  const kept = late === -1 ? messages : messages.slice(0, late);
+  const replied = kept.map((message, index) => repliedStep(state, message, tags[index]));
+  const last = Math.max(0, ...replied);
+  if (leftOut.some(({ message, tag }) => repliedStep(state, message, tag) > last)) return undefined;
+  if (late === -1 || stepNumber === 0) return kept;
+  // What was said to it since belongs to what followed; what was said before its first step is the input of that.
+  const end = kept.findLastIndex(({ role }, at) => role !== "user" || tags[at]?.stepNumber === 0);
+  return kept.slice(0, end + 1);
 }
 
 /** Subagents in the background, started by then, of whose end the root had not read. */
