@@ -4,7 +4,7 @@
 
 import { mismatch } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
-import { deepFreeze } from "../../kernel/json.ts";
+import { deepFreeze, defined } from "../../kernel/json.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
 import type { AgentSnapshot } from "../../agent/agent-snapshot.ts";
 import { foreignTags } from "../../agent/message-tags.ts";
@@ -95,8 +95,7 @@ export function forkedRun(
       runId: original.runId,
       stepNumber,
       traceId: original.traceId,
-      ...(original.spanId === undefined ? {} : { spanId: original.spanId }),
-      ...(original.isSampled === undefined ? {} : { isSampled: original.isSampled }),
+      ...defined({ spanId: original.spanId, isSampled: original.isSampled }),
     },
   };
 }
@@ -231,10 +230,7 @@ function queued(
 ): AgentSnapshot["log"]["subtasks"] {
   const isLast = last?.number === log.steps.length;
   if (isLast && log.subtasks.length > 0)
-    return log.subtasks.map(({ request, text }) => ({
-      request,
-      ...(text === undefined ? {} : { text }),
-    }));
+    return log.subtasks.map(({ request, text }) => ({ request, ...defined({ text }) }));
   const spoken = messages.findLastIndex(({ role }) => role === "assistant");
   const isRead = messages
     .slice(spoken + 1)

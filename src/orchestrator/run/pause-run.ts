@@ -170,7 +170,7 @@ export function rolesOf(
     const role =
       draft === undefined || parent === undefined
         ? registry.find(name)
-        : makeDynamicRole(parent, { name, written: draft }, registry);
+        : makeDynamicRole(parent, { role: name, draft }, registry);
     if (role === undefined || "code" in role) {
       const got = role === undefined ? "none" : `one that cannot be used: ${role.message}`;
       throw new EspalierError({
