@@ -15,7 +15,13 @@ import type { PersistedHold } from "../budget/ledger-operation.ts";
 import type { PausedAgent } from "./paused-run.ts";
 import type { RestoredAgent } from "./restored-run.ts";
 import type { RecordOf } from "./journal-record.ts";
-import { fingerprint, InFlightWork, type GivenLease, type InFlightChild } from "./in-flight.ts";
+import {
+  fingerprint,
+  InFlightWork,
+  takeFirst,
+  type GivenLease,
+  type InFlightChild,
+} from "./in-flight.ts";
 
 type CreatedAgent = RecordOf<"agent">["agent"];
 type StoredEvent = RecordOf<"event">["event"];
@@ -151,14 +157,10 @@ export class FoldedAgent {
 
   takeEvent(event: StoredEvent): void {
     if (event.type === "agent.started") this.#startedAtMs = Math.floor(event.atMs);
-    if (event.type === "signal.raised") this.#hear(event["signal"]);
+    // The loop has taken a stop request.
+    if (event.type === "signal.raised")
+      takeFirst(this.#signals, (one) => sameJson(one, event["signal"]));
     if (!isRecordedAgain(event)) this.#recorded.push(fingerprintOf(event));
-  }
-
-  /** The loop has taken a stop request. */
-  #hear(signal: unknown): void {
-    const at = this.#signals.findIndex((one) => sameJson(one, signal));
-    if (at >= 0) this.#signals.splice(at, 1);
   }
 
   /** Subagents in the background that calls started which have ended since. */

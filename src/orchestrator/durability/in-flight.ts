@@ -93,12 +93,9 @@ export class InFlightWork {
 
   /** True if a call had done this before: it is not done twice. */
   takeOperation({ callId, childId, text }: ChildOperation): boolean {
-    const { operations } = this.facts;
-    const at = operations.findIndex(
-      (act) => act.callId === callId && act.childId === childId && act.text === text,
-    );
-    if (at !== -1) operations.splice(at, 1);
-    return at !== -1;
+    const isIt = (act: ChildOperation): boolean =>
+      act.callId === callId && act.childId === childId && act.text === text;
+    return takeFirst(this.facts.operations, isIt) !== undefined;
   }
 
   /** True if the event was recorded before the crash: it must not be emitted twice (E3). */
@@ -118,10 +115,15 @@ export class InFlightWork {
 
   /** The subagent that a call had started, or let continue, as its `nth`. */
   takeChild(callId: CallId | null, nth: number): AgentId | undefined {
-    const { children } = this.facts;
-    const at = children.findIndex((child) => child.callId === callId && child.nth === nth);
-    return at === -1 ? undefined : children.splice(at, 1)[0]?.childId;
+    const isIt = (child: InFlightChild): boolean => child.callId === callId && child.nth === nth;
+    return takeFirst(this.facts.children, isIt)?.childId;
   }
+}
+
+/** Takes out the first that it is; undefined: it is none of them. */
+export function takeFirst<T>(list: T[], isIt: (one: T) => boolean): T | undefined {
+  const at = list.findIndex(isIt);
+  return at === -1 ? undefined : list.splice(at, 1)[0];
 }
 
 /**

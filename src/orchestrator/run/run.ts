@@ -216,7 +216,7 @@ export class LiveRun implements Run {
           "Expected one iterate() per run, got a second. Share the first iterator, or listen to events().",
       });
     }
-    const stepper = new Stepper();
+    const stepper = new Stepper(() => this.cancel("The caller broke off the iteration."));
     this.#stepper = stepper;
     this.#root.stepper = stepper;
     // An iteration that is not asked for its next phase must not hold up a cancellation or a deadline.
@@ -224,9 +224,7 @@ export class LiveRun implements Run {
     if (signal.aborted) stepper.open();
     else signal.onAbort(() => stepper.open());
     if (this.#isClosed || this.#tail !== undefined) stepper.end(this.#failure);
-    return stepper.iterator(async () => {
-      await this.cancel("The caller broke off the iteration.");
-    });
+    return stepper;
   }
 
   async cancel(message = "The caller cancelled the run."): Promise<RunResult> {
