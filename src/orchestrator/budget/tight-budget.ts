@@ -36,11 +36,7 @@ export function clampOutput(account: LedgerAccount, ask: LeaseAsk, least: number
 function payable(
   ask: LeaseAsk,
   price: ModelPrice,
-  {
-    cap: wanted,
-    least,
-    room,
-  }: { readonly cap: number; readonly least: number; readonly room: number },
+  { cap: wanted, least, room }: Readonly<Record<"cap" | "least" | "room", number>>,
 ): number {
   const { inputUsdPerMillion, cachedInputUsdPerMillion = 0, outputUsdPerMillion } = price;
   if (outputUsdPerMillion === 0) return wanted;

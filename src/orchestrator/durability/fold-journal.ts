@@ -145,10 +145,8 @@ class Fold {
     );
     const isEnded = ({ agentId, lease }: PersistedHold): boolean =>
       this.#agent(agentId).hasEnded(lease.leaseId);
-    const kept = Map.groupBy(leases.filter(isEnded), ({ agentId }) => agentId);
-    const agents = [...this.#agents.values()].map((agent) =>
-      agent.toRestored(kept.get(agent.agentId) ?? []),
-    );
+    const openIds = new Set(leases.map(({ lease }) => lease.leaseId));
+    const agents = [...this.#agents.values()].map((agent) => agent.toRestored(openIds));
     const questions = agents.flatMap(({ state }) => questionsOf(state));
     const open = new Set(questions.map(({ questionId }) => questionId));
     return {

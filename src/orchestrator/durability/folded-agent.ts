@@ -42,8 +42,7 @@ class OpenPhase {
   readonly begun = new Set<string>();
   chargedCalls = 0;
   readonly children: InFlightChild[] = [];
-  /** Leases that it was given, and those that its model calls were made with, by the names of their effects. */
-  readonly holds = new Map<LeaseId, PersistedHold>();
+  /** Leases that its model calls were made with, by the names of their effects. */
   readonly leaseIds = new Map<string, LeaseId>();
   readonly operations: ChildOperation[] = [];
 }
@@ -57,6 +56,8 @@ export class FoldedAgent {
   /** When its present execution began; undefined: it has not. */
   #startedAtMs: number | undefined;
   #phase = new OpenPhase();
+  /** Leases that it was given. */
+  readonly #holds = new Map<LeaseId, PersistedHold>();
   #recorded: string[] = [];
   #signals: StopSignal[] = [];
   #messages: string[] = [];
@@ -124,7 +125,7 @@ export class FoldedAgent {
 
   /** It was given a lease. */
   hold(hold: PersistedHold): void {
-    this.#phase.holds.set(hold.lease.leaseId, hold);
+    this.#holds.set(hold.lease.leaseId, hold);
   }
 
   /** A call of it has done something to a subagent. */
@@ -187,8 +188,8 @@ export class FoldedAgent {
     return [...this.#phase.leaseIds.values()].includes(leaseId);
   }
 
-  /** The agent as it stands. `open`: leases of it that are not settled. */
-  toRestored(open: readonly PersistedHold[]): RestoredAgent {
+  /** The agent as it stands. `open`: leases that are not settled. */
+  toRestored(open: ReadonlySet<LeaseId>): RestoredAgent {
     const kept = stateFromPersisted(deepFreeze(this.#state));
     const ends = this.#ends;
     const over = new Set(
@@ -197,16 +198,12 @@ export class FoldedAgent {
     const reported = ends.flatMap((end) =>
       end.type === "executed" ? (end.execution.reportedIds ?? []) : [],
     );
-    const { outcomes, begun, chargedCalls, children, operations, holds, leaseIds } = this.#phase;
+    const { outcomes, begun, chargedCalls, children, operations, leaseIds } = this.#phase;
     for (const name of outcomes.keys()) begun.delete(name);
-    const holdOf = new Map(open.map((hold) => [hold.lease.leaseId, hold]));
     const leases = new Map<string, GivenLease>();
-    const settledIds = new Set<LeaseId>();
     for (const [name, leaseId] of leaseIds) {
-      const hold = holdOf.get(leaseId) ?? holds.get(leaseId);
-      if (hold === undefined) continue;
-      leases.set(name, givenLease(hold));
-      if (!holdOf.has(leaseId)) settledIds.add(leaseId);
+      const hold = this.#holds.get(leaseId);
+      if (hold !== undefined) leases.set(name, givenLease(hold));
     }
     const inFlight = new InFlightWork({
       outcomes,
@@ -217,7 +214,7 @@ export class FoldedAgent {
       over,
       reportedIds: new Set(reported),
       leases,
-      settledIds,
+      settledIds: new Set([...leaseIds.values()].filter((leaseId) => !open.has(leaseId))),
       operations: operations.filter(({ callId }) => !over.has(callId)),
       signals: this.#signals,
       messages: this.#messages,

@@ -62,7 +62,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     if (known !== undefined) return keptOutcome(this.agent.model, lease, known);
     await this.kept();
     const outcome = await work();
-    await this.keep(name, outcome, lease.leaseId);
+    await this.#keep(name, outcome, lease.leaseId);
     return outcome;
   }
 
@@ -137,7 +137,8 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
 
   async #permitted(name: string, asked: Permission | Promise<Permission>): Promise<Permission> {
     const permission = await asked;
-    if (permission.type === "granted") await this.keep(name, { arguments: permission.bound.input });
+    if (permission.type === "granted")
+      await this.#keep(name, { arguments: permission.bound.input });
     return permission;
   }
 
@@ -264,7 +265,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   }
 
   /** `leaseId`: of a model call. */
-  protected async keep(name: string, outcome: object, leaseId?: LeaseId): Promise<void> {
+  async #keep(name: string, outcome: object, leaseId?: LeaseId): Promise<void> {
     this.#append(name, outcome, leaseId);
     await this.kept();
   }

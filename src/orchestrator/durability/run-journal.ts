@@ -13,6 +13,7 @@ import { agentRecord } from "./agent-record.ts";
 import type { JournalWriter } from "./journal.ts";
 import type { JournalRecord } from "./journal-record.ts";
 import type { InFlightWork } from "./in-flight.ts";
+import type { RestoredAgent } from "./restored-run.ts";
 
 interface Created {
   readonly account: Account;
@@ -108,11 +109,6 @@ export class RunJournal {
     if (delta !== undefined) this.append({ type: "state", agentId, phase, delta });
   }
 
-  /** What is known to be written of an agent already: the state in which a paused run has it. */
-  knows(agentId: AgentId, state: AgentState): void {
-    this.#states.set(agentId, persistedState(state));
-  }
-
   /** False: the agent does not end by the clock, but when it is asked to. */
   deadlineReached(agentId: AgentId, deadlineAtMs: number): boolean {
     const { hasDeadlines } = this.#options;
@@ -120,9 +116,10 @@ export class RunJournal {
     return hasDeadlines;
   }
 
-  /** An agent is to be restored that had begun something when its process died. */
-  restoring(agentId: AgentId, inFlight: InFlightWork): void {
-    this.#inFlight.set(agentId, inFlight);
+  /** An agent is to be restored. Its state is written already: as the journal, or the paused run, has it. */
+  restoring({ agentId, state, kept = state, inFlight }: RestoredAgent): void {
+    this.#states.set(agentId, persistedState(kept));
+    if (inFlight !== undefined) this.#inFlight.set(agentId, inFlight);
   }
 
   /** The effects of an agent, as they are kept. */

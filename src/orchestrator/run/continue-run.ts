@@ -81,7 +81,6 @@ export function continueRun(
   const { run: runtime } = supervisor;
   const pausedMs = runtime.clock.nowMs() - run.pausedAtMs;
   const rested = restore(runtime, run, roles);
-  for (const { agentId, state, kept = state } of run.agents) journal?.knows(agentId, kept);
   if (answers.size > 0) journal?.append({ type: "answers", answers: [...answers.values()] });
   const recordGrants = grants.map(({ agentId, field, ...grant }) => {
     const node = runtime.tree.find(agentId) ?? rested;

@@ -66,7 +66,6 @@ export function startFork(
   });
   const { run: runtime } = supervisor;
   const rested = restore(runtime, run, roles);
-  for (const { agentId, state } of run.agents) journal?.knows(agentId, state);
   const { task } = rested;
   const root = continueAgent(runtime, rested, { ...AS_ROOT, task, instructions, message });
   journal?.continued(root, false);

@@ -78,7 +78,7 @@ export function restore(
     if (state.status === "paused" || state.status === "pending")
       ledger.accountView(agentId).excludeTime(pausedMs);
   for (const agent of run.agents) {
-    if (agent.inFlight !== undefined) runtime.journal?.restoring(agent.agentId, agent.inFlight);
+    runtime.journal?.restoring(agent);
     const role = roles.get(agent.agentId);
     invariant(role !== undefined, `${agent.agentPath} has a role`);
     const node = restoredAgent(runtime, agent, role);
