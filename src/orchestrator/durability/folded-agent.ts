@@ -15,13 +15,7 @@ import type { PersistedHold } from "../budget/ledger-operation.ts";
 import type { PausedAgent } from "./paused-run.ts";
 import type { RestoredAgent } from "./restored-run.ts";
 import type { RecordOf } from "./journal-record.ts";
-import {
-  fingerprint,
-  InFlightWork,
-  takeFirst,
-  type GivenLease,
-  type InFlightChild,
-} from "./in-flight.ts";
+import { fingerprint, InFlightWork, takeFirst, type GivenLease } from "./in-flight.ts";
 
 type CreatedAgent = RecordOf<"agent">["agent"];
 type StoredEvent = RecordOf<"event">["event"];
@@ -36,17 +30,6 @@ const INTERRUPTED: StopReason = Object.freeze({
   data: {},
 });
 
-/** What an agent has begun since the last phase that was kept. */
-class OpenPhase {
-  readonly outcomes = new Map<string, unknown>();
-  readonly begun = new Set<string>();
-  chargedCalls = 0;
-  readonly children: InFlightChild[] = [];
-  /** Leases that its model calls were made with, by the names of their effects. */
-  readonly leaseIds = new Map<string, LeaseId>();
-  readonly operations: ChildOperation[] = [];
-}
-
 export class FoldedAgent {
   #created: CreatedAgent;
   /** Changed in place, and frozen at the end. */
@@ -55,7 +38,8 @@ export class FoldedAgent {
   #ordinals: Record<string, number> = {};
   /** When its present execution began; undefined: it has not. */
   #startedAtMs: number | undefined;
-  #phase = new OpenPhase();
+  /** What it has begun since the last phase that was kept. */
+  #work = new InFlightWork();
   /** Leases that it was given. */
   readonly #holds = new Map<LeaseId, PersistedHold>();
   #recorded: string[] = [];
@@ -94,7 +78,7 @@ export class FoldedAgent {
     { isNew, nth }: { readonly isNew: boolean; readonly nth: number },
   ): void {
     const { agentId: childId, agentPath, role, spawnCallId: callId } = child.#created;
-    this.#phase.children.push({ childId, callId, nth });
+    this.#work.children.push({ childId, callId, nth });
     if (!isNew) return;
     this.#children += 1;
     const number = Number(childNameOf(agentPath).split("#").at(-1));
@@ -111,7 +95,7 @@ export class FoldedAgent {
   /** A phase is over: what it had begun is in the state. Events of prepare are emitted again when it is done once more. */
   #save({ phase, delta }: RecordOf<"state">): void {
     this.#state = changedBy(this.#state, delta);
-    this.#phase = new OpenPhase();
+    this.#work = new InFlightWork();
     if (phase !== "prepare" && phase !== "open") this.#recorded = [];
     if (phase !== "paused" && phase !== "ended") return;
     // An agent that settles gets nothing more of what it has not read.
@@ -120,7 +104,7 @@ export class FoldedAgent {
   }
 
   charge(): void {
-    this.#phase.chargedCalls += 1;
+    this.#work.chargedCalls += 1;
   }
 
   /** It was given a lease. */
@@ -130,7 +114,7 @@ export class FoldedAgent {
 
   /** A call of it has done something to a subagent. */
   act(act: ChildOperation): void {
-    this.#phase.operations.push(act);
+    this.#work.operations.push(act);
   }
 
   take(record: OwnRecord): void {
@@ -139,11 +123,11 @@ export class FoldedAgent {
         this.#save(record);
         return;
       case "effect":
-        this.#phase.outcomes.set(record.name, record.outcome);
-        if (record.leaseId !== undefined) this.#phase.leaseIds.set(record.name, record.leaseId);
+        this.#work.outcomes.set(record.name, record.outcome);
+        this.#noteLease(record);
         return;
       case "begun":
-        this.#phase.begun.add(record.name);
+        this.#work.begun.add(record.name);
         return;
       case "signal":
         this.#signals.push(record.signal);
@@ -154,6 +138,11 @@ export class FoldedAgent {
       case "read":
         this.#messages.splice(0, record.letters);
     }
+  }
+
+  #noteLease({ name, leaseId }: RecordOf<"effect">): void {
+    const hold = leaseId === undefined ? undefined : this.#holds.get(leaseId);
+    if (hold !== undefined) this.#work.leases.set(name, givenLease(hold));
   }
 
   takeEvent(event: StoredEvent): void {
@@ -177,7 +166,7 @@ export class FoldedAgent {
 
   /** How calls ended that are not in the state. */
   get #ends(): readonly CallEnd[] {
-    return [...this.#phase.outcomes.values()].flatMap((outcome) => {
+    return [...this.#work.outcomes.values()].flatMap((outcome) => {
       const end = CallEndSchema.safeParse(outcome);
       return end.success ? [end.data] : [];
     });
@@ -185,40 +174,29 @@ export class FoldedAgent {
 
   /** True if the model call under this lease has ended, and its end is not in the state. */
   hasEnded(leaseId: LeaseId): boolean {
-    return [...this.#phase.leaseIds.values()].includes(leaseId);
+    return [...this.#work.leases.values()].some(({ lease }) => lease.leaseId === leaseId);
   }
 
   /** The agent as it stands. `open`: leases that are not settled. */
   toRestored(open: ReadonlySet<LeaseId>): RestoredAgent {
     const kept = stateFromPersisted(deepFreeze(this.#state));
-    const ends = this.#ends;
-    const over = new Set(
-      ends.map((end) => (end.type === "executed" ? end.execution.call : end.deferral).callId),
-    );
-    const reported = ends.flatMap((end) =>
-      end.type === "executed" ? (end.execution.reportedIds ?? []) : [],
-    );
-    const { outcomes, begun, chargedCalls, children, operations, leaseIds } = this.#phase;
+    const inFlight = this.#work;
+    const { outcomes, begun, over, leases } = inFlight;
     for (const name of outcomes.keys()) begun.delete(name);
-    const leases = new Map<string, GivenLease>();
-    for (const [name, leaseId] of leaseIds) {
-      const hold = this.#holds.get(leaseId);
-      if (hold !== undefined) leases.set(name, givenLease(hold));
+    for (const end of this.#ends) {
+      over.add((end.type === "executed" ? end.execution.call : end.deferral).callId);
+      const { reportedIds = [] } = end.type === "executed" ? end.execution : {};
+      for (const agentId of reportedIds) inFlight.reportedIds.add(agentId);
     }
-    const inFlight = new InFlightWork({
-      outcomes,
-      begun,
-      chargedCalls,
-      recorded: this.#recorded,
-      children: children.filter(({ callId }) => callId === null || !over.has(callId)),
-      over,
-      reportedIds: new Set(reported),
-      leases,
-      settledIds: new Set([...leaseIds.values()].filter((leaseId) => !open.has(leaseId))),
-      operations: operations.filter(({ callId }) => !over.has(callId)),
-      signals: this.#signals,
-      messages: this.#messages,
-    });
+    for (const { lease } of leases.values())
+      if (!open.has(lease.leaseId)) inFlight.settledIds.add(lease.leaseId);
+    inFlight.children = inFlight.children.filter(
+      ({ callId }) => callId === null || !over.has(callId),
+    );
+    inFlight.operations = inFlight.operations.filter(({ callId }) => !over.has(callId));
+    inFlight.signals = this.#signals;
+    inFlight.messages = this.#messages;
+    for (const print of this.#recorded) inFlight.noteRecorded(print);
     return {
       ...this.#created,
       children: this.#children,

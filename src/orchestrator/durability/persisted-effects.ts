@@ -67,7 +67,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   }
 
   override settle(lease: Lease, usage: Usage): void {
-    if (this.#inFlight?.facts.settledIds.has(lease.leaseId) !== true) super.settle(lease, usage);
+    if (this.#inFlight?.settledIds.has(lease.leaseId) !== true) super.settle(lease, usage);
   }
 
   // Tool calls
@@ -178,11 +178,11 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   }
 
   override hasReported(childId: AgentId): boolean {
-    return this.#inFlight?.facts.reportedIds.has(childId) === true;
+    return this.#inFlight?.reportedIds.has(childId) === true;
   }
 
   override dismissOrphans(): Promise<void> | undefined {
-    const { children = [] } = this.#inFlight?.facts ?? {};
+    const { children = [] } = this.#inFlight ?? {};
     if (children.length === 0) return undefined;
     const { subagents } = this.agent.run;
     const dismissed = children.map(({ childId }) => subagents.dismiss(this.agent, childId));
@@ -261,7 +261,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
 
   /** True if a call that must not be repeated had begun before the process died, and its end is not known. Given once. */
   protected hadBegun(name: string): boolean {
-    return this.#inFlight?.facts.begun.delete(name) === true;
+    return this.#inFlight?.begun.delete(name) === true;
   }
 
   /** `leaseId`: of a model call. */

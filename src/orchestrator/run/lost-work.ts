@@ -50,7 +50,7 @@ export function reapply(
   for (const { agentId, inFlight } of restored.agents) {
     const node = living(agentId);
     if (node === undefined) continue;
-    const { signals = [], messages = [] } = inFlight?.facts ?? {};
+    const { signals = [], messages = [] } = inFlight ?? {};
     for (const signal of signals) node.requestStop(signal);
     for (const text of messages) void node.openMailbox().write(text);
   }

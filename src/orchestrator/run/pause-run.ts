@@ -111,7 +111,7 @@ function regroup(nodes: readonly AgentRuntime[], { agents }: RestoredRun): void 
     if (parent === undefined || spawnStepId === undefined || spawnCallId === undefined) return [];
     const isOver = (callId: CallId): boolean =>
       begun.has(`${spawnStepId} ${callId}`) ||
-      inFlightOf.get(parent.identity.agentId)?.facts.over.has(callId) === true;
+      inFlightOf.get(parent.identity.agentId)?.over.has(callId) === true;
     const group = parent.groupOf(spawnStepId, startsLeft(parent, spawnStepId, isOver));
     group.rejoin(node);
     return [{ node, group }];
