@@ -66,8 +66,8 @@ export function forkedRun(
   }
   const late = lateSteps(root, stepNumber);
   const nowMs = clock.nowMs();
-  const cut = { root, kept: retainedAgents(original.agents, root, late), stepNumber, nowMs };
-  const agents = withOwnIds(cut, namesGiven(original.agents, root, late), ids);
+  const cut = { root, kept: retainedAgents(original.agents, late), stepNumber, nowMs };
+  const agents = withOwnIds(cut, namesGiven(original.agents, late), ids);
   if (message === undefined && hasAnswered(agents[0])) {
     const expected = `given, since ${root.agentPath} has answered by step ${stepNumber}`;
     throw mismatch("fork options.message", expected, message, "Say what it is to do next.");
@@ -100,6 +100,9 @@ export function forkedRun(
   };
 }
 
+/** Steps of the root. Null, the step of who was started by none, is not among them. */
+type Steps = ReadonlySet<StepId | null>;
+
 /** True if nothing asks the root for another reply. */
 function hasAnswered(root: PausedAgent | undefined): boolean {
   if (root === undefined) return false;
@@ -109,10 +112,7 @@ function hasAnswered(root: PausedAgent | undefined): boolean {
 }
 
 /** The steps that are not in the fork, the one that was not over yet among them; none, if nothing of the history is left out. */
-function lateSteps(
-  { executionId, state }: PausedAgent,
-  stepNumber: number,
-): ReadonlySet<StepId | null> {
+function lateSteps({ executionId, state }: PausedAgent, stepNumber: number): Steps {
   if (firstLate(state, stepNumber) === -1) return new Set();
   const { steps } = state.log;
   const open = stepIdOf(executionId, steps.length + 1);
@@ -120,21 +120,16 @@ function lateSteps(
 }
 
 /** The root, and those that it had started by then, as far as they and all below them have ended. */
-function retainedAgents(
-  agents: readonly PausedAgent[],
-  root: PausedAgent,
-  late: ReadonlySet<StepId | null>,
-): readonly PausedAgent[] {
+function retainedAgents(agents: readonly PausedAgent[], late: Steps): readonly PausedAgent[] {
   const living = new Set<AgentId>();
   for (const { agentId, parentAgentId, state } of agents.toReversed()) {
     const isLiving = state.status === "paused" || living.has(agentId);
     if (isLiving && parentAgentId !== null) living.add(agentId).add(parentAgentId);
   }
-  const kept = new Set<AgentId>([root.agentId]);
+  const kept = new Set<AgentId>();
   return agents.filter(({ agentId, parentAgentId, spawnStepId }) => {
-    if (agentId === root.agentId) return true;
-    if (parentAgentId === null || !kept.has(parentAgentId) || living.has(agentId)) return false;
-    if (parentAgentId === root.agentId && late.has(spawnStepId)) return false;
+    const isLeftOut = living.has(agentId) || late.has(spawnStepId);
+    if (parentAgentId !== null && (!kept.has(parentAgentId) || isLeftOut)) return false;
     kept.add(agentId);
     return true;
   });
@@ -143,7 +138,7 @@ function retainedAgents(
 /** `names`: how many subagents of each role the root had numbered by then. */
 function withOwnIds(
   cut: Cut,
-  names: Readonly<Record<string, number>>,
+  names: PausedAgent["ordinals"],
   ids: IdSource,
 ): readonly PausedAgent[] {
   const { root, kept, nowMs } = cut;
@@ -291,25 +286,19 @@ function unreported(
 }
 
 /** The names that the history knows are not given anew, also if who had them is not there: it lived still, or continued afterwards. */
-function namesGiven(
-  agents: readonly PausedAgent[],
-  root: PausedAgent,
-  late: ReadonlySet<StepId | null>,
-): Readonly<Record<string, number>> {
+function namesGiven(agents: readonly PausedAgent[], late: Steps): PausedAgent["ordinals"] {
   const ordinals = new Map<string, number>();
-  for (const { role, agentPath, parentAgentId, spawnStepId, execution } of agents) {
+  for (const { role, agentPath, depth, spawnStepId, execution } of agents) {
     const isKnown = execution > 1 || !late.has(spawnStepId);
-    if (parentAgentId !== root.agentId || !isKnown) continue;
+    if (depth !== 1 || !isKnown) continue;
     const ordinal = Number(agentPath.slice(agentPath.lastIndexOf("#") + 1));
     ordinals.set(role, Math.max(ordinals.get(role) ?? 0, ordinal));
   }
   return Object.fromEntries(ordinals);
 }
 
-function countsByDepth([_root, ...others]: readonly PausedAgent[]): Readonly<
-  Record<string, number>
-> {
-  const atDepth = Map.groupBy(others, ({ depth }) => depth);
+function countsByDepth(agents: readonly PausedAgent[]): Readonly<Record<string, number>> {
+  const atDepth = Map.groupBy(agents.slice(1), ({ depth }) => depth);
   return Object.fromEntries([...atDepth].map(([depth, { length }]) => [depth, length]));
 }
 
