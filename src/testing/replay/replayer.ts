@@ -17,12 +17,11 @@ import type { EventSink } from "../../protocol/event-sink.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { Commands } from "./commands.ts";
 import { Comparison, type Divergence } from "./compare-actions.ts";
-import type { Action } from "./actions.ts";
+import { isLedger, type Action } from "./actions.ts";
 import { DivergenceReporter } from "./divergence-error.ts";
 import { ReplayEffects } from "./replay-effects.ts";
 import { RecordedOutcomes } from "./recorded-outcomes.ts";
 import {
-  isLease,
   type CommandEntry,
   type CommandRecord,
   type ScriptEntry,
@@ -258,7 +257,7 @@ export class Replayer {
     this.#commands?.take(copy);
     this.#reporter.take(copy);
     const isAction = this.#compared.take(copy);
-    if (!isAction && !isLease(copy)) return;
+    if (!isAction && !isLedger(copy, "lease")) return;
     this.#done += 1;
     if (record.type !== "event") this.#giveDue(); // An event reaches the other sinks first.
   }
