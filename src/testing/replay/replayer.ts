@@ -102,7 +102,8 @@ export class Replayer {
     });
     this.#clock.advance(beginsAtMs(beginning, segment));
     const sinks = (means.sinks ?? []).map((sink) => this.#heard(sink));
-    const onCall = (call: string): void => this.#giveAt(call);
+    // Commands that came right after the beginning of a call.
+    const onCall = (call: string): void => this.#giveNew(this.#atCalls.get(call));
     const replayed = { outcomes: this.#outcomes, script, onCall };
     const { runtime, run } = setUpRun({
       ...parts,
@@ -271,11 +272,6 @@ export class Replayer {
   #giveEarly(): void {
     for (const [actionsBefore, entries] of this.#atOnce)
       if (actionsBefore <= this.#done) this.#giveNew(entries);
-  }
-
-  /** Gives the commands that came right after the beginning of a call. */
-  #giveAt(call: string): void {
-    this.#giveNew(this.#atCalls.get(call));
   }
 
   /** Gives those of them that were not given yet. */
