@@ -63,7 +63,7 @@ function ownUsage({ executions }: SessionRecord, { runId, usage }: SessionExecut
 }
 
 function without(usage: Usage, earlier: Usage): Usage {
-  const rest = Object.entries(subtractUsage(usage, earlier));
+  const rest = Object.entries({ ...subtractUsage(usage, earlier) });
   return UsageSchema.parse(
     Object.fromEntries(rest.map(([name, left]) => [name, Math.max(0, left)])),
   );

@@ -1,9 +1,19 @@
-import type { EventSink } from "../../protocol/event-sink.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { RunPorts } from "../../agent/run-ports.ts";
 import { notify } from "../../hooks/run-chain.ts";
-import type { RunRuntime } from "./run-runtime.ts";
+import type { EventSink } from "../../protocol/event-sink.ts";
+import type { RoleRegistry } from "./role-registry.ts";
+import type { RunTree } from "./run-tree.ts";
+import type { Settings } from "./settings.ts";
+
+interface ObservedRun extends RunPorts<AgentRuntime> {
+  readonly settings: Settings;
+  readonly registry: RoleRegistry;
+  readonly tree: RunTree;
+}
 
 /** Shows every event to the observers of its agent: those of the orchestrator, and those of its role (R76, R77). None: there are none. */
-export function observerSinks(run: RunRuntime): readonly EventSink[] {
+export function observerSinks(run: ObservedRun): readonly EventSink[] {
   const { settings, registry } = run;
   if (settings.hooks.length === 0 && !registry.hasGuardsOrHooks) return [];
   const hooks = [...settings.hooks, ...[...registry.all].flatMap((role) => role.hooks)];
