@@ -9,7 +9,6 @@ import {
   isLastOwner,
   positionOf,
   type Claimant,
-  type Holding,
 } from "./holding.ts";
 import type { JournalBatch, Ownership, RunOwner, StoredRun, StoredStatus } from "./run-store.ts";
 import { NOW, NOW_MS, lockingSql, sql, type SqlPage, type SqlWork } from "./sql-driver.ts";
@@ -37,7 +36,7 @@ export function* claimRun(
   claimant: Claimant | undefined,
 ): SqlWork<Ownership> {
   const { token, hostname, processId } = owner;
-  const holding = holdingOf(yield* lockedRun(runId));
+  const holding = holdingIn(yield* lockedRun(runId));
   if (hasAlready(holding, owner)) return { runId, token, epoch: holding.epoch };
   if (claimant !== undefined) checkFree(holding, claimant);
   const epoch = holding.epoch + 1;
@@ -76,7 +75,7 @@ function* beat(runId: RunId): SqlWork<void> {
 export function* releaseRun(ownership: Ownership, status: "paused" | "ended"): SqlWork<void> {
   const { runId } = ownership;
   const row = yield* lockedRun(runId);
-  const holding = holdingOf(row);
+  const holding = holdingIn(row);
   const wasDone = holding.owner === null && textIn(row, "status") === status;
   if (wasDone && isLastOwner(ownership, holding)) return;
   checkHeld(ownership, holding);
@@ -88,7 +87,7 @@ export function* releaseRun(ownership: Ownership, status: "paused" | "ended"): S
 export function* removeRun(claimant: Claimant): SqlWork<boolean> {
   const row = yield* lockedRow(claimant.runId);
   if (row === undefined) return false;
-  checkFree(holdingOf(row), claimant);
+  checkFree(holdingIn(row), claimant);
   const run = numberIn(row, "sequence");
   yield sql`delete from {schema}.journal where run = ${run}`;
   yield sql`delete from {schema}.run where sequence = ${run}`;
@@ -135,7 +134,7 @@ export function recordsOf(
 
 function* heldRun(ownership: Ownership): SqlWork<unknown> {
   const row = yield* lockedRun(ownership.runId);
-  checkHeld(ownership, holdingOf(row));
+  checkHeld(ownership, holdingIn(row));
   return row;
 }
 
@@ -149,8 +148,4 @@ function* lockedRow(runId: string): SqlWork<unknown> {
   const [row] = yield lockingSql`
     select {run}, ${NOW_MS} as now_ms from {schema}.run where run_id = ${runId} {for_update}`;
   return row;
-}
-
-function holdingOf(row: unknown): Holding {
-  return holdingIn(row, numberIn(row, "now_ms"));
 }

@@ -83,8 +83,13 @@ export function listLimit(limit: number | undefined): number {
 /** Which runs to list. Throws `invalid_option`. */
 export function checkFilter(filter: { readonly status?: StoredStatus }): void {
   checkKeys("filter", filter, ["status", "limit"]);
-  if (filter.status === undefined || STATUSES.includes(filter.status)) return;
-  throw mismatch("filter.status", `one of ${STATUSES.join(", ")}`, filter.status, "Correct it.");
+  if (filter.status !== undefined) checkOneOf("filter.status", filter.status, STATUSES);
+}
+
+/** Throws `invalid_option` unless it is one of these. */
+export function checkOneOf(field: string, value: string, known: readonly string[]): void {
+  if (known.includes(value)) return;
+  throw mismatch(field, `one of ${known.join(", ")}`, value, "Correct it.");
 }
 
 /** Throws `invalid_option` unless it is a number from 0 up. `Infinity`: no owner is ever stale. */

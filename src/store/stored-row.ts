@@ -40,14 +40,14 @@ export function runIn(row: unknown): StoredRun {
   };
 }
 
-/** Who holds the run of a row, at a time. Throws `store_failed`. */
-export function holdingIn(row: unknown, nowMs: number): Holding {
+/** Who holds the run of a row, at the time that the row has as `now_ms`. Throws `store_failed`. */
+export function holdingIn(row: unknown): Holding {
   const owner = ownerIn(row);
   return {
     epoch: numberIn(row, "epoch"),
     token: textIn(row, "owner_token"),
     owner,
-    silentMs: owner === null ? 0 : nowMs - numberIn(row, "heartbeat_at_ms"),
+    silentMs: owner === null ? 0 : numberIn(row, "now_ms") - numberIn(row, "heartbeat_at_ms"),
   };
 }
 

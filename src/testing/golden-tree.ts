@@ -27,6 +27,7 @@ interface Drawing {
 
 function draw(tree: Drawing, event: EspalierEvent): void {
   const here = tree.open.get(keyOf(event));
+  const step = tree.open.get(`${event.executionId} ${event.stepId}`);
   switch (event.type) {
     case "agent.started":
       tree.agents.set(event.agentId, branch(event.agentPath, spawningCall(tree, event)));
@@ -34,16 +35,12 @@ function draw(tree: Drawing, event: EspalierEvent): void {
     case "step.started":
       tree.open.set(keyOf(event), branch(`step ${event.number}`, tree.agents.get(event.agentId)));
       break;
-    case "tool.started": {
-      const step = tree.open.get(`${event.executionId} ${event.stepId}`);
+    case "tool.started":
       tree.open.set(keyOf(event), branch(event.toolName, step));
       break;
-    }
-    case "tool.rejected": {
-      const step = tree.open.get(`${event.executionId} ${event.stepId}`);
+    case "tool.rejected":
       branch(`${event.toolName} ${event.outcome} (${event.errorCode})`, step);
       break;
-    }
     case "tool.ended":
       describe(
         here,

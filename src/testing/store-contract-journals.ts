@@ -4,6 +4,7 @@ import { RunIdSchema } from "../protocol/ids.ts";
 import {
   all,
   check,
+  checkOfRun,
   claimBy,
   next,
   ownerOf,
@@ -15,8 +16,7 @@ import {
 
 /** What a store promises about journals. */
 export const journalChecks: readonly StoreCheck[] = [
-  check("records are kept in order, from any number on", async (store) => {
-    const ownership = await store.create(run1, "", ownerOf("a"));
+  checkOfRun("records are kept in order, from any number on", async (store, ownership) => {
     await store.append(ownership, { firstNumber: 1, records: ["1"] });
     await store.append(ownership, { firstNumber: 2, records: ["2", "3", "4"] });
     await store.append(ownership, { firstNumber: 5, records: ["5"] });
@@ -30,8 +30,7 @@ export const journalChecks: readonly StoreCheck[] = [
       await rejects(all(store.read(run1, from)), "invalid_option");
   }),
 
-  check("the very same batch once more changes nothing", async (store) => {
-    const ownership = await store.create(run1, "", ownerOf("a"));
+  checkOfRun("the very same batch once more changes nothing", async (store, ownership) => {
     const batches = [
       { firstNumber: 1, records: ["1", "2"] },
       { firstNumber: 3, records: ["3"] },
@@ -43,8 +42,7 @@ export const journalChecks: readonly StoreCheck[] = [
     deepStrictEqual((await store.find(run1))?.recordCount, 4);
   }),
 
-  check("a batch that does not fit is refused whole", async (store) => {
-    const ownership = await store.create(run1, "", ownerOf("a"));
+  checkOfRun("a batch that does not fit is refused whole", async (store, ownership) => {
     await rejects(store.append(ownership, next(2, "2")), "journal_conflict", {
       runId: run1,
       firstNumber: 2,
@@ -66,17 +64,19 @@ export const journalChecks: readonly StoreCheck[] = [
     deepStrictEqual(await all(store.read(run1, 4)), ["4"]);
   }),
 
-  check("records that are none are refused, and none of their batch is taken", async (store) => {
-    const ownership = await store.create(run1, "", ownerOf("a"));
-    const batches = [
-      { firstNumber: 1, records: [] },
-      ...["a\nb", "a\rb", "", '"\ud800"', '"\udc00x"', '"\0"'].map((bad) => next(1, "1", bad)),
-      ...[0, -1, 1.5, Number.NaN, Infinity].map((number) => next(number, "1")),
-    ];
-    for (const batch of batches)
-      await rejects(store.append(ownership, batch), "store_failed", UNSUITABLE);
-    deepStrictEqual(await all(store.read(run1)), []);
-  }),
+  checkOfRun(
+    "records that are none are refused, and none of their batch is taken",
+    async (store, ownership) => {
+      const batches = [
+        { firstNumber: 1, records: [] },
+        ...["a\nb", "a\rb", "", '"\ud800"', '"\udc00x"', '"\0"'].map((bad) => next(1, "1", bad)),
+        ...[0, -1, 1.5, Number.NaN, Infinity].map((number) => next(number, "1")),
+      ];
+      for (const batch of batches)
+        await rejects(store.append(ownership, batch), "store_failed", UNSUITABLE);
+      deepStrictEqual(await all(store.read(run1)), []);
+    },
+  ),
 
   check("what was handed in can be changed afterwards without harm", async (store) => {
     const owner = { ...ownerOf("a") };
@@ -91,8 +91,7 @@ export const journalChecks: readonly StoreCheck[] = [
     deepStrictEqual((await store.find(run1))?.owner, ownerOf("a"));
   }),
 
-  check("records are kept character by character", async (store) => {
-    const ownership = await store.create(run1, "", ownerOf("a"));
+  checkOfRun("records are kept character by character", async (store, ownership) => {
     const values = [
       "\ud800",
       "\0",
@@ -120,8 +119,7 @@ export const journalChecks: readonly StoreCheck[] = [
     deepStrictEqual(await all(store.read(run1)), records);
   }),
 
-  check("a record may be a megabyte and more", async (store) => {
-    const ownership = await store.create(run1, "", ownerOf("a"));
+  checkOfRun("a record may be a megabyte and more", async (store, ownership) => {
     const records = [1, 2, 3].map((number) => JSON.stringify(`${number}é`.repeat(700_000)));
     await store.append(ownership, { firstNumber: 1, records });
     await store.append(ownership, { firstNumber: 4, records: ["4"] });
@@ -129,15 +127,11 @@ export const journalChecks: readonly StoreCheck[] = [
     deepStrictEqual((await all(store.read(run1))).join("") === [...records, "4"].join(""), true);
   }),
 
-  check("a journal may have ten thousand records", async (store) => {
-    const ownership = await store.create(run1, "", ownerOf("a"));
+  checkOfRun("a journal may have ten thousand records", async (store, ownership) => {
     const records = Array.from({ length: 10_000 }, (_, index) => `{"number":${index + 1}}`);
     await store.append(ownership, { firstNumber: 1, records: records.slice(0, 9_000) });
     for (let from = 9_000; from < 10_000; from += 100)
-      await store.append(ownership, {
-        firstNumber: from + 1,
-        records: records.slice(from, from + 100),
-      });
+      await store.append(ownership, next(from + 1, ...records.slice(from, from + 100)));
     deepStrictEqual(await all(store.read(run1)), records);
     deepStrictEqual(await all(store.read(run1, 9_990)), records.slice(9_989));
   }),
@@ -163,16 +157,18 @@ export const journalChecks: readonly StoreCheck[] = [
       );
   }),
 
-  check("a reader may stop early, and others read at the same time", async (store) => {
-    const ownership = await store.create(run1, "", ownerOf("a"));
-    const records = Array.from({ length: 3_000 }, (_, index) => `${index}`);
-    await store.append(ownership, { firstNumber: 1, records });
-    for await (const record of store.read(run1)) {
-      deepStrictEqual(record, "0");
-      break;
-    }
-    const both = await Promise.all([all(store.read(run1)), all(store.read(run1, 1_500))]);
-    deepStrictEqual(both, [records, records.slice(1_499)]);
-    await store.append(ownership, next(3_001, '"more"'));
-  }),
+  checkOfRun(
+    "a reader may stop early, and others read at the same time",
+    async (store, ownership) => {
+      const records = Array.from({ length: 3_000 }, (_, index) => `${index}`);
+      await store.append(ownership, { firstNumber: 1, records });
+      for await (const record of store.read(run1)) {
+        deepStrictEqual(record, "0");
+        break;
+      }
+      const both = await Promise.all([all(store.read(run1)), all(store.read(run1, 1_500))]);
+      deepStrictEqual(both, [records, records.slice(1_499)]);
+      await store.append(ownership, next(3_001, '"more"'));
+    },
+  ),
 ];

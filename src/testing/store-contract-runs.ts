@@ -7,6 +7,7 @@ import {
   all,
   ALWAYS_MS,
   check,
+  checkOfRun,
   claimBy,
   NEVER_MS,
   next,
@@ -117,8 +118,7 @@ const creation: readonly StoreCheck[] = [
 ];
 
 const ownership: readonly StoreCheck[] = [
-  check("a run that is owned by a live process is not taken over", async (store) => {
-    const first = await store.create(run1, "", ownerOf("a"));
+  checkOfRun("a run that is owned by a live process is not taken over", async (store, first) => {
     await store.append(first, next(1, "1"));
     const before = await store.find(run1);
     await rejects(store.claim(run1, claimBy("b")), "run_alive", { runId: run1 });
@@ -164,8 +164,7 @@ const ownership: readonly StoreCheck[] = [
     deepStrictEqual((await store.claim(run1, claimBy("c"))).epoch, 3);
   }),
 
-  check("of several that claim a run at once one wins", async (store) => {
-    const first = await store.create(run1, "", ownerOf("a"));
+  checkOfRun("of several that claim a run at once one wins", async (store, first) => {
     await store.release(first, "paused");
     const outcomes = await Promise.allSettled(
       Array.from({ length: 10 }, (_, index) => store.claim(run1, claimBy(`${index}`))),
@@ -177,27 +176,28 @@ const ownership: readonly StoreCheck[] = [
     deepStrictEqual(winners, [{ runId: run1, token: found?.owner?.token, epoch: 2 }]);
   }),
 
-  check("from an owner that was superseded nothing is taken any more", async (store) => {
-    const first = await store.create(run1, "", ownerOf("a"));
-    await store.append(first, next(1, "1"));
-    const second = await store.claim(run1, claimBy("b", { takeOver: true }));
-    const lost = { runId: run1, epoch: 1, foundEpoch: 2 };
-    const attempts: readonly (() => Promise<void>)[] = [
-      () => store.append(first, next(2, '"late"')),
-      () => store.append(first, next(1, "1")), // even what was taken before
-      () => store.beat(first),
-      () => store.release(first, "ended"),
-    ];
-    for (const attempt of attempts) await rejects(attempt(), "run_fenced", lost);
-    await store.append(second, next(2, "2"));
-    await store.release(second, "ended");
-    for (const attempt of attempts) await rejects(attempt(), "run_fenced", lost);
-    deepStrictEqual(await all(store.read(run1)), ["1", "2"]);
-    deepStrictEqual((await store.find(run1))?.status, "ended");
-  }),
+  checkOfRun(
+    "from an owner that was superseded nothing is taken any more",
+    async (store, first) => {
+      await store.append(first, next(1, "1"));
+      const second = await store.claim(run1, claimBy("b", { takeOver: true }));
+      const lost = { runId: run1, epoch: 1, foundEpoch: 2 };
+      const attempts: readonly (() => Promise<void>)[] = [
+        () => store.append(first, next(2, '"late"')),
+        () => store.append(first, next(1, "1")), // even what was taken before
+        () => store.beat(first),
+        () => store.release(first, "ended"),
+      ];
+      for (const attempt of attempts) await rejects(attempt(), "run_fenced", lost);
+      await store.append(second, next(2, "2"));
+      await store.release(second, "ended");
+      for (const attempt of attempts) await rejects(attempt(), "run_fenced", lost);
+      deepStrictEqual(await all(store.read(run1)), ["1", "2"]);
+      deepStrictEqual((await store.find(run1))?.status, "ended");
+    },
+  ),
 
-  check("an ownership is as good as its token and its epoch", async (store) => {
-    const real = await store.create(run1, "", ownerOf("a"));
+  checkOfRun("an ownership is as good as its token and its epoch", async (store, real) => {
     const forged: readonly Ownership[] = [
       { ...real, token: "b" },
       { ...real, epoch: 2 },
@@ -233,8 +233,7 @@ const ownership: readonly StoreCheck[] = [
     }
   }),
 
-  check("an append and a beat are signs of life", async (store) => {
-    const held = await store.create(run1, "", ownerOf("a"));
+  checkOfRun("an append and a beat are signs of life", async (store, held) => {
     const heartbeats = [(await store.find(run1))?.heartbeatAtMs ?? Infinity];
     const signs = [
       () => store.beat(held),
@@ -294,8 +293,7 @@ const lists: readonly StoreCheck[] = [
     deepStrictEqual(await all(store.read(run2)), ['"kept"']);
   }),
 
-  check("of a store that is closed nothing may be asked", async (store) => {
-    const held = await store.create(run1, "", ownerOf("a"));
+  checkOfRun("of a store that is closed nothing may be asked", async (store, held) => {
     const last = store.append(held, next(1, "1"));
     await last;
     await store.close();

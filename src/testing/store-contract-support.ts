@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 import { EspalierError, type ErrorCode } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import { RunIdSchema, SessionIdSchema, type RunId, type SessionId } from "../protocol/ids.ts";
-import type { ClaimOptions, JournalBatch, RunOwner } from "../store/run-store.ts";
+import type { ClaimOptions, JournalBatch, Ownership, RunOwner } from "../store/run-store.ts";
 import type { Store } from "../store/store.ts";
 
 /** One promise of a store. */
@@ -28,6 +28,17 @@ export function check(name: string, promise: (store: Store) => Promise<void>): S
       }
     },
   };
+}
+
+/** The same with a run that is there: `run_1`, owned by `a`. */
+export function checkOfRun(
+  name: string,
+  promise: (store: Store, ownership: Ownership) => Promise<void>,
+): StoreCheck {
+  return check(
+    name,
+    async (store) => await promise(store, await store.create(run1, "", ownerOf("a"))),
+  );
 }
 
 /** Fails unless the work rejects with this code, and with this among its data. */

@@ -427,7 +427,7 @@ test("only a fresh ledger takes over accounts, and only such as hold nothing", a
   const accounts = AccountSchema.array().parse(JSON.parse(stored));
   const fresh = (): BudgetLedger => new BudgetLedger(fixture.clock);
   expect(() => fixture.ledger.restore(accounts, 1)).toThrow("fresh ledger");
-  expect(() => fresh().restore(accounts.toReversed(), 1)).toThrow("a parent comes first");
+  expect(() => fresh().restore(accounts.toReversed(), 1)).toThrow("has an account");
   expect(() => fresh().restore([...accounts, ...accounts], 1)).toThrow("opened once");
   for (const count of [-1, 0.5])
     expect(() => fresh().restore(accounts, count)).toThrow("counted from 0 up");

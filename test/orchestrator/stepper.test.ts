@@ -31,11 +31,10 @@ async function seen<T>(
 const passes = async (stepper: Stepper): Promise<boolean> => (await seen(stepper.pass())).settled;
 
 test("a loop waits until a phase is asked for, and hands over exactly that one", async () => {
-  const stepper = new Stepper();
-  const iterator = stepper.iterator(nothing);
+  const stepper = new Stepper(nothing);
   const first = stepper.pass();
   expect((await seen(first)).settled).toBe(false);
-  const asked = iterator.next();
+  const asked = stepper.next();
   expect((await seen(first)).settled).toBe(true);
   void stepper.step(report("prepare"));
   expect(await asked).toEqual(value("prepare"));
@@ -43,9 +42,8 @@ test("a loop waits until a phase is asked for, and hands over exactly that one",
 });
 
 test("phases that are asked for ahead are handed over in order", async () => {
-  const stepper = new Stepper();
-  const iterator = stepper.iterator(nothing);
-  const asked = [iterator.next(), iterator.next()];
+  const stepper = new Stepper(nothing);
+  const asked = [stepper.next(), stepper.next()];
   for (const phase of ["prepare", "infer"] as const) {
     expect(await passes(stepper)).toBe(true);
     void stepper.step(report(phase));
@@ -55,7 +53,7 @@ test("phases that are asked for ahead are handed over in order", async () => {
 });
 
 test("opening lets a waiting loop through for good", async () => {
-  const stepper = new Stepper();
+  const stepper = new Stepper(nothing);
   const first = stepper.pass();
   stepper.open();
   expect([(await seen(first)).settled, await passes(stepper), await passes(stepper)]).toEqual([
@@ -66,48 +64,44 @@ test("opening lets a waiting loop through for good", async () => {
 });
 
 test("a demand from before the loop was let go still gets the next phase", async () => {
-  const stepper = new Stepper();
-  const asked = stepper.iterator(nothing).next();
+  const stepper = new Stepper(nothing);
+  const asked = stepper.next();
   stepper.open();
   void stepper.step(report("decide"));
   expect(await asked).toEqual(value("decide"));
 });
 
 test("at the end every demand is answered so, also a later one", async () => {
-  const stepper = new Stepper();
-  const iterator = stepper.iterator(nothing);
-  const asked = [iterator.next(), iterator.next()];
+  const stepper = new Stepper(nothing);
+  const asked = [stepper.next(), stepper.next()];
   stepper.end();
-  expect(await Promise.all([...asked, iterator.next()])).toEqual([DONE, DONE, DONE]);
+  expect(await Promise.all([...asked, stepper.next()])).toEqual([DONE, DONE, DONE]);
 });
 
 test("when the run breaks off every demand is answered with the reason, also a later one", async () => {
-  const stepper = new Stepper();
-  const iterator = stepper.iterator(nothing);
+  const stepper = new Stepper(nothing);
   const cause = new Error("disk full");
-  const asked = iterator.next();
+  const asked = stepper.next();
   stepper.end({ cause });
   stepper.end();
   await expect(asked).rejects.toBe(cause);
-  await expect(iterator.next()).rejects.toBe(cause);
-  expect(await iterator.return?.()).toEqual(DONE);
+  await expect(stepper.next()).rejects.toBe(cause);
+  expect(await stepper.return()).toEqual(DONE);
 });
 
 test("after the end there is an empty iteration", async () => {
-  const stepper = new Stepper();
+  const stepper = new Stepper(nothing);
   stepper.end();
   const phases: unknown[] = [];
-  for await (const phase of stepper.iterator(nothing)) phases.push(phase);
+  for await (const phase of stepper) phases.push(phase);
   expect(phases).toEqual([]);
 });
 
 test("breaking off abandons the run, waits for its end, and answers who still waits", async () => {
-  const stepper = new Stepper();
   const { promise: isOver, resolve: end } = Promise.withResolvers<void>();
-  const iterator = stepper.iterator(() => isOver);
-  const asked = iterator.next();
-  const left = iterator.return?.();
-  if (left === undefined) throw new Error("an iterator that can be broken off");
+  const stepper = new Stepper(() => isOver);
+  const asked = stepper.next();
+  const left = stepper.return();
   expect((await seen(left)).settled).toBe(false);
   stepper.end();
   end();
@@ -115,18 +109,17 @@ test("breaking off abandons the run, waits for its end, and answers who still wa
 });
 
 test("an iteration that ran to the end abandons nothing", async () => {
-  const stepper = new Stepper();
   let abandoned = 0;
-  const iterator = stepper.iterator(() => {
+  const stepper = new Stepper(() => {
     abandoned += 1;
     return Promise.resolve();
   });
   stepper.end();
-  expect([await iterator.return?.(), abandoned]).toEqual([DONE, 0]);
+  expect([await stepper.return(), abandoned]).toEqual([DONE, 0]);
 });
 
 test("a loop over the phases sees them all, in order, and the driver never gets ahead", async () => {
-  const stepper = new Stepper();
+  const stepper = new Stepper(nothing);
   const phases = ["prepare", "infer", "evaluate", "decide", "ended"] as const;
   const driven: Phase[] = [];
   const drive = async (): Promise<void> => {
@@ -140,7 +133,7 @@ test("a loop over the phases sees them all, in order, and the driver never gets 
   };
   const driver = drive();
   const held: unknown[] = [];
-  for await (const { phase } of stepper.iterator(nothing)) {
+  for await (const { phase } of stepper) {
     await answered();
     held.push([phase, driven.length]);
   }

@@ -6,10 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { LeaseAsk, LeaseOutcome } from "../../src/agent/account-view.ts";
 import type { AgentAccount } from "../../src/orchestrator/budget/agent-account.ts";
 import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
-import {
-  LedgerCopy,
-  LedgerOperationSchema,
-} from "../../src/orchestrator/budget/ledger-operation.ts";
+import { LedgerOperationSchema } from "../../src/orchestrator/budget/ledger-operation.ts";
 import { type SpendLimits } from "../../src/policies/budget.ts";
 import { SPEND_AXES } from "../../src/protocol/account.ts";
 import {
@@ -48,11 +45,16 @@ export async function play({ seeds, operations }: Schedule): Promise<void> {
 class Player {
   readonly #clock = new ManualClock();
   /** What a journal would make of it: the accounts as they were opened, and every operation done once more (D2). */
-  readonly #copy = new LedgerCopy();
+  readonly #copy = new BudgetLedger(this.#clock);
+  readonly #holders = new Map<LeaseId, AgentId>();
   readonly #ledger = new BudgetLedger(this.#clock, {
     onOperation: (done) => {
       this.#operations += 1;
-      this.#copy.redo(LedgerOperationSchema.parse(done));
+      const copied = LedgerOperationSchema.parse(done);
+      if (copied.operation === "lease") this.#holders.set(copied.lease.leaseId, copied.agentId);
+      const agentId = "agentId" in copied ? copied.agentId : this.#holders.get(copied.leaseId);
+      if (agentId === undefined) throw wrong("a lease that was given", copied);
+      this.#copy.accountView(agentId).redo(copied);
     },
   });
   readonly #reference = new LedgerReference();
@@ -80,7 +82,7 @@ class Player {
     const agentId = AgentIdSchema.parse(path);
     const times = { deadlineAtMs, wallTimeMs: limitMs };
     this.#ledger.open({ agentId, path, limits, reserve, ...times }, parentId);
-    this.#copy.open(this.#ledger.account(agentId));
+    this.#copy.adopt(this.#ledger.account(agentId));
     this.#reference.openAccount(above, { limits, reserve }, { openedAtMs, deadlineAtMs, limitMs });
     this.#ids.push(agentId);
     this.#own.push(NO_USAGE);
@@ -324,8 +326,7 @@ class Player {
 
   /** What was done, done once more on a copy, gives the same accounts (D2). */
   #compareCopy(): void {
-    const nowMs = this.#clock.nowMs();
-    const copied = this.#copy.accounts(nowMs);
+    const copied = this.#copy.snapshot();
     if (!isDeepStrictEqual(copied, this.#ledger.snapshot()))
       throw wrong(this.#ledger.snapshot(), copied);
     if (this.#copy.leaseCount !== this.#ledger.leaseCount)

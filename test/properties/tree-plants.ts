@@ -18,15 +18,15 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "the place of a subagent that could not be set up is given back twice",
     file: "orchestrator/tree/run-tree.ts",
-    from: "this.#count(childDepth, -1);",
-    to: "this.#count(childDepth, -2);",
+    from: "this.#count(parent.identity.depth + 1, -1);",
+    to: "this.#count(parent.identity.depth + 1, -2);",
     law: /counts by depth/,
     seed: 0,
   },
   {
     name: "the place of a subagent that could not be set up is kept",
     file: "orchestrator/tree/spawn.ts",
-    from: "permit?.giveBack();",
+    from: "if (agentPath !== undefined) run.tree.giveBack(parent);",
     to: "",
     law: /counts by depth|T3/,
     seed: 3,

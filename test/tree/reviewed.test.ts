@@ -150,9 +150,9 @@ test("T3: a slot can be given back once only", () => {
     account: ledger.accountView(identity.agentId),
   });
   const tree = new RunTree({ maxDepth: 1, maxBreadthPerParent: 1, maxTotalSubagents: 1 });
-  const slot = tree.take(node, "child");
-  slot.giveBack();
-  expect(() => slot.giveBack()).toThrow("T3");
+  tree.take(node, "child");
+  tree.giveBack(node);
+  expect(() => tree.giveBack(node)).toThrow("T3");
 });
 
 test("text beyond ASCII is not undercounted", async () => {

@@ -12,8 +12,6 @@ import type { PriceUsed, PriceUsedSchema } from "../../src/orchestrator/budget/p
 import type {
   SessionExecution,
   SessionExecutionSchema,
-  SessionRecord,
-  SessionRecordSchema,
 } from "../../src/orchestrator/sessions/session-record.ts";
 import type {
   Account,
@@ -223,7 +221,6 @@ test("the schema beside an interface reads what the interface says", () => {
   expectTypeOf<Read<typeof HistoryChangeSchema>>().toEqualTypeOf<Frozen<HistoryChange>>();
   expectTypeOf<Read<typeof PriceUsedSchema>>().toEqualTypeOf<Frozen<PriceUsed>>();
   expectTypeOf<Read<typeof SessionExecutionSchema>>().toEqualTypeOf<Frozen<SessionExecution>>();
-  expectTypeOf<Read<typeof SessionRecordSchema>>().toEqualTypeOf<Frozen<SessionRecord>>();
 });
 
 test("the schema of an id reads that id", () => {

@@ -13,7 +13,6 @@ import type {
   Remaining,
 } from "../../agent/account-view.ts";
 import { invariant } from "../../kernel/assert.ts";
-import type { Clock } from "../../kernel/clock.ts";
 import { sameJson } from "../../kernel/json.ts";
 import { isEarly, NO_AMOUNTS, reachedThresholds, type Amounts } from "../../policies/budget.ts";
 import type { Account, SpendAxis } from "../../protocol/account.ts";
@@ -28,7 +27,8 @@ import {
 } from "../../protocol/usage.ts";
 import { joined, LedgerAccount, parted } from "./ledger-account.ts";
 import * as arithmetic from "./ledger-arithmetic.ts";
-import type { SettledOutcome } from "./ledger-arithmetic.ts";
+import type { Now, SettledOutcome } from "./ledger-arithmetic.ts";
+import { raise } from "./ledger-grant.ts";
 import * as time from "./ledger-time.ts";
 import { LeaseQueue, type AccountAsk, type AskingAccount } from "./lease-queue.ts";
 import type { Booking, PersistedHold, LedgerOperation } from "./ledger-operation.ts";
@@ -55,7 +55,7 @@ export interface LedgerWatch {
 
 /** What the accounts of a ledger share. */
 export interface LedgerParts {
-  readonly clock: Clock;
+  readonly clock: Now;
   readonly watch: LedgerWatch;
   /** Undefined until the first has to wait. */
   queue: LeaseQueue | undefined;
@@ -63,14 +63,12 @@ export interface LedgerParts {
   leaseCount: number;
 }
 
-interface OpenLease {
-  readonly leaseId: LeaseId;
-  /** All that it holds. */
+interface OpenLease extends PersistedHold {
+  /** All that it holds by now. */
   hold: Amounts;
+  charged?: Usage;
   /** The parts of each attempt of the call, the first one first; nothing once it has ended. */
   readonly parts: Amounts[];
-  /** What attempts that have ended used. */
-  charged: Usage;
 }
 
 const ONE_TOOL_CALL: Usage = Object.freeze({ ...NO_USAGE, toolCalls: 1 });
@@ -115,77 +113,49 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     const { hold } = outcome;
     const sizes = { inputTokens: hold.inputTokens, maxOutputTokens: hold.outputTokens };
     if (ask.leaseId !== undefined) {
-      const attempt = this.#holdMore(this.#lease(ask.leaseId), hold);
-      const lease = { leaseId: ask.leaseId, ...sizes, lastStep: undefined, attempt };
-      return { type: "granted", lease, waitedMs };
+      const { leaseId } = ask;
+      this.#do({ operation: "extend", leaseId, hold });
+      const attempt = this.#lease(leaseId).parts.length;
+      return {
+        type: "granted",
+        lease: { leaseId, ...sizes, lastStep: undefined, attempt },
+        waitedMs,
+      };
     }
-    const ledger = this.#ledger;
-    ledger.leaseCount += 1;
-    const leaseId = idOf<"LeaseId">(`lease_${ledger.leaseCount}`);
-    this.hold(hold);
-    ledger.queue?.touch(this);
-    this.#leases.push({ leaseId, hold, parts: [hold], charged: NO_USAGE });
-    const last = this.axes.includes("steps") ? lastStep(this) : undefined;
+    const { agentId } = this;
+    const leaseId = idOf<"LeaseId">(`lease_${this.#ledger.leaseCount + 1}`);
+    const last = this.axes.includes("steps") ? lastStep(this, hold.steps) : undefined;
     const given = { leaseId, ...sizes };
-    ledger.watch.onOperation?.({
-      operation: "lease",
-      agentId: this.agentId,
-      lease: last === undefined ? given : { ...given, lastStep: last },
-      hold,
-      waitedMs,
-    });
+    const lease = last === undefined ? given : { ...given, lastStep: last };
+    this.#do({ operation: "lease", agentId, lease, hold, waitedMs });
     return { type: "granted", lease: { ...given, lastStep: last }, waitedMs };
   }
 
-  /** Gives a hold that was found to fit to one more attempt of an open lease, and says which attempt it is. */
-  #holdMore(lease: OpenLease, hold: Amounts): number {
-    const { leaseId } = lease;
-    this.hold(hold);
-    this.#ledger.queue?.touch(this);
-    lease.hold = joined(lease.hold, hold);
-    lease.parts.push(hold);
-    this.#ledger.watch.onOperation?.({ operation: "extend", leaseId, hold });
-    return lease.parts.length;
-  }
-
   charge({ leaseId, attempt = 1 }: Pick<Lease, "leaseId" | "attempt">, usage: Usage): void {
-    const lease = this.#lease(leaseId);
-    const hold = lease.parts[attempt - 1];
+    const { parts } = this.#lease(leaseId);
+    const hold = parts[attempt - 1];
     invariant(hold !== undefined, "B2: an attempt that is charged was leased");
-    this.book(hold, usage);
-    this.#ledger.queue?.touch(this);
-    lease.hold = parted(lease.hold, hold);
-    lease.parts[attempt - 1] = NO_AMOUNTS;
-    lease.charged = addUsage(lease.charged, usage);
-    this.#ledger.watch.onOperation?.({ operation: "charge", leaseId, hold, usage });
+    this.#do({ operation: "charge", leaseId, hold, usage });
+    parts[attempt - 1] = NO_AMOUNTS;
     this.#emitReached(usage);
     this.#ledger.queue?.serve();
   }
 
   settle({ leaseId }: Pick<Lease, "leaseId">, usage: Usage): void {
-    const lease = this.#lease(leaseId);
-    const { hold, charged } = lease;
-    const rest = charged === NO_USAGE ? usage : notCharged(usage, charged);
-    this.book(hold, rest);
-    this.#ledger.queue?.touch(this);
-    this.#leases.splice(this.#leases.indexOf(lease), 1);
-    this.#ledger.watch.onOperation?.({ operation: "settle", leaseId, usage });
+    const rest = notCharged(this.#lease(leaseId), usage);
+    this.#do({ operation: "settle", leaseId, usage });
     this.#emitReached(rest);
     this.#ledger.queue?.serve();
   }
 
   /** Gives an unused lease back (B2). */
   release({ leaseId }: Pick<Lease, "leaseId">): void {
-    const lease = this.#lease(leaseId);
-    this.giveBack(lease.hold);
-    this.#ledger.queue?.touch(this);
-    this.#leases.splice(this.#leases.indexOf(lease), 1);
-    this.#ledger.watch.onOperation?.({ operation: "release", leaseId });
+    this.#do({ operation: "release", leaseId });
     this.#ledger.queue?.serve();
   }
 
   releaseOpen(): readonly LeaseId[] {
-    const open = this.#leases.map(({ leaseId }) => leaseId);
+    const open = this.#leases.map(({ lease }) => lease.leaseId);
     for (const leaseId of open) this.release({ leaseId });
     return open;
   }
@@ -195,27 +165,104 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
   }
 
   /** Takes over a lease that is open still: what it holds is in the figures. */
-  adopt({ lease: { leaseId }, hold, charged = NO_USAGE }: PersistedHold): void {
-    this.#leases.push({ leaseId, hold, parts: [hold], charged });
+  adopt(lease: PersistedHold): void {
+    this.#leases.push({ ...lease, parts: [lease.hold] });
+  }
+
+  /** Undefined: it is not open, or not its own. */
+  openLease(leaseId: LeaseId): PersistedHold | undefined {
+    return this.#find(leaseId);
+  }
+
+  #find(leaseId: LeaseId): OpenLease | undefined {
+    for (const open of this.#leases) if (open.lease.leaseId === leaseId) return open;
+    return undefined;
+  }
+
+  #lease(leaseId: LeaseId): OpenLease {
+    const open = this.#find(leaseId);
+    invariant(open !== undefined, `B2: ${leaseId} is settled or released once`);
+    return open;
+  }
+
+  // Operations
+
+  /** Does what was found to be in order, and says so. */
+  #do(done: LedgerOperation): void {
+    this.#apply(done);
+    this.#ledger.queue?.touch(this);
+    this.#ledger.watch.onOperation?.(done);
+  }
+
+  /** Does once more what a journal has. Throws where it does not fit what was done before. */
+  redo(done: LedgerOperation): void {
+    if (done.operation !== "settle" || isCountable(done.usage)) return this.#apply(done);
+    // Early releases kept a settlement that they could not book: that reservation stayed for good.
+    const { hold } = this.#lease(done.leaseId);
+    this.#apply({ ...done, usage: usageOfHold(hold, done.usage) });
   }
 
   /** Does once more what a journal has of a call in flight: a replay does not make it. False: the lease is not its own. */
-  redo(done: Booking): boolean {
+  redoInFlight(done: Booking): boolean {
     const { leaseId, hold } = done;
-    const lease = this.#leases.find((one) => one.leaseId === leaseId);
-    if (lease === undefined) return false;
+    const open = this.#find(leaseId);
+    if (open === undefined) return false;
     if (done.operation === "extend") {
-      this.#holdMore(lease, hold);
+      this.#do(done);
       return true;
     }
-    const index = lease.parts.findIndex((part) => sameJson(part, hold));
+    const index = open.parts.findIndex((part) => sameJson(part, hold));
     if (index !== -1) this.charge({ leaseId, attempt: index + 1 }, done.usage);
     return true;
   }
 
-  #lease(leaseId: LeaseId): OpenLease {
-    for (const lease of this.#leases) if (lease.leaseId === leaseId) return lease;
-    invariant(false, `B2: ${leaseId} is settled or released once`);
+  #apply(done: LedgerOperation): void {
+    switch (done.operation) {
+      case "lease": {
+        const { operation: _done, ...given } = done;
+        this.hold(given.hold);
+        this.#leases.push({ ...given, parts: [given.hold] });
+        this.#ledger.leaseCount += 1;
+        return;
+      }
+      case "extend": {
+        const open = this.#lease(done.leaseId);
+        this.hold(done.hold);
+        open.hold = joined(open.hold, done.hold);
+        open.parts.push(done.hold);
+        return;
+      }
+      case "charge": {
+        const open = this.#lease(done.leaseId);
+        this.book(done.hold, done.usage);
+        open.hold = parted(open.hold, done.hold);
+        open.charged = addUsage(open.charged ?? NO_USAGE, done.usage);
+        return;
+      }
+      case "settle": {
+        const open = this.#lease(done.leaseId);
+        this.book(open.hold, notCharged(open, done.usage));
+        this.#leases.splice(this.#leases.indexOf(open), 1);
+        return;
+      }
+      case "release": {
+        const open = this.#lease(done.leaseId);
+        this.giveBack(open.hold);
+        this.#leases.splice(this.#leases.indexOf(open), 1);
+        return;
+      }
+      case "toolCall":
+        this.bookToolCall();
+        return;
+      case "grant":
+        raise(this, done.grant);
+        return;
+      case "stand":
+        this.standsSinceMs = done.atMs;
+        return;
+      case "goOn":
+        this.runAfter(done.stoodMs);
+    }
   }
 
   // Tool calls
@@ -224,9 +271,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     const { agentId } = this;
     const refusal = arithmetic.toolCallRefusal(this, this.#ledger.clock);
     if (refusal !== undefined) return refusal;
-    this.bookToolCall();
-    this.#ledger.queue?.touch(this);
-    this.#ledger.watch.onOperation?.({ operation: "toolCall", agentId });
+    this.#do({ operation: "toolCall", agentId });
     this.#emitReached(ONE_TOOL_CALL);
     return undefined;
   }
@@ -303,9 +348,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
   stopTime(): void {
     invariant(this.standsSinceMs === undefined, "a clock that goes can stand still");
     const { agentId } = this;
-    const atMs = this.#ledger.clock.nowMs();
-    this.standsSinceMs = atMs;
-    this.#ledger.watch.onOperation?.({ operation: "stand", agentId, atMs });
+    this.#do({ operation: "stand", agentId, atMs: this.#ledger.clock.nowMs() });
   }
 
   resumeTime(): void {
@@ -321,8 +364,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
 
   #runAfter(stoodMs: number): void {
     const { agentId } = this;
-    this.runAfter(stoodMs);
-    this.#ledger.watch.onOperation?.({ operation: "goOn", agentId, stoodMs });
+    this.#do({ operation: "goOn", agentId, stoodMs });
   }
 }
 
@@ -343,7 +385,21 @@ function emitReached(
 }
 
 /** What a call used in all, without what its attempts were charged. */
-function notCharged(usage: Usage, charged: Usage): Usage {
+function notCharged({ charged }: PersistedHold, usage: Usage): Usage {
+  if (charged === undefined) return usage;
   invariant(isCountable(usage), "usage is in whole amounts from 0 up");
   return subtractUsage(usage, charged);
+}
+
+/** What a call is charged whose reported usage cannot be booked: all that its lease holds. */
+function usageOfHold(hold: Amounts, { unpricedCalls }: Usage): Usage {
+  const { toolCalls: _none, ...amounts } = hold;
+  return {
+    ...NO_USAGE,
+    ...amounts,
+    cachedInputTokens: 0,
+    modelCalls: 1,
+    unpricedCalls,
+    estimatedCalls: 1,
+  };
 }

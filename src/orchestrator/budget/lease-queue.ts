@@ -14,12 +14,17 @@
 import type { LeaseAsk, LeaseOutcome } from "../../agent/account-view.ts";
 import { invariant } from "../../kernel/assert.ts";
 import { onAbort, type AnySignal } from "../../kernel/cancel.ts";
-import type { Clock } from "../../kernel/clock.ts";
 import { type Amounts } from "../../policies/budget.ts";
 import { SPEND_AXES, type SpendAxis } from "../../protocol/account.ts";
 import type { LeaseId } from "../../protocol/ids.ts";
 import type { LedgerAccount } from "./ledger-account.ts";
-import { leastHold, reserveLease, wantedHold, type SettledOutcome } from "./ledger-arithmetic.ts";
+import {
+  leastHold,
+  reserveLease,
+  wantedHold,
+  type Now,
+  type SettledOutcome,
+} from "./ledger-arithmetic.ts";
 import { deadlineAtMs } from "./ledger-time.ts";
 import { MaxTree, type IsAbove, type Row } from "./max-tree.ts";
 
@@ -79,7 +84,7 @@ const passedOnColumn = ({ axes }: { readonly axes: readonly SpendAxis[] }): numb
 const DUE_COLUMN = 1;
 
 export class LeaseQueue {
-  readonly #clock: Clock;
+  readonly #clock: Now;
   readonly #top: Gate = newGate(undefined, undefined);
   readonly #gates = new Map<LedgerAccount, Gate>();
   /** Gates that have to be worked out anew. With a gate, all above it are in here. */
@@ -88,7 +93,7 @@ export class LeaseQueue {
   readonly #passed = new Set<Gate>();
   #count = 0;
 
-  constructor(clock: Clock) {
+  constructor(clock: Now) {
     this.#clock = clock;
   }
 

@@ -16,7 +16,8 @@ import type { Asker, LedgerAccount } from "./ledger-account.ts";
 import { deadlineRefusal, timeLeft } from "./ledger-time.ts";
 import { clampOutput, refusalOf, unfit } from "./tight-budget.ts";
 
-type Now = Pick<Clock, "nowMs">;
+/** The clock of a ledger. */
+export type Now = Pick<Clock, "nowMs">;
 
 export type ReserveOutcome =
   | { readonly type: "granted"; readonly hold: Amounts }

@@ -4,17 +4,17 @@
 // X6. A threshold of a limit is reached once: what is spent only grows. A grant makes a new limit, with thresholds of its own.
 
 import { invariant } from "../../kernel/assert.ts";
-import type { Clock } from "../../kernel/clock.ts";
 import { SPEND_AXES, type Account, type AccountGrant } from "../../protocol/account.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import { AgentAccount, type LedgerParts, type LedgerWatch } from "./agent-account.ts";
 import { openAccount, type NewAccount } from "./ledger-account.ts";
+import type { Now } from "./ledger-arithmetic.ts";
 import { grantTo, type BudgetGrant } from "./ledger-grant.ts";
 import type { Booking, PersistedHold } from "./ledger-operation.ts";
 import type { LeaseQueue } from "./lease-queue.ts";
 
 export class BudgetLedger implements LedgerParts {
-  readonly clock: Clock;
+  readonly clock: Now;
   readonly watch: LedgerWatch;
   /** Undefined until the first has to wait. */
   queue: LeaseQueue | undefined;
@@ -22,7 +22,7 @@ export class BudgetLedger implements LedgerParts {
   leaseCount = 0;
   readonly #accounts = new Map<AgentId, AgentAccount>();
 
-  constructor(clock: Clock, watch: LedgerWatch = {}) {
+  constructor(clock: Now, watch: LedgerWatch = {}) {
     this.clock = clock;
     this.watch = watch;
   }
@@ -31,6 +31,12 @@ export class BudgetLedger implements LedgerParts {
   open(account: Omit<NewAccount, "nowMs">, parentId: AgentId | null): AgentAccount {
     const parent = parentId === null ? undefined : this.accountView(parentId);
     return this.#add(openAccount({ ...account, nowMs: this.clock.nowMs() }, parent), parent);
+  }
+
+  /** Takes an account over as it was stored: below its parent's, which comes first. */
+  adopt(account: Account): void {
+    const { parentId } = account;
+    this.#add(account, parentId === null ? undefined : this.accountView(parentId));
   }
 
   #add(account: Account, parent: AgentAccount | undefined): AgentAccount {
@@ -59,12 +65,9 @@ export class BudgetLedger implements LedgerParts {
     invariant(isFresh, "accounts are restored into a fresh ledger");
     invariant(Number.isSafeInteger(leaseCount) && leaseCount >= 0, "leases are counted from 0 up");
     for (const account of accounts) {
-      const { parentId, reserved } = account;
-      const isFree = SPEND_AXES.every((axis) => reserved[axis] === 0);
+      const isFree = SPEND_AXES.every((axis) => account.reserved[axis] === 0);
       invariant(isFree || leases.length > 0, "B2: what is reserved is an open lease");
-      const parent = parentId === null ? undefined : this.#accounts.get(parentId);
-      invariant(parentId === null || parent !== undefined, "a parent comes first");
-      this.#add(account, parent);
+      this.adopt(account);
     }
     this.leaseCount = leaseCount;
     for (const lease of leases) this.accountView(lease.agentId).adopt(lease);
@@ -89,8 +92,8 @@ export class BudgetLedger implements LedgerParts {
   }
 
   /** Does once more what a journal has of a call in flight. Nothing, if it does not fit. */
-  redo(done: Booking): void {
-    for (const account of this.#accounts.values()) if (account.redo(done)) return;
+  redoInFlight(done: Booking): void {
+    for (const account of this.#accounts.values()) if (account.redoInFlight(done)) return;
   }
 
   /**

@@ -6,12 +6,12 @@ import type { Amounts } from "../../policies/budget.ts";
 import type { SpendAxis } from "../../protocol/account.ts";
 import type { Asker, LedgerAccount } from "./ledger-account.ts";
 
-/** The account whose budget of steps leaves the agent no further one, reservations taken off; undefined: there is none. */
-export function lastStep(account: LedgerAccount): LastStep | undefined {
+/** The account whose budget of steps leaves the agent none after these, reservations taken off; undefined: there is none. */
+export function lastStep(account: LedgerAccount, asked: number): LastStep | undefined {
   for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
     const { path: accountPath, limits, reserved } = at;
     const { steps } = limits;
-    if (steps === undefined || at.roomFor(account, "steps") > reserved.steps) continue;
+    if (steps === undefined || at.roomFor(account, "steps") > reserved.steps + asked) continue;
     return { accountPath, maximum: Math.max(0, steps - at.keptFrom(account, "steps")) };
   }
   return undefined;
@@ -36,11 +36,7 @@ export function clampOutput(account: LedgerAccount, ask: LeaseAsk, least: number
 function payable(
   ask: LeaseAsk,
   price: ModelPrice,
-  {
-    cap: wanted,
-    least,
-    room,
-  }: { readonly cap: number; readonly least: number; readonly room: number },
+  { cap: wanted, least, room }: Readonly<Record<"cap" | "least" | "room", number>>,
 ): number {
   const { inputUsdPerMillion, cachedInputUsdPerMillion = 0, outputUsdPerMillion } = price;
   if (outputUsdPerMillion === 0) return wanted;

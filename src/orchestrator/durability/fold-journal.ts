@@ -15,7 +15,8 @@ import {
 } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { StopSignalSchema, type StopSignal } from "../../protocol/stop.ts";
-import { LedgerCopy, type PersistedHold } from "../budget/ledger-operation.ts";
+import { BudgetLedger } from "../budget/ledger.ts";
+import type { PersistedHold } from "../budget/ledger-operation.ts";
 import { failedIn, parsePausedRun } from "./paused-run.ts";
 import type { RestoredRun } from "./restored-run.ts";
 import { OpenSpans } from "./open-spans.ts";
@@ -90,8 +91,9 @@ class Fold {
   #definitions: Record<string, string> = {};
   #stops: readonly StopSignal[] = [];
   readonly #failed = new Set<AgentId>();
-  #ledger = new LedgerCopy();
-  readonly #leaseIds = new Set<LeaseId>();
+  #ledger = this.#newLedger();
+  /** Whose each lease is, or was, in the order in which they were given. */
+  readonly #holders = new Map<LeaseId, AgentId>();
   readonly #spans = new OpenSpans();
   #count = 0;
   #head: RecordOf<"run"> | undefined;
@@ -138,13 +140,13 @@ class Fold {
   }
 
   #whole(head: RecordOf<"run">): FoldedRun {
-    const leases = this.#ledger.openLeases;
+    const leases = [...this.#holders].flatMap(
+      ([leaseId, agentId]) => this.#ledger.accountView(agentId).openLease(leaseId) ?? [],
+    );
     const isEnded = ({ agentId, lease }: PersistedHold): boolean =>
       this.#agent(agentId).hasEnded(lease.leaseId);
-    const kept = Map.groupBy(leases.filter(isEnded), ({ agentId }) => agentId);
-    const agents = [...this.#agents.values()].map((agent) =>
-      agent.toRestored(kept.get(agent.agentId) ?? []),
-    );
+    const openIds = new Set(leases.map(({ lease }) => lease.leaseId));
+    const agents = [...this.#agents.values()].map((agent) => agent.toRestored(openIds));
     const questions = agents.flatMap(({ state }) => questionsOf(state));
     const open = new Set(questions.map(({ questionId }) => questionId));
     return {
@@ -164,7 +166,7 @@ class Fold {
         agents,
         definitions: this.#definitions,
         prices: this.#prices,
-        accounts: this.#ledger.accounts(this.#lastAtMs),
+        accounts: this.#ledger.snapshot(),
         failedIds: [...this.#failed],
         leases,
       },
@@ -253,11 +255,13 @@ class Fold {
   #redo(done: RecordOf<"ledger">["done"]): void {
     if (done.operation === "lease") {
       const { leaseId } = done.lease;
-      if (this.#leaseIds.has(leaseId)) throw new TypeError(`${leaseId} was given before`);
-      this.#leaseIds.add(leaseId);
+      if (this.#holders.has(leaseId)) throw new TypeError(`${leaseId} was given before`);
+      this.#holders.set(leaseId, done.agentId);
       this.#agent(done.agentId).hold(done);
     }
-    this.#ledger.redo(done);
+    const agentId = "agentId" in done ? done.agentId : this.#holders.get(done.leaseId);
+    if (agentId === undefined) throw new TypeError("it is of a lease that was not given");
+    this.#ledger.accountView(agentId).redo(done);
     if (done.operation === "toolCall") this.#agent(done.agentId).charge();
   }
 
@@ -271,8 +275,9 @@ class Fold {
     const run = parsePausedRun(stored);
     this.#agents.clear();
     for (const agent of run.agents) this.#agents.set(agent.agentId, FoldedAgent.restored(agent));
-    this.#ledger = new LedgerCopy(run.accounts, run.leaseCount);
-    this.#leaseIds.clear();
+    this.#ledger = this.#newLedger();
+    this.#ledger.restore(run.accounts, run.leaseCount);
+    this.#holders.clear();
     this.#pauses = run.pauses;
     this.#eventCount = run.eventCount;
     this.#prices = run.prices;
@@ -295,7 +300,7 @@ class Fold {
   #created({ agent: created, nth, account }: RecordOf<"agent">): void {
     const agent = new FoldedAgent(created);
     this.#agents.set(created.agentId, agent);
-    this.#ledger.open(account);
+    this.#ledger.adopt(account);
     const parent = this.#parent(agent);
     if (parent === undefined) return;
     parent.lead(agent, { isNew: true, nth });
@@ -338,6 +343,11 @@ class Fold {
           this.#failed.add(failed.agentId);
       }
     }
+  }
+
+  /** Clocks that stand still have stood until the last event. */
+  #newLedger(): BudgetLedger {
+    return new BudgetLedger({ nowMs: () => this.#lastAtMs });
   }
 
   #known(agentId: unknown): FoldedAgent | undefined {

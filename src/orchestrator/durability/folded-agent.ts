@@ -15,7 +15,7 @@ import type { PersistedHold } from "../budget/ledger-operation.ts";
 import type { PausedAgent } from "./paused-run.ts";
 import type { RestoredAgent } from "./restored-run.ts";
 import type { RecordOf } from "./journal-record.ts";
-import { fingerprint, InFlightWork, type GivenLease, type InFlightChild } from "./in-flight.ts";
+import { fingerprint, InFlightWork, takeFirst, type GivenLease } from "./in-flight.ts";
 
 type CreatedAgent = RecordOf<"agent">["agent"];
 type StoredEvent = RecordOf<"event">["event"];
@@ -30,18 +30,6 @@ const INTERRUPTED: StopReason = Object.freeze({
   data: {},
 });
 
-/** What an agent has begun since the last phase that was kept. */
-class OpenPhase {
-  readonly outcomes = new Map<string, unknown>();
-  readonly begun = new Set<string>();
-  chargedCalls = 0;
-  readonly children: InFlightChild[] = [];
-  /** Leases that it was given, and those that its model calls were made with, by the names of their effects. */
-  readonly holds = new Map<LeaseId, PersistedHold>();
-  readonly leaseIds = new Map<string, LeaseId>();
-  readonly operations: ChildOperation[] = [];
-}
-
 export class FoldedAgent {
   #created: CreatedAgent;
   /** Changed in place, and frozen at the end. */
@@ -50,7 +38,10 @@ export class FoldedAgent {
   #ordinals: Record<string, number> = {};
   /** When its present execution began; undefined: it has not. */
   #startedAtMs: number | undefined;
-  #phase = new OpenPhase();
+  /** What it has begun since the last phase that was kept. */
+  #work = new InFlightWork();
+  /** Leases that it was given. */
+  readonly #holds = new Map<LeaseId, PersistedHold>();
   #recorded: string[] = [];
   #signals: StopSignal[] = [];
   #messages: string[] = [];
@@ -87,7 +78,7 @@ export class FoldedAgent {
     { isNew, nth }: { readonly isNew: boolean; readonly nth: number },
   ): void {
     const { agentId: childId, agentPath, role, spawnCallId: callId } = child.#created;
-    this.#phase.children.push({ childId, callId, nth });
+    this.#work.children.push({ childId, callId, nth });
     if (!isNew) return;
     this.#children += 1;
     const number = Number(childNameOf(agentPath).split("#").at(-1));
@@ -104,7 +95,7 @@ export class FoldedAgent {
   /** A phase is over: what it had begun is in the state. Events of prepare are emitted again when it is done once more. */
   #save({ phase, delta }: RecordOf<"state">): void {
     this.#state = changedBy(this.#state, delta);
-    this.#phase = new OpenPhase();
+    this.#work = new InFlightWork();
     if (phase !== "prepare" && phase !== "open") this.#recorded = [];
     if (phase !== "paused" && phase !== "ended") return;
     // An agent that settles gets nothing more of what it has not read.
@@ -113,17 +104,17 @@ export class FoldedAgent {
   }
 
   charge(): void {
-    this.#phase.chargedCalls += 1;
+    this.#work.chargedCalls += 1;
   }
 
   /** It was given a lease. */
   hold(hold: PersistedHold): void {
-    this.#phase.holds.set(hold.lease.leaseId, hold);
+    this.#holds.set(hold.lease.leaseId, hold);
   }
 
   /** A call of it has done something to a subagent. */
   act(act: ChildOperation): void {
-    this.#phase.operations.push(act);
+    this.#work.operations.push(act);
   }
 
   take(record: OwnRecord): void {
@@ -132,11 +123,11 @@ export class FoldedAgent {
         this.#save(record);
         return;
       case "effect":
-        this.#phase.outcomes.set(record.name, record.outcome);
-        if (record.leaseId !== undefined) this.#phase.leaseIds.set(record.name, record.leaseId);
+        this.#work.outcomes.set(record.name, record.outcome);
+        this.#noteLease(record);
         return;
       case "begun":
-        this.#phase.begun.add(record.name);
+        this.#work.begun.add(record.name);
         return;
       case "signal":
         this.#signals.push(record.signal);
@@ -149,16 +140,17 @@ export class FoldedAgent {
     }
   }
 
-  takeEvent(event: StoredEvent): void {
-    if (event.type === "agent.started") this.#startedAtMs = Math.floor(event.atMs);
-    if (event.type === "signal.raised") this.#hear(event["signal"]);
-    if (!isRecordedAgain(event)) this.#recorded.push(fingerprintOf(event));
+  #noteLease({ name, leaseId }: RecordOf<"effect">): void {
+    const hold = leaseId === undefined ? undefined : this.#holds.get(leaseId);
+    if (hold !== undefined) this.#work.leases.set(name, givenLease(hold));
   }
 
-  /** The loop has taken a stop request. */
-  #hear(signal: unknown): void {
-    const at = this.#signals.findIndex((one) => sameJson(one, signal));
-    if (at >= 0) this.#signals.splice(at, 1);
+  takeEvent(event: StoredEvent): void {
+    if (event.type === "agent.started") this.#startedAtMs = Math.floor(event.atMs);
+    // The loop has taken a stop request.
+    if (event.type === "signal.raised")
+      takeFirst(this.#signals, (one) => sameJson(one, event["signal"]));
+    if (!isRecordedAgain(event)) this.#recorded.push(fingerprintOf(event));
   }
 
   /** Subagents in the background that calls started which have ended since. */
@@ -174,7 +166,7 @@ export class FoldedAgent {
 
   /** How calls ended that are not in the state. */
   get #ends(): readonly CallEnd[] {
-    return [...this.#phase.outcomes.values()].flatMap((outcome) => {
+    return [...this.#work.outcomes.values()].flatMap((outcome) => {
       const end = CallEndSchema.safeParse(outcome);
       return end.success ? [end.data] : [];
     });
@@ -182,44 +174,29 @@ export class FoldedAgent {
 
   /** True if the model call under this lease has ended, and its end is not in the state. */
   hasEnded(leaseId: LeaseId): boolean {
-    return [...this.#phase.leaseIds.values()].includes(leaseId);
+    return [...this.#work.leases.values()].some(({ lease }) => lease.leaseId === leaseId);
   }
 
-  /** The agent as it stands. `open`: leases of it that are not settled. */
-  toRestored(open: readonly PersistedHold[]): RestoredAgent {
+  /** The agent as it stands. `open`: leases that are not settled. */
+  toRestored(open: ReadonlySet<LeaseId>): RestoredAgent {
     const kept = stateFromPersisted(deepFreeze(this.#state));
-    const ends = this.#ends;
-    const over = new Set(
-      ends.map((end) => (end.type === "executed" ? end.execution.call : end.deferral).callId),
-    );
-    const reported = ends.flatMap((end) =>
-      end.type === "executed" ? (end.execution.reportedIds ?? []) : [],
-    );
-    const { outcomes, begun, chargedCalls, children, operations, holds, leaseIds } = this.#phase;
+    const inFlight = this.#work;
+    const { outcomes, begun, over, leases } = inFlight;
     for (const name of outcomes.keys()) begun.delete(name);
-    const holdOf = new Map(open.map((hold) => [hold.lease.leaseId, hold]));
-    const leases = new Map<string, GivenLease>();
-    const settledIds = new Set<LeaseId>();
-    for (const [name, leaseId] of leaseIds) {
-      const hold = holdOf.get(leaseId) ?? holds.get(leaseId);
-      if (hold === undefined) continue;
-      leases.set(name, givenLease(hold));
-      if (!holdOf.has(leaseId)) settledIds.add(leaseId);
+    for (const end of this.#ends) {
+      over.add((end.type === "executed" ? end.execution.call : end.deferral).callId);
+      const { reportedIds = [] } = end.type === "executed" ? end.execution : {};
+      for (const agentId of reportedIds) inFlight.reportedIds.add(agentId);
     }
-    const inFlight = new InFlightWork({
-      outcomes,
-      begun,
-      chargedCalls,
-      recorded: this.#recorded,
-      children: children.filter(({ callId }) => callId === null || !over.has(callId)),
-      over,
-      reportedIds: new Set(reported),
-      leases,
-      settledIds,
-      operations: operations.filter(({ callId }) => !over.has(callId)),
-      signals: this.#signals,
-      messages: this.#messages,
-    });
+    for (const { lease } of leases.values())
+      if (!open.has(lease.leaseId)) inFlight.settledIds.add(lease.leaseId);
+    inFlight.children = inFlight.children.filter(
+      ({ callId }) => callId === null || !over.has(callId),
+    );
+    inFlight.operations = inFlight.operations.filter(({ callId }) => !over.has(callId));
+    inFlight.signals = this.#signals;
+    inFlight.messages = this.#messages;
+    for (const print of this.#recorded) inFlight.noteRecorded(print);
     return {
       ...this.#created,
       children: this.#children,

@@ -21,84 +21,74 @@ export interface InFlightChild {
 /** The lease of a model call, as it was given. */
 export type GivenLease = Extract<LeaseOutcome, { readonly type: "granted" }>;
 
-/** What was begun. What can be taken once is taken out. */
-export interface InFlightFacts {
-  /** What effects came to, by their names. */
-  readonly outcomes: Map<string, unknown>;
-  /** Calls that had begun and must not be repeated. */
-  readonly begun: Set<string>;
-  /** Tool calls that were charged. */
-  chargedCalls: number;
-  /** Fingerprints of the events of the agent, each as often as it was recorded. */
-  readonly recorded: readonly string[];
-  readonly children: InFlightChild[];
-  /** Subagents whose results calls that have ended gave to the agent. */
-  readonly reportedIds: ReadonlySet<AgentId>;
-  /** Tool calls that have ended. */
-  readonly over: ReadonlySet<CallId>;
-  /** The leases of model calls that have ended, by the names of their effects. */
-  readonly leases: Map<string, GivenLease>;
-  /** Those of them of which what the call used is booked. */
-  readonly settledIds: ReadonlySet<LeaseId>;
-  /** What calls that have not ended have done to subagents. */
-  readonly operations: ChildOperation[];
-  /** Stop requests that are not in its log. */
-  readonly signals: readonly StopSignal[];
-  /** What was written to it and is not in its history. */
-  readonly messages: readonly string[];
-}
-
+/** What can be taken once is taken out. */
 export class InFlightWork {
-  readonly facts: InFlightFacts;
+  /** What effects came to, by their names. */
+  readonly outcomes = new Map<string, unknown>();
+  /** Calls that had begun and must not be repeated. */
+  readonly begun = new Set<string>();
+  /** Tool calls that were charged. */
+  chargedCalls = 0;
+  children: InFlightChild[] = [];
+  /** Subagents whose results calls that have ended gave to the agent. */
+  readonly reportedIds = new Set<AgentId>();
+  /** Tool calls that have ended. */
+  readonly over = new Set<CallId>();
+  /** The leases of model calls that have ended, by the names of their effects. */
+  readonly leases = new Map<string, GivenLease>();
+  /** Those of them of which what the call used is booked. */
+  readonly settledIds = new Set<LeaseId>();
+  /** What calls that have not ended have done to subagents. */
+  operations: ChildOperation[] = [];
+  /** Stop requests that are not in its log. */
+  signals: readonly StopSignal[] = [];
+  /** What was written to it and is not in its history. */
+  messages: readonly string[] = [];
+  /** Fingerprints of the events of the agent, and how often each was recorded. */
   readonly #recorded = new Map<string, number>();
 
-  /** Takes the facts over. */
-  constructor(facts: InFlightFacts) {
-    this.facts = facts;
-    for (const print of facts.recorded)
-      this.#recorded.set(print, (this.#recorded.get(print) ?? 0) + 1);
+  /** An event of the agent with this fingerprint was recorded. */
+  noteRecorded(print: string): void {
+    this.#recorded.set(print, (this.#recorded.get(print) ?? 0) + 1);
   }
 
   /** What an effect of this name came to; undefined: nothing is known. */
   outcome(name: string): unknown {
-    const known = this.facts.outcomes.get(name);
-    this.facts.outcomes.delete(name);
+    const known = this.outcomes.get(name);
+    this.outcomes.delete(name);
     return known;
   }
 
   /** True while something that had come to an end, or that must not be done twice, is not in the state again. */
   get isUnderWay(): boolean {
-    const { outcomes, children, begun, leases } = this.facts;
+    const { outcomes, children, begun, leases } = this;
     return outcomes.size + children.length + begun.size + leases.size > 0;
   }
 
   /** True if the next tool call is charged already. */
   takeCharge(): boolean {
-    if (this.facts.chargedCalls === 0) return false;
-    this.facts.chargedCalls -= 1;
+    if (this.chargedCalls === 0) return false;
+    this.chargedCalls -= 1;
     return true;
   }
 
   /** The lease of the model call of this name, if that has ended. */
   takeLease(name: string): GivenLease | undefined {
-    const known = this.facts.leases.get(name);
-    this.facts.leases.delete(name);
+    const known = this.leases.get(name);
+    this.leases.delete(name);
     return known;
   }
 
   /** True while that holds for what goes before a step, or for its model call. */
   get isBeforeStep(): boolean {
-    return this.facts.leases.size > 0 || this.hasChildOf(null);
+    return this.leases.size > 0 || this.hasChildOf(null);
   }
 
   /** True if a call had done this before: it is not done twice. */
   takeOperation({ callId, childId, text }: ChildOperation): boolean {
-    const { operations } = this.facts;
-    const at = operations.findIndex(
-      (act) => act.callId === callId && act.childId === childId && act.text === text,
-    );
-    if (at !== -1) operations.splice(at, 1);
-    return at !== -1;
+    const isIt = (act: ChildOperation): boolean =>
+      act.callId === callId && act.childId === childId && act.text === text;
+    return takeFirst(this.operations, isIt) !== undefined;
   }
 
   /** True if the event was recorded before the crash: it must not be emitted twice (E3). */
@@ -111,17 +101,22 @@ export class InFlightWork {
 
   /** True if a call had started subagents that were not adopted again yet. `nth`: left out, any of them. */
   hasChildOf(callId: CallId | null, nth?: number): boolean {
-    return this.facts.children.some(
+    return this.children.some(
       (child) => child.callId === callId && (nth === undefined || child.nth === nth),
     );
   }
 
   /** The subagent that a call had started, or let continue, as its `nth`. */
   takeChild(callId: CallId | null, nth: number): AgentId | undefined {
-    const { children } = this.facts;
-    const at = children.findIndex((child) => child.callId === callId && child.nth === nth);
-    return at === -1 ? undefined : children.splice(at, 1)[0]?.childId;
+    const isIt = (child: InFlightChild): boolean => child.callId === callId && child.nth === nth;
+    return takeFirst(this.children, isIt)?.childId;
   }
+}
+
+/** Takes out the first that it is; undefined: it is none of them. */
+export function takeFirst<T>(list: T[], isIt: (one: T) => boolean): T | undefined {
+  const at = list.findIndex(isIt);
+  return at === -1 ? undefined : list.splice(at, 1)[0];
 }
 
 /**

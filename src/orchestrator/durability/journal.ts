@@ -12,6 +12,7 @@ import { sleep } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { outsideScopes } from "../../protocol/correlation.ts";
 import type { Ownership, RunStore } from "../../store/run-store.ts";
+import { storeFailed } from "../../store/store-errors.ts";
 import type { JournalRecord } from "./journal-record.ts";
 import { RecordCodec } from "./record-codec.ts";
 
@@ -196,7 +197,8 @@ export class Journal {
   #fail(cause: unknown): void {
     if (this.#isBroken) return;
     this.abandon();
-    this.#break(EspalierError.is(cause) ? cause : storeFailed(cause));
+    const message = `Expected the store to keep the run, got an error: ${messageOf(cause)}. The run stopped where it was; recover it once the store works.`;
+    this.#break(EspalierError.is(cause) ? cause : storeFailed("other", message, cause));
   }
 }
 
@@ -217,15 +219,6 @@ const NEVER = new AbortController().signal;
 
 function isTransient(cause: unknown): boolean {
   return EspalierError.is(cause) && cause.data["isTransient"] === true;
-}
-
-function storeFailed(cause: unknown): EspalierError {
-  return new EspalierError({
-    code: "store_failed",
-    message: `Expected the store to keep the run, got an error: ${messageOf(cause)}. The run stopped where it was; recover it once the store works.`,
-    data: { reason: "other", isTransient: false },
-    cause,
-  });
 }
 
 /** What records are put into. */

@@ -90,20 +90,17 @@ async function openedAgain(
 ): Promise<OpenJournal> {
   const { runId } = run;
   const found = await store.find(runId);
-  if (found === undefined || found.recordCount === 0) {
+  if (found === undefined) {
     const [root] = run.agents;
     const title = `${root?.role}: ${root?.task}`.slice(0, MOST_TITLE_CHARACTERS);
-    const isNew = found === undefined;
-    const ownership = isNew
-      ? await store.create(runId, title, owner)
-      : await store.claim(runId, { owner, staleAfterMs: STALE_AFTER_MS }); // Its first process died before its first record.
-    return { ownership, recordCount: 0 };
+    return { ownership: await store.create(runId, title, owner), recordCount: 0 };
   }
-  const before = await foldJournal(runId, store.read(runId));
-  const isSame = before.status !== "open" && before.run.eventCount === run.eventCount;
-  if (!isSame) throw alreadyResumed(run);
+  // Without records its first process died before its first one.
+  const before = found.recordCount > 0 ? await foldJournal(runId, store.read(runId)) : undefined;
+  const { status, run: kept, recordCount = 0 } = before ?? {};
+  const isSame = status !== "open" && kept?.eventCount === run.eventCount;
+  if (before !== undefined && !isSame) throw alreadyResumed(run);
   const ownership = await store.claim(runId, { owner, staleAfterMs: STALE_AFTER_MS });
-  const { recordCount } = before;
   if ((await store.find(runId))?.recordCount === recordCount) return { ownership, recordCount };
   await store.release(ownership, "paused"); // Another process was faster, and has left it already.
   throw alreadyResumed(run);

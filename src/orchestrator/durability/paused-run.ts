@@ -17,6 +17,7 @@ import {
   type RunId,
 } from "../../protocol/ids.ts";
 import { DefinitionsSchema, textHash, type Definitions } from "../../protocol/definition.ts";
+import { EVENT_SCHEMAS } from "../../protocol/event-schemas.ts";
 import { JsonObjectSchema } from "../../protocol/json-value.ts";
 import { z } from "../../protocol/late-zod.ts";
 import { PriceUsedSchema } from "../budget/prices-used.ts";
@@ -87,11 +88,8 @@ export const PausedAgentSchema = z.strictObject({
 /** One agent of a paused run: paused itself, or ended before. */
 export type PausedAgent = z.infer<typeof PausedAgentSchema>;
 
-export const TreeLimitsSchema = z.strictObject({
-  maxDepth: count,
-  maxBreadthPerParent: count,
-  maxTotalSubagents: count,
-});
+/** As the first event of a run says them. */
+export const TreeLimitsSchema = EVENT_SCHEMAS["run.started"].limits;
 
 const PausedRunSchema = z.strictObject({
   version: z.literal(READABLE_VERSIONS),

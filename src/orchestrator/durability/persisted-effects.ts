@@ -62,12 +62,12 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     if (known !== undefined) return keptOutcome(this.agent.model, lease, known);
     await this.kept();
     const outcome = await work();
-    await this.keep(name, outcome, lease.leaseId);
+    await this.#keep(name, outcome, lease.leaseId);
     return outcome;
   }
 
   override settle(lease: Lease, usage: Usage): void {
-    if (this.#inFlight?.facts.settledIds.has(lease.leaseId) !== true) super.settle(lease, usage);
+    if (this.#inFlight?.settledIds.has(lease.leaseId) !== true) super.settle(lease, usage);
   }
 
   // Tool calls
@@ -137,7 +137,8 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
 
   async #permitted(name: string, asked: Permission | Promise<Permission>): Promise<Permission> {
     const permission = await asked;
-    if (permission.type === "granted") await this.keep(name, { arguments: permission.bound.input });
+    if (permission.type === "granted")
+      await this.#keep(name, { arguments: permission.bound.input });
     return permission;
   }
 
@@ -177,11 +178,11 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   }
 
   override hasReported(childId: AgentId): boolean {
-    return this.#inFlight?.facts.reportedIds.has(childId) === true;
+    return this.#inFlight?.reportedIds.has(childId) === true;
   }
 
   override dismissOrphans(): Promise<void> | undefined {
-    const { children = [] } = this.#inFlight?.facts ?? {};
+    const { children = [] } = this.#inFlight ?? {};
     if (children.length === 0) return undefined;
     const { subagents } = this.agent.run;
     const dismissed = children.map(({ childId }) => subagents.dismiss(this.agent, childId));
@@ -244,12 +245,12 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   }
 
   override claimed(): Promise<void> | undefined {
-    return this.#journal.claimed();
+    return this.#journal.writer.claimed();
   }
 
   override async kept(): Promise<void> {
     const unwaited = this.#unwaited;
-    await this.#journal.kept();
+    await this.#journal.writer.kept();
     this.#caughtUp = Math.max(this.#caughtUp, unwaited);
   }
 
@@ -260,11 +261,11 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
 
   /** True if a call that must not be repeated had begun before the process died, and its end is not known. Given once. */
   protected hadBegun(name: string): boolean {
-    return this.#inFlight?.facts.begun.delete(name) === true;
+    return this.#inFlight?.begun.delete(name) === true;
   }
 
   /** `leaseId`: of a model call. */
-  protected async keep(name: string, outcome: object, leaseId?: LeaseId): Promise<void> {
+  async #keep(name: string, outcome: object, leaseId?: LeaseId): Promise<void> {
     this.#append(name, outcome, leaseId);
     await this.kept();
   }

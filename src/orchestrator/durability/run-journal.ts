@@ -13,6 +13,7 @@ import { agentRecord } from "./agent-record.ts";
 import type { JournalWriter } from "./journal.ts";
 import type { JournalRecord } from "./journal-record.ts";
 import type { InFlightWork } from "./in-flight.ts";
+import type { RestoredAgent } from "./restored-run.ts";
 
 interface Created {
   readonly account: Account;
@@ -36,7 +37,8 @@ export interface KeepingOptions {
 }
 
 export class RunJournal {
-  readonly #journal: JournalWriter;
+  /** Keeps what is written. */
+  readonly writer: JournalWriter;
   readonly #options: KeepingOptions;
   readonly #states = new Map<AgentId, object>();
   /** Of agents that are restored and have no effects yet. */
@@ -44,29 +46,19 @@ export class RunJournal {
   /** What follows from the last record at once is under way. */
   #isInTurn = false;
 
-  constructor(journal: JournalWriter, options: KeepingOptions) {
-    this.#journal = journal;
+  constructor(writer: JournalWriter, options: KeepingOptions) {
+    this.writer = writer;
     this.#options = options;
   }
 
   append(record: JournalRecord): void {
-    this.#journal.append(
+    this.writer.append(
       !this.#isInTurn && isExternalRequest(record) ? { ...record, isApart: true } : record,
     );
     if (this.#isInTurn) return;
     this.#isInTurn = true;
     // A tick that is asked for out of a microtask comes after all microtasks: what follows from this record at once has happened by then.
     queueMicrotask(() => nextTick(() => (this.#isInTurn = false)));
-  }
-
-  /** Rejects when nothing can be kept any more. */
-  get broken(): Promise<never> {
-    return this.#journal.broken;
-  }
-
-  /** Resolves once the store has given the right to write, never if it does not; undefined: it has. */
-  claimed(): Promise<void> | undefined {
-    return this.#journal.claimed();
   }
 
   /** Keeps all events of the run. */
@@ -117,11 +109,6 @@ export class RunJournal {
     if (delta !== undefined) this.append({ type: "state", agentId, phase, delta });
   }
 
-  /** What is known to be written of an agent already: the state in which a paused run has it. */
-  knows(agentId: AgentId, state: AgentState): void {
-    this.#states.set(agentId, persistedState(state));
-  }
-
   /** False: the agent does not end by the clock, but when it is asked to. */
   deadlineReached(agentId: AgentId, deadlineAtMs: number): boolean {
     const { hasDeadlines } = this.#options;
@@ -129,23 +116,10 @@ export class RunJournal {
     return hasDeadlines;
   }
 
-  /** Resolves once all that has happened so far is kept. */
-  kept(): Promise<void> {
-    return this.#journal.kept();
-  }
-
-  /** Takes nothing more: the run stops where it is. */
-  abandon(): void {
-    this.#journal.abandon();
-  }
-
-  async close(status: "paused" | "ended"): Promise<void> {
-    await this.#journal.close(status);
-  }
-
-  /** An agent is to be restored that had begun something when its process died. */
-  restoring(agentId: AgentId, inFlight: InFlightWork): void {
-    this.#inFlight.set(agentId, inFlight);
+  /** An agent is to be restored. Its state is written already: as the journal, or the paused run, has it. */
+  restoring({ agentId, state, kept = state, inFlight }: RestoredAgent): void {
+    this.#states.set(agentId, persistedState(kept));
+    if (inFlight !== undefined) this.#inFlight.set(agentId, inFlight);
   }
 
   /** The effects of an agent, as they are kept. */

@@ -3,7 +3,13 @@
 
 import { shown } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { isRecord, parseJson, type JsonObject, type JsonValue } from "../../kernel/json.ts";
+import {
+  defined,
+  isRecord,
+  parseJson,
+  type JsonObject,
+  type JsonValue,
+} from "../../kernel/json.ts";
 import { problemWith } from "../../agent/tool-calls/questions.ts";
 import {
   AnswerSchema,
@@ -176,12 +182,7 @@ interface About {
 function wrong(problem: Problem, index: number, got: string, about: About = {}): EspalierError {
   const { questionId, agentPath } = about;
   const message = `Expected answers[${index}] to be the answer to an open question of this run, got ${got}.`;
-  return invalid(message, {
-    problem,
-    index,
-    ...(questionId === undefined ? {} : { questionId }),
-    ...(agentPath === undefined ? {} : { agentPath }),
-  });
+  return invalid(message, { problem, index, ...defined({ questionId, agentPath }) });
 }
 
 function invalid(message: string, data: JsonObject & { readonly problem: Problem }): EspalierError {

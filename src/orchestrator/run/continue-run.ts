@@ -9,13 +9,12 @@ import { continueAgent } from "../tree/create-agent.ts";
 import { checkAnswers } from "./check-answers.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
-import { AS_ROOT, runStartFacts } from "./start.ts";
+import { AS_ROOT, runStartFacts, type LedRun } from "./start.ts";
 import { registryOf, type Settings } from "../tree/settings.ts";
 import { restore, rolesOf } from "./pause-run.ts";
 import { chargeLost, reapply } from "./lost-work.ts";
 import { assertReady, grantsFor, rootRole, stoppedNotice } from "./check-continuation.ts";
 import { LiveRun } from "./run.ts";
-import type { RunRuntime } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { resumedSession } from "../sessions/sessions.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
@@ -63,19 +62,13 @@ export interface Kept {
   readonly folded?: FoldedRun | undefined;
 }
 
-/** A run that continues, and what its agents share. */
-export interface ContinuedRun {
-  readonly run: LiveRun;
-  readonly runtime: RunRuntime;
-}
-
 /** Puts the run back and leads it on. */
 export function continueRun(
   settings: Settings,
   run: RestoredRun,
   { registry, roles, onText, context, instructions, session, answers, grants }: Continuation,
   { journal, folded }: Kept,
-): ContinuedRun {
+): LedRun {
   const supervisor = new Supervisor(settings, {
     registry,
     onText,
@@ -88,7 +81,6 @@ export function continueRun(
   const { run: runtime } = supervisor;
   const pausedMs = runtime.clock.nowMs() - run.pausedAtMs;
   const rested = restore(runtime, run, roles);
-  for (const { agentId, state, kept = state } of run.agents) journal?.knows(agentId, kept);
   if (answers.size > 0) journal?.append({ type: "answers", answers: [...answers.values()] });
   const recordGrants = grants.map(({ agentId, field, ...grant }) => {
     const node = runtime.tree.find(agentId) ?? rested;
@@ -125,7 +117,7 @@ export function continueRun(
     supervisor.reactivateDetached();
   };
   // Another process may have continued it from the same store.
-  const allowed = (): Promise<void> | undefined => journal?.claimed();
+  const allowed = (): Promise<void> | undefined => journal?.writer.claimed();
   const beginning = { pauses: run.pauses, answered, event, allowed, before, afterwards };
   return { run: new LiveRun(supervisor, root, beginning), runtime };
 }

@@ -7,40 +7,37 @@ import type { EspalierEvent } from "../../protocol/event.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import { Feed, type DONE, type FeedFailure } from "./feed.ts";
 
-export class EventBacklog implements EventSink, AsyncIterableIterator<EspalierEvent, undefined> {
+export class EventBacklog
+  extends Feed<EspalierEvent>
+  implements EventSink, AsyncIterableIterator<EspalierEvent, undefined>
+{
   readonly #maxBacklog: number;
   readonly #onClose: () => void;
   readonly #agentId: AgentId | undefined;
-  readonly #feed = new Feed<EspalierEvent>();
 
   /** `agentId`: only the events of this agent; the end of the run ends it all the same. */
   constructor(maxBacklog: number, onClose: () => void, agentId?: AgentId) {
+    super();
     this.#maxBacklog = maxBacklog;
     this.#onClose = onClose;
     this.#agentId = agentId;
   }
 
   take(event: EspalierEvent): void {
-    const feed = this.#feed;
     if (this.#agentId !== undefined && event.agentId !== this.#agentId) return;
-    if (feed.isAwaited || feed.unreadCount < this.#maxBacklog) feed.add(event);
+    if (this.isAwaited || this.unreadCount < this.#maxBacklog) this.add(event);
     else this.end({ cause: this.#overflow() });
   }
 
-  next(): Promise<IteratorResult<EspalierEvent, undefined>> {
-    return this.#feed.next();
-  }
-
   /** Nothing more will come: the run rests, and all of it is kept. `failure`: the reader has to know why. */
-  end(failure?: FeedFailure): void {
-    if (this.#feed.isOver) return;
-    this.#feed.end(failure);
+  override end(failure?: FeedFailure): void {
+    if (this.isOver) return;
+    super.end(failure);
     this.#onClose();
   }
 
   return(): Promise<typeof DONE> {
-    this.end();
-    return Promise.resolve(this.#feed.leave());
+    return Promise.resolve(this.leave());
   }
 
   [Symbol.asyncIterator](): this {

@@ -4,7 +4,7 @@
 
 import { mismatch } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
-import { deepFreeze } from "../../kernel/json.ts";
+import { deepFreeze, defined } from "../../kernel/json.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
 import type { AgentSnapshot } from "../../agent/agent-snapshot.ts";
 import { foreignTags } from "../../agent/message-tags.ts";
@@ -18,7 +18,7 @@ import {
   type AgentId,
   type StepId,
 } from "../../protocol/ids.ts";
-import type { Message, UserMessage } from "../../protocol/message.ts";
+import type { Message, MessageTag, UserMessage } from "../../protocol/message.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import { childNameOf } from "../../agent/agent-identity.ts";
 import { spendLimitsOf, tighterLimits, type Budget } from "../../policies/budget.ts";
@@ -66,8 +66,8 @@ export function forkedRun(
   }
   const late = lateSteps(root, stepNumber);
   const nowMs = clock.nowMs();
-  const cut = { root, kept: retainedAgents(original.agents, root, late), stepNumber, nowMs };
-  const agents = withOwnIds(cut, namesGiven(original.agents, root, late), ids);
+  const cut = { root, kept: retainedAgents(original.agents, late), stepNumber, nowMs };
+  const agents = withOwnIds(cut, namesGiven(original.agents, late), ids);
   if (message === undefined && hasAnswered(agents[0])) {
     const expected = `given, since ${root.agentPath} has answered by step ${stepNumber}`;
     throw mismatch("fork options.message", expected, message, "Say what it is to do next.");
@@ -95,11 +95,13 @@ export function forkedRun(
       runId: original.runId,
       stepNumber,
       traceId: original.traceId,
-      ...(original.spanId === undefined ? {} : { spanId: original.spanId }),
-      ...(original.isSampled === undefined ? {} : { isSampled: original.isSampled }),
+      ...defined({ spanId: original.spanId, isSampled: original.isSampled }),
     },
   };
 }
+
+/** Steps of the root. Null, the step of who was started by none, is not among them. */
+type Steps = ReadonlySet<StepId | null>;
 
 /** True if nothing asks the root for another reply. */
 function hasAnswered(root: PausedAgent | undefined): boolean {
@@ -110,32 +112,24 @@ function hasAnswered(root: PausedAgent | undefined): boolean {
 }
 
 /** The steps that are not in the fork, the one that was not over yet among them; none, if nothing of the history is left out. */
-function lateSteps(
-  { executionId, state }: PausedAgent,
-  stepNumber: number,
-): ReadonlySet<StepId | null> {
-  if (repliesAfter(state, stepNumber) === 0) return new Set();
+function lateSteps({ executionId, state }: PausedAgent, stepNumber: number): Steps {
+  if (firstLate(state, stepNumber) === -1) return new Set();
   const { steps } = state.log;
   const open = stepIdOf(executionId, steps.length + 1);
   return new Set([...steps.slice(stepNumber).map(({ stepId }) => stepId), open]);
 }
 
 /** The root, and those that it had started by then, as far as they and all below them have ended. */
-function retainedAgents(
-  agents: readonly PausedAgent[],
-  root: PausedAgent,
-  late: ReadonlySet<StepId | null>,
-): readonly PausedAgent[] {
+function retainedAgents(agents: readonly PausedAgent[], late: Steps): readonly PausedAgent[] {
   const living = new Set<AgentId>();
   for (const { agentId, parentAgentId, state } of agents.toReversed()) {
     const isLiving = state.status === "paused" || living.has(agentId);
     if (isLiving && parentAgentId !== null) living.add(agentId).add(parentAgentId);
   }
-  const kept = new Set<AgentId>([root.agentId]);
+  const kept = new Set<AgentId>();
   return agents.filter(({ agentId, parentAgentId, spawnStepId }) => {
-    if (agentId === root.agentId) return true;
-    if (parentAgentId === null || !kept.has(parentAgentId) || living.has(agentId)) return false;
-    if (parentAgentId === root.agentId && late.has(spawnStepId)) return false;
+    const isLeftOut = living.has(agentId) || late.has(spawnStepId);
+    if (parentAgentId !== null && (!kept.has(parentAgentId) || isLeftOut)) return false;
     kept.add(agentId);
     return true;
   });
@@ -144,7 +138,7 @@ function retainedAgents(
 /** `names`: how many subagents of each role the root had numbered by then. */
 function withOwnIds(
   cut: Cut,
-  names: Readonly<Record<string, number>>,
+  names: PausedAgent["ordinals"],
   ids: IdSource,
 ): readonly PausedAgent[] {
   const { root, kept, nowMs } = cut;
@@ -194,9 +188,8 @@ function rootState(cut: Cut, newIds: ReadonlyMap<AgentId, AgentId>): AgentSnapsh
   const { agentPath, state } = root;
   const { steps } = state.log;
   const before = steps.slice(0, stepNumber);
-  const replies = repliesAfter(state, stepNumber);
-  const messages = cutBefore(state.conversation.messages, replies, stepNumber === 0);
-  if (messages === undefined || !isWhole(messages, before)) {
+  const messages = historyUpTo(state, stepNumber);
+  if (messages === undefined) {
     const advice = "Choose a later step, or keep more messages (compaction.keepMessages).";
     const expected = `a step of ${agentPath} whose history is still there`;
     throw mismatch("fork options.atStep", expected, stepNumber, advice);
@@ -232,10 +225,7 @@ function queued(
 ): AgentSnapshot["log"]["subtasks"] {
   const isLast = last?.number === log.steps.length;
   if (isLast && log.subtasks.length > 0)
-    return log.subtasks.map(({ request, text }) => ({
-      request,
-      ...(text === undefined ? {} : { text }),
-    }));
+    return log.subtasks.map(({ request, text }) => ({ request, ...defined({ text }) }));
   const spoken = messages.findLastIndex(({ role }) => role === "assistant");
   const isRead = messages
     .slice(spoken + 1)
@@ -245,57 +235,30 @@ function queued(
   return requests.map((request) => ({ request }));
 }
 
-/** Replies in the history that came after the step. */
-function repliesAfter(state: AgentSnapshot, stepNumber: number): number {
-  const openReply = state.status === "paused" && state.step?.reply !== undefined ? 1 : 0;
-  const later = withReply(state.log.steps, state.conversation.messages).filter(
-    ({ number }) => number > stepNumber,
-  );
-  return later.length + openReply;
+/** The step of the present execution to which a message is the reply; 0: to none. */
+function repliedStep({ executionId }: AgentSnapshot, { role }: Message, tag?: MessageTag): number {
+  const isOwn = tag?.executionId === executionId && tag.note === undefined;
+  return role === "assistant" && isOwn ? tag.stepNumber : 0;
 }
 
-/**
- * Steps whose reply is in the history: one that says nothing is not (R11). A text with an unknown finish reason is an answer, but was
- * left out by earlier versions.
- */
-function withReply(
-  steps: readonly StepRecord[],
-  messages: readonly Message[],
-): readonly StepRecord[] {
-  return steps.filter(({ tools, io: { text, refusal, finishReason } }) => {
-    if (tools.calls.length > 0 || refusal !== undefined) return true;
-    if (finishReason !== "unknown") return text.trim() !== "";
-    return messages.some((message) => message.role === "assistant" && message.text === text);
-  });
+/** Where in the history the first reply stands that came after the step; -1: there is none. */
+function firstLate(state: AgentSnapshot, stepNumber: number): number {
+  const { messages, tags } = state.conversation;
+  return messages.findIndex((one, index) => repliedStep(state, one, tags[index]) > stepNumber);
 }
 
-/**
- * The history without so many replies, the last ones, and what follows them; undefined: it has not so many. `isFirst`: the first reply is among
- * them: what was said before it is the input of the first step, and stays.
- */
-function cutBefore(
-  messages: readonly Message[],
-  replies: number,
-  isFirst: boolean,
-): readonly Message[] | undefined {
-  let end = messages.length;
-  for (let left = replies; left > 0; left -= 1) {
-    end = messages.slice(0, end).findLastIndex(({ role }) => role === "assistant");
-    if (end < 0) return undefined;
-  }
-  const kept = messages.slice(0, end);
-  const last = kept.findLastIndex(({ role }) => role === "assistant" || role === "tool");
-  return replies === 0 || isFirst || last < 0 ? kept : kept.slice(0, last + 1);
-}
-
-/** True if the reply of the last of these steps is in the history. */
-function isWhole(messages: readonly Message[], steps: readonly StepRecord[]): boolean {
-  const last = withReply(steps, messages).at(-1);
-  if (last === undefined) return true;
-  const spoken = messages.findLast((message) => message.role === "assistant");
-  if (spoken?.role !== "assistant") return false;
-  const calls = last.tools.calls.map(({ callId }) => callId).join(" ");
-  return spoken.toolCalls.map(({ callId }) => callId).join(" ") === calls;
+/** The history up to the end of the step; undefined: a compaction has left out its last reply, or one that came later. */
+function historyUpTo(state: AgentSnapshot, stepNumber: number): readonly Message[] | undefined {
+  const { messages, tags, leftOut } = state.conversation;
+  const late = firstLate(state, stepNumber);
+  const kept = late === -1 ? messages : messages.slice(0, late);
+  const replied = kept.map((message, index) => repliedStep(state, message, tags[index]));
+  const last = Math.max(0, ...replied);
+  if (leftOut.some(({ message, tag }) => repliedStep(state, message, tag) > last)) return undefined;
+  if (late === -1 || stepNumber === 0) return kept;
+  // What was said to it since belongs to what followed; what was said before its first step is the input of that.
+  const end = kept.findLastIndex(({ role }, at) => role !== "user" || tags[at]?.stepNumber === 0);
+  return kept.slice(0, end + 1);
 }
 
 /** Subagents in the background, started by then, of whose end the root had not read. */
@@ -323,25 +286,19 @@ function unreported(
 }
 
 /** The names that the history knows are not given anew, also if who had them is not there: it lived still, or continued afterwards. */
-function namesGiven(
-  agents: readonly PausedAgent[],
-  root: PausedAgent,
-  late: ReadonlySet<StepId | null>,
-): Readonly<Record<string, number>> {
+function namesGiven(agents: readonly PausedAgent[], late: Steps): PausedAgent["ordinals"] {
   const ordinals = new Map<string, number>();
-  for (const { role, agentPath, parentAgentId, spawnStepId, execution } of agents) {
+  for (const { role, agentPath, depth, spawnStepId, execution } of agents) {
     const isKnown = execution > 1 || !late.has(spawnStepId);
-    if (parentAgentId !== root.agentId || !isKnown) continue;
+    if (depth !== 1 || !isKnown) continue;
     const ordinal = Number(agentPath.slice(agentPath.lastIndexOf("#") + 1));
     ordinals.set(role, Math.max(ordinals.get(role) ?? 0, ordinal));
   }
   return Object.fromEntries(ordinals);
 }
 
-function countsByDepth([_root, ...others]: readonly PausedAgent[]): Readonly<
-  Record<string, number>
-> {
-  const atDepth = Map.groupBy(others, ({ depth }) => depth);
+function countsByDepth(agents: readonly PausedAgent[]): Readonly<Record<string, number>> {
+  const atDepth = Map.groupBy(agents.slice(1), ({ depth }) => depth);
   return Object.fromEntries([...atDepth].map(([depth, { length }]) => [depth, length]));
 }
 

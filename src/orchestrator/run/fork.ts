@@ -9,10 +9,9 @@ import { parsePausedRun, type PausedRun } from "../durability/paused-run.ts";
 import { restoredFrom, type RestoredRun } from "../durability/restored-run.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import { assertReady, rootRole } from "./check-continuation.ts";
-import type { ContinuedRun } from "./continue-run.ts";
 import { forkedRun } from "./fork-run.ts";
 import { checkForkOptions, type ForkOptions } from "./run-options.ts";
-import { AS_ROOT, NO_HISTORY, started } from "./start.ts";
+import { AS_ROOT, NO_HISTORY, started, type LedRun } from "./start.ts";
 import type { Settings } from "../tree/settings.ts";
 import { LiveRun } from "./run.ts";
 import { restore, rolesOf } from "./pause-run.ts";
@@ -54,7 +53,7 @@ export function startFork(
   settings: Settings,
   { run, registry, message, forkedFrom, journal: open }: ForkParts,
   { onText, context }: Pick<ForkOptions, "onText" | "context">,
-): ContinuedRun {
+): LedRun {
   const roles = rolesOf(run, registry);
   const instructions = instructionsFor(registry.root, context);
   const journal = open();
@@ -67,7 +66,6 @@ export function startFork(
   });
   const { run: runtime } = supervisor;
   const rested = restore(runtime, run, roles);
-  for (const { agentId, state } of run.agents) journal?.knows(agentId, state);
   const { task } = rested;
   const root = continueAgent(runtime, rested, { ...AS_ROOT, task, instructions, message });
   journal?.continued(root, false);

@@ -1,6 +1,8 @@
 // What a run whose process died makes up for before its agents continue: calls that were lost are charged, requests are made again.
 
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { callUsage } from "../../agent/call-usage.ts";
+import type { AgentId } from "../../protocol/ids.ts";
 import { addUsage } from "../../protocol/usage.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import { scopeOf } from "../tree/budget-events.ts";
@@ -38,19 +40,17 @@ export function reapply(
   { run: restored, cancelled, overdue, stops, unknownIds }: FoldedRun,
 ): void {
   const { tree } = run;
-  for (const { agentId, message } of cancelled) {
+  const living = (agentId: AgentId): AgentRuntime | undefined => {
     const node = tree.find(agentId);
-    if (node !== undefined && !node.hasEnded) node.cancel(message);
-  }
-  for (const { agentId, deadlineAtMs } of overdue) {
-    const node = tree.find(agentId);
-    if (node !== undefined && !node.hasEnded) node.endAt(deadlineAtMs);
-  }
+    return node?.hasEnded === true ? undefined : node;
+  };
+  for (const { agentId, message } of cancelled) living(agentId)?.cancel(message);
+  for (const { agentId, deadlineAtMs } of overdue) living(agentId)?.endAt(deadlineAtMs);
   for (const stop of stops) tree.stop(stop);
   for (const { agentId, inFlight } of restored.agents) {
-    const node = tree.find(agentId);
-    if (node === undefined || node.hasEnded) continue;
-    const { signals = [], messages = [] } = inFlight?.facts ?? {};
+    const node = living(agentId);
+    if (node === undefined) continue;
+    const { signals = [], messages = [] } = inFlight ?? {};
     for (const signal of signals) node.requestStop(signal);
     for (const text of messages) void node.openMailbox().write(text);
   }

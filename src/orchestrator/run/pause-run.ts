@@ -78,7 +78,7 @@ export function restore(
     if (state.status === "paused" || state.status === "pending")
       ledger.accountView(agentId).excludeTime(pausedMs);
   for (const agent of run.agents) {
-    if (agent.inFlight !== undefined) runtime.journal?.restoring(agent.agentId, agent.inFlight);
+    runtime.journal?.restoring(agent);
     const role = roles.get(agent.agentId);
     invariant(role !== undefined, `${agent.agentPath} has a role`);
     const node = restoredAgent(runtime, agent, role);
@@ -111,7 +111,7 @@ function regroup(nodes: readonly AgentRuntime[], { agents }: RestoredRun): void 
     if (parent === undefined || spawnStepId === undefined || spawnCallId === undefined) return [];
     const isOver = (callId: CallId): boolean =>
       begun.has(`${spawnStepId} ${callId}`) ||
-      inFlightOf.get(parent.identity.agentId)?.facts.over.has(callId) === true;
+      inFlightOf.get(parent.identity.agentId)?.over.has(callId) === true;
     const group = parent.groupOf(spawnStepId, startsLeft(parent, spawnStepId, isOver));
     group.rejoin(node);
     return [{ node, group }];
@@ -170,7 +170,7 @@ export function rolesOf(
     const role =
       draft === undefined || parent === undefined
         ? registry.find(name)
-        : makeDynamicRole(parent, { name, written: draft }, registry);
+        : makeDynamicRole(parent, { role: name, draft }, registry);
     if (role === undefined || "code" in role) {
       const got = role === undefined ? "none" : `one that cannot be used: ${role.message}`;
       throw new EspalierError({

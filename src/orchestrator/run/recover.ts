@@ -80,15 +80,8 @@ async function readyToRecover(
     run.questions.some((question) => question.questionId === questionId),
   );
   const context = contextOf === undefined ? others.context : await contextOfLost(run, contextOf);
-  return readyToContinue(
-    settings,
-    run,
-    { ...others, context },
-    {
-      answers: [...kept, ...answers],
-      areAllNeeded: status !== "open",
-    },
-  );
+  const given = { answers: [...kept, ...answers], areAllNeeded: status !== "open" };
+  return readyToContinue(settings, run, { ...others, context }, given);
 }
 
 /** Recovers every run of the store that is lost, one after the other. */

@@ -1,6 +1,5 @@
 // How a run at rest is resumed: by the paused run that it left.
 
-import type { Tracing } from "../../protocol/tracing.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { alreadyResumed, resumedJournal } from "../durability/open-journal.ts";
 import { parsePausedRun, type PausedRun } from "../durability/paused-run.ts";
@@ -36,19 +35,18 @@ export function resumeRun(
  * Pauses from which this process continued, with whatever orchestrator: what was approved once is not run twice (X17). Ids of runs may be made
  * to repeat, and a tracing that was handed in may make trace ids that follow from them: they count for it alone. Ours are drawn by chance.
  */
-const resumed = new Set<string>();
-const resumedBy = new WeakMap<Tracing, Set<string>>();
+const resumedBy = new WeakMap<object, Set<string>>();
+const OWN_TRACING = {};
 
 /**
  * Takes the pause at which the run stands for this process. Call the result to give it back. `tracing`: the one that the orchestrator was
  * handed. Throws `already_resumed`.
  */
-function takePause(run: RestoredRun, tracing: Tracing | undefined): () => void {
+function takePause(run: RestoredRun, tracing: object = OWN_TRACING): () => void {
   const { runId, pauses, traceId } = run;
   const pause = `${runId} ${pauses} ${traceId}`;
-  const known = tracing === undefined ? resumed : (resumedBy.get(tracing) ?? new Set());
+  const known = resumedBy.get(tracing) ?? new Set();
   if (known.has(pause)) throw alreadyResumed(run);
-  if (tracing !== undefined) resumedBy.set(tracing, known);
-  known.add(pause);
+  resumedBy.set(tracing, known.add(pause));
   return () => void known.delete(pause);
 }

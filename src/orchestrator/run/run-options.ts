@@ -1,6 +1,7 @@
 // What goes with a run when it is resumed, recovered or forked.
 
 import {
+  checkBoolean,
   checkCount,
   checkKeys,
   checkList,
@@ -108,8 +109,8 @@ export function checkRecoverOptions(options: RecoverOptions): void {
   const field = "recover options";
   checkKeys(field, options, RECOVER_FIELDS);
   const { takeOver } = options;
-  if (takeOver !== undefined && typeof takeOver !== "boolean")
-    throw mismatch(`${field}.takeOver`, "true or false", takeOver, "Leave it out for false.");
+  if (takeOver !== undefined)
+    checkBoolean(`${field}.takeOver`, takeOver, "Leave it out for false.");
   checkContinueOptions(field, options);
 }
 

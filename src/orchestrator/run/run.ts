@@ -216,7 +216,7 @@ export class LiveRun implements Run {
           "Expected one iterate() per run, got a second. Share the first iterator, or listen to events().",
       });
     }
-    const stepper = new Stepper();
+    const stepper = new Stepper(() => this.cancel("The caller broke off the iteration."));
     this.#stepper = stepper;
     this.#root.stepper = stepper;
     // An iteration that is not asked for its next phase must not hold up a cancellation or a deadline.
@@ -224,9 +224,7 @@ export class LiveRun implements Run {
     if (signal.aborted) stepper.open();
     else signal.onAbort(() => stepper.open());
     if (this.#isClosed || this.#tail !== undefined) stepper.end(this.#failure);
-    return stepper.iterator(async () => {
-      await this.cancel("The caller broke off the iteration.");
-    });
+    return stepper;
   }
 
   async cancel(message = "The caller cancelled the run."): Promise<RunResult> {
@@ -338,7 +336,7 @@ export class LiveRun implements Run {
     }
     if (session !== undefined) {
       // What the root has added, once its end is kept; a paused one releases the session.
-      await this.#supervisor.run.journal?.kept();
+      await this.#supervisor.run.journal?.writer.kept();
       await session.keep(root, root.account.usage().total);
     }
     if (!root.hasEnded || !tree.hasDetached) return await this.#conclude();
@@ -388,7 +386,7 @@ export class LiveRun implements Run {
   async #stored(result: Promise<RunResult>): Promise<RunResult> {
     const { journal } = this.#supervisor.run;
     try {
-      return await (journal === undefined ? result : Promise.race([result, journal.broken]));
+      return await (journal === undefined ? result : Promise.race([result, journal.writer.broken]));
     } catch (cause) {
       if (journal !== undefined && !this.#isClosed) this.#abandon(journal);
       this.#close({ cause });
@@ -398,7 +396,7 @@ export class LiveRun implements Run {
 
   #abandon(journal: RunJournal): void {
     const { tree, recorder } = this.#supervisor.run;
-    journal.abandon();
+    journal.writer.abandon();
     this.#root.cancel("The run cannot be kept any more.");
     for (const node of tree.nodes) {
       node.close();
@@ -414,7 +412,9 @@ export class LiveRun implements Run {
     const result = this.#root.hasEnded
       ? concludedEnd(run, this.#root, this.#trace.traceId)
       : concludedPause(run, this.#root, this.#pauseFacts());
-    await this.#supervisor.run.journal?.close(result.status === "paused" ? "paused" : "ended");
+    await this.#supervisor.run.journal?.writer.close(
+      result.status === "paused" ? "paused" : "ended",
+    );
     const { mismatch } = this.#supervisor.run;
     this.#close(mismatch === undefined ? undefined : { cause: mismatch });
     if (mismatch !== undefined) throw mismatch;

@@ -7,11 +7,13 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
 import { EVENT_SCHEMA_VERSION } from "../../protocol/event-bodies.ts";
 import type { EventBody } from "../../protocol/event.ts";
+import type { RunId } from "../../protocol/ids.ts";
 import { newJournal } from "../durability/open-journal.ts";
 import { startingSession } from "../sessions/sessions.ts";
-import { createAgent } from "../tree/create-agent.ts";
+import type { RunJournal } from "../durability/run-journal.ts";
+import { createAgent, type AgentFacts } from "../tree/create-agent.ts";
 import { registryOf, type Settings } from "../tree/settings.ts";
-import type { RunRuntime } from "../tree/run-runtime.ts";
+import type { NewRun, RunRuntime } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
 import { frozenMetadata } from "./metadata.ts";
@@ -39,38 +41,52 @@ export function startRun(
   const instructions = instructionsFor(role, context);
   const session = options.session === undefined ? undefined : startingSession(options.session);
   const { store, clock, limits } = settings;
-  const supervisor = new Supervisor(settings, {
-    registry,
-    onText,
-    context,
-    session,
-    journal: (runId) => {
-      const title = `${role.name}: ${task}`;
-      return store && newJournal({ store, clock }, { runId, limits, title, session: session?.ref });
-    },
-  });
-  const { run } = supervisor;
-  const root = createAgent(run, {
-    ...AS_ROOT,
+  const journal = (runId: RunId): RunJournal | undefined => {
+    const title = `${role.name}: ${task}`;
+    return store && newJournal({ store, clock }, { runId, limits, title, session: session?.ref });
+  };
+  const root = {
     role,
     task,
     instructions,
     metadata,
-    agentPath: role.name,
-    depth: 0,
-    parent: undefined,
-    inherited: [],
     history: session?.opening,
     limits: tighterLimits(spendLimitsOf(role.budget), spendLimitsOf(budget)),
     wallTimeMs: earlier(role.budget.wallTimeMs, budget.wallTimeMs),
     deadlineAtMs,
+  };
+  return startWith(settings, { registry, onText, context, session, journal }, root).run;
+}
+
+/** What is not the same for every root. */
+type RootFacts = Omit<
+  AgentFacts,
+  "agentPath" | "depth" | "parent" | "inherited" | "spawnCallId" | "spawnStepId"
+>;
+
+/** Makes a run with its root. */
+export function startWith(settings: Settings, made: NewRun, given: RootFacts): LedRun {
+  const supervisor = new Supervisor(settings, made);
+  const { run: runtime } = supervisor;
+  const root = createAgent(runtime, {
+    ...AS_ROOT,
+    ...given,
+    agentPath: given.role.name,
+    depth: 0,
+    parent: undefined,
+    inherited: [],
   });
-  run.journal?.created(root, {
-    account: run.ledger.account(root.identity.agentId),
-    isBackground: false,
-  });
-  session?.begin(run.runId);
-  return new LiveRun(supervisor, root, { ...NO_HISTORY, event: () => started(run, root) });
+  const account = runtime.ledger.account(root.identity.agentId);
+  runtime.journal?.created(root, { account, isBackground: false });
+  made.session?.begin(runtime.runId);
+  const beginning = { ...NO_HISTORY, event: () => started(runtime, root) };
+  return { run: new LiveRun(supervisor, root, beginning), runtime };
+}
+
+/** A run under way, and what its agents share. */
+export interface LedRun {
+  readonly run: LiveRun;
+  readonly runtime: RunRuntime;
 }
 
 function checkTask(task: unknown): void {

@@ -3,13 +3,22 @@
 
 import type { PhaseReport } from "../../agent/phase-report.ts";
 import type { PhaseStepper } from "../../agent/run-ports.ts";
-import { Feed, type FeedFailure } from "./feed.ts";
+import { Feed, type DONE } from "./feed.ts";
 
-export class Stepper implements PhaseStepper {
+export class Stepper
+  extends Feed<PhaseReport>
+  implements PhaseStepper, AsyncIterableIterator<PhaseReport, undefined>
+{
+  readonly #abandon: () => Promise<unknown>;
   /** The loop does not wait any more. */
   #isOpen = false;
-  readonly #feed = new Feed<PhaseReport>();
   #wakeLoop: (() => void) | undefined;
+
+  /** `abandon` ends the run; it is called when the caller breaks off. */
+  constructor(abandon: () => Promise<unknown>) {
+    super();
+    this.#abandon = abandon;
+  }
 
   /** Lets the loop through for good: what has to end must not wait for a caller who asks for nothing. */
   open(): void {
@@ -19,7 +28,7 @@ export class Stepper implements PhaseStepper {
 
   /** Resolves when the loop may run the next phase. */
   pass(): Promise<void> {
-    if (this.#isOpen || this.#feed.isAwaited) return Promise.resolve();
+    if (this.#isOpen || this.isAwaited) return Promise.resolve();
     return new Promise((resolve) => {
       this.#wakeLoop = resolve;
     });
@@ -27,31 +36,23 @@ export class Stepper implements PhaseStepper {
 
   /** Gives a phase to the first who asked for one, or keeps it for the next; resolves when the loop may run on. */
   step(report: PhaseReport): Promise<void> {
-    this.#feed.add(report);
+    this.add(report);
     return this.pass();
   }
 
-  /** The run is over: there is no further phase. `failure`: it broke off, and a further phase is answered with the reason. */
-  end(failure?: FeedFailure): void {
-    this.#feed.end(failure);
+  override next(): Promise<IteratorResult<PhaseReport, undefined>> {
+    const next = super.next();
+    if (this.isAwaited) this.#wakeLoop?.();
+    return next;
   }
 
-  /** The caller's side. `abandon` ends the run; it is called when the caller breaks off. */
-  iterator(abandon: () => Promise<void>): AsyncIterableIterator<PhaseReport, undefined> {
-    const feed = this.#feed;
-    const iterator: AsyncIterableIterator<PhaseReport, undefined> = {
-      next: () => {
-        const next = feed.next();
-        if (feed.isAwaited) this.#wakeLoop?.();
-        return next;
-      },
-      return: async () => {
-        feed.clear();
-        if (!feed.isOver) await abandon();
-        return feed.leave();
-      },
-      [Symbol.asyncIterator]: () => iterator,
-    };
-    return iterator;
+  async return(): Promise<typeof DONE> {
+    this.clear();
+    if (!this.isOver) await this.#abandon();
+    return this.leave();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
   }
 }

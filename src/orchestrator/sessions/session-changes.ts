@@ -5,7 +5,7 @@ import type { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import type { ExecutionId, MessageId } from "../../protocol/ids.ts";
 import type { Message, MessageTag, StoredMessage } from "../../protocol/message.ts";
-import { addUsage, type Usage } from "../../protocol/usage.ts";
+import { addUsage, subtractUsage, UsageSchema, type Usage } from "../../protocol/usage.ts";
 import { removeMessages } from "../../policies/remove-messages.ts";
 import {
   greatestNumber,
@@ -63,20 +63,10 @@ function ownUsage({ executions }: SessionRecord, { runId, usage }: SessionExecut
 }
 
 function without(usage: Usage, earlier: Usage): Usage {
-  const rest = (field: keyof Usage): number => Math.max(0, usage[field] - earlier[field]);
-  return {
-    modelCalls: rest("modelCalls"),
-    steps: rest("steps"),
-    toolCalls: rest("toolCalls"),
-    inputTokens: rest("inputTokens"),
-    cachedInputTokens: rest("cachedInputTokens"),
-    outputTokens: rest("outputTokens"),
-    reasoningTokens: rest("reasoningTokens"),
-    totalTokens: rest("totalTokens"),
-    costMicroUsd: rest("costMicroUsd"),
-    unpricedCalls: rest("unpricedCalls"),
-    estimatedCalls: rest("estimatedCalls"),
-  };
+  const rest = Object.entries({ ...subtractUsage(usage, earlier) });
+  return UsageSchema.parse(
+    Object.fromEntries(rest.map(([name, left]) => [name, Math.max(0, left)])),
+  );
 }
 
 function retainedRecords(

@@ -1,6 +1,6 @@
 // Options of a session and of a fork of it: checked at once, with a default for everything.
 
-import { checkCount, checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
+import { checkBoolean, checkCount, checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
 import { SessionIdSchema, type SessionId } from "../../protocol/ids.ts";
 import { messageRetention, type MessageRetentionPolicy } from "../../policies/retention-policy.ts";
 import type { SessionStore } from "../../store/session-store.ts";
@@ -47,8 +47,7 @@ export function sessionSettings(options: SessionOptions): SessionSettings {
   const { retention = {}, onFailure = "keep", showBoundaries = false, store } = options;
   if (!["keep", "remove"].includes(onFailure))
     throw mismatch(`${field}.onFailure`, '"keep" or "remove"', onFailure, "Default: keep.");
-  if (typeof showBoundaries !== "boolean")
-    throw mismatch(`${field}.showBoundaries`, "true or false", showBoundaries, "Default: false.");
+  checkBoolean(`${field}.showBoundaries`, showBoundaries, "Default: false.");
   if (store !== undefined) checkMethods(`${field}.store`, store, ["readSession", "writeSession"]);
   return Object.freeze({
     retention: messageRetention(`${field}.retention`, retention),

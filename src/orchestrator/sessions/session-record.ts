@@ -63,22 +63,6 @@ export interface SessionFork {
   readonly usage: Usage;
 }
 
-/** A session as it is kept. */
-export interface SessionRecord {
-  readonly version: 2;
-  readonly sessionId: SessionId;
-  readonly createdAtMs: number;
-  /** Without instructions: each execution has those of its role. */
-  readonly messages: readonly StoredMessage[];
-  /** Oldest first. Of those whose messages are gone only the latest. */
-  readonly executions: readonly SessionExecution[];
-  /** Executions that it ever had. */
-  readonly executionCount: number;
-  /** What they consumed. */
-  readonly usage: Usage;
-  readonly forkedFrom?: SessionFork;
-}
-
 const count = z.int().nonnegative();
 
 export const SessionExecutionSchema = z.strictObject({
@@ -106,16 +90,22 @@ const SessionForkSchema = z.strictObject({
   usage: UsageSchema,
 }) satisfies z.ZodType<SessionFork>;
 
-export const SessionRecordSchema = z.strictObject({
+const SessionRecordSchema = z.strictObject({
   version: z.literal(READABLE_VERSIONS).transform((): typeof SESSION_VERSION => SESSION_VERSION),
   sessionId: SessionIdSchema,
   createdAtMs: z.number(),
+  /** Without instructions: each execution has those of its role. */
   messages: z.array(StoredMessageSchema).readonly(),
+  /** Oldest first. Of those whose messages are gone only the latest. */
   executions: z.array(SessionExecutionSchema).readonly(),
+  /** Executions that it ever had. */
   executionCount: count,
+  /** What they consumed. */
   usage: UsageSchema,
   forkedFrom: SessionForkSchema.exactOptional(),
-}) satisfies z.ZodType<SessionRecord>;
+});
+/** A session as it is kept. */
+export type SessionRecord = Readonly<z.infer<typeof SessionRecordSchema>>;
 
 /** A session that was not used yet. */
 export function emptyRecord(sessionId: SessionId, createdAtMs: number): SessionRecord {

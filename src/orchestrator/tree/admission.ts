@@ -80,7 +80,7 @@ function roleFor(
   { role: name, draft }: SpawnRequest,
   registry: RoleRegistry,
 ): AgentRole | SpawnRefusal {
-  if (draft !== undefined) return makeDynamicRole(parent, { name, written: draft }, registry);
+  if (draft !== undefined) return makeDynamicRole(parent, { role: name, draft }, registry);
   const roles = registry.subagentsOf(parent);
   const role = roles.find((candidate) => candidate.name === name);
   if (role !== undefined) return role;

@@ -1,6 +1,7 @@
 // What a subagent begins with, or why there is none: the policies above it and the request, applied to the affairs of its parent. Pure.
 
 import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { defined } from "../../kernel/json.ts";
 import { shared } from "../../kernel/shared.ts";
 import type { Tightening } from "../../protocol/context-manifest.ts";
 import type { SpawnRefusal, SpawnRequest, SubagentResult } from "../../protocol/subagent.ts";
@@ -73,11 +74,7 @@ export function childContext(
     ...toolRules(parent.agentPath, parent.policy),
     ...toolRules(parent.agentPath, request),
   ];
-  const { removed } = childTools({
-    names,
-    rules,
-    ...(noDepthLeft === undefined ? {} : { noDepthLeft }),
-  });
+  const { removed } = childTools({ names, rules, ...defined({ noDepthLeft }) });
   const removedTools = [...removed, ...beyondBounds];
   try {
     const inherited = inheritContext(parent.policy, parent, {

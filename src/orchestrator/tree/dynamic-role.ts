@@ -6,16 +6,10 @@ import { defineAgent } from "../../agent/define-agent.ts";
 import type { DynamicRole, SpawnRefusal } from "../../protocol/subagent.ts";
 import type { RoleRegistry } from "./role-registry.ts";
 
-/** What the model wrote, under the name that the role is to have. */
-export interface NamedDynamicRole {
-  readonly name: string;
-  readonly written: DynamicRole;
-}
-
-/** The role that follows from what the model wrote, or why there is none. */
+/** The role that follows from what the model wrote, or why there is none. `role`: the name that it is to have. */
 export function makeDynamicRole(
   parent: AgentRole,
-  { name, written }: NamedDynamicRole,
+  { role: name, draft }: { readonly role: string; readonly draft: DynamicRole },
   registry: RoleRegistry,
 ): AgentRole | SpawnRefusal {
   const { dynamicRoles: bounds } = parent;
@@ -26,7 +20,7 @@ export function makeDynamicRole(
   if (registry.find(name) !== undefined)
     return invalid(`there is a role "${name}" already. Give yours another name, or start that one`);
   const models = Object.keys(bounds.models);
-  const { instructions, tools: asked, model: modelName = models[0] ?? "", steps } = written;
+  const { instructions, tools: asked, model: modelName = models[0] ?? "", steps } = draft;
   const model = Object.hasOwn(bounds.models, modelName) ? bounds.models[modelName] : undefined;
   if (model === undefined)
     return invalid(`there is no model "${modelName}". Choose one of: ${models.join(", ")}`);

@@ -3,6 +3,7 @@
 import {
   checkAmount,
   checkCount,
+  checkFields,
   checkKeys,
   checkList,
   checkMethods,
@@ -11,6 +12,7 @@ import {
 } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
+import { defined } from "../../kernel/json.ts";
 import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
 import { checkApprovals, type Approver, type Unanswered } from "../../agent/approver.ts";
 import { checkHooks, type Hook } from "../../hooks/hook.ts";
@@ -117,13 +119,11 @@ function checkEach(
 
 /** With the defaults in the place of what was left out. Throws `invalid_option`. */
 export function concurrencyOf(given: Partial<Concurrency>): Concurrency {
-  checkKeys("concurrency", given, Object.keys(DEFAULT_CONCURRENCY));
-  const { modelCalls = DEFAULT_CONCURRENCY.modelCalls, toolCalls = DEFAULT_CONCURRENCY.toolCalls } =
-    given;
-  for (const [name, limit] of Object.entries({ modelCalls, toolCalls })) {
-    checkCount(`concurrency.${name}`, limit);
-    if (limit === 0)
-      throw mismatch(`concurrency.${name}`, "at least 1", limit, "With none nothing could run.");
-  }
-  return Object.freeze({ modelCalls, toolCalls });
+  checkFields("concurrency", given, { modelCalls: checkSlots, toolCalls: checkSlots });
+  return Object.freeze({ ...DEFAULT_CONCURRENCY, ...defined(given) });
+}
+
+function checkSlots(field: string, count: unknown): void {
+  checkCount(field, count);
+  if (count === 0) throw mismatch(field, "at least 1", count, "With none nothing could run.");
 }

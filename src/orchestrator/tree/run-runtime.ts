@@ -22,7 +22,7 @@ import { recordThreshold } from "./budget-events.ts";
 import { EventRecorder } from "./event-recorder.ts";
 import { GuardedTracing } from "./guarded-tracing.ts";
 import { limiter } from "./limiter.ts";
-import { hasObserver, observerSink } from "./observer-sink.ts";
+import { observerSinks } from "./observer-sink.ts";
 import type { Settings } from "./settings.ts";
 import type { RoleRegistry } from "./role-registry.ts";
 import { RunDefinitions } from "./run-definitions.ts";
@@ -88,7 +88,7 @@ export class RunRuntime implements AgentRun {
       clock: this.clock,
       tracing: givenTracing === undefined ? tracing : new GuardedTracing(tracing, this.clock),
       journal: this.journal?.sink,
-      sinks: [...settings.sinks, ...this.#observers()],
+      sinks: [...settings.sinks, ...observerSinks(this)],
       eventCount: restored?.eventCount ?? 0,
     });
     const { journal } = this;
@@ -122,15 +122,5 @@ export class RunRuntime implements AgentRun {
 
   partsOf(role: AgentRole): RoleParts {
     return this.registry.partsOf(role);
-  }
-
-  /** Shows events to the hooks that observe, if there are any. */
-  #observers(): readonly ReturnType<typeof observerSink>[] {
-    const { hooks } = this.settings;
-    if (hooks.length === 0 && !this.registry.hasGuardsOrHooks) return [];
-    const roles = [...this.registry.all];
-    return hasObserver([...hooks, ...roles.flatMap((role) => role.hooks)])
-      ? [observerSink(this)]
-      : [];
   }
 }

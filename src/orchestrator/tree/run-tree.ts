@@ -1,8 +1,8 @@
 // RunTree: the agents of one run, and what counts against its limits.
 // T3: admission is one synchronous step, so limits hold under parallel spawns; a failed set-up gives its place back once.
 
-import { CancelSignal } from "../../kernel/cancel.ts";
 import { invariant } from "../../kernel/assert.ts";
+import { CancelSignal } from "../../kernel/cancel.ts";
 import type { AgentId, StepId } from "../../protocol/ids.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
 import type { SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
@@ -15,14 +15,6 @@ import { copyPrice } from "../../model/model-price.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { PriceUsed } from "../budget/prices-used.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
-
-/** The right to start one subagent. */
-export interface SpawnPermit {
-  readonly childPath: string;
-  readonly childDepth: number;
-  /** Undoes the admission of a child that could not be set up; allowed once. */
-  giveBack(): void;
-}
 
 /** A delegation as it is distinguished from others (X21). */
 export type Delegation = Pick<SpawnRequest, "role" | "task">;
@@ -187,22 +179,18 @@ export class RunTree {
     return checkSubagentLimits(limits, facts) ?? totalRefusal(parent, ahead);
   }
 
-  /** Takes a place below `parent`, for which there must be room: see `refusalBelow`. */
-  take(parent: AgentRuntime, roleName: string): SpawnPermit {
-    const childDepth = parent.identity.depth + 1;
+  /** Takes a place below `parent`, for which there must be room: see `refusalBelow`. Gives its path. */
+  take(parent: AgentRuntime, roleName: string): string {
     const childPath = parent.countChild(roleName);
-    this.#count(childDepth, 1);
-    let held = true;
-    return {
-      childPath,
-      childDepth,
-      giveBack: () => {
-        invariant(held, "T3: a place is given back once");
-        held = false;
-        parent.uncountChild();
-        this.#count(childDepth, -1);
-      },
-    };
+    this.#count(parent.identity.depth + 1, 1);
+    return childPath;
+  }
+
+  /** Undoes the admission of a child that could not be set up. */
+  giveBack(parent: AgentRuntime): void {
+    invariant(parent.breadth > 0, "T3: a place is given back once");
+    parent.uncountChild();
+    this.#count(parent.identity.depth + 1, -1);
   }
 
   /** How many subagents an agent may still start, as things stand. */

@@ -17,7 +17,6 @@ import { childContext, type ChildContext } from "./child-context.ts";
 import { childFacts, DelegatingParent } from "./child-facts.ts";
 import { createAgent } from "./create-agent.ts";
 import type { RunRuntime } from "./run-runtime.ts";
-import type { SpawnPermit } from "./run-tree.ts";
 
 /** Admits a subagent, sets it up and announces it, or says why not. Once it was announced it is run to its end (T1). */
 export function setUpChild(
@@ -32,15 +31,14 @@ export function setUpChild(
   if (group?.decision !== undefined)
     return { code: "group_decided", message: `Not started: ${group.decision}` };
   if (parent.stopSignal.aborted) return TOLD_TO_END;
-  let permit: SpawnPermit | undefined;
+  let agentPath: string | undefined;
   let child: AgentRuntime | undefined;
   try {
     const role = startable(run, parent, request);
     if ("code" in role) return role;
-    permit = run.tree.take(parent, role.name);
-    const { childPath: agentPath, childDepth: depth } = permit;
+    agentPath = run.tree.take(parent, role.name);
     const { tightened, ...budget } = childBudget(run, parent, role, asked);
-    const place = { parent, role, agentPath, depth };
+    const place = { parent, role, agentPath, depth: parent.identity.depth + 1 };
     const context = inheritsNothing(parent, role, request)
       ? withNothing(tightened)
       : childContext(
@@ -49,7 +47,7 @@ export function setUpChild(
           request,
         );
     if ("code" in context) {
-      permit.giveBack();
+      run.tree.giveBack(parent);
       return context;
     }
     child = createAgent(run, {
@@ -71,7 +69,7 @@ export function setUpChild(
       run.tree.remove(child);
       run.ledger.forget(child.identity.agentId);
     }
-    permit?.giveBack();
+    if (agentPath !== undefined) run.tree.giveBack(parent);
     return setupFailed(request.role, cause);
   }
 }

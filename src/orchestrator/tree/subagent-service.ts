@@ -2,7 +2,7 @@
 
 import { checkAmount, checkKeys, checkText } from "../../kernel/check.ts";
 import { linkedController, sleep } from "../../kernel/cancel.ts";
-import { canonicalJson } from "../../kernel/json.ts";
+import { canonicalJson, defined } from "../../kernel/json.ts";
 import { SUBAGENT_LIST_OPENING } from "../../agent/phases/compact.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
@@ -69,10 +69,8 @@ function wasDone(
   child: AgentRuntime,
   text?: string,
 ): boolean {
-  if (callId === undefined) return false;
   const { agentId: childId } = child.identity;
-  const operation = text === undefined ? { callId, childId } : { callId, childId, text };
-  return parent.effects.wasDone(operation);
+  return callId !== undefined && parent.effects.wasDone({ callId, childId, ...defined({ text }) });
 }
 
 function foundChild(

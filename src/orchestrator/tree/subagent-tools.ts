@@ -4,7 +4,7 @@
 import { z } from "zod";
 
 import { invariant } from "../../kernel/assert.ts";
-import { canonicalJson, isRecord, type JsonValue } from "../../kernel/json.ts";
+import { canonicalJson, defined, isRecord, type JsonValue } from "../../kernel/json.ts";
 import {
   BACKGROUND_TOOL_NAMES,
   mayDelegate,
@@ -101,12 +101,10 @@ function inputOf(
       description: "Names of subagents that have ended: it is shown their results word for word.",
     }),
   });
-  const background = z.object({
-    background: z.boolean().optional().meta({
-      description: "Do not wait: its result reaches you as a message while you go on.",
-    }),
+  const background = z.boolean().optional().meta({
+    description: "Do not wait: its result reaches you as a message while you go on.",
   });
-  const offered = delegation.background ? basics.extend(background.shape) : basics;
+  const offered = delegation.background ? basics.extend({ background }) : basics;
   const whole =
     dynamicRoles === undefined
       ? offered
@@ -161,9 +159,7 @@ async function delegate(
   const { role, task, continue: childName, resultsOf, background, newRole: draft } = input;
   const asked = {
     task,
-    ...(background === undefined ? {} : { background }),
-    ...(resultsOf === undefined ? {} : { resultsOf }),
-    ...(draft === undefined ? {} : { draft }),
+    ...defined({ background, resultsOf, draft }),
   };
   if (isNamed(childName)) {
     const again = isNamed(role) ? { childName, role } : { childName };
@@ -205,7 +201,7 @@ function backgroundTools(): readonly DelegationTool[] {
       }),
       ({ subagents: childNames, timeoutSeconds }, { subagents }) =>
         subagents.wait({
-          ...(childNames === undefined ? {} : { childNames }),
+          ...defined({ childNames }),
           ...(timeoutSeconds === undefined ? {} : { timeoutMs: timeoutSeconds * MS_PER_SECOND }),
         }),
     ),

@@ -6,7 +6,7 @@
 
 import { onAbort } from "../../kernel/cancel.ts";
 import { messageOf } from "../../kernel/error.ts";
-import type { JsonValue } from "../../kernel/json.ts";
+import { defined, type JsonValue } from "../../kernel/json.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { type SettledState } from "../../agent/agent-state.ts";
@@ -334,10 +334,7 @@ function stoppedParent({ identity }: AgentRuntime): string {
 
 /** The call that started a subagent. */
 function spawnPosition({ spawnStepId: stepId, spawnCallId: callId }: AgentRuntime): EventPosition {
-  return {
-    ...(stepId === undefined ? {} : { stepId }),
-    ...(callId === undefined ? {} : { callId }),
-  };
+  return defined({ stepId, callId });
 }
 
 /** True for an agent itself, and for those below it. */

@@ -2,6 +2,7 @@
 // statement was done.
 
 import type { EspalierError } from "../../kernel/error.ts";
+import { MadeOnce } from "../made-once.ts";
 import type { JournalBatch, Ownership } from "../run-store.ts";
 import {
   sql,
@@ -31,8 +32,7 @@ export class PostgresDriver implements SqlDriver {
   readonly #append: string;
   /** Whose errors we listen to. */
   #pool: PostgresPool | undefined;
-  /** Undefined: not done yet, or in vain. */
-  #migration: Promise<void> | undefined;
+  readonly #migration = new MadeOnce<void>();
   #isClosed = false;
 
   constructor(options: PostgresDriverOptions) {
@@ -80,7 +80,7 @@ export class PostgresDriver implements SqlDriver {
     client.on("error", ignore);
     let isBroken = true;
     try {
-      await this.#migrated(client);
+      await this.#migration.get(() => this.#perform(client, migrate(this.#options.schema)));
       const value = await use(client);
       isBroken = false;
       return value;
@@ -126,16 +126,6 @@ export class PostgresDriver implements SqlDriver {
     if (this.#pool === undefined) pool.on("error", ignore);
     this.#pool = pool;
     return pool;
-  }
-
-  async #migrated(client: PostgresClient): Promise<void> {
-    this.#migration ??= this.#perform(client, migrate(this.#options.schema));
-    try {
-      await this.#migration;
-    } catch (cause) {
-      this.#migration = undefined;
-      throw cause;
-    }
   }
 }
 

@@ -8,6 +8,7 @@ import {
   mismatch,
 } from "../../kernel/check.ts";
 import { isProcessGone } from "../holding.ts";
+import { MadeOnce } from "../made-once.ts";
 import { SqlStore } from "../sql-store.ts";
 import type { Store } from "../store.ts";
 import { PostgresDriver, type PostgresDriverOptions } from "./postgres-driver.ts";
@@ -85,18 +86,10 @@ function ownPool(options: PostgresStoreOptions): Connections {
   }
   checkAtLeastOne("maxConnections", maxConnections, DEFAULT_MAX_CONNECTIONS);
   checkAtLeastOne("timeoutMs", timeoutMs, DEFAULT_TIMEOUT_MS);
-  let opened: Promise<OwnPool> | undefined;
+  const pool = new MadeOnce<OwnPool>();
   return {
-    open: async () => {
-      opened ??= openPool({ connectionString, maxConnections, timeoutMs });
-      try {
-        return await opened;
-      } catch (cause) {
-        opened = undefined;
-        throw cause;
-      }
-    },
-    end: async () => await (await opened)?.end(),
+    open: () => pool.get(() => openPool({ connectionString, maxConnections, timeoutMs })),
+    end: async () => await (await pool.made)?.end(),
   };
 }
 

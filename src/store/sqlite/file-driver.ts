@@ -2,6 +2,7 @@
 
 import type { Clock } from "../../kernel/clock.ts";
 import type { EspalierError } from "../../kernel/error.ts";
+import { MadeOnce } from "../made-once.ts";
 import type { JournalBatch, Ownership } from "../run-store.ts";
 import {
   sqlTextsIn,
@@ -52,8 +53,7 @@ export class FileDriver implements SqlDriver {
   readonly #options: FileDriverOptions;
   readonly #commits: GroupCommit;
   readonly #textOf = sqlTextsIn(DIALECT);
-  /** Undefined: not opened yet, or in vain. */
-  #database: Promise<SqliteDatabase> | undefined;
+  readonly #database = new MadeOnce<SqliteDatabase>();
   #isClosed = false;
 
   constructor(options: FileDriverOptions) {
@@ -89,7 +89,7 @@ export class FileDriver implements SqlDriver {
   async close(): Promise<void> {
     await this.#commits.settled();
     this.#isClosed = true;
-    const database = await this.#database;
+    const database = await this.#database.made;
     database?.close();
   }
 
@@ -115,13 +115,7 @@ export class FileDriver implements SqlDriver {
 
   async #open(): Promise<SqliteDatabase> {
     if (this.#isClosed) throw storeClosed();
-    this.#database ??= opened(this.#options);
-    try {
-      return await this.#database;
-    } catch (cause) {
-      this.#database = undefined;
-      throw cause;
-    }
+    return await this.#database.get(() => opened(this.#options));
   }
 }
 

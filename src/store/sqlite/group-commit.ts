@@ -114,14 +114,22 @@ export class GroupCommit {
 
 /** Does what there is to do in one transaction. Takes it only when the file is ours to write. */
 function commit(database: SqliteDatabase, take: () => readonly Write[]): readonly Settle[] {
-  database.exec("begin immediate");
-  try {
+  return inTransaction(database, () => {
     const group = take();
     const only = group.length === 1 ? group[0] : undefined;
-    const settles =
-      only === undefined ? group.map((write) => saved(database, write)) : [only.attempt(database)];
+    return only === undefined
+      ? group.map((write) => saved(database, write))
+      : [only.attempt(database)];
+  });
+}
+
+/** Locks the file, and does all of it or nothing. */
+export function inTransaction<T>(database: SqliteDatabase, work: () => T): T {
+  database.exec("begin immediate");
+  try {
+    const value = work();
     database.exec("commit");
-    return settles;
+    return value;
   } catch (cause) {
     undo(database);
     throw cause;

@@ -2,6 +2,7 @@
 
 import type { EspalierError } from "../../kernel/error.ts";
 import { schemaTooNew, storeFailed } from "../store-errors.ts";
+import { inTransaction } from "./group-commit.ts";
 import type { SqliteDatabase } from "./sqlite-driver.ts";
 import { numberIn } from "../stored-row.ts";
 
@@ -51,17 +52,12 @@ const SQLITE_SCHEMA_VERSION = MIGRATIONS.length;
  */
 export function prepareSchema(database: SqliteDatabase, path: string): void {
   if (versionOf(database, path) === SQLITE_SCHEMA_VERSION) return;
-  database.exec("begin immediate");
-  try {
+  inTransaction(database, () => {
     // Anew: another process may have been here in between.
     for (const migration of MIGRATIONS.slice(versionOf(database, path))) database.script(migration);
     database.exec(`pragma application_id = ${APPLICATION_ID}`);
     database.exec(`pragma user_version = ${SQLITE_SCHEMA_VERSION}`);
-    database.exec("commit");
-  } catch (cause) {
-    if (database.isInTransaction) database.exec("rollback");
-    throw cause;
-  }
+  });
 }
 
 /** 0: the file is new. */

@@ -11,34 +11,22 @@ interface Fault {
 
 const LOCKED = "Another program has it locked for too long. Try again.";
 const NOT_ALLOWED = "Allow this process to use the file.";
+const READ_ONLY = "Allow this process to write to the file and to its folder.";
+const NOT_THERE = "Check its path, and that its folder is there and may be written to.";
+const NO_STORE = "Restore it from a copy, or choose another path.";
 
 const FAULTS: readonly Fault[] = [
   { number: 3, name: "SQLITE_PERM", reason: "denied", advice: NOT_ALLOWED },
   { number: 5, name: "SQLITE_BUSY", reason: "busy", advice: LOCKED },
   { number: 6, name: "SQLITE_LOCKED", reason: "busy", advice: LOCKED },
-  {
-    number: 8,
-    name: "SQLITE_READONLY",
-    reason: "read_only",
-    advice: "Allow this process to write to the file and to its folder.",
-  },
+  { number: 8, name: "SQLITE_READONLY", reason: "read_only", advice: READ_ONLY },
   { number: 10, name: "SQLITE_IOERR", reason: "input_output", advice: "Check the disk." },
   { number: 11, name: "SQLITE_CORRUPT", reason: "corrupt", advice: "Restore it from a copy." },
   { number: 13, name: "SQLITE_FULL", reason: "full", advice: "Make room on the disk." },
-  {
-    number: 14,
-    name: "SQLITE_CANTOPEN",
-    reason: "cannot_open",
-    advice: "Check its path, and that its folder is there and may be written to.",
-  },
+  { number: 14, name: "SQLITE_CANTOPEN", reason: "cannot_open", advice: NOT_THERE },
   { number: 18, name: "SQLITE_TOOBIG", reason: "too_large", advice: "Put less into one record." },
   { number: 23, name: "SQLITE_AUTH", reason: "denied", advice: NOT_ALLOWED },
-  {
-    number: 26,
-    name: "SQLITE_NOTADB",
-    reason: "corrupt",
-    advice: "Restore it from a copy, or choose another path.",
-  },
+  { number: 26, name: "SQLITE_NOTADB", reason: "corrupt", advice: NO_STORE },
 ];
 
 /** What a driver threw, as an error of ours. */

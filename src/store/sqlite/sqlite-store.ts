@@ -4,6 +4,7 @@ import { checkCount, checkKeys, defaultAdvice, mismatch } from "../../kernel/che
 import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { isProcessGone } from "../holding.ts";
 import { SqlStore } from "../sql-store.ts";
+import { checkOneOf } from "../store-arguments.ts";
 import type { Store } from "../store.ts";
 import { FileDriver } from "./file-driver.ts";
 import { openerOf, type SqliteDriver } from "./sqlite-driver.ts";
@@ -54,9 +55,4 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sto
   const { clock = systemClock } = options;
   const found = new FileDriver({ path, open: openerOf(driver), durability, busyTimeoutMs, clock });
   return new SqlStore(found, options.isProcessGone ?? isProcessGone);
-}
-
-function checkOneOf(field: string, value: string, known: readonly string[]): void {
-  if (known.includes(value)) return;
-  throw mismatch(field, `one of ${known.join(", ")}`, value, "Correct it.");
 }

@@ -67,6 +67,16 @@ export function eventIn(
   return record?.type === "event" && record.event.type === type ? record.event : undefined;
 }
 
+type OperationName = RecordOf<"ledger">["done"]["operation"];
+
+/** True for the record of one of these operations of the ledger. */
+export function isLedger<Name extends OperationName>(
+  record: JournalRecord,
+  ...names: readonly Name[]
+): record is RecordOf<"ledger"> & { readonly done: { readonly operation: Name } } {
+  return record.type === "ledger" && names.some((name) => name === record.done.operation);
+}
+
 /** The reason of a stop signal, as far as it can be read. */
 export function reasonIn(signal: unknown): Readonly<Record<string, unknown>> {
   const reason = isRecord(signal) ? signal["reason"] : undefined;

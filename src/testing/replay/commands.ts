@@ -2,6 +2,7 @@
 
 import { EspalierError } from "../../kernel/error.ts";
 import { sameJson } from "../../kernel/json.ts";
+import { takeFirst } from "../../orchestrator/durability/in-flight.ts";
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
 import type { Run } from "../../orchestrator/run/run.ts";
 import type { RunRuntime } from "../../orchestrator/tree/run-runtime.ts";
@@ -30,9 +31,7 @@ export class Commands {
 
   /** True if a hook has raised the signal, as it did in the recording. */
   takeRaised(record: RecordOf<"signal">): boolean {
-    const at = this.#raised.findIndex((one) => sameJson(one, record));
-    if (at !== -1) this.#raised.splice(at, 1);
-    return at !== -1;
+    return takeFirst(this.#raised, (one) => sameJson(one, record)) !== undefined;
   }
 
   /** False: it cannot be done, since the replay went another way. */

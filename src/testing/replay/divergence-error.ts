@@ -51,8 +51,6 @@ export class DivergenceReporter {
 
 function cut(text: string, from: number): string {
   const opening = from > 0 ? "…" : "";
-  const rest = text.slice(from);
-  return rest.length > MOST_CHARACTERS
-    ? `${opening}${rest.slice(0, MOST_CHARACTERS)}…`
-    : `${opening}${rest}`;
+  const ending = text.length > from + MOST_CHARACTERS ? "…" : "";
+  return `${opening}${text.slice(from, from + MOST_CHARACTERS)}${ending}`;
 }

@@ -138,8 +138,4 @@ export class ReplayEffects extends PersistedEffects {
     this.#permits.delete(name);
     return permit ?? super.outcome(name);
   }
-
-  protected override keep(): Promise<void> {
-    return Promise.resolve();
-  }
 }

@@ -10,7 +10,7 @@ import {
   isExternalRequest,
   type ExternalRequest,
 } from "../../orchestrator/durability/run-journal.ts";
-import { callPosition, eventIn, reasonIn, ActionReader, type Action } from "./actions.ts";
+import { callPosition, eventIn, isLedger, reasonIn, ActionReader, type Action } from "./actions.ts";
 import { positionsOf, type Beginning, type Segment } from "./segment.ts";
 
 /** A command from outside the run, or the end of an agent's time. */
@@ -36,11 +36,9 @@ export interface CommandEntry {
   readonly call: string | undefined;
 }
 
-/** An attempt of a model call was charged, or the lease was made to cover one more. A replay makes no attempts. */
-type BookingRecord = RecordOf<"ledger"> & { readonly done: Booking };
-
 export type ScriptEntry =
   | EffectEntry
+  /** An attempt of a model call was charged, or the lease was made to cover one more. A replay makes no attempts. */
   | { readonly type: "booking"; readonly done: Booking; readonly atMs: number | undefined }
   | CommandEntry
   | { readonly type: "action"; readonly action: Action; readonly atMs: number | undefined }
@@ -149,11 +147,12 @@ class Writer {
       const { event } = record;
       this.#lastCall = beginsCall(event) ? callPosition(event) : undefined;
     }
-    if (action !== undefined || isLease(record)) {
+    if (action !== undefined || isLedger(record, "lease")) {
+      // A lease has no event of its own, and a command may come right after it: it counts as an action.
       if (action !== undefined) this.#entries.push({ type: "action", action, atMs });
       this.#actions += 1;
       this.#isAfterAction = true;
-    } else if (isBooking(record)) {
+    } else if (isLedger(record, "charge", "extend")) {
       this.#entries.push({ type: "booking", done: record.done, atMs: undefined });
       this.#standApart();
     } else if (isCommand(record)) {
@@ -223,18 +222,6 @@ function callBegunDespite(
 /** True for the first event of a call in its turn. */
 function beginsCall({ type }: RecordOf<"event">["event"]): boolean {
   return type === "tool.started" || type === "tool.rejected";
-}
-
-/** A lease has no event of its own, and a command may come right after it: it counts as an action. */
-export function isLease(record: JournalRecord): boolean {
-  return record.type === "ledger" && record.done.operation === "lease";
-}
-
-function isBooking(record: JournalRecord): record is BookingRecord {
-  return (
-    record.type === "ledger" &&
-    (record.done.operation === "charge" || record.done.operation === "extend")
-  );
 }
 
 /** What comes of an effect has the time of the next event, unless something else comes first. */

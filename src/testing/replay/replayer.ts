@@ -17,12 +17,11 @@ import type { EventSink } from "../../protocol/event-sink.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { Commands } from "./commands.ts";
 import { Comparison, type Divergence } from "./compare-actions.ts";
-import type { Action } from "./actions.ts";
+import { isLedger, type Action } from "./actions.ts";
 import { DivergenceReporter } from "./divergence-error.ts";
 import { ReplayEffects } from "./replay-effects.ts";
 import { RecordedOutcomes } from "./recorded-outcomes.ts";
 import {
-  isLease,
   type CommandEntry,
   type CommandRecord,
   type ScriptEntry,
@@ -103,7 +102,8 @@ export class Replayer {
     });
     this.#clock.advance(beginsAtMs(beginning, segment));
     const sinks = (means.sinks ?? []).map((sink) => this.#heard(sink));
-    const onCall = (call: string): void => this.#giveAt(call);
+    // Commands that came right after the beginning of a call.
+    const onCall = (call: string): void => this.#giveNew(this.#atCalls.get(call));
     const replayed = { outcomes: this.#outcomes, script, onCall };
     const { runtime, run } = setUpRun({
       ...parts,
@@ -149,7 +149,7 @@ export class Replayer {
         if (this.#order !== "recorded") return; // Leases have other ids, and each settlement books all of its call.
         await this.#rest();
         this.#moveTo(entry.atMs);
-        this.#runtime.ledger.redo(entry.done);
+        this.#runtime.ledger.redoInFlight(entry.done);
         return await endOfTurn();
       case "command":
         return await this.#command(entry.record);
@@ -258,7 +258,7 @@ export class Replayer {
     this.#commands?.take(copy);
     this.#reporter.take(copy);
     const isAction = this.#compared.take(copy);
-    if (!isAction && !isLease(copy)) return;
+    if (!isAction && !isLedger(copy, "lease")) return;
     this.#done += 1;
     if (record.type !== "event") this.#giveDue(); // An event reaches the other sinks first.
   }
@@ -272,11 +272,6 @@ export class Replayer {
   #giveEarly(): void {
     for (const [actionsBefore, entries] of this.#atOnce)
       if (actionsBefore <= this.#done) this.#giveNew(entries);
-  }
-
-  /** Gives the commands that came right after the beginning of a call. */
-  #giveAt(call: string): void {
-    this.#giveNew(this.#atCalls.get(call));
   }
 
   /** Gives those of them that were not given yet. */

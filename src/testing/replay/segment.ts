@@ -1,7 +1,6 @@
 // Segments of a recording: what one process did of a run. A run that was paused, or whose process died, continues in a further one. Each
 // begins from what was persisted, so that each is replayed by itself. Owns how a recording is cut.
 
-import { z } from "zod";
 import { withDelta } from "../../kernel/json-delta.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { persistedState, stateFromPersisted } from "../../agent/agent-snapshot.ts";
@@ -11,10 +10,11 @@ import { parsePausedRun } from "../../orchestrator/durability/paused-run.ts";
 import type { ResumeGrant } from "../../orchestrator/run/run-options.ts";
 import { restoredFrom, type RestoredRun } from "../../orchestrator/durability/restored-run.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import { RunIdSchema, type RunId } from "../../protocol/ids.ts";
+import { EVENT_SCHEMAS } from "../../protocol/event-schemas.ts";
+import type { RunId } from "../../protocol/ids.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import type { Answer } from "../../protocol/question.ts";
-import { eventIn, type AgentPositions } from "./actions.ts";
+import { eventIn, isLedger, type AgentPositions } from "./actions.ts";
 
 /** How a process comes by a run. */
 export type SegmentBegin = "started" | "forked" | "resumed" | "recovered";
@@ -177,7 +177,7 @@ function forkOf(
   { event }: RecordOf<"event">,
   { agents: [root, ...others], ...run }: RestoredRun,
 ): ForkStart {
-  const given = ForkedFromSchema.safeParse(event["forkedFrom"]);
+  const given = EVENT_SCHEMAS["run.started"].forkedFrom.safeParse(event["forkedFrom"]);
   const began = records.find((record) => record.type === "state");
   const forkedFrom = given.data;
   if (root === undefined || began === undefined)
@@ -191,13 +191,6 @@ function forkOf(
   return { type: "forked", run: { ...run, agents }, message, forkedFrom };
 }
 
-const ForkedFromSchema = z.object({
-  runId: RunIdSchema,
-  stepNumber: z.int(),
-  traceId: z.string(),
-  spanId: z.string().optional(),
-});
-
 /** What the run was given to continue: recorded before the event by which it continues. */
 function continuationOf(
   records: readonly JournalRecord[],
@@ -205,7 +198,7 @@ function continuationOf(
 ): Pick<ContinuedStart, "answers" | "grants" | "granted"> {
   const at = records.findIndex((record) => isResumption(record) || record.type === "execution");
   const opening = at === -1 ? records : records.slice(0, at);
-  const granted = opening.filter(isGrant);
+  const granted = opening.filter((record) => isLedger(record, "grant"));
   return {
     answers: opening.flatMap((record) => (record.type === "answers" ? record.answers : [])),
     grants: granted.map(({ done: { agentId, grant } }) => {
@@ -215,14 +208,6 @@ function continuationOf(
     }),
     granted: new Set(granted),
   };
-}
-
-type GrantRecord = RecordOf<"ledger"> & {
-  readonly done: Extract<RecordOf<"ledger">["done"], { operation: "grant" }>;
-};
-
-function isGrant(record: JournalRecord): record is GrantRecord {
-  return record.type === "ledger" && record.done.operation === "grant";
 }
 
 /** The root, when the segment begins. */

@@ -3,24 +3,15 @@
 import { isRecord } from "../../kernel/json.ts";
 import { stateFromPersisted } from "../../agent/agent-snapshot.ts";
 import { instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
-import { createAgent } from "../../orchestrator/tree/create-agent.ts";
-import {
-  continueRun,
-  readyToContinue,
-  type ContinuedRun,
-} from "../../orchestrator/run/continue-run.ts";
+import { continueRun, readyToContinue } from "../../orchestrator/run/continue-run.ts";
 import type { JournalRecord } from "../../orchestrator/durability/journal-record.ts";
 import { RunJournal, type MakeEffects } from "../../orchestrator/durability/run-journal.ts";
 import { startFork } from "../../orchestrator/run/fork.ts";
-import { LiveRun } from "../../orchestrator/run/run.ts";
-import { AS_ROOT, NO_HISTORY, started } from "../../orchestrator/run/start.ts";
+import { startWith, type LedRun } from "../../orchestrator/run/start.ts";
 import type { OrchestratorOptions } from "../../orchestrator/tree/orchestrator-options.ts";
 import { registryOf, settingsOf } from "../../orchestrator/tree/settings.ts";
 import { rootRole } from "../../orchestrator/run/check-continuation.ts";
 import { RoleRegistry } from "../../orchestrator/tree/role-registry.ts";
-import type { RunRuntime } from "../../orchestrator/tree/run-runtime.ts";
-import { Supervisor } from "../../orchestrator/tree/supervisor.ts";
-import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { RunSession } from "../../orchestrator/sessions/run-session.ts";
 import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
 import type { ManualClock } from "../manual-clock.ts";
@@ -51,7 +42,7 @@ export interface SetUpParts extends Replayable {
   readonly append: (record: JournalRecord) => void;
 }
 
-export function setUpRun(parts: SetUpParts): ContinuedRun {
+export function setUpRun(parts: SetUpParts): LedRun {
   const { beginning } = parts;
   switch (beginning.type) {
     case "started":
@@ -74,38 +65,32 @@ function settingsFor(
   return settingsOf({ ...means, limits, clock, ids, unanswered: "pause", ...more });
 }
 
-function startAnew(parts: SetUpParts, beginning: Start): ContinuedRun {
+/** The root as it was started. What its role allows now may be less than what was recorded. */
+function startAnew(parts: SetUpParts, { head, rootRecord, opening }: Start): LedRun {
   const { clock, role, context, segment } = parts;
-  const { head } = beginning;
   const settings = settingsFor(parts, head.limits);
   const { ids } = settings;
   const registry = registryOf(settings, role);
-  const session =
-    head.session === undefined
-      ? undefined
-      : new RunSession(head.session, {
-          store: fakeSessionStore(head.session, segment.records),
-          clock,
-          ids,
-        });
-  const supervisor = new Supervisor(settings, {
-    registry,
-    onText: undefined,
-    context,
-    session,
-    journal: () => journalOf(parts),
-  });
-  const { run: runtime } = supervisor;
-  const root = rootAgain(runtime, parts, beginning);
-  runtime.journal?.created(root, {
-    account: runtime.ledger.account(root.identity.agentId),
-    isBackground: false,
-  });
-  const run = new LiveRun(supervisor, root, { ...NO_HISTORY, event: () => started(runtime, root) });
-  return { runtime, run };
+  const { session: ref } = head;
+  const store = fakeSessionStore(ref, segment.records);
+  const session = ref && new RunSession(ref, { store, clock, ids });
+  const journal = (): RunJournal => journalOf(parts);
+  const { agent, account } = rootRecord;
+  const limitsMs = [account.timeLimitMs, role.budget.wallTimeMs].flatMap((ms) => ms ?? []);
+  const root = {
+    role,
+    task: agent.task,
+    instructions: instructionsFor(role, context),
+    metadata: agent.metadata,
+    history: ref && historyIn(opening),
+    limits: tighterLimits(account.limits, spendLimitsOf(role.budget)),
+    wallTimeMs: limitsMs.length === 0 ? undefined : Math.min(...limitsMs),
+    deadlineAtMs: account.fixedDeadlineAtMs ?? undefined,
+  };
+  return startWith(settings, { registry, onText: undefined, context, session, journal }, root);
 }
 
-function forkAgain(parts: SetUpParts, { run, message, forkedFrom }: ForkStart): ContinuedRun {
+function forkAgain(parts: SetUpParts, { run, message, forkedFrom }: ForkStart): LedRun {
   const settings = settingsFor(parts, run.limits);
   const role = rootRole(run, parts.role, settings.roles);
   const registry = new RoleRegistry(role, settings, { isReplacing: true });
@@ -114,7 +99,7 @@ function forkAgain(parts: SetUpParts, { run, message, forkedFrom }: ForkStart): 
 }
 
 /** By the code of a resume. */
-function continueAgain(parts: SetUpParts, beginning: ContinuedStart): ContinuedRun {
+function continueAgain(parts: SetUpParts, beginning: ContinuedStart): LedRun {
   const { role, context, segment } = parts;
   const { run, folded, answers, grants } = beginning;
   const store = fakeSessionStore(run.session, segment.records); // The run is not persisted.
@@ -136,34 +121,9 @@ function journalOf({ append, effects, script: { hasDeadlines } }: SetUpParts): R
   return new RunJournal(writer, { effects, hasDeadlines });
 }
 
-/** The root as it was started. What its role allows now may be less than what was recorded. */
-function rootAgain(
-  runtime: RunRuntime,
-  { role, context }: SetUpParts,
-  { rootRecord, ...start }: Start,
-): AgentRuntime {
-  const { agent, account } = rootRecord;
-  const limitsMs = [account.timeLimitMs, role.budget.wallTimeMs].flatMap((ms) => ms ?? []);
-  return createAgent(runtime, {
-    ...AS_ROOT,
-    role,
-    task: agent.task,
-    instructions: instructionsFor(role, context),
-    metadata: agent.metadata,
-    agentPath: role.name,
-    depth: 0,
-    parent: undefined,
-    inherited: [],
-    history: historyOf(start),
-    limits: tighterLimits(account.limits, spendLimitsOf(role.budget)),
-    wallTimeMs: limitsMs.length === 0 ? undefined : Math.min(...limitsMs),
-    deadlineAtMs: account.fixedDeadlineAtMs ?? undefined,
-  });
-}
-
 /** What the session had before: all but the instructions. */
-function historyOf({ head, opening }: Pick<Start, "head" | "opening">) {
-  if (head.session === undefined || !isRecord(opening)) return undefined;
+function historyIn(opening: unknown) {
+  if (!isRecord(opening)) return undefined;
   const { messages, tags } = stateFromPersisted(opening).conversation;
   return { messages: messages.slice(1), tags: tags.slice(1) };
 }
