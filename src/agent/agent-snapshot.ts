@@ -130,7 +130,7 @@ export type AgentSnapshot = z.infer<typeof AgentSnapshotSchema>;
 /** The state as plain JSON, frozen: no key that is undefined, nothing transient. */
 export function snapshotOf(state: SettledState): AgentSnapshot {
   const { status, conversation, executionId, reason, step } = state;
-  const log = defined({ ...state.log, subtasks: state.log.subtasks.map((one) => defined(one)) });
+  const log = defined(state.log);
   const telemetry = defined(state.telemetry);
   const open = step && defined({ ...step, input: undefined, error: undefined });
   const plain = { status, executionId, reason, conversation, log, telemetry, step: open };
@@ -174,11 +174,7 @@ export function stateOf(stored: z.infer<typeof PersistedStateSchema>): AgentStat
   const { conversation, log, telemetry } = kept;
   const shared = {
     conversation,
-    log: {
-      ...log,
-      output: log.output,
-      subtasks: log.subtasks.map(({ request, childId, text }) => ({ request, childId, text })),
-    },
+    log: { ...log, output: log.output },
     telemetry: {
       ...telemetry,
       startedAtMs: telemetry.startedAtMs,

@@ -79,9 +79,9 @@ export interface MadeSection {
 export interface Subtask {
   readonly request: SpawnRequest;
   /** The child that works on it while it is paused. */
-  readonly childId: AgentId | undefined;
+  readonly childId?: AgentId | undefined;
   /** What came of it, as the agent will read it. */
-  readonly text: string | undefined;
+  readonly text?: string | undefined;
 }
 
 /** What this execution consumed. */

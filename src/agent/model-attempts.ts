@@ -300,19 +300,14 @@ function settledOutcome(
   const { lease } = call;
   const { signal } = call.signals ?? agent;
   const settled = bounded.type === "returned" ? bounded.value : undefined;
-  if (settled?.type === "failed" && !signal.aborted) {
-    const { isRetryable } = settled.error;
-    const usage = callUsage(model, lease, settled);
-    return { type: "failed", error: errorRecord(settled.error), isRetryable, usage };
-  }
-  if (settled?.type === "broken" && !signal.aborted) return settled;
-  if (!signal.aborted) {
-    const error = errorRecord(bounded.type === "threw" ? bounded.error : undefined);
-    const usage = callUsage(model, lease, leftBehind(after));
-    return { type: "failed", error, isRetryable: false, usage };
-  }
-  const end = settled?.type === "broken" ? ({ type: "failed", ...settled.log } as const) : settled;
-  return { type: "cancelled", usage: callUsage(model, lease, end ?? leftBehind(after)) };
+  const isBroken = settled?.type === "broken";
+  if (isBroken && !signal.aborted) return settled;
+  const end = isBroken ? ({ type: "failed", ...settled.log } as const) : settled;
+  const usage = callUsage(model, lease, end ?? leftBehind(after));
+  if (signal.aborted) return { type: "cancelled", usage };
+  const cause = settled?.type === "failed" ? settled.error : undefined;
+  const error = errorRecord(bounded.type === "threw" ? bounded.error : cause);
+  return { type: "failed", error, isRetryable: cause?.isRetryable === true, usage };
 }
 
 /** The end of an attempt that was left behind, with what was lost before it. */

@@ -5,7 +5,7 @@ import { prefixOf, type RequestPrefix } from "../model/request-prefix.ts";
 import type { EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { Lease, LeaseOutcome } from "./account-view.ts";
-import type { InferOutcome, RequestFacts } from "./effects.ts";
+import type { InferOutcome } from "./effects.ts";
 import { inferWrapped } from "./hooked-model-call.ts";
 import { type InferCall, inferOnce } from "./model-attempts.ts";
 import { countInputTokens } from "../model/count-tokens.ts";
@@ -83,9 +83,10 @@ function isStep({ sideCall, isCounted }: EffectPosition): boolean {
   return sideCall === undefined && isCounted !== true;
 }
 
-/** A call that is paid for, and what is known of its request besides what is in it. */
-export type PaidCall = Pick<InferCall, "place" | "lease" | "request"> & {
-  readonly facts: RequestFacts;
+/** A call that is paid for. */
+export type PaidCall = Pick<InferCall, "place" | "lease" | "request" | "isEstimated"> & {
+  /** Messages at the end of its request that stand there for this request alone. */
+  readonly ephemeral: number;
 };
 
 /** One logical model call, its retries and the hooks around it included. The lease is the proof that it is paid for (X1). Never rejects. */
@@ -94,8 +95,7 @@ export function callModel(agent: AgentRuntime, paid: PaidCall): Promise<InferOut
 }
 
 async function made(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
-  const { place, lease, request, facts } = paid;
-  const { isEstimated } = facts;
+  const { place, lease, request, isEstimated } = paid;
   const prefix = place.sideCall === undefined ? prefixFor(agent, paid) : undefined;
   const position = positionOf(place);
   const call: InferCall = { place, position, lease, request, isEstimated, prefix };
@@ -115,7 +115,7 @@ function positionOf({ stepId, sideCall }: EffectPosition): EventPosition {
 /** How the request begins like the one of the step before. */
 function prefixFor(
   agent: AgentRuntime,
-  { request, facts: { ephemeral } }: PaidCall,
+  { request, ephemeral }: PaidCall,
 ): RequestPrefix | undefined {
   const last = agent.lastRequest;
   agent.lastRequest = { request, ephemeral };
@@ -126,15 +126,18 @@ function prefixFor(
 
 /** What came of it. */
 export interface SideCallReply {
-  /** Undefined: it was not paid for. */
-  readonly usage: Usage | undefined;
+  /** Absent: it was not paid for. */
+  readonly usage?: Usage;
   /** What its time went into; absent: it was not made. */
   readonly timing?: StepTiming;
   /** Time that it waited for the budget. */
   readonly waitedMs: number;
-  /** Undefined: the model gave nothing that could be used. */
-  readonly text: string | undefined;
+  /** Absent: the model gave nothing that could be used. */
+  readonly text?: string | undefined;
 }
+
+/** No call was made. */
+export const NOT_CALLED: SideCallReply = Object.freeze({ waitedMs: 0 });
 
 /** The lease, the model call, the settlement. */
 export async function makeSideCall(
@@ -146,11 +149,11 @@ export async function makeSideCall(
   const reserved = await reserve(agent, place, tokens, request.maxOutputTokens);
   const { waitedMs } = reserved;
   noteReserved(agent, place, reserved);
-  if (reserved.type !== "granted") return { usage: undefined, waitedMs, text: undefined };
+  if (reserved.type !== "granted") return { waitedMs };
   const { lease } = reserved;
-  const facts = { isEstimated, ephemeral: 0 };
   const capped = Object.freeze({ ...request, maxOutputTokens: lease.maxOutputTokens });
-  const outcome = await callModel(agent, { place, lease, request: capped, facts });
+  const call = { place, lease, request: capped, isEstimated, ephemeral: 0 };
+  const outcome = await callModel(agent, call);
   const usage = settleCall(agent, place, lease, outcome);
   const timing = timingOf(outcome.spans ?? []);
   return { usage, timing, waitedMs, text: textOf(outcome) };

@@ -328,8 +328,7 @@ function incorporate(state: RunningState, change: Change<"incorporate">): Runnin
   for (const execution of step.executions) {
     const { callId, toolName } = execution.call;
     messages.push({ role: "tool", callId, toolName, text: execution.text });
-    for (const request of execution.subtasks ?? [])
-      subtasks.push({ request, childId: undefined, text: undefined });
+    for (const request of execution.subtasks ?? []) subtasks.push({ request });
     background.push(...(execution.startedIds ?? []));
     reportedIds.push(...(execution.reportedIds ?? []));
   }

@@ -222,7 +222,7 @@ proves(
       conversation: added(answered.conversation, results, 1),
       log: {
         ...answered.log,
-        subtasks: [...recordSubtasks.subtasks, { request, childId: undefined, text: undefined }],
+        subtasks: [...recordSubtasks.subtasks, { request }],
       },
       step: { ...openStepOf(answered), isIncorporated: true },
     });

@@ -144,9 +144,8 @@ export function changes(): {
         {
           request: { role: "helper", task: "Look." },
           childId: AgentIdSchema.parse("agent_2"),
-          text: undefined,
         },
-        { request: { role: "helper", task: "Look there." }, childId: undefined, text: "Nothing." },
+        { request: { role: "helper", task: "Look there." }, text: "Nothing." },
       ],
     },
     addMessages: { type: "addMessages", messages: [notice("Go on."), notice("And on.")] },

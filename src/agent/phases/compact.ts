@@ -12,7 +12,7 @@ import { consultHooks } from "../consult.ts";
 import { failWith } from "../stop-requests.ts";
 import { transition } from "../transition.ts";
 import { FEWEST_SUMMARY_TOKENS, SUMMARY_PART } from "../compaction.ts";
-import { makeSideCall, type SideCallReply } from "../model-call.ts";
+import { makeSideCall, NOT_CALLED, type SideCallReply } from "../model-call.ts";
 import { requestMessages } from "./assemble-request.ts";
 import { NO_SECTIONS, type SectionMessages } from "./make-sections.ts";
 import { defined } from "../../kernel/json.ts";
@@ -73,9 +73,11 @@ export async function compact(
   if (hooked?.type === "failed") return failWith(agent, state, hooked.error);
   const most = cutHistory(messages, { keepMessages: 0 });
   if (most === undefined || most.dropped.every(isSummary)) return state;
-  const keep = hooked?.patch.keepMessages ?? keepMessages;
+  const keep = hooked?.value.patch.keepMessages ?? keepMessages;
   const isSummarizing = agent.role.compaction?.strategy === "summarize";
-  const summed = isSummarizing ? await summarized(agent, state, { tokensOf, keep }) : NOT_SUMMED;
+  const summed: Summed = isSummarizing
+    ? await summarized(agent, state, { tokensOf, keep })
+    : NOT_CALLED;
   const { usage, text } = summed;
   const { isEnding } = agent.effects;
   // An agent that is to end makes nothing shorter, and says what the summary consumed that it has asked for.
@@ -125,15 +127,9 @@ function fitting(
 
 /** A history with a summary in place of what goes. Undefined: it is not to be had, or does not fit. */
 interface Summed extends SideCallReply {
-  readonly messages: readonly Message[] | undefined;
+  readonly messages?: readonly Message[] | undefined;
 }
 
-const NOT_SUMMED: Summed = {
-  messages: undefined,
-  text: undefined,
-  usage: undefined,
-  waitedMs: 0,
-};
 /** A summary takes no more than this, and no more than a part of the window. */
 const MOST_SUMMARY_TOKENS = 1024;
 
@@ -151,14 +147,14 @@ async function summarized(
     Math.min(MOST_SUMMARY_TOKENS, role.maxOutputTokens, window / SUMMARY_PART),
   );
   const cut = cutHistory(messages, fitting(agent, messages, request, targetTokens));
-  if (cut === undefined) return NOT_SUMMED;
+  if (cut === undefined) return NOT_CALLED;
   const left = Math.min(targetTokens, window - request.tokensOf([...cut.head, ...cut.tail]));
-  if (left < FEWEST_SUMMARY_TOKENS) return NOT_SUMMED;
+  if (left < FEWEST_SUMMARY_TOKENS) return NOT_CALLED;
   const room: SummaryRoom = { maxOutputTokens: left, maxInputTokens };
   // A name of its own, also if there are two before one step: whatever came of the first, the history has grown.
   const place = { ...stepPosition(agent, state), sideCall: { name: `summary.${added}` } };
   const reply = await makeSideCall(agent, place, summaryRequest(cut.dropped, room));
-  if (reply.text === undefined) return { ...reply, messages: undefined };
+  if (reply.text === undefined) return reply;
   const put = [...cut.head, summaryMessage(reply.text, room), ...cut.tail];
   return { ...reply, messages: request.tokensOf(put) <= window ? put : undefined };
 }
@@ -222,7 +218,7 @@ export async function retain(
   const place = { ...stepPosition(agent, state), sideCall: { name: "retention" } };
   const summed = hasRoomForSummary(retention)
     ? await makeSideCall(agent, place, summaryRequest(dropped, room))
-    : NOT_SUMMED;
+    : NOT_CALLED;
   const summary = summed.text === undefined ? undefined : summaryMessage(summed.text, room);
   const shorter = summary === undefined ? kept : afterInstructions(kept, summary);
   const tokensOf = measure(agent, NO_SECTIONS);

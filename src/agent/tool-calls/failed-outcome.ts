@@ -4,7 +4,7 @@ import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { defined, isRecord } from "../../kernel/json.ts";
 import { asSentence } from "../../kernel/sentence.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import { failureClass, type ToolFailureCode } from "../../protocol/tool-failure.ts";
+import { TOOL_FAILURES, type ToolFailureCode } from "../../protocol/tool-failure.ts";
 import type { ToolErrorSeverity } from "../../protocol/tool-error-record.ts";
 import { correctionAdvice } from "../../tools/arguments/argument-problems.ts";
 import { JSON_ADVICE, UNBEGUN_TEXT, type RejectedCall } from "../../tools/rejected-call.ts";
@@ -25,7 +25,7 @@ export function failed(
   text: string,
   more: Partial<Omit<FailedOutcome, "type" | "errorCode">> = {},
 ): FailedOutcome {
-  const { outcome: type, severity } = failureClass(code);
+  const { outcome: type, severity } = TOOL_FAILURES[code];
   return { type, text, errorCode: code, severity, ...more };
 }
 
