@@ -1,5 +1,5 @@
 // The state of an agent at rest, as plain JSON and back. Stable: its keys are part of the version of a paused run (R47). What is
-// transient, such as the messages that a hook changed for one request, is not in it.
+// transient, such as the error of an open step, is not in it.
 
 import { deepFreeze, defined } from "../kernel/json.ts";
 import { FinishReasonSchema } from "../protocol/finish-reason.ts";
@@ -132,7 +132,7 @@ export function snapshotOf(state: SettledState): AgentSnapshot {
   const { status, conversation, executionId, reason, step } = state;
   const log = defined(state.log);
   const telemetry = defined(state.telemetry);
-  const open = step && defined({ ...step, input: undefined, error: undefined });
+  const open = step && defined({ ...step, error: undefined });
   const plain = { status, executionId, reason, conversation, log, telemetry, step: open };
   return frozenCopy(AgentSnapshotSchema.parse(defined(plain)));
 }
@@ -154,12 +154,6 @@ const PersistedStateSchema = z.discriminatedUnion("status", [
   z.strictObject({ status: z.literal("paused"), ...settled, step }),
   EndedSchema,
 ]);
-
-/** The state without what is transient. */
-export function persistedState(state: AgentState): object {
-  const open = state.step;
-  return open === undefined ? state : { ...state, step: { ...open, input: undefined } };
-}
 
 /** The state that was kept, frozen. Throws a `ZodError` for what is none. */
 export function stateFromPersisted(value: unknown): AgentState {
@@ -192,9 +186,8 @@ export function stateOf(stored: z.infer<typeof PersistedStateSchema>): AgentStat
   }
 }
 
-/** The open step, without what is transient. */
 function restoredStep(step: z.infer<typeof PersistedStepSchema> | undefined): OpenStep | undefined {
   if (step === undefined) return undefined;
   const { reply, lastStep, limit, error } = step;
-  return { ...step, reply, lastStep, limit, input: [], error };
+  return { ...step, reply, lastStep, limit, error };
 }

@@ -118,7 +118,7 @@ export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedC
     stepId,
     number,
     context,
-    input: request.messages,
+    messageCount: request.messages.length,
     hiddenTools,
     lastStep,
     atMs: agent.run.clock.nowMs(),

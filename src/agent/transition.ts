@@ -48,7 +48,7 @@ interface Changes {
     readonly stepId: StepId;
     readonly number: number;
     readonly context: StepContext;
-    readonly input: readonly Message[];
+    readonly messageCount: number;
     readonly hiddenTools: readonly HiddenTool[];
     readonly lastStep: LastStep | undefined;
     readonly atMs: number;
@@ -244,8 +244,7 @@ function newStep(change: Change<"openStep">): OpenStep {
     number: change.number,
     startedAtMs: change.atMs,
     context: change.context,
-    input: change.input,
-    messageCount: change.input.length,
+    messageCount: change.messageCount,
     hiddenTools: change.hiddenTools,
     reply: undefined,
     executions: [],

@@ -109,7 +109,7 @@ export function changes(): {
       stepId: STEP_ID,
       number: 1,
       context: contextOf(1, { shown: PARTS }),
-      input: opening(),
+      messageCount: opening().length,
       hiddenTools: [{ toolName: "write", filter: "read-only" }],
       lastStep: { accountPath: "lead", maximum: 3 },
       atMs: 2,

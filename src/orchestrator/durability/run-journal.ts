@@ -3,7 +3,6 @@
 import { nextTick } from "node:process";
 import type { AgentState } from "../../agent/agent-state.ts";
 import type { AgentEffects } from "../../agent/agent-effects.ts";
-import { persistedState } from "../../agent/agent-snapshot.ts";
 import { deltaOf } from "../../kernel/json-delta.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
 import type { Account } from "../../protocol/account.ts";
@@ -111,15 +110,14 @@ export class RunJournal {
   }
 
   #save({ identity: { agentId } }: AgentRuntime, phase: string, state: AgentState): void {
-    const persisted = persistedState(state);
-    const delta = deltaOf(this.#states.get(agentId), persisted);
-    this.#states.set(agentId, persisted);
+    const delta = deltaOf(this.#states.get(agentId), state);
+    this.#states.set(agentId, state);
     if (delta !== undefined) this.append({ type: "state", agentId, phase, delta });
   }
 
   /** What is known to be written of an agent already: the state in which a paused run has it. */
   knows(agentId: AgentId, state: AgentState): void {
-    this.#states.set(agentId, persistedState(state));
+    this.#states.set(agentId, state);
   }
 
   /** False: the agent does not end by the clock, but when it is asked to. */
