@@ -5,7 +5,7 @@ import { shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { canonicalJson } from "../kernel/json.ts";
 import type { Message } from "../protocol/message.ts";
-import { messageGroups } from "./message-groups.ts";
+import { lastGroups, messageGroups } from "./message-groups.ts";
 
 /**
  * Picks what subagents see of the messages of their parent. Called once for each subagent, before its first step, with what may be
@@ -36,7 +36,7 @@ export function inheritedMessages(
   const groups = wholeGroups(messages);
   const kept =
     selectMessages === undefined
-      ? lastGroups(groups, messageWindowSize)
+      ? lastGroups(groups, messageWindowSize === 0 ? Infinity : messageWindowSize)
       : selectedGroups(groups, agentPath, selectMessages);
   return kept.flat().map(asInherited);
 }
@@ -50,16 +50,6 @@ function wholeGroups(messages: readonly Message[]): readonly Group[] {
     ([first, ...results]) =>
       first?.role !== "assistant" || first.toolCalls.length === results.length,
   );
-}
-
-function lastGroups(groups: readonly Group[], windowSize: number): readonly Group[] {
-  if (windowSize === 0) return groups;
-  let count = 0;
-  const tooFar = groups.findLastIndex((group) => {
-    count += group.length;
-    return count > windowSize;
-  });
-  return groups.slice(tooFar + 1);
 }
 
 function selectedGroups(
