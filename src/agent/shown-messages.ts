@@ -92,7 +92,8 @@ export function shownInStep(
   return shown;
 }
 
-function contextsOf({
+/** What each step began with, in order, that of the open one last. */
+export function contextsOf({
   log,
   step,
 }: PersistedSteps): readonly { readonly context: StepContext; readonly messageCount: number }[] {
