@@ -175,15 +175,9 @@ export function stateOf(stored: z.infer<typeof PersistedStateSchema>): AgentStat
       endedAtMs: telemetry.endedAtMs,
     },
   };
-  switch (kept.status) {
-    case "pending":
-      return deepFreeze({ ...kept, ...shared });
-    case "running":
-    case "paused":
-      return deepFreeze({ ...kept, ...shared, step: restoredStep(kept.step) });
-    default:
-      return deepFreeze({ ...kept, ...shared });
-  }
+  return kept.status === "running" || kept.status === "paused"
+    ? deepFreeze({ ...kept, ...shared, step: restoredStep(kept.step) })
+    : deepFreeze({ ...kept, ...shared });
 }
 
 function restoredStep(step: z.infer<typeof PersistedStepSchema> | undefined): OpenStep | undefined {

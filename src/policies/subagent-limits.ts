@@ -52,11 +52,6 @@ export function checkSubagentLimits(
   facts: TreeFacts,
 ): SpawnRefusal | undefined {
   const { ahead = 0 } = facts;
-  const isRoom =
-    facts.parentDepth < limits.maxDepth &&
-    facts.breadth + ahead < limits.maxBreadthPerParent &&
-    facts.total + ahead < limits.maxTotalSubagents;
-  if (isRoom) return undefined;
   if (facts.parentDepth >= limits.maxDepth) {
     return {
       code: "depth_limit",
