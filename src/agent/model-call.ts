@@ -1,6 +1,7 @@
 // One logical model call in this process: leased, made, and kept where the run is kept. Its attempts: model-attempts.ts; hooks around it:
 // hooked-model-call.ts.
 
+import { deepFreeze } from "../kernel/json.ts";
 import { prefixOf, type RequestPrefix } from "../model/request-prefix.ts";
 import type { EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
@@ -139,14 +140,29 @@ export interface SideCallReply {
 /** No call was made. */
 export const NOT_CALLED: SideCallReply = Object.freeze({ waitedMs: 0 });
 
+/** What the model is to write. */
+export interface SideTask {
+  readonly instructions: string;
+  readonly task: string;
+  readonly maxOutputTokens: number;
+}
+
 /** The lease, the model call, the settlement. */
 export async function makeSideCall(
   agent: AgentRuntime,
   place: EffectPosition,
-  request: ModelRequest,
+  { instructions, task, maxOutputTokens }: SideTask,
 ): Promise<SideCallReply> {
+  const request = deepFreeze<ModelRequest>({
+    messages: [
+      { role: "system", text: instructions, origin: "instructions" },
+      { role: "user", text: task, origin: "task" },
+    ],
+    tools: [],
+    maxOutputTokens,
+  });
   const { tokens, isEstimated } = countInputTokens(agent.model, request, NO_PREFIX);
-  const reserved = await reserve(agent, place, tokens, request.maxOutputTokens);
+  const reserved = await reserve(agent, place, tokens, maxOutputTokens);
   const { waitedMs } = reserved;
   noteReserved(agent, place, reserved);
   if (reserved.type !== "granted") return { waitedMs };

@@ -92,20 +92,15 @@ const COMPLETED: StopSignal = deepFreeze({
 /** Why a reply without calls is not an answer: it was cut off, filtered, or declined (R10). */
 function cutOffReason(last: StepRecord, facts: StepFacts): StopReason | undefined {
   const { finishReason, refusal } = last.io;
-  if (refusal !== undefined) {
-    return {
-      code: "finish_reason",
-      message: "The model declined to answer.",
-      data: { finishReason: "refusal", refusal },
-    };
-  }
+  if (refusal !== undefined)
+    return endedBy("The model declined to answer.", { finishReason: "refusal", refusal });
   if (finishReason === "length") return capReason(last.context.parameters.maxOutputTokens, facts);
   if (finishReason !== "content_filter") return undefined;
-  return {
-    code: "finish_reason",
-    message: `The model's reply ended early: ${finishReason}.`,
-    data: { finishReason },
-  };
+  return endedBy(`The model's reply ended early: ${finishReason}.`, { finishReason });
+}
+
+function endedBy(message: string, data: StopReason["data"]): StopReason {
+  return { code: "finish_reason", message, data };
 }
 
 /** What cut a reply off: the cap of the role, or what the lease had room for. */
@@ -114,15 +109,11 @@ function capReason(cap: number, { roleName, maxOutputTokens }: StepFacts): StopR
   const cause = isLease
     ? `all that the budget had left for its lease (maxOutputTokens of ${roleName} is ${maxOutputTokens})`
     : `maxOutputTokens of ${roleName}`;
-  return {
-    code: "finish_reason",
-    message: `The model's reply was cut off at ${cap} output tokens: ${cause}.`,
-    data: {
-      finishReason: "length",
-      maxOutputTokens: cap,
-      limitedBy: isLease ? "lease" : "maxOutputTokens",
-    },
-  };
+  return endedBy(`The model's reply was cut off at ${cap} output tokens: ${cause}.`, {
+    finishReason: "length",
+    maxOutputTokens: cap,
+    limitedBy: isLease ? "lease" : "maxOutputTokens",
+  });
 }
 
 function missedOutputs({ steps }: RunLog, { hasOutput }: StepFacts): number {

@@ -4,7 +4,7 @@
 import { countInputTokens } from "../../model/count-tokens.ts";
 import { headLength } from "../../policies/message-groups.ts";
 import { cutHistory, truncateHistory } from "../../policies/truncate-history.ts";
-import { isSummary, summaryMessage, summaryRequest, type SummaryRoom } from "./summary-request.ts";
+import { isSummary, summaryMessage, summaryTask, type SummaryRoom } from "./summary-request.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { NO_PREFIX, type AgentState, eventPosition, stepPosition } from "../agent-state.ts";
@@ -153,7 +153,7 @@ async function summarized(
   const room: SummaryRoom = { maxOutputTokens: left, maxInputTokens };
   // A name of its own, also if there are two before one step: whatever came of the first, the history has grown.
   const place = { ...stepPosition(agent, state), sideCall: { name: `summary.${added}` } };
-  const reply = await makeSideCall(agent, place, summaryRequest(cut.dropped, room));
+  const reply = await makeSideCall(agent, place, summaryTask(cut.dropped, room));
   if (reply.text === undefined) return reply;
   const put = [...cut.head, summaryMessage(reply.text, room), ...cut.tail];
   return { ...reply, messages: request.tokensOf(put) <= window ? put : undefined };
@@ -217,7 +217,7 @@ export async function retain(
   const dropped = messages.filter((_message, index) => gone.has(stored[index]));
   const place = { ...stepPosition(agent, state), sideCall: { name: "retention" } };
   const summed = hasRoomForSummary(retention)
-    ? await makeSideCall(agent, place, summaryRequest(dropped, room))
+    ? await makeSideCall(agent, place, summaryTask(dropped, room))
     : NOT_CALLED;
   const summary = summed.text === undefined ? undefined : summaryMessage(summed.text, room);
   const shorter = summary === undefined ? kept : afterInstructions(kept, summary);

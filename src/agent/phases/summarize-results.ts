@@ -61,14 +61,9 @@ async function summarize(
   const task = `Shorten the result of ${toolName}, called with ${argumentsText}, to at most ${most} characters.\n\n${result}`;
   const tokens = Math.max(FEWEST_TOKENS, Math.ceil(most / CHARACTERS_PER_TOKEN));
   const place = { stepId, stepNumber, sideCall: { name: `${index}`, callId } };
-  const reply = await makeSideCall(agent, place, {
-    messages: [
-      { role: "system", text: INSTRUCTIONS, origin: "instructions" },
-      { role: "user", text: task, origin: "task" },
-    ],
-    tools: [],
-    maxOutputTokens: Math.min(agent.role.maxOutputTokens, tokens),
-  });
+  const maxOutputTokens = Math.min(agent.role.maxOutputTokens, tokens);
+  const side = { instructions: INSTRUCTIONS, task, maxOutputTokens };
+  const reply = await makeSideCall(agent, place, side);
   const { usage, text } = reply;
   if (usage === undefined || text === undefined) return reply;
   const resultCharacters = fullText.length;

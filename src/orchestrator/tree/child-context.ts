@@ -6,7 +6,7 @@ import type { Tightening } from "../../protocol/context-manifest.ts";
 import type { SpawnRefusal, SpawnRequest, SubagentResult } from "../../protocol/subagent.ts";
 import type { RemovedTool, ToolLimits, ToolRule } from "../../protocol/tool-rule.ts";
 import {
-  childTools,
+  toolsTakenAway,
   unknownToolName,
   toolRules,
   type ChildToolFacts,
@@ -76,7 +76,7 @@ export function childContext(
     ...toolRules(parent.agentPath, parent.policy),
     ...toolRules(parent.agentPath, request),
   ];
-  const { removed } = childTools({
+  const removed = toolsTakenAway({
     names,
     rules,
     ...(noDepthLeft === undefined ? {} : { noDepthLeft }),
