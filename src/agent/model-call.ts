@@ -99,7 +99,7 @@ async function made(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> 
   const { place, lease, request, isEstimated } = paid;
   const prefix = place.sideCall === undefined ? prefixFor(agent, paid) : undefined;
   const position = positionOf(place);
-  const call: InferCall = { place, position, lease, request, isEstimated, prefix };
+  const call: InferCall = { place, position, lease, request, isEstimated, prefix, signals: agent };
   agent.time.beginWork();
   const isHooked = agent.hooks.modelWraps.length > 0;
   const outcome = await (isHooked ? inferWrapped(agent, call) : inferOnce(agent, call));

@@ -81,13 +81,12 @@ export async function compact(
   const { usage, text } = summed;
   const { isEnding } = agent.effects;
   // An agent that is to end makes nothing shorter, and says what the summary consumed that it has asked for.
-  if (isEnding && usage === undefined) return charged(state, messages, summed);
   const shorter = isEnding
     ? messages
     : (summed.messages ?? truncateHistory(messages, fitting(agent, messages, { tokensOf, keep })));
-  const paid = charged(state, messages, summed);
-  const compacted = isEnding ? paid : transition(paid, { type: "compact", messages: shorter });
-  const isSummed = summed.messages !== undefined && text !== undefined && !isEnding;
+  const compacted = charged(state, shorter, summed);
+  if (isEnding && usage === undefined) return compacted;
+  const isSummed = shorter === summed.messages;
   agent.effects.record(
     {
       type: "conversation.compacted",
@@ -95,7 +94,7 @@ export async function compact(
       messagesAfter: shorter.length,
       tokensBefore,
       tokensAfter: tokensOf(shorter),
-      ...defined({ summaryCharacters: isSummed ? text.length : undefined, usage }),
+      ...defined({ summaryCharacters: isSummed ? text?.length : undefined, usage }),
     },
     eventPosition(state),
   );
