@@ -20,20 +20,20 @@ export function runTimed<T>(
   bounds: Bounds & { readonly timeoutMs: number },
 ): Promise<TimedOutcome<T>> {
   // Of the work alone: running out of time aborts it, but starts no grace.
-  const { controller, unlink } = linkedController(bounds.signal);
+  const inner = linkedController(bounds.signal);
   const over = Promise.withResolvers<never>();
   const racing = (): Promise<T> =>
-    Promise.race([over.promise, invoke(() => work(controller.signal))]);
+    Promise.race([over.promise, invoke(() => work(inner.controller.signal))]);
   return new Promise((resolve) => {
     const settle = (outcome: TimedOutcome<T>): void => {
       stopTimer();
-      unlink();
+      inner.unlink();
       resolve(outcome);
     };
     const stopTimer = bounds.clock.setTimer(bounds.timeoutMs, () => {
       settle({ type: "timed_out" });
       over.reject(new Error("The time is up.")); // No grace period is waited for any more.
-      controller.abort(new DOMException("The time is up.", "TimeoutError"));
+      inner.controller.abort(new DOMException("The time is up.", "TimeoutError"));
     });
     void runBounded(racing, bounds).then(settle);
   });

@@ -52,9 +52,9 @@ async function textsOf(
 ): Promise<Texts | AgentState> {
   const { stepId } = stepPosition(agent, state);
   const answers = await Promise.all(
-    due.map(({ name, text }): Answer | Promise<Answer> =>
+    due.map(async ({ name, text }): Promise<Answer> =>
       typeof text === "function"
-        ? consult(agent, () => ask(agent, state, name, text), { stepId })
+        ? await consult(agent, () => ask(agent, state, name, text), { stepId })
         : { type: "returned", value: text },
     ),
   );
