@@ -92,11 +92,10 @@ function sharedLimits({ share, left, role, group }: ShareFacts): SpendLimits {
       const { maxShare = 1 } = share;
       return maxShare === 1 ? {} : divided(left, (amount) => partOf(amount, maxShare));
     }
-    case "fixed": {
-      const amounts = spendLimitsOf(share.budget);
-      const rest = divided(left, (amount) => amount);
-      return onlyAxesOf(amounts, tighterLimits(amounts, rest));
-    }
+    case "fixed":
+      return divided(spendLimitsOf(share.budget), (amount, axis) =>
+        Math.min(amount, Math.max(0, left[axis] ?? Infinity)),
+      );
     case "even": {
       const count = Math.max(1, group.length);
       return divided(left, (amount) => Math.floor(amount / count));
@@ -122,19 +121,17 @@ function weightOf({ weights, defaultWeight = 1 }: WeightedShare, role: string): 
   return Object.hasOwn(weights, role) ? (weights[role] ?? defaultWeight) : defaultWeight;
 }
 
-function divided(left: ShareFacts["left"], part: (amount: number) => number): SpendLimits {
+/** The part of each amount, on the axes that have one. */
+function divided(
+  left: ShareFacts["left"],
+  part: (amount: number, axis: SpendAxis) => number,
+): SpendLimits {
   const limits: Partial<Record<SpendAxis, number>> = {};
   for (const axis of SPEND_AXES) {
     const amount = left[axis];
-    if (amount !== undefined) limits[axis] = part(Math.max(0, amount));
+    if (amount !== undefined) limits[axis] = part(Math.max(0, amount), axis);
   }
   return limits;
-}
-
-function onlyAxesOf(amounts: SpendLimits, limits: SpendLimits): SpendLimits {
-  return Object.fromEntries(
-    SPEND_AXES.flatMap((axis) => (amounts[axis] === undefined ? [] : [[axis, limits[axis]]])),
-  );
 }
 
 // 10 × 0.7 / (0.1 + 0.7 + 0.2) is 6.99…: the slack keeps a part from losing one. Where amounts are so large that the slack is less than
