@@ -108,8 +108,6 @@ export const BUILT_IN_SECTIONS = deepFreeze([
 /** The names of what is built in. */
 export type BuiltInSection = (typeof BUILT_IN_SECTIONS)[number]["name"];
 
-/** For roles without sections of their own: one list for all. */
-const BUILT_IN_ONLY: readonly PlacedSection[] = Object.freeze([...BUILT_IN_SECTIONS]);
 const BUILT_IN_NAMES: ReadonlySet<string> = new Set(BUILT_IN_SECTIONS.map(({ name }) => name));
 
 const FIELDS = ["name", "lifeCycle", "text", "after", "before", "role"];
@@ -127,7 +125,7 @@ export function placedSections(
   given: readonly RequestSection[],
 ): readonly PlacedSection[] {
   checkList(field, given);
-  if (given.length === 0) return BUILT_IN_ONLY;
+  if (given.length === 0) return BUILT_IN_SECTIONS;
   if (given.length > MOST_SECTIONS)
     throw misdefinition(field, `at most ${MOST_SECTIONS}`, given.length, "Join some of them.");
   const sections = Array.from(given, (section, index) =>
