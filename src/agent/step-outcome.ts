@@ -55,14 +55,21 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
   const isAnswer = last.tools.calls.length === 0;
   if (cutOff !== undefined && (hasMissed || isAnswer))
     return { type: "stop", signal: { source: "model", reason: cutOff } };
-  if (hasMissed) return { type: "fail", error: noOutput(facts) };
-  if (!isAnswer) return { type: "continue", work };
-  if (log.uselessReplies > 0) {
-    return log.uselessReplies > MAX_USELESS_REPLIES
-      ? { type: "fail", error: nothingSaid(log, facts) }
-      : { type: "retry", work: ["missing_reply"] };
+  if (hasMissed) {
+    const missed = MAX_MISSED_OUTPUTS + 1;
+    const wanted = `call ${FINISH_TOOL_NAME} with a result that fits, but it missed ${missed} times. Simplify the output schema, or use a stronger model.`;
+    return misbehaved(facts, wanted, { missed });
   }
-  if (last.io.finishReason === "error") return { type: "fail", error: brokenOff(facts) };
+  if (!isAnswer) return { type: "continue", work };
+  const { uselessReplies } = log;
+  if (uselessReplies > MAX_USELESS_REPLIES) {
+    const wanted = `reply with text or tool calls, but ${uselessReplies} replies in a row were of no use.`;
+    return misbehaved(facts, wanted, { uselessReplies });
+  }
+  if (uselessReplies > 0) return { type: "retry", work: ["missing_reply"] };
+  const { finishReason } = last.io;
+  if (finishReason === "error")
+    return misbehaved(facts, "finish its reply, but it broke off with an error.", { finishReason });
   if (facts.hasOutput) return { type: "retry", work: ["missing_output"] };
   const wanted = [...work, ...awaited(facts)];
   return wanted.length > 0
@@ -129,23 +136,12 @@ function missedOutputs({ steps }: RunLog, { hasOutput }: StepFacts): number {
   return texts.length + misfits.length;
 }
 
-function noOutput({ modelId, roleName: role }: StepFacts): EspalierError {
-  const missed = MAX_MISSED_OUTPUTS + 1;
-  const message = `Expected ${modelId} to call ${FINISH_TOOL_NAME} with a result that fits, but it missed ${missed} times. Simplify the output schema, or use a stronger model.`;
-  return misbehaved(message, { role, missed });
-}
-
-function nothingSaid({ uselessReplies }: RunLog, facts: StepFacts): EspalierError {
-  const { modelId, roleName: role } = facts;
-  const message = `Expected ${modelId} to reply with text or tool calls, but ${uselessReplies} replies in a row were of no use.`;
-  return misbehaved(message, { role, uselessReplies });
-}
-
-function brokenOff({ modelId, roleName: role }: StepFacts): EspalierError {
-  const message = `Expected ${modelId} to finish its reply, but it broke off with an error.`;
-  return misbehaved(message, { role, finishReason: "error" });
-}
-
-function misbehaved(message: string, data: EspalierError["data"]): EspalierError {
-  return new EspalierError({ code: "model_misbehaved", message, data });
+function misbehaved(
+  { modelId, roleName: role }: StepFacts,
+  wanted: string,
+  data: EspalierError["data"],
+): StepOutcome {
+  const message = `Expected ${modelId} to ${wanted}`;
+  const error = new EspalierError({ code: "model_misbehaved", message, data: { role, ...data } });
+  return { type: "fail", error };
 }

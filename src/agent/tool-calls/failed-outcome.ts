@@ -127,20 +127,19 @@ function failureSaying(
   const given: unknown = EspalierError.is(thrown) && "hint" in thrown ? thrown.hint : undefined;
   const hint = typeof given === "string" ? redactSecrets(given) : undefined;
   const words = hint === undefined ? message : `${asSentence(message)} ${hint}`;
-  switch (severity) {
-    case "retryable":
-      return { before: `${toolName} asks for a corrected call: `, words };
-    case "fatal":
-      return {
-        before: `${toolName} failed for good: `,
-        words: asSentence(words),
-        after: " Do not make this call again.",
-      };
-    case "recoverable":
-    case "abortive":
-      return { before: `${toolName} failed: `, words };
-  }
+  const before = `${toolName} ${HAPPENED[severity]}: `;
+  return severity === "fatal"
+    ? { before, words: asSentence(words), after: " Do not make this call again." }
+    : { before, words };
 }
+
+/** What a tool did that threw an error of this severity. */
+const HAPPENED: Readonly<Record<ToolErrorSeverity, string>> = {
+  retryable: "asks for a corrected call",
+  fatal: "failed for good",
+  recoverable: "failed",
+  abortive: "failed",
+};
 
 /** The message of anything that was thrown: also of what is no error, but says what happened. */
 function messageIn(thrown: unknown): string {
