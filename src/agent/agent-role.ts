@@ -91,29 +91,25 @@ export const BACKGROUND_TOOL_NAMES = [
   "CancelSubagent",
 ] as const;
 
-/** True if agents of the role may start others. */
-export function mayDelegate({
-  subagents,
-  dynamicRoles,
-}: {
+/** What a role says of those that its agents may start. */
+interface Delegating {
   readonly subagents: readonly unknown[];
   readonly dynamicRoles: unknown;
-}): boolean {
+}
+
+/** True if agents of the role may start others. */
+export function mayDelegate({ subagents, dynamicRoles }: Delegating): boolean {
   return subagents.length > 0 || dynamicRoles !== undefined;
 }
 
 /** The tools that a role has for what its agents may do with subagents; none if they may start none. */
-export function delegationToolNames({
-  subagents,
-  dynamicRoles,
-  delegation,
-}: {
-  readonly subagents: readonly unknown[];
-  readonly dynamicRoles: unknown;
-  readonly delegation: DelegationPolicy;
-}): readonly string[] {
-  if (!mayDelegate({ subagents, dynamicRoles })) return [];
-  return delegation.background ? [SPAWN_TOOL_NAME, ...BACKGROUND_TOOL_NAMES] : [SPAWN_TOOL_NAME];
+export function delegationToolNames(
+  role: Delegating & { readonly delegation: DelegationPolicy },
+): readonly string[] {
+  if (!mayDelegate(role)) return [];
+  return role.delegation.background
+    ? [SPAWN_TOOL_NAME, ...BACKGROUND_TOOL_NAMES]
+    : [SPAWN_TOOL_NAME];
 }
 
 /** The instructions of an agent of the role in an execution that is about to begin; asked for once. Throws `instructions_failed`. */

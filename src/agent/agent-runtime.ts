@@ -135,10 +135,8 @@ export class AgentRuntime {
   /** Signals that are in its log since before its process died: a request that repeats one of them is dropped, once. */
   #logged: StopSignal[] | undefined;
   #isActive = false;
-  /** The status in which it has settled in this process, until it is active again. */
+  /** The status in which it has settled in this process, until it is active again. While it is paused, its time stands still. */
   #readsNoMore: SettledStatus | undefined;
-  /** It was paused in this process, and its time stands still until it is active again. */
-  #isWaiting = false;
   // Made when needed: most agents are leaves, and empty maps for each of ten thousand are megabytes.
   /** Those that its cancel reaches: its children, or those that were left to it, as far as they have not ended. */
   #followers: Set<AgentRuntime> | undefined;
@@ -278,8 +276,7 @@ export class AgentRuntime {
     );
     this.#isActive = true;
     this.rested = undefined;
-    if (this.#isWaiting) this.time.endQuestion();
-    this.#isWaiting = false;
+    if (this.#readsNoMore === "paused") this.time.endQuestion();
     this.#readsNoMore = undefined;
     this.mailbox?.reopen();
     return state;
@@ -292,7 +289,6 @@ export class AgentRuntime {
     this.rested = state;
     this.#closeMailbox(state.status);
     if (state.status !== "paused") return this.close();
-    this.#isWaiting = true;
     this.time.beginQuestion();
   }
 

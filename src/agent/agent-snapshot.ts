@@ -1,5 +1,5 @@
 // The state of an agent at rest, as plain JSON and back. Stable: its keys are part of the version of a paused run (R47). What is
-// transient, such as the messages that a hook changed for one request, is not in it.
+// transient, such as the error of an open step, is not in it.
 
 import { deepFreeze, defined } from "../kernel/json.ts";
 import { FinishReasonSchema } from "../protocol/finish-reason.ts";
@@ -130,9 +130,9 @@ export type AgentSnapshot = z.infer<typeof AgentSnapshotSchema>;
 /** The state as plain JSON, frozen: no key that is undefined, nothing transient. */
 export function snapshotOf(state: SettledState): AgentSnapshot {
   const { status, conversation, executionId, reason, step } = state;
-  const log = defined({ ...state.log, subtasks: state.log.subtasks.map((one) => defined(one)) });
+  const log = defined(state.log);
   const telemetry = defined(state.telemetry);
-  const open = step && defined({ ...step, input: undefined, error: undefined });
+  const open = step && defined({ ...step, error: undefined });
   const plain = { status, executionId, reason, conversation, log, telemetry, step: open };
   return frozenCopy(AgentSnapshotSchema.parse(defined(plain)));
 }
@@ -155,12 +155,6 @@ const PersistedStateSchema = z.discriminatedUnion("status", [
   EndedSchema,
 ]);
 
-/** The state without what is transient. */
-export function persistedState(state: AgentState): object {
-  const open = state.step;
-  return open === undefined ? state : { ...state, step: { ...open, input: undefined } };
-}
-
 /** The state that was kept, frozen. Throws a `ZodError` for what is none. */
 export function stateFromPersisted(value: unknown): AgentState {
   return stateOf(PersistedStateSchema.parse(value));
@@ -174,31 +168,20 @@ export function stateOf(stored: z.infer<typeof PersistedStateSchema>): AgentStat
   const { conversation, log, telemetry } = kept;
   const shared = {
     conversation,
-    log: {
-      ...log,
-      output: log.output,
-      subtasks: log.subtasks.map(({ request, childId, text }) => ({ request, childId, text })),
-    },
+    log: { ...log, output: log.output },
     telemetry: {
       ...telemetry,
       startedAtMs: telemetry.startedAtMs,
       endedAtMs: telemetry.endedAtMs,
     },
   };
-  switch (kept.status) {
-    case "pending":
-      return deepFreeze({ ...kept, ...shared });
-    case "running":
-    case "paused":
-      return deepFreeze({ ...kept, ...shared, step: restoredStep(kept.step) });
-    default:
-      return deepFreeze({ ...kept, ...shared });
-  }
+  return kept.status === "running" || kept.status === "paused"
+    ? deepFreeze({ ...kept, ...shared, step: restoredStep(kept.step) })
+    : deepFreeze({ ...kept, ...shared });
 }
 
-/** The open step, without what is transient. */
 function restoredStep(step: z.infer<typeof PersistedStepSchema> | undefined): OpenStep | undefined {
   if (step === undefined) return undefined;
   const { reply, lastStep, limit, error } = step;
-  return { ...step, reply, lastStep, limit, input: [], error };
+  return { ...step, reply, lastStep, limit, error };
 }

@@ -16,7 +16,7 @@ import {
   type ExecutionId,
   type StepId,
 } from "../protocol/ids.ts";
-import type { AssistantMessage, Message } from "../protocol/message.ts";
+import type { AssistantMessage } from "../protocol/message.ts";
 import type { Question } from "../protocol/question.ts";
 import type { StepContext } from "../protocol/step-context.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
@@ -79,9 +79,9 @@ export interface MadeSection {
 export interface Subtask {
   readonly request: SpawnRequest;
   /** The child that works on it while it is paused. */
-  readonly childId: AgentId | undefined;
+  readonly childId?: AgentId | undefined;
   /** What came of it, as the agent will read it. */
-  readonly text: string | undefined;
+  readonly text?: string | undefined;
 }
 
 /** What this execution consumed. */
@@ -100,9 +100,7 @@ export interface OpenStep {
   readonly number: number;
   readonly startedAtMs: number;
   readonly context: StepContext;
-  /** What the model was shown, hooks' changes included. Never serialised. */
-  readonly input: readonly Message[];
-  /** What it was shown, in number. */
+  /** How many messages the model was shown: `context` says which, hooks' changes included. */
   readonly messageCount: number;
   /** Tools of the role that it was not offered. */
   readonly hiddenTools: readonly HiddenTool[];

@@ -1,8 +1,7 @@
 // The signals that limits of the budget give: one that forbids something further, and one that was passed by what had begun (C36).
 
 import { defined, type JsonObject } from "../kernel/json.ts";
-import { stopCodeOf } from "../policies/budget.ts";
-import { MICRO_USD_PER_USD } from "../protocol/usage.ts";
+import { shownAxis, stopCodeOf } from "../policies/budget.ts";
 import type { StopSignal } from "../protocol/stop.ts";
 import type { BudgetRefusal, Overshoot } from "./account-view.ts";
 
@@ -15,7 +14,7 @@ export function budgetSignal(refusal: BudgetRefusal): StopSignal {
 /** The record that a reply used more than was left of a limit. */
 export function overshootSignal(passed: Overshoot): StopSignal {
   const { axis, accountPath, maximum, spent } = passed;
-  const [name, unit] = shownAxis(axis);
+  const { name, unit } = shownAxis(axis);
   const message = `The ${name} budget of ${accountPath} allows ${maximum / unit}; ${spent / unit} are spent, since a reply used more than was left.`;
   return { ...signalOf(passed, message), isOvershoot: true };
 }
@@ -32,12 +31,7 @@ function signalOf(
 function explanation(refusal: BudgetRefusal): string {
   const { axis, accountPath, maximum, spent, asked, kept } = refusal;
   if (axis === "wallTimeMs") return `The time limit of ${accountPath} is over.`;
-  const [name, unit] = shownAxis(axis);
+  const { name, unit } = shownAxis(axis);
   const rest = kept === undefined ? "" : `, ${kept / unit} are kept for its own answer`;
   return `The ${name} budget of ${accountPath} allows ${maximum / unit}; ${spent / unit} are spent${rest} and ${asked / unit} more were asked for.`;
-}
-
-/** An axis by the name and in the unit in which a budget is given. */
-function shownAxis(axis: BudgetRefusal["axis"]): readonly [name: string, unit: number] {
-  return axis === "costMicroUsd" ? ["costUsd", MICRO_USD_PER_USD] : [axis, 1];
 }

@@ -7,7 +7,6 @@ import { errorRecord } from "./error-record.ts";
 import type { PointInput, PointPatch, TransformPoint, HookContext } from "../hooks/hook-points.ts";
 import { runChain, type ChainResult } from "../hooks/run-chain.ts";
 import type { JsonValue } from "../kernel/json.ts";
-import type { ErrorRecord } from "../protocol/stop.ts";
 import { checkText } from "../kernel/check.ts";
 import type { HookBounds } from "../hooks/call-hook.ts";
 
@@ -46,16 +45,8 @@ export interface HookQuestion<P extends TransformPoint> {
   readonly toolName?: string;
 }
 
-/** What hooks want changed, or what went wrong with them. */
-export type Hooked<P extends TransformPoint> =
-  | {
-      readonly type: "patched";
-      readonly patch: PointPatch[P];
-      readonly changedBy: ChainResult<P>["changedBy"];
-    }
-  /** The agent has to end: what the hooks returned does not matter any more. */
-  | { readonly type: "cancelled" }
-  | { readonly type: "failed"; readonly error: ErrorRecord };
+/** What hooks want changed, or what went wrong with them. `cancelled`: the agent has to end, and what they returned does not matter any more. */
+export type Hooked<P extends TransformPoint> = Consulted<ChainResult<P>>;
 
 /** Asks the hooks of a point, in their order; undefined if there are none. What they changed is recorded. */
 export async function consultHooks<P extends TransformPoint>(
@@ -70,25 +61,24 @@ export async function consultHooks<P extends TransformPoint>(
 export function askHooks<P extends TransformPoint>(
   agent: AgentRuntime,
   { point, stepNumber, input, toolName, place }: HookQuestion<P>,
-): Promise<Consulted<ChainResult<P>>> | undefined {
+): Promise<Hooked<P>> | undefined {
   if (!agent.hooks.points.has(point) || agent.effects.isEnding) return undefined;
   const chain = agent.hooks.chain(point, toolName);
   if (chain.length === 0) return undefined;
   return consult(agent, () => runChain(point, chain, input, hookBounds(agent, stepNumber)), place);
 }
 
-/** Records what hooks changed. */
+/** What hooks said, once it is recorded what they changed. */
 export function heard<P extends TransformPoint>(
   agent: AgentRuntime,
   { point, place }: HookQuestion<P>,
-  said: Consulted<ChainResult<P>>,
+  said: Hooked<P>,
   change: { readonly before?: JsonValue; readonly after?: JsonValue } = {},
 ): Hooked<P> {
-  if (said.type !== "returned") return said;
-  const { patch, changedBy } = said.value;
+  const changedBy = said.type === "returned" ? said.value.changedBy : [];
   if (changedBy.length > 0)
     agent.effects.record({ type: "hook.applied", point, changedBy, ...change }, place);
-  return { type: "patched", patch, changedBy };
+  return said;
 }
 
 // A chain of hooks inside the effect of a call: run, its time counted, and what it changed recorded.

@@ -16,6 +16,7 @@ import type { CallEnd, InferOutcome } from "./effects.ts";
 
 const count = z.int().nonnegative();
 const spans = z.array(TimeSpanSchema).readonly().exactOptional();
+const spent = { usage: UsageSchema, spans };
 const TokenUsageSchema = z.strictObject({
   inputTokens: count,
   cachedInputTokens: count,
@@ -44,18 +45,16 @@ export const InferOutcomeSchema: z.ZodType<InferOutcome> = z.discriminatedUnion(
       responseId: z.string().exactOptional(),
       responseModel: z.string().exactOptional(),
     }),
-    usage: UsageSchema,
-    spans,
+    ...spent,
   }),
   z.strictObject({
     type: z.literal("failed"),
     error: ErrorRecordSchema,
     isRetryable: z.boolean(),
-    usage: UsageSchema,
-    spans,
+    ...spent,
   }),
-  z.strictObject({ type: z.literal("refused"), refusal: RefusalSchema, usage: UsageSchema, spans }),
-  z.strictObject({ type: z.literal("cancelled"), usage: UsageSchema, spans }),
+  z.strictObject({ type: z.literal("refused"), refusal: RefusalSchema, ...spent }),
+  z.strictObject({ type: z.literal("cancelled"), ...spent }),
 ]);
 
 /** What a model call came to, as it was kept. Early releases kept usages that cannot be booked: then it is our own count of what came. */

@@ -13,13 +13,6 @@ import type { BoundCall } from "../tools/bind-call.ts";
 import type { EffectiveSettings } from "../tools/tool-settings.ts";
 import type { Deferral } from "./agent-state.ts";
 import type { BudgetRefusal } from "./account-view.ts";
-/** What is known of a request besides what is in it. */
-export interface RequestFacts {
-  /** True if its length in tokens is an estimate, in part at least. */
-  readonly isEstimated: boolean;
-  /** Messages at its end that stand there for this request alone. */
-  readonly ephemeral: number;
-}
 
 /** What the agent has done so far, for what its subagents are shown. */
 export interface History {
@@ -74,19 +67,14 @@ interface Timed {
   readonly spans?: readonly TimeSpan[];
 }
 
-export type InferOutcome = Timed &
-  (
-    | { readonly type: "replied"; readonly reply: ModelReply; readonly usage: Usage }
-    | {
-        readonly type: "failed";
-        readonly error: ErrorRecord;
-        readonly isRetryable: boolean;
-        readonly usage: Usage;
-      }
+/** What a model call came to, and what it has consumed. */
+export type InferOutcome = Timed & { readonly usage: Usage } & (
+    | { readonly type: "replied"; readonly reply: ModelReply }
+    | { readonly type: "failed"; readonly error: ErrorRecord; readonly isRetryable: boolean }
     /** A further attempt was not paid for: no limit on the path leaves room for it. */
-    | { readonly type: "refused"; readonly refusal: BudgetRefusal; readonly usage: Usage }
-    /** The agent had to end; what had been consumed by then is in `usage`. */
-    | { readonly type: "cancelled"; readonly usage: Usage }
+    | { readonly type: "refused"; readonly refusal: BudgetRefusal }
+    /** The agent had to end. */
+    | { readonly type: "cancelled" }
   );
 
 /**

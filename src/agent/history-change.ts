@@ -15,18 +15,14 @@ export interface HistoryChange {
    * else: notes, instructions, what was inherited.
    */
   readonly before: readonly (
-    | { readonly type: "kept"; readonly from: number; readonly to: number }
-    | { readonly type: "leftOut"; readonly from: number; readonly to: number }
+    | { readonly type: "kept" | "leftOut"; readonly from: number; readonly to: number }
     | { readonly type: "dropped"; readonly messages: readonly Message[] }
   )[];
 }
 
 const count = z.int().nonnegative();
-const range = { from: count, to: count };
-
 const PastPartSchema = z.discriminatedUnion("type", [
-  z.strictObject({ type: z.literal("kept"), ...range }),
-  z.strictObject({ type: z.literal("leftOut"), ...range }),
+  z.strictObject({ type: z.enum(["kept", "leftOut"]), from: count, to: count }),
   z.strictObject({ type: z.literal("dropped"), messages: z.array(MessageSchema).readonly() }),
 ]);
 

@@ -13,7 +13,7 @@ import type { ModelReply } from "../model/model.ts";
 import { timed, type TimeSpan } from "../protocol/step-timing.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
-import type { BudgetRefusal, Lease } from "./account-view.ts";
+import type { BudgetRefusal } from "./account-view.ts";
 import { callUsage } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
@@ -36,7 +36,7 @@ export async function inferWrapped(agent: AgentRuntime, call: InferCall): Promis
   return timed(inner.outcomeOf(bounded), inner.spans);
 }
 
-type Failure = Extract<InferOutcome, { readonly type: "failed" | "refused" }>;
+type WithoutReply = Exclude<InferOutcome, { readonly type: "replied" }>;
 
 /** The calls that hooks make of one call. */
 class InnerCalls {
@@ -46,8 +46,8 @@ class InnerCalls {
   readonly #start: ReturnType<typeof linkedController>;
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #replies = new Set<ModelReply>();
-  readonly #failures = new Map<unknown, Failure>();
-  readonly #cancelled = new Set<unknown>();
+  /** What calls without a reply came to, by the error that the hooks get for it. */
+  readonly #unanswered = new Map<unknown, WithoutReply>();
   readonly #time: WrappedTime;
   #inference: readonly TimeSpan[] = [];
   #usage: Usage = { ...NO_USAGE, steps: 1 };
@@ -75,21 +75,11 @@ class InnerCalls {
 
   async #next(): Promise<ModelReply> {
     if (this.#isClosed) throw refusedCall("the hooks had returned already");
-    const { lease, request } = this.#call;
     this.#begun += 1;
     const number = this.#begun;
-    const paid = number === 1 ? lease : await this.#payAgain(lease);
-    const { maxOutputTokens } = paid;
+    const call = number === 1 ? this.#call : await this.#paidAgain(number);
     const leave = this.#time.inside();
-    const outcome = await inferOnce(this.#agent, {
-      ...this.#call,
-      lease: paid,
-      request: number === 1 ? request : Object.freeze({ ...request, maxOutputTokens }),
-      number,
-      position:
-        number === 1 ? this.#call.position : { ...this.#call.position, modelCallNumber: number },
-      isPart: true,
-    });
+    const outcome = await inferOnce(this.#agent, { ...call, number });
     leave();
     this.#inference = [...this.#inference, ...(outcome.spans ?? [])];
     this.#usage = { ...addUsage(this.#usage, outcome.usage), steps: 1 };
@@ -102,28 +92,35 @@ class InnerCalls {
     if (outcome.type === "refused") throw this.#unpaidCall(outcome.refusal);
     const { message, code } = outcome.error;
     const error = new EspalierError({ code: "model_call_failed", message, data: { error: code } });
-    this.#failures.set(error, outcome);
+    this.#unanswered.set(error, outcome);
     throw error;
   }
 
-  async #payAgain(lease: Lease): Promise<Lease> {
+  async #paidAgain(number: number): Promise<InferCall> {
     const { account, model } = this.#agent;
+    const { lease, request, position } = this.#call;
     const paid = await account.extend(lease, model, this.#start.controller.signal);
     if (paid.type === "refused") throw this.#unpaidCall(paid.refusal);
     if (paid.type === "cancelled") throw this.#cancelledCall();
     await this.#agent.effects.kept();
-    return paid.lease;
+    const { maxOutputTokens } = paid.lease;
+    return {
+      ...this.#call,
+      lease: paid.lease,
+      request: Object.freeze({ ...request, maxOutputTokens }),
+      position: { ...position, modelCallNumber: number },
+    };
   }
 
   #cancelledCall(): EspalierError {
     const error = refusedCall("the agent was told to end");
-    this.#cancelled.add(error);
+    this.#unanswered.set(error, { type: "cancelled", usage: NO_USAGE });
     return error;
   }
 
   #unpaidCall(refusal: BudgetRefusal): EspalierError {
     const error = refusedCall("the budget does not allow another call");
-    this.#failures.set(error, { type: "refused", refusal, usage: NO_USAGE });
+    this.#unanswered.set(error, { type: "refused", refusal, usage: NO_USAGE });
     return error;
   }
 
@@ -152,9 +149,8 @@ class InnerCalls {
     if (signal.aborted || bounded.type === "abandoned") return { type: "cancelled", usage };
     if (bounded.type === "threw") {
       const { error } = bounded;
-      if (this.#cancelled.has(error)) return { type: "cancelled", usage };
-      const failure = this.#failures.get(error); // The model's own, passed on; else a hook broke.
-      return failure === undefined ? failedWith(error, usage) : { ...failure, usage };
+      const unanswered = this.#unanswered.get(error); // The model's own, passed on; else a hook broke.
+      return unanswered === undefined ? failedWith(error, usage) : { ...unanswered, usage };
     }
     const { value } = bounded;
     try {

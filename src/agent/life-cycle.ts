@@ -22,7 +22,6 @@ import {
   type MadeSection,
 } from "./agent-state.ts";
 import type { Lease, LastStep } from "./account-view.ts";
-import type { RequestFacts } from "./effects.ts";
 import { dropQuestions, settlePaused } from "./pausing.ts";
 import { stepContext } from "./make-step-context.ts";
 import { addSignal, handleStopRequests, listOvershoots } from "./stop-requests.ts";
@@ -41,7 +40,10 @@ export interface PreparedCall {
   readonly historyLength: number;
   /** An estimate of what else is in it. */
   readonly ephemeralTokens: number;
-  readonly facts: RequestFacts;
+  /** True if its length in tokens is an estimate, in part at least. */
+  readonly isEstimated: boolean;
+  /** Messages at its end that stand there for this request alone. */
+  readonly ephemeral: number;
   /** Tools that the model is not offered. */
   readonly hiddenTools: readonly HiddenTool[];
   /** Set if this request says that no step can follow. */
@@ -116,7 +118,7 @@ export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedC
     stepId,
     number,
     context,
-    input: request.messages,
+    messageCount: request.messages.length,
     hiddenTools,
     lastStep,
     atMs: agent.run.clock.nowMs(),

@@ -30,14 +30,14 @@ export async function inferOnce(agent: AgentRuntime, call: InferCall): Promise<I
     charged: NO_USAGE,
   };
   const spans: TimeSpan[] = [];
-  const { stopSignal } = call.signals ?? agent;
+  const { stopSignal } = call.signals;
   for (;;) {
     const asked = turn;
     const end =
       (await agent.run.limiter.model(stopSignal, () => askModel(agent, asked, spans))) ??
       withoutSlot(agent, turn);
     if (end.type !== "broken") {
-      if (call.isPart === true) chargeFor(agent, turn, end.usage);
+      if (call.number !== undefined) chargeFor(agent, turn, end.usage);
       return timed(end, spans);
     }
     const next = await paidTurn(agent, turn, end);
@@ -67,7 +67,7 @@ async function askModel(agent: AgentRuntime, turn: Turn, spans: TimeSpan[]): Pro
     if (!isOver) handText(agent, piece);
   };
   const streaming: Pick<GenerateOptions, "onText"> = isStreaming ? { onText } : {};
-  const { signal } = call.signals ?? agent;
+  const { signal } = call.signals;
   const bounds = { ...agent.bounds, signal };
   const ask = (): Promise<GenerateOutcome> =>
     generateWithRetries(agent.model, request, {
@@ -190,12 +190,12 @@ export interface InferCall {
   readonly request: ModelRequest;
   readonly isEstimated: boolean;
   readonly prefix: RequestPrefix | undefined;
-  /** Which of the calls that hooks made of one it is, from 1. Default 1. */
+  /**
+   * Which of the calls that hooks made of one it is, from 1: of several under the lease, what each used is charged when it ends, so that none
+   * of them waits for room that it holds. Left out: there are no hooks around it.
+   */
   readonly number?: number;
-  /** It is one of several calls under the lease: what it used is charged when it ends, so that none of them waits for room that it holds. */
-  readonly isPart?: true;
-  /** Default: those of the agent. */
-  readonly signals?: CallSignals;
+  readonly signals: CallSignals;
 }
 
 /** What ends a model call, and what keeps it from beginning. */
@@ -229,11 +229,7 @@ async function paidTurn(
   const used = callUsage(agent.model, call.lease, { type: "failed", ...log });
   const charged = chargeFor(agent, turn, used);
   const askedAtMs = agent.run.clock.nowMs();
-  const paid = await agent.account.extend(
-    call.lease,
-    agent.model,
-    (call.signals ?? agent).stopSignal,
-  );
+  const paid = await agent.account.extend(call.lease, agent.model, call.signals.stopSignal);
   if (paid.type === "granted") {
     await agent.effects.kept(); // As its first request: what a crash loses of it is known, and charged.
     const { lease } = paid;
@@ -298,21 +294,16 @@ function settledOutcome(
 ): Exclude<TurnEnd, { readonly type: "replied" }> {
   const { model } = agent;
   const { lease } = call;
-  const { signal } = call.signals ?? agent;
+  const { signal } = call.signals;
   const settled = bounded.type === "returned" ? bounded.value : undefined;
-  if (settled?.type === "failed" && !signal.aborted) {
-    const { isRetryable } = settled.error;
-    const usage = callUsage(model, lease, settled);
-    return { type: "failed", error: errorRecord(settled.error), isRetryable, usage };
-  }
-  if (settled?.type === "broken" && !signal.aborted) return settled;
-  if (!signal.aborted) {
-    const error = errorRecord(bounded.type === "threw" ? bounded.error : undefined);
-    const usage = callUsage(model, lease, leftBehind(after));
-    return { type: "failed", error, isRetryable: false, usage };
-  }
-  const end = settled?.type === "broken" ? ({ type: "failed", ...settled.log } as const) : settled;
-  return { type: "cancelled", usage: callUsage(model, lease, end ?? leftBehind(after)) };
+  const isBroken = settled?.type === "broken";
+  if (isBroken && !signal.aborted) return settled;
+  const end = isBroken ? ({ type: "failed", ...settled.log } as const) : settled;
+  const usage = callUsage(model, lease, end ?? leftBehind(after));
+  if (signal.aborted) return { type: "cancelled", usage };
+  const cause = settled?.type === "failed" ? settled.error : undefined;
+  const error = errorRecord(bounded.type === "threw" ? bounded.error : cause);
+  return { type: "failed", error, isRetryable: cause?.isRetryable === true, usage };
 }
 
 /** The end of an attempt that was left behind, with what was lost before it. */

@@ -1,11 +1,12 @@
 // One logical model call in this process: leased, made, and kept where the run is kept. Its attempts: model-attempts.ts; hooks around it:
 // hooked-model-call.ts.
 
+import { deepFreeze } from "../kernel/json.ts";
 import { prefixOf, type RequestPrefix } from "../model/request-prefix.ts";
 import type { EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { Lease, LeaseOutcome } from "./account-view.ts";
-import type { InferOutcome, RequestFacts } from "./effects.ts";
+import type { InferOutcome } from "./effects.ts";
 import { inferWrapped } from "./hooked-model-call.ts";
 import { type InferCall, inferOnce } from "./model-attempts.ts";
 import { countInputTokens } from "../model/count-tokens.ts";
@@ -83,9 +84,10 @@ function isStep({ sideCall, isCounted }: EffectPosition): boolean {
   return sideCall === undefined && isCounted !== true;
 }
 
-/** A call that is paid for, and what is known of its request besides what is in it. */
-export type PaidCall = Pick<InferCall, "place" | "lease" | "request"> & {
-  readonly facts: RequestFacts;
+/** A call that is paid for. */
+export type PaidCall = Pick<InferCall, "place" | "lease" | "request" | "isEstimated"> & {
+  /** Messages at the end of its request that stand there for this request alone. */
+  readonly ephemeral: number;
 };
 
 /** One logical model call, its retries and the hooks around it included. The lease is the proof that it is paid for (X1). Never rejects. */
@@ -94,11 +96,10 @@ export function callModel(agent: AgentRuntime, paid: PaidCall): Promise<InferOut
 }
 
 async function made(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
-  const { place, lease, request, facts } = paid;
-  const { isEstimated } = facts;
+  const { place, lease, request, isEstimated } = paid;
   const prefix = place.sideCall === undefined ? prefixFor(agent, paid) : undefined;
   const position = positionOf(place);
-  const call: InferCall = { place, position, lease, request, isEstimated, prefix };
+  const call: InferCall = { place, position, lease, request, isEstimated, prefix, signals: agent };
   agent.time.beginWork();
   const isHooked = agent.hooks.modelWraps.length > 0;
   const outcome = await (isHooked ? inferWrapped(agent, call) : inferOnce(agent, call));
@@ -115,7 +116,7 @@ function positionOf({ stepId, sideCall }: EffectPosition): EventPosition {
 /** How the request begins like the one of the step before. */
 function prefixFor(
   agent: AgentRuntime,
-  { request, facts: { ephemeral } }: PaidCall,
+  { request, ephemeral }: PaidCall,
 ): RequestPrefix | undefined {
   const last = agent.lastRequest;
   agent.lastRequest = { request, ephemeral };
@@ -126,31 +127,49 @@ function prefixFor(
 
 /** What came of it. */
 export interface SideCallReply {
-  /** Undefined: it was not paid for. */
-  readonly usage: Usage | undefined;
+  /** Absent: it was not paid for. */
+  readonly usage?: Usage;
   /** What its time went into; absent: it was not made. */
   readonly timing?: StepTiming;
   /** Time that it waited for the budget. */
   readonly waitedMs: number;
-  /** Undefined: the model gave nothing that could be used. */
-  readonly text: string | undefined;
+  /** Absent: the model gave nothing that could be used. */
+  readonly text?: string | undefined;
+}
+
+/** No call was made. */
+export const NOT_CALLED: SideCallReply = Object.freeze({ waitedMs: 0 });
+
+/** What the model is to write. */
+export interface SideTask {
+  readonly instructions: string;
+  readonly task: string;
+  readonly maxOutputTokens: number;
 }
 
 /** The lease, the model call, the settlement. */
 export async function makeSideCall(
   agent: AgentRuntime,
   place: EffectPosition,
-  request: ModelRequest,
+  { instructions, task, maxOutputTokens }: SideTask,
 ): Promise<SideCallReply> {
+  const request = deepFreeze<ModelRequest>({
+    messages: [
+      { role: "system", text: instructions, origin: "instructions" },
+      { role: "user", text: task, origin: "task" },
+    ],
+    tools: [],
+    maxOutputTokens,
+  });
   const { tokens, isEstimated } = countInputTokens(agent.model, request, NO_PREFIX);
-  const reserved = await reserve(agent, place, tokens, request.maxOutputTokens);
+  const reserved = await reserve(agent, place, tokens, maxOutputTokens);
   const { waitedMs } = reserved;
   noteReserved(agent, place, reserved);
-  if (reserved.type !== "granted") return { usage: undefined, waitedMs, text: undefined };
+  if (reserved.type !== "granted") return { waitedMs };
   const { lease } = reserved;
-  const facts = { isEstimated, ephemeral: 0 };
   const capped = Object.freeze({ ...request, maxOutputTokens: lease.maxOutputTokens });
-  const outcome = await callModel(agent, { place, lease, request: capped, facts });
+  const call = { place, lease, request: capped, isEstimated, ephemeral: 0 };
+  const outcome = await callModel(agent, call);
   const usage = settleCall(agent, place, lease, outcome);
   const timing = timingOf(outcome.spans ?? []);
   return { usage, timing, waitedMs, text: textOf(outcome) };

@@ -6,7 +6,7 @@ import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { z } from "../protocol/late-zod.ts";
 import type { StepContext } from "../protocol/step-context.ts";
 import type { DefinitionTable } from "./run-ports.ts";
-import { shownInStep, type PersistedSteps } from "./shown-messages.ts";
+import { contextsOf, shownInStep, type PersistedSteps } from "./shown-messages.ts";
 
 /** What a model was asked. */
 export interface RebuiltRequest {
@@ -32,16 +32,11 @@ export function persistedRequest(
   stepNumber: number,
   textOf: DefinitionTable["textOf"],
 ): RebuiltRequest | undefined {
-  const context = contextOf(kept, stepNumber);
+  const { context } = contextsOf(kept).findLast((step) => step.context.number === stepNumber) ?? {};
   const messages = shownInStep(kept, stepNumber, textOf);
   const toolsText = context === undefined ? undefined : textOf(context.toolsHash);
   if (context === undefined || messages === undefined || toolsText === undefined) return undefined;
   const { model, parameters } = context;
   const tools = ToolSpecsSchema.parse(parseJson(toolsText));
   return { model, request: { messages, tools, ...parameters } };
-}
-
-function contextOf({ log, step }: PersistedSteps, stepNumber: number): StepContext | undefined {
-  if (step?.context.number === stepNumber) return step.context;
-  return log.steps.find(({ context }) => context.number === stepNumber)?.context;
 }

@@ -108,8 +108,6 @@ export const BUILT_IN_SECTIONS = deepFreeze([
 /** The names of what is built in. */
 export type BuiltInSection = (typeof BUILT_IN_SECTIONS)[number]["name"];
 
-/** For roles without sections of their own: one list for all. */
-const BUILT_IN_ONLY: readonly PlacedSection[] = Object.freeze([...BUILT_IN_SECTIONS]);
 const BUILT_IN_NAMES: ReadonlySet<string> = new Set(BUILT_IN_SECTIONS.map(({ name }) => name));
 
 const FIELDS = ["name", "lifeCycle", "text", "after", "before", "role"];
@@ -127,7 +125,7 @@ export function placedSections(
   given: readonly RequestSection[],
 ): readonly PlacedSection[] {
   checkList(field, given);
-  if (given.length === 0) return BUILT_IN_ONLY;
+  if (given.length === 0) return BUILT_IN_SECTIONS;
   if (given.length > MOST_SECTIONS)
     throw misdefinition(field, `at most ${MOST_SECTIONS}`, given.length, "Join some of them.");
   const sections = Array.from(given, (section, index) =>
@@ -135,8 +133,11 @@ export function placedSections(
   );
   checkNames(field, sections);
   const placed = inOrder(field, sections);
-  for (const [index, { name }] of sections.entries())
-    checkPlace(`${field}[${index}]`, name, placed);
+  for (const [index, { name }] of sections.entries()) {
+    const at = placed.findIndex((one) => one.name === name);
+    const section = placed[at];
+    if (section !== undefined) checkPlace(`${field}[${index}]`, section, placed.slice(0, at));
+  }
   return Object.freeze(placed);
 }
 
@@ -211,40 +212,34 @@ function anchorOf(section: RequestSection, side: "before" | "after"): string | u
   return isDefault ? "history" : undefined;
 }
 
-/** What stands where it cannot be sent, or could not stay, is a slip. */
-function checkPlace(field: string, name: string, sections: readonly PlacedSection[]): void {
-  const at = sections.findIndex((section) => section.name === name);
-  const history = sections.findIndex((section) => section.name === "history");
-  const notices = sections.findIndex((section) => section.name === "wrapUp");
-  const section = sections[at];
-  if (at > notices) {
+/** What stands where it cannot be sent, or could not stay, is a slip. `earlier`: what stands before it. */
+function checkPlace(
+  field: string,
+  { name, role, lifeCycle }: PlacedSection,
+  earlier: readonly PlacedSection[],
+): void {
+  const names = earlier.map((one) => one.name);
+  if (names.includes("wrapUp")) {
     const advice = "What the model is told of its last step and of its budget comes last.";
     throw misdefinition(`${field}.after`, "a section before wrapUp", name, advice);
   }
-  if (at === 0 || sections.slice(0, at).every((one) => one.name !== "instructions")) {
+  if (!names.includes("instructions")) {
     const advice = "The instructions come first.";
     throw misdefinition(`${field}.before`, "a section after the instructions", name, advice);
   }
-  if (section?.role === "system") checkSystem(field, section, sections.slice(0, at));
-  if (section?.lifeCycle !== "persistent") return;
-  const misplaced = sections
-    .slice(history + 1, at)
-    .find(({ lifeCycle }) => lifeCycle !== "persistent");
-  if (at > history && misplaced === undefined) return;
+  if (role === "system" && earlier.some((one) => one.role !== "system")) {
+    // Providers take system messages at the beginning only.
+    const expected = "right behind the instructions, as it is a system message";
+    throw misdefinition(field, expected, name, 'Give it after: "instructions".');
+  }
+  if (lifeCycle !== "persistent") return;
+  const history = names.indexOf("history");
+  const behind = history < 0 ? [] : earlier.slice(history + 1);
+  const misplaced = behind.find((one) => one.lifeCycle !== "persistent");
+  if (history >= 0 && misplaced === undefined) return;
   const advice =
     misplaced === undefined
       ? "A history grows at its end only."
       : `It becomes part of the history, and ${misplaced.name} would stand in between.`;
   throw misdefinition(field, "right behind the history", name, advice);
-}
-
-/** Providers take system messages at the beginning only. */
-function checkSystem(
-  field: string,
-  { name }: PlacedSection,
-  earlier: readonly PlacedSection[],
-): void {
-  if (earlier.every(({ role }) => role === "system")) return;
-  const expected = "right behind the instructions, as it is a system message";
-  throw misdefinition(field, expected, name, 'Give it after: "instructions".');
 }

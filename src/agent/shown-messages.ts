@@ -59,15 +59,19 @@ function shownBefore(definitions: DefinitionTable, state: AgentState): readonly 
 export interface PersistedSteps {
   readonly conversation: PersistedHistory;
   readonly log: Pick<AgentState["log"], "compactions"> & {
-    readonly steps: readonly PersistedStep[];
+    readonly steps: readonly {
+      readonly context: StepContext;
+      readonly io: { readonly messageCount: number };
+    }[];
   };
   /** The step that is open. */
-  readonly step?: { readonly context: StepContext; readonly messageCount: number } | undefined;
+  readonly step?: ShownStep | undefined;
 }
 
-interface PersistedStep {
+/** What a step began with, and how many messages its model was shown. */
+interface ShownStep {
   readonly context: StepContext;
-  readonly io: { readonly messageCount: number };
+  readonly messageCount: number;
 }
 
 /** What the model was shown in a step; undefined: there is no such step, or something of it is missing. */
@@ -92,13 +96,11 @@ export function shownInStep(
   return shown;
 }
 
-function contextsOf({
-  log,
-  step,
-}: PersistedSteps): readonly { readonly context: StepContext; readonly messageCount: number }[] {
-  const completed = log.steps.map(({ context, io }) => ({
+/** What each step began with, in order, that of the open one last. */
+export function contextsOf({ log, step }: PersistedSteps): readonly ShownStep[] {
+  const completed = log.steps.map(({ context, io: { messageCount } }) => ({
     context,
-    messageCount: io.messageCount,
+    messageCount,
   }));
   return step === undefined ? completed : [...completed, step];
 }

@@ -55,14 +55,21 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
   const isAnswer = last.tools.calls.length === 0;
   if (cutOff !== undefined && (hasMissed || isAnswer))
     return { type: "stop", signal: { source: "model", reason: cutOff } };
-  if (hasMissed) return { type: "fail", error: noOutput(facts) };
-  if (!isAnswer) return { type: "continue", work };
-  if (log.uselessReplies > 0) {
-    return log.uselessReplies > MAX_USELESS_REPLIES
-      ? { type: "fail", error: nothingSaid(log, facts) }
-      : { type: "retry", work: ["missing_reply"] };
+  if (hasMissed) {
+    const missed = MAX_MISSED_OUTPUTS + 1;
+    const wanted = `call ${FINISH_TOOL_NAME} with a result that fits, but it missed ${missed} times. Simplify the output schema, or use a stronger model.`;
+    return misbehaved(facts, wanted, { missed });
   }
-  if (last.io.finishReason === "error") return { type: "fail", error: brokenOff(facts) };
+  if (!isAnswer) return { type: "continue", work };
+  const { uselessReplies } = log;
+  if (uselessReplies > MAX_USELESS_REPLIES) {
+    const wanted = `reply with text or tool calls, but ${uselessReplies} replies in a row were of no use.`;
+    return misbehaved(facts, wanted, { uselessReplies });
+  }
+  if (uselessReplies > 0) return { type: "retry", work: ["missing_reply"] };
+  const { finishReason } = last.io;
+  if (finishReason === "error")
+    return misbehaved(facts, "finish its reply, but it broke off with an error.", { finishReason });
   if (facts.hasOutput) return { type: "retry", work: ["missing_output"] };
   const wanted = [...work, ...awaited(facts)];
   return wanted.length > 0
@@ -92,20 +99,15 @@ const COMPLETED: StopSignal = deepFreeze({
 /** Why a reply without calls is not an answer: it was cut off, filtered, or declined (R10). */
 function cutOffReason(last: StepRecord, facts: StepFacts): StopReason | undefined {
   const { finishReason, refusal } = last.io;
-  if (refusal !== undefined) {
-    return {
-      code: "finish_reason",
-      message: "The model declined to answer.",
-      data: { finishReason: "refusal", refusal },
-    };
-  }
+  if (refusal !== undefined)
+    return endedBy("The model declined to answer.", { finishReason: "refusal", refusal });
   if (finishReason === "length") return capReason(last.context.parameters.maxOutputTokens, facts);
   if (finishReason !== "content_filter") return undefined;
-  return {
-    code: "finish_reason",
-    message: `The model's reply ended early: ${finishReason}.`,
-    data: { finishReason },
-  };
+  return endedBy(`The model's reply ended early: ${finishReason}.`, { finishReason });
+}
+
+function endedBy(message: string, data: StopReason["data"]): StopReason {
+  return { code: "finish_reason", message, data };
 }
 
 /** What cut a reply off: the cap of the role, or what the lease had room for. */
@@ -114,15 +116,11 @@ function capReason(cap: number, { roleName, maxOutputTokens }: StepFacts): StopR
   const cause = isLease
     ? `all that the budget had left for its lease (maxOutputTokens of ${roleName} is ${maxOutputTokens})`
     : `maxOutputTokens of ${roleName}`;
-  return {
-    code: "finish_reason",
-    message: `The model's reply was cut off at ${cap} output tokens: ${cause}.`,
-    data: {
-      finishReason: "length",
-      maxOutputTokens: cap,
-      limitedBy: isLease ? "lease" : "maxOutputTokens",
-    },
-  };
+  return endedBy(`The model's reply was cut off at ${cap} output tokens: ${cause}.`, {
+    finishReason: "length",
+    maxOutputTokens: cap,
+    limitedBy: isLease ? "lease" : "maxOutputTokens",
+  });
 }
 
 function missedOutputs({ steps }: RunLog, { hasOutput }: StepFacts): number {
@@ -138,23 +136,12 @@ function missedOutputs({ steps }: RunLog, { hasOutput }: StepFacts): number {
   return texts.length + misfits.length;
 }
 
-function noOutput({ modelId, roleName: role }: StepFacts): EspalierError {
-  const missed = MAX_MISSED_OUTPUTS + 1;
-  const message = `Expected ${modelId} to call ${FINISH_TOOL_NAME} with a result that fits, but it missed ${missed} times. Simplify the output schema, or use a stronger model.`;
-  return misbehaved(message, { role, missed });
-}
-
-function nothingSaid({ uselessReplies }: RunLog, facts: StepFacts): EspalierError {
-  const { modelId, roleName: role } = facts;
-  const message = `Expected ${modelId} to reply with text or tool calls, but ${uselessReplies} replies in a row were of no use.`;
-  return misbehaved(message, { role, uselessReplies });
-}
-
-function brokenOff({ modelId, roleName: role }: StepFacts): EspalierError {
-  const message = `Expected ${modelId} to finish its reply, but it broke off with an error.`;
-  return misbehaved(message, { role, finishReason: "error" });
-}
-
-function misbehaved(message: string, data: EspalierError["data"]): EspalierError {
-  return new EspalierError({ code: "model_misbehaved", message, data });
+function misbehaved(
+  { modelId, roleName: role }: StepFacts,
+  wanted: string,
+  data: EspalierError["data"],
+): StepOutcome {
+  const message = `Expected ${modelId} to ${wanted}`;
+  const error = new EspalierError({ code: "model_misbehaved", message, data: { role, ...data } });
+  return { type: "fail", error };
 }

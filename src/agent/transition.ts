@@ -48,7 +48,7 @@ interface Changes {
     readonly stepId: StepId;
     readonly number: number;
     readonly context: StepContext;
-    readonly input: readonly Message[];
+    readonly messageCount: number;
     readonly hiddenTools: readonly HiddenTool[];
     readonly lastStep: LastStep | undefined;
     readonly atMs: number;
@@ -244,8 +244,7 @@ function newStep(change: Change<"openStep">): OpenStep {
     number: change.number,
     startedAtMs: change.atMs,
     context: change.context,
-    input: change.input,
-    messageCount: change.input.length,
+    messageCount: change.messageCount,
     hiddenTools: change.hiddenTools,
     reply: undefined,
     executions: [],
@@ -328,8 +327,7 @@ function incorporate(state: RunningState, change: Change<"incorporate">): Runnin
   for (const execution of step.executions) {
     const { callId, toolName } = execution.call;
     messages.push({ role: "tool", callId, toolName, text: execution.text });
-    for (const request of execution.subtasks ?? [])
-      subtasks.push({ request, childId: undefined, text: undefined });
+    for (const request of execution.subtasks ?? []) subtasks.push({ request });
     background.push(...(execution.startedIds ?? []));
     reportedIds.push(...(execution.reportedIds ?? []));
   }

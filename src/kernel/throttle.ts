@@ -3,14 +3,10 @@
 
 import { WaitingLine } from "./queue.ts";
 
-interface Waiter {
-  readonly begin: () => void;
-}
-
 export class Throttle {
   readonly #perTurn: number;
   /** Made when the first piece has to wait. */
-  #line: WaitingLine<Waiter> | undefined;
+  #line: WaitingLine<() => void> | undefined;
   #begun = 0;
 
   /** `perTurn`: pieces that may begin in one turn, from 1 up. */
@@ -22,7 +18,7 @@ export class Throttle {
   turn(): Promise<void> | undefined {
     if (this.#begun === this.#perTurn) {
       const line = (this.#line ??= new WaitingLine());
-      return new Promise((begin) => line.add({ begin }));
+      return new Promise((begin) => line.add(begin));
     }
     this.#begin();
     return undefined;
@@ -39,7 +35,7 @@ export class Throttle {
       const next = this.#line?.take();
       if (next === undefined) return;
       this.#begin();
-      next.begin();
+      next();
     }
   }
 }

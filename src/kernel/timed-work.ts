@@ -19,10 +19,8 @@ export function runTimed<T>(
   work: (signal: AbortSignal) => T | PromiseLike<T>,
   bounds: Bounds & { readonly timeoutMs: number },
 ): Promise<TimedOutcome<T>> {
-  const { clock, timeoutMs, graceMs } = bounds;
-  // Two controllers: running out of time aborts the work's signal, but starts no grace.
+  // Of the work alone: running out of time aborts it, but starts no grace.
   const inner = linkedController(bounds.signal);
-  const waited = linkedController(bounds.signal);
   const over = Promise.withResolvers<never>();
   const racing = (): Promise<T> =>
     Promise.race([over.promise, invoke(() => work(inner.controller.signal))]);
@@ -30,16 +28,14 @@ export function runTimed<T>(
     const settle = (outcome: TimedOutcome<T>): void => {
       stopTimer();
       inner.unlink();
-      waited.unlink();
       resolve(outcome);
     };
-    const stopTimer = clock.setTimer(timeoutMs, () => {
+    const stopTimer = bounds.clock.setTimer(bounds.timeoutMs, () => {
       settle({ type: "timed_out" });
       over.reject(new Error("The time is up.")); // No grace period is waited for any more.
       inner.controller.abort(new DOMException("The time is up.", "TimeoutError"));
     });
-    const limits = { signal: waited.controller.signal, clock, graceMs };
-    void runBounded(racing, limits).then(settle);
+    void runBounded(racing, bounds).then(settle);
   });
 }
 

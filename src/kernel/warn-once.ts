@@ -11,12 +11,12 @@ export function warnOnce(offender: object, message: string): void {
 
 /** Offenders that have no more than a name. The names must be few: each is kept. */
 export class NamedOffenders {
-  readonly #known = new Map<string, object>();
+  readonly #known = new Set<string>();
 
   /** Warns about what has this name, unless that was done before. */
   warn(name: string, message: string): void {
-    const offender = this.#known.get(name) ?? {};
-    this.#known.set(name, offender);
-    warnOnce(offender, message);
+    if (this.#known.has(name)) return;
+    this.#known.add(name);
+    process.emitWarning(message, "EspalierWarning");
   }
 }

@@ -20,6 +20,7 @@ export interface RetryPolicy {
 
 export const DEFAULT_MAX_ATTEMPTS = 3;
 export const DEFAULT_LONGEST_WAIT_MS = 60_000;
+export const DEFAULT_RANDOM = Math.random;
 
 const CHECKS: OptionChecks<RetryPolicy> = {
   maxAttempts: mustBeWhole("1 means no retries."),

@@ -8,7 +8,12 @@ import { tokensInBytes } from "./count-tokens.ts";
 import { delayBefore, failedAttempt, waitTooLong } from "./failed-attempt.ts";
 import type { CacheKey, Model, ModelReply, ModelRequest } from "./model.ts";
 import type { ModelError } from "./model-error.ts";
-import { DEFAULT_LONGEST_WAIT_MS, DEFAULT_MAX_ATTEMPTS, type RetryPolicy } from "./retry-policy.ts";
+import {
+  DEFAULT_LONGEST_WAIT_MS,
+  DEFAULT_MAX_ATTEMPTS,
+  DEFAULT_RANDOM,
+  type RetryPolicy,
+} from "./retry-policy.ts";
 
 export interface RetryOptions {
   readonly signal: AnySignal;
@@ -135,7 +140,7 @@ class ArrivingText {
 async function backOff(
   error: ModelError,
   attempt: number,
-  { clock, signal, policy: { random = Math.random }, onRetry }: RetryOptions,
+  { clock, signal, policy: { random = DEFAULT_RANDOM }, onRetry }: RetryOptions,
 ): Promise<void> {
   const delayMs = delayBefore(attempt, error, random());
   onRetry({ attempt, error, delayMs });

@@ -5,18 +5,19 @@ import type { SpendAxis } from "../protocol/account.ts";
 import { MICRO_USD_PER_USD } from "../protocol/usage.ts";
 
 type Axis = SpendAxis | "wallTimeMs";
-type Words = readonly [axis: Axis, text: (amount: number) => string];
+/** What an axis counts, or its own words for an amount. */
+type Words = readonly [axis: Axis, thing: string | ((amount: number) => string)];
 
 const MS_PER_SECOND = 1_000;
 
 /** In the order in which they are shown. */
 const WORDS: readonly Words[] = [
-  ["steps", (amount) => numberOf(amount, "step")],
-  ["toolCalls", (amount) => numberOf(amount, "tool call")],
-  ["totalTokens", (amount) => numberOf(amount, "token")],
-  ["inputTokens", (amount) => numberOf(amount, "input token")],
-  ["cachedInputTokens", (amount) => numberOf(amount, "cached input token")],
-  ["outputTokens", (amount) => numberOf(amount, "output token")],
+  ["steps", "step"],
+  ["toolCalls", "tool call"],
+  ["totalTokens", "token"],
+  ["inputTokens", "input token"],
+  ["cachedInputTokens", "cached input token"],
+  ["outputTokens", "output token"],
   ["costMicroUsd", usdText],
   ["wallTimeMs", (amount) => `${grouped(Math.floor(amount / MS_PER_SECOND))} s`],
 ];
@@ -26,9 +27,11 @@ const WORDS: readonly Words[] = [
  * out. Money and time are rounded down. Undefined: nothing is limited. `left` is in the ledger's units.
  */
 export function budgetLine(left: Readonly<Record<string, number>>): string | undefined {
-  const parts = WORDS.flatMap(([axis, text]) => {
+  const parts = WORDS.flatMap(([axis, thing]) => {
     const amount = Object.hasOwn(left, axis) ? left[axis] : undefined;
-    return amount === undefined ? [] : [text(Math.max(0, amount))];
+    if (amount === undefined) return [];
+    const rest = Math.max(0, amount);
+    return [typeof thing === "string" ? numberOf(rest, thing) : thing(rest)];
   });
   return parts.length === 0 ? undefined : `Budget left: ${parts.join(", ")}.`;
 }

@@ -3,13 +3,13 @@
 
 import type { Tightening } from "../protocol/context-manifest.ts";
 import {
+  checkBudget,
+  shownAxis,
   spendLimitsOf,
   tighterLimits,
   type Budget,
   type SpendLimits,
-  checkBudget,
 } from "./budget.ts";
-import { MICRO_USD_PER_USD } from "../protocol/usage.ts";
 import { SPEND_AXES, type SpendAxis } from "../protocol/account.ts";
 import { checkKeys, mismatch } from "../kernel/check.ts";
 import { deepFreeze, defined, isRecord } from "../kernel/json.ts";
@@ -28,6 +28,8 @@ export type BudgetShare =
       readonly weights: Readonly<Record<string, number>>;
       readonly defaultWeight?: number;
     };
+
+type WeightedShare = Extract<BudgetShare, { readonly type: "weighted" }>;
 
 /** Where nothing else is defined. */
 export const COMMON_POOL: BudgetShare = Object.freeze({ type: "pool" });
@@ -67,7 +69,10 @@ export function childLimits(facts: ShareFacts): ChildLimits {
     const requested = asked[axis];
     if (requested === undefined) continue;
     const given = Math.min(limits[axis] ?? Infinity, left[axis] ?? Infinity);
-    if (given < requested) tightened.push({ ...shownAxis(axis, requested, given), source });
+    if (given >= requested) continue;
+    const { name, unit } = shownAxis(axis);
+    const field = `budget.${name}`;
+    tightened.push({ field, asked: requested / unit, given: given / unit, source });
   }
   const timeMs = share.type === "fixed" ? share.budget.wallTimeMs : undefined;
   const wallTimeMs = Math.min(definition.wallTimeMs ?? Infinity, timeMs ?? Infinity);
@@ -80,12 +85,6 @@ export function childLimits(facts: ShareFacts): ChildLimits {
   return { limits, wallTimeMs: wallTimeMs === Infinity ? undefined : wallTimeMs, tightened };
 }
 
-function shownAxis(axis: SpendAxis, asked: number, given: number): Omit<Tightening, "source"> {
-  if (axis !== "costMicroUsd") return { field: `budget.${axis}`, asked, given };
-  const [askedUsd, givenUsd] = [asked / MICRO_USD_PER_USD, given / MICRO_USD_PER_USD];
-  return { field: "budget.costUsd", asked: askedUsd, given: givenUsd };
-}
-
 /** What the share alone allows. A common pool needs no limits: the ledger holds it together. */
 function sharedLimits({ share, left, role, group }: ShareFacts): SpendLimits {
   switch (share.type) {
@@ -93,11 +92,10 @@ function sharedLimits({ share, left, role, group }: ShareFacts): SpendLimits {
       const { maxShare = 1 } = share;
       return maxShare === 1 ? {} : divided(left, (amount) => partOf(amount, maxShare));
     }
-    case "fixed": {
-      const amounts = spendLimitsOf(share.budget);
-      const rest = divided(left, (amount) => amount);
-      return onlyAxesOf(amounts, tighterLimits(amounts, rest));
-    }
+    case "fixed":
+      return divided(spendLimitsOf(share.budget), (amount, axis) =>
+        Math.min(amount, Math.max(0, left[axis] ?? Infinity)),
+      );
     case "even": {
       const count = Math.max(1, group.length);
       return divided(left, (amount) => Math.floor(amount / count));
@@ -113,35 +111,27 @@ function sharedLimits({ share, left, role, group }: ShareFacts): SpendLimits {
 /** What the reply weighs, by the list of its roles, which all of its subagents are given: each would add it up anew. */
 const known = new WeakMap<readonly string[], number>();
 
-function weightOfAll(
-  share: Extract<BudgetShare, { type: "weighted" }>,
-  group: readonly string[],
-): number {
+function weightOfAll(share: WeightedShare, group: readonly string[]): number {
   const sum = known.get(group) ?? group.reduce((weight, one) => weight + weightOf(share, one), 0);
   known.set(group, sum);
   return sum;
 }
 
-function weightOf(
-  { weights, defaultWeight = 1 }: Extract<BudgetShare, { type: "weighted" }>,
-  role: string,
-): number {
+function weightOf({ weights, defaultWeight = 1 }: WeightedShare, role: string): number {
   return Object.hasOwn(weights, role) ? (weights[role] ?? defaultWeight) : defaultWeight;
 }
 
-function divided(left: ShareFacts["left"], part: (amount: number) => number): SpendLimits {
+/** The part of each amount, on the axes that have one. */
+function divided(
+  left: ShareFacts["left"],
+  part: (amount: number, axis: SpendAxis) => number,
+): SpendLimits {
   const limits: Partial<Record<SpendAxis, number>> = {};
   for (const axis of SPEND_AXES) {
     const amount = left[axis];
-    if (amount !== undefined) limits[axis] = part(Math.max(0, amount));
+    if (amount !== undefined) limits[axis] = part(Math.max(0, amount), axis);
   }
   return limits;
-}
-
-function onlyAxesOf(amounts: SpendLimits, limits: SpendLimits): SpendLimits {
-  return Object.fromEntries(
-    SPEND_AXES.flatMap((axis) => (amounts[axis] === undefined ? [] : [[axis, limits[axis]]])),
-  );
 }
 
 // 10 × 0.7 / (0.1 + 0.7 + 0.2) is 6.99…: the slack keeps a part from losing one. Where amounts are so large that the slack is less than
@@ -159,7 +149,6 @@ function partOf(amount: number, part: number): number {
 
 // Checks of a budget share as a role defines it.
 
-const TYPES = ["pool", "fixed", "even", "weighted"] as const;
 const FIELDS: Readonly<Record<BudgetShare["type"], readonly string[]>> = {
   pool: ["type", "maxShare"],
   fixed: ["type", "budget"],
@@ -169,60 +158,53 @@ const FIELDS: Readonly<Record<BudgetShare["type"], readonly string[]>> = {
 
 /** A frozen copy of what was given. Throws `invalid_option` for a type or a field that does not exist, or an amount that does not fit. */
 export function budgetShare(field: string, given: BudgetShare): BudgetShare {
+  const types = Object.keys(FIELDS);
   if (!isRecord(given))
-    throw mismatch(field, `an object with a type (${TYPES.join(", ")})`, given, "See BudgetShare.");
-  if (!TYPES.includes(given.type))
-    throw mismatch(`${field}.type`, `one of ${TYPES.join(", ")}`, given.type, "Choose one.");
+    throw mismatch(field, `an object with a type (${types.join(", ")})`, given, "See BudgetShare.");
+  if (!types.includes(given.type))
+    throw mismatch(`${field}.type`, `one of ${types.join(", ")}`, given.type, "Choose one.");
   checkKeys(field, given, FIELDS[given.type]);
   switch (given.type) {
-    case "pool":
-      return given.maxShare === undefined ? COMMON_POOL : deepFreeze(pool(field, given));
+    case "pool": {
+      const { maxShare } = given;
+      if (maxShare === undefined) return COMMON_POOL;
+      checkPart(`${field}.maxShare`, maxShare);
+      return Object.freeze({ type: "pool", maxShare });
+    }
     case "fixed":
-      return deepFreeze(fixed(field, given));
+      checkAmounts(`${field}.budget`, given.budget);
+      return deepFreeze({ type: "fixed", budget: { ...given.budget } });
     case "even":
-      return deepFreeze({ type: "even" });
-    case "weighted":
-      return deepFreeze(weighted(field, given));
+      return Object.freeze({ type: "even" });
+    case "weighted": {
+      const { weights, defaultWeight } = given;
+      checkWeights(`${field}.weights`, weights);
+      if (defaultWeight !== undefined) checkWeight(`${field}.defaultWeight`, defaultWeight);
+      return deepFreeze({
+        type: "weighted",
+        weights: { ...weights },
+        ...defined({ defaultWeight }),
+      });
+    }
   }
 }
 
-function pool(
-  field: string,
-  { maxShare }: Extract<BudgetShare, { type: "pool" }>,
-): Extract<BudgetShare, { type: "pool" }> {
-  if (maxShare === undefined) return { type: "pool" };
-  if (typeof maxShare !== "number" || !(maxShare > 0 && maxShare <= 1)) {
-    const advice = "Leave it out for 1: all that is left.";
-    throw mismatch(`${field}.maxShare`, "a number above 0 and up to 1", maxShare, advice);
-  }
-  return { type: "pool", maxShare };
+function checkPart(field: string, part: unknown): void {
+  if (typeof part === "number" && part > 0 && part <= 1) return;
+  const advice = "Leave it out for 1: all that is left.";
+  throw mismatch(field, "a number above 0 and up to 1", part, advice);
 }
 
-function fixed(
-  field: string,
-  { budget }: Extract<BudgetShare, { type: "fixed" }>,
-): Extract<BudgetShare, { type: "fixed" }> {
-  if (!isRecord(budget))
-    throw mismatch(`${field}.budget`, "a budget", budget, "Say what each subagent gets.");
-  checkBudget(`${field}.budget`, budget);
-  return { type: "fixed", budget: { ...budget } };
+function checkAmounts(field: string, budget: Budget): void {
+  if (!isRecord(budget)) throw mismatch(field, "a budget", budget, "Say what each subagent gets.");
+  checkBudget(field, budget);
 }
 
-function weighted(
-  field: string,
-  { weights, defaultWeight }: Extract<BudgetShare, { type: "weighted" }>,
-): Extract<BudgetShare, { type: "weighted" }> {
+function checkWeights(field: string, weights: unknown): void {
   if (!isRecord(weights))
-    throw mismatch(`${field}.weights`, "an object of weights by role", weights, "{ writer: 2 }");
-  checkKeys(`${field}.weights`, weights, Object.keys(weights));
-  for (const [role, weight] of Object.entries(weights))
-    checkWeight(`${field}.weights.${role}`, weight);
-  if (defaultWeight !== undefined) checkWeight(`${field}.defaultWeight`, defaultWeight);
-  return {
-    type: "weighted",
-    weights: Object.fromEntries(Object.entries(weights)),
-    ...defined({ defaultWeight }),
-  };
+    throw mismatch(field, "an object of weights by role", weights, "{ writer: 2 }");
+  checkKeys(field, weights, Object.keys(weights));
+  for (const [role, weight] of Object.entries(weights)) checkWeight(`${field}.${role}`, weight);
 }
 
 /** Bounds that keep sums of weights, and parts of them, exact enough. */

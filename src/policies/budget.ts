@@ -93,6 +93,13 @@ export function stopCodeOf(axis: SpendAxis | "wallTimeMs"): StopCode {
   return STOP_CODES_BY_AXIS[axis];
 }
 
+/** An axis by the name and in the unit in which a budget is given. */
+export function shownAxis(axis: string): { readonly name: string; readonly unit: number } {
+  return axis === "costMicroUsd"
+    ? { name: "costUsd", unit: MICRO_USD_PER_USD }
+    : { name: axis, unit: 1 };
+}
+
 /** On each axis the tighter of two limits. */
 export function tighterLimits(left: SpendLimits, right: SpendLimits): SpendLimits {
   const limits: Partial<Record<SpendAxis, number>> = {};

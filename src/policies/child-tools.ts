@@ -12,21 +12,21 @@ export interface ChildToolFacts {
   readonly noDepthLeft?: { readonly toolNames: readonly string[]; readonly source: string };
 }
 
-/** The tools of a subagent, and those that were taken away. */
-export interface ChildTools {
-  readonly kept: readonly string[];
-  /** By tool, in the order of the role; of one tool, from the root down. Each rule that takes it away is named (C45). */
-  readonly removed: readonly RemovedTool[];
-}
-
-/** Applies all rules. `Finish` stays in any case. */
-export function childTools({ names, rules, noDepthLeft }: ChildToolFacts): ChildTools {
+/**
+ * The tools that a subagent does not have. By tool, in the order of the role; of one tool, from the root down. Each rule that takes it away
+ * is named (C45). `Finish` stays in any case.
+ */
+export function toolsTakenAway({
+  names,
+  rules,
+  noDepthLeft,
+}: ChildToolFacts): readonly RemovedTool[] {
   const lists = rules.map(({ source, allowed, denied }) => ({
     source,
     allowed: allowed === undefined ? undefined : new Set(allowed),
     denied: new Set(denied),
   }));
-  const removed = names.flatMap((toolName): readonly RemovedTool[] => {
+  return names.flatMap((toolName): readonly RemovedTool[] => {
     if (toolName === FINISH_TOOL_NAME) return [];
     const byLists = lists.flatMap(({ source, ...list }) => {
       const rule = ruleAgainst(toolName, list);
@@ -39,8 +39,6 @@ export function childTools({ names, rules, noDepthLeft }: ChildToolFacts): Child
       { toolName, rule: "no_depth_left", source: noDepthLeft.source },
     ]);
   });
-  const gone = new Set(removed.map(({ toolName }) => toolName));
-  return { kept: names.filter((name) => !gone.has(name)), removed };
 }
 
 interface Lists {

@@ -2,7 +2,7 @@
 
 import type { ToolErrorRecord } from "../protocol/tool-error-record.ts";
 import type { RemovedTool } from "../protocol/tool-rule.ts";
-import { MICRO_USD_PER_USD } from "../protocol/usage.ts";
+import { shownAxis } from "./budget.ts";
 import { framed, type FramedResult } from "./result-frame.ts";
 
 /** What binds an agent, and so its subagents. */
@@ -18,9 +18,10 @@ export interface ParentConstraints {
 /** What binds the parent (R151). */
 export function constraintsNote(constraints: ParentConstraints): string {
   const { remaining, subagentsLeft, deniedTools } = constraints;
-  const amounts = Object.entries(remaining).map(([axis, left]) =>
-    axis === "costMicroUsd" ? `- costUsd: ${left / MICRO_USD_PER_USD}` : `- ${axis}: ${left}`,
-  );
+  const amounts = Object.entries(remaining).map(([axis, left]) => {
+    const { name, unit } = shownAxis(axis);
+    return `- ${name}: ${left / unit}`;
+  });
   const tools = [...new Set(deniedTools)];
   return [
     "What binds the agent that started you binds you, too. Left to all its subagents together:",

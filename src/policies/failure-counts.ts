@@ -1,6 +1,6 @@
 // The failed tool calls of an execution, counted. Pure.
 
-import { failureClass, isToolFailureCode } from "../protocol/tool-failure.ts";
+import { TOOL_FAILURES, isToolFailureCode } from "../protocol/tool-failure.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 
 /** What an execution has had of failures so far. Plain JSON; part of its state. */
@@ -57,7 +57,7 @@ export function countFailures(
 /** What of an error budget a call uses up. */
 export function countsAs({ errorCode }: ToolExecution): "error" | "retry" | "nothing" {
   if (errorCode === undefined || !isToolFailureCode(errorCode)) return "nothing";
-  return failureClass(errorCode).counts;
+  return TOOL_FAILURES[errorCode].counts;
 }
 
 function retriesAfter(

@@ -20,7 +20,7 @@ export function failureSignals(
     const current = counts[kind];
     if (current <= maximum) return [];
     const message = `${current} ${what}, and ${limit} is ${maximum}.`;
-    return [signal("error_budget", message, { data: { limit, maximum, current } })];
+    return [signal("error_budget", message, { limit, maximum, current })];
   });
   return [...executions.flatMap((execution) => singleSignal(execution, policy)), ...beyond];
 }
@@ -53,21 +53,17 @@ function singleSignal(execution: ToolExecution, policy: ErrorPolicy): readonly S
   const data = { toolName: call.toolName, callId: call.callId };
   if (errorCode === "retry_limit" && policy.onRetryLimit === "stop") {
     const message = `${call.toolName} was retried as often as it allows, and needs another correction.`;
-    return [signal("retry_limit", message, { data })];
+    return [signal("retry_limit", message, data)];
   }
   if (!BLOCKED.has(errorCode ?? "") || policy.onBlocked !== "stop") return [];
-  return [
-    signal("blocked", `A call of ${call.toolName} was denied: ${text}`, { data, name: blockedBy }),
-  ];
+  return [signal("blocked", `A call of ${call.toolName} was denied: ${text}`, data, blockedBy)];
 }
 
 function signal(
   code: StopCode,
   message: string,
-  {
-    data,
-    name,
-  }: { readonly data: StopSignal["reason"]["data"]; readonly name?: string | undefined },
+  data: StopSignal["reason"]["data"],
+  name?: string,
 ): StopSignal {
   return { source: "tool", reason: { code, message, data }, ...defined({ name }) };
 }

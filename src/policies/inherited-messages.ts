@@ -5,7 +5,7 @@ import { shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { canonicalJson } from "../kernel/json.ts";
 import type { Message } from "../protocol/message.ts";
-import { messageGroups } from "./message-groups.ts";
+import { lastGroups, messageGroups } from "./message-groups.ts";
 
 /**
  * Picks what subagents see of the messages of their parent. Called once for each subagent, before its first step, with what may be
@@ -36,7 +36,7 @@ export function inheritedMessages(
   const groups = wholeGroups(messages);
   const kept =
     selectMessages === undefined
-      ? lastGroups(groups, messageWindowSize)
+      ? lastGroups(groups, messageWindowSize === 0 ? Infinity : messageWindowSize)
       : selectedGroups(groups, agentPath, selectMessages);
   return kept.flat().map(asInherited);
 }
@@ -50,16 +50,6 @@ function wholeGroups(messages: readonly Message[]): readonly Group[] {
     ([first, ...results]) =>
       first?.role !== "assistant" || first.toolCalls.length === results.length,
   );
-}
-
-function lastGroups(groups: readonly Group[], windowSize: number): readonly Group[] {
-  if (windowSize === 0) return groups;
-  let count = 0;
-  const tooFar = groups.findLastIndex((group) => {
-    count += group.length;
-    return count > windowSize;
-  });
-  return groups.slice(tooFar + 1);
 }
 
 function selectedGroups(
@@ -103,23 +93,22 @@ function matched(
   const isSame = equality(groups.flat());
   const startsAt = (at: number, group: Group): boolean =>
     group.every((message, offset) => isSame(items[at + offset], message));
-  const found: Group[] = [];
-  let from = 0;
-  for (let at = 0; at < items.length; at += found.at(-1)?.length ?? 0) {
-    const index = groups.findIndex((group, place) => place >= from && startsAt(at, group));
-    const group = groups[index];
-    if (group === undefined) {
-      const own = groups.find((one) => one.some((message) => isSame(items[at], message)));
-      const isWhole = own !== undefined && startsAt(at, own);
-      throw misselected(
-        agentPath,
-        problemWith(items[at], at, { isKnown: own !== undefined, isWhole }),
-      );
-    }
-    found.push(group);
-    from = index + 1;
-  }
-  return found;
+  let at = 0;
+  const found = groups.filter((group) => {
+    const isNext = startsAt(at, group);
+    if (isNext) at += group.length;
+    return isNext;
+  });
+  if (at === items.length) return found;
+  const own = groups.find((one) => one.some((message) => isSame(items[at], message)));
+  if (own === undefined)
+    throw misselected(agentPath, `got ${shownAtAll(items[at])} at [${at}], which is none of them`);
+  throw misselected(
+    agentPath,
+    startsAt(at, own)
+      ? `got the one at [${at}] out of order, or twice`
+      : `got the one at [${at}] torn from the calls or results that belong to it`,
+  );
 }
 
 /** Equality by identity, or by value for what is none of the messages itself: a copy will do. */
@@ -141,17 +130,6 @@ function canonicalText(value: unknown): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-function problemWith(
-  item: unknown,
-  at: number,
-  { isKnown, isWhole }: { readonly isKnown: boolean; readonly isWhole: boolean },
-): string {
-  if (!isKnown) return `got ${shownAtAll(item)} at [${at}], which is none of them`;
-  return isWhole
-    ? `got the one at [${at}] out of order, or twice`
-    : `got the one at [${at}] torn from the calls or results that belong to it`;
 }
 
 function shownAtAll(item: unknown): string {

@@ -14,6 +14,20 @@ export function messageGroups<Stored extends { readonly role: string }>(
   return groups;
 }
 
+/** The last groups that have no more messages than so many in all. `least`: so many groups stay, however long they are. */
+export function lastGroups<Group extends readonly unknown[]>(
+  groups: readonly Group[],
+  most: number,
+  least = 0,
+): readonly Group[] {
+  let count = 0;
+  const tooFar = groups.findLastIndex((group, index) => {
+    count += group.length;
+    return count > most && index < groups.length - least;
+  });
+  return groups.slice(tooFar + 1);
+}
+
 /** How many messages stand at the head of a history as instructions. */
 export function headLength(messages: readonly { readonly role: string }[]): number {
   const firstOther = messages.findIndex(({ role }) => role !== "system");

@@ -3,7 +3,7 @@
 import { checkBoolean, checkCount, checkFields, mismatch } from "../kernel/check.ts";
 import { defined } from "../kernel/json.ts";
 import type { StoredMessage } from "../protocol/message.ts";
-import { headLength, messageGroups } from "./message-groups.ts";
+import { headLength, lastGroups, messageGroups } from "./message-groups.ts";
 
 /** How much of the history of a session the next execution begins with. The oldest goes first, and never half of a call and its results. */
 export interface MessageRetentionPolicy {
@@ -78,18 +78,12 @@ function retainedGroups<Stored extends StoredMessage>(
   reserved: number,
 ): RetainedMessages<Stored> {
   const head = headLength(messages);
-  const groups = messageGroups(messages.slice(head));
   const executions = recentExecutions(messages.slice(head), maxExecutions);
-  const kept = new Set(messages.slice(0, head));
+  const groups = messageGroups(messages.slice(head)).filter(
+    ([first]) => first !== undefined && executions.has(first.executionId),
+  );
   const room = maxMessages === "unlimited" ? Infinity : maxMessages - reserved;
-  let length = 0;
-  for (const [index, group] of groups.toReversed().entries()) {
-    const [first] = group;
-    if (first === undefined || !executions.has(first.executionId)) continue;
-    if (index > 0 && length + group.length > room) break;
-    length += group.length;
-    for (const message of group) kept.add(message);
-  }
+  const kept = new Set([...messages.slice(0, head), ...lastGroups(groups, room, 1).flat()]);
   return {
     kept: messages.filter((message) => kept.has(message)),
     dropped: messages.filter((message) => !kept.has(message)),

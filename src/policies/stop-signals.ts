@@ -40,11 +40,8 @@ export function statusOf(reason: StopReason): TerminalStatus {
 export function abortSignal(reason: CancelReason): StopSignal {
   const { message, agentId } = reason;
   if (reason.type === "deadline") {
-    const { deadlineAtMs } = reason;
-    return {
-      source: "budget",
-      reason: { code: "time_limit", message, data: { deadlineAtMs, agentId } },
-    };
+    const data = { deadlineAtMs: reason.deadlineAtMs, agentId };
+    return { source: "budget", reason: { code: "time_limit", message, data } };
   }
   return { source: "caller", reason: { code: "cancelled", message, data: { agentId } } };
 }

@@ -52,27 +52,16 @@ export function checkSubagentLimits(
   facts: TreeFacts,
 ): SpawnRefusal | undefined {
   const { ahead = 0 } = facts;
-  const isRoom =
-    facts.parentDepth < limits.maxDepth &&
-    facts.breadth + ahead < limits.maxBreadthPerParent &&
-    facts.total + ahead < limits.maxTotalSubagents;
-  if (isRoom) return undefined;
-  if (facts.parentDepth >= limits.maxDepth) {
-    return {
-      code: "depth_limit",
-      message: `Not started: subagents may be at depth ${limits.maxDepth} at most and you are at depth ${facts.parentDepth}. Do this part yourself with your own tools.`,
-      maximum: limits.maxDepth,
-      current: facts.parentDepth,
-    };
+  const { parentDepth } = facts;
+  if (parentDepth >= limits.maxDepth) {
+    const message = `Not started: subagents may be at depth ${limits.maxDepth} at most and you are at depth ${parentDepth}. Do this part yourself with your own tools.`;
+    return { code: "depth_limit", message, maximum: limits.maxDepth, current: parentDepth };
   }
   const breadth = countedUpTo(limits.maxBreadthPerParent, facts.breadth, ahead);
   if (breadth >= limits.maxBreadthPerParent) {
-    return {
-      code: "breadth_limit",
-      message: `Not started: you have started ${breadth} of at most ${limits.maxBreadthPerParent} subagents. Work with the results you have, or do this part yourself.`,
-      maximum: limits.maxBreadthPerParent,
-      current: breadth,
-    };
+    const maximum = limits.maxBreadthPerParent;
+    const message = `Not started: you have started ${breadth} of at most ${maximum} subagents. Work with the results you have, or do this part yourself.`;
+    return { code: "breadth_limit", message, maximum, current: breadth };
   }
   return checkTotal("this run", limits.maxTotalSubagents, facts.total, ahead);
 }

@@ -2,7 +2,7 @@
 
 import { checkKeys, mismatch } from "../kernel/check.ts";
 import type { Message, UserMessage } from "../protocol/message.ts";
-import { headLength, messageGroups } from "./message-groups.ts";
+import { headLength, lastGroups, messageGroups } from "./message-groups.ts";
 
 /** How much of a history stays. */
 export interface TruncateHistoryOptions {
@@ -43,17 +43,27 @@ export function cutHistory(
   options: TruncateHistoryOptions,
 ): HistoryCut | undefined {
   const { keepMessages } = checkedOptions(options);
-  const { fixed, others, leftOut } = partsOf(messages);
-  const dropped = others.length - retainedLength(others, keepMessages);
-  if (dropped === 0) return undefined;
-  const kept = new Set(others.slice(dropped).map(({ index }) => index));
-  const firstRetained = others[dropped]?.index ?? messages.length;
-  const stays = (index: number): boolean => fixed.has(index) || kept.has(index);
+  const head = headLength(messages);
+  const task = messages.findLastIndex(
+    (message) => message.role === "user" && message.origin === "task",
+  );
+  const isFixed = (index: number): boolean => index < head || index === task;
+  // What the notices of earlier cuts say. At the end one may be all that there is to answer.
+  const counts = messages.map((message, index) =>
+    isFixed(index) || index === messages.length - 1 ? undefined : leftOutBy(message),
+  );
+  const places = [...messages.keys()].filter(
+    (index) => !isFixed(index) && counts[index] === undefined,
+  );
+  const others = places.flatMap((index) => messages[index] ?? []);
+  const gone = others.length - lastGroups(messageGroups(others), keepMessages, 1).flat().length;
+  if (gone === 0) return undefined;
+  const gap = places[gone] ?? messages.length;
   return {
-    head: messages.slice(0, firstRetained).filter((_message, index) => stays(index)),
-    dropped: others.slice(0, dropped).map(({ message }) => message),
-    leftOut,
-    tail: messages.slice(firstRetained).filter((_message, index) => stays(firstRetained + index)),
+    head: messages.slice(0, gap).filter((_message, index) => isFixed(index)),
+    dropped: others.slice(0, gone),
+    leftOut: counts.reduce<number>((sum, count = 0) => sum + count, 0),
+    tail: messages.slice(gap).filter((_message, index) => counts[gap + index] === undefined),
   };
 }
 
@@ -63,52 +73,6 @@ function checkedOptions(options: TruncateHistoryOptions): TruncateHistoryOptions
   if (Number.isSafeInteger(keepMessages) && keepMessages >= 0) return options;
   const field = "truncateHistory(options.keepMessages)";
   throw mismatch(field, "a whole number from 0 up", keepMessages, "Say how many may stay.");
-}
-
-interface Entry {
-  readonly index: number;
-  readonly message: Message;
-}
-
-/** A history taken apart. */
-interface Parts {
-  /** Places of the messages that always stay. */
-  readonly fixed: ReadonlySet<number>;
-  readonly others: readonly Entry[];
-  /** What the notices of earlier truncations say. */
-  readonly leftOut: number;
-}
-
-function partsOf(messages: readonly Message[]): Parts {
-  const fixed = fixedPlaces(messages);
-  const others: Entry[] = [];
-  let leftOut = 0;
-  for (const [index, message] of messages.entries()) {
-    if (fixed.has(index)) continue;
-    // At the end it may be all that there is to answer.
-    const count = index === messages.length - 1 ? undefined : leftOutBy(message);
-    if (count === undefined) others.push({ index, message });
-    else leftOut += count;
-  }
-  return { fixed, others, leftOut };
-}
-
-function fixedPlaces(messages: readonly Message[]): ReadonlySet<number> {
-  const task = messages.findLastIndex(
-    (message) => message.role === "user" && message.origin === "task",
-  );
-  const places = Array.from({ length: headLength(messages) }, (_, index) => index);
-  return new Set(task === -1 ? places : [...places, task]);
-}
-
-/** The length of the last whole groups that fit, the last one even if it does not. */
-function retainedLength(others: readonly Entry[], keepMessages: number): number {
-  let length = 0;
-  for (const group of messageGroups(others.map(({ message }) => message)).toReversed()) {
-    if (length > 0 && length + group.length > keepMessages) break;
-    length += group.length;
-  }
-  return length;
 }
 
 const NOTICE = /^Earlier messages were left out here to save room: (\d{1,15})\./;

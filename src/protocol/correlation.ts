@@ -40,9 +40,7 @@ export function outsideScopes<T>(work: () => T): T {
 export function correlation(): Partial<CorrelationIds> {
   const context = scopes.getStore();
   if (context === undefined) return {};
-  const { runId, agentId, parentAgentId, agentPath, depth, executionId, stepId, callId } =
-    context.scope;
-  const ids = { runId, agentId, parentAgentId, agentPath, depth, executionId, stepId, callId };
+  const { modelCallNumber: _number, ...ids } = context.scope;
   const trace = context.traceIds();
   return trace === undefined ? ids : { ...ids, traceId: trace.traceId, spanId: trace.spanId };
 }

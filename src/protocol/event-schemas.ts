@@ -85,6 +85,18 @@ const ending = {
   usage: UsageReportSchema,
   durationMs: z.number(),
 };
+const retrial = { attempt: z.int().positive(), error: ErrorRecordSchema, delayMs: z.number() };
+const refusedSpawn = {
+  role: z.string(),
+  isKnownRole: z.literal(true).exactOptional(),
+  refusal: SpawnRefusalSchema,
+};
+const limit = {
+  axis: z.string(),
+  accountPath: z.string(),
+  maximum: z.number(),
+  spent: z.number(),
+};
 const calledTool = { toolName: z.string(), kind: ToolKindSchema, description: z.string() };
 const subagent = { childId: AgentIdSchema, childPath: z.string(), role: z.string() };
 const startedSubagent = {
@@ -167,7 +179,7 @@ export const EVENT_SCHEMAS = {
       })
       .optional(),
   },
-  "model.retried": { attempt: z.int().positive(), error: ErrorRecordSchema, delayMs: z.number() },
+  "model.retried": retrial,
   "model.warned": { warning: z.string() },
   "model.replied": {
     finishReason: z.string(),
@@ -195,13 +207,7 @@ export const EVENT_SCHEMAS = {
     severity: ToolErrorSeveritySchema,
     blockedBy: z.string().exactOptional(),
     reason: z.string().exactOptional(),
-    spawn: z
-      .strictObject({
-        role: z.string(),
-        isKnownRole: z.literal(true).exactOptional(),
-        refusal: SpawnRefusalSchema,
-      })
-      .exactOptional(),
+    spawn: z.strictObject(refusedSpawn).exactOptional(),
     resultCharacters: count,
     shownCharacters: count.exactOptional(),
   },
@@ -234,12 +240,7 @@ export const EVENT_SCHEMAS = {
       )
       .readonly(),
   },
-  "tool.retried": {
-    toolName: z.string(),
-    attempt: z.int().positive(),
-    error: ErrorRecordSchema,
-    delayMs: z.number(),
-  },
+  "tool.retried": { toolName: z.string(), ...retrial },
   "tool.progressed": {
     toolName: z.string(),
     done: z.number().optional(),
@@ -302,12 +303,7 @@ export const EVENT_SCHEMAS = {
     execution: z.int().min(2),
   },
   "subagent.detached": subagent,
-  "subagent.refused": {
-    role: z.string(),
-    isKnownRole: z.literal(true).exactOptional(),
-    childDepth: z.int().positive(),
-    refusal: SpawnRefusalSchema,
-  },
+  "subagent.refused": { ...refusedSpawn, childDepth: z.int().positive() },
   "subagent.ended": {
     ...subagent,
     childDepth: z.int().positive(),
@@ -330,21 +326,8 @@ export const EVENT_SCHEMAS = {
     lostCall: LostCallSchema.optional(),
   },
   "budget.released": { leaseId: LeaseIdSchema },
-  "budget.denied": {
-    axis: z.string(),
-    accountPath: z.string(),
-    maximum: z.number(),
-    spent: z.number(),
-    asked: z.number(),
-    kept: z.number().optional(),
-  },
-  "budget.threshold_reached": {
-    axis: z.string(),
-    accountPath: z.string(),
-    threshold: z.number(),
-    spent: z.number(),
-    maximum: z.number(),
-  },
+  "budget.denied": { ...limit, asked: z.number(), kept: z.number().optional() },
+  "budget.threshold_reached": { ...limit, threshold: z.number() },
   "budget.granted": {
     accountPath: z.string(),
     budget: GrantedBudgetSchema,

@@ -34,7 +34,6 @@ export const z: typeof zod = new Proxy(
 /** Its types, which a constant cannot have. */
 export declare namespace z {
   type infer<Schema> = zod.infer<Schema>;
-  type output<Schema> = zod.output<Schema>;
   type ZodType<Output = unknown, Input = unknown> = zod.ZodType<Output, Input>;
   type RefinementCtx<Output = unknown> = zod.RefinementCtx<Output>;
   type ZodRawShape = zod.ZodRawShape;

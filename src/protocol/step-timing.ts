@@ -110,15 +110,9 @@ function overlaid(spans: readonly TimeSpan[]): StepTiming {
   return timing;
 }
 
-interface Edge {
-  readonly atMs: number;
-  readonly spent: TimeSpan["spent"];
-  readonly by: 1 | -1;
-}
-
-function edgesOf(spans: readonly TimeSpan[]): readonly Edge[] {
+function edgesOf(spans: readonly TimeSpan[]) {
   return spans
-    .flatMap(({ spent, fromMs, toMs }): readonly Edge[] => [
+    .flatMap(({ spent, fromMs, toMs }) => [
       { atMs: fromMs, spent, by: 1 },
       { atMs: toMs, spent, by: -1 },
     ])

@@ -1,20 +1,12 @@
 // A delegation, as it is asked for and as it comes back. Values only: no live object reaches a parent (C25).
 
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
-import { AgentIdSchema, ExecutionIdSchema, type AgentId, type ExecutionId } from "./ids.ts";
-import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
+import type { AgentId, ExecutionId } from "./ids.ts";
 import { z } from "./late-zod.ts";
-import {
-  ErrorRecordSchema,
-  StopReasonSchema,
-  TerminalStatusSchema,
-  type ErrorRecord,
-  type StopReason,
-  type TerminalStatus,
-} from "./stop.ts";
-import { ToolErrorRecordSchema, type ToolErrorRecord } from "./tool-error-record.ts";
-import { RemovedToolSchema, type RemovedTool } from "./tool-rule.ts";
-import { UsageReportSchema, type UsageReport } from "./usage.ts";
+import type { ErrorRecord, StopReason, TerminalStatus } from "./stop.ts";
+import type { ToolErrorRecord } from "./tool-error-record.ts";
+import type { RemovedTool } from "./tool-rule.ts";
+import type { UsageReport } from "./usage.ts";
 
 /** A role that is written at spawn. It gets no more than the bounds of the role that spawns it allow (X27). */
 export interface DynamicRole {
@@ -180,25 +172,3 @@ export const SubagentOutcomeSchema = z.enum([
   "failed",
   "cancelled",
 ]) satisfies z.ZodType<SubagentOutcome>;
-
-export const SubagentResultSchema = z.strictObject({
-  agentId: AgentIdSchema,
-  executionId: ExecutionIdSchema,
-  role: z.string(),
-  childName: z.string(),
-  agentPath: z.string(),
-  depth: z.int().positive(),
-  outcome: SubagentOutcomeSchema,
-  status: TerminalStatusSchema,
-  reason: StopReasonSchema,
-  text: z.string(),
-  output: JsonValueSchema.optional(),
-  steps: z.int().nonnegative(),
-  toolsUsed: z.record(z.string(), z.int().positive()).readonly(),
-  usage: UsageReportSchema,
-  errors: z.array(ErrorRecordSchema).readonly(),
-  toolErrors: z.array(ToolErrorRecordSchema).readonly(),
-  metadata: JsonObjectSchema,
-  removedTools: z.array(RemovedToolSchema).readonly(),
-  durationMs: z.number().nonnegative(),
-}) satisfies z.ZodType<SubagentResult>;

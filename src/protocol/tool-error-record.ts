@@ -1,4 +1,4 @@
-import { CallIdSchema, type CallId } from "./ids.ts";
+import type { CallId } from "./ids.ts";
 import { z } from "./late-zod.ts";
 
 /**
@@ -27,12 +27,3 @@ export const ToolErrorSeveritySchema = z.enum([
   "fatal",
   "abortive",
 ]) satisfies z.ZodType<ToolErrorSeverity>;
-
-export const ToolErrorRecordSchema = z.strictObject({
-  callId: CallIdSchema,
-  toolName: z.string(),
-  stepNumber: z.int().positive(),
-  code: z.string(),
-  severity: ToolErrorSeveritySchema,
-  message: z.string(),
-}) satisfies z.ZodType<ToolErrorRecord>;

@@ -77,6 +77,7 @@ const LIMITED: FailureClass = { severity: "fatal", outcome: "refused", counts: "
 const UNFIT: FailureClass = { severity: "recoverable", outcome: "refused", counts: "nothing" };
 const ENDED: FailureClass = { severity: "abortive", outcome: "refused", counts: "nothing" };
 
+/** What each failure means. */
 export const TOOL_FAILURES: Readonly<Record<ToolFailureCode, FailureClass>> = {
   invalid_json: RETRY,
   invalid_arguments: RETRY,
@@ -113,11 +114,6 @@ export const TOOL_FAILURES: Readonly<Record<ToolFailureCode, FailureClass>> = {
   cancelled: { severity: "abortive", outcome: "cancelled", counts: "nothing" },
   not_executed: { severity: "abortive", outcome: "not_executed", counts: "nothing" },
 };
-
-/** What a failure means. */
-export function failureClass(code: ToolFailureCode): FailureClass {
-  return TOOL_FAILURES[code];
-}
 
 /** True for a code of the table. */
 export function isToolFailureCode(code: string): code is ToolFailureCode {

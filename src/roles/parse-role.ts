@@ -60,24 +60,20 @@ function saidIn(
   }
   const said = Object.fromEntries(values);
   checkKeys(owner, said, FILE_FIELDS);
-  return {
-    ...said,
-    ...(values.has("model") ? { model: modelOf(owner, values.get("model"), settings) } : {}),
-    ...(values.has("tools") ? { tools: toolsOf(owner, values.get("tools"), settings) } : {}),
-    ...(values.has("subagents")
-      ? { subagents: namesOf(`${owner}.subagents`, values.get("subagents")) }
-      : {}),
-  };
+  for (const [field, meant] of Object.entries(MEANINGS))
+    if (values.has(field)) said[field] = meant(`${owner}.${field}`, said[field], settings);
+  return said;
 }
 
-function modelOf(owner: string, name: unknown, settings: RoleFileSettings): unknown {
-  const field = `${owner}.model`;
+/** What names in the front matter stand for, by the field in which they are. */
+const MEANINGS = { model: modelOf, tools: toolsOf, subagents: namesOf } as const;
+
+function modelOf(field: string, name: unknown, settings: RoleFileSettings): unknown {
   if (typeof name === "string") return settings.modelOf(field, name);
   throw misdefinition(field, "the name of a model", name, "Write it in quotes.");
 }
 
-function toolsOf(owner: string, given: unknown, { tools }: RoleFileSettings): readonly unknown[] {
-  const field = `${owner}.tools`;
+function toolsOf(field: string, given: unknown, { tools }: RoleFileSettings): readonly unknown[] {
   return namesOf(field, given).map((name, index) => {
     const tool = tools.get(name);
     if (tool !== undefined) return tool;

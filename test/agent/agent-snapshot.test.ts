@@ -49,7 +49,7 @@ const [FIRST, SECOND] = twoCalls();
 /** What comes back: what was open, without what is transient. */
 function lasting(state: SettledState): SettledState {
   if (state.status !== "paused" || state.step === undefined) return state;
-  return { ...state, step: { ...state.step, input: [], error: undefined } };
+  return { ...state, step: { ...state.step, error: undefined } };
 }
 
 function thereAndBack(state: SettledState): SettledState {
@@ -346,25 +346,20 @@ proves(["R47"], "the keys of a snapshot are those of its version, no more and no
 
 proves(
   ["R47"],
-  "a snapshot that was taken in a step has nothing of what the model was shown",
+  "a snapshot that was taken in a step has nothing of the error for which its request was refused",
   () => {
     const { addMessages, openStep, recordOverflow, failWith, pause } = changes();
-    const secret = { role: "user", text: "Only for this request.", origin: "injected" } as const;
-    const open = after(states().running, { ...openStep, input: [secret] });
-    const { error } = recordOverflow;
-    for (const state of [
-      after(open, pause),
-      after(open, { ...recordOverflow, error: { ...error, message: secret.text } }, pause),
-    ]) {
+    const open = after(states().running, openStep);
+    for (const state of [after(open, pause), after(open, recordOverflow, pause)]) {
       const snapshot = snapshotOf(settledState(state));
-      expect(JSON.stringify(snapshot)).not.toContain(secret.text);
+      expect(JSON.stringify(snapshot)).not.toContain(recordOverflow.error.message);
       expect(Object.keys("step" in snapshot ? (snapshot.step ?? {}) : {}).toSorted()).toEqual(
         words(
           "context deferrals executions hiddenTools isIncorporated lastStep messageCount number startedAtMs stepId timing usage",
         ),
       );
       const back = stateOf(snapshot).step;
-      expect([back?.input, back?.error, back?.messageCount]).toEqual([[], undefined, 1]);
+      expect([back?.error, back?.messageCount]).toEqual([undefined, openStep.messageCount]);
     }
     // An error that ends the run is no part of the holder alone: the log has it.
     const failed = snapshotOf(settledState(after(open, addMessages, failWith, pause)));

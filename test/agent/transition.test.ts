@@ -343,15 +343,13 @@ proves(
       expect(state).toHaveProperty("step", undefined);
       expect(thrownBy(() => openStepOf(state)).code).toBe("invalid_state");
       const stepId = stepIdOf(EXECUTION_ID, 2);
-      const input = opening().slice(1);
-      const bare = { input, hiddenTools: [], lastStep: undefined };
+      const bare = { messageCount: 1, hiddenTools: [], lastStep: undefined };
       const next = { ...openStep, ...bare, stepId, number: 2, atMs: 8 };
       expect(openStepOf(transition(state, next))).toEqual({
         stepId,
         number: 2,
         startedAtMs: 8,
         context: openStep.context,
-        input,
         messageCount: 1,
         hiddenTools: [],
         reply: undefined,

@@ -169,7 +169,7 @@ test("a failed attempt is tried again after its pause, and counts as the same st
   expect(
     fixture.sink.of("model.retried").map(({ attempt: failed, delayMs }) => [failed, delayMs]),
   ).toEqual([[1, 2_200]]);
-  fixture.clock.advance(2_000);
+  fixture.clock.advance(2_200);
   const result = await fixture.outcome(run);
   expect([result.status, result.steps.length, result.usage.own.modelCalls]).toEqual([
     "completed",

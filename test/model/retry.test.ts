@@ -4,105 +4,24 @@
 import { describe, expect, test } from "vitest";
 
 import { EspalierError, type ModelErrorCode } from "../../src/kernel/error.ts";
-import type { GenerateOptions, Model, ModelReply } from "../../src/model/model.ts";
+import type { Model } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import { checkRetryPolicy, type RetryPolicy } from "../../src/model/retry-policy.ts";
-import {
-  generateWithRetries,
-  type GenerateOutcome,
-  type PlannedRetry,
-} from "../../src/model/retry.ts";
+import { checkRetryPolicy } from "../../src/model/retry-policy.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
-import { proves } from "../harness/proves.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { settled } from "../harness/run-scripted.ts";
-import { modelAt, QUESTION } from "../support/openai-calls.ts";
+import {
+  REPLY,
+  modelOf,
+  fails,
+  replies,
+  speaks,
+  trial,
+  delays,
+  generated,
+} from "../support/model-trial.ts";
+import { modelAt } from "../support/openai-calls.ts";
 import { OpenAiServer, says, status } from "../support/openai-server.ts";
-
-const REPLY: ModelReply = {
-  message: { role: "assistant", text: "Yes.", toolCalls: [] },
-  finishReason: "stop",
-};
-
-type Attempt = (options: GenerateOptions) => ModelReply | Promise<ModelReply>;
-
-/** A model whose attempts go as written; the last one is repeated. */
-function modelOf(...script: readonly Attempt[]): Model & { readonly calls: () => number } {
-  let calls = 0;
-  return {
-    provider: "test",
-    id: "scripted",
-    calls: () => calls,
-    async generate(_request, options) {
-      const attempt = script[Math.min(calls, script.length - 1)];
-      calls += 1;
-      if (attempt === undefined) throw new Error("Expected a script.");
-      return await attempt(options);
-    },
-  };
-}
-
-const fails =
-  (
-    code: ModelErrorCode,
-    more: { retryAfterMs?: number; lostOutputTokens?: number } = {},
-  ): Attempt =>
-  () => {
-    throw new ModelError({ code, message: code, ...more });
-  };
-const replies: Attempt = () => REPLY;
-
-const asks = (retryAfterMs: number): Attempt => fails("model_rate_limited", { retryAfterMs });
-const speaks =
-  (text: string, then: Attempt): Attempt =>
-  (options) => {
-    options.onText?.(text);
-    return then(options);
-  };
-
-type Ended = Exclude<GenerateOutcome, { readonly type: "broken" }>;
-
-/** The call with all its turns: each attempt that broke is paid for once more. */
-async function generated(
-  model: Model,
-  options: Parameters<typeof generateWithRetries>[2],
-): Promise<Ended> {
-  const outcome = await generateWithRetries(model, QUESTION, options);
-  return outcome.type === "broken"
-    ? await generated(model, { ...options, after: outcome })
-    : outcome;
-}
-
-interface Trial {
-  readonly outcome: Ended;
-  readonly retries: readonly PlannedRetry[];
-  readonly waitedMs: number;
-}
-
-/** Runs a call under a clock that jumps over each wait. */
-async function trial(
-  model: Model,
-  policy: number | RetryPolicy = { random: () => 1 },
-  onText?: (piece: string) => void,
-): Promise<Trial> {
-  const clock = new ManualClock();
-  const retries: PlannedRetry[] = [];
-  const outcome = await generated(model, {
-    signal: new AbortController().signal,
-    clock,
-    inputTokens: 10,
-    policy: typeof policy === "number" ? { maxAttempts: policy, random: () => 1 } : policy,
-    ...(onText === undefined ? {} : { onText }),
-    onRetry: (retry) => {
-      retries.push(retry);
-      queueMicrotask(() => clock.advance(retry.delayMs));
-    },
-  });
-  expect(clock.pendingTimers).toBe(0);
-  return { outcome, retries, waitedMs: clock.nowMs() };
-}
-
-const delays = ({ retries }: Trial): readonly number[] => retries.map((retry) => retry.delayMs);
 
 test("a reply at the first attempt is the outcome, without a wait", async () => {
   expect(await trial(modelOf(replies))).toEqual({
@@ -162,63 +81,6 @@ test.each<ModelErrorCode>([
   const { outcome, retries } = await trial(model);
   expect([outcome.type, outcome.attempts, retries, model.calls()]).toEqual(["failed", 1, [], 1]);
 });
-
-proves(
-  ["M51"],
-  "the wait grows to eight seconds and no further, and is half of that by chance",
-  async () => {
-    const waits = async (random: () => number): Promise<readonly number[]> =>
-      delays(await trial(modelOf(fails("model_unavailable")), { maxAttempts: 7, random }));
-    expect(await waits(() => 1)).toEqual([500, 1_000, 2_000, 4_000, 8_000, 8_000]);
-    expect(await waits(() => 0)).toEqual([250, 500, 1_000, 2_000, 4_000, 4_000]);
-    expect(await waits(() => 0.5)).toEqual([375, 750, 1_500, 3_000, 6_000, 6_000]);
-  },
-);
-
-proves(
-  ["M51"],
-  "the wait is as long as the provider asks for, up to a minute, or longer by a tenth",
-  async () => {
-    const script = [asks(20), asks(0), asks(45_000), asks(60_000), replies];
-    const waits = async (random: () => number): Promise<readonly number[]> =>
-      delays(await trial(modelOf(...script), { maxAttempts: 5, random }));
-    expect(await waits(() => 0)).toEqual([20, 0, 45_000, 60_000]);
-    expect(await waits(() => 1)).toEqual([22, 0, 49_500, 66_000]);
-  },
-);
-
-test("by the default chance, two calls that failed together do not come back together", async () => {
-  const model = modelOf(fails("model_unavailable"));
-  const waits = async (): Promise<readonly number[]> =>
-    delays(await trial(model, { maxAttempts: 9 }));
-  expect(await waits()).not.toEqual(await waits());
-});
-
-proves(
-  ["M51"],
-  "a call that is to wait too long fails at once, and says for how long",
-  async () => {
-    const first = await trial(modelOf(asks(60_001), replies));
-    expect([first.retries, first.waitedMs]).toEqual([[], 0]);
-    const { outcome } = await trial(modelOf(asks(20), asks(3_600_000), replies), {
-      longestWaitMs: 1_000,
-    });
-    if (outcome.type !== "failed") throw new Error(outcome.type);
-    const { code, message, data, retryAfterMs } = outcome.error;
-    expect([outcome.attempts, code, message, data, retryAfterMs]).toEqual([
-      2,
-      "model_rate_limited",
-      "model_rate_limited. It asks to be tried again in 3600 s, and retry.longestWaitMs allows waiting for 1 s.",
-      { retryAfterMs: 3_600_000, longestWaitMs: 1_000 },
-      3_600_000,
-    ]);
-    const patient = await trial(modelOf(asks(3_600_000), replies), {
-      longestWaitMs: 3_600_000,
-      random: () => 0,
-    });
-    expect([patient.outcome.type, patient.waitedMs]).toEqual(["replied", 3_600_000]);
-  },
-);
 
 test("what broken attempts had written is counted, and so are they; attempts that never began are not", async () => {
   const script = [

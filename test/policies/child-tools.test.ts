@@ -5,9 +5,10 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import {
-  childTools,
   unknownToolName,
   toolRules,
+  toolsTakenAway,
+  type ChildToolFacts,
   type ToolLists,
 } from "../../src/policies/child-tools.ts";
 import type { RemovedTool, ToolRule } from "../../src/protocol/tool-rule.ts";
@@ -15,9 +16,16 @@ import { proves } from "../harness/proves.ts";
 
 const NAMES = ["a", "b", "c", "Finish"];
 
-function under(...lists: readonly ToolLists[]): ReturnType<typeof childTools> {
+/** The tools of a subagent, and those that were taken away. */
+function applied(facts: ChildToolFacts) {
+  const removed = toolsTakenAway(facts);
+  const kept = facts.names.filter((name) => removed.every(({ toolName }) => toolName !== name));
+  return { kept, removed };
+}
+
+function under(...lists: readonly ToolLists[]): ReturnType<typeof applied> {
   const rules = lists.flatMap((list, index) => toolRules(`lead${"/x#1".repeat(index)}`, list));
-  return childTools({ names: NAMES, rules });
+  return applied({ names: NAMES, rules });
 }
 
 function removed(toolName: string, rule: RemovedTool["rule"], source = "lead"): RemovedTool {
@@ -72,7 +80,7 @@ proves(["R132"], "of a tool that several take away each is named, from the root 
 
 test("what a policy and a request of one agent both say is said once", () => {
   const denies = toolRules("lead", { deniedTools: ["a"] });
-  expect(childTools({ names: ["a"], rules: [...denies, ...denies] }).removed).toEqual([
+  expect(applied({ names: ["a"], rules: [...denies, ...denies] }).removed).toEqual([
     removed("a", "denied"),
   ]);
 });
@@ -86,11 +94,11 @@ test("where no agent may start below, the tools that start subagents go, next to
   const rules = toolRules("lead", { deniedTools: ["SpawnSubagent"] });
   const noDepthLeft = { toolNames: ["SpawnSubagent", "ListSubagents"], source: "lead" };
   const names = ["a", "SpawnSubagent"];
-  expect(childTools({ names, rules, noDepthLeft })).toEqual({
+  expect(applied({ names, rules, noDepthLeft })).toEqual({
     kept: ["a"],
     removed: [removed("SpawnSubagent", "denied"), removed("SpawnSubagent", "no_depth_left")],
   });
-  expect(childTools({ names: ["Finish", "a"], rules: [], noDepthLeft })).toEqual({
+  expect(applied({ names: ["Finish", "a"], rules: [], noDepthLeft })).toEqual({
     kept: ["Finish", "a"],
     removed: [],
   });
@@ -99,7 +107,7 @@ test("where no agent may start below, the tools that start subagents go, next to
 test("names that objects treat in their own way are names like all others", () => {
   const names = ["constructor", "toString", "hasOwnProperty"];
   const rules = toolRules("lead", { allowedTools: ["toString"] });
-  expect(childTools({ names, rules }).kept).toEqual(["toString"]);
+  expect(applied({ names, rules }).kept).toEqual(["toString"]);
   expect(unknownToolName({ deniedTools: ["constructor"] }, new Set())).toEqual({
     field: "deniedTools[0]",
     toolName: "constructor",
@@ -154,7 +162,7 @@ proves(
   () => {
     fc.assert(
       fc.property(someNames, rules, (names, given) => {
-        const { kept, removed: gone } = childTools({ names, rules: given });
+        const { kept, removed: gone } = applied({ names, rules: given });
         const passes = (name: string): boolean =>
           name === "Finish" ||
           given.every(
@@ -180,8 +188,8 @@ proves(
 test("one more rule never gives a tool back", () => {
   fc.assert(
     fc.property(someNames, rules, rules, (names, above, below) => {
-      const before = new Set(childTools({ names, rules: above }).kept);
-      const after = childTools({ names, rules: [...above, ...below] }).kept;
+      const before = new Set(applied({ names, rules: above }).kept);
+      const after = applied({ names, rules: [...above, ...below] }).kept;
       expect(after.every((name) => before.has(name))).toBe(true);
     }),
   );

@@ -290,7 +290,7 @@ function playStep(state: AgentState, step: ScriptedStep, index: number): AgentSt
     stepId: stepIdOf(EXECUTION_ID, number),
     number,
     context: contextOf(number),
-    input: state.conversation.messages,
+    messageCount: state.conversation.messages.length,
     hiddenTools: [],
     lastStep: undefined,
     atMs: number,

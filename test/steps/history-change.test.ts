@@ -33,10 +33,10 @@ function note(text: string): Message {
 
 function stepTaken(state: AgentState, number: number): AgentState {
   const { openStep, recordReply, recordStep } = changes();
-  const { messages: input } = state.conversation;
+  const messageCount = state.conversation.messages.length;
   const context = contextOf(number);
   const reply = replyOf(`Reply ${number}.`);
-  const opened = transition(state, { ...openStep, number, context, input });
+  const opened = transition(state, { ...openStep, number, context, messageCount });
   return transition(transition(opened, { ...recordReply, reply }), recordStep);
 }
 

@@ -252,8 +252,8 @@ proves(["R174"], "attempts of a model call and the waits between them are infere
     () => ({ error: busy, after: lasts(10) }),
     () => says("done", { after: lasts(10) }),
   ]);
-  expect(fixture.sink.of("model.retried").map(({ delayMs }) => delayMs)).toEqual([25]);
-  expect(timings(result)).toEqual([{ ...NO_TIMING, inferenceMs: 45 }]);
+  expect(fixture.sink.of("model.retried").map(({ delayMs }) => delayMs)).toEqual([28]);
+  expect(timings(result)).toEqual([{ ...NO_TIMING, inferenceMs: 48 }]);
 });
 
 proves(["R174"], "the summary of a long result is inference of the step that made it", async () => {

@@ -58,9 +58,7 @@ const SIGNAL = {
 } as const;
 const CALLS = [stepWith({ calls: 2 })];
 const ANSWER = [stepWith({ text: "done" })];
-const SUBTASKS = [
-  { request: { role: "helper", task: "Look." }, childId: undefined, text: undefined },
-];
+const SUBTASKS = [{ request: { role: "helper", task: "Look." } }];
 const COMPLETED = stopFor("loop", "completed");
 const misbehaved: unknown = expect.objectContaining({ code: "model_misbehaved" });
 const FAILED = { type: "fail", error: misbehaved };

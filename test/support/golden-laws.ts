@@ -145,5 +145,5 @@ function recordOutputOf({ output }: Extract<Change, { readonly type: "recordOutp
 
 function withoutTransient(state: SettledState): SettledState {
   if (state.status !== "paused" || state.step === undefined) return state;
-  return { ...state, step: { ...state.step, input: [], error: undefined } };
+  return { ...state, step: { ...state.step, error: undefined } };
 }

@@ -12,7 +12,7 @@ import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { Budget } from "../../src/policies/budget.ts";
 import { deny } from "../../src/protocol/question.ts";
 import {
-  failureClass,
+  TOOL_FAILURES,
   isToolFailureCode,
   type ToolFailureCode,
 } from "../../src/protocol/tool-failure.ts";
@@ -376,7 +376,7 @@ function linesIn({ sink }: Fixture): (agent: RunResult["agents"][number]) => rea
 
 function countsAs(code: string | undefined): string {
   if (code === undefined || !isToolFailureCode(code)) return "";
-  return `; counts as ${failureClass(code).counts}`;
+  return `; counts as ${TOOL_FAILURES[code].counts}`;
 }
 
 /** The calls of all steps of the root. */

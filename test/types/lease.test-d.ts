@@ -4,7 +4,6 @@
 import { expectTypeOf, test } from "vitest";
 
 import type { Lease, LeaseAsk, LeaseOutcome } from "../../src/agent/account-view.ts";
-import type { RequestFacts } from "../../src/agent/effects.ts";
 import type { EffectPosition } from "../../src/agent/agent-identity.ts";
 import type { callModel, PaidCall } from "../../src/agent/model-call.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
@@ -12,11 +11,12 @@ import type { LeaseId, StepId } from "../../src/protocol/ids.ts";
 
 test("a model call takes a place, a lease, a request and its facts, and none of them may be left out", () => {
   expectTypeOf<Parameters<typeof callModel>[1]>().toEqualTypeOf<PaidCall>();
-  expectTypeOf<Pick<PaidCall, "place" | "lease" | "request" | "facts">>().toEqualTypeOf<{
+  expectTypeOf<Pick<PaidCall, keyof PaidCall>>().toEqualTypeOf<{
     readonly place: EffectPosition;
     readonly lease: Lease;
     readonly request: ModelRequest;
-    readonly facts: RequestFacts;
+    readonly isEstimated: boolean;
+    readonly ephemeral: number;
   }>();
   expectTypeOf<undefined>().not.toExtend<PaidCall["lease"]>();
   expectTypeOf<null>().not.toExtend<PaidCall["lease"]>();

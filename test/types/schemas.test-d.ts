@@ -109,12 +109,8 @@ import type {
   SpawnRequestSchema,
   SubagentOutcome,
   SubagentOutcomeSchema,
-  SubagentResult,
-  SubagentResultSchema,
 } from "../../src/protocol/subagent.ts";
 import type {
-  ToolErrorRecord,
-  ToolErrorRecordSchema,
   ToolErrorSeverity,
   ToolErrorSeveritySchema,
 } from "../../src/protocol/tool-error-record.ts";
@@ -208,9 +204,7 @@ test("the schema beside an interface reads what the interface says", () => {
   expectTypeOf<Read<typeof SpawnRequestSchema>>().toEqualTypeOf<Frozen<SpawnRequest>>();
   expectTypeOf<Read<typeof SpawnRefusalSchema>>().toEqualTypeOf<Frozen<SpawnRefusal>>();
   expectTypeOf<Read<typeof SubagentOutcomeSchema>>().toEqualTypeOf<SubagentOutcome>();
-  expectTypeOf<Read<typeof SubagentResultSchema>>().toEqualTypeOf<Frozen<SubagentResult>>();
   expectTypeOf<Read<typeof ToolErrorSeveritySchema>>().toEqualTypeOf<ToolErrorSeverity>();
-  expectTypeOf<Read<typeof ToolErrorRecordSchema>>().toEqualTypeOf<Frozen<ToolErrorRecord>>();
   expectTypeOf<Read<typeof ToolOutcomeTypeSchema>>().toEqualTypeOf<ToolOutcomeType>();
   expectTypeOf<Read<typeof ToolExecutionSchema>>().toEqualTypeOf<Frozen<ToolExecution>>();
   expectTypeOf<Read<typeof ToolRuleSchema>>().toEqualTypeOf<Frozen<ToolRule>>();

@@ -17,7 +17,6 @@ import { consultHooks } from "../consult.ts";
 import { failWith } from "../stop-requests.ts";
 
 export interface Assembled {
-  readonly type: "assembled";
   readonly request: ModelRequest;
   /** True if the request shows the history as it is, sections or not. */
   readonly isFaithful: boolean;
@@ -28,12 +27,6 @@ export interface Assembled {
   readonly tail: readonly Message[];
   /** Tools that are not in it, and the filters that took them away. */
   readonly hiddenTools: readonly HiddenTool[];
-}
-
-/** There is no request: the agent fails, or was asked to end. */
-export interface Held {
-  readonly type: "held";
-  readonly state: AgentState;
 }
 
 /** The request that shows the history as it is, among the sections. Throws the coded error of a filter that broke. */
@@ -58,7 +51,6 @@ export function plainRequest(
   };
   const hasSections = sections.size > 0;
   return {
-    type: "assembled",
     request,
     isFaithful: true,
     historyLength: state.conversation.messages.length,
@@ -145,11 +137,12 @@ function toolChoiceNow(
 
 // A request as hooks change a copy of it. A list that they leave invalid is mended, so that no model sees one (R97).
 
+/** A state: there is no request, since the agent fails or was asked to end. */
 export async function hookedRequest(
   agent: AgentRuntime,
   state: AgentState,
   plain: Assembled,
-): Promise<Assembled | Held> {
+): Promise<Assembled | AgentState> {
   const { messages } = plain.request;
   const place = stepPosition(agent, state);
   const begin = headLength(messages);
@@ -163,10 +156,9 @@ export async function hookedRequest(
     input: { instructions, messages: others, steps: state.log.steps },
   });
   if (hooked === undefined) return plain;
-  if (hooked.type === "cancelled") return { type: "held", state };
-  if (hooked.type === "failed")
-    return { type: "held", state: failWith(agent, state, hooked.error) };
-  const { patch } = hooked;
+  if (hooked.type === "cancelled") return state;
+  if (hooked.type === "failed") return failWith(agent, state, hooked.error);
+  const { patch } = hooked.value;
   const { temperature } = patch;
   const request = temperature === undefined ? plain.request : { ...plain.request, temperature };
   if (patch.instructions === undefined && patch.messages === undefined)

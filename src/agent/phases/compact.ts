@@ -4,7 +4,7 @@
 import { countInputTokens } from "../../model/count-tokens.ts";
 import { headLength } from "../../policies/message-groups.ts";
 import { cutHistory, truncateHistory } from "../../policies/truncate-history.ts";
-import { isSummary, summaryMessage, summaryRequest, type SummaryRoom } from "./summary-request.ts";
+import { isSummary, summaryMessage, summaryTask, type SummaryRoom } from "./summary-request.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { NO_PREFIX, type AgentState, eventPosition, stepPosition } from "../agent-state.ts";
@@ -12,7 +12,7 @@ import { consultHooks } from "../consult.ts";
 import { failWith } from "../stop-requests.ts";
 import { transition } from "../transition.ts";
 import { FEWEST_SUMMARY_TOKENS, SUMMARY_PART } from "../compaction.ts";
-import { makeSideCall, type SideCallReply } from "../model-call.ts";
+import { makeSideCall, NOT_CALLED, type SideCallReply } from "../model-call.ts";
 import { requestMessages } from "./assemble-request.ts";
 import { NO_SECTIONS, type SectionMessages } from "./make-sections.ts";
 import { defined } from "../../kernel/json.ts";
@@ -73,19 +73,20 @@ export async function compact(
   if (hooked?.type === "failed") return failWith(agent, state, hooked.error);
   const most = cutHistory(messages, { keepMessages: 0 });
   if (most === undefined || most.dropped.every(isSummary)) return state;
-  const keep = hooked?.patch.keepMessages ?? keepMessages;
+  const keep = hooked?.value.patch.keepMessages ?? keepMessages;
   const isSummarizing = agent.role.compaction?.strategy === "summarize";
-  const summed = isSummarizing ? await summarized(agent, state, { tokensOf, keep }) : NOT_SUMMED;
+  const summed: Summed = isSummarizing
+    ? await summarized(agent, state, { tokensOf, keep })
+    : NOT_CALLED;
   const { usage, text } = summed;
   const { isEnding } = agent.effects;
   // An agent that is to end makes nothing shorter, and says what the summary consumed that it has asked for.
-  if (isEnding && usage === undefined) return charged(state, messages, summed);
   const shorter = isEnding
     ? messages
     : (summed.messages ?? truncateHistory(messages, fitting(agent, messages, { tokensOf, keep })));
-  const paid = charged(state, messages, summed);
-  const compacted = isEnding ? paid : transition(paid, { type: "compact", messages: shorter });
-  const isSummed = summed.messages !== undefined && text !== undefined && !isEnding;
+  const compacted = charged(state, shorter, summed);
+  if (isEnding && usage === undefined) return compacted;
+  const isSummed = shorter === summed.messages;
   agent.effects.record(
     {
       type: "conversation.compacted",
@@ -93,7 +94,7 @@ export async function compact(
       messagesAfter: shorter.length,
       tokensBefore,
       tokensAfter: tokensOf(shorter),
-      ...defined({ summaryCharacters: isSummed ? text.length : undefined, usage }),
+      ...defined({ summaryCharacters: isSummed ? text?.length : undefined, usage }),
     },
     eventPosition(state),
   );
@@ -125,15 +126,9 @@ function fitting(
 
 /** A history with a summary in place of what goes. Undefined: it is not to be had, or does not fit. */
 interface Summed extends SideCallReply {
-  readonly messages: readonly Message[] | undefined;
+  readonly messages?: readonly Message[] | undefined;
 }
 
-const NOT_SUMMED: Summed = {
-  messages: undefined,
-  text: undefined,
-  usage: undefined,
-  waitedMs: 0,
-};
 /** A summary takes no more than this, and no more than a part of the window. */
 const MOST_SUMMARY_TOKENS = 1024;
 
@@ -151,14 +146,14 @@ async function summarized(
     Math.min(MOST_SUMMARY_TOKENS, role.maxOutputTokens, window / SUMMARY_PART),
   );
   const cut = cutHistory(messages, fitting(agent, messages, request, targetTokens));
-  if (cut === undefined) return NOT_SUMMED;
+  if (cut === undefined) return NOT_CALLED;
   const left = Math.min(targetTokens, window - request.tokensOf([...cut.head, ...cut.tail]));
-  if (left < FEWEST_SUMMARY_TOKENS) return NOT_SUMMED;
+  if (left < FEWEST_SUMMARY_TOKENS) return NOT_CALLED;
   const room: SummaryRoom = { maxOutputTokens: left, maxInputTokens };
   // A name of its own, also if there are two before one step: whatever came of the first, the history has grown.
   const place = { ...stepPosition(agent, state), sideCall: { name: `summary.${added}` } };
-  const reply = await makeSideCall(agent, place, summaryRequest(cut.dropped, room));
-  if (reply.text === undefined) return { ...reply, messages: undefined };
+  const reply = await makeSideCall(agent, place, summaryTask(cut.dropped, room));
+  if (reply.text === undefined) return reply;
   const put = [...cut.head, summaryMessage(reply.text, room), ...cut.tail];
   return { ...reply, messages: request.tokensOf(put) <= window ? put : undefined };
 }
@@ -221,8 +216,8 @@ export async function retain(
   const dropped = messages.filter((_message, index) => gone.has(stored[index]));
   const place = { ...stepPosition(agent, state), sideCall: { name: "retention" } };
   const summed = hasRoomForSummary(retention)
-    ? await makeSideCall(agent, place, summaryRequest(dropped, room))
-    : NOT_SUMMED;
+    ? await makeSideCall(agent, place, summaryTask(dropped, room))
+    : NOT_CALLED;
   const summary = summed.text === undefined ? undefined : summaryMessage(summed.text, room);
   const shorter = summary === undefined ? kept : afterInstructions(kept, summary);
   const tokensOf = measure(agent, NO_SECTIONS);

@@ -138,11 +138,12 @@ async function stop(
       })
     : undefined;
   if (hooked?.type === "failed") return failWith(agent, state, hooked.error);
-  if (hooked?.type !== "patched" || hooked.patch.goOn === undefined)
+  const chain = hooked?.type === "returned" ? hooked.value : undefined;
+  if (chain?.patch.goOn === undefined)
     return addSignal(agent, listOvershoots(agent, state), signal);
-  const message = notice(hooked.patch.goOn);
+  const message = notice(chain.patch.goOn);
   const vetoed = transition(withoutOutput(state), { type: "recordVeto", message });
-  const by = hooked.changedBy.at(-1)?.hook;
+  const by = chain.changedBy.at(-1)?.hook;
   return recordContinuation(agent, vetoed, { type: "continue", work: ["veto"] }, by);
 }
 

@@ -55,13 +55,14 @@ async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentSt
         });
   if (hooked?.type === "failed") return failWith(agent, unbriefed(state), hooked.error);
   if (hooked?.type === "cancelled") return unbriefed(state);
-  const refusal = hooked?.patch.refuse;
+  const { patch, changedBy = [] } = hooked?.value ?? {};
+  const refusal = patch?.refuse;
   if (refusal !== undefined) {
     const reason = { code: "input_refused", message: refusal, data: {} };
-    const name = hooked?.changedBy.at(-1)?.hook;
+    const name = changedBy.at(-1)?.hook;
     return addSignal(agent, unbriefed(state), { source: "hook", reason, ...defined({ name }) });
   }
-  const text = hooked?.patch.task ?? task;
+  const text = patch?.task ?? task;
   return await askConditions(agent, briefed(state, text));
 }
 

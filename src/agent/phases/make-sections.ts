@@ -3,7 +3,7 @@
 import { valueInTime } from "../../kernel/timed-work.ts";
 import { shown } from "../../kernel/check.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { deepFreeze } from "../../kernel/json.ts";
+import { deepFreeze, defined } from "../../kernel/json.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { consult } from "../consult.ts";
@@ -33,66 +33,66 @@ export async function makeSections(agent: AgentRuntime, state: AgentState): Prom
     ({ name, lifeCycle, text }) => text !== undefined && (lifeCycle === "step" || !known.has(name)),
   );
   const texts = await textsOf(agent, state, due);
-  if (!(texts instanceof Map)) return { state: texts, sections: NO_SECTIONS };
+  if ("status" in texts) return { state: texts, sections: NO_SECTIONS };
   const lasting = due.filter(({ lifeCycle }) => lifeCycle !== "step");
   const next = lasting.length === 0 ? state : recorded(state, lasting, texts);
   const kept = next.log.sections ?? [];
   const said = new Map([...kept.map(({ name, text }) => [name, text] as const), ...texts]);
-  const messages = sections.flatMap((section) => {
-    const text = section.lifeCycle === "persistent" ? undefined : said.get(section.name);
-    return text === undefined ? [] : [[section.name, messageOfSection(section, text)] as const];
-  });
-  return { state: next, sections: new Map(messages) };
+  const sent = sections.filter(({ lifeCycle }) => lifeCycle !== "persistent");
+  return { state: next, sections: new Map(messagesOf(sent, said)) };
 }
+
+type Texts = ReadonlyMap<string, string | undefined>;
 
 /** What sections say, by name, or the state of an agent that one of them failed. */
 async function textsOf(
   agent: AgentRuntime,
   state: AgentState,
   due: readonly PlacedSection[],
-): Promise<Map<string, string | undefined> | AgentState> {
+): Promise<Texts | AgentState> {
   const { stepId } = stepPosition(agent, state);
-  const asked = due.flatMap(({ name, text }) =>
-    typeof text === "function" ? [{ name, text }] : [],
-  );
   const answers = await Promise.all(
-    asked.map(({ name, text }) => consult(agent, () => ask(agent, state, name, text), { stepId })),
+    due.map(async ({ name, text }): Promise<Answer> =>
+      typeof text === "function"
+        ? await consult(agent, () => ask(agent, state, name, text), { stepId })
+        : { type: "returned", value: text },
+    ),
   );
   const failed = answers.find((answer) => answer.type === "failed");
   if (failed !== undefined) return failWith(agent, state, failed.error);
-  const given = new Map(asked.map(({ name }, index) => [name, answerOf(answers[index])]));
-  return new Map(
-    due.map(({ name, text }) => [name, typeof text === "string" ? text : given.get(name)]),
-  );
+  return new Map(due.map(({ name }, index) => [name, textIn(answers[index])]));
 }
 
-function answerOf(answer: Consulted<string | undefined> | undefined): string | undefined {
+type Answer = Consulted<string | undefined>;
+
+function textIn(answer: Answer | undefined): string | undefined {
   return answer?.type === "returned" ? answer.value : undefined;
 }
 
-function recorded(
-  state: AgentState,
-  made: readonly PlacedSection[],
-  texts: ReadonlyMap<string, string | undefined>,
-): AgentState {
+/** What is made once for an execution: kept there, or written into the history. */
+function recorded(state: AgentState, made: readonly PlacedSection[], texts: Texts): AgentState {
   const sections = made.map(({ name, lifeCycle }): MadeSection => {
     const text = lifeCycle === "persistent" ? undefined : texts.get(name);
-    return text === undefined ? { name } : { name, text };
+    return { name, ...defined({ text }) };
   });
-  const messages = made.flatMap((section) => {
-    const text = section.lifeCycle === "persistent" ? texts.get(section.name) : undefined;
-    return text === undefined ? [] : [messageOfSection(section, text)];
-  });
-  const earlier = state.log.sections ?? [];
+  const lasting = made.filter(({ lifeCycle }) => lifeCycle === "persistent");
   return transition(state, {
     type: "recordSections",
-    sections: [...earlier, ...sections],
-    messages,
+    sections: [...(state.log.sections ?? []), ...sections],
+    messages: messagesOf(lasting, texts).map(([, message]) => message),
   });
 }
 
-function messageOfSection({ role }: PlacedSection, text: string): Message {
-  return deepFreeze({ role: role ?? "user", text, origin: "section" });
+/** The messages of sections that have something to say, by name. */
+function messagesOf(
+  sections: readonly PlacedSection[],
+  texts: Texts,
+): readonly (readonly [string, Message])[] {
+  return sections.flatMap(({ name, role = "user" }) => {
+    const text = texts.get(name);
+    if (text === undefined) return [];
+    return [[name, deepFreeze<Message>({ role, text, origin: "section" })] as const];
+  });
 }
 
 async function ask(

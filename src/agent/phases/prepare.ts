@@ -14,7 +14,7 @@ import { noteReserved, reserve } from "../model-call.ts";
 import { BUILT_IN_SECTIONS } from "../request-sections.ts";
 import { addSignal, failWith } from "../stop-requests.ts";
 import { transition } from "../transition.ts";
-import { plainRequest, type Assembled, type Held, hookedRequest } from "./assemble-request.ts";
+import { plainRequest, type Assembled, hookedRequest } from "./assemble-request.ts";
 import { delivered, withMessages, makeReady } from "./make-ready.ts";
 import { NO_SECTIONS, type SectionMessages } from "./make-sections.ts";
 import { noticesNow, noticeTokens, withNotices, type Notices } from "./notices.ts";
@@ -31,9 +31,9 @@ export async function prepare(agent: AgentRuntime, state: AgentState): Promise<P
   const hasMessages = messages.length > 0;
   const shown = hasMessages ? withMessages(ready.state, messages) : ready.state;
   const plain = plainOrFailed(agent, shown, ready.sections);
-  const isHooked = plain.type === "assembled" && agent.hooks.points.has("beforeModel");
+  const isHooked = "request" in plain && agent.hooks.points.has("beforeModel");
   const assembled = isHooked ? await hookedRequest(agent, shown, plain) : plain;
-  if (assembled.type === "held") return { state: assembled.state, call: undefined };
+  if (!("request" in assembled)) return { state: assembled, call: undefined };
   const prepared = await hold(agent, ready.state, assembled);
   return prepared.call === undefined || !hasMessages
     ? prepared
@@ -58,11 +58,11 @@ function plainOrFailed(
   agent: AgentRuntime,
   state: AgentState,
   sections: SectionMessages,
-): Assembled | Held {
+): Assembled | AgentState {
   try {
     return plainRequest(agent, state, sections);
   } catch (cause) {
-    return { type: "held", state: failWith(agent, state, errorRecord(cause)) };
+    return failWith(agent, state, errorRecord(cause));
   }
 }
 
@@ -135,10 +135,8 @@ function paidCall(
     isFaithful: isFaithful && !isClosing,
     historyLength,
     ephemeralTokens: (ephemeral.size === 0 ? 0 : estimateMessages(ephemeral)) + tokens,
-    facts: {
-      isEstimated,
-      ephemeral: added + (tail.length === 0 ? 0 : ephemeralAtEnd(draft.messages, tail)),
-    },
+    isEstimated,
+    ephemeral: added + (tail.length === 0 ? 0 : ephemeralAtEnd(draft.messages, tail)),
     hiddenTools,
     lastStep: isClosing ? lease.lastStep : undefined,
   };

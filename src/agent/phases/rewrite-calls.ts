@@ -8,7 +8,7 @@ import { meantArguments } from "../../tools/bind-call.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { isWholeReply, type OpenStep } from "../agent-state.ts";
 import { readArguments } from "../tool-calls/call-arguments.ts";
-import { heard, askHooks, type HookQuestion } from "../consult.ts";
+import { heard, askHooks, type Hooked, type HookQuestion } from "../consult.ts";
 
 /** What the hooks before a call made of it. */
 export interface HookedCall {
@@ -50,7 +50,7 @@ export async function rewriteCalls(
 }
 
 type BeforeTool = HookQuestion<"beforeTool">;
-type Said = Parameters<typeof heard<"beforeTool">>[2];
+type Said = Hooked<"beforeTool">;
 
 interface Asked {
   readonly call: ToolCall;
@@ -89,12 +89,12 @@ function applied(
   question: BeforeTool,
   said: Said,
 ): HookedCall {
-  const after = said.type === "returned" ? said.value.patch.arguments : undefined;
+  if (said.type !== "returned") return { argumentsText, change: said };
+  const { patch, changedBy } = said.value;
+  const { arguments: after, deny } = patch;
   const change = after === undefined ? {} : { before: question.input.arguments, after };
-  const hooked = heard(agent, question, said, change);
-  if (hooked.type !== "patched") return { argumentsText, change: hooked };
-  const { deny } = hooked.patch;
-  const by = hooked.changedBy.at(-1)?.hook ?? "";
+  heard(agent, question, said, change);
+  const by = changedBy.at(-1)?.hook ?? "";
   return {
     argumentsText: after === undefined ? argumentsText : JSON.stringify(after),
     change: deny === undefined ? undefined : { type: "denied", reason: deny, by },

@@ -8,7 +8,7 @@ import type { AgentRuntime } from "../agent-runtime.ts";
 import { openStepOf, type AgentState } from "../agent-state.ts";
 import type { CallEnd } from "../effects.ts";
 import { transition } from "../transition.ts";
-import { makeSideCall, type SideCallReply } from "../model-call.ts";
+import { makeSideCall, NOT_CALLED, type SideCallReply } from "../model-call.ts";
 
 /** A call with its result. */
 export type Executed = Extract<CallEnd, { readonly type: "executed" }>;
@@ -22,7 +22,9 @@ export async function summarizeResults(
   let next = state;
   const executions: ToolExecution[] = [];
   for (const end of executed) {
-    const made = end.isToSummarize ? await summarize(agent, state, end.execution) : NOT_MADE;
+    const made: Made = end.isToSummarize
+      ? await summarize(agent, state, end.execution)
+      : NOT_CALLED;
     if (made.waitedMs > 0) next = transition(next, { type: "addTime", waitedMs: made.waitedMs });
     const { usage, timing = NO_TIMING } = made;
     if (usage !== undefined) next = transition(next, { type: "addUsage", usage, timing });
@@ -31,12 +33,10 @@ export async function summarizeResults(
   return { state: next, executions };
 }
 
-interface Made extends Omit<SideCallReply, "text"> {
-  /** Undefined: the model gave nothing that could be used. */
-  readonly execution: ToolExecution | undefined;
+interface Made extends SideCallReply {
+  /** Absent: the model gave nothing that could be used. */
+  readonly execution?: ToolExecution;
 }
-
-const NOT_MADE: Made = { usage: undefined, execution: undefined, waitedMs: 0 };
 
 /** More of a result than this is not read, not even for a summary. */
 const MOST_CHARACTERS = 200_000;
@@ -52,25 +52,20 @@ async function summarize(
   state: AgentState,
   whole: ToolExecution,
 ): Promise<Made> {
-  const { stepId, number: stepNumber, reply } = openStepOf(state);
+  const { stepId, number: stepNumber, reply: asked } = openStepOf(state);
   const { call, fullText = "" } = whole;
   const { callId, toolName, argumentsText } = call;
-  const index = reply?.message.toolCalls.findIndex((one) => one.callId === callId) ?? 0;
+  const index = asked?.message.toolCalls.findIndex((one) => one.callId === callId) ?? 0;
   const { maxResultCharacters: most } = agent.tools.settingsOf(toolName);
   const { text: result } = shortenText(fullText, MOST_CHARACTERS);
   const task = `Shorten the result of ${toolName}, called with ${argumentsText}, to at most ${most} characters.\n\n${result}`;
   const tokens = Math.max(FEWEST_TOKENS, Math.ceil(most / CHARACTERS_PER_TOKEN));
   const place = { stepId, stepNumber, sideCall: { name: `${index}`, callId } };
-  const { text, ...spent } = await makeSideCall(agent, place, {
-    messages: [
-      { role: "system", text: INSTRUCTIONS, origin: "instructions" },
-      { role: "user", text: task, origin: "task" },
-    ],
-    tools: [],
-    maxOutputTokens: Math.min(agent.role.maxOutputTokens, tokens),
-  });
-  const { usage } = spent;
-  if (usage === undefined || text === undefined) return { ...spent, execution: undefined };
+  const maxOutputTokens = Math.min(agent.role.maxOutputTokens, tokens);
+  const side = { instructions: INSTRUCTIONS, task, maxOutputTokens };
+  const reply = await makeSideCall(agent, place, side);
+  const { usage, text } = reply;
+  if (usage === undefined || text === undefined) return reply;
   const resultCharacters = fullText.length;
   const { text: summary } = shortenText(text, most);
   const shown = `[Summary of a result of ${resultCharacters} characters]\n${summary}`;
@@ -79,5 +74,5 @@ async function summarize(
     { type: "result.summarized", toolName, resultCharacters, shownCharacters, usage },
     { stepId, callId },
   );
-  return { ...spent, execution: { ...whole, text: shown } };
+  return { ...reply, execution: { ...whole, text: shown } };
 }

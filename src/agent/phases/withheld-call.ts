@@ -1,5 +1,6 @@
 // Calls that may not begin: left out, removed, hidden in the step, over a limit, or not there at all.
 
+import { defined } from "../../kernel/json.ts";
 import { removalReason } from "../../policies/context-notes.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
@@ -13,18 +14,16 @@ import type { PlannedCall } from "../effects.ts";
 
 /** The caller has skipped the call, and says why. */
 export function skippedCall(tool: Tool | undefined, skip: string): RejectedCall {
-  return rejected("skipped", `Not executed: ${skip}`, { tool });
+  return rejected(tool, "skipped", `Not executed: ${skip}`);
 }
 
 /** A call of a tool that the agent does not have. */
 export function missingCall(agent: AgentRuntime, step: OpenStep, toolName: string): RejectedCall {
   const removals = agent.toolLimits.removed.filter((removed) => removed.toolName === toolName);
-  if (removals.length > 0)
-    return removedTool(toolName, removals, offeredNames(agent, step.hiddenTools));
-  return (
-    hiddenCall(agent, step, toolName) ??
-    unknownTool(offeredNames(agent, step.hiddenTools), toolName)
-  );
+  const offered = offeredNames(agent, step.hiddenTools);
+  return removals.length > 0
+    ? removedTool(toolName, removals, offered)
+    : (hiddenCall(agent, step, toolName) ?? unknownTool(offered, toolName));
 }
 
 /** A call of a tool that a filter hides in the step; undefined: none does. */
@@ -37,7 +36,7 @@ export function hiddenCall(
   if (filters.length === 0) return undefined;
   const text = `Not executed: ${toolName} is not available in this step. ${choiceOf(offeredNames(agent, hiddenTools))}`;
   const by = filters.map(({ filter }) => filter).join(", ");
-  return rejected("tool_not_available", text, { tool: agent.tools.find(toolName), by });
+  return rejected(agent.tools.find(toolName), "tool_not_available", text, by);
 }
 
 /** A rejected call with what the model would not know: the last call of a reply that its cap ended may be a part of one. */
@@ -69,7 +68,7 @@ function removedTool(
   const reasons = removals.map(removalReason).join("; ");
   const text = `Not executed: you cannot use ${toolName} (${reasons}). ${choiceOf(offered)}`;
   const by = [...new Set(removals.map(({ source }) => source))].join(", ");
-  return rejected("tool_not_available", text, { tool: undefined, by });
+  return rejected(undefined, "tool_not_available", text, by);
 }
 
 /** The tools that the model was shown in this step. */
@@ -107,7 +106,7 @@ export function dropAnswer(
 
 /** The agent had to end, or fails, before the call. */
 export function unbegunCall(tool: Tool | undefined): RejectedCall {
-  return rejected("not_executed", UNBEGUN_TEXT, { tool });
+  return rejected(tool, "not_executed", UNBEGUN_TEXT);
 }
 
 export function overLimit(
@@ -116,13 +115,14 @@ export function overLimit(
 ): RejectedCall {
   const rest = kept === undefined ? "" : `, but for ${kept} that it keeps for itself`;
   const text = `Not executed: the ${axis} budget of ${accountPath}, which is ${maximum}, is used up${rest}. Answer with what you have.`;
-  return rejected(axis === "wallTimeMs" ? "time_limit" : "tool_calls_limit", text, { tool });
+  return rejected(tool, axis === "wallTimeMs" ? "time_limit" : "tool_calls_limit", text);
 }
 
 function rejected(
+  tool: Tool | undefined,
   code: ToolFailureCode,
   text: string,
-  { tool, by }: { readonly tool: Tool | undefined; readonly by?: string },
+  by?: string,
 ): RejectedCall {
-  return { type: "rejected", tool, code, text, ...(by === undefined ? {} : { by }) };
+  return { type: "rejected", tool, code, text, ...defined({ by }) };
 }

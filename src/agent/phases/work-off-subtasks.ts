@@ -66,8 +66,8 @@ async function delegate(
 
 function withOutcome({ request }: Subtask, outcome: SpawnOutcome): Subtask {
   return outcome.type === "paused"
-    ? { request, childId: outcome.childId, text: undefined }
-    : { request, childId: undefined, text: delegationText(outcome) };
+    ? { request, childId: outcome.childId }
+    : { request, text: delegationText(outcome) };
 }
 
 function messageOf({ request, text = "" }: Subtask): UserMessage {

@@ -1,14 +1,11 @@
 // What came of a tool call, as a value: a result, or a failure.
 
-import type { JsonObject, JsonValue } from "../../kernel/json.ts";
-import type { Attachment } from "../../protocol/attachment.ts";
-import type { AgentId } from "../../protocol/ids.ts";
 import type { TimeSpan } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import type { SpawnOutcome, SpawnRequest } from "../../protocol/subagent.ts";
+import type { SpawnOutcome } from "../../protocol/subagent.ts";
 import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
 import type { ToolErrorSeverity } from "../../protocol/tool-error-record.ts";
-import type { ToolOutcomeType } from "../../protocol/tool-outcome.ts";
+import type { ToolExecution, ToolOutcomeType } from "../../protocol/tool-outcome.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { RefusedSpawn } from "../run-ports.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
@@ -22,28 +19,15 @@ export interface TextRange {
 }
 
 /** How a tool call came out, before it is stamped. */
-export interface CallOutcome {
-  readonly type: ToolOutcomeType;
-  readonly text: string;
+export interface CallOutcome extends Omit<
+  ToolExecution,
+  "call" | "fullText" | "startedAtMs" | "endedAtMs"
+> {
   /** Where in the text of a failure the words of the tool are: they alone are cut, like a result. */
   readonly words?: TextRange | undefined;
   readonly errorCode?: ToolFailureCode;
-  /** What it failed with, where the code is `retry_limit`. */
-  readonly causeCode?: ToolFailureCode;
-  readonly severity?: ToolErrorSeverity;
-  /** Who denied it: guards and the hook, by name. */
-  readonly blockedBy?: string;
-  /** The arguments as the tool got them, if it ran. */
-  readonly arguments?: JsonValue;
-  readonly structured?: JsonValue;
-  readonly attachments?: readonly Attachment[];
   /** What a delegated subtree consumed. */
   readonly usage?: Usage;
-  readonly metadata?: JsonObject;
-  readonly subtasks?: readonly SpawnRequest[];
-  /** Subagents that it started in the background, and those whose results it gave. */
-  readonly startedIds?: readonly AgentId[];
-  readonly reportedIds?: readonly AgentId[];
   /** Set when the execution fails with it: a hook broke, or the tool said that nothing is worth continuing. */
   readonly failure?: ErrorRecord;
   /** What the time of its body went into; left out: it was the tool all the time. */

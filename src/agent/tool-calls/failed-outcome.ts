@@ -4,7 +4,7 @@ import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { defined, isRecord } from "../../kernel/json.ts";
 import { asSentence } from "../../kernel/sentence.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import { failureClass, type ToolFailureCode } from "../../protocol/tool-failure.ts";
+import { TOOL_FAILURES, type ToolFailureCode } from "../../protocol/tool-failure.ts";
 import type { ToolErrorSeverity } from "../../protocol/tool-error-record.ts";
 import { correctionAdvice } from "../../tools/arguments/argument-problems.ts";
 import { JSON_ADVICE, UNBEGUN_TEXT, type RejectedCall } from "../../tools/rejected-call.ts";
@@ -19,25 +19,31 @@ import { errorRecord } from "../error-record.ts";
 import type { RefusedSpawn } from "../run-ports.ts";
 import type { CallOutcome, FailedOutcome } from "./call-outcome.ts";
 
+/** What is known of a failure besides its code and its text. */
+type FailureDetails = Partial<Omit<FailedOutcome, "type" | "errorCode">>;
+
 /** A failure by its code: how severe it is, and as what it counts, the table says. */
 export function failed(
   code: ToolFailureCode,
   text: string,
-  more: Partial<Omit<FailedOutcome, "type" | "errorCode">> = {},
+  more: FailureDetails = {},
 ): FailedOutcome {
-  const { outcome: type, severity } = failureClass(code);
+  const { outcome: type, severity } = TOOL_FAILURES[code];
   return { type, text, errorCode: code, severity, ...more };
 }
 
-/** A failure in the tool's own words, with what is said around them. */
+/** The tool's own words, with what is said around them. */
+interface Saying {
+  readonly before: string;
+  readonly words: string;
+  readonly after?: string;
+}
+
+/** A failure in the tool's own words. */
 export function failedSaying(
   code: ToolFailureCode,
-  {
-    before,
-    words,
-    after = "",
-  }: { readonly before: string; readonly words: string; readonly after?: string },
-  more: Partial<Omit<FailedOutcome, "type" | "errorCode">> = {},
+  { before, words, after = "" }: Saying,
+  more: FailureDetails = {},
 ): FailedOutcome {
   const start = before.length;
   const range = { start, end: start + words.length };
@@ -111,7 +117,7 @@ function failureSaying(
   toolName: string,
   thrown: unknown,
   severity: ToolErrorSeverity | undefined,
-): Parameters<typeof failedSaying>[1] {
+): Saying {
   const message = redactSecrets(messageIn(thrown));
   if (severity === undefined) {
     const kind = kindOf(thrown);
@@ -121,30 +127,25 @@ function failureSaying(
   const given: unknown = EspalierError.is(thrown) && "hint" in thrown ? thrown.hint : undefined;
   const hint = typeof given === "string" ? redactSecrets(given) : undefined;
   const words = hint === undefined ? message : `${asSentence(message)} ${hint}`;
-  switch (severity) {
-    case "retryable":
-      return { before: `${toolName} asks for a corrected call: `, words };
-    case "fatal":
-      return {
-        before: `${toolName} failed for good: `,
-        words: asSentence(words),
-        after: " Do not make this call again.",
-      };
-    case "recoverable":
-    case "abortive":
-      return { before: `${toolName} failed: `, words };
-  }
+  const before = `${toolName} ${HAPPENED[severity]}: `;
+  return severity === "fatal"
+    ? { before, words: asSentence(words), after: " Do not make this call again." }
+    : { before, words };
 }
+
+/** What a tool did that threw an error of this severity. */
+const HAPPENED: Readonly<Record<ToolErrorSeverity, string>> = {
+  retryable: "asks for a corrected call",
+  fatal: "failed for good",
+  recoverable: "failed",
+  abortive: "failed",
+};
 
 /** The message of anything that was thrown: also of what is no error, but says what happened. */
 function messageIn(thrown: unknown): string {
-  try {
-    if (thrown instanceof Error || !isRecord(thrown)) return messageOf(thrown);
-    const { message } = thrown;
-    return typeof message === "string" ? message : resultText(thrown);
-  } catch {
-    return messageOf(thrown);
-  }
+  if (thrown instanceof Error || !isRecord(thrown)) return messageOf(thrown);
+  const { message } = thrown;
+  return typeof message === "string" ? message : resultText(thrown);
 }
 
 const KIND = /^[A-Za-z][\w.]{0,60}$/;
@@ -157,14 +158,9 @@ function kindOf(thrown: unknown): string | undefined {
   return name !== "Error" && KIND.test(name) ? name : undefined;
 }
 
+/** True for an error, also of another realm. */
 function isError(thrown: unknown): thrown is Error {
-  try {
-    return (
-      thrown instanceof Error || Object.prototype.toString.call(thrown) === "[object Error]" // of another realm
-    );
-  } catch {
-    return false; // Something that throws when it is looked at.
-  }
+  return thrown instanceof Error || Object.prototype.toString.call(thrown) === "[object Error]";
 }
 
 /** Events and results hold no longer messages; the whole is in the step. */

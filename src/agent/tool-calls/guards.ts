@@ -47,8 +47,7 @@ export async function decideByGuards(
   repeated?: Repetition,
 ): Promise<Decision> {
   const others = [...denialOf(call.planned.denial)];
-  if (repeated !== undefined)
-    others.push({ guard: repeated.guard, answer: { type: "ask", reason: repeated.reason } });
+  if (repeated !== undefined) others.push({ ...repeated, answer: "ask" });
   const guarded = await askGuards(call, bound, others);
   if (guarded.type === "deny") return guarded;
   const approval = await checkApproval(call, bound);
@@ -72,13 +71,11 @@ export async function decideAgain(
 
 /** A hook that denied the call, as one of those who were asked. */
 function denialOf(denied: PlannedCall["denial"]): readonly NamedAnswer[] {
-  return denied === undefined ? [] : [{ guard: denied.by, answer: denial(denied.reason) }];
+  return denied === undefined ? [] : [{ guard: denied.by, answer: "deny", reason: denied.reason }];
 }
 
-interface NamedAnswer {
-  readonly guard: string;
-  readonly answer: GuardAnswer;
-}
+/** What one of those who were asked has answered, as events say it. */
+type NamedAnswer = EventBody<"tool.guarded">["answers"][number];
 
 /** `others`: what is said of the call besides: a hook denied it, or it repeats itself. */
 async function askGuards(
@@ -97,29 +94,17 @@ async function askGuards(
     kind: bound.type,
   });
   const asked = await Promise.all(
-    guards.map(async (named): Promise<NamedAnswer> => ({
-      guard: named.name,
-      answer: await askGuard(call, named, guarded),
-    })),
+    guards.map(async (named): Promise<NamedAnswer> => {
+      const { type: answer, ...why } = await askGuard(call, named, guarded);
+      return { guard: named.name, answer, ...why };
+    }),
   );
   agent.time.endWork();
   const answers = [...asked, ...others];
   const decision = decisionOf(bound, answers);
-  agent.emit(
-    {
-      type: "tool.guarded",
-      toolName: guarded.toolName,
-      decision: decision.type,
-      answers: answers.map(said),
-    },
-    call.position,
-  );
+  const { toolName } = guarded;
+  agent.emit({ type: "tool.guarded", toolName, decision: decision.type, answers }, call.position);
   return decision;
-}
-
-function said({ guard, answer }: NamedAnswer): EventBody<"tool.guarded">["answers"][number] {
-  const reason = answer.type === "allow" ? {} : { reason: answer.reason };
-  return { guard, answer: answer.type, ...reason };
 }
 
 /** A guard that breaks, takes too long or gives no answer has denied the call (R66). */
@@ -189,18 +174,13 @@ function denial(reason: string): GuardAnswer {
 
 /** Deny beats ask beats allow, in whatever order they are given; reasons of the winning kind are all given. */
 function decisionOf({ tool }: GuardableCall, answers: readonly NamedAnswer[]): Decision {
-  const denials = answers.flatMap(({ guard, answer }) =>
-    answer.type === "deny" ? [{ guard, reason: answer.reason }] : [],
-  );
-  if (denials.length > 0) {
-    const reason = joinSentences(denials.map((one) => one.reason));
-    const by = denials.map(({ guard }) => guard).join(", ");
-    return { type: "deny", rejected: deniedCall(tool, { by, reason }) };
-  }
-  const [first, ...others] = answers.flatMap(({ answer }) =>
-    answer.type === "ask" ? [answer.reason] : [],
-  );
-  return first === undefined ? ALLOW : { type: "ask", reason: joinSentences([first, ...others]) };
+  const type = ["deny", "ask"].find((one) => answers.some(({ answer }) => answer === one));
+  const winning = answers.filter(({ answer }) => answer === type);
+  const reason = joinSentences(winning.map((one) => one.reason ?? ""));
+  if (type === "ask") return { type, reason };
+  if (type === undefined) return ALLOW;
+  const by = winning.map(({ guard }) => guard).join(", ");
+  return { type: "deny", rejected: deniedCall(tool, { by, reason }) };
 }
 
 /** Whether the tool itself wants an approval, and why. A check that throws refuses the call. */

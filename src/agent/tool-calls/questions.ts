@@ -173,17 +173,14 @@ function decided(
     if (call.planned.deferral === undefined) return { type: "granted", bound };
     return isAsShown(bound, question)
       ? permittedAgain(call, bound)
-      : blocked(bound.tool, "It is not the call any more that was approved: its schema changed.");
+      : refused(bound.tool, "blocked", CHANGED_SCHEMA);
   }
   const { reason: given, by } = denial(call, { question, answer, failure });
   recordAnswer(call, question, { answer: "denied", by, reason: given });
-  const reason = withCause(given, question);
-  const text = deniedText(question.toolName, reason);
-  return {
-    type: "refused",
-    rejected: { type: "rejected", tool: bound.tool, code: "denied", text, reason },
-  };
+  return refused(bound.tool, "denied", withCause(given, question));
 }
+
+const CHANGED_SCHEMA = "It is not the call any more that was approved: its schema changed.";
 
 /** A denial with the reason for which the call was asked about: guards have theirs (C12). */
 function withCause(reason: string, question: Question): string {
@@ -232,13 +229,13 @@ async function changedCall(
     return permissionFor(call, again, await decideAgain(call, again, denied));
   } catch (cause) {
     if (call.agent.signal.aborted) return { type: "cancelled" };
-    return { ...blocked(tool, "A hook before it failed."), failure: errorRecord(cause) };
+    return { ...refused(tool, "blocked", "A hook before it failed."), failure: errorRecord(cause) };
   }
 }
 
-function blocked(tool: OwnCall["tool"], reason: string): Refused {
+function refused(tool: OwnCall["tool"], code: "blocked" | "denied", reason: string): Refused {
   const text = deniedText(tool.name, reason);
-  return { type: "refused", rejected: { type: "rejected", tool, code: "blocked", text, reason } };
+  return { type: "refused", rejected: { type: "rejected", tool, code, text, reason } };
 }
 
 type By = EventBody<"question.answered">["by"];

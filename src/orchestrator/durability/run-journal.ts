@@ -3,7 +3,6 @@
 import { nextTick } from "node:process";
 import type { AgentState } from "../../agent/agent-state.ts";
 import type { AgentEffects } from "../../agent/agent-effects.ts";
-import { persistedState } from "../../agent/agent-snapshot.ts";
 import { deltaOf } from "../../kernel/json-delta.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
 import type { Account } from "../../protocol/account.ts";
@@ -103,9 +102,8 @@ export class RunJournal {
   }
 
   #save({ identity: { agentId } }: AgentRuntime, phase: string, state: AgentState): void {
-    const persisted = persistedState(state);
-    const delta = deltaOf(this.#states.get(agentId), persisted);
-    this.#states.set(agentId, persisted);
+    const delta = deltaOf(this.#states.get(agentId), state);
+    this.#states.set(agentId, state);
     if (delta !== undefined) this.append({ type: "state", agentId, phase, delta });
   }
 
@@ -118,7 +116,7 @@ export class RunJournal {
 
   /** An agent is to be restored. Its state is written already: as the journal, or the paused run, has it. */
   restoring({ agentId, state, kept = state, inFlight }: RestoredAgent): void {
-    this.#states.set(agentId, persistedState(kept));
+    this.#states.set(agentId, kept);
     if (inFlight !== undefined) this.#inFlight.set(agentId, inFlight);
   }
 

@@ -7,7 +7,7 @@ import type { Tightening } from "../../protocol/context-manifest.ts";
 import type { SpawnRefusal, SpawnRequest, SubagentResult } from "../../protocol/subagent.ts";
 import type { RemovedTool, ToolLimits, ToolRule } from "../../protocol/tool-rule.ts";
 import {
-  childTools,
+  toolsTakenAway,
   unknownToolName,
   toolRules,
   type ChildToolFacts,
@@ -74,7 +74,7 @@ export function childContext(
     ...toolRules(parent.agentPath, parent.policy),
     ...toolRules(parent.agentPath, request),
   ];
-  const { removed } = childTools({ names, rules, ...defined({ noDepthLeft }) });
+  const removed = toolsTakenAway({ names, rules, ...defined({ noDepthLeft }) });
   const removedTools = [...removed, ...beyondBounds];
   try {
     const inherited = inheritContext(parent.policy, parent, {

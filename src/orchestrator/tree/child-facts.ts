@@ -2,7 +2,7 @@
 
 import { BACKGROUND_TOOL_NAMES, SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
 import type { DelegatedCall } from "../../agent/run-ports.ts";
-import { childTools } from "../../policies/child-tools.ts";
+import { toolsTakenAway } from "../../policies/child-tools.ts";
 import type { Tightening } from "../../protocol/context-manifest.ts";
 import type { DynamicRole } from "../../protocol/subagent.ts";
 import {
@@ -103,7 +103,7 @@ export function restoredToolLimits(
   if (parent === undefined) return NO_TOOL_LIMITS;
   const names = run.partsOf(role).tools.names;
   const noDepthLeft = depthLimit(run, { ...place, parent });
-  const { removed } = childTools({
+  const removed = toolsTakenAway({
     names,
     rules,
     ...(noDepthLeft === undefined ? {} : { noDepthLeft }),

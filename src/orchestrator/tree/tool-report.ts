@@ -2,7 +2,7 @@
 
 import type { StepRecord } from "../../protocol/step-record.ts";
 import type { ToolErrorRecord } from "../../protocol/tool-error-record.ts";
-import { failureClass, isToolFailureCode } from "../../protocol/tool-failure.ts";
+import { TOOL_FAILURES, isToolFailureCode } from "../../protocol/tool-failure.ts";
 
 const NOT_RUN: ReadonlySet<string> = new Set([
   "unknown_tool",
@@ -27,7 +27,7 @@ export function toolErrors(steps: readonly StepRecord[]): readonly ToolErrorReco
   return steps.flatMap(({ number: stepNumber, tools }) =>
     tools.executions.flatMap(({ call, text: message, errorCode: code, severity }) => {
       if (code === undefined || severity === undefined || !isToolFailureCode(code)) return [];
-      const { counts } = failureClass(code);
+      const { counts } = TOOL_FAILURES[code];
       const { callId, toolName } = call;
       return counts === "nothing"
         ? []

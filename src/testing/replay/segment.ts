@@ -3,7 +3,7 @@
 
 import { withDelta } from "../../kernel/json-delta.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { persistedState, stateFromPersisted } from "../../agent/agent-snapshot.ts";
+import { stateFromPersisted } from "../../agent/agent-snapshot.ts";
 import { foldRecords, type FoldedRun } from "../../orchestrator/durability/fold-journal.ts";
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
 import { parsePausedRun } from "../../orchestrator/durability/paused-run.ts";
@@ -182,8 +182,7 @@ function forkOf(
   const forkedFrom = given.data;
   if (root === undefined || began === undefined)
     return { type: "forked", run: { ...run, agents: others }, message: undefined, forkedFrom };
-  const messages = stateFromPersisted(withDelta(persistedState(root.state), began.delta))
-    .conversation.messages;
+  const { messages } = stateFromPersisted(withDelta(root.state, began.delta)).conversation;
   const isLonger = messages.length > root.state.conversation.messages.length;
   const last = isLonger ? messages.at(-1) : undefined;
   const message = last?.role === "user" ? last : undefined;

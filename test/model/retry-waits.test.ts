@@ -1,0 +1,64 @@
+// Goal: a provider that fails is given time, more each time and as much as it asks for, and not by all calls at once.
+// Method: a model that fails by script, chance by hand, and a clock that jumps over each wait.
+
+import { expect, test } from "vitest";
+
+import { proves } from "../harness/proves.ts";
+import { asks, delays, fails, modelOf, replies, trial } from "../support/model-trial.ts";
+
+proves(
+  ["M51"],
+  "the wait grows to eight seconds and no further, and is half of that by chance",
+  async () => {
+    const waits = async (random: () => number): Promise<readonly number[]> =>
+      delays(await trial(modelOf(fails("model_unavailable")), { maxAttempts: 7, random }));
+    expect(await waits(() => 1)).toEqual([500, 1_000, 2_000, 4_000, 8_000, 8_000]);
+    expect(await waits(() => 0)).toEqual([250, 500, 1_000, 2_000, 4_000, 4_000]);
+    expect(await waits(() => 0.5)).toEqual([375, 750, 1_500, 3_000, 6_000, 6_000]);
+  },
+);
+
+proves(
+  ["M51"],
+  "the wait is as long as the provider asks for, up to a minute, or longer by a tenth",
+  async () => {
+    const script = [asks(20), asks(0), asks(45_000), asks(60_000), replies];
+    const waits = async (random: () => number): Promise<readonly number[]> =>
+      delays(await trial(modelOf(...script), { maxAttempts: 5, random }));
+    expect(await waits(() => 0)).toEqual([20, 0, 45_000, 60_000]);
+    expect(await waits(() => 1)).toEqual([22, 0, 49_500, 66_000]);
+  },
+);
+
+test("by the default chance, two calls that failed together do not come back together", async () => {
+  const model = modelOf(fails("model_unavailable"));
+  const waits = async (): Promise<readonly number[]> =>
+    delays(await trial(model, { maxAttempts: 9 }));
+  expect(await waits()).not.toEqual(await waits());
+});
+
+proves(
+  ["M51"],
+  "a call that is to wait too long fails at once, and says for how long",
+  async () => {
+    const first = await trial(modelOf(asks(60_001), replies));
+    expect([first.retries, first.waitedMs]).toEqual([[], 0]);
+    const { outcome } = await trial(modelOf(asks(20), asks(3_600_000), replies), {
+      longestWaitMs: 1_000,
+    });
+    if (outcome.type !== "failed") throw new Error(outcome.type);
+    const { code, message, data, retryAfterMs } = outcome.error;
+    expect([outcome.attempts, code, message, data, retryAfterMs]).toEqual([
+      2,
+      "model_rate_limited",
+      "model_rate_limited. It asks to be tried again in 3600 s, and retry.longestWaitMs allows waiting for 1 s.",
+      { retryAfterMs: 3_600_000, longestWaitMs: 1_000 },
+      3_600_000,
+    ]);
+    const patient = await trial(modelOf(asks(3_600_000), replies), {
+      longestWaitMs: 3_600_000,
+      random: () => 0,
+    });
+    expect([patient.outcome.type, patient.waitedMs]).toEqual(["replied", 3_600_000]);
+  },
+);
