@@ -128,7 +128,7 @@ export interface Subagents<Agent> {
    * approver is asked about it (R137). `isAsked`: one would be; then those ahead of it in its reply count as started. Undefined: it may
    * start a subagent.
    */
-  refuse(
+  checkSpawn(
     parent: Agent,
     input: JsonValue,
     call: DelegatedCall,

@@ -31,7 +31,7 @@ function asked(call: OpenCall, bound: OwnCall): Permission | Promise<Permission>
     (agent.guards.length > 0 && guardsFor(agent.guards, name).length > 0);
   if (name === SPAWN_TOOL_NAME) {
     // No approver is asked about a subagent that cannot be started as things stand (R137).
-    const spawn = agent.run.subagents.refuse(agent, bound.input, call.delegation(), isWatched);
+    const spawn = agent.run.subagents.checkSpawn(agent, bound.input, call.delegation(), isWatched);
     if (spawn !== undefined) return { type: "impossible", outcome: refusedOutcome(spawn) };
   }
   if (call.signal.aborted) return { type: "cancelled" };

@@ -17,10 +17,14 @@ export function callTool(
   place: CallPosition,
   planned: PlannedCall,
 ): Promise<CallEnd> {
-  return agent.effects.callTool(place, planned, (one) => made(agent, place, one));
+  return agent.effects.callTool(place, planned, (one) => makeCall(agent, place, one));
 }
 
-function made(agent: AgentRuntime, place: CallPosition, planned: PlannedCall): Promise<CallEnd> {
+function makeCall(
+  agent: AgentRuntime,
+  place: CallPosition,
+  planned: PlannedCall,
+): Promise<CallEnd> {
   const call = new OpenCall(agent, place, planned);
   return agent.at(call.position, () => stages(call));
 }

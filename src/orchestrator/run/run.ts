@@ -331,7 +331,7 @@ export class LiveRun implements Run {
     const { tree, session } = this.#supervisor.run;
     while (!root.hasEnded) {
       await this.#stepper?.pass();
-      await this.#supervisor.runToCompletion(root);
+      await this.#supervisor.runUntilSettled(root);
       if (!root.hasEnded && !(await this.#hasLateEnds())) break;
     }
     if (session !== undefined) {

@@ -41,7 +41,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
   }
 
   /** Runs an agent, from its beginning or from where it was paused, until it settles. */
-  async runToCompletion(agent: AgentRuntime): Promise<SettledState> {
+  async runUntilSettled(agent: AgentRuntime): Promise<SettledState> {
     try {
       return await this.run.recorder.at(agent.scope(), () => runAgent(agent));
     } finally {
@@ -135,7 +135,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
   }
 
   async #outcomeOf(child: AgentRuntime, scope: EventScope): Promise<SpawnOutcome> {
-    await this.runToCompletion(child);
+    await this.runUntilSettled(child);
     if (!child.hasEnded) return { type: "paused", childId: child.identity.agentId };
     const ended = settledOutcome(child);
     const { outcome, status, reason, usage } = ended.result;
@@ -178,7 +178,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     group?.miss();
   }
 
-  refuse(
+  checkSpawn(
     parent: AgentRuntime,
     input: JsonValue,
     call: DelegatedCall,
