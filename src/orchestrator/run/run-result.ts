@@ -104,6 +104,52 @@ export interface ResultFacts extends Pick<
   readonly failedIds: readonly AgentId[];
 }
 
+/** What takes going through histories, or over all agents: worked out when it is first read. */
+class LateParts {
+  declare readonly messages: readonly StoredMessage[];
+  declare readonly newMessages: readonly StoredMessage[];
+  declare readonly agents: readonly AgentReport[];
+  readonly #root: RestedAgent;
+  readonly #all: readonly RestedAgent[];
+  readonly #atMs: number;
+  #messages: readonly StoredMessage[] | undefined;
+  #newMessages: readonly StoredMessage[] | undefined;
+  #agents: readonly AgentReport[] | undefined;
+
+  constructor(root: RestedAgent, { rested, atMs }: Pick<ResultFacts, "rested" | "atMs">) {
+    this.#root = root;
+    this.#all = rested;
+    this.#atMs = atMs;
+    Object.defineProperties(this, LateParts.#GETTERS);
+    // A result is a plain object.
+    Reflect.setPrototypeOf(this, Object.prototype);
+  }
+
+  /** Fields of the result, not of its prototype. One set for all results: each with getters of its own would be kept until a full garbage collection. */
+  static readonly #GETTERS: PropertyDescriptorMap = {
+    messages: {
+      enumerable: true,
+      get(this: LateParts) {
+        const { agentId, rested } = this.#root;
+        return (this.#messages ??= storedMessages(rested.conversation, agentId));
+      },
+    },
+    newMessages: {
+      enumerable: true,
+      get(this: LateParts) {
+        const { agentId, rested } = this.#root;
+        return (this.#newMessages ??= addedMessages(rested.conversation, agentId));
+      },
+    },
+    agents: {
+      enumerable: true,
+      get(this: LateParts) {
+        return (this.#agents ??= this.#all.map((agent) => agentReport(agent, this.#atMs)));
+      },
+    },
+  };
+}
+
 /** The result, frozen. */
 export function runResult({
   runId,
@@ -115,9 +161,9 @@ export function runResult({
 }: ResultFacts): RunResult<JsonValue> {
   const [root] = all;
   if (root === undefined) throw new Error("A run has a root.");
-  const { agentId, usage, rested } = root;
-  const { status, reason, conversation, log } = rested;
-  return Object.freeze({
+  const { usage, rested } = root;
+  const { status, reason, log } = rested;
+  const result = Object.assign(new LateParts(root, { rested: all, atMs }), {
     runId,
     traceId,
     status,
@@ -125,8 +171,6 @@ export function runResult({
     signals: log.signals,
     errors: errorsOf(failedIds, all),
     questions: known.pausedRun?.questions ?? NONE,
-    messages: storedMessages(conversation, agentId),
-    newMessages: addedMessages(conversation, agentId),
     text: lastTextOf(rested),
     output: log.output,
     steps: log.steps,
@@ -135,10 +179,10 @@ export function runResult({
       byRole: sumBy(all, ({ role }) => role),
       byModel: sumBy(all, ({ model }) => model),
     }),
-    agents: all.map((agent) => agentReport(agent, atMs)),
     durationMs: durationOf(rested, atMs),
     ...known,
   });
+  return Object.freeze(result);
 }
 
 const NONE: readonly never[] = Object.freeze([]);
