@@ -9,6 +9,8 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { forwarding } from "./forwarding-store.ts";
@@ -45,7 +47,11 @@ async function keptOf(steps: number, subagents: readonly AgentRole[] = []): Prom
     tools: [add],
     subagents,
   });
-  const { status } = await new Orchestrator({ store }).start(role, "Begin.").result;
+  const { status } = await new Orchestrator({
+    store,
+    clock: new ManualClock(),
+    ids: sequentialIds(),
+  }).start(role, "Begin.").result;
   expect(status).toBe("completed");
   return { bytes, appends };
 }
