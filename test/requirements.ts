@@ -678,6 +678,9 @@ const requirements = {
   M19: {
     text: "A schema that has a strict form is sent in it where that is asked for, and what fits it fits the schema once the added nulls are taken out; one that has none is refused with the path",
   },
+  M52: {
+    text: "A text that is JSON, or whose one fenced block is, is taken for the typed result if it fits and the reply ended by itself; else the model reads what does not fit; a hook that watches Finish is not gone past",
+  },
   M51: {
     text: "A provider is waited for as long as it asks for, or a tenth longer, else up to eight seconds, half of which is by chance; a call that is to wait longer than `retry.longestWaitMs` fails at once, with that time in its error",
   },

@@ -125,7 +125,9 @@ function capReason(cap: number, { roleName, maxOutputTokens }: StepFacts): StopR
 
 function missedOutputs({ steps }: RunLog, { hasOutput }: StepFacts): number {
   if (!hasOutput) return 0;
-  const texts = steps.filter((step) => step.tools.calls.length === 0 && step.io.text !== "");
+  const texts = steps.filter(
+    ({ tools, io }) => tools.calls.length === 0 && io.text !== "" && io.isResult !== true,
+  );
   const misfits = steps
     .flatMap((step) => step.tools.executions)
     .filter(

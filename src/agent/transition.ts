@@ -355,7 +355,9 @@ function recordStep(state: RunningState, change: Change<"recordStep">): RunningS
   const step = stepIn(state, change);
   const hasCalls = (step.reply?.message.toolCalls.length ?? 0) > 0;
   if (hasCalls && !step.isIncorporated) throw illegal(state, change);
-  const record = stepRecord(step, change);
+  // A typed result of a step without calls is its text.
+  const isResult = !hasCalls && state.log.output !== undefined;
+  const record = stepRecord(step, isResult, change);
   const usage = addUsage(state.telemetry.usage, record.telemetry.usage);
   return {
     ...withLog(state, { steps: state.log.steps.concat(record) }),
@@ -464,7 +466,11 @@ function illegal(state: AgentState, change: Change): EspalierError {
 // What is kept of a step that is over.
 
 /** The record of a step that is over: nothing of it is kept but what is in there. */
-function stepRecord(step: OpenStep, { atMs, elapsedMs }: Change<"recordStep">): StepRecord {
+function stepRecord(
+  step: OpenStep,
+  isResult: boolean,
+  { atMs, elapsedMs }: Change<"recordStep">,
+): StepRecord {
   const { reply, error } = step;
   const { text = "", refusal, toolCalls: calls = [] } = reply?.message ?? {};
   return {
@@ -474,6 +480,7 @@ function stepRecord(step: OpenStep, { atMs, elapsedMs }: Change<"recordStep">): 
     io: {
       messageCount: step.messageCount,
       text,
+      ...(isResult ? { isResult } : {}),
       ...(refusal === undefined ? {} : { refusal }),
       finishReason: reply?.finishReason ?? "error",
     },

@@ -35,6 +35,16 @@ const LONGEST_DELAY_MS = 8_000;
 /** How much longer than asked a call waits at most. */
 const LATER = 0.1;
 
+/** What a function of the user's gives, if it is a number from 0 to 1; else the middle. */
+export function chanceBy(random: () => number): number {
+  try {
+    const chance = random();
+    return chance >= 0 && chance <= 1 ? chance : 0.5;
+  } catch {
+    return 0.5;
+  }
+}
+
 /** How long the next attempt waits after so many that failed. `chance`: from 0 to 1. */
 export function delayBefore(failedAttempts: number, error: ModelError, chance: number): number {
   const { retryAfterMs } = error;

@@ -5,7 +5,7 @@ import type { Clock } from "../kernel/clock.ts";
 import { defined } from "../kernel/json.ts";
 import { checkReply } from "./check-reply.ts";
 import { tokensInBytes } from "./count-tokens.ts";
-import { delayBefore, failedAttempt, waitTooLong } from "./failed-attempt.ts";
+import { chanceBy, delayBefore, failedAttempt, waitTooLong } from "./failed-attempt.ts";
 import type { CacheKey, Model, ModelReply, ModelRequest } from "./model.ts";
 import type { ModelError } from "./model-error.ts";
 import {
@@ -142,7 +142,7 @@ async function backOff(
   attempt: number,
   { clock, signal, policy: { random = DEFAULT_RANDOM }, onRetry }: RetryOptions,
 ): Promise<void> {
-  const delayMs = delayBefore(attempt, error, random());
+  const delayMs = delayBefore(attempt, error, chanceBy(random));
   onRetry({ attempt, error, delayMs });
   await sleep(clock, delayMs, signal);
 }

@@ -1,6 +1,7 @@
 // How often in a row an agent has made the very same call: the sign of a loop without progress (R74). Pure.
 
 import { parseJson, sameJson } from "../kernel/json.ts";
+import { mendedJson } from "../kernel/mend-json.ts";
 import type { ToolCall } from "../protocol/message.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 
@@ -50,5 +51,11 @@ function isSame(left: ToolCall, right: ToolCall): boolean {
 }
 
 function valueOf({ argumentsText }: ToolCall): unknown {
-  return parseJson(argumentsText.trim() === "" ? "{}" : argumentsText);
+  try {
+    return parseJson(argumentsText.trim() === "" ? "{}" : argumentsText);
+  } catch (cause) {
+    const meant = mendedJson(argumentsText);
+    if (meant === undefined) throw cause;
+    return meant;
+  }
 }

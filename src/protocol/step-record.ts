@@ -18,6 +18,8 @@ export interface StepRecord {
   readonly io: {
     readonly messageCount: number;
     readonly text: string;
+    /** The text was taken for the typed result. */
+    readonly isResult?: true | undefined;
     /** Set when the model declined to answer, in its own words. */
     readonly refusal?: string | undefined;
     readonly finishReason: string;
@@ -46,6 +48,7 @@ export const StepRecordSchema = z.strictObject({
   io: z.strictObject({
     messageCount: z.int().nonnegative(),
     text: z.string(),
+    isResult: z.literal(true).optional(),
     refusal: z.string().optional(),
     finishReason: z.string(),
   }),

@@ -1,7 +1,7 @@
 // From a call as the model wrote it to a call that can run, or to a text with which the model can correct it.
 
 import { isRecord, parseJson, unsoundness, type JsonValue } from "../kernel/json.ts";
-import { mendedJson } from "./arguments/mend-json.ts";
+import { mendedJson } from "../kernel/mend-json.ts";
 import { invalidArguments, invalidJson, type RejectedCall } from "./rejected-call.ts";
 import type {
   Bound,
@@ -40,23 +40,36 @@ interface BoundTo<T extends Tool, Use = Extract<ReturnType<T["bind"]>, { type: "
  * slip in their JSON is mended, if the tool may be called again with what was meant and the mended arguments fit.
  */
 export function bindCall(tool: Tool, argumentsText: string, isWhole = false): BoundCall {
-  let input: JsonValue;
-  try {
-    input = argumentsOf(argumentsText);
-  } catch (cause) {
-    const unmended = invalidJson(tool, cause);
-    const mended = isWhole ? meantArguments(tool, argumentsText) : undefined;
-    const bound = mended === undefined ? unmended : rebindCall(tool, mended);
-    return bound.type === "rejected" ? unmended : { ...bound, unmended };
-  }
-  return rebindCall(tool, input);
+  const parsed = parsedArguments(tool, argumentsText, isWhole);
+  if ("code" in parsed) return parsed;
+  const { input, unmended } = parsed;
+  const bound = rebindCall(tool, input);
+  if (unmended === undefined) return bound;
+  return bound.type === "rejected" ? unmended : { ...bound, unmended };
 }
 
-/** What the arguments of a call were meant to be; undefined: the model is to write them anew. */
-export function meantArguments(tool: Tool, argumentsText: string): JsonValue | undefined {
-  const isRepeatable = tool.kind === "finish" || (tool.kind === "function" && tool.isRepeatable);
-  const mended = isRepeatable ? mendedJson(argumentsText) : undefined;
-  return isRecord(mended) && unsoundness(mended, MOST_LEVELS) === undefined ? mended : undefined;
+/** Arguments as a value. `unmended`: as in a bound call. */
+export interface ParsedArguments {
+  readonly input: JsonValue;
+  readonly unmended: RejectedCall | undefined;
+}
+
+/** The arguments as they were written, or as they were meant; `isWhole` as in `bindCall`. */
+export function parsedArguments(
+  tool: Tool,
+  argumentsText: string,
+  isWhole: boolean,
+): ParsedArguments | RejectedCall {
+  try {
+    return { input: argumentsOf(argumentsText), unmended: undefined };
+  } catch (cause) {
+    const unmended = invalidJson(tool, cause);
+    const isRepeatable = tool.kind === "finish" || (tool.kind === "function" && tool.isRepeatable);
+    const input = isWhole && isRepeatable ? mendedJson(argumentsText) : undefined;
+    return isRecord(input) && unsoundness(input, MOST_LEVELS) === undefined
+      ? { input, unmended }
+      : unmended;
+  }
 }
 
 /** The call with other arguments, checked like those that the model wrote (C44). */

@@ -248,7 +248,7 @@ const REQUEST: SpawnRequest = {
 function fullState(): SettledState {
   const all = changes();
   const { openStep, addUsage, recordOutput, recordSubtasks, pause } = all;
-  const stepId = stepIdOf(EXECUTION_ID, 2);
+  const [secondId, stepId] = [stepIdOf(EXECUTION_ID, 2), stepIdOf(EXECUTION_ID, 3)];
   const [third, fourth, fifth] = ["call_3", "call_4", "call_5"].map((id) => toolCall(id));
   if (third === undefined || fourth === undefined || fifth === undefined) throw new Error("three");
   const full = {
@@ -304,7 +304,10 @@ function fullState(): SettledState {
       { ...recordSubtasks, subtasks: [{ request: REQUEST, childId, text: second.toolName }] },
       { type: "addSignal", signal: { ...all.addSignal.signal, name: "enough", isOvershoot: true } },
       all.addTime,
-      { ...openStep, stepId, number: 2 },
+      { ...openStep, stepId: secondId, number: 2 },
+      { type: "recordReply", reply: replyOf("All of it.", []), prefix },
+      all.recordStep,
+      { ...openStep, stepId, number: 3 },
       addUsage,
       { type: "recordReply", reply, prefix },
       {

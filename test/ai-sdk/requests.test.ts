@@ -155,7 +155,7 @@ proves(
   ["M38"],
   "arguments that are no JSON object go out as one that holds what the model wrote",
   async () => {
-    const written = ['{"a":1}', "", '{"broken', "3", "null", "[1]"];
+    const written = ['{"a":1}', "", "{'a':1,}", '{"broken', "3", "null", "[1]"];
     const messages = written.flatMap((argumentsText, index) => called(argumentsText, `c${index}`));
     const { options } = await exchange({ messages });
     const inputs = options?.prompt.flatMap(({ role, content }) =>
@@ -164,6 +164,7 @@ proves(
     expect(inputs).toEqual([
       { a: 1 },
       {},
+      { a: 1 },
       { invalid: '{"broken' },
       { invalid: "3" },
       { invalid: "null" },

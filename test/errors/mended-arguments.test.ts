@@ -177,10 +177,45 @@ proves(["M50"], "guards and hooks see what was meant, and may deny or change it"
     tools: [changed.tool],
     hooks: [hook],
   });
-  const result = await newFixture().run(hooked.role);
+  const fixture = newFixture();
+  const result = await fixture.run(hooked.role);
   expect([ends(result), seen, changed.inputs]).toEqual([
     ["succeeded"],
     [MEANT],
     [{ path: "b.txt", lines: [] }],
   ]);
+  expect([
+    executions(result).map(({ isMended }) => isMended),
+    fixture.sink.of("tool.started").map(({ isMended }) => isMended),
+  ]).toEqual([[true], [true]]);
+});
+
+proves(["M50"], "what a hook makes of a mended call is not asked about either", async () => {
+  const { tool, inputs } = reader();
+  const hook = transform("beforeTool", () => ({ arguments: { ...MEANT, lines: [3] } }), {
+    name: "adds",
+  });
+  const guard = toolGuard(() => ({ type: "ask", reason: "Look at it." }), { name: "careful" });
+  const { role } = soloist([asks("read", SLIPS["single quotes"]), says("Done.")], {
+    tools: [tool],
+    hooks: [hook],
+    guards: [guard],
+  });
+  const fixture = newFixture();
+  const result = await fixture.run(role);
+  expect([ends(result), inputs]).toEqual([["retry invalid_json"], []]);
+  expect(fixture.sink.of("question.asked")).toEqual([]);
+});
+
+proves(["M50", "R74"], "calls that differ in their slips alone are the same call", async () => {
+  const { tool, inputs } = reader();
+  const slips = Object.values(SLIPS);
+  const { role } = soloist([...slips.map((text) => asks("read", text)), says("Done.")], {
+    tools: [tool],
+    toolDefaults: { maxIdenticalCalls: 2 },
+    errorPolicy: { onRetryLimit: "continue" },
+  });
+  const result = await newFixture().run(role);
+  expect(inputs).toEqual([MEANT, MEANT]);
+  expect(ends(result)[2]).toBe("retry invalid_json");
 });

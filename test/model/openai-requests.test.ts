@@ -117,6 +117,7 @@ const WRITTEN = [
   [" \n", "{}"],
   ['{"a": 1 }', '{"a": 1 }'],
   ["{not json", '{"not_a_json_object":"{not json"}'],
+  ["{'a':1,}", '{"a":1}'],
   ["[1]", '{"not_a_json_object":"[1]"}'],
   ['"a"', '{"not_a_json_object":"\\"a\\""}'],
   ["null", '{"not_a_json_object":"null"}'],

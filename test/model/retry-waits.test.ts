@@ -30,6 +30,17 @@ proves(
   },
 );
 
+test("what is no chance is the middle", async () => {
+  for (const random of [() => Number.NaN, () => -1, () => 2, broken])
+    expect(
+      delays(await trial(modelOf(fails("model_unavailable")), { maxAttempts: 2, random })),
+    ).toEqual([375]);
+});
+
+function broken(): number {
+  throw new Error("no chance");
+}
+
 test("by the default chance, two calls that failed together do not come back together", async () => {
   const model = modelOf(fails("model_unavailable"));
   const waits = async (): Promise<readonly number[]> =>

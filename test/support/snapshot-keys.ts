@@ -46,7 +46,7 @@ export const SHARED_KEYS = [
   ...below(".log.compactions[].before[].messages[].toolCalls[]", CALL),
   ...below(".log.compactions[].before[].messages[].parts[]", PARTS),
   ...below(".log.steps[].error", REASON),
-  ...below(".log.steps[].io", "finishReason messageCount refusal text"),
+  ...below(".log.steps[].io", "finishReason isResult messageCount refusal text"),
   ...below(".log.steps[].tools.calls[]", CALL),
   ...below(".log.steps[].tools.executions[]", EXECUTION),
   ...below(".log.steps[].tools.executions[].subtasks[]", REQUEST_KEYS),

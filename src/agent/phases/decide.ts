@@ -7,9 +7,11 @@ import type { WorkType } from "../../protocol/event-bodies.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
+import { problemLines } from "../../tools/arguments/argument-problems.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import {
   isTooLong,
+  isWholeReply,
   lastTextOf,
   isWaiting,
   type AgentState,
@@ -21,6 +23,7 @@ import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
 import { fail, failWith, listOvershoots, addSignal } from "../stop-requests.ts";
 import { dismissChildren, completeStep } from "../life-cycle.ts";
 import { stepOutcome, type StepOutcome } from "../step-outcome.ts";
+import { textResult } from "../text-result.ts";
 import { transition } from "../transition.ts";
 import { compact } from "./compact.ts";
 import { lastStepSignal } from "./evaluate.ts";
@@ -54,7 +57,8 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
 }
 
 /** Completes the step, and lets processors and conditions see it. */
-async function close(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
+async function close(agent: AgentRuntime, given: AgentState): Promise<AgentState> {
+  const state = withTextResult(agent, given);
   const closing = state.step?.lastStep;
   const alone = isWaiting(state) ? await dismissChildren(agent, state) : state;
   const completed = completeStep(agent, alone);
@@ -66,6 +70,17 @@ async function close(agent: AgentRuntime, state: AgentState): Promise<AgentState
       : addSignal(agent, completed, lastStepSignal(closing));
   const seen = agent.hooks.processors.length === 0 ? closed : await process(agent, closed);
   return agent.role.stopWhen.length === 0 ? seen : await askConditions(agent, seen);
+}
+
+/** Takes the text of a reply without calls for the typed result, if it is one. */
+function withTextResult(agent: AgentRuntime, state: AgentState): AgentState {
+  const { step } = state;
+  if (!agent.role.hasOutput || step?.reply === undefined || !isWholeReply(step)) return state;
+  const { text, toolCalls } = step.reply.message;
+  const result = toolCalls.length > 0 ? undefined : textResult(agent, text);
+  return result?.type === "valid"
+    ? transition(state, { type: "recordOutput", output: result.use })
+    : state;
 }
 
 /** Makes the history shorter after the model refused it as too long; with nothing to leave out, that is an error. */
@@ -163,7 +178,15 @@ function withoutOutput(state: AgentState): AgentState {
 function remind(agent: AgentRuntime, state: AgentState): AgentState {
   const isTextOnly = state.log.uselessReplies === 0 && agent.role.hasOutput;
   if (!isTextOnly) return state;
-  const text = `You have not given your result yet. Call the ${FINISH_TOOL_NAME} tool with it; a text is not enough.`;
+  const result = textResult(agent, lastTextOf(state));
+  const text =
+    result?.type === "invalid"
+      ? [
+          "You have not given your result yet: the JSON in your text does not fit its schema:",
+          ...problemLines("the result", result.problems).map((line) => `- ${line}`),
+          `Call the ${FINISH_TOOL_NAME} tool with it, corrected.`,
+        ].join("\n")
+      : `You have not given your result yet. Call the ${FINISH_TOOL_NAME} tool with it; a text is not enough.`;
   return transition(state, { type: "addMessages", messages: [notice(text)] });
 }
 

@@ -166,5 +166,7 @@ function boundOrWithheld(
   if (skip !== undefined) return skippedCall(tool, skip);
   if (tool === undefined) return missingCall(agent, step, toolName);
   const hidden = step.hiddenTools.length === 0 ? undefined : hiddenCall(agent, step, toolName);
-  return hidden ?? bindCall(tool, hooked.argumentsText, isWholeReply(step));
+  const bound = hidden ?? bindCall(tool, hooked.argumentsText, isWholeReply(step));
+  const { unmended } = hooked;
+  return unmended === undefined || bound.type === "rejected" ? bound : { ...bound, unmended };
 }

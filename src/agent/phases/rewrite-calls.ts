@@ -4,15 +4,17 @@ import type { CallId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import { spanOf, type TimeSpan } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import { meantArguments } from "../../tools/bind-call.ts";
+import { parsedArguments } from "../../tools/bind-call.ts";
+import type { RejectedCall } from "../../tools/rejected-call.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { isWholeReply, type OpenStep } from "../agent-state.ts";
-import { readArguments } from "../tool-calls/call-arguments.ts";
 import { heard, askHooks, type Hooked, type HookQuestion } from "../consult.ts";
 
 /** What the hooks before a call made of it. */
 export interface HookedCall {
   readonly argumentsText: string;
+  /** As `BoundCall.unmended`. */
+  readonly unmended?: RejectedCall | undefined;
   /** What they came to, besides other arguments. */
   readonly change:
     | { readonly type: "denied"; readonly reason: string; readonly by: string }
@@ -39,12 +41,12 @@ export async function rewriteCalls(
   const answers = asked.length > 0 ? await Promise.all(asked.map(({ answer }) => answer)) : [];
   const hooked = new Map<CallId, HookedCall>();
   const failures: ErrorRecord[] = [];
-  for (const [index, { call, question }] of asked.entries()) {
+  for (const [index, one] of asked.entries()) {
     const answer = answers[index];
     if (answer === undefined) continue;
-    const one = applied(agent, call, question, answer);
-    hooked.set(call.callId, one);
-    if (one.change?.type === "failed") failures.push(one.change.error);
+    const hookedCall = applied(agent, one, answer);
+    hooked.set(one.call.callId, hookedCall);
+    if (hookedCall.change?.type === "failed") failures.push(hookedCall.change.error);
   }
   return { calls: hooked, spans: spanOf("hooks", askedAtMs, agent.run.clock.nowMs()), failures };
 }
@@ -54,6 +56,7 @@ type Said = Hooked<"beforeTool">;
 
 interface Asked {
   readonly call: ToolCall;
+  readonly unmended: RejectedCall | undefined;
   readonly question: BeforeTool;
   readonly answer: Promise<Said>;
 }
@@ -66,12 +69,10 @@ function ask(agent: AgentRuntime, step: OpenStep, call: ToolCall): Asked | undef
   const tool = isHidden ? undefined : agent.tools.find(toolName);
   const isPutOff = step.deferrals.some((deferral) => deferral.callId === callId);
   // Hooks see arguments that are JSON, perhaps without a small slip. What is none is shown to the model as it is.
-  const input =
-    isHooked && tool !== undefined && !isPutOff
-      ? (readArguments(argumentsText) ??
-        (isWholeReply(step) ? meantArguments(tool, argumentsText) : undefined))
-      : undefined;
-  if (input === undefined) return undefined;
+  if (!isHooked || tool === undefined || isPutOff) return undefined;
+  const parsed = parsedArguments(tool, argumentsText, isWholeReply(step));
+  if ("code" in parsed) return undefined;
+  const { input, unmended } = parsed;
   const question: BeforeTool = {
     point: "beforeTool",
     stepNumber: step.number,
@@ -80,13 +81,12 @@ function ask(agent: AgentRuntime, step: OpenStep, call: ToolCall): Asked | undef
     toolName,
   };
   const answer = askHooks(agent, question);
-  return answer === undefined ? undefined : { call, question, answer };
+  return answer === undefined ? undefined : { call, unmended, question, answer };
 }
 
 function applied(
   agent: AgentRuntime,
-  { argumentsText }: ToolCall,
-  question: BeforeTool,
+  { call: { argumentsText }, unmended, question }: Asked,
   said: Said,
 ): HookedCall {
   if (said.type !== "returned") return { argumentsText, change: said };
@@ -97,6 +97,7 @@ function applied(
   const by = changedBy.at(-1)?.hook ?? "";
   return {
     argumentsText: after === undefined ? argumentsText : JSON.stringify(after),
+    unmended,
     change: deny === undefined ? undefined : { type: "denied", reason: deny, by },
   };
 }

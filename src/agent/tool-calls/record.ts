@@ -34,7 +34,12 @@ export function recordBegin(call: OpenCall, askedAtMs?: number): BegunCall {
   const isResumed = planned.deferral?.type === "subagent";
   const type = isResumed ? "tool.resumed" : "tool.started";
   agent.emit(
-    { type, toolName, ...descriptorOf(bound.tool), ...defined({ isMended: isMended(bound) }) },
+    {
+      type,
+      toolName,
+      ...descriptorOf(bound.tool),
+      ...defined({ isMended: isMended(planned.bound) }),
+    },
     position,
   );
   agent.recordContent(position, () => argumentsContent(call));

@@ -8,6 +8,7 @@ import type {
 } from "@ai-sdk/provider";
 
 import { isRecord } from "../../kernel/json.ts";
+import { mendedJson } from "../../kernel/mend-json.ts";
 import type { Message, ProviderData, ToolMessage } from "../../protocol/message.ts";
 import { replyPieces } from "../../protocol/reply-pieces.ts";
 import { type ReplyPiece } from "../../protocol/reply-message.ts";
@@ -56,7 +57,9 @@ export function toPrompt(messages: readonly Message[], replayKey: string): Langu
 export function argumentsValue(text: string): unknown {
   if (text.trim() === "") return {};
   const value = parseWireJson(text);
-  return isRecord(value) ? value : { invalid: text };
+  if (isRecord(value)) return value;
+  const meant = mendedJson(text);
+  return isRecord(meant) ? meant : { invalid: text };
 }
 
 function toParts(piece: ReplyPiece): readonly AssistantPart[] {

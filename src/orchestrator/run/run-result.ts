@@ -104,11 +104,8 @@ export interface ResultFacts extends Pick<
   readonly failedIds: readonly AgentId[];
 }
 
-/** What takes going through histories, or over all agents: worked out when it is first read. */
+/** What takes going through histories, or over all agents: worked out when it is first asked for. */
 class LateParts {
-  declare readonly messages: readonly StoredMessage[];
-  declare readonly newMessages: readonly StoredMessage[];
-  declare readonly agents: readonly AgentReport[];
   readonly #root: RestedAgent;
   readonly #all: readonly RestedAgent[];
   readonly #atMs: number;
@@ -116,38 +113,66 @@ class LateParts {
   #newMessages: readonly StoredMessage[] | undefined;
   #agents: readonly AgentReport[] | undefined;
 
-  constructor(root: RestedAgent, { rested, atMs }: Pick<ResultFacts, "rested" | "atMs">) {
+  constructor(root: RestedAgent, all: readonly RestedAgent[], atMs: number) {
     this.#root = root;
-    this.#all = rested;
+    this.#all = all;
     this.#atMs = atMs;
-    Object.defineProperties(this, LateParts.#GETTERS);
-    // A result is a plain object.
-    Reflect.setPrototypeOf(this, Object.prototype);
   }
 
-  /** Fields of the result, not of its prototype. One set for all results: each with getters of its own would be kept until a full garbage collection. */
-  static readonly #GETTERS: PropertyDescriptorMap = {
-    messages: {
-      enumerable: true,
-      get(this: LateParts) {
-        const { agentId, rested } = this.#root;
-        return (this.#messages ??= storedMessages(rested.conversation, agentId));
-      },
+  get messages(): readonly StoredMessage[] {
+    const { agentId, rested } = this.#root;
+    return (this.#messages ??= storedMessages(rested.conversation, agentId));
+  }
+
+  get newMessages(): readonly StoredMessage[] {
+    const { agentId, rested } = this.#root;
+    return (this.#newMessages ??= addedMessages(rested.conversation, agentId));
+  }
+
+  get agents(): readonly AgentReport[] {
+    return (this.#agents ??= this.#all.map((agent) => agentReport(agent, this.#atMs)));
+  }
+}
+
+const PARTS = Symbol("what is worked out late");
+
+interface WithParts {
+  readonly [PARTS]: LateParts;
+}
+
+/** One set of getters for all results: what getters of one object alone hold is kept until a full garbage collection. */
+const LATE: PropertyDescriptorMap = {
+  messages: {
+    enumerable: true,
+    get(this: WithParts) {
+      return this[PARTS].messages;
     },
-    newMessages: {
-      enumerable: true,
-      get(this: LateParts) {
-        const { agentId, rested } = this.#root;
-        return (this.#newMessages ??= addedMessages(rested.conversation, agentId));
-      },
+  },
+  newMessages: {
+    enumerable: true,
+    get(this: WithParts) {
+      return this[PARTS].newMessages;
     },
-    agents: {
-      enumerable: true,
-      get(this: LateParts) {
-        return (this.#agents ??= this.#all.map((agent) => agentReport(agent, this.#atMs)));
-      },
+  },
+  agents: {
+    enumerable: true,
+    get(this: WithParts) {
+      return this[PARTS].agents;
     },
-  };
+  },
+};
+
+/** Fields of the result itself, which is a plain object. */
+class WithLateParts {
+  declare readonly messages: readonly StoredMessage[];
+  declare readonly newMessages: readonly StoredMessage[];
+  declare readonly agents: readonly AgentReport[];
+
+  constructor(parts: LateParts) {
+    Object.defineProperty(this, PARTS, { value: parts });
+    Object.defineProperties(this, LATE);
+    Reflect.setPrototypeOf(this, Object.prototype);
+  }
 }
 
 /** The result, frozen. */
@@ -163,7 +188,7 @@ export function runResult({
   if (root === undefined) throw new Error("A run has a root.");
   const { usage, rested } = root;
   const { status, reason, log } = rested;
-  const result = Object.assign(new LateParts(root, { rested: all, atMs }), {
+  const result = Object.assign(new WithLateParts(new LateParts(root, all, atMs)), {
     runId,
     traceId,
     status,

@@ -1,0 +1,39 @@
+// A typed result that the model writes as text, instead of calling Finish: the whole text, or its one fenced block, as JSON. It is checked like
+// the arguments of Finish. JSON somewhere between other words is not looked for: it may be an example.
+
+import type { JsonValue } from "../kernel/json.ts";
+import { argumentsOf } from "../tools/bind-call.ts";
+import type { FinishTool } from "../tools/tool.ts";
+import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
+import type { AgentRuntime } from "./agent-runtime.ts";
+
+/** What the schema of the result makes of a text; undefined: it is no JSON, or is not to be looked at. */
+export function textResult(
+  { tools, hooks }: AgentRuntime,
+  text: string,
+): ReturnType<FinishTool["bind"]> | undefined {
+  const finish = tools.find(FINISH_TOOL_NAME);
+  // Hooks around Finish see every result, or change it: a text would go past them.
+  const isWatched = (["beforeTool", "afterTool"] as const).some(
+    (point) => hooks.chain(point, FINISH_TOOL_NAME).length > 0,
+  );
+  if (finish?.kind !== "finish" || isWatched) return undefined;
+  const written = jsonIn(text);
+  return written === undefined ? undefined : finish.bind(written);
+}
+
+const FENCE = "```";
+/** What a block begins with: the name of its language. */
+const LANGUAGE = /^\w*[ \t]*\n/;
+
+function jsonIn(text: string): JsonValue | undefined {
+  const [, block, ...others] = text.split(FENCE);
+  const isFenced = block !== undefined && others.length === 1;
+  const json = isFenced ? block.replace(LANGUAGE, "") : text;
+  if (json.trim() === "") return undefined;
+  try {
+    return argumentsOf(json);
+  } catch {
+    return undefined;
+  }
+}

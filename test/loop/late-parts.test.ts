@@ -1,0 +1,35 @@
+// Goal: what a result works out when it is read is there for whoever reads it, in whatever way. Method: a result, read through what wraps or
+// copies it.
+
+import { expect, test } from "vitest";
+
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+
+test("a result says the same by itself, behind a proxy, copied and cloned", async () => {
+  const { role } = soloist([asks("look", {}), says("Done.")], { tools: [spyTool("look")] });
+  const result = await newFixture().run(role);
+  const { messages, newMessages, agents } = result;
+  expect([messages.length, newMessages.length, agents.length]).toEqual([5, 4, 1]);
+  expect(result.messages).toBe(messages);
+  const others = [
+    new Proxy(result, {}),
+    Object.defineProperties({ ...result }, Object.getOwnPropertyDescriptors(result)),
+    { ...result },
+    structuredClone({ ...result }),
+    structuredClone(result),
+  ];
+  for (const other of others)
+    expect([other.messages, other.newMessages, other.agents]).toEqual([
+      messages,
+      newMessages,
+      agents,
+    ]);
+  expect(Object.getPrototypeOf(result)).toBe(Object.prototype);
+  expect(JSON.parse(JSON.stringify(result))).toMatchObject({
+    text: "Done.",
+    agents: [{ role: role.name }],
+  });
+});
