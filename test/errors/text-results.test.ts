@@ -121,7 +121,7 @@ proves(
       name: "again",
     });
     const { role } = soloist(
-      [says('{"count": 1}'), says('{"count": 2}'), says('{"count": 3}'), says('{"count": 4}')],
+      [...[1, 2, 3].map((count) => says(`{"count": ${count}}`)), says("It is four."), FINISH],
       { output, hooks: [again] },
     );
     const result = await newFixture().run(role);

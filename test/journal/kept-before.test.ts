@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { defineAgent } from "../../src/agent/define-agent.ts";
+import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import { JournalReader } from "../../src/orchestrator/durability/journal-reader.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
@@ -39,22 +39,36 @@ function watched(): Watched {
 /** A reply without a further request: with it the agent has ended. */
 const LAST = { calls: [["pay", { thing: "b" }]] } as const;
 
+const LOOK_AND_TURN = {
+  calls: [
+    ["look", { thing: "a" }],
+    ["turn", { thing: "b" }],
+  ],
+} as const;
+
+/** A tool, one that runs alone, and a condition; the last two say when they are asked. */
+function noting(note: (who: string) => void): Pick<AgentDefinition, "tools" | "stopWhen"> {
+  const turn = (): string => {
+    note("turn");
+    return "turned";
+  };
+  const condition = (): undefined => {
+    note("condition");
+    return undefined;
+  };
+  return {
+    tools: [
+      countedTool(new Map(), "look"),
+      countedTool(new Map(), "turn", turn, { isSequential: true }),
+    ],
+    stopWhen: [condition],
+  };
+}
+
 test("D1: conditions, processors, further calls, requests and subagents come after what they follow from is kept", async () => {
   const { store, ends } = watched();
   const had: (readonly [who: string, ends: number])[] = [];
   const note = (who: string): void => void had.push([who, ends.length]);
-  const tools = [
-    countedTool(new Map(), "look"),
-    countedTool(
-      new Map(),
-      "turn",
-      () => {
-        note("turn");
-        return "turned";
-      },
-      { isSequential: true },
-    ),
-  ];
   const worker = defineAgent({
     name: "worker",
     purpose: "Works",
@@ -69,23 +83,11 @@ test("D1: conditions, processors, further calls, requests and subagents come aft
     instructions: "You lead.",
     model: thinker("lead", ({ results }) => {
       note("lead");
-      if (results.length === 0)
-        return {
-          calls: [
-            ["look", { thing: "a" }],
-            ["turn", { thing: "b" }],
-          ],
-        };
+      if (results.length === 0) return LOOK_AND_TURN;
       return results.length === 2 ? { calls: [spawnCall("worker", "t")] } : { text: "Done." };
     }),
-    tools,
+    ...noting(note),
     subagents: [worker],
-    stopWhen: [
-      () => {
-        note("condition");
-        return undefined;
-      },
-    ],
   });
   const { status } = await new Orchestrator({ store }).start(role, "Go.").result;
   expect(status).toBe("completed");
@@ -111,33 +113,10 @@ test("D1: the same holds for an agent that is alone, whose calls are written wit
     instructions: "You work.",
     model: thinker("lead", ({ results }) => {
       note("lead");
-      if (results.length === 0)
-        return {
-          calls: [
-            ["look", { thing: "a" }],
-            ["turn", { thing: "b" }],
-          ],
-        };
+      if (results.length === 0) return LOOK_AND_TURN;
       return results.length === 2 ? { calls: [["look", { thing: "c" }]] } : { text: "Done." };
     }),
-    tools: [
-      countedTool(new Map(), "look"),
-      countedTool(
-        new Map(),
-        "turn",
-        () => {
-          note("turn");
-          return "turned";
-        },
-        { isSequential: true },
-      ),
-    ],
-    stopWhen: [
-      () => {
-        note("condition");
-        return undefined;
-      },
-    ],
+    ...noting(note),
     budget: { steps: 3 },
   });
   const { status } = await new Orchestrator({ store }).start(role, "Go.").result;
