@@ -42,7 +42,7 @@ async function endlessFigures({ serverUrl, sizes }: MeasuringTask): Promise<Meas
       maxOutputTokens,
     } as const;
     const signal = new AbortController().signal;
-    return await model.generate(request, { signal, onText: () => undefined }).then(
+    return await model.generate(request, { signal, onDelta: () => undefined }).then(
       () => true,
       () => false,
     );

@@ -107,7 +107,9 @@ export function espalierAgent(variant: Variant, serverUrl: string): Contender {
       const role = roleFor(work, serverUrl, watch);
       const { onDelta } = watch;
       const options: StartOptions =
-        onDelta === undefined ? {} : { onText: ({ text }) => onDelta(text) };
+        onDelta === undefined
+          ? {}
+          : { onPiece: (piece) => piece.type === "text" && onDelta(piece.text) };
       const spans = spansOf(work);
       return async () => {
         const run = orchestrator.start(role, "Begin.", options);

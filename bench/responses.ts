@@ -131,7 +131,7 @@ async function ownCall(serverUrl: string): Promise<Call> {
   return async (count) => {
     const messages = [...begin, ...stepMessages(STEPS + count)];
     const request: ModelRequest = { messages, tools, maxOutputTokens: CAP };
-    const { message } = await model.generate(request, { signal, onText: () => undefined });
+    const { message } = await model.generate(request, { signal, onDelta: () => undefined });
     check(message.toolCalls[0]?.argumentsText ?? "");
   };
 }

@@ -133,6 +133,8 @@ export type {
 } from "./orchestrator/sessions/session-options.ts";
 export type { OpenStepReport } from "./agent/phase-report.ts";
 export type { PlacedSection, SectionLifeCycle, SectionText } from "./agent/request-sections.ts";
+export type { ModelDelta, PieceBody, PieceSource, ResetReason } from "./protocol/stream-piece.ts";
+export type { PiecesOptions } from "./orchestrator/run/run.ts";
 export type { PriceUsed } from "./orchestrator/budget/prices-used.ts";
 export type { RebuildOptions } from "./orchestrator/run/rebuild-request.ts";
 export type { RebuiltRequest } from "./agent/persisted-request.ts";

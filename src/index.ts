@@ -78,7 +78,7 @@ export type { Run } from "./orchestrator/run/run.ts";
 export type { Phase, PhaseReport, PhaseState } from "./agent/phase-report.ts";
 export type { RunResult } from "./orchestrator/run/run-result.ts";
 export type { AgentReport } from "./orchestrator/tree/agent-report.ts";
-export type { TextPiece } from "./agent/run-ports.ts";
+export type { StreamPiece } from "./protocol/stream-piece.ts";
 export type { RetryPolicy } from "./model/retry-policy.ts";
 export { memoryStore } from "./store/memory-store.ts";
 export { rebuildRecordedRequest, rebuildRequest } from "./orchestrator/run/rebuild-request.ts";

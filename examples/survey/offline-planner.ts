@@ -28,10 +28,11 @@ export function offlinePlanner(): Model {
     id: "offline-planner",
     price: { inputUsdPerMillion: 0, outputUsdPerMillion: 0 },
     countTokens: inputTokensOf,
-    generate: async (request, { signal, onText }) => {
+    generate: async (request, { signal, onDelta }) => {
       signal.throwIfAborted();
       const reply = withinLimit(replyTo(request), request);
-      if (reply.message.text !== "") onText?.(reply.message.text);
+      const { text } = reply.message;
+      if (text !== "") onDelta?.({ type: "text", text });
       return reply;
     },
   };

@@ -16,12 +16,18 @@ import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
 import type { EventScope, EventBody, EventDraft } from "../protocol/event.ts";
 import type { AgentId, CallId, StepId } from "../protocol/ids.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
+import type { PieceSource } from "../protocol/stream-piece.ts";
 import type { SettledStatus, StopSignal } from "../protocol/stop.ts";
 import type { DynamicRole } from "../protocol/subagent.ts";
 import { NO_TOOL_LIMITS, type RemovedTool, type ToolLimits } from "../protocol/tool-rule.ts";
 import { namedGuards, type NamedGuard } from "../tools/tool-guard.ts";
 import { narrowed, type ToolSet } from "../tools/tool-set.ts";
-import { childNameOf, type AgentIdentity, type EventPosition } from "./agent-identity.ts";
+import {
+  childNameOf,
+  type AgentIdentity,
+  type EffectPosition,
+  type EventPosition,
+} from "./agent-identity.ts";
 import type { AgentRole } from "./agent-role.ts";
 import { type PausedState, type PendingState, type SettledState } from "./agent-state.ts";
 import type { AgentEffects } from "./agent-effects.ts";
@@ -350,6 +356,12 @@ export class AgentRuntime {
   /** Records what is said within the span of a position; `content` is made only if a trace shows it. */
   recordContent(at: EventPosition, content: () => SpanContent): void {
     this.run.recorder.recordContent?.(this.scope(at), content);
+  }
+
+  /** Whose pieces those of a step are. */
+  pieceSource({ stepId, stepNumber }: EffectPosition): PieceSource {
+    const { runId, agentId, agentPath } = this.identity;
+    return { runId, agentId, agentPath, stepId, stepNumber };
   }
 
   /** Runs what belongs to a position: `correlation()` gives its ids to all that it begins. */

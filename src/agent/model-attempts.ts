@@ -4,13 +4,12 @@
 
 import { defined } from "../kernel/json.ts";
 import { withinBounds, type AnySignal, type BoundedOutcome } from "../kernel/cancel.ts";
-import { warnOnce } from "../kernel/warn-once.ts";
-import { messageOf } from "../kernel/error.ts";
 import type { GenerateOptions, ModelRequest, ModelServer } from "../model/model.ts";
 import { generateWithRetries, type GenerateOutcome, type BrokenAttempt } from "../model/retry.ts";
 import { withoutData } from "../model/written-by.ts";
 import type { Message } from "../protocol/message.ts";
 import { spanOf, timed, type TimeSpan } from "../protocol/step-timing.ts";
+import type { ModelDelta } from "../protocol/stream-piece.ts";
 import { NO_USAGE, type Usage, subtractUsage } from "../protocol/usage.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { callUsage, type ModelCallEnd } from "./call-usage.ts";
@@ -59,14 +58,18 @@ async function askModel(agent: AgentRuntime, turn: Turn, spans: TimeSpan[]): Pro
   const { position, request, place } = call;
   const startedAtMs = agent.run.clock.nowMs();
   const queuedMs = startedAtMs - turn.askedAtMs;
-  const isStreaming = place.sideCall === undefined && agent.run.onText !== undefined;
+  const { pieces } = agent.run;
+  const isStreaming = place.sideCall === undefined && pieces.isHeard;
   if (after === undefined) recordRequest(agent, call, isStreaming);
   let attempts = 1;
   let isOver = false;
-  const onText = (piece: string): void => {
-    if (!isOver) handText(agent, piece);
+  const source = agent.pieceSource(place);
+  if (after === undefined && call.number !== undefined && call.number > 1)
+    pieces.reset(source, "retry");
+  const onDelta = (delta: ModelDelta): void => {
+    if (!isOver) pieces.take(source, delta);
   };
-  const streaming: Pick<GenerateOptions, "onText"> = isStreaming ? { onText } : {};
+  const streaming: Pick<GenerateOptions, "onDelta"> = isStreaming ? { onDelta } : {};
   const { signal } = call.signals;
   const bounds = { ...agent.bounds, signal };
   const ask = (): Promise<GenerateOutcome> =>
@@ -80,6 +83,7 @@ async function askModel(agent: AgentRuntime, turn: Turn, spans: TimeSpan[]): Pro
       after,
       onRetry: ({ attempt, error, delayMs }) => {
         attempts = attempt + 1;
+        pieces.reset(source, "retry");
         agent.emit(
           { type: "model.retried", attempt, error: errorRecord(error), delayMs },
           position,
@@ -99,17 +103,6 @@ async function askModel(agent: AgentRuntime, turn: Turn, spans: TimeSpan[]): Pro
       : endWithoutReply(agent, turn, bounded, { attempts, queuedMs });
   spans.push(...spanOf("inference", startedAtMs, agent.run.clock.nowMs()));
   return outcome;
-}
-
-/** A listener that throws harms no run (E2). */
-function handText({ run: { onText }, identity }: AgentRuntime, text: string): void {
-  const { agentId, agentPath } = identity;
-  try {
-    onText?.({ agentId, agentPath, text });
-  } catch (cause) {
-    if (onText !== undefined)
-      warnOnce(onText, `onText threw (${messageOf(cause)}); the run continues.`);
-  }
 }
 
 function recordRequest(agent: AgentRuntime, call: InferCall, streaming: boolean): void {

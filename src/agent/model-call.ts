@@ -104,6 +104,9 @@ async function made(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> 
   const isHooked = agent.hooks.modelWraps.length > 0;
   const outcome = await (isHooked ? inferWrapped(agent, call) : inferOnce(agent, call));
   agent.time.endWork();
+  const { pieces } = agent.run;
+  if (outcome.type === "replied" && place.sideCall === undefined && pieces.isHeard)
+    pieces.arrived(agent.pieceSource(place), outcome.reply.message);
   return outcome;
 }
 

@@ -11,6 +11,9 @@ import type { EventScope, EventBody, EventDraft, EventType } from "../protocol/e
 import type { AgentId, CallId, QuestionId, StepId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
+import type { FinishReason } from "../protocol/finish-reason.ts";
+import type { AssistantMessage } from "../protocol/message.ts";
+import type { ModelDelta, PieceBody, PieceSource, ResetReason } from "../protocol/stream-piece.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
 import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../protocol/subagent.ts";
 import type { ContinueRequest, SubagentService } from "../tools/tool-context.ts";
@@ -53,7 +56,7 @@ export interface RunPorts<Agent> {
   readonly retention: MessageRetentionPolicy | undefined;
   /** The answers with which the run was resumed. */
   readonly answers: ReadonlyMap<QuestionId, Answer>;
-  readonly onText: ((piece: TextPiece) => void) | undefined;
+  readonly pieces: Pieces;
   /** What the agents of a role have in common: made once for all of them. */
   partsOf(role: AgentRole): RoleParts;
   /** An agent fails: the first failure of a tree is kept apart from those that follow from it. */
@@ -161,11 +164,21 @@ export interface PhaseStepper {
   step(report: PhaseReport): Promise<void>;
 }
 
-/** A piece of a model's text, as it arrives. Live only: no event, not kept. */
-export interface TextPiece {
-  readonly agentId: AgentId;
-  readonly agentPath: string;
-  readonly text: string;
+/** What agents say while they say it. Nobody listens: nothing is said. No method throws. */
+export interface Pieces {
+  readonly isHeard: boolean;
+  /** A piece of the reply of a step, as the model gives it. */
+  take(source: PieceSource, delta: ModelDelta): void;
+  /** What was said of the reply does not count; it is said anew. */
+  reset(source: PieceSource, reason: ResetReason): void;
+  /** The reply has come: what of it was not said is said. */
+  arrived(source: PieceSource, message: AssistantMessage): void;
+  /** The reply counts, with this message. One of which nothing was said in this process stays unsaid. */
+  end(source: PieceSource, message: AssistantMessage, finishReason: FinishReason): void;
+  /** There will be no reply. */
+  drop(source: PieceSource, reason: ResetReason): void;
+  /** A call of the step has its result. */
+  result(source: PieceSource, result: Extract<PieceBody, { readonly type: "result" }>): void;
 }
 
 /** The texts that steps speak of, kept once for the whole run (C28). An agent adds to them and never takes any away. */

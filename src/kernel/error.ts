@@ -4,7 +4,7 @@ import type { JsonObject } from "./json.ts";
  * Why espalier refused or failed. Stable across releases; match on it instead of on messages.
  *
  * At definition: `invalid_definition`, `invalid_option`, `duplicate_tool`, `duplicate_role`, `unknown_subagent`,
- * `price_unknown`, `missing_api_key`, `invalid_role_file`, `unknown_tool`. In use: `already_iterating`, `event_backlog_overflow`, `unknown_agent`,
+ * `price_unknown`, `missing_api_key`, `invalid_role_file`, `unknown_tool`. In use: `already_iterating`, `backlog_overflow`, `events_not_kept`, `unknown_agent`,
  * `illegal_transition`, `invalid_state`, `script_mismatch` and `replay_diverged` (testing). At a resumption: `invalid_paused_run`,
  * `unsupported_version`, `invalid_answer`, `already_resumed`. Of stores: `run_exists`, `unknown_run`, `run_alive`, `run_ended`, `run_fenced`,
  * `journal_conflict`, `invalid_journal`, `store_failed`, `session_conflict`, `invalid_session`. Of a model: `model_rate_limited`,
@@ -24,7 +24,8 @@ export type ErrorCode =
   | "invalid_role_file"
   | "unknown_tool"
   | "already_iterating"
-  | "event_backlog_overflow"
+  | "backlog_overflow"
+  | "events_not_kept"
   | "unknown_agent"
   | "illegal_transition"
   | "invalid_state"

@@ -4,6 +4,7 @@ import type { JsonObject } from "../kernel/json.ts";
 import type { FinishReason } from "../protocol/finish-reason.ts";
 import type { AssistantMessage, Message } from "../protocol/message.ts";
 import type { ModelSettings, ToolChoice } from "../protocol/model-settings.ts";
+import type { ModelDelta } from "../protocol/stream-piece.ts";
 import type { ModelPrice } from "./model-price.ts";
 import type { TokenUsage } from "./token-usage.ts";
 
@@ -46,8 +47,8 @@ export interface ModelServer {
 /** What goes with a request besides what the model is shown. */
 export interface GenerateOptions {
   readonly signal: AbortSignal;
-  /** Called with each piece of text as it arrives. Left out: the adapter need not stream. */
-  readonly onText?: (piece: string) => void;
+  /** Called with each piece of the reply as it arrives. Left out: the adapter need not stream. */
+  readonly onDelta?: (delta: ModelDelta) => void;
   /** Whose requests begin alike: providers with a cache by key find it again by this. Left out: none of them. */
   readonly cacheKey?: CacheKey;
 }

@@ -8,6 +8,7 @@ import { tokensInBytes } from "./count-tokens.ts";
 import { chanceBy, delayBefore, failedAttempt, waitTooLong } from "./failed-attempt.ts";
 import type { CacheKey, Model, ModelReply, ModelRequest } from "./model.ts";
 import type { ModelError } from "./model-error.ts";
+import type { ModelDelta } from "../protocol/stream-piece.ts";
 import {
   DEFAULT_LONGEST_WAIT_MS,
   DEFAULT_MAX_ATTEMPTS,
@@ -21,8 +22,8 @@ export interface RetryOptions {
   readonly policy: RetryPolicy;
   /** How long the request is, as it was counted. */
   readonly inputTokens: number;
-  /** As `GenerateOptions.onText`. After a retry the text begins anew. */
-  readonly onText?: (piece: string) => void;
+  /** As `GenerateOptions.onDelta`. After a retry the reply begins anew. */
+  readonly onDelta?: (delta: ModelDelta) => void;
   /** As `GenerateOptions.cacheKey`. */
   readonly cacheKey?: CacheKey;
   /** The attempt that broke last, if the call continues after one: how `broken` came out. */
@@ -72,7 +73,7 @@ export async function generateWithRetries(
   request: ModelRequest,
   options: RetryOptions,
 ): Promise<GenerateOutcome> {
-  const { signal, policy, after, inputTokens, onText, cacheKey } = options;
+  const { signal, policy, after, inputTokens, onDelta, cacheKey } = options;
   const { maxAttempts = DEFAULT_MAX_ATTEMPTS, longestWaitMs = DEFAULT_LONGEST_WAIT_MS } = policy;
   const size = { inputTokens, maxOutputTokens: request.maxOutputTokens };
   let { log = NO_ATTEMPTS, error } = after ?? {};
@@ -82,11 +83,11 @@ export async function generateWithRetries(
       if (signal.aborted) break;
     }
     log = { ...log, attempts: log.attempts + 1 };
-    const arriving = onText === undefined ? undefined : new ArrivingText(onText);
+    const arriving = onDelta === undefined ? undefined : new ArrivingReply(onDelta);
     try {
       const reply = await model.generate(request, {
         signal: abortSignalOf(signal),
-        ...defined({ onText: arriving?.take, cacheKey }),
+        ...defined({ onDelta: arriving?.take, cacheKey }),
       });
       return { type: "replied", reply: checkReply(model, reply, size), ...log };
     } catch (thrown) {
@@ -111,20 +112,20 @@ export async function generateWithRetries(
 
 const NO_ATTEMPTS: AttemptLog = { attempts: 0, lostOutputTokens: 0, brokenAttempts: 0 };
 
-/** The text of one attempt as it arrives, which is measured: what comes after the attempt has ended is dropped. */
-class ArrivingText {
-  readonly #onText: (piece: string) => void;
+/** The reply of one attempt as it arrives, which is measured: what comes after the attempt has ended is dropped. */
+class ArrivingReply {
+  readonly #onDelta: (delta: ModelDelta) => void;
   #bytes = 0;
   #isOver = false;
 
-  constructor(onText: (piece: string) => void) {
-    this.#onText = onText;
+  constructor(onDelta: (delta: ModelDelta) => void) {
+    this.#onDelta = onDelta;
   }
 
-  readonly take = (piece: string): void => {
+  readonly take = (delta: ModelDelta): void => {
     if (this.#isOver) return;
-    this.#bytes += Buffer.byteLength(piece);
-    this.#onText(piece);
+    if ("text" in delta) this.#bytes += Buffer.byteLength(delta.text);
+    this.#onDelta(delta);
   };
 
   /** Undefined: none has come. */

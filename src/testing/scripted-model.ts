@@ -3,7 +3,10 @@
 
 import { EspalierError } from "../kernel/error.ts";
 import type { GenerateOptions, Model, ModelReply, ModelRequest } from "../model/model.ts";
+import type { AssistantMessage } from "../protocol/message.ts";
 import { replyMessage, type ReplyPiece } from "../protocol/reply-message.ts";
+import { replyPieces } from "../protocol/reply-pieces.ts";
+import type { ModelDelta } from "../protocol/stream-piece.ts";
 import type { TokenUsage } from "../model/token-usage.ts";
 import type { ModelPrice } from "../model/model-price.ts";
 import type { FinishReason } from "../protocol/finish-reason.ts";
@@ -114,8 +117,8 @@ export class ScriptedModel implements Model {
       await waitFor(reply.after, reply.ignoresSignal === true ? undefined : options.signal);
     if (reply.error !== undefined) throw reply.error;
     const answer = this.#modelReply(reply);
-    const { text } = answer.message;
-    if (text !== "") for (const piece of text.split(/(?<= )/)) options.onText?.(piece);
+    if (options.onDelta !== undefined)
+      for (const delta of deltasOf(answer.message)) options.onDelta(delta);
     return answer;
   }
 
@@ -164,4 +167,20 @@ async function waitFor(after: Promise<unknown>, signal: AbortSignal | undefined)
   } finally {
     signal.removeEventListener("abort", leave);
   }
+}
+
+/** A reply as it would arrive: texts word by word, in the order of its pieces. */
+function deltasOf(message: AssistantMessage): readonly ModelDelta[] {
+  let index = -1;
+  return replyPieces(message).flatMap((piece): readonly ModelDelta[] => {
+    if (piece.type === "opaque") return [];
+    if (piece.type !== "call")
+      return piece.text.split(/(?<= )/).map((text) => ({ type: piece.type, text }));
+    const { callId, toolName, argumentsText: text } = piece;
+    index += 1;
+    return [
+      { type: "call", index, callId, toolName },
+      { type: "arguments", index, text },
+    ];
+  });
 }

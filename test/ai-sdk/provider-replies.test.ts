@@ -126,7 +126,7 @@ proves(
     const arrived = Promise.withResolvers<void>();
     const question = { messages: [], tools: [], maxOutputTokens: 100 };
     const call = rejection(
-      generate(question, { signal: caller.signal, onText: () => arrived.resolve() }),
+      generate(question, { signal: caller.signal, onDelta: () => arrived.resolve() }),
     );
     await arrived.promise;
     caller.abort(reason);

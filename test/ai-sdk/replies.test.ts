@@ -17,6 +17,7 @@ import {
   text,
   type Part,
 } from "./fake-model.ts";
+import { texts } from "../support/texts.ts";
 
 const THOUGHT: readonly Part[] = [
   { type: "reasoning-start", id: "0", providerMetadata: { p: { at: "start", kept: 1 } } },
@@ -83,7 +84,7 @@ proves(
     const pieces: string[] = [];
     const reply = await aiSdkModel(saying(EVERYTHING)).generate(QUESTION, {
       signal: never(),
-      onText: (piece) => pieces.push(piece),
+      onDelta: texts((text) => pieces.push(text)),
     });
 
     expect(pieces).toEqual(["Let me look.", " And then?"]);

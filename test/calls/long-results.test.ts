@@ -13,6 +13,7 @@ import { spyTool } from "../harness/tools.ts";
 import { ending } from "../support/pause-stories.ts";
 import { calls, part, spawn, receivedTexts, use } from "../tree/scripted-agents.ts";
 import { outcomes } from "./reading.ts";
+import { texts } from "../support/texts.ts";
 
 const LONG = "abcdefghijklmnopqrstuvwxy";
 const CUT = "abcdefghij\n[Shortened: 10 of 25 characters are shown. Ask for a smaller part.]";
@@ -245,14 +246,14 @@ test("one summary of two may fail", async () => {
   ]);
 });
 
-test("what is summarised is not read out: onText gets the answers alone", async () => {
+test("what is summarised is not read out: onPiece gets the answers alone", async () => {
   const heard: string[] = [];
   const { role } = soloist([calls(use("read")), says("letters"), says("the answer")], {
     tools: [longTool()],
   });
   const fixture = newFixture();
   await fixture.outcome(
-    fixture.start(role, "Do it.", { onText: ({ text }) => void heard.push(text) }),
+    fixture.start(role, "Do it.", { onPiece: texts((text) => void heard.push(text)) }),
   );
   expect(heard.join("")).toBe("the answer");
   expect(fixture.sink.of("model.requested").map(({ streaming }) => streaming)).toEqual([

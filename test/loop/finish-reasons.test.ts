@@ -11,6 +11,7 @@ import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
+import { texts } from "../support/texts.ts";
 
 interface Effect {
   readonly ending: readonly [status: string, code: string];
@@ -197,7 +198,7 @@ proves(
     const fixture = newFixture();
     const { role, model } = soloist([UNKNOWN, says("again")]);
     const told: string[] = [];
-    const result = await fixture.run(role, { onText: ({ text }) => told.push(text) });
+    const result = await fixture.run(role, { onPiece: texts((text) => told.push(text)) });
     expect([result.status, result.text, model.requests.length, told.join("")]).toEqual([
       "completed",
       "so so",

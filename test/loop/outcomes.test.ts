@@ -11,6 +11,7 @@ import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 import { checkContinuation, FACTS, logOf, stepWith } from "../support/golden-continuation.ts";
+import { texts } from "../support/texts.ts";
 
 proves(
   ["R15"],
@@ -109,15 +110,15 @@ proves(
     const heard: string[] = [];
     const run = fixture.start(role, "Do it.", {
       budget: { totalTokens: 50_000, steps: 3 },
-      onText: ({ text }) => heard.push(text),
+      onPiece: texts((text) => heard.push(text)),
     });
     const result = await fixture.outcome(run);
-    expect([result.status, result.text, heard]).toEqual(["completed", "done", []]);
+    expect([result.status, result.text, heard]).toEqual(["completed", "done", ["done"]]);
     expect([result.usage.total.modelCalls, result.usage.total.estimatedCalls]).toEqual([2, 2]);
     expect(result.usage.total.inputTokens).toBeGreaterThan(0);
     expect(model.asked.map((keys) => keys.toSorted())).toEqual([
-      ["cacheKey", "onText", "signal"],
-      ["cacheKey", "onText", "signal"],
+      ["cacheKey", "onDelta", "signal"],
+      ["cacheKey", "onDelta", "signal"],
     ]);
   },
 );

@@ -8,6 +8,7 @@ import { expect, test } from "vitest";
 import { replyLimits } from "../../src/model/reply-limits.ts";
 import { StreamedReply } from "../../src/model/openai/streamed-reply.ts";
 import { afterwards } from "../harness/afterwards.ts";
+import { texts } from "../support/texts.ts";
 
 /** What stands around a text. */
 const DRESSES: readonly ((text: string, index: number) => object)[] = [
@@ -61,7 +62,11 @@ const chunks = fc.array(fc.tuple(chunk, fc.array(text, { maxLength: 5 })), { max
 
 function streamed(list: readonly string[]): { readonly reply: object; readonly pieces: string[] } {
   const pieces: string[] = [];
-  const reply = new StreamedReply(replyLimits(10_000), (piece) => pieces.push(piece), undefined);
+  const reply = new StreamedReply(
+    replyLimits(10_000),
+    texts((piece) => pieces.push(piece)),
+    undefined,
+  );
   for (const data of list) reply.take(data);
   reply.take(JSON.stringify({ choices: [{ delta: {}, finish_reason: "stop" }] }));
   return { reply: reply.finish(), pieces };

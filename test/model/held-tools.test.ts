@@ -107,7 +107,7 @@ async function argumentsOf(
 ): Promise<readonly string[]> {
   await using server = await OpenAiServer.start(() => answer);
   const request = { ...QUESTION, tools: specs };
-  const options = { signal: never(), onText: () => undefined };
+  const options = { signal: never(), onDelta: () => undefined };
   const { message }: ModelReply = await modelAt(server, { api }).generate(request, options);
   return message.toolCalls.map(({ argumentsText }) => argumentsText);
 }

@@ -164,7 +164,7 @@ proves(["M21"], "the pieces of a compressed stream are handed over as they come"
     encoding: "gzip",
   }));
   const signal = new AbortController().signal;
-  const { message } = await modelAt(server).generate(QUESTION, { signal, onText: () => hear() });
+  const { message } = await modelAt(server).generate(QUESTION, { signal, onDelta: () => hear() });
   expect(message.text).toBe("It is a 🌳.");
 });
 
@@ -183,7 +183,7 @@ test("an abort ends a compressed body, and the server sees it", async () => {
     encoding: "gzip",
   }));
   const caller = new AbortController();
-  const options = { signal: caller.signal, onText: () => caller.abort("enough") };
+  const options = { signal: caller.signal, onDelta: () => caller.abort("enough") };
   await expect(modelAt(server).generate(QUESTION, options)).rejects.toBe("enough");
   expect(await server.request(1).ended).toBe("closed early");
 });

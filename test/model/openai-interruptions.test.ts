@@ -84,7 +84,7 @@ describe.each(MODES)("a call whose reply would come %s", (mode) => {
     const caller = new CountingSignal();
     await connection.generate(
       QUESTION,
-      mode === "whole" ? { signal: caller.signal } : { signal: caller.signal, onText() {} },
+      mode === "whole" ? { signal: caller.signal } : { signal: caller.signal, onDelta() {} },
     );
     expect({ timers: clock.pendingTimers, listeners: caller.listeners }).toEqual({
       timers: 0,
@@ -146,7 +146,7 @@ test("a stream that the server leaves open behind its end mark is left after a s
   await using server = await OpenAiServer.start(() => says("Not asked."));
   const clock = new ManualClock();
   const connection = connectionTo(server, clock, endless);
-  const asked = connection.generate(QUESTION, { signal: never(), onText: () => undefined });
+  const asked = connection.generate(QUESTION, { signal: never(), onDelta: () => undefined });
   while (clock.pendingTimers < 2) await new Promise((resolve) => setImmediate(resolve));
   clock.advance(1_000);
   expect([(await asked).message.text, clock.pendingTimers]).toEqual(["ok", 0]);
@@ -208,7 +208,7 @@ describe("a stream that breaks off", () => {
     await using server = await OpenAiServer.start(() => paused);
     const caller = new AbortController();
     const reason = new Error("enough");
-    const options = { signal: caller.signal, onText: () => caller.abort(reason) };
+    const options = { signal: caller.signal, onDelta: () => caller.abort(reason) };
 
     expect(await rejection(modelAt(server).generate(QUESTION, options))).toBe(reason);
     expect(await server.request(1).ended).toBe("closed early");
@@ -298,7 +298,7 @@ function failureAt(
     generate: (...[request, options]: Parameters<OpenAiConnection["generate"]>) =>
       connection.generate(
         request,
-        options.onText === undefined ? options : { ...options, onText: onPiece },
+        options.onDelta === undefined ? options : { ...options, onDelta: onPiece },
       ),
   };
   return failure(model, mode);

@@ -56,7 +56,7 @@ proves(["M20"], "idle sockets do not keep the process alive", async () => {
     const model = openai("m", { baseUrl: ${JSON.stringify(server.baseUrl)}, apiKey: "none" });
     const request = { messages: [], tools: [], maxOutputTokens: 9 };
     const { signal } = new AbortController();
-    await Promise.all([model.generate(request, { signal }), model.generate(request, { signal, onText() {} })]);
+    await Promise.all([model.generate(request, { signal }), model.generate(request, { signal, onDelta() {} })]);
   `);
   expect(JSON.parse(printed)).toEqual(["open", "open"]);
 });

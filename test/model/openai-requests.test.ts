@@ -184,7 +184,7 @@ test("up to the end of its messages, a request is a prefix of the one that follo
   );
   await model.generate(
     { messages: HISTORY, tools, maxOutputTokens: 20 },
-    { signal: never(), onText: () => {} },
+    { signal: never(), onDelta: () => {} },
   );
 
   const [first = "", second = ""] = server.requests.map((request) => request.bodyText);
@@ -249,7 +249,7 @@ test("text outside ASCII arrives unharmed", async () => {
   const request = { ...QUESTION, messages: [{ role: "user", text, origin: "task" } as const] };
 
   const whole = await modelAt(server).generate(request, { signal: never() });
-  const streamed = await modelAt(server).generate(request, { signal: never(), onText: () => {} });
+  const streamed = await modelAt(server).generate(request, { signal: never(), onDelta: () => {} });
 
   expect(server.request(1).body["messages"]).toEqual([{ role: "user", content: text }]);
   expect([whole.message.text, streamed.message.text]).toEqual(["Grüße, 世界 🌳", "Grüße, 世界 🌳"]);

@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { openai } from "../../src/model/openai/openai-model.ts";
 import { API_KEY, modelAt, reply } from "../support/openai-calls.ts";
 import { OpenAiServer, says, type ServerReply } from "../support/openai-server.ts";
+import { texts } from "../support/texts.ts";
 
 async function streamed(answer: ServerReply): Promise<Awaited<ReturnType<typeof reply>>> {
   await using server = await OpenAiServer.start(() => answer);
@@ -27,13 +28,13 @@ test("a piece is handed on before the next has been sent", async () => {
   const paused = says("It is a tree.", { interrupted: { type: "pause", afterChunks: 3, until } });
   await using server = await OpenAiServer.start(() => paused);
   const pieces: string[] = [];
-  const onText = (piece: string): void => {
+  const onDelta = texts((piece) => {
     pieces.push(piece);
     if (pieces.length === 2) release();
-  };
+  });
   const { message } = await modelAt(server).generate(
     { messages: [], tools: [], maxOutputTokens: 10 },
-    { signal: new AbortController().signal, onText },
+    { signal: new AbortController().signal, onDelta },
   );
   expect({ text: message.text, pieces }).toEqual({
     text: "It is a tree.",
@@ -211,12 +212,12 @@ test("comments, event names, carriage returns and chunks without choices do no h
   });
 });
 
-test("the answer of a server that cannot stream is taken all the same, in one piece", async () => {
+test("the answer of a server that cannot stream is taken all the same", async () => {
   const body = JSON.stringify({
     choices: [{ message: { content: "Hello" }, finish_reason: "stop" }],
   });
   expect(await streamed({ type: "raw", body })).toEqual({
     reply: { message: SAID, finishReason: "stop" },
-    pieces: ["Hello"],
+    pieces: [],
   });
 });

@@ -85,7 +85,7 @@ async function sent(
 ): Promise<unknown> {
   await using server = await OpenAiServer.start(() => done());
   const model = modelAt(server, { api: "responses", ...options });
-  const streaming = isStreaming ? { onText: () => undefined } : {};
+  const streaming = isStreaming ? { onDelta: () => undefined } : {};
   await model
     .generate(request(model), { signal: never(), ...streaming })
     .catch((thrown: unknown) => {
@@ -195,7 +195,7 @@ proves(["M14"], "one message is another text for another model, whichever asks f
   if (writer === undefined || other === undefined) throw new Error("Expected two models.");
   const messages = historyOf(writtenBy(writer, PIECES));
   for (const model of [other, writer, other, writer])
-    await model.generate({ ...QUESTION, messages }, { signal: never(), onText: () => undefined });
+    await model.generate({ ...QUESTION, messages }, { signal: never(), onDelta: () => undefined });
   expect(server.requests.map(({ bodyText }) => bodyText.includes(SEALED))).toEqual([
     false,
     true,
@@ -221,7 +221,7 @@ proves(
     const messages = historyOf(writtenBy(model, PIECES));
     for (const count of [2, 4, 6]) {
       const request = { ...QUESTION, tools: TOOLS, messages: messages.slice(0, count) };
-      await model.generate(request, { signal: never(), onText: () => undefined });
+      await model.generate(request, { signal: never(), onDelta: () => undefined });
     }
     const texts = server.requests.map(({ bodyText }) => bodyText);
     const heads = texts.map((text) => text.slice(0, text.lastIndexOf('],"max_output_tokens"')));
@@ -258,7 +258,7 @@ proves(
       );
       const model = modelAt(server, { api: "responses" });
       const request = { ...QUESTION, messages: historyOf(writtenBy(model, PIECES)) };
-      const options = { signal: never(), onText: () => undefined };
+      const options = { signal: never(), onDelta: () => undefined };
       const first = await model.generate(request, options);
       const second = await model.generate(request, options);
       expect(first.warnings).toEqual([
@@ -287,7 +287,7 @@ proves(["M15"], "a stream that fails so before it has begun is asked for again, 
   );
   const model = modelAt(server, { api: "responses" });
   const request = { ...QUESTION, messages: historyOf(writtenBy(model, PIECES)) };
-  const { message } = await model.generate(request, { signal: never(), onText: () => undefined });
+  const { message } = await model.generate(request, { signal: never(), onDelta: () => undefined });
   expect([message.text, server.requests.length]).toEqual(["ok", 2]);
 });
 
@@ -297,7 +297,7 @@ proves(["M15"], "one that had begun is not: what came is paid for", async () => 
   await using server = await OpenAiServer.start(() => ({ type: "events", data: [added, error] }));
   const model = modelAt(server, { api: "responses" });
   const request = { ...QUESTION, messages: historyOf(writtenBy(model, PIECES)) };
-  const asked = model.generate(request, { signal: never(), onText: () => undefined });
+  const asked = model.generate(request, { signal: never(), onDelta: () => undefined });
   expect(await rejection(asked)).toMatchObject({ code: "model_refused_request" });
   expect(server.requests).toHaveLength(1);
 });
@@ -311,7 +311,7 @@ proves(
     const bare = await rejection(reply(model, "streamed"));
     const request = { ...QUESTION, messages: historyOf(writtenBy(model, PIECES)) };
     const twice = await rejection(
-      model.generate(request, { signal: never(), onText: () => undefined }),
+      model.generate(request, { signal: never(), onDelta: () => undefined }),
     );
     const refused = { code: "model_refused_request", isRetryable: false };
     expect([bare, twice]).toMatchObject([refused, refused]);
@@ -340,7 +340,7 @@ describe("calls that a server refuses at the same time", () => {
     model: Model,
     messages: readonly Message[],
   ): Promise<readonly (readonly string[] | undefined)[]> => {
-    const options = { signal: never(), onText: () => undefined };
+    const options = { signal: never(), onDelta: () => undefined };
     const ask = async (): Promise<readonly string[] | undefined> =>
       (await model.generate({ ...QUESTION, messages }, options)).warnings;
     return await Promise.all([ask(), ask()]);

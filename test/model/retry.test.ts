@@ -22,6 +22,7 @@ import {
 } from "../support/model-trial.ts";
 import { modelAt } from "../support/openai-calls.ts";
 import { OpenAiServer, says, status } from "../support/openai-server.ts";
+import { texts } from "../support/texts.ts";
 
 test("a reply at the first attempt is the outcome, without a wait", async () => {
   expect(await trial(modelOf(replies))).toEqual({
@@ -123,14 +124,22 @@ test("text goes to the listener as it comes, that of broken attempts too", async
     speaks("Per", fails("model_unavailable", { lostOutputTokens: 1 })),
     speaks("Yes.", replies),
   );
-  expect((await trial(model, 3, (piece) => pieces.push(piece))).outcome.type).toBe("replied");
+  expect(
+    (
+      await trial(
+        model,
+        3,
+        texts((piece) => pieces.push(piece)),
+      )
+    ).outcome.type,
+  ).toBe("replied");
   expect(pieces).toEqual(["Per", "Yes."]);
 });
 
 test("a model is asked to stream only if there is a listener", async () => {
   const asked: boolean[] = [];
   const model = modelOf((options) => {
-    asked.push("onText" in options);
+    asked.push("onDelta" in options);
     return REPLY;
   });
   await trial(model);
@@ -212,7 +221,7 @@ const run = (model: Model, caller: AbortController, clock: ManualClock, onRetry 
     clock,
     inputTokens: 10,
     policy: {},
-    onText: () => {},
+    onDelta: () => {},
     onRetry,
   });
 
@@ -248,9 +257,9 @@ describe("an aborted signal", () => {
 
   test("ends an attempt; the text that had come is counted as lost", async () => {
     const caller = new AbortController();
-    const model = modelOf(({ signal, onText }) => {
-      onText?.("Per");
-      onText?.("haps");
+    const model = modelOf(({ signal, onDelta }) => {
+      onDelta?.({ type: "text", text: "Per" });
+      onDelta?.({ type: "text", text: "haps" });
       caller.abort("enough");
       signal.throwIfAborted();
       return REPLY;
@@ -297,7 +306,11 @@ test("a server that limits rates, then breaks a stream, is asked three times in 
     return says("It is a tree.");
   });
   const pieces: string[] = [];
-  const { outcome, retries } = await trial(modelAt(server), 3, (piece) => pieces.push(piece));
+  const { outcome, retries } = await trial(
+    modelAt(server),
+    3,
+    texts((piece) => pieces.push(piece)),
+  );
   expect(
     retries.map(({ attempt, error, delayMs }) => ({ attempt, code: error.code, delayMs })),
   ).toEqual([

@@ -13,6 +13,7 @@ import { recordOf } from "./equivalence-record.ts";
 import { RICH_WORLD } from "./equivalence-rich-world.ts";
 import { play, type Moment, type Played, type Way } from "./equivalence-fixture.ts";
 import { withoutToolLimits, worlds, type World } from "./equivalence-world.ts";
+import { texts } from "../support/texts.ts";
 
 const RUNS = Number(process.env["FC_RUNS"] ?? 35);
 
@@ -66,10 +67,11 @@ proves(["R1"], "a streaming run is the run drained, and its pieces make up its t
   await fc.assert(
     fc.asyncProperty(anyWorld, async (world) => {
       const heard = new Map<string, string>();
-      const onText: Way["onText"] = ({ agentPath, text }) =>
-        void heard.set(agentPath, `${heard.get(agentPath) ?? ""}${text}`);
+      const onPiece: Way["onPiece"] = texts(
+        (text, { agentPath }) => void heard.set(agentPath, `${heard.get(agentPath) ?? ""}${text}`),
+      );
       const hidden = new Set(["streaming"]);
-      const [, { result, outside }] = await comesToTheSame(world, { onText }, hidden);
+      const [, { result, outside }] = await comesToTheSame(world, { onPiece }, hidden);
       const written = result.agents.map(({ agentPath, task }) => [
         agentPath,
         outside.texts.get(keyOf(task)) ?? "",

@@ -18,6 +18,7 @@ import { failingIds, faultySinks, faultyTracing } from "./tree-faults.ts";
 import { approverOf, enter, Outside, ticks, type Body, type Sent } from "./tree-foreign.ts";
 import type { Moment, World } from "./tree-world.ts";
 import { parsePausedRun } from "../../src/orchestrator/durability/paused-run.ts";
+import { texts } from "../support/texts.ts";
 
 /** Something that was asked for from outside, and the number of events before it. */
 export interface Order {
@@ -118,7 +119,7 @@ class Fixture {
     let run = orchestrator.start(root, "Begin.", {
       budget,
       metadata: { shared: { list: [1, 2] } },
-      onText: (piece) => void this.#pieces.push(piece.text),
+      onPiece: texts((text) => void this.#pieces.push(text)),
     });
     for (let rests = 0; rests <= MOST_PAUSES; rests += 1) {
       const result = await this.#comesToRest(run);
@@ -149,8 +150,8 @@ class Fixture {
   /** In a fresh process. An id that cannot be minted is an error of the call, and nothing has happened. */
   #resumed(stored: string, answers: readonly Answer[], grants: readonly ResumeGrant[]): Run {
     const [role, orchestrator] = this.#process();
-    const onText = (piece: { readonly text: string }): void => void this.#pieces.push(piece.text);
-    const resume = (): Run => orchestrator.resume(stored, answers, { role, grants, onText });
+    const onPiece = texts((text) => void this.#pieces.push(text));
+    const resume = (): Run => orchestrator.resume(stored, answers, { role, grants, onPiece });
     try {
       return resume();
     } catch (cause) {

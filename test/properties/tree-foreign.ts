@@ -132,7 +132,7 @@ async function perform(act: Act, asked: Asked): Promise<ModelReply> {
   switch (act.type) {
     case "says":
       await ticks(act.ticks);
-      asked.options.onText?.("Said.");
+      asked.options.onDelta?.({ type: "text", text: "Said." });
       return reply("Said.", [], {
         finishReason: act.cutOff ? "length" : "stop",
         usage: usageOf(act.report, asked),
@@ -158,7 +158,7 @@ async function perform(act: Act, asked: Asked): Promise<ModelReply> {
       throw FOREIGN[act.what % FOREIGN.length];
     case "hangs":
       await asked.outside.waits(act.obeysSignal ? asked.options.signal : undefined);
-      asked.options.onText?.("Too late.");
+      asked.options.onDelta?.({ type: "text", text: "Too late." });
       return reply("Too late.", [], { finishReason: "stop", usage: usageOf("exact", asked) });
   }
 }

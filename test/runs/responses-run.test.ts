@@ -17,6 +17,7 @@ import { proves } from "../harness/proves.ts";
 import { OpenAiServer, type Handler } from "../support/openai-server.ts";
 import { approveAll } from "../support/pause-stories.ts";
 import { responds } from "../support/responses-replies.ts";
+import { texts } from "../support/texts.ts";
 
 /** With all that is said in base64 and in JSON. */
 const SEALED = ["gAAAAABq+/-_==", 'g"\\u00e4"AAABr'];
@@ -92,13 +93,13 @@ for (const isStreaming of [false, true]) {
     await using server = await OpenAiServer.start(answer);
     const sink = new RecordingSink();
     const orchestrator = new Orchestrator({ sinks: [sink] });
-    const texts: string[] = [];
-    const options = isStreaming ? { onText: ({ text }: { text: string }) => texts.push(text) } : {};
+    const heard: string[] = [];
+    const options = isStreaming ? { onPiece: texts((text) => heard.push(text)) } : {};
     const role = adder(server.baseUrl);
     const result = await orchestrator.start(role, "Add 1, 2 and 3.", options).result;
     checkRun(result, sink.events);
 
-    expect([result.status, result.text, texts.join("")]).toEqual([
+    expect([result.status, result.text, heard.join("")]).toEqual([
       "completed",
       "It is 6.",
       isStreaming ? "Let me see.It is 6." : "",

@@ -22,6 +22,8 @@ import {
   type ServerReply,
   type WireRequest,
 } from "../support/openai-server.ts";
+import type { StreamPiece } from "../../src/protocol/stream-piece.ts";
+import { texts } from "../support/texts.ts";
 
 const BodySchema = z.object({
   messages: z.array(z.object({ role: z.string(), content: z.unknown() })),
@@ -84,8 +86,7 @@ for (const isStreaming of [false, true]) {
     await using server = await OpenAiServer.start(handler);
     const pieces: string[] = [];
     const streaming = {
-      onText: ({ agentPath, text }: { readonly agentPath: string; readonly text: string }) =>
-        void pieces.push(agentPath, text),
+      onPiece: texts<StreamPiece>((text, { agentPath }) => void pieces.push(agentPath, text)),
     };
     const { result } = await runAll(server, names, isStreaming ? streaming : {});
     expect(

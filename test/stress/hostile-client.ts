@@ -4,6 +4,7 @@
 import { z } from "zod";
 
 import { defineAgent, defineTool, openai, Orchestrator } from "../../src/index.ts";
+import { texts } from "../support/texts.ts";
 
 const [, , ...baseUrls] = process.argv;
 
@@ -67,7 +68,7 @@ for (const baseUrl of baseUrls) {
     const pieces: string[] = [];
     const run = new Orchestrator({ roles: [role] }).start(role, "Look around.", {
       budget: { totalTokens: 5_000 },
-      ...(streams ? { onText: ({ text }) => pieces.push(text) } : {}),
+      ...(streams ? { onPiece: texts((text) => pieces.push(text)) } : {}),
     });
     const { status, reason, text, usage, agents } = await run.result;
     measure();

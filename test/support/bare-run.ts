@@ -9,6 +9,6 @@ import { Supervisor } from "../../src/orchestrator/tree/supervisor.ts";
 
 export function bareRun(role: AgentRole, clock: Clock): RunRuntime {
   const registry = new RoleRegistry(role, { roles: [], hooks: [] });
-  return new Supervisor(settingsOf({ clock }), { registry, onText: undefined, context: undefined })
+  return new Supervisor(settingsOf({ clock }), { registry, onPiece: undefined, context: undefined })
     .run;
 }

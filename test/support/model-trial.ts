@@ -52,7 +52,7 @@ export const asks = (retryAfterMs: number): Attempt =>
 export const speaks =
   (text: string, then: Attempt): Attempt =>
   (options) => {
-    options.onText?.(text);
+    options.onDelta?.({ type: "text", text });
     return then(options);
   };
 
@@ -79,7 +79,7 @@ export interface Trial {
 export async function trial(
   model: Model,
   policy: number | RetryPolicy = { random: () => 1 },
-  onText?: (piece: string) => void,
+  onDelta?: GenerateOptions["onDelta"],
 ): Promise<Trial> {
   const clock = new ManualClock();
   const retries: PlannedRetry[] = [];
@@ -88,7 +88,7 @@ export async function trial(
     clock,
     inputTokens: 10,
     policy: typeof policy === "number" ? { maxAttempts: policy, random: () => 1 } : policy,
-    ...(onText === undefined ? {} : { onText }),
+    ...(onDelta === undefined ? {} : { onDelta }),
     onRetry: (retry) => {
       retries.push(retry);
       queueMicrotask(() => clock.advance(retry.delayMs));

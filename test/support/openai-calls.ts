@@ -4,6 +4,7 @@ import type { GenerateOptions, Model, ModelReply, ModelRequest } from "../../src
 import { ModelError } from "../../src/model/model-error.ts";
 import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
 import { OpenAiServer, type ServerReply } from "./openai-server.ts";
+import { texts } from "./texts.ts";
 
 export const API_KEY = "sk-test-0123456789";
 
@@ -31,7 +32,7 @@ export async function reply(
 ): Promise<{ reply: ModelReply; pieces: string[] }> {
   const pieces: string[] = [];
   const options: GenerateOptions =
-    mode === "whole" ? { signal } : { signal, onText: (piece) => pieces.push(piece) };
+    mode === "whole" ? { signal } : { signal, onDelta: texts((text) => pieces.push(text)) };
   return { reply: await model.generate(QUESTION, options), pieces };
 }
 

@@ -81,16 +81,16 @@ export async function exchange(
   const reply = checkReply(model, await model.generate(QUESTION, generation(recording)), SIZE);
   const request = { ...QUESTION, messages: [...QUESTION.messages, reply.message] };
   for (const asked of [model, other])
-    await asked.generate(request, { signal: never(), onText: () => undefined });
+    await asked.generate(request, { signal: never(), onDelta: () => undefined });
   const { bodyText: sentBack } = server.request(2);
   return { reply, sentBack, sentToOther: server.request(3).bodyText };
 }
 
 function generation({ stream }: Recording): {
   readonly signal: AbortSignal;
-  readonly onText?: () => void;
+  readonly onDelta?: () => void;
 } {
-  return stream ? { signal: never(), onText: () => undefined } : { signal: never() };
+  return stream ? { signal: never(), onDelta: () => undefined } : { signal: never() };
 }
 
 function answerOf(recording: Recording, way: Way): ServerReply {

@@ -129,8 +129,8 @@ const PLAYS: Readonly<Record<string, Play>> = {
       context: { inheritMessages: true },
     });
     const fixture = newFixture(options);
-    const onText = (piece: unknown): void => void heard.push(JSON.stringify(piece));
-    return await fixture.outcome(fixture.start(lead.role, "Do it.", { onText }));
+    const onPiece = (piece: unknown): void => void heard.push(JSON.stringify(piece));
+    return await fixture.outcome(fixture.start(lead.role, "Do it.", { onPiece }));
   },
   "a pause": async (options) => {
     const tools = [spyTool("pay", undefined, { needsApproval: true })];
@@ -169,7 +169,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
 for (const [name, play] of Object.entries(PLAYS))
   proves(
     ["M5"],
-    `${name}: data is in no span, event, line or picture; reasoning in spans alone, with content`,
+    `${name}: data is in no span, event, line, picture or piece; reasoning in spans with content, and in pieces`,
     async () => {
       const watched = async (content: boolean) => {
         const clock = new ManualClock();
@@ -183,8 +183,8 @@ for (const [name, play] of Object.entries(PLAYS))
         const result = await play({ tracing, sinks: [...views, listens], clock }, heard);
         const shown = screens.map(({ writes }) => writes.join(""));
         const errors = JSON.stringify(result.agents.map((agent) => agent.errors));
-        const others = [...shown, ...events, ...heard, errors, ...takeWarnings()].join("\n");
-        return { spans: JSON.stringify(recording.spans()), others };
+        const others = [...shown, ...events, errors, ...takeWarnings()].join("\n");
+        return { spans: JSON.stringify(recording.spans()), others, heard: heard.join("\n") };
       };
       const [on, off] = [await watched(true), await watched(false)];
       expect(on.others.length).toBeGreaterThan(500);
@@ -192,6 +192,7 @@ for (const [name, play] of Object.entries(PLAYS))
       expect([on.others, off.others, off.spans].filter((seen) => seen.includes(THOUGHT))).toEqual(
         [],
       );
+      expect(on.heard.includes(THOUGHT)).toBe(name === "a tree whose child inherits");
       expect(on.spans.includes(THOUGHT)).toBe(name !== "parts that do not fit");
     },
   );

@@ -16,6 +16,7 @@ import { API_KEY } from "../support/openai-calls.ts";
 import { OpenAiServer, says as serverSays } from "../support/openai-server.ts";
 import { firstIds, logbook } from "./logbook.ts";
 import { recorder } from "./recorded-spans.ts";
+import { texts } from "../support/texts.ts";
 
 test("text that arrives in pieces, and a client's own fetch, have the ids of their request", async () => {
   const { lines, write } = logbook();
@@ -34,7 +35,9 @@ test("text that arrives in pieces, and a client's own fetch, have the ids of the
       instructions: "Say.",
       model: openai("test-model", { ...options, ...more }),
     });
-    await fixture.outcome(fixture.start(role, "What is it?", { onText: () => write("text") }));
+    await fixture.outcome(
+      fixture.start(role, "What is it?", { onPiece: texts(() => write("text")) }),
+    );
     const asked = firstIds(fixture.sink.events, "model.requested");
     const pieces = ["text", "text", "text", "text"];
     const expected = "fetch" in more ? ["fetch", ...pieces] : pieces;

@@ -11,6 +11,7 @@ import { proves } from "../harness/proves.ts";
 import { latch } from "../harness/run-scripted.ts";
 import { answered } from "../support/ledger-fixture.ts";
 import { rejectionOf, thrownBy } from "../support/thrown.ts";
+import { texts } from "../support/texts.ts";
 
 const TASK: Message = { role: "user", text: "Do it.", origin: "task" };
 const REQUEST: ModelRequest = { messages: [TASK], tools: [], maxOutputTokens: 100 };
@@ -165,7 +166,7 @@ test("a call that hangs obeys nothing but its latch", async () => {
 test("text is streamed word by word to who listens, and adds up to the reply", async () => {
   const pieces: string[] = [];
   await ask(new ScriptedModel([says("One two  three.")]), {
-    onText: (piece) => void pieces.push(piece),
+    onDelta: texts((text) => void pieces.push(text)),
   });
   expect(pieces).toEqual(["One ", "two ", " ", "three."]);
 });

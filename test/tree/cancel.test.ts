@@ -28,6 +28,7 @@ import {
   until,
   use,
 } from "./scripted-agents.ts";
+import { texts } from "../support/texts.ts";
 
 describe("cancelling a run", () => {
   proves(
@@ -146,7 +147,7 @@ describe("cancelling a run", () => {
     const role = part("root", [
       says("late words", { after: late.opened, ignoresSignal: true }),
     ]).role;
-    const run = s.start(role, "Do it.", { onText: (piece) => void pieces.push(piece.text) });
+    const run = s.start(role, "Do it.", { onPiece: texts((text) => void pieces.push(text)) });
     await quiet();
     void run.cancel();
     s.clock.advance(5_000);

@@ -52,7 +52,7 @@ proves(
       result.agents.slice(1).map(({ agentId }) => all.filter((event) => event.agentId === agentId)),
     );
     const overflow = await read(slow).catch((error: unknown) => error);
-    expect(EspalierError.is(overflow) ? overflow.code : overflow).toBe("event_backlog_overflow");
+    expect(EspalierError.is(overflow) ? overflow.code : overflow).toBe("backlog_overflow");
     expect(result.status).toBe("completed");
   },
 );

@@ -243,7 +243,7 @@ proves(
       },
     };
     const run = new Orchestrator({ clock, sinks: [waits] }).start(role, "Go.", {
-      onText: () => {},
+      onPiece: () => {},
     });
     const { total } = (await run.result).usage;
     expect([total.outputTokens, total.estimatedCalls]).toEqual([605, 1]);

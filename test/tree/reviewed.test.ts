@@ -17,6 +17,7 @@ import { proves } from "../harness/proves.ts";
 import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
+import { texts } from "../support/texts.ts";
 
 function brokenAfter(lostOutputTokens: number): ScriptedReply {
   const error = new ModelError({
@@ -222,7 +223,7 @@ test("what a failed attempt still says does not reach the listener of the next",
     generate: (...[request, options]: Parameters<ScriptedModel["generate"]>) => {
       attempt += 1;
       if (attempt > 1) return late.opened.then(() => model.generate(request, options));
-      void late.opened.then(() => options.onText?.("GHOST"));
+      void late.opened.then(() => options.onDelta?.({ type: "text", text: "GHOST" }));
       return Promise.reject(
         new ModelError({ code: "model_unavailable", message: "Gone.", retryAfterMs: 0 }),
       );
@@ -230,7 +231,7 @@ test("what a failed attempt still says does not reach the listener of the next",
   };
   const fixture = newFixture();
   const role = defineAgent({ name: "solo", instructions: "Work.", model: haunted });
-  const run = fixture.start(role, "Do it.", { onText: ({ text }) => void pieces.push(text) });
+  const run = fixture.start(role, "Do it.", { onPiece: texts((text) => void pieces.push(text)) });
   await settled();
   late.open();
   await fixture.outcome(run);

@@ -108,7 +108,7 @@ test("a reader who falls too far behind fails alone, after what it had; others a
     for await (const event of slow) read.push(event);
   })();
   await expect(reading).rejects.toMatchObject({
-    code: "event_backlog_overflow",
+    code: "backlog_overflow",
     data: { maxBacklog: 5 },
   });
   expect(read).toEqual(s.sink.events.slice(0, 5));

@@ -49,7 +49,7 @@ test("an ability that is declared with another meaning is none", () => {
 
 test("code that uses an optional ability must see that it may be missing", () => {
   expectTypeOf<undefined>().toExtend<Model["countTokens"]>();
-  expectTypeOf<undefined>().toExtend<Parameters<Model["generate"]>[1]["onText"]>();
+  expectTypeOf<undefined>().toExtend<Parameters<Model["generate"]>[1]["onDelta"]>();
 });
 
 test("a condition gives a reason, several, or nothing; it cannot answer yes", () => {

@@ -32,6 +32,10 @@ export async function infer(
   const usage = settleCall(agent, place, call.lease, outcome);
   const { spans = [] } = outcome;
   const charged = transition(state, { type: "addUsage", usage, timing: timingOf(spans) });
+  if (outcome.type !== "replied") {
+    const reason = outcome.type === "cancelled" ? "cancelled" : "discarded";
+    agent.run.pieces.drop(agent.pieceSource(place), reason);
+  }
   switch (outcome.type) {
     case "cancelled":
       return charged;
@@ -60,7 +64,12 @@ function replied(
     ? reply.message
     : withoutLeak(agent, withOwnCallIds(reply.message, stepId), stepId);
   const taken = { message, finishReason };
-  if (isUseless(taken)) return transition(state, { type: "discardReply", reply: taken });
+  const source = agent.pieceSource(stepPosition(agent, state));
+  if (isUseless(taken)) {
+    agent.run.pieces.drop(source, "discarded");
+    return transition(state, { type: "discardReply", reply: taken });
+  }
+  agent.run.pieces.end(source, message, finishReason);
   const { isFaithful, historyLength: messages, ephemeralTokens } = call;
   const prefix = isFaithful
     ? countedPrefix(state.conversation.prefix, { messages, ephemeralTokens }, reply)

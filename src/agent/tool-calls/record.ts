@@ -64,6 +64,7 @@ export async function recordEnd(
   const { outcome, spans, endedAtMs } =
     conclusion instanceof Promise ? await conclusion : conclusion;
   agent.recordContent(position, () => ({ type: "result", text: outcome.text }));
+  sayResult(call, outcome);
   const { type, text, fullText = text, errorCode, severity, attachments, usage } = outcome;
   const { shownCharacters } = outcome;
   agent.emit(
@@ -85,6 +86,15 @@ export async function recordEnd(
   const end = timed(execution, [...before, ...spans]);
   planned.onEnd(end);
   return end;
+}
+
+/** Tells those who listen what the model will read. */
+function sayResult({ agent, place, planned, toolName }: OpenCall, { type, text }: Formatted): void {
+  const { pieces } = agent.run;
+  if (!pieces.isHeard) return;
+  const { callId } = planned.call;
+  const isError = type !== "succeeded";
+  pieces.result(agent.pieceSource(place), { type: "result", callId, toolName, text, isError });
 }
 
 /** A delegation that waits for a paused subagent. */
@@ -241,6 +251,7 @@ function recordRejected(
     call.position,
     () => [argumentsContent(call), { type: "result", text }],
   );
+  sayResult(call, outcome);
   const end = executed(planned, { startedAtMs, endedAtMs: agent.run.clock.nowMs() }, outcome);
   planned.onEnd(end);
   return end;

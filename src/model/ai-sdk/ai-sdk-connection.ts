@@ -36,12 +36,12 @@ export class AiSdkConnection {
   /** As `Model.generate`. */
   async generate(
     request: ModelRequest,
-    { signal, onText, cacheKey }: GenerateOptions,
+    { signal, onDelta, cacheKey }: GenerateOptions,
   ): Promise<ModelReply> {
     signal.throwIfAborted();
     const { timeoutMs, clock, model } = this.#settings;
     const limits = replyLimits(request.maxOutputTokens);
-    const reply = new SdkReply(limits, model.provider, onText);
+    const reply = new SdkReply(limits, model.provider, onDelta);
     const attempt = linkedController(signal);
     const { signal: attemptSignal } = attempt.controller;
     const stopDeadline = clock.setTimer(timeoutMs, () => attempt.controller.abort());

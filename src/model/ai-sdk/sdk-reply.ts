@@ -11,7 +11,8 @@ import type {
 } from "@ai-sdk/provider";
 
 import { defined } from "../../kernel/json.ts";
-import { CallIdSchema } from "../../protocol/ids.ts";
+import { CallIdSchema, idOf } from "../../protocol/ids.ts";
+import type { ModelDelta } from "../../protocol/stream-piece.ts";
 import type { ModelReply } from "../model.ts";
 import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
@@ -43,11 +44,13 @@ type Content = Exclude<
 export class SdkReply {
   readonly #limits: ReplyLimits;
   readonly #provider: string;
-  readonly #onText: ((piece: string) => void) | undefined;
+  readonly #onDelta: ((delta: ModelDelta) => void) | undefined;
   readonly #pieces: Came[] = [];
   readonly #open = new Map<string, GrowingText>();
   /** Bytes of the arguments of calls that are not whole yet, by their ids. */
   readonly #arguments = new Map<string, number>();
+  /** The ids of calls that were said, in their order. */
+  readonly #saidCalls: string[] = [];
   readonly #warnings: string[] = [];
   /** What the model wrote; what its calls take besides; what the provider adds. */
   #saidBytes = 0;
@@ -58,10 +61,10 @@ export class SdkReply {
   #responseId: string | undefined;
   #responseModel: string | undefined;
 
-  constructor(limits: ReplyLimits, provider: string, onText?: (piece: string) => void) {
+  constructor(limits: ReplyLimits, provider: string, onDelta?: (delta: ModelDelta) => void) {
     this.#limits = limits;
     this.#provider = provider;
-    this.#onText = onText;
+    this.#onDelta = onDelta;
   }
 
   get isComplete(): boolean {
@@ -144,6 +147,7 @@ export class SdkReply {
         return;
       case "tool-input-start":
         this.#openCall(part.id, part.toolName);
+        if (part.providerExecuted !== true) this.#sayCall(part.id, part.toolName);
         return;
       case "tool-input-delta":
         this.#takeArguments(part.id, part.delta);
@@ -172,7 +176,7 @@ export class SdkReply {
     if ("delta" in part) {
       this.#count(part.delta);
       piece.text += part.delta;
-      if (type === "text") this.#onText?.(part.delta);
+      this.#onDelta?.({ type, text: part.delta });
     } else if (!isStart) this.#open.delete(key);
     if (part.providerMetadata === undefined) return;
     this.#countData(part.providerMetadata);
@@ -186,9 +190,18 @@ export class SdkReply {
     this.#count(toolName);
   }
 
+  /** One without an id is said when its reply has come. */
+  #sayCall(id: string, toolName: string): void {
+    if (id === "" || this.#saidCalls.includes(id)) return;
+    const index = this.#saidCalls.push(id) - 1;
+    this.#onDelta?.({ type: "call", index, callId: idOf<"CallId">(id), toolName });
+  }
+
   #takeArguments(id: string, piece: string): void {
     this.#arguments.set(id, (this.#arguments.get(id) ?? 0) + Buffer.byteLength(piece));
     this.#count(piece);
+    const index = this.#saidCalls.indexOf(id);
+    if (index >= 0 && piece !== "") this.#onDelta?.({ type: "arguments", index, text: piece });
   }
 
   #takeCall(part: LanguageModelV4ToolCall): void {

@@ -12,7 +12,7 @@ export function chatApi(settings: WireSettings): WireApi {
     path: "/chat/completions",
     write: (request, isStreaming) => Buffer.from(toOpenAi(request, settings, isStreaming)),
     read: (body, limits) => replyOfBody(body, limits, reasoningField),
-    stream: (limits, onText) => new StreamedReply(limits, onText, reasoningField),
+    stream: (limits, onDelta) => new StreamedReply(limits, onDelta, reasoningField),
     rescue: (body) => {
       const failed = failedCall(body);
       return failed === undefined ? undefined : replyOfFailedCall(failed);

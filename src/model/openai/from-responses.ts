@@ -2,7 +2,7 @@
 // servers that leave out or bend what OpenAI sends.
 
 import { defined, isRecord } from "../../kernel/json.ts";
-import { idOf } from "../../protocol/ids.ts";
+import { idOf, type CallId } from "../../protocol/ids.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { ModelReply } from "../model.ts";
 import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
@@ -174,13 +174,18 @@ function readReasoning({ summary, content, encrypted_content: sealed }: Fields):
 }
 
 function readCall(item: Fields, index: number, lostOutputTokens: number): ReadItem {
-  const { call_id: callId, id, name, arguments: args = "" } = item;
+  const { name, arguments: args = "" } = item;
   if (!isText(name)) throw protocolError("a tool call that names no tool", lostOutputTokens);
   const argumentsText = typeof args === "string" ? args : JSON.stringify(args);
-  const ownId = [callId, id].find(isText) ?? `call.${index}`;
+  const ownId = callIdIn(item, index);
   const saidBytes = Buffer.byteLength(ownId + name + argumentsText) + OPENED_CALL_BYTES;
-  const call = { callId: idOf<"CallId">(ownId), toolName: name, argumentsText };
+  const call = { callId: ownId, toolName: name, argumentsText };
   return { ...NO_ITEM, pieces: [{ type: "call", ...call }], saidBytes };
+}
+
+/** The id of a call, or one by its place where the server gives none. */
+export function callIdIn({ call_id: callId, id }: Fields, index: number): CallId {
+  return idOf<"CallId">([callId, id].find(isText) ?? `call.${index}`);
 }
 
 /** What the provider ran itself, or has made of the history: sent back as it came, but for the id, which the provider would not find again. */

@@ -98,11 +98,11 @@ export class OpenAiConnection {
   /** Sends the request once: the reply, or what is left out when it is sent again. */
   async #ask(
     request: ModelRequest,
-    { signal, onText, cacheKey }: GenerateOptions,
+    { signal, onDelta, cacheKey }: GenerateOptions,
     stop: CancelSignal,
   ): Promise<ModelReply | Relented> {
-    const answer = this.#answerTo(request, onText, stop);
-    const isStreaming = onText !== undefined;
+    const answer = this.#answerTo(request, onDelta, stop);
+    const isStreaming = onDelta !== undefined;
     const write = (): Buffer => this.#api.write({ ...request, cacheKey }, isStreaming);
     const body = write();
     try {
@@ -123,14 +123,14 @@ export class OpenAiConnection {
 
   #answerTo(
     { maxOutputTokens }: ModelRequest,
-    onText: GenerateOptions["onText"],
+    onDelta: GenerateOptions["onDelta"],
     stop: CancelSignal,
   ): Answer {
     const limits = replyLimits(maxOutputTokens);
-    if (onText === undefined) return new Answer(this.#api, limits, undefined);
+    if (onDelta === undefined) return new Answer(this.#api, limits, undefined);
     const letGo = (): (() => void) =>
       this.#settings.clock.setTimer(LONGEST_END_MS, () => stop.abort(undefined));
-    return new Answer(this.#api, limits, { onText, letGo });
+    return new Answer(this.#api, limits, { onDelta, letGo });
   }
 
   #rescued(thrown: unknown): ModelReply | undefined {
@@ -164,9 +164,9 @@ function clientOf(settings: ConnectionSettings, path: string): LeanClient {
   });
 }
 
-/** How pieces of a text are handed on. */
+/** How pieces of a reply are handed on. */
 interface Streaming {
-  readonly onText: (piece: string) => void;
+  readonly onDelta: NonNullable<GenerateOptions["onDelta"]>;
   /** Has the stream closed soon, unless what it gives is called before. */
   readonly letGo: () => () => void;
 }
@@ -183,7 +183,7 @@ class Answer {
     this.#api = api;
     this.#limits = limits;
     this.#streaming = streaming;
-    this.#reply = streaming === undefined ? undefined : api.stream(limits, streaming.onText);
+    this.#reply = streaming === undefined ? undefined : api.stream(limits, streaming.onDelta);
   }
 
   get progress(): CallProgress {
@@ -216,10 +216,7 @@ class Answer {
       }
       body.push(piece);
     }
-    const reply = this.#api.read(UTF8.decode(body.bytes), this.#limits);
-    const { text } = reply.message;
-    if (text !== "") this.#streaming?.onText(text);
-    return reply;
+    return this.#api.read(UTF8.decode(body.bytes), this.#limits);
   }
 
   async #readEvents(response: WireResponse, reply: ReplyStream): Promise<void> {

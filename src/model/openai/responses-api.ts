@@ -5,6 +5,7 @@
 import type { Message } from "../../protocol/message.ts";
 import type { ModelError } from "../model-error.ts";
 import type { ModelReply, ModelRequest } from "../model.ts";
+import type { ModelDelta } from "../../protocol/stream-piece.ts";
 import type { ReplyLimits } from "../reply-limits.ts";
 import { sendable, textOnly } from "../written-by.ts";
 import { responseOfBody } from "./from-responses.ts";
@@ -41,8 +42,8 @@ export class ResponsesApi implements WireApi {
     return responseOfBody(body, limits);
   }
 
-  stream(limits: ReplyLimits, onText: (piece: string) => void): ReplyStream {
-    return new StreamedResponse(limits, onText);
+  stream(limits: ReplyLimits, onDelta: (delta: ModelDelta) => void): ReplyStream {
+    return new StreamedResponse(limits, onDelta);
   }
 
   relent(request: ModelRequest, { message, data }: ModelError): Relented | undefined {

@@ -5,8 +5,10 @@
 // S3. What is kept of a reply is never longer than its limit.
 
 import { isRecord } from "../../kernel/json.ts";
+import { idOf } from "../../protocol/ids.ts";
 import type { ProviderData } from "../../protocol/message.ts";
 import type { ReplyPiece } from "../../protocol/reply-message.ts";
+import type { ModelDelta } from "../../protocol/stream-piece.ts";
 import type { ModelReply } from "../model.ts";
 import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import { AlikeChunks } from "./alike-chunks.ts";
@@ -32,15 +34,17 @@ import { fieldsOf, isText, listOf, parseWireJson, type Fields } from "../wire-js
 const END_MARK = "[DONE]";
 
 interface GrowingCall {
+  readonly index: number;
   id: string;
   name: string;
   readonly argumentsText: GrowingText;
+  isSaid: boolean;
   data?: ProviderData;
 }
 
 export class StreamedReply {
   readonly #limits: ReplyLimits;
-  readonly #onText: (piece: string) => void;
+  readonly #onDelta: (delta: ModelDelta) => void;
   /** What the model wrote, reasoning included, and what its calls and data take besides. */
   #saidBytes = 0;
   #besideBytes = 0;
@@ -61,11 +65,11 @@ export class StreamedReply {
 
   constructor(
     limits: ReplyLimits,
-    onText: (piece: string) => void,
+    onDelta: (delta: ModelDelta) => void,
     reasoningField: ReasoningOption,
   ) {
     this.#limits = limits;
-    this.#onText = onText;
+    this.#onDelta = onDelta;
     this.#reasoning = new ChatReasoning(reasoningField);
   }
 
@@ -167,11 +171,10 @@ export class StreamedReply {
   }
 
   #callPieces(): readonly ReplyPiece[] {
-    return this.#calls.map(({ argumentsText, ...call }, index) => {
+    return this.#calls.map(({ argumentsText, index, ...call }) => {
       if (call.name === "")
         throw protocolError("a tool call that names no tool", this.#arrivedTokens);
-      const ownId = `${this.#responseId ?? "call"}.${index}`;
-      return callPiece({ ...call, argumentsText: String(argumentsText) }, ownId);
+      return callPiece({ ...call, argumentsText: String(argumentsText) }, this.#ownId(index));
     });
   }
 
@@ -194,6 +197,7 @@ export class StreamedReply {
     const thought = this.#reasoning.take(delta);
     this.#besideBytes += thought.dataBytes;
     this.#count(thought.text);
+    if (thought.text !== "") this.#onDelta({ type: "reasoning", text: thought.text });
     const { data } = extraContent(delta);
     if (data !== undefined) {
       this.#data = data;
@@ -204,6 +208,7 @@ export class StreamedReply {
     const refusal = textOf(delta["refusal"]);
     this.#count(refusal);
     this.#refusal += refusal;
+    if (refusal !== "") this.#onDelta({ type: "refusal", text: refusal });
     for (const piece of listOf(delta["tool_calls"])) {
       this.#takeCallPiece(isRecord(piece) ? piece["index"] : undefined, completionCall(piece));
     }
@@ -214,7 +219,7 @@ export class StreamedReply {
     if (text === "") return;
     this.#count(text);
     this.#text.push(text);
-    this.#onText(text);
+    this.#onDelta({ type: "text", text });
   }
 
   /** Servers differ: some number no calls, some number them all 0, some say id and name again with each piece. */
@@ -233,10 +238,28 @@ export class StreamedReply {
     }
     this.#count(piece.argumentsText);
     call.argumentsText.push(piece.argumentsText);
+    this.#say(call, piece.argumentsText);
     if (piece.data !== undefined) {
       call.data = piece.data;
       this.#countData(piece.data);
     }
+  }
+
+  /** A call is said once it has its name, and its id or a first argument: some servers give none. */
+  #say(call: GrowingCall, argumentsText: string): void {
+    const { index, name: toolName, isSaid } = call;
+    if (!isSaid && (toolName === "" || (call.id === "" && argumentsText === ""))) return;
+    call.isSaid = true;
+    if (!isSaid) {
+      const callId = idOf<"CallId">(call.id === "" ? this.#ownId(index) : call.id);
+      this.#onDelta({ type: "call", index, callId, toolName });
+    }
+    const text = isSaid ? argumentsText : String(call.argumentsText);
+    if (text !== "") this.#onDelta({ type: "arguments", index, text });
+  }
+
+  #ownId(index: number): string {
+    return `${this.#responseId ?? "call"}.${index}`;
   }
 
   #countData(data: ProviderData): void {
@@ -245,7 +268,14 @@ export class StreamedReply {
   }
 
   #openCall(index: unknown): GrowingCall {
-    const call: GrowingCall = { id: "", name: "", argumentsText: new GrowingText() };
+    const argumentsText = new GrowingText();
+    const call: GrowingCall = {
+      index: this.#calls.length,
+      id: "",
+      name: "",
+      argumentsText,
+      isSaid: false,
+    };
     this.#besideBytes += OPENED_CALL_BYTES;
     this.#calls.push(call);
     this.#callAt.set(index, call);

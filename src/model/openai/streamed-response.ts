@@ -7,9 +7,11 @@
 // S4. An event that says nothing of the reply is not even parsed: some of them repeat all of the request.
 
 import { isRecord } from "../../kernel/json.ts";
+import type { ModelDelta } from "../../protocol/stream-piece.ts";
 import type { ModelReply } from "../model.ts";
 import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import {
+  callIdIn,
   checkSize,
   noResponseError,
   outputTokensOf,
@@ -22,7 +24,7 @@ import { GrowingText } from "./growing-text.ts";
 import { failures } from "./openai-errors.ts";
 import { BETWEEN_SUMMARIES } from "./to-responses.ts";
 import type { ReplyStream } from "./wire-api.ts";
-import { fieldsOf, parseWireJson, type Fields } from "../wire-json.ts";
+import { fieldsOf, isText, parseWireJson, type Fields } from "../wire-json.ts";
 
 const END_MARK = "[DONE]";
 const TYPE_KEY = '"type":"';
@@ -38,6 +40,7 @@ interface Slot {
   refusal: string;
   readonly reasoning: GrowingText;
   readonly argumentsText: GrowingText;
+  readonly callIndex: number | undefined;
   /** Of a summary: which part of it is arriving. */
   summaryIndex: unknown;
   done: ReadItem | undefined;
@@ -45,9 +48,10 @@ interface Slot {
 
 export class StreamedResponse implements ReplyStream {
   readonly #limits: ReplyLimits;
-  readonly #onText: (piece: string) => void;
+  readonly #onDelta: (delta: ModelDelta) => void;
   readonly #slots = new Map<number, Slot>();
   #lastPlace = -1;
+  #callCount = 0;
   /** All pieces that came, and what opened items take besides. */
   #cameBytes = 0;
   #openedBytes = 0;
@@ -57,9 +61,9 @@ export class StreamedResponse implements ReplyStream {
   #response: Fields | undefined;
   #isMarked = false;
 
-  constructor(limits: ReplyLimits, onText: (piece: string) => void) {
+  constructor(limits: ReplyLimits, onDelta: (delta: ModelDelta) => void) {
     this.#limits = limits;
-    this.#onText = onText;
+    this.#onDelta = onDelta;
   }
 
   get isComplete(): boolean {
@@ -136,11 +140,17 @@ export class StreamedResponse implements ReplyStream {
   }
 
   #takeRefusal(event: Fields): void {
-    this.#slotFor(event, "message").refusal += this.#counted(event);
+    const piece = this.#counted(event);
+    this.#slotFor(event, "message").refusal += piece;
+    if (piece !== "") this.#onDelta({ type: "refusal", text: piece });
   }
 
   #takeArguments(event: Fields): void {
-    this.#slotFor(event, "function_call").argumentsText.push(this.#counted(event));
+    const slot = this.#slotFor(event, "function_call");
+    const text = this.#counted(event);
+    slot.argumentsText.push(text);
+    const { callIndex: index } = slot;
+    if (text !== "" && index !== undefined) this.#onDelta({ type: "arguments", index, text });
   }
 
   #open(event: Fields): void {
@@ -154,7 +164,7 @@ export class StreamedResponse implements ReplyStream {
     const piece = this.#counted(event);
     if (piece === "") return;
     slot.text.push(piece);
-    this.#onText(piece);
+    this.#onDelta({ type: "text", text: piece });
   }
 
   #takeReasoning(event: Fields): void {
@@ -163,7 +173,9 @@ export class StreamedResponse implements ReplyStream {
     const { summary_index: index } = event;
     const isNext = !slot.reasoning.isEmpty && index !== slot.summaryIndex;
     slot.summaryIndex = index;
-    slot.reasoning.push(isNext ? BETWEEN_SUMMARIES + piece : piece);
+    const text = isNext ? BETWEEN_SUMMARIES + piece : piece;
+    slot.reasoning.push(text);
+    if (text !== "") this.#onDelta({ type: "reasoning", text });
   }
 
   #close(place: number, item: unknown): void {
@@ -183,7 +195,7 @@ export class StreamedResponse implements ReplyStream {
     if (text.length <= said.length || !text.startsWith(said)) return;
     const rest = text.slice(said.length);
     slot.text.push(rest);
-    this.#onText(rest);
+    this.#onDelta({ type: "text", text: rest });
   }
 
   #end(event: Fields): void {
@@ -232,10 +244,21 @@ export class StreamedResponse implements ReplyStream {
       reasoning: new GrowingText(),
       argumentsText: new GrowingText(),
       summaryIndex: undefined,
+      callIndex: this.#sayCall(kept, place),
       done: undefined,
     };
     this.#slots.set(place, slot);
     return slot;
+  }
+
+  /** Gives which call of the reply it is; undefined: it is none, or its event does not name its tool. */
+  #sayCall(opened: Fields, place: number): number | undefined {
+    const { type, name: toolName } = opened;
+    if (type !== "function_call" || !isText(toolName)) return undefined;
+    const index = this.#callCount;
+    this.#callCount += 1;
+    this.#onDelta({ type: "call", index, callId: callIdIn(opened, place), toolName });
+    return index;
   }
 
   #items(): readonly ReadItem[] {

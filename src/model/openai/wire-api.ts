@@ -2,6 +2,7 @@
 
 import type { ModelError } from "../model-error.ts";
 import type { CacheKey, ModelReply, ModelRequest } from "../model.ts";
+import type { ModelDelta } from "../../protocol/stream-piece.ts";
 import type { ReplyLimits } from "../reply-limits.ts";
 
 /** The interfaces that `openai()` speaks. */
@@ -21,7 +22,7 @@ export interface WireApi {
   /** Reads a reply that came in one piece. Throws a `ModelError` if it is none. */
   read(body: string, limits: ReplyLimits): ModelReply;
   /** Reads a reply that comes in pieces. */
-  stream(limits: ReplyLimits, onText: (piece: string) => void): ReplyStream;
+  stream(limits: ReplyLimits, onDelta: (delta: ModelDelta) => void): ReplyStream;
   /** The reply that is in the body of a refusal, if it is about a reply that the server would not take. */
   rescue?(body: unknown): ModelReply | undefined;
   /**

@@ -33,6 +33,11 @@ interface Scope {
   ids: TraceIds;
 }
 
+/** An event as it stands in a journal; undefined: it is of no type that is known here. */
+export function keptEvent(value: unknown): EspalierEvent | undefined {
+  return EventSchema.safeParse(value).data;
+}
+
 const EventSchema = z.custom<EspalierEvent>(
   (value) => isRecord(value) && isEventType(value["type"]) && typeof value["runId"] === "string",
 );
@@ -65,9 +70,8 @@ export class OpenSpans {
   });
 
   take(value: unknown): void {
-    const parsed = EventSchema.safeParse(value);
-    if (!parsed.success) return;
-    const event = parsed.data;
+    const event = keptEvent(value);
+    if (event === undefined) return;
     const { seq, atMs } = event;
     const scope = this.#scopes.place({ seq, atMs, scope: event, body: event });
     if (scope?.ids !== NO_IDS) return;

@@ -60,6 +60,9 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     const name = modelEffectName(place);
     const known = this.outcome(name);
     if (known !== undefined) return keptOutcome(this.agent.model, lease, known);
+    const { run } = this.agent;
+    const isAgain = this.#inFlight !== undefined && place.sideCall === undefined;
+    if (isAgain) run.pieces.reset(this.agent.pieceSource(place), "recovered");
     await this.kept();
     const outcome = await work();
     await this.#keep(name, outcome, lease.leaseId);

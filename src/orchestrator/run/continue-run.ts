@@ -36,7 +36,7 @@ export function readyToContinue(
   options: ResumeOptions,
   { answers, areAllNeeded }: GivenAnswers,
 ) {
-  const { onText, context, role, grants: asked = [] } = options;
+  const { onPiece, context, role, grants: asked = [] } = options;
   const cutOffId = areAllNeeded ? undefined : run.agents[0]?.executionId;
   const session = resumedSession({ ...run, cutOffId }, options.session, settings);
   const registry = registryOf(settings, rootRole(run, role, settings.roles));
@@ -53,7 +53,7 @@ export function readyToContinue(
   // Its root has ended and begins a further execution, with these instructions; else it continues the one that it had begun.
   const isOver = areAllNeeded && status !== "paused" && status !== "pending";
   const instructions = isOver ? instructionsFor(registry.root, context) : undefined;
-  return { registry, roles, onText, context, instructions, session, answers: given, grants };
+  return { registry, roles, onPiece, context, instructions, session, answers: given, grants };
 }
 
 /** Where the run is kept, and what its journal has of it if its process died. */
@@ -66,12 +66,12 @@ export interface Kept {
 export function continueRun(
   settings: Settings,
   run: RestoredRun,
-  { registry, roles, onText, context, instructions, session, answers, grants }: Continuation,
+  { registry, roles, onPiece, context, instructions, session, answers, grants }: Continuation,
   { journal, folded }: Kept,
 ): LedRun {
   const supervisor = new Supervisor(settings, {
     registry,
-    onText,
+    onPiece,
     context,
     restored: run,
     session,

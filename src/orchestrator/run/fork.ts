@@ -52,14 +52,14 @@ export interface ForkParts {
 export function startFork(
   settings: Settings,
   { run, registry, message, forkedFrom, journal: open }: ForkParts,
-  { onText, context }: Pick<ForkOptions, "onText" | "context">,
+  { onPiece, context }: Pick<ForkOptions, "onPiece" | "context">,
 ): LedRun {
   const roles = rolesOf(run, registry);
   const instructions = instructionsFor(registry.root, context);
   const journal = open();
   const supervisor = new Supervisor(settings, {
     registry,
-    onText,
+    onPiece,
     context,
     restored: run,
     journal: () => journal,

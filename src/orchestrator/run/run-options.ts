@@ -15,7 +15,7 @@ import type { RunId } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { checkBudget, type Budget } from "../../policies/budget.ts";
 import { checkGrant } from "../budget/ledger-grant.ts";
-import type { TextPiece } from "../../agent/run-ports.ts";
+import type { StreamPiece } from "../../protocol/stream-piece.ts";
 import type { Session } from "../sessions/session.ts";
 import { checkRunOptions } from "./start-options.ts";
 
@@ -26,7 +26,7 @@ export interface ResumeOptions<out Role extends AgentRole<unknown, never> = Agen
   /** More budget, for a run that was paused, or that was stopped by a limit: that one continues only with a grant (X7). */
   readonly grants?: readonly ResumeGrant[];
   /** As in `StartOptions`. */
-  readonly onText?: (piece: TextPiece) => void;
+  readonly onPiece?: (piece: StreamPiece) => void;
   /** As in `StartOptions`. */
   readonly signal?: AbortSignal;
   /** The session on which the run was started. Default: it is read from the store of the orchestrator when the run has ended. */
@@ -69,7 +69,7 @@ export interface ForkOptions<out Role extends AgentRole<unknown, never> = AgentR
    */
   readonly role?: Role;
   /** As in `StartOptions`. */
-  readonly onText?: (piece: TextPiece) => void;
+  readonly onPiece?: (piece: StreamPiece) => void;
   /** As in `StartOptions`. */
   readonly signal?: AbortSignal;
   /** As in `StartOptions`: nothing of it is kept with the run. */
@@ -94,9 +94,9 @@ export interface LostRun {
   readonly metadata: JsonObject;
 }
 
-const RESUME_FIELDS = ["role", "grants", "onText", "signal", "session", "context"];
+const RESUME_FIELDS = ["role", "grants", "onPiece", "signal", "session", "context"];
 const RECOVER_FIELDS = [...RESUME_FIELDS, "answers", "takeOver"];
-const FORK_FIELDS = ["atStep", "message", "budget", "role", "onText", "signal", "context"];
+const FORK_FIELDS = ["atStep", "message", "budget", "role", "onPiece", "signal", "context"];
 
 /** Throws `invalid_option`, or `invalid_definition` for what is no role. */
 export function checkResumeOptions(options: ResumeOptions): void {

@@ -1,20 +1,22 @@
 // Run: the caller's handle on one tree execution. Owns the one driver of the root's phases: it runs freely, or at the pace of
 // the caller that iterates. `result` is that iteration drained (R1); there is no second way through the loop.
 
-import { checkCount, checkKeys, checkText } from "../../kernel/check.ts";
+import { checkCount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
 import { onAbort } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { asSentence } from "../../kernel/sentence.ts";
 import type { PhaseReport } from "../../agent/phase-report.ts";
 import type { EspalierEvent, EventBody, TraceIds } from "../../protocol/event.ts";
 import type { AgentId, QuestionId, RunId } from "../../protocol/ids.ts";
+import type { StreamPiece } from "../../protocol/stream-piece.ts";
 import type { Delivery } from "../../agent/mailbox.ts";
 import type { Budget } from "../../policies/budget.ts";
 import { checkGrant } from "../budget/ledger-grant.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
-import { EventBacklog } from "./event-backlog.ts";
+import { Backlog } from "./backlog.ts";
 import type { FeedFailure } from "./feed.ts";
+import { JoinedEvents, pastEvents } from "./past-events.ts";
 import { Stepper } from "./stepper.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import { RunError } from "./run-error.ts";
@@ -24,12 +26,21 @@ import type { Supervisor } from "../tree/supervisor.ts";
 import { concludedEnd, concludedPause, lateEnds, resultOf } from "./conclude.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
 
-/** How `run.events()` reads. */
-export interface EventsOptions {
-  /** Unread events that are kept for this reader, at most. Default 10,000. When more come, its iteration fails; the run continues. */
+/** How `run.pieces()` reads. */
+export interface PiecesOptions {
+  /** What is unread is kept for this reader, so many at most. Default 10,000. When more come, its iteration fails; the run continues. */
   readonly maxBacklog?: number;
-  /** Only the events of this agent. Default: those of the whole tree. */
+  /** Only what is of this agent. Default: of the whole tree. */
   readonly agentId?: AgentId;
+}
+
+/** How `run.events()` reads. */
+export interface EventsOptions extends PiecesOptions {
+  /**
+   * The number (`seq`) of the first event that is wanted, from 1. What was recorded before the call is read from the store of the
+   * orchestrator, also what other processes have recorded of the run; then events come live, without a gap or a repetition. Default: those to come.
+   */
+  readonly from?: number;
 }
 
 /** How a run begins, or continues. */
@@ -82,10 +93,20 @@ export interface Run<out Output = unknown> {
    * All events of the tree, in order, from now on; from the first if called in the same tick as `start` or `resume`.
    * Ends with the run, or with its pause, once that is kept; reading slowly never slows the run.
    *
-   * @throws EspalierError `invalid_option` or `unknown_agent` at once. From the iteration: `event_backlog_overflow`, if this reader is
-   * too slow, and what `result` rejects with, after the last event.
+   * @throws EspalierError `invalid_option`, `unknown_agent`, or `events_not_kept` for a `from` that is past in a run that is kept nowhere,
+   * at once. From the iteration: `backlog_overflow`, if this reader is too slow, `events_not_kept` if the run was led without this store
+   * before, `store_failed`, and what `result` rejects with, after the last event.
    */
   events(options?: EventsOptions): AsyncIterableIterator<EspalierEvent, undefined>;
+  /**
+   * What the agents of the tree say while they say it: texts, reasoning, calls with their arguments, results of tools. Makes model calls
+   * stream from the next one on. A reader that comes in the middle of a reply reads it from its beginning, after a `reset`; replies that
+   * are over are not said again. Live only: what is said is in no event, and is not kept. Ends with the run, or with its pause.
+   *
+   * @throws EspalierError `invalid_option` or `unknown_agent` at once. From the iteration: `backlog_overflow`, if this reader is too slow,
+   * and what `result` rejects with.
+   */
+  pieces(options?: PiecesOptions): AsyncIterableIterator<StreamPiece, undefined>;
   /**
    * The phases of the root, one by one: from now on the loop waits between any two of them until the next is asked for.
    * Called in the same tick as `start`, it sees them all. Breaking off, or throwing, cancels the run and waits for its end.
@@ -157,7 +178,7 @@ export class LiveRun implements Run {
   #late: readonly AgentRuntime[] = [];
   /** Where its first event stands in the traces. */
   #trace: TraceIds = NO_TRACE;
-  #backlogs: readonly EventBacklog[] = [];
+  #backlogs: readonly { end(failure?: FeedFailure): void }[] = [];
   #hasBegun = false;
   /** It rests, or broke off. */
   #isOver = false;
@@ -193,17 +214,48 @@ export class LiveRun implements Run {
   }
 
   events(options: EventsOptions = {}): AsyncIterableIterator<EspalierEvent, undefined> {
-    checkKeys("events options", options, ["maxBacklog", "agentId"]);
-    const { maxBacklog = DEFAULT_MAX_BACKLOG, agentId } = options;
+    checkKeys("events options", options, ["from", "maxBacklog", "agentId"]);
+    const { run } = this.#supervisor;
+    const to = run.recorder.eventCount;
+    const { from = to + 1, agentId } = options;
+    if (!Number.isSafeInteger(from) || from < 1)
+      throw mismatch(
+        "from",
+        "the number of an event, from 1",
+        from,
+        "Leave it out for those to come.",
+      );
+    const past = from <= to ? pastEvents(run, { from, to, agentId }) : undefined;
+    const backlog = this.#read<EspalierEvent>(options, (live) =>
+      run.recorder.subscribe({ take: (event) => event.seq >= from && live.take(event) }),
+    );
+    return past === undefined ? backlog : new JoinedEvents(past, backlog);
+  }
+
+  pieces(options: PiecesOptions = {}): AsyncIterableIterator<StreamPiece, undefined> {
+    checkKeys("pieces options", options, ["maxBacklog", "agentId"]);
+    const { pieces } = this.#supervisor.run;
+    return this.#read<StreamPiece>(options, (backlog) =>
+      pieces.subscribe((piece) => backlog.take(piece)),
+    );
+  }
+
+  /** A reader of what the run gives from now on, until it leaves or the run rests. */
+  #read<T extends { readonly agentId: AgentId }>(
+    { maxBacklog = DEFAULT_MAX_BACKLOG, agentId }: PiecesOptions,
+    subscribe: (backlog: Backlog<T>) => () => void,
+  ): Backlog<T> {
     checkCount("maxBacklog", maxBacklog);
     if (agentId !== undefined) this.#node(agentId);
-    const leave = (): void => {
-      unsubscribe();
+    let unsubscribe: (() => void) | undefined;
+    const onClose = (): void => {
+      unsubscribe?.();
       this.#backlogs = this.#backlogs.filter((one) => one !== backlog);
     };
-    const backlog: EventBacklog = new EventBacklog(maxBacklog, leave, agentId);
-    const unsubscribe = this.#supervisor.run.recorder.subscribe(backlog);
+    const backlog = new Backlog<T>({ maxBacklog, agentId, onClose });
     this.#backlogs = [...this.#backlogs, backlog];
+    unsubscribe = subscribe(backlog);
+    if (backlog.isOver) unsubscribe(); // What it was told at once was too much for it.
     if (this.#isClosed) backlog.end(this.#failure);
     return backlog;
   }

@@ -2,7 +2,7 @@
 
 import { checkAmount, checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
 import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
-import type { TextPiece } from "../../agent/run-ports.ts";
+import type { StreamPiece } from "../../protocol/stream-piece.ts";
 import { checkBudget, type Budget } from "../../policies/budget.ts";
 import type { Session } from "../sessions/session.ts";
 
@@ -18,8 +18,8 @@ export interface StartOptions {
    * its signal is waited for `graceMs` longer.
    */
   readonly deadlineAtMs?: number;
-  /** Called with each piece of text of any agent, as it arrives. Makes model calls stream. */
-  readonly onText?: (piece: TextPiece) => void;
+  /** Called with each piece of what any agent says, as `run.pieces()` gives them. Makes model calls stream. It is not waited for. */
+  readonly onPiece?: (piece: StreamPiece) => void;
   /**
    * Cancels the run when it is aborted, as `run.cancel()` does; one that is aborted already cancels it before any model is called. To
    * give a run a time, use `budget.wallTimeMs`: that limit is known before calls are made.
@@ -45,7 +45,7 @@ const START_FIELDS = [
   "budget",
   "metadata",
   "deadlineAtMs",
-  "onText",
+  "onPiece",
   "signal",
   "session",
   "context",
@@ -64,14 +64,14 @@ export function checkStartOptions(options: StartOptions): void {
 /** What may go with a run however it begins. */
 interface AnyRunOptions {
   readonly role?: AgentRole;
-  readonly onText?: unknown;
+  readonly onPiece?: unknown;
   readonly signal?: AbortSignal;
 }
 
 /** Throws `invalid_option`, or `invalid_definition` for what is no role. */
 export function checkRunOptions(field: string, options: AnyRunOptions): void {
   if (options.role !== undefined) checkRole(`${field}.role`, options.role);
-  if (options.onText !== undefined) checkMethods(field, options, ["onText"]);
+  if (options.onPiece !== undefined) checkMethods(field, options, ["onPiece"]);
   const { signal }: { readonly signal?: unknown } = options;
   if (signal === undefined || (signal instanceof EventTarget && "aborted" in signal)) return;
   const isController = signal instanceof AbortController;

@@ -31,7 +31,7 @@ export function startRun(
   checkRole("role", role);
   checkTask(task);
   checkStartOptions(options);
-  const { budget = {}, deadlineAtMs, onText, context } = options;
+  const { budget = {}, deadlineAtMs, onPiece, context } = options;
   const metadata = options.metadata === undefined ? NO_METADATA : frozenMetadata(options.metadata);
   const registry = registryOf(settings, role);
   registry.assertReady(role, budget);
@@ -55,7 +55,7 @@ export function startRun(
     wallTimeMs: earlier(role.budget.wallTimeMs, budget.wallTimeMs),
     deadlineAtMs,
   };
-  return startWith(settings, { registry, onText, context, session, journal }, root).run;
+  return startWith(settings, { registry, onPiece, context, session, journal }, root).run;
 }
 
 /** What is not the same for every root. */

@@ -18,6 +18,7 @@ import { checkApprovals, type Approver, type Unanswered } from "../../agent/appr
 import { checkHooks, type Hook } from "../../hooks/hook.ts";
 import { checkRetryPolicy, type RetryPolicy } from "../../model/retry-policy.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
+import type { StreamPiece } from "../../protocol/stream-piece.ts";
 import type { Tracing } from "../../protocol/tracing.ts";
 import type { SubagentLimits } from "../../policies/subagent-limits.ts";
 import { checkGuards, type ToolGuard } from "../../tools/tool-guard.ts";
@@ -57,6 +58,8 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
    */
   readonly store?: Store;
   readonly sinks?: readonly EventSink[];
+  /** Called with each piece of what any agent of any run says, before the `onPiece` of its run. Makes model calls stream. */
+  readonly onPiece?: (piece: StreamPiece) => void;
   /** Default: no spans, but events carry trace ids all the same. See `espalier/otel`. */
   readonly tracing?: Tracing;
   /** Default: the wall clock, the monotonic clock and the timers of the machine. */
@@ -81,6 +84,7 @@ const OPTION_FIELDS = [
   "unanswered",
   "store",
   "sinks",
+  "onPiece",
   "tracing",
   "clock",
   "ids",
@@ -92,6 +96,7 @@ export function checkOrchestratorOptions(options: OrchestratorOptions): void {
   checkKeys("options", options, OPTION_FIELDS);
   const { retry, graceMs, roles, hooks, guards, hookTimeoutMs, sinks } = options;
   const { store, tracing, clock, ids } = options;
+  if (options.onPiece !== undefined) checkMethods("options", options, ["onPiece"]);
   if (retry !== undefined) checkRetryPolicy("retry", retry);
   if (graceMs !== undefined) checkAmount("graceMs", graceMs, defaultAdvice(DEFAULT_GRACE_MS));
   if (roles !== undefined) checkEach("roles", roles, checkRole);

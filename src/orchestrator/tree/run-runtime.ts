@@ -9,7 +9,7 @@ import type { Throttle } from "../../kernel/throttle.ts";
 import { AgentEffects } from "../../agent/agent-effects.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRun, AgentRuntime } from "../../agent/agent-runtime.ts";
-import type { Limiter, RoleParts, Subagents, TextPiece } from "../../agent/run-ports.ts";
+import type { Limiter, RoleParts, Subagents } from "../../agent/run-ports.ts";
 import type { MessageRetentionPolicy } from "../../policies/retention-policy.ts";
 import { idOf, type AgentId, type QuestionId, type RunId } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
@@ -22,6 +22,7 @@ import { recordThreshold } from "./budget-events.ts";
 import { EventRecorder } from "./event-recorder.ts";
 import { GuardedTracing } from "./guarded-tracing.ts";
 import { limiter } from "./limiter.ts";
+import { LivePieces, type PieceListener } from "./live-pieces.ts";
 import { observerSinks } from "./observer-sink.ts";
 import type { Settings } from "./settings.ts";
 import type { RoleRegistry } from "./role-registry.ts";
@@ -31,7 +32,7 @@ import { RunTree } from "./run-tree.ts";
 /** What a run is made of, besides the settings of its orchestrator. */
 export interface NewRun {
   readonly registry: RoleRegistry;
-  readonly onText: ((piece: TextPiece) => void) | undefined;
+  readonly onPiece: PieceListener | undefined;
   readonly context: unknown;
   /** The run that continues; undefined: a new one. */
   readonly restored?: RestoredRun;
@@ -62,18 +63,19 @@ export class RunRuntime implements AgentRun {
   readonly retention: MessageRetentionPolicy | undefined;
   readonly pauseSignal: CancelSignal;
   readonly answers: ReadonlyMap<QuestionId, Answer>;
-  readonly onText: ((piece: TextPiece) => void) | undefined;
+  readonly pieces = new LivePieces();
   readonly context: unknown;
   /** The first call that a `ScriptedModel` did not expect: an error of the test, which no agent, hook or summary may get over. */
   mismatch: EspalierError | undefined;
 
   /** `subagents`: see `Supervisor`. */
   constructor(settings: Settings, made: NewRun, subagents: Subagents<AgentRuntime>) {
-    const { registry, onText, context, restored, session, answers = NO_ANSWERS } = made;
+    const { registry, onPiece, context, restored, session, answers = NO_ANSWERS } = made;
     const { ids, tracing, givenTracing, limits } = settings;
     this.settings = settings;
     this.registry = registry;
-    this.onText = onText;
+    for (const listener of [settings.onPiece, onPiece])
+      if (listener !== undefined) this.pieces.subscribe(listener);
     this.context = context;
     this.session = session;
     this.retention = session?.settings.retention;

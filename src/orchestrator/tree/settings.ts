@@ -14,6 +14,7 @@ import type { Tracing } from "../../protocol/tracing.ts";
 import type { Store } from "../../store/store.ts";
 import { namedGuards, type NamedGuard } from "../../tools/tool-guard.ts";
 import { DEFAULT_CONCURRENCY, type Concurrency } from "./limiter.ts";
+import type { PieceListener } from "./live-pieces.ts";
 import { localTracing } from "./local-tracing.ts";
 import { RoleRegistry } from "./role-registry.ts";
 import {
@@ -34,6 +35,7 @@ export interface Settings
   /** How many runs, delegations and model calls begin in one turn of the event loop. */
   readonly throttle: Throttle;
   readonly store: Store | undefined;
+  readonly onPiece: PieceListener | undefined;
   /** Undefined: `tracing` is the default. */
   readonly givenTracing: Tracing | undefined;
   /** The roles of its runs, by the role at the root: see `registryOf`. */
@@ -76,6 +78,7 @@ export function settingsOf(given?: OrchestratorOptions): Settings {
     approvals: Object.freeze({ approver, answerTimeoutMs, unanswered }),
     store,
     sinks: [...sinks],
+    onPiece: options.onPiece,
     tracing,
     givenTracing: options.tracing,
     clock,

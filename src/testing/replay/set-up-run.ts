@@ -87,7 +87,7 @@ function startAnew(parts: SetUpParts, { head, rootRecord, opening }: Start): Led
     wallTimeMs: limitsMs.length === 0 ? undefined : Math.min(...limitsMs),
     deadlineAtMs: account.fixedDeadlineAtMs ?? undefined,
   };
-  return startWith(settings, { registry, onText: undefined, context, session, journal }, root);
+  return startWith(settings, { registry, onPiece: undefined, context, session, journal }, root);
 }
 
 function forkAgain(parts: SetUpParts, { run, message, forkedFrom }: ForkStart): LedRun {

@@ -316,18 +316,18 @@ test("a wrap that asks again because of the cancel makes no call, and does not f
   ]);
 });
 
-test("text streams through a wrap; what the wrap makes up does not stream", async () => {
-  const pieces: string[] = [];
+test("text streams through a wrap; what the wrap makes up takes its place", async () => {
+  const pieces: unknown[] = [];
   const fixture = newFixture();
   const run = fixture.start(
     soloist([says("one two")], {
       hooks: [wrapModelCall(async (_call, next) => (await next(), INVENTED))],
     }).role,
     "Do it.",
-    { onText: ({ text }) => pieces.push(text) },
+    { onPiece: (piece) => pieces.push("text" in piece ? piece.text : piece.type) },
   );
   const result = await fixture.outcome(run);
-  expect([pieces, result.text]).toEqual([["one ", "two"], "Made up."]);
+  expect([pieces, result.text]).toEqual([["one ", "two", "reset", "Made up.", "end"], "Made up."]);
 });
 
 test("what a wrap of a tool call throws is the call's failure: the model reads it, and the run continues", async () => {

@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import { EventBacklog } from "../../src/orchestrator/run/event-backlog.ts";
+import { Backlog } from "../../src/orchestrator/run/backlog.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { sampleEvents } from "../support/sample-events.ts";
 import { rejectionOf } from "../support/thrown.ts";
@@ -16,15 +16,21 @@ const EVENTS = sampleEvents((run) => {
 const [FIRST, SECOND, THIRD] = EVENTS;
 const ENDED = EVENTS.at(-1);
 
-function backlog(maxBacklog = 10): { readonly events: EventBacklog; closed(): number } {
+function backlog(maxBacklog = 10): { readonly events: Backlog<EspalierEvent>; closed(): number } {
   let closed = 0;
-  return { events: new EventBacklog(maxBacklog, () => (closed += 1)), closed: () => closed };
+  return {
+    events: new Backlog<EspalierEvent>({ maxBacklog, onClose: () => void (closed += 1) }),
+    closed: () => closed,
+  };
 }
 
 const value = (event: EspalierEvent | undefined): unknown => ({ done: false, value: event });
 const DONE = { done: true, value: undefined };
 
-function take(events: EventBacklog, ...list: readonly (EspalierEvent | undefined)[]): void {
+function take(
+  events: Backlog<EspalierEvent>,
+  ...list: readonly (EspalierEvent | undefined)[]
+): void {
   for (const event of list) if (event !== undefined) events.take(event);
 }
 
@@ -60,9 +66,9 @@ test("as many unread events as allowed are kept, one more ends this reader after
   expect(closed()).toBe(1);
   expect([await events.next(), await events.next()]).toEqual([value(FIRST), value(SECOND)]);
   expect(await rejectionOf(events.next())).toEqual({
-    code: "event_backlog_overflow",
+    code: "backlog_overflow",
     message:
-      "Expected at most 2 unread events, got more: this reader is too slow. Read faster, or raise maxBacklog.",
+      "Expected at most 2 unread, got more: this reader is too slow. Read faster, or raise maxBacklog.",
     data: { maxBacklog: 2 },
   });
 });
@@ -82,14 +88,14 @@ test("a reader that keeps up needs no backlog at all", async () => {
   take(events, FIRST);
   expect(await read).toEqual(value(FIRST));
   take(events, SECOND);
-  expect((await rejectionOf(events.next())).code).toBe("event_backlog_overflow");
+  expect((await rejectionOf(events.next())).code).toBe("backlog_overflow");
 });
 
 test("a run that ends on a full backlog overflows it: its end is an event like any other", async () => {
   const { events, closed } = backlog(1);
   take(events, FIRST, ENDED);
   expect([await events.next(), closed()]).toEqual([value(FIRST), 1]);
-  expect((await rejectionOf(events.next())).code).toBe("event_backlog_overflow");
+  expect((await rejectionOf(events.next())).code).toBe("backlog_overflow");
 });
 
 test("a run that broke off gives what came before, then why it did, at every read", async () => {
@@ -120,7 +126,7 @@ test("the loop of a reader that is too slow throws", async () => {
   const loop = async (): Promise<void> => {
     for await (const event of events) read.push(event);
   };
-  expect((await rejectionOf(loop())).code).toBe("event_backlog_overflow");
+  expect((await rejectionOf(loop())).code).toBe("backlog_overflow");
   expect(read).toEqual([FIRST]);
 });
 

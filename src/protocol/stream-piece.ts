@@ -1,0 +1,66 @@
+// What a tree says while it says it: replies as they arrive, and results of tools. Live only: no events, and nothing of it is kept.
+
+import type { FinishReason } from "./finish-reason.ts";
+import type { AgentId, CallId, RunId, StepId } from "./ids.ts";
+
+/** A piece of a reply as a model gives it. A call is said before its arguments; `index`: which call of the reply, from 0. */
+export type ModelDelta =
+  | { readonly type: "text" | "reasoning" | "refusal"; readonly text: string }
+  | {
+      readonly type: "call";
+      readonly index: number;
+      readonly callId: CallId;
+      readonly toolName: string;
+    }
+  /** Of the call at `index`, as the model writes them: they are no JSON until the last piece has come. */
+  | { readonly type: "arguments"; readonly index: number; readonly text: string }
+  /** What came of the reply so far is in vain: another model answers in place of the one that failed. */
+  | { readonly type: "reset"; readonly reason: "fallback" };
+
+/**
+ * Why what was said of a reply does not count: an attempt failed and is made again (`retry`), or by another model (`fallback`); the process
+ * of the run had died (`recovered`); the reply came to be another one, which follows (`replaced`); it says nothing, or the call failed
+ * (`discarded`); its agent had to end (`cancelled`). `joined`: this reader came in the middle of the reply, and reads it from its beginning.
+ */
+export type ResetReason =
+  | "retry"
+  | "fallback"
+  | "recovered"
+  | "replaced"
+  | "discarded"
+  | "cancelled"
+  | "joined";
+
+/** Whose reply it is, and in which of its steps. */
+export interface PieceSource {
+  readonly runId: RunId;
+  readonly agentId: AgentId;
+  readonly agentPath: string;
+  readonly stepId: StepId;
+  /** Of the execution of the agent, from 1. */
+  readonly stepNumber: number;
+}
+
+/** What is said. */
+export type PieceBody =
+  | Exclude<ModelDelta, { readonly type: "reset" }>
+  /** Drop what came of the reply of this step: so many characters. */
+  | { readonly type: "reset"; readonly reason: ResetReason; readonly characters: number }
+  /** The reply counts as it was said. */
+  | { readonly type: "end"; readonly finishReason: FinishReason }
+  /** A call of the step has its result, as the model will read it. */
+  | {
+      readonly type: "result";
+      readonly callId: CallId;
+      readonly toolName: string;
+      readonly text: string;
+      readonly isError: boolean;
+    };
+
+/**
+ * A piece of what a tree says. The texts of one step since its last `reset`, put together, are the text of the reply, once its `end`
+ * has come; a reply without an `end` is in no history. Arguments are as the model wrote them: where they were mended, or nulls left out of
+ * them, the tool is given others. `sequence`: from 1, one more with each piece of the run; a reader that comes in late has the number of the
+ * last piece for all that it is told of replies that are under way.
+ */
+export type StreamPiece = PieceSource & { readonly sequence: number } & PieceBody;
