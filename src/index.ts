@@ -75,6 +75,7 @@ export type {
 } from "./orchestrator/run/run-options.ts";
 export type { RecoveredRuns } from "./orchestrator/run/recover.ts";
 export type { Run } from "./orchestrator/run/run.ts";
+export { toSse, type SseOptions } from "./orchestrator/run/to-sse.ts";
 export type { Phase, PhaseReport, PhaseState } from "./agent/phase-report.ts";
 export type { RunResult } from "./orchestrator/run/run-result.ts";
 export type { AgentReport } from "./orchestrator/tree/agent-report.ts";

@@ -687,6 +687,24 @@ const requirements = {
   M50: {
     text: "A small slip in the JSON of arguments costs no further model call: a comma too many or too few, single quotes or a comment are mended if the reply ended by itself, nothing is open at the end, the tool may be repeated and the arguments fit; hooks and guards see what was meant, step and trace say so, and a call that would be asked about goes back to the model",
   },
+  F1: {
+    text: "What was said of a step since the last reset is its reply, wherever a stream breaks",
+  },
+  F2: {
+    text: "Texts, reasoning, calls, their arguments and results of tools are said as they come, numbered, per agent",
+  },
+  F3: {
+    text: "What was said in vain is taken back by a reset: a retry, a reply that is thrown away or becomes another one, a crash",
+  },
+  F4: {
+    text: "A late reader of pieces reads replies under way from their beginning; a slow one fails alone",
+  },
+  F5: {
+    text: "run.events({ from }) gives the past from the journal, then live events, without gap or repeat, also over a crash; an error where the past is not kept",
+  },
+  F6: {
+    text: "A run as server-sent events goes on after Last-Event-ID, ends with the result, and keeps a silent connection alive",
+  },
   H10: {
     text: "The result of a run has the type of its role's `output`, alike for start, resume, recover and fork, in what `result`, `settled`, `orThrow` and `cancel` give; without a role, of the roles of the orchestrator",
   },

@@ -82,6 +82,8 @@ function apiCallError(error: Fields, lostOutputTokens: number | undefined): Mode
   if (typeof status !== "number") {
     return failures.failure({ code: "model_unavailable", got: message, lostOutputTokens });
   }
+  // The connection broke before the first part of the stream.
+  if (status < 400 && isNetworkError(error["cause"])) return failures.cutStream(lostOutputTokens);
   if (status < 400) {
     const got = `an answer that cannot be read: ${message}`;
     return failures.failure({ code: "model_protocol_error", got, lostOutputTokens });

@@ -1,0 +1,136 @@
+// A run as server-sent events, for a page or another process that follows it: what happened, what is being said, and how it came out.
+
+import { checkAmount, checkKeys, mismatch } from "../../kernel/check.ts";
+import { systemClock, type Clock } from "../../kernel/clock.ts";
+import { defined } from "../../kernel/json.ts";
+import type { EspalierEvent } from "../../protocol/event.ts";
+import type { StreamPiece } from "../../protocol/stream-piece.ts";
+import { DONE } from "./feed.ts";
+import type { EventsOptions, Run } from "./run.ts";
+import type { RunResult } from "./run-result.ts";
+
+/** How a run is written for one client. */
+export interface SseOptions extends Pick<EventsOptions, "from" | "maxBacklog"> {
+  /**
+   * The header `Last-Event-ID` of a client that comes back: events go on after that one, in the place of `from`. Undefined or null: the client is
+   * here for the first time.
+   */
+  readonly lastEventId?: string | null | undefined;
+  /** After so long without a message a comment is sent, so that nothing between takes the connection for dead. Default 15,000. */
+  readonly heartbeatMs?: number;
+  /** Default: the clock of the machine. */
+  readonly clock?: Clock;
+}
+
+const DEFAULT_HEARTBEAT_MS = 15_000;
+const HEARTBEAT = ": still here\n\n";
+
+/**
+ * A run as the text of a stream of server-sent events (`text/event-stream`), message by message:
+ *
+ * - `event`, with its number as `id`: an event of the run, as `run.events({ from })` gives it;
+ * - `piece`: what is being said, as `run.pieces()` gives it, without an `id`, since it is not kept;
+ * - `result`, the last one: `runId`, `status`, `reason`, `text`, `output`, `errors`, and the `questions` of a paused run. The client closes then, or
+ *   it would come back.
+ *
+ * `Readable.from(toSse(run)).pipe(response)` sends it; a client that leaves ends the iteration, and not the run. A client that comes back with
+ * `Last-Event-ID` gets all events that it has missed, if the run is kept, and replies that are under way from their beginning, after a
+ * `reset`. Texts of replies that were over meanwhile are not said again: the result has the last one.
+ *
+ * @throws EspalierError `invalid_option` for an option, or an id that is none of ours; and what `run.events()` throws. The iteration
+ * rejects with what theirs rejects with.
+ */
+export function toSse(
+  run: Run,
+  options: SseOptions = {},
+): AsyncIterableIterator<string, undefined> {
+  checkKeys("sse options", options, ["from", "lastEventId", "maxBacklog", "heartbeatMs", "clock"]);
+  const { heartbeatMs = DEFAULT_HEARTBEAT_MS, clock = systemClock, lastEventId } = options;
+  checkAmount("heartbeatMs", heartbeatMs);
+  const { from, maxBacklog } = options;
+  const first = lastEventId === undefined || lastEventId === null ? from : after(lastEventId);
+  const events = run.events(defined({ from: first, maxBacklog }));
+  const pieces = run.pieces(defined({ maxBacklog }));
+  let isLeft = false;
+  const messages = sseMessages({ run, events, pieces, heartbeatMs, clock }, () => isLeft);
+  return {
+    next: () => messages.next(),
+    // What it waits for ends first: a generator that waits cannot be left.
+    return: async () => {
+      isLeft = true;
+      await Promise.all([events.return?.(), pieces.return?.()]);
+      await messages.return(undefined);
+      return DONE;
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}
+
+function after(lastEventId: string): number {
+  if (/^\d{1,15}$/.test(lastEventId)) return Number(lastEventId) + 1;
+  throw mismatch("lastEventId", "the number of an event", lastEventId, "Answer with status 400.");
+}
+
+interface Followed {
+  readonly run: Run;
+  readonly events: AsyncIterator<EspalierEvent, undefined>;
+  readonly pieces: AsyncIterator<StreamPiece, undefined>;
+  readonly heartbeatMs: number;
+  readonly clock: Clock;
+}
+
+interface Came {
+  readonly name: "event" | "piece";
+  readonly read: IteratorResult<EspalierEvent | StreamPiece, undefined>;
+}
+
+async function* sseMessages(
+  { run, events, pieces, heartbeatMs, clock }: Followed,
+  isLeft: () => boolean,
+): AsyncGenerator<string, undefined> {
+  const next = {
+    event: async (): Promise<Came> => ({ name: "event", read: await events.next() }),
+    piece: async (): Promise<Came> => ({ name: "piece", read: await pieces.next() }),
+  };
+  const awaited = new Map([
+    ["piece", next.piece()],
+    ["event", next.event()],
+  ]);
+  try {
+    while (awaited.size > 0) {
+      const silence = Promise.withResolvers<undefined>();
+      const stopTimer = clock.setTimer(heartbeatMs, () => silence.resolve(undefined));
+      const came = await Promise.race([...awaited.values(), silence.promise]).finally(stopTimer);
+      if (came === undefined) yield HEARTBEAT;
+      else if (came.read.done === true) awaited.delete(came.name);
+      else {
+        awaited.set(came.name, next[came.name]());
+        yield message(came.name, came.read.value);
+      }
+    }
+    if (!isLeft()) yield message("result", resultFor(await run.settled));
+    return undefined;
+  } finally {
+    void events.return?.();
+    void pieces.return?.();
+  }
+}
+
+function message(name: string, data: EspalierEvent | StreamPiece | object): string {
+  const id = "seq" in data ? `id: ${data.seq}\n` : "";
+  return `${id}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+}
+
+function resultFor({
+  runId,
+  status,
+  reason,
+  text,
+  output,
+  questions,
+  errors,
+}: RunResult): Partial<RunResult> {
+  return { runId, status, reason, text, output, questions, errors };
+}

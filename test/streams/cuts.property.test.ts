@@ -1,0 +1,119 @@
+// Goal: what a page has of a reply since the last `reset` is the reply, wherever a stream breaks.
+// Method: each recorded stream, cut after every byte and then served whole, through the real adapters, over a network of ours.
+
+import { readFileSync, globSync } from "node:fs";
+import { basename } from "node:path";
+
+import { expect } from "vitest";
+import { z } from "zod";
+
+import { defineAgent } from "../../src/agent/define-agent.ts";
+import { aiSdkModel } from "../../src/model/ai-sdk/ai-sdk-model.ts";
+import type { Model } from "../../src/model/model.ts";
+import { openai } from "../../src/model/openai/openai-model.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { PROVIDERS } from "../ai-sdk/provider-fixture.ts";
+import { SDK_STREAMS } from "../fixtures/streams/ai-sdk.ts";
+import { proves } from "../harness/proves.ts";
+import { NOTHING, SaidSteps } from "../support/said.ts";
+
+const FOLDER = "test/fixtures/streams";
+
+/** Answers that break before there is a whole one. */
+const MOST_BROKEN = 20;
+
+type Fetch = typeof globalThis.fetch;
+
+/** A model over this network, for a recorded stream. */
+function modelFor(file: string, fetch: Fetch): Model {
+  const provider = SDK_STREAMS.find((stream) => stream.file === file)?.provider;
+  if (provider !== undefined) return aiSdkModel(PROVIDERS[provider](fetch), { price: "unknown" });
+  const api = file.startsWith("responses") ? "responses" : "chat";
+  const baseUrl = "https://api.example.com/v1";
+  return openai("model", { api, fetch, baseUrl, apiKey: "key-0123456789" });
+}
+
+/** Answers that break, one after so many bytes after the other, and every so often a whole one. */
+class BreakingNetwork {
+  readonly #bytes: Uint8Array<ArrayBuffer>;
+  #after = 0;
+  #broken = 0;
+
+  constructor(bytes: Uint8Array<ArrayBuffer>) {
+    this.#bytes = bytes;
+  }
+
+  /** Answers have broken everywhere. */
+  get isDone(): boolean {
+    return this.#after > this.#bytes.length;
+  }
+
+  readonly fetch: Fetch = () => {
+    const isWhole = this.isDone || this.#broken === MOST_BROKEN;
+    const body = isWhole ? [this.#bytes] : cutOff(this.#bytes.subarray(0, this.#after));
+    this.#broken = isWhole ? 0 : this.#broken + 1;
+    if (!isWhole) this.#after += 1;
+    const headers = { "content-type": "text/event-stream" };
+    return Promise.resolve(new Response(ReadableStream.from(body), { headers }));
+  };
+}
+
+async function* cutOff(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  if (bytes.length > 0) yield bytes;
+  throw new TypeError("terminated"); // as fetch says it
+}
+
+/** No wait takes time. */
+class HastyClock extends ManualClock {
+  override setTimer(delayMs: number, wake: () => void): () => void {
+    if (delayMs > 10_000) return super.setTimer(delayMs, wake);
+    setImmediate(wake);
+    return () => undefined;
+  }
+}
+
+const weather = defineTool({
+  name: "weather",
+  description: "Says what the weather is.",
+  input: z.looseObject({}),
+  execute: () => "Warm.",
+});
+
+function checkSaid(result: RunResult, { steps }: SaidSteps): void {
+  const [step] = result.steps;
+  const [said = NOTHING()] = steps.values();
+  const { text = "", refusal = "" } = step?.io ?? {};
+  const message = result.messages.find(({ role }) => role === "assistant");
+  const parts = message?.role === "assistant" ? (message.parts ?? []) : [];
+  const reasoning = parts.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
+  const calls = (step?.tools.calls ?? []).map(({ callId, toolName }) => ({ callId, toolName }));
+  const { resets: _resets, calls: saidCalls, ...others } = said;
+  const ends = text + refusal === "" && calls.length === 0 ? 0 : 1; // Nothing was said, or it failed.
+  expect({
+    ...others,
+    calls: saidCalls.map(({ callId, toolName }) => ({ callId, toolName })),
+  }).toEqual({ text, refusal, reasoning, calls, ends });
+}
+
+const FILES = globSync(`${FOLDER}/*.sse`)
+  .map((file) => basename(file))
+  .filter((file) => !file.startsWith("sdk-hangs") && !file.startsWith("sdk-error"));
+
+for (const file of FILES)
+  proves(["F1"], `${file}, cut anywhere, is read as it came in the end`, async () => {
+    const bytes = new Uint8Array(readFileSync(`${FOLDER}/${file}`));
+    const network = new BreakingNetwork(bytes);
+    const model = modelFor(file, network.fetch);
+    const role = defineAgent({ name: "solo", instructions: "Work.", model, tools: [weather] });
+    const retry = { maxAttempts: MOST_BROKEN + 1 };
+    const orchestrator = new Orchestrator({ clock: new HastyClock(), retry });
+    while (!network.isDone) {
+      const said = new SaidSteps();
+      const options = { budget: { steps: 1 }, onPiece: said.take };
+      const result = await orchestrator.start(role, "Do it.", options).result;
+      checkSaid(result, said);
+    }
+  });
