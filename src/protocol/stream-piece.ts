@@ -59,7 +59,7 @@ export type PieceBody =
 
 /**
  * A piece of what a tree says. The texts of one step since its last `reset`, put together, are the text of the reply, once its `end`
- * has come; a reply without an `end` is in no history. Arguments are as the model wrote them: where they were mended, or nulls left out of
+ * has come. A process that dies says no more; the one that continues the run begins a reply that it makes anew with a `reset`. Arguments are as the model wrote them: where they were mended, or nulls left out of
  * them, the tool is given others. `sequence`: from 1, one more with each piece of the run; a reader that comes in late has the number of the
  * last piece for all that it is told of replies that are under way.
  */

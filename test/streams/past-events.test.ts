@@ -1,0 +1,236 @@
+// Goal: whoever comes late reads the run from any event on, as it was recorded, and then live: nothing is missing, nothing comes twice.
+// Method: runs kept in memory, read from each of their events, in the midst of the run, after its end, after a pause and after deaths.
+
+import { expect } from "vitest";
+
+import { EspalierError } from "../../src/kernel/error.ts";
+import { defined } from "../../src/kernel/json.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
+import { approve } from "../../src/protocol/question.ts";
+import type { Store } from "../../src/store/store.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { sequentialIds } from "../../src/testing/sequential-ids.ts";
+import { dyingStore } from "../journal/dying-store.ts";
+import { forwarding } from "../journal/forwarding-store.ts";
+import { storedEvents } from "../journal/stored-events.ts";
+import { thinker } from "../journal/thinkers.ts";
+import { proves } from "../harness/proves.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
+import { SaidSteps } from "../support/said.ts";
+import { allOf } from "../support/all-of.ts";
+import { rejectionOf, thrownBy } from "../support/thrown.ts";
+import { calls, part, spawn } from "../tree/scripted-agents.ts";
+
+function family(held?: Promise<void>) {
+  const helper = part("helper", [says("Part done.", held === undefined ? {} : { after: held })]);
+  return part("lead", [calls(spawn("helper", "Help.")), says("All done.")], {
+    subagents: [helper.role],
+  });
+}
+
+const kept = (): { readonly store: ReturnType<typeof memoryStore> } => ({
+  store: memoryStore({ clock: new ManualClock() }),
+});
+
+proves(["F5"], "from any event on, in the midst of a run and after it", async () => {
+  const held = latch();
+  const fixture = newFixture(kept());
+  const run = fixture.start(family(held.opened).role);
+  for (let turn = 0; turn < 50; turn += 1) await settled();
+  const before = fixture.sink.events.length;
+  expect(before).toBeGreaterThan(8);
+  const early = Array.from({ length: before + 4 }, (_one, index) =>
+    run.events({ from: index + 1 }),
+  );
+  const helperId = fixture.sink.events.find(({ depth }) => depth === 1)?.agentId ?? expect.fail();
+  const ofHelper = run.events({ from: 1, agentId: helperId });
+  held.open();
+  await fixture.outcome(run);
+  const all = fixture.sink.events;
+  const late = all.map(({ seq }) => run.events({ from: seq }));
+  for (const [index, events] of early.entries()) {
+    const read = await allOf(events);
+    expect(read).toEqual(all.slice(index));
+    expect(read.every(Object.isFrozen)).toBe(true);
+  }
+  for (const [index, events] of late.entries())
+    expect(await allOf(events)).toEqual(all.slice(index));
+  expect(await allOf(ofHelper)).toEqual(all.filter(({ agentId }) => agentId === helperId));
+  expect(await allOf(run.events({ from: all.length + 1 }))).toEqual([]);
+});
+
+proves(
+  ["F5"],
+  "a run that is kept nowhere says so at once; its first tick has no past",
+  async () => {
+    const fixture = newFixture();
+    const run = fixture.start(family().role);
+    const first = run.events({ from: 1 });
+    await fixture.outcome(run);
+    expect(await allOf(first)).toEqual(fixture.sink.events);
+    expect(thrownBy(() => run.events({ from: 3 }))).toEqual({
+      code: "events_not_kept",
+      message:
+        "Expected event 3 of the run to be kept, but it is past and kept nowhere. Give the orchestrator a store, or subscribe in the tick in which the run is started.",
+      data: { from: 3 },
+    });
+    for (const from of [0, 1.5, -1, Number.NaN])
+      expect(() => run.events({ from })).toThrow(/number of an event, from 1/);
+  },
+);
+
+const PAYS = { tools: [spyTool("pay", undefined, { needsApproval: true })] };
+const pays = () => soloist([says("Paid.")], PAYS);
+
+proves(
+  ["F5"],
+  "over a pause, whoever leads the run then; of a run that was led elsewhere before it says from when it is kept",
+  async () => {
+    const options = kept();
+    const fixture = newFixture(options);
+    const paused = await fixture.run(soloist([asks("pay", {})], PAYS).role);
+    const [question] = paused.questions;
+    const answers = question === undefined ? [] : [approve(question)];
+    const run = fixture.resume(pays().role, paused.pausedRun, answers);
+    await settled();
+    const late = run.events({ from: 1 });
+    await fixture.outcome(run);
+    expect(await allOf(late)).toEqual(fixture.sink.events);
+
+    const unkept = newFixture();
+    const left = await unkept.run(soloist([asks("pay", {})], PAYS).role);
+    const [asked] = left.questions;
+    const more = asked === undefined ? [] : [approve(asked)];
+    const later = unkept.resume(pays().role, left.pausedRun, more, kept());
+    await later.result.catch(() => undefined);
+    const count =
+      left.pausedRun === undefined
+        ? 0
+        : unkept.sink.events.findIndex(({ type }) => type === "run.resumed");
+    const error = await rejectionOf(allOf(later.events({ from: 2 })));
+    expect([error.code, error.data]).toEqual(["events_not_kept", { from: 2, keptFrom: count + 1 }]);
+    expect((await allOf(later.events({ from: count + 1 }))).map(({ seq }) => seq)[0]).toBe(
+      count + 1,
+    );
+  },
+);
+
+const TWO_STEPS = defineAgent({
+  name: "lead",
+  instructions: "You lead.",
+  model: thinker("lead", ({ results }) =>
+    results.length === 0 ? { calls: [["work", {}]] } : { text: "All is done." },
+  ),
+  tools: [spyTool("work")],
+});
+
+/** Plays a run that dies at each of its appends, and what then goes on with it. Gives how often something did. */
+async function dyingEverywhere(
+  onPiece: () => OrchestratorOptions["onPiece"],
+  check: (run: Run, store: Store) => Promise<void>,
+): Promise<number> {
+  for (let at = 1, recovered = 0; ; at += 1) {
+    const store = memoryStore({ clock: new ManualClock() });
+    const dying = dyingStore(store, { at, how: "after" });
+    const all = {
+      clock: new ManualClock(),
+      ids: sequentialIds(),
+      roles: [TWO_STEPS],
+      ...defined({ onPiece: onPiece() }),
+    };
+    const first = new Orchestrator({ ...all, store: dying.store }).start(TWO_STEPS, "Do it.");
+    await first.result.catch(() => undefined);
+    if (!dying.isDead) return recovered;
+    const next = new Orchestrator({ ...all, store });
+    const run = await next.recover(first.runId, { takeOver: true }).catch(passIfEnded);
+    if (run === undefined) continue;
+    recovered += 1;
+    await check(run, store);
+  }
+}
+
+/** It died when all was kept but that nobody leads it any more. */
+function passIfEnded(error: unknown): undefined {
+  if (!EspalierError.is(error) || error.code !== "run_ended") throw error;
+}
+
+proves(
+  ["F5"],
+  "a run that died at any append and was recovered is read whole, from any event",
+  async () => {
+    const recovered = await dyingEverywhere(
+      () => undefined,
+      async (run, store) => {
+        await settled();
+        const late = run.events({ from: 1 });
+        await run.result;
+        const stored = await storedEvents(store, run.runId);
+        expect(stored.map(({ seq }) => seq)).toEqual(stored.map((_one, index) => index + 1));
+        expect(await allOf(late)).toEqual(stored);
+        for (const { seq } of stored)
+          expect(await allOf(run.events({ from: seq }))).toEqual(stored.slice(seq - 1));
+      },
+    );
+    expect(recovered).toBeGreaterThan(3);
+  },
+);
+
+proves(
+  ["F3"],
+  "what a process said that died is taken back where it is said anew, and only there",
+  async () => {
+    let said = new SaidSteps();
+    const resets = new Set<string>();
+    const listen = () => (said = new SaidSteps()).take;
+    await dyingEverywhere(listen, async (run) => {
+      const { steps } = await run.result;
+      for (const { stepId, io, tools } of steps) {
+        const { text, calls: saidCalls, resets: own } = said.of(stepId);
+        const ids = (list: readonly { readonly callId: string }[]) =>
+          list.map(({ callId }) => callId);
+        expect([text, ids(saidCalls)]).toEqual([io.text, ids(tools.calls)]);
+        for (const reset of own) resets.add(reset);
+      }
+      expect(said.results.size).toBe(1);
+    });
+    expect([...resets]).toEqual(["recovered"]);
+  },
+);
+
+proves(
+  ["F5"],
+  "a store that cannot be read fails this reader alone; one that leaves lets the journal go",
+  async () => {
+    const { store } = kept();
+    const reading = forwarding(store);
+    let isLeft = false;
+    const fixture = newFixture({
+      store: {
+        ...reading,
+        read: async function* (...asked) {
+          try {
+            yield* store.read(...asked);
+            throw new EspalierError({ code: "store_failed", message: "The disk is gone." });
+          } finally {
+            isLeft = true;
+          }
+        },
+      },
+    });
+    const run = fixture.start(family().role);
+    await fixture.outcome(run);
+    const events = run.events({ from: 1 });
+    await events.next();
+    expect(isLeft).toBe(false);
+    expect(await events.return?.()).toEqual({ done: true, value: undefined });
+    await settled();
+    expect([isLeft, await events.next()]).toEqual([true, { done: true, value: undefined }]);
+  },
+);

@@ -1,0 +1,312 @@
+// Goal: whoever listens hears what the tree says as it says it, is told what to drop, and harms nobody by being slow, late or broken.
+// Method: scripted agents; whole lists of pieces are compared.
+
+import { expect, test } from "vitest";
+
+import { wrapModelCall } from "../../src/hooks/hook.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
+import { ModelError } from "../../src/model/model-error.ts";
+import type { GenerateOptions, Model, ModelReply } from "../../src/model/model.ts";
+import { idOf } from "../../src/protocol/ids.ts";
+import type { PieceBody, StreamPiece } from "../../src/protocol/stream-piece.ts";
+import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { calls, part, spawn } from "../tree/scripted-agents.ts";
+import { allOf } from "../support/all-of.ts";
+import { rejectionOf } from "../support/thrown.ts";
+
+/** A piece without whose it is. */
+function bodyOf({ runId: _run, agentId: _agent, stepId: _step, ...rest }: StreamPiece): object {
+  return rest;
+}
+
+function brief(pieces: readonly StreamPiece[]): readonly unknown[] {
+  return pieces.map((piece) => {
+    switch (piece.type) {
+      case "reset":
+        return `reset ${piece.reason} ${piece.characters}`;
+      case "call":
+        return `${piece.callId} ${piece.toolName}`;
+      case "result":
+        return `${piece.callId} → ${piece.text}`;
+      case "end":
+        return `end ${piece.finishReason}`;
+      default:
+        return piece.text;
+    }
+  });
+}
+
+async function heard(script: readonly ScriptedReply[], more: object = {}): Promise<unknown[]> {
+  const pieces: StreamPiece[] = [];
+  const fixture = newFixture({ onPiece: (piece) => void pieces.push(piece) });
+  await fixture.run(soloist(script, { tools: [spyTool("work")], ...more }).role);
+  return [...brief(pieces)];
+}
+
+proves(
+  ["F2"],
+  "a tree is heard whole: reasoning, texts, calls, arguments, results, ends, of each agent, numbered",
+  async () => {
+    const helper = part("helper", [says("Part done.")]);
+    const thinks: ScriptedReply = {
+      pieces: [
+        { type: "reasoning", text: "Hm." },
+        { type: "text", text: "I ask the helper." },
+        {
+          type: "call",
+          callId: idOf<"CallId">("call_1"),
+          toolName: "SpawnSubagent",
+          argumentsText: '{"role":"helper","task":"Help."}',
+        },
+      ],
+      finishReason: "tool_calls",
+    };
+    const lead = part("lead", [thinks, says("All done.")], { subagents: [helper.role] });
+    const pieces: StreamPiece[] = [];
+    const fixture = newFixture();
+    const run = fixture.start(lead.role, "Do it.");
+    const reading = (async () => {
+      for await (const piece of run.pieces()) pieces.push(piece);
+    })();
+    const result = await fixture.outcome(run);
+    await reading;
+    const first = { agentPath: "lead", stepNumber: 1 };
+    const below = { agentPath: "lead/helper#1", stepNumber: 1 };
+    const second = { agentPath: "lead", stepNumber: 2 };
+    const text = JSON.stringify({ status: "completed", output: "Part done." });
+    const bodies: readonly (readonly [object, PieceBody])[] = [
+      [first, { type: "reasoning", text: "Hm." }],
+      ...["I ", "ask ", "the ", "helper."].map(
+        (piece) => [first, { type: "text", text: piece }] as const,
+      ),
+      [
+        first,
+        { type: "call", index: 0, callId: idOf<"CallId">("call_1"), toolName: "SpawnSubagent" },
+      ],
+      [first, { type: "arguments", index: 0, text: '{"role":"helper","task":"Help."}' }],
+      [first, { type: "end", finishReason: "tool_calls" }],
+      [below, { type: "text", text: "Part " }],
+      [below, { type: "text", text: "done." }],
+      [below, { type: "end", finishReason: "stop" }],
+      [
+        first,
+        {
+          type: "result",
+          callId: idOf<"CallId">("call_1"),
+          toolName: "SpawnSubagent",
+          text: expect.stringContaining("Part done.") as unknown as string,
+          isError: false,
+        },
+      ],
+      [second, { type: "text", text: "All " }],
+      [second, { type: "text", text: "done." }],
+      [second, { type: "end", finishReason: "stop" }],
+    ];
+    expect(text).toContain("Part done.");
+    expect(pieces.map(bodyOf)).toEqual(
+      bodies.map(([place, body], index) => ({ ...place, sequence: index + 1, ...body })),
+    );
+    const [root, child] = result.agents;
+    expect([pieces[0], pieces.at(8)]).toMatchObject([
+      { runId: result.runId, agentId: root?.agentId, stepId: root?.steps[0]?.stepId },
+      { runId: result.runId, agentId: child?.agentId, stepId: child?.steps[0]?.stepId },
+    ]);
+  },
+);
+
+const broken = (text: string): ScriptedReply => ({
+  text,
+  error: new ModelError({ code: "model_unavailable", message: "Cut.", retryAfterMs: 0 }),
+});
+
+/** Says something before it fails, or replies. */
+function sayingFirst(...replies: readonly ScriptedReply[]): Model {
+  const { model } = soloist(replies);
+  let attempt = 0;
+  return {
+    provider: "own",
+    id: "own",
+    generate: (request, options: GenerateOptions): Promise<ModelReply> => {
+      const { text = "", error } = replies[attempt] ?? {};
+      attempt += 1;
+      if (error !== undefined) options.onDelta?.({ type: "text", text });
+      return model.generate(request, options);
+    },
+  };
+}
+
+proves(["F3"], "an attempt that is made again is taken back first", async () => {
+  const pieces: StreamPiece[] = [];
+  const fixture = newFixture({ onPiece: (piece) => void pieces.push(piece) });
+  const model = sayingFirst(broken("It was"), says("It is."));
+  const role = defineAgent({ name: "solo", instructions: "Work.", model });
+  const result = await fixture.run(role);
+  expect([result.text, brief(pieces)]).toEqual([
+    "It is.",
+    ["It was", "reset retry 6", "It ", "is.", "end stop"],
+  ]);
+});
+
+proves(["F3"], "what a call that failed has said is taken back", async () => {
+  const pieces: StreamPiece[] = [];
+  const fixture = newFixture({
+    onPiece: (piece) => void pieces.push(piece),
+    retry: { maxAttempts: 1 },
+  });
+  const model = sayingFirst(broken("It was"));
+  await fixture.run(defineAgent({ name: "solo", instructions: "Work.", model }));
+  expect(brief(pieces)).toEqual(["It was", "reset discarded 6"]);
+});
+
+proves(["F3"], "a reply that came to be another one is said anew", async () => {
+  const leak = { ...asks("work", { path: "a", lines: 20 }), text: '{"path":"a","lines":20}' };
+  const twins: ScriptedReply = {
+    calls: [
+      { name: "work", arguments: {}, callId: "one" },
+      { name: "work", arguments: {}, callId: "one" },
+    ],
+  };
+  const made = wrapModelCall(async (_call, next) => {
+    const reply = await next();
+    return { ...reply, message: { ...reply.message, text: "Made up." } };
+  });
+  expect(await heard([leak, says("Done.")])).toEqual([
+    '{"path":"a","lines":20}',
+    "call_1 work",
+    '{"path":"a","lines":20}',
+    "reset replaced 50",
+    "call_1 work",
+    '{"path":"a","lines":20}',
+    "end tool_calls",
+    expect.stringMatching(/^call_1 → /),
+    "Done.",
+    "end stop",
+  ]);
+  expect((await heard([twins, says("Done.")])).slice(0, 9)).toEqual([
+    "one work",
+    "{}",
+    "one work",
+    "{}",
+    "reset replaced 12",
+    "one work",
+    "{}",
+    "execution_1.1.1 work",
+    "{}",
+  ]);
+  expect(await heard([says("No.")], { hooks: [made] })).toEqual([
+    "No.",
+    "reset replaced 3",
+    "Made up.",
+    "end stop",
+  ]);
+});
+
+proves(
+  ["F3"],
+  "a reply without a word is thrown away; one of an agent that must end, too",
+  async () => {
+    expect(await heard([says(" "), says("Done.")])).toEqual([
+      " ",
+      "reset discarded 1",
+      "Done.",
+      "end stop",
+    ]);
+    const held = latch();
+    const pieces: StreamPiece[] = [];
+    const fixture = newFixture();
+    const model: Model = {
+      provider: "own",
+      id: "own",
+      generate: async (_request, { onDelta, signal }) => {
+        onDelta?.({ type: "text", text: "Well" });
+        await Promise.race([
+          held.opened,
+          new Promise((_resolve, reject) => signal.addEventListener("abort", reject)),
+        ]);
+        throw new Error("unreachable");
+      },
+    };
+    const role = defineAgent({ name: "solo", instructions: "Work.", model });
+    const run = fixture.start(role, "Do it.", { onPiece: (piece) => void pieces.push(piece) });
+    await settled();
+    void run.cancel();
+    await fixture.outcome(run);
+    expect(brief(pieces)).toEqual(["Well", "reset cancelled 4"]);
+  },
+);
+
+proves(["F4"], "who comes in the middle of a reply reads it from its beginning", async () => {
+  const held = latch();
+  const fixture = newFixture();
+  const model: Model = {
+    provider: "own",
+    id: "own",
+    generate: async (request, { onDelta }) => {
+      for (const text of ["One ", "two "]) onDelta?.({ type: "text", text });
+      await held.opened;
+      onDelta?.({ type: "text", text: "three." });
+      return await soloist([says("One two three.")]).model.generate(request, {
+        signal: new AbortController().signal,
+      });
+    },
+  };
+  const early: StreamPiece[] = [];
+  const role = defineAgent({ name: "solo", instructions: "Work.", model });
+  const run = fixture.start(role, "Do it.", { onPiece: (piece) => void early.push(piece) });
+  await settled();
+  const late = run.pieces();
+  held.open();
+  await fixture.outcome(run);
+  const read = await allOf(late);
+  expect(brief(early)).toEqual(["One ", "two ", "three.", "end stop"]);
+  expect(read.map((piece) => [piece.sequence, ...brief([piece])])).toEqual([
+    [2, "reset joined 0"],
+    [2, "One two "],
+    [3, "three."],
+    [4, "end stop"],
+  ]);
+  expect(await allOf(run.pieces())).toEqual([]);
+});
+
+proves(["F4"], "a slow reader fails alone, a listener that throws is warned of once", async () => {
+  const fixture = newFixture();
+  const bad = (): void => {
+    throw new Error("full");
+  };
+  const run = fixture.start(soloist([says("One two three four.")]).role, "Do it.", {
+    onPiece: bad,
+  });
+  const slow = run.pieces({ maxBacklog: 2 });
+  const result = await fixture.outcome(run);
+  const texts = [await slow.next(), await slow.next()].map(({ value }) =>
+    brief([value as StreamPiece]),
+  );
+  expect([result.text, texts]).toEqual(["One two three four.", [["One "], ["two "]]]);
+  expect((await rejectionOf(slow.next())).code).toBe("backlog_overflow");
+  expect(takeWarnings().map(String)).toEqual([
+    expect.stringContaining("A listener to pieces threw (full); the run continues."),
+  ]);
+});
+
+test("pieces of one agent alone; nobody who listens: nobody is asked to stream", async () => {
+  const helper = part("helper", [says("Part done.")]);
+  const lead = part("lead", [calls(spawn("helper", "Help.")), says("All done.")], {
+    subagents: [helper.role],
+  });
+  const fixture = newFixture();
+  const run = fixture.start(lead.role);
+  for await (const event of run.events()) {
+    if (event.type !== "agent.started" || event.depth !== 1) continue;
+    const own = run.pieces({ agentId: event.agentId });
+    await fixture.outcome(run);
+    expect(brief(await allOf(own))).toEqual(["Part ", "done.", "end stop"]);
+  }
+  const streaming = fixture.sink.of("model.requested").map((event) => event.streaming);
+  expect(streaming).toEqual([false, true, true]);
+  expect(() => run.pieces({ agentId: idOf<"AgentId">("nobody") })).toThrow(/id of an agent/);
+});

@@ -1,0 +1,123 @@
+// Goal: a client that follows a run by server-sent events, leaves and comes back, has every event once, and the result at the end.
+// Method: the text of the stream is read as an EventSource reads it; time is moved by hand.
+
+import { expect } from "vitest";
+
+import { toSse } from "../../src/orchestrator/run/to-sse.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { allOf } from "../support/all-of.ts";
+import { rejectionOf } from "../support/thrown.ts";
+
+interface Message {
+  readonly id?: string;
+  readonly event: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** One message of ours, by the rules of the format: a line for each field, an empty line at the end. */
+function read(text: string): Message {
+  const lines = text.split("\n");
+  expect(lines.splice(-2)).toEqual(["", ""]);
+  const fields = Object.fromEntries(
+    lines.map((line) => /^(\w+): (.*)$/.exec(line)?.slice(1) ?? []),
+  );
+  return { ...fields, data: JSON.parse(String(fields["data"])) as Message["data"] } as Message;
+}
+
+const worker = () =>
+  soloist([asks("work", {}), says("Line one.\nLine two.")], { tools: [spyTool("work")] }).role;
+
+proves(["F6"], "events with their numbers, pieces without, the result last", async () => {
+  const fixture = newFixture();
+  const run = fixture.start(worker());
+  const messages = toSse(run);
+  const result = await fixture.outcome(run);
+  const all = (await allOf(messages)).map(read);
+  const events = all.filter(({ event }) => event === "event");
+  expect(events.map(({ id }) => Number(id))).toEqual(fixture.sink.events.map(({ seq }) => seq));
+  expect(events.map(({ data }) => data)).toEqual(JSON.parse(JSON.stringify(fixture.sink.events)));
+  const pieces = all.filter(({ event }) => event === "piece");
+  expect(pieces.every(({ id }) => id === undefined)).toBe(true);
+  const texts = pieces.map(({ data }) => (data["type"] === "text" ? data["text"] : "")).join("");
+  expect(texts).toBe("Line one.\nLine two.");
+  const { runId, status, reason, text, questions, errors } = result;
+  expect(all.slice(-1)).toEqual([
+    { event: "result", data: { runId, status, reason, text, questions, errors } },
+  ]);
+});
+
+proves(["F6"], "a client that comes back goes on after the last event that it had", async () => {
+  const held = latch();
+  const fixture = newFixture({ store: memoryStore({ clock: new ManualClock() }) });
+  const { role } = soloist([asks("work", {}), says("Done.", { after: held.opened })], {
+    tools: [spyTool("work")],
+  });
+  const run = fixture.start(role);
+  const first = toSse(run);
+  const had: Message[] = [];
+  while (had.at(-1)?.id !== "6") {
+    const { value } = await first.next();
+    had.push(read(value ?? ""));
+  }
+  await first.return?.();
+  expect(await first.next()).toEqual({ done: true, value: undefined });
+  for (let turn = 0; turn < 20; turn += 1) await settled();
+  const second = toSse(run, { from: 1, lastEventId: "6" });
+  held.open();
+  await fixture.outcome(run);
+  const ids = [...had, ...(await allOf(second)).map(read)].flatMap(({ id }) => id ?? []);
+  expect(ids.map(Number)).toEqual(fixture.sink.events.map(({ seq }) => seq));
+  const whole = (await allOf(toSse(run, { from: 1, lastEventId: null }))).map(read);
+  expect(whole.flatMap(({ id }) => id ?? []).length).toBe(ids.length);
+  for (const lastEventId of ["", "x", "-1", "1.5", "9".repeat(16)])
+    expect(() => toSse(run, { lastEventId })).toThrow(/number of an event/);
+  expect(() => toSse(run, { heartbeatMs: -1 })).toThrow(/heartbeatMs/);
+});
+
+proves(
+  ["F6"],
+  "a silent run is heard of; who leaves in the silence leaves nothing behind",
+  async () => {
+    const held = latch();
+    const clock = new ManualClock();
+    const fixture = newFixture({ clock });
+    const run = fixture.start(soloist([says("Done.", { after: held.opened })]).role);
+    const messages = toSse(run, { heartbeatMs: 1_000, clock });
+    const left = toSse(run, { heartbeatMs: 1_000, clock });
+    const heard: string[] = [];
+    const reading = (async () => {
+      for await (const message of messages) heard.push(message.split("\n")[0] ?? "");
+    })();
+    const waiting = (async () => {
+      while ((await left.next()).done !== true);
+    })();
+    for (let turn = 0; turn < 20; turn += 1) await settled();
+    const before = heard.length;
+    for (let tick = 0; tick < 3; tick += 1) {
+      clock.advance(1_000);
+      await settled();
+    }
+    expect(heard.slice(before)).toEqual([": still here", ": still here", ": still here"]);
+    await left.return?.();
+    await waiting;
+    held.open();
+    await reading;
+    expect(heard.at(-1)).toBe("event: result");
+    await fixture.outcome(run); // no timer is left
+  },
+);
+
+proves(["F6"], "a reader that is too slow is broken off, and may come back", async () => {
+  const fixture = newFixture({ store: memoryStore({ clock: new ManualClock() }) });
+  const run = fixture.start(worker());
+  const slow = toSse(run, { maxBacklog: 3 });
+  await fixture.outcome(run);
+  expect((await rejectionOf(allOf(slow))).code).toBe("backlog_overflow");
+  expect((await allOf(toSse(run, { from: 1 }))).at(-1)).toContain("event: result");
+});
