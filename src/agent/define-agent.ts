@@ -318,6 +318,12 @@ function checkModel(field: string, model: Model): void {
   for (const ability of ["native", "canForce"] as const)
     checkBoolean(`${field}.${ability}`, model[ability] ?? false);
   if (model.server !== undefined) checkServer(`${field}.server`, model.server);
+  if (model.serviceTier !== undefined) checkText(`${field}.serviceTier`, model.serviceTier);
+  const { apiType = "responses" } = model;
+  if (apiType !== "responses" && apiType !== "chat_completions") {
+    const advice = "Leave it out if it is neither.";
+    throw misdefinition(`${field}.apiType`, "responses or chat_completions", apiType, advice);
+  }
 }
 
 function checkServer(field: string, server: ModelServer): void {
