@@ -42,11 +42,17 @@ interface ResultShape {
 /** What a zod schema makes of the arguments has to be JSON; a JSON Schema makes nothing of them. */
 function resultShape(field: string, output: ToolInput): ResultShape {
   if (output instanceof z.ZodType) {
-    const { jsonSchema, check } = zodInput(field, output.pipe(JsonValueSchema), false);
-    return { jsonSchema, bind: (input) => used(check(input), ({ value }) => value) };
+    const schema = zodInput(field, output.pipe(JsonValueSchema), false);
+    return {
+      jsonSchema: schema.jsonSchema,
+      bind: (input) => used(schema.check(input), ({ value }) => value),
+    };
   }
-  const { jsonSchema, check } = inputSchema(field, output, { isStrict: false });
-  return { jsonSchema, bind: (input) => used(check(input), (checked) => checked.input) };
+  const schema = inputSchema(field, output, { isStrict: false });
+  return {
+    jsonSchema: schema.jsonSchema,
+    bind: (input) => used(schema.check(input), (checked) => checked.input),
+  };
 }
 
 /** Where a result is no plain object, it stands under this key: arguments are one, and so is what providers hold a model to. */
@@ -54,10 +60,12 @@ const WRAPPING_KEY = "result";
 
 function wrappedShape(field: string, output: z.ZodType): ResultShape {
   const whole = z.object({ [WRAPPING_KEY]: output.pipe(JsonValueSchema) });
-  const { jsonSchema, check } = zodInput(field, whole, false);
-  const bind: ResultShape["bind"] = (input) =>
-    used(check(input), ({ value: { [WRAPPING_KEY]: result = null } }) => result);
-  return { jsonSchema, bind };
+  const schema = zodInput(field, whole, false);
+  return {
+    jsonSchema: schema.jsonSchema,
+    bind: (input) =>
+      used(schema.check(input), ({ value: { [WRAPPING_KEY]: result = null } }) => result),
+  };
 }
 
 /** Who leaves the wrapping out has said the same. */
@@ -76,17 +84,9 @@ function used<Value>(
 
 /** Whether the schema, below what is done with its values, is one of a list or of a choice of forms. */
 function isListOrUnion(schema: z.core.$ZodType): boolean {
-  const { def } = (schema as z.core.$ZodTypes)._zod;
-  switch (def.type) {
-    case "array":
-    case "tuple":
-    case "union":
-      return true;
-    case "pipe":
-      return isListOrUnion(def.in);
-    case "readonly":
-      return isListOrUnion(def.innerType);
-    default:
-      return false;
-  }
+  if (schema instanceof z.core.$ZodPipe) return isListOrUnion(schema._zod.def.in);
+  if (schema instanceof z.core.$ZodReadonly) return isListOrUnion(schema._zod.def.innerType);
+  return LISTS_AND_UNIONS.some((type) => schema instanceof type);
 }
+
+const LISTS_AND_UNIONS = [z.core.$ZodArray, z.core.$ZodTuple, z.core.$ZodUnion] as const;

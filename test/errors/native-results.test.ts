@@ -243,7 +243,7 @@ proves(["M53"], "what cannot be meant is refused when the role is defined", () =
     define({ output, outputMode: "json" }),
     define({ outputMode: "tool" }),
     define({ output: z.string() }),
-    define({ model: { ...base.model, generate: () => undefined, native: "yes" } }),
+    define({ model: { provider: "own", id: "m", generate: () => undefined, native: "yes" } }),
   ]).toEqual([
     'Expected solo.outputMode to be what its model can do, got "native". scripted says nothing of native results: say auto or tool, or native: true of the model if its server has them.',
     'Expected solo.outputMode to be "auto", "native" or "tool", got "json". Leave it out for auto.',
