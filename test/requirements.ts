@@ -681,6 +681,27 @@ const requirements = {
   M52: {
     text: "A text that is JSON, or whose one fenced block is, is taken for the typed result if it fits and the reply ended by itself; else the model reads what does not fit; a hook that watches Finish is not gone past",
   },
+  M53: {
+    text: "A typed result is asked for natively where the model can, in every request beside the tools, and by Finish elsewhere, where hooks watch Finish and where the role chooses it; native of a model that cannot is refused when the role is defined, or at the start",
+  },
+  M54: {
+    text: "Without Finish, a text without calls is the result if it fits; what does not is corrected, twice at most; one that its cap ended is a cut, not a miss",
+  },
+  M55: {
+    text: "The schema of a typed result is in each wire's own field for it, strict if it has a strict form: over Responses, over Chat Completions and over the providers of the AI SDK",
+  },
+  M56: {
+    text: "A result that is a list or a choice of forms stands under one key for the model, and without it for the user; who leaves the key out has said the same, and nulls that a strict form has brought in are taken out",
+  },
+  M57: {
+    text: "In the last step that the budget allows the model is made to give its result, with all tools still listed, where it obeys a choice; elsewhere it has no other tools. A provider that refuses this under reasoning is not forced",
+  },
+  M58: {
+    text: "The schema of a result is counted with the tools, is part of the cache key and of what a request begins with, stands in the step's record, and is the same after a recovery",
+  },
+  M59: {
+    text: "A span says that its model was held to a schema, over which interface of OpenAI's it was asked, and at which service tier it was asked for and served; it says nothing where nobody does",
+  },
   M51: {
     text: "A provider is waited for as long as it asks for, or a tenth longer, else up to eight seconds, half of which is by chance; a call that is to wait longer than `retry.longestWaitMs` fails at once, with that time in its error",
   },

@@ -12,12 +12,13 @@ import type { SubagentContextPolicy } from "../policies/subagent-context-policy.
 import type { SubagentLimits } from "../policies/subagent-limits.ts";
 import type { ModelSettings, ToolChoice } from "../protocol/model-settings.ts";
 import type { JsonSchemaInput } from "../tools/arguments/input-schema.ts";
-import type { DelegationTool, FunctionTool, Tool } from "../tools/tool.ts";
+import type { DelegationTool, FinishTool, FunctionTool, Tool } from "../tools/tool.ts";
 import type { ToolFilter } from "../tools/tool-filter.ts";
 import type { ToolGuard } from "../tools/tool-guard.ts";
 import type { ToolDefaults } from "../tools/tool-settings.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
 import type { Compaction } from "./compaction.ts";
+import type { OutputMode } from "./output-mode.ts";
 import type { PlacedSection } from "./request-sections.ts";
 import type { DynamicRoleBounds } from "./dynamic-role-bounds.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
@@ -65,8 +66,8 @@ export interface AgentRole<out Output = unknown, in Context = unknown> {
   readonly showBudget: boolean;
   readonly stopWhen: readonly StopCondition<Context>[];
   readonly hooks: readonly Hook<Context>[];
-  /** What the model reads on the last step; undefined: nothing. */
-  readonly wrapUp: string | undefined;
+  /** What the model reads on the last step; `true`: what fits the way in which it ends; undefined: nothing. */
+  readonly wrapUp: string | true | undefined;
   /** Everything that its requests consist of, in order. */
   readonly sections: readonly PlacedSection<Context>[];
   readonly compaction: Compaction | undefined;
@@ -78,6 +79,9 @@ export interface AgentRole<out Output = unknown, in Context = unknown> {
   readonly output: z.ZodType<Output> | JsonSchemaInput<Output> | undefined;
   /** True if there is such a schema. */
   readonly hasOutput: boolean;
+  readonly outputMode: OutputMode;
+  /** The tool by which the result is given where it is not asked for natively; undefined: there is none to give. */
+  readonly finish: FinishTool | undefined;
 }
 
 /** The tool by which an agent with subagents delegates. */

@@ -8,7 +8,7 @@ import { invariant } from "../kernel/assert.ts";
 import { CancelSignal, cancelReasonOf, type Bounds, type CancelReason } from "../kernel/cancel.ts";
 import { sameJson, type JsonObject } from "../kernel/json.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
-import type { CacheKey, Model } from "../model/model.ts";
+import type { CacheKey, Model, OutputSchema } from "../model/model.ts";
 import type { SentRequest } from "../model/request-prefix.ts";
 import { abortSignal } from "../policies/stop-signals.ts";
 import { tighterShape, type TreeShape } from "../policies/subagent-limits.ts";
@@ -104,6 +104,8 @@ export class AgentRuntime {
   readonly account: AccountView;
   readonly tools: ToolSet;
   readonly hooks: HookSet;
+  /** The schema to which its model is held; undefined: it gives no typed result, or gives it by `Finish`. */
+  readonly output: OutputSchema | undefined;
   readonly time: AgentTime;
   /** How long foreign code of the agent may take: a hook, a stop condition, a section. */
   readonly bounds: Bounds & { readonly timeoutMs: number };
@@ -160,7 +162,7 @@ export class AgentRuntime {
     this.childName = childNameOf(identity.agentPath);
     this.role = role;
     this.model = role.model;
-    const { tools, hooks, cacheKey } = run.partsOf(role);
+    const { tools, hooks, output, cacheKey } = run.partsOf(role);
     this.cacheKey = { role: cacheKey, agent: ordinalOf(identity.agentPath) };
     this.task = made.task;
     this.metadata = made.metadata;
@@ -172,6 +174,7 @@ export class AgentRuntime {
     this.account = made.account;
     this.tools = withoutRemoved(tools, this.toolLimits.removed);
     this.hooks = hooks;
+    this.output = output;
     this.startedAtMs = before?.startedAtMs ?? run.clock.nowMs();
     this.execution = before?.execution ?? 1;
     this.parent = parent;

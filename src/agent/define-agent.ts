@@ -53,6 +53,7 @@ import type { ToolDefaults } from "../tools/tool-settings.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
 import { compactionOf, type Compaction } from "./compaction.ts";
 import { finishTool } from "./finish-tool.ts";
+import { outputModeOf, requireNative, type OutputMode } from "./output-mode.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 import { placedSections, type RequestSection } from "./request-sections.ts";
 import { dynamicRoleBounds, type DynamicRoleBounds } from "./dynamic-role-bounds.ts";
@@ -118,8 +119,8 @@ export interface AgentDefinition<
   /** What watches and changes the agents of this role, after the orchestrator's own hooks. See `observe`, `transform` and the others. */
   readonly hooks?: readonly Hook<Context>[];
   /**
-   * On the last step that a `steps` budget allows, the model gets no tools (but `Finish`, if it has to give a typed result) and a notice
-   * to finish: `true`, or the text of the notice. Without a `steps` budget on its path it does nothing.
+   * On the last step that a `steps` budget allows, the model can call no tools (but `Finish`, if it gives a typed result by that) and reads
+   * a notice to finish: `true`, or the text of the notice. Without a `steps` budget on its path it does nothing.
    * Its text is then the result of an agent that was stopped by `steps_limit`. Default: no notice, the agent is simply stopped.
    */
   readonly wrapUp?: boolean | string;
@@ -140,10 +141,16 @@ export interface AgentDefinition<
    */
   readonly modelSettings?: ModelSettings & { readonly toolChoice?: ToolChoice };
   /**
-   * The schema of its result: a zod object schema, or `jsonSchema({ … })`. The agent must then end by calling the `Finish` tool with a
-   * value that fits, which is the `output` of the result.
+   * The schema of its result: a zod schema of an object, a list or a union, or `jsonSchema({ … })` of an object. The agent must then end
+   * with a value that fits, which is the `output` of the result.
    */
   readonly output?: z.ZodType<Output> | JsonSchemaInput<Output>;
+  /**
+   * How the result is asked for. `native`: the provider holds the model to the schema, and its text is the result; refused unless the model
+   * can (`Model.native`). `tool`: the model calls the tool `Finish`. `auto`, the default: `native` where the model can, unless hooks watch
+   * `Finish` or `modelSettings.toolChoice` names it. A text that fits is taken either way, but for hooks that watch `Finish`.
+   */
+  readonly outputMode?: OutputMode;
 }
 
 const DEFAULT_MAX_OUTPUT_TOKENS = 8192;
@@ -179,6 +186,7 @@ export const DEFINITION_FIELDS = {
   temperature: "data",
   modelSettings: "data",
   output: "code",
+  outputMode: "code",
 } as const satisfies Record<keyof AgentDefinition, FieldKind>;
 
 /** How a role file says a field. */
@@ -215,8 +223,14 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   checkList(`${name}.tools`, given, toolListAdvice(given));
   for (const [field, list] of Object.entries({ subagents, stopWhen, hooks }))
     checkList(`${name}.${field}`, list);
-  const tools =
-    output === undefined ? [...given] : [...given, finishTool(`${name}.output`, output)];
+  const outputMode = outputModeOf(
+    `${name}.outputMode`,
+    definition.outputMode,
+    output !== undefined,
+  );
+  const finish = output === undefined ? undefined : finishTool(`${name}.output`, output);
+  requireNative({ name, outputMode, model });
+  const tools = finish === undefined || outputMode === "native" ? [...given] : [...given, finish];
   checkTools(name, tools);
   checkSubagents(name, subagents);
   const { limits = {}, showBudget = false, dynamicRoles } = definition;
@@ -262,7 +276,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     showBudget,
     stopWhen: Object.freeze([...stopWhen]),
     hooks: Object.freeze([...hooks]),
-    wrapUp: wrapUpOf(name, definition.wrapUp, output !== undefined),
+    wrapUp: wrapUpOf(name, definition.wrapUp),
     sections: placedSections(`${name}.sections`, definition.sections ?? []),
     compaction: compactionOf(`${name}.compaction`, definition.compaction, maxOutputTokens),
     maxOutputTokens,
@@ -270,6 +284,8 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     ...settingsOf(definition, toolNames),
     output,
     hasOutput: output !== undefined,
+    outputMode,
+    finish,
   });
 }
 
@@ -299,7 +315,15 @@ function checkModel(field: string, model: Model): void {
   if (model.replayKey !== undefined) checkText(`${field}.replayKey`, model.replayKey);
   if (model.minOutputTokens !== undefined)
     checkCount(`${field}.minOutputTokens`, model.minOutputTokens, defaultAdvice(1));
+  for (const ability of ["native", "canForce"] as const)
+    checkBoolean(`${field}.${ability}`, model[ability] ?? false);
   if (model.server !== undefined) checkServer(`${field}.server`, model.server);
+  if (model.serviceTier !== undefined) checkText(`${field}.serviceTier`, model.serviceTier);
+  const { apiType = "responses" } = model;
+  if (apiType !== "responses" && apiType !== "chat_completions") {
+    const advice = "Leave it out if it is neither.";
+    throw misdefinition(`${field}.apiType`, "responses or chat_completions", apiType, advice);
+  }
 }
 
 function checkServer(field: string, server: ModelServer): void {
@@ -361,7 +385,7 @@ function budgetOf({ name, model, budget: given = {} }: AgentDefinition): Budget 
 }
 
 function settingsOf(
-  { name, model, modelSettings: given, output }: AgentDefinition,
+  { name, model, modelSettings: given, output, outputMode }: AgentDefinition,
   toolNames: readonly string[],
 ): Pick<AgentRole, "modelSettings" | "toolChoice"> {
   if (given === undefined) return { modelSettings: undefined, toolChoice: undefined };
@@ -371,7 +395,7 @@ function settingsOf(
   const settings = copyModelSettings(given);
   model.checkSettings?.(settings);
   const { toolChoice } = given;
-  if (toolChoice === "none" && output !== undefined) {
+  if (toolChoice === "none" && output !== undefined && outputMode !== "native") {
     const advice = "A role with an output ends by a call of Finish: say auto, or leave it out.";
     throw misdefinition(`${field}.toolChoice`, "a choice that lets it end", toolChoice, advice);
   }
@@ -403,19 +427,9 @@ function checkTemperature(field: string, value: unknown): void {
   throw mismatch(field, `a number from 0 to ${MAX_TEMPERATURE}`, value, PROVIDERS_DEFAULT);
 }
 
-const WRAP_UP_NOTICE =
-  "This is your last step: you cannot use tools any more. Answer now with what you have, and say what is left undone.";
-
-const WRAP_UP_WITH_RESULT = `This is your last step: call ${FINISH_TOOL_NAME} now with what you have. You cannot use other tools any more.`;
-
-function wrapUpOf(
-  name: string,
-  given: boolean | string | undefined,
-  hasOutput: boolean,
-): string | undefined {
+function wrapUpOf(name: string, given: boolean | string | undefined): AgentRole["wrapUp"] {
   if (given === undefined || given === false) return undefined;
-  if (given === true) return hasOutput ? WRAP_UP_WITH_RESULT : WRAP_UP_NOTICE;
-  checkText(`${name}.wrapUp`, given);
+  if (given !== true) checkText(`${name}.wrapUp`, given);
   return given;
 }
 

@@ -44,6 +44,7 @@ export const InferOutcomeSchema: z.ZodType<InferOutcome> = z.discriminatedUnion(
       usage: TokenUsageSchema.exactOptional(),
       responseId: z.string().exactOptional(),
       responseModel: z.string().exactOptional(),
+      serviceTier: z.string().exactOptional(),
     }),
     ...spent,
   }),

@@ -1,7 +1,8 @@
 // What a step begins with, as its record will say it (R172).
 
 import { defined } from "../kernel/json.ts";
-import type { Model, ModelRequest } from "../model/model.ts";
+import type { Model, ModelRequest, OutputSchema } from "../model/model.ts";
+import { remembered } from "../model/remembered.ts";
 import { headLength } from "../policies/message-groups.ts";
 import { forModel } from "../model/written-by.ts";
 import type { Message } from "../protocol/message.ts";
@@ -21,6 +22,7 @@ export function stepContext(
   const { definitions } = agent.run;
   const { messages } = request;
   const tools = definitions.defineTools(request.tools);
+  const { output } = request;
   const last = state.log.steps.at(-1)?.context;
   const { messages: stored } = state.conversation;
   const shown =
@@ -33,6 +35,9 @@ export function stepContext(
     toolNames: tools.names,
     promptHash: definitions.define(promptOf(messages)),
     toolsHash: tools.hash,
+    ...(output === undefined
+      ? {}
+      : { outputHash: definitions.define(remembered(outputTexts, output, JSON.stringify)) }),
     budget: leftAtStep(state, account.remainingWith(lease)),
     parameters: parametersOf(request),
     ...(shown === undefined ? {} : { shown }),
@@ -40,6 +45,8 @@ export function stepContext(
   if (shown !== undefined || last?.shown !== undefined) noteShown(context, messages, last);
   return context;
 }
+
+const outputTexts = new WeakMap<OutputSchema, string>();
 
 /** What a request says of the reply that it wants. */
 export function parametersOf(request: ModelRequest): StepContext["parameters"] {

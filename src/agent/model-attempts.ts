@@ -107,8 +107,9 @@ async function askModel(agent: AgentRuntime, turn: Turn, spans: TimeSpan[]): Pro
 
 function recordRequest(agent: AgentRuntime, call: InferCall, streaming: boolean): void {
   const { lease, request, isEstimated, prefix, position } = call;
-  const { messages, tools } = request;
-  const { provider, id, server } = agent.model;
+  const { messages, tools, output } = request;
+  const { provider, id, server, apiType, serviceTier } = agent.model;
+  const outputType = output === undefined ? undefined : ("json" as const);
   agent.emit(
     {
       type: "model.requested",
@@ -120,6 +121,7 @@ function recordRequest(agent: AgentRuntime, call: InferCall, streaming: boolean)
       estimatedInputTokens: lease.inputTokens,
       isEstimated,
       ...parametersOf(request),
+      ...defined({ outputType, apiType, serviceTier }),
       streaming,
     },
     position,
@@ -156,7 +158,7 @@ function replied(
     message: withoutData(message),
     finishReason,
   }));
-  const { rawFinishReason, responseId, responseModel } = reply;
+  const { rawFinishReason, responseId, responseModel, serviceTier } = reply;
   const cacheWriteInputTokens = reply.usage?.cacheWriteInputTokens;
   agent.emit(
     {
@@ -165,7 +167,13 @@ function replied(
       toolCalls: message.toolCalls.length,
       usage,
       ...tries,
-      ...defined({ rawFinishReason, cacheWriteInputTokens, responseId, responseModel }),
+      ...defined({
+        rawFinishReason,
+        cacheWriteInputTokens,
+        responseId,
+        responseModel,
+        serviceTier,
+      }),
     },
     position,
   );

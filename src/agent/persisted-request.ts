@@ -14,6 +14,12 @@ export interface RebuiltRequest {
   readonly request: ModelRequest;
 }
 
+const OutputTextSchema = z.strictObject({
+  name: z.string(),
+  schema: JsonObjectSchema,
+  strict: z.boolean(),
+});
+
 const ToolSpecsSchema = z.array(
   z.strictObject({
     name: z.string(),
@@ -36,7 +42,11 @@ export function persistedRequest(
   const messages = shownInStep(kept, stepNumber, textOf);
   const toolsText = context === undefined ? undefined : textOf(context.toolsHash);
   if (context === undefined || messages === undefined || toolsText === undefined) return undefined;
-  const { model, parameters } = context;
+  const { model, parameters, outputHash } = context;
+  const outputText = outputHash === undefined ? "" : textOf(outputHash);
+  if (outputText === undefined) return undefined;
   const tools = ToolSpecsSchema.parse(parseJson(toolsText));
-  return { model, request: { messages, tools, ...parameters } };
+  const request = { messages, tools, ...parameters };
+  if (outputText === "") return { model, request };
+  return { model, request: { ...request, output: OutputTextSchema.parse(parseJson(outputText)) } };
 }

@@ -24,7 +24,7 @@ import type { AgentRole } from "./agent-role.ts";
 import type { ApprovalHandler } from "./approver.ts";
 import type { History } from "./effects.ts";
 import type { PhaseReport } from "./phase-report.ts";
-import type { ToolSpec } from "../model/model.ts";
+import type { OutputSchema, ToolSpec } from "../model/model.ts";
 
 /** What holds for all agents of a run. */
 export interface AgentSettings {
@@ -71,6 +71,8 @@ export interface RoleParts {
   readonly tools: ToolSet;
   /** The orchestrator's hooks and those of the role, compiled. */
   readonly hooks: HookSet;
+  /** The schema to which their model is held; undefined: they give no typed result, or give it by `Finish`. */
+  readonly output: OutputSchema | undefined;
   /** `CacheKey.role`. */
   readonly cacheKey: string;
 }

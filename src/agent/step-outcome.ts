@@ -28,6 +28,8 @@ export interface StepFacts {
   /** The cap on output tokens that the role gives; that of a step is lower if the budget had no more left. */
   readonly maxOutputTokens: number;
   readonly hasOutput: boolean;
+  /** The model gives its typed result as text, and has no `Finish`. */
+  readonly isNative: boolean;
   /** The mailbox has messages that the agent has not read yet. */
   readonly hasMessages: boolean;
   /** Subagents work in the background, and the agent is to wait for them. */
@@ -57,7 +59,8 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
     return { type: "stop", signal: { source: "model", reason: cutOff } };
   if (hasMissed) {
     const missed = MAX_MISSED_OUTPUTS + 1;
-    const wanted = `call ${FINISH_TOOL_NAME} with a result that fits, but it missed ${missed} times. Simplify the output schema, or use a stronger model.`;
+    const way = facts.isNative ? "answer" : `call ${FINISH_TOOL_NAME}`;
+    const wanted = `${way} with a result that fits, but it missed ${missed} times. Simplify the output schema, or use a stronger model.`;
     return misbehaved(facts, wanted, { missed });
   }
   if (!isAnswer) return { type: "continue", work };

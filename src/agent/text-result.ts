@@ -4,20 +4,16 @@
 import type { JsonValue } from "../kernel/json.ts";
 import { argumentsOf } from "../tools/bind-call.ts";
 import type { FinishTool } from "../tools/tool.ts";
-import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
+import { isFinishWatched } from "./output-mode.ts";
 
 /** What the schema of the result makes of a text; undefined: it is no JSON, or is not to be looked at. */
 export function textResult(
-  { tools, hooks }: AgentRuntime,
+  { role, hooks, output }: AgentRuntime,
   text: string,
 ): ReturnType<FinishTool["bind"]> | undefined {
-  const finish = tools.find(FINISH_TOOL_NAME);
-  // Hooks around Finish see every result, or change it: a text would go past them.
-  const isWatched = (["beforeTool", "afterTool"] as const).some(
-    (point) => hooks.chain(point, FINISH_TOOL_NAME).length > 0,
-  );
-  if (finish?.kind !== "finish" || isWatched) return undefined;
+  const { finish } = role;
+  if (finish === undefined || (output === undefined && isFinishWatched(hooks))) return undefined;
   const written = jsonIn(text);
   return written === undefined ? undefined : finish.bind(written);
 }

@@ -52,12 +52,13 @@ const LONGEST_WARNING = 500;
 
 /** The reply that was read, with what is believed of its usage. */
 export function builtReply(model: Model, read: ReadReply, size: CallSize): ModelReply {
-  const { message, finishReason, rawFinishReason, responseId, responseModel, warnings } = read;
+  const { message, finishReason, warnings } = read;
+  const { rawFinishReason, responseId, responseModel, serviceTier } = read;
   const usage = believableUsage(model, read.usage, size);
   return shared({
     message,
     finishReason,
-    ...defined({ rawFinishReason, usage, responseId, responseModel }),
+    ...defined({ rawFinishReason, usage, responseId, responseModel, serviceTier }),
     ...(warnings === undefined || warnings.length === 0 ? {} : { warnings: warnings.map(cut) }),
   });
 }

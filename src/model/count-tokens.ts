@@ -1,7 +1,7 @@
 // How many tokens a request will cost. Exact where the model counts, else an estimate that grows with the new messages only.
 
 import type { Message } from "../protocol/message.ts";
-import type { Model, ModelReply, ModelRequest, ToolSpec } from "./model.ts";
+import type { Model, ModelReply, ModelRequest, OutputSchema, ToolSpec } from "./model.ts";
 import { remembered } from "./remembered.ts";
 
 // One token is about four characters of English, three of code, one of Chinese. We take three bytes of UTF-8: a lease that is too large is given back,
@@ -19,8 +19,9 @@ export function isTokenCount(value: unknown): value is number {
 
 const countedMessages = new WeakMap<Message, number>();
 const countedTools = new WeakMap<readonly ToolSpec[], number>();
+const countedOutputs = new WeakMap<OutputSchema, number>();
 
-/** What the provider said of an earlier request: the first `messageCount` messages, with the tools, are `tokens` long. */
+/** What the provider said of an earlier request: the first `messageCount` messages, with the tools and the schema of the result, are `tokens` long. */
 export interface MeasuredPrefix {
   readonly messageCount: number;
   readonly tokens: number;
@@ -48,11 +49,10 @@ export function countInputTokens(
   const counted = model.countTokens?.(request);
   if (counted !== undefined && isTokenCount(counted))
     return { tokens: counted, isEstimated: false };
-  const { messages, tools } = request;
+  const { messages } = request;
   const history =
     ephemeral.size === 0 ? messages : messages.filter((message) => !ephemeral.has(message));
-  const known =
-    prefix.messageCount === 0 ? remembered(countedTools, tools, toolTokens) : prefix.tokens;
+  const known = prefix.messageCount === 0 ? beginningTokens(request) : prefix.tokens;
   const added = estimateMessages(history.slice(prefix.messageCount));
   return { tokens: known + added + estimateMessages(ephemeral), isEstimated: true };
 }
@@ -107,6 +107,18 @@ export function extrasOf(message: Message): ReplyExtras {
       dataBytes += Buffer.byteLength(JSON.stringify(part.data)) * READ_OF_DATA;
   }
   return { reasoning, dataBytes };
+}
+
+/** What is read before the messages. */
+function beginningTokens({ tools, output }: ModelRequest): number {
+  const ofTools = remembered(countedTools, tools, toolTokens);
+  return output === undefined
+    ? ofTools
+    : ofTools + remembered(countedOutputs, output, outputTokens);
+}
+
+function outputTokens({ schema }: OutputSchema): number {
+  return estimateTokens(JSON.stringify(schema));
 }
 
 function toolTokens(tools: readonly ToolSpec[]): number {

@@ -23,6 +23,14 @@ export interface Model {
   readonly replayKey?: string;
   /** The server takes no lower cap than this. Left out: 1. */
   readonly minOutputTokens?: number | undefined;
+  /** It can be held to the schema of a typed result (`ModelRequest.output`), also beside tools. Left out: it cannot. */
+  readonly native?: boolean;
+  /** It obeys a `toolChoice` in every request, and keeps the tools listed. Left out: tools that it is not to call are not listed. */
+  readonly canForce?: boolean;
+  /** Over which interface of OpenAI's it is asked, for traces. Left out: nothing is said of it. */
+  readonly apiType?: "chat_completions" | "responses" | undefined;
+  /** How fast it is asked to be served, for traces. Left out: nothing is said of it. */
+  readonly serviceTier?: string | undefined;
   /** What it costs. Left out: unknown, which is never zero; a cost limit over it is refused at the start (R57). */
   readonly price?: ModelPrice;
   /**
@@ -65,6 +73,18 @@ export interface ModelRequest {
   readonly settings?: ModelSettings;
   /** Which tools it may call in this step. Left out: `auto`. */
   readonly toolChoice?: ToolChoice;
+  /** What its text must be, where it calls no tools. Only for models that are `native`. */
+  readonly output?: OutputSchema;
+}
+
+/** A typed result that the provider is asked to hold the model to. */
+export interface OutputSchema {
+  /** As providers want one. */
+  readonly name: string;
+  /** JSON Schema of an object, in strict form (`strictSchema`) if `strict`. */
+  readonly schema: JsonObject;
+  /** False: the schema has no strict form. */
+  readonly strict: boolean;
 }
 
 /** Which requests have a beginning in common. No agent is named in it. */
@@ -97,6 +117,8 @@ export interface ModelReply {
   readonly responseId?: string;
   /** The model that in fact answered. */
   readonly responseModel?: string;
+  /** How fast it was served, in the provider's word. */
+  readonly serviceTier?: string;
   /** What of the request the provider left out or changed, in its words. */
   readonly warnings?: readonly string[];
 }

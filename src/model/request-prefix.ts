@@ -1,6 +1,7 @@
-// How far a request begins like the one before it. Prompt caches of providers go by that: tools first, then messages (X31). Pure.
+// How far a request begins like the one before it. Prompt caches of providers go by that: tools and the schema of the result first, then messages (X31). Pure.
 
 import { growthOf } from "../kernel/grown.ts";
+import { sameJson } from "../kernel/json.ts";
 import type { Message } from "../protocol/message.ts";
 import type { ModelRequest } from "./model.ts";
 
@@ -15,9 +16,9 @@ export interface SentRequest {
 export interface RequestPrefix {
   /** It begins with all of the last one but its ephemeral messages. */
   readonly isHeld: boolean;
-  /** So many messages at its beginning are the same; 0 if the tools are not. */
+  /** So many messages at its beginning are the same; 0 if the tools, or the schema of the result, are not. */
   readonly messages: number;
-  /** What is not the same, if it does not hold. */
+  /** What is not the same, if it does not hold; the schema of the result is counted among the tools. */
   readonly changed?: "tools" | "messages";
 }
 
@@ -26,7 +27,8 @@ export function prefixOf(
   { request: last, ephemeral }: SentRequest,
   next: ModelRequest,
 ): RequestPrefix {
-  if (!haveSameTools(last, next)) return { isHeld: false, messages: 0, changed: "tools" };
+  if (!haveSameTools(last, next) || !haveSameOutput(last, next))
+    return { isHeld: false, messages: 0, changed: "tools" };
   let messages = sharedLength(last.messages, next.messages);
   while (messages < last.messages.length) {
     const [message, other] = [last.messages[messages], next.messages[messages]];
@@ -49,6 +51,10 @@ function haveSameTools(last: ModelRequest, next: ModelRequest): boolean {
   const { tools } = next;
   if (last.tools === tools) return true;
   return last.tools.length === tools.length && last.tools.every((tool, at) => tool === tools[at]);
+}
+
+function haveSameOutput({ output: last }: ModelRequest, { output: next }: ModelRequest): boolean {
+  return last === next || (last !== undefined && next !== undefined && sameJson(last, next));
 }
 
 /** How many messages at the end of `messages` are those of `tail`; 0 unless all of them are there. */

@@ -158,6 +158,11 @@ export interface EventBodies {
     readonly temperature?: number | undefined;
     readonly settings?: ModelSettings | undefined;
     readonly toolChoice?: ToolChoice | undefined;
+    /** `json`: the model is held to the schema of its typed result. */
+    readonly outputType?: "json" | undefined;
+    /** The interface of OpenAI's over which it is asked, and how fast it is to be served, where its adapter says so. */
+    readonly apiType?: "chat_completions" | "responses" | undefined;
+    readonly serviceTier?: string | undefined;
     readonly streaming: boolean;
     /**
      * How far it begins like the last request of the execution, which is what prompt caches of providers go by (X31). Absent: there was
@@ -193,6 +198,8 @@ export interface EventBodies {
     readonly attempts: number;
     readonly responseId?: string | undefined;
     readonly responseModel?: string | undefined;
+    /** How fast it was served, in the provider's word. */
+    readonly serviceTier?: string | undefined;
     readonly queuedMs: number;
   };
   readonly "model.failed": {

@@ -170,6 +170,9 @@ export const EVENT_SCHEMAS = {
     temperature: z.number().optional(),
     settings: ModelSettingsSchema.readonly().optional(),
     toolChoice: ToolChoiceSchema.optional(),
+    outputType: z.literal("json").optional(),
+    apiType: z.enum(["chat_completions", "responses"]).optional(),
+    serviceTier: z.string().optional(),
     streaming: z.boolean(),
     prefix: z
       .strictObject({
@@ -190,6 +193,7 @@ export const EVENT_SCHEMAS = {
     attempts: z.int().positive(),
     responseId: z.string().optional(),
     responseModel: z.string().optional(),
+    serviceTier: z.string().optional(),
     queuedMs: z.number(),
   },
   "model.failed": {

@@ -41,6 +41,8 @@ export interface StepContext {
   readonly promptHash: string;
   /** Of the definitions of the tools that were offered, as one JSON list. */
   readonly toolsHash: string;
+  /** Of what the model was held to in its text, as JSON: `ModelRequest.output`. Left out: nothing. */
+  readonly outputHash?: string;
   /** What the agent could still spend, this step included. Limited axes only. */
   readonly budget: Readonly<Record<string, number>>;
   /** What the request asks of its reply. */
@@ -84,6 +86,7 @@ export const StepContextSchema = z.strictObject({
   toolNames: z.array(z.string()).readonly(),
   promptHash: HashSchema,
   toolsHash: HashSchema,
+  outputHash: HashSchema.exactOptional(),
   budget: z.record(z.string(), z.number()).readonly(),
   parameters: RequestParametersSchema.readonly(),
   shown: z.array(ShownPartSchema).readonly().exactOptional(),

@@ -31,6 +31,8 @@ export const GEN_AI = {
   requestSeed: "gen_ai.request.seed",
   requestStopSequences: "gen_ai.request.stop_sequences",
   requestStream: "gen_ai.request.stream",
+  /** Only where a model is held to the schema of a typed result: `json`. */
+  outputType: "gen_ai.output.type",
   responseId: "gen_ai.response.id",
   responseModel: "gen_ai.response.model",
   finishReasons: "gen_ai.response.finish_reasons",
@@ -55,6 +57,13 @@ export const GEN_AI = {
   /** Only on metrics; see metric-names.ts. */
   tokenModality: "gen_ai.token.modality",
   tokenType: "gen_ai.token.type",
+} as const;
+
+/** What only models by OpenAI's interfaces have. */
+export const OPENAI = {
+  apiType: "openai.api.type",
+  requestServiceTier: "openai.request.service_tier",
+  responseServiceTier: "openai.response.service_tier",
 } as const;
 
 export const ESPALIER = {

@@ -53,6 +53,9 @@ export interface ScriptedModelOptions {
   /** Whose parts it takes back. Default: `scripted/` and its id. */
   readonly replayKey?: string;
   readonly price?: ModelPrice;
+  /** Whether it can be held to a schema, and to a choice of tools. Default false. */
+  readonly native?: boolean;
+  readonly canForce?: boolean;
   /** Default: 10 for every request. Null: the model cannot count. */
   readonly countTokens?: ((request: ModelRequest) => number) | null;
 }
@@ -84,6 +87,8 @@ export class ScriptedModel implements Model {
   readonly id: string;
   readonly replayKey?: string;
   readonly price?: ModelPrice;
+  readonly native: boolean;
+  readonly canForce: boolean;
   readonly countTokens?: (request: ModelRequest) => number;
   /** Every request, in order, as it was sent. */
   readonly requests: ModelRequest[] = [];
@@ -97,6 +102,8 @@ export class ScriptedModel implements Model {
   ) {
     this.#steps = script;
     this.id = options.id ?? "scripted";
+    this.native = options.native ?? false;
+    this.canForce = options.canForce ?? false;
     if (options.replayKey !== undefined) this.replayKey = options.replayKey;
     if (options.price !== undefined) this.price = options.price;
     if (options.countTokens !== null)

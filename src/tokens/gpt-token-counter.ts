@@ -5,7 +5,7 @@ import { checkText, mismatch } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
 import { extrasOf, tokensInBytes } from "../model/count-tokens.ts";
-import type { ModelRequest, ToolSpec } from "../model/model.ts";
+import type { ModelRequest, OutputSchema, ToolSpec } from "../model/model.ts";
 import { remembered } from "../model/remembered.ts";
 import type { Message } from "../protocol/message.ts";
 
@@ -76,14 +76,20 @@ function isMissing(cause: unknown): boolean {
 function counterOver(count: CountText): TokenCounter {
   const messages = new WeakMap<Message, number>();
   const tools = new WeakMap<readonly ToolSpec[], number>();
+  const outputs = new WeakMap<OutputSchema, number>();
   return (request) => {
     let tokens = TOKENS_PER_REPLY + remembered(tools, request.tools, toolTokens);
+    if (request.output !== undefined) tokens += remembered(outputs, request.output, outputTokens);
     for (const message of request.messages) tokens += remembered(messages, message, messageTokens);
     return tokens;
   };
 
   function toolTokens(specs: readonly ToolSpec[]): number {
     return specs.length === 0 ? 0 : countInParts(count, JSON.stringify(specs));
+  }
+
+  function outputTokens({ schema }: OutputSchema): number {
+    return countInParts(count, JSON.stringify(schema));
   }
 
   function messageTokens(message: Message): number {

@@ -70,6 +70,7 @@ test("a role has its definition, with the documented defaults", () => {
     maxOutputTokens: 8192,
     temperature: undefined,
     hasOutput: false,
+    outputMode: "auto",
   });
 });
 
@@ -112,7 +113,7 @@ test("hooks, a word for the last step and a compaction are taken", () => {
     "Finish.",
     { keepMessages: 1 },
   ]);
-  expect(define({ wrapUp: true }).wrapUp).toMatch(/last step.+cannot use tools.+Answer now/);
+  expect(define({ wrapUp: true }).wrapUp).toBe(true);
   expect(define({ wrapUp: false }).wrapUp).toBeUndefined();
 });
 

@@ -21,6 +21,7 @@ const FACTS: StepFacts = {
   modelId: "scripted",
   maxOutputTokens: 8_192,
   hasOutput: false,
+  isNative: false,
   hasMessages: false,
   hasAwaited: false,
 };

@@ -7,6 +7,7 @@ import { expect } from "vitest";
 import { z } from "zod";
 
 import { isRecord, type JsonValue } from "../../src/kernel/json.ts";
+import { finishTool } from "../../src/agent/finish-tool.ts";
 import { strictSchema, withoutAddedNulls } from "../../src/model/strict-schema.ts";
 import { inputSchema } from "../../src/tools/arguments/input-schema.ts";
 import { proves } from "../harness/proves.ts";
@@ -145,6 +146,31 @@ proves(["M19"], "in a strict form every key is required, and there are no others
       for (const { properties, required, additionalProperties } of objectsIn(schema)) {
         expect([required, additionalProperties]).toEqual([Object.keys(properties ?? {}), false]);
       }
+    }),
+    { numRuns: RUNS },
+  );
+});
+
+/** A result of any root that has a strict form, with a value that fits this. */
+const results = fc
+  .oneof(
+    objectOf(schemas),
+    schemas.map((item) => z.array(item)),
+    fc.array(schemas, { minLength: 1, maxLength: 3 }).map((options) => z.union(options)),
+  )
+  .chain((output) => {
+    const finish = finishTool("test.output", output);
+    const strict = strictSchema(finish.inputSchema);
+    if (!strict.isStrict) throw new Error(`Expected a strict form: ${strict.reason}`);
+    return valuesOf(strict.schema).map((value) => ({ output, finish, value }));
+  });
+
+proves(["M56"], "what fits the strict form of a result is one, wrapped or not", () => {
+  fc.assert(
+    fc.property(results, ({ output, finish, value }) => {
+      const bound = finish.bind(value);
+      expect(bound.type).toBe("valid");
+      if (bound.type === "valid") expect(output.safeParse(bound.use).error).toBeUndefined();
     }),
     { numRuns: RUNS },
   );

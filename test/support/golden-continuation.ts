@@ -17,6 +17,7 @@ export const FACTS: StepFacts = {
   modelId: "scripted",
   maxOutputTokens: 8_192,
   hasOutput: false,
+  isNative: false,
   hasMessages: false,
   hasAwaited: false,
 };

@@ -16,6 +16,7 @@ export function contextOf(number: number, more: Partial<StepContext> = {}): Step
     toolNames: ["look"],
     promptHash: textHash("Work."),
     toolsHash: textHash("[]"),
+    outputHash: textHash("{}"),
     budget: { steps: 9 },
     parameters: {
       maxOutputTokens: 8_192,
@@ -93,7 +94,7 @@ export const COMPACTION: HistoryChange = {
 
 /** The keys of a context, and of a timing. */
 export const CONTEXT_KEYS = [
-  "number model.provider model.id model.replayKey toolNames[] promptHash toolsHash budget",
+  "number model.provider model.id model.replayKey toolNames[] promptHash toolsHash outputHash budget",
   "parameters.maxOutputTokens parameters.temperature parameters.toolChoice",
   "parameters.settings.reasoning.effort parameters.settings.reasoning.summary",
   "parameters.settings.verbosity parameters.settings.seed parameters.settings.stop[]",

@@ -2,12 +2,14 @@
 // Method: real runs, the OpenAI driver against a server on the loopback among them; an exporter in memory.
 
 import { expect, test, vi } from "vitest";
+import { z } from "zod";
 
 import type { Model } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import { openai } from "../../src/model/openai/openai-model.ts";
+import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
+import { message, responseOf, usageOf } from "../fixtures/streams/response-events.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
@@ -15,19 +17,111 @@ import { OpenAiServer, says } from "../support/openai-server.ts";
 import { thrownBy } from "../support/thrown.ts";
 import { recorder, type RecordedSpan } from "./recorded-spans.ts";
 
-async function spansOf(model: Model): Promise<readonly RecordedSpan[]> {
+async function spansOf(model: Model, definition: object = {}): Promise<readonly RecordedSpan[]> {
   const recording = recorder();
   const tracing = new SpanProjector(recording.tracer, () => expect.fail("no ids"));
   await newFixture({ tracing }).run(
-    defineAgent({ name: "solo", instructions: "You answer.", model }),
+    defineAgent({ name: "solo", instructions: "You answer.", model, ...definition }),
   );
   return recording.spans();
 }
 
-async function chatSpan(model: Model): Promise<RecordedSpan> {
-  const spans = await spansOf(model);
+async function chatSpan(model: Model, definition: object = {}): Promise<RecordedSpan> {
+  const spans = await spansOf(model, definition);
   return spans.find(({ name }) => name.startsWith("chat ")) ?? expect.fail("no span");
 }
+
+const output = z.object({ count: z.int() });
+
+/** What a span says of how its model was asked and served. */
+function facts({ attributes }: RecordedSpan): object {
+  const names = /^(openai\.|gen_ai\.(output|request)\.|espalier\.model\.)/;
+  return Object.fromEntries(Object.entries(attributes).filter(([name]) => names.test(name)));
+}
+
+proves(
+  ["M59"],
+  "over each interface a call says how it was asked, and how it was served",
+  async () => {
+    const text = '{"count":3}';
+    const completion = {
+      id: "chat_1",
+      object: "chat.completion",
+      model: "m",
+      service_tier: "default",
+      choices: [{ index: 0, message: { role: "assistant", content: text }, finish_reason: "halt" }],
+    };
+    const response = responseOf({
+      status: "completed",
+      output: [message(text)],
+      usage: usageOf(10, 5),
+      service_tier: "flex",
+    });
+    const asked = async (
+      body: object,
+      options: OpenAiOptions,
+      definition: object,
+    ): Promise<object> => {
+      await using server = await OpenAiServer.start(() => ({
+        type: "raw",
+        body: JSON.stringify(body),
+      }));
+      const model = openai("m", { baseUrl: server.baseUrl, ...options });
+      return facts(await chatSpan(model, definition));
+    };
+    const settings = { temperature: 0.5, modelSettings: { topP: 0.9, seed: 7, stop: ["END"] } };
+    const reasoning = { modelSettings: { reasoning: { effort: "low" } } };
+    const tier = { native: true, serviceTier: "auto" } as const;
+    expect([
+      await asked(response, { api: "responses", ...tier }, { output, ...reasoning }),
+      await asked(completion, tier, { output, ...settings }),
+      await asked(completion, { extraBody: { service_tier: "flex" } }, {}),
+    ]).toEqual([
+      {
+        "gen_ai.request.model": "m",
+        "gen_ai.request.max_tokens": 8192,
+        "gen_ai.output.type": "json",
+        "openai.api.type": "responses",
+        "openai.request.service_tier": "auto",
+        "openai.response.service_tier": "flex",
+        "espalier.model.reasoning_effort": "low",
+      },
+      {
+        "gen_ai.request.model": "m",
+        "gen_ai.request.max_tokens": 8192,
+        "gen_ai.request.temperature": 0.5,
+        "gen_ai.request.top_p": 0.9,
+        "gen_ai.request.seed": 7,
+        "gen_ai.request.stop_sequences": ["END"],
+        "gen_ai.output.type": "json",
+        "openai.api.type": "chat_completions",
+        "openai.request.service_tier": "auto",
+        "openai.response.service_tier": "default",
+        "espalier.model.finish_reason_raw": "halt",
+      },
+      {
+        "gen_ai.request.model": "m",
+        "gen_ai.request.max_tokens": 8192,
+        "openai.api.type": "chat_completions",
+        "openai.request.service_tier": "flex",
+        "openai.response.service_tier": "default",
+        "espalier.model.finish_reason_raw": "halt",
+      },
+    ]);
+  },
+);
+
+proves(
+  ["M59"],
+  "a model that says nothing of interfaces and tiers has no such attributes",
+  async () => {
+    const model: Model = { provider: "own", id: "m", generate: () => Promise.resolve(REPLY) };
+    expect(facts(await chatSpan(model))).toEqual({
+      "gen_ai.request.model": "m",
+      "gen_ai.request.max_tokens": 8192,
+    });
+  },
+);
 
 const REPLY = {
   message: { role: "assistant", text: "Well.", toolCalls: [] },

@@ -10,6 +10,9 @@ import * as constants from "@opentelemetry/semantic-conventions/incubating";
 import { expect, test } from "vitest";
 
 import manifest from "../../node_modules/@opentelemetry/semantic-conventions/package.json" with { type: "json" };
+import { providerNameOf } from "../../src/model/ai-sdk/provider-name.ts";
+import { providerAt } from "../../src/model/openai/provider-at.ts";
+import type { EventBodies } from "../../src/protocol/event-bodies.ts";
 import * as names from "../../src/telemetry/gen-ai-attributes.ts";
 import {
   METRICS,
@@ -62,7 +65,48 @@ test("operations and values are those of the conventions", () => {
     input: constants.GEN_AI_TOKEN_TYPE_VALUE_INPUT,
     output: constants.GEN_AI_TOKEN_TYPE_VALUE_OUTPUT,
   });
+  expect(["chat_completions", "responses", "json"] satisfies RequestValues).toEqual([
+    constants.OPENAI_API_TYPE_VALUE_CHAT_COMPLETIONS,
+    constants.OPENAI_API_TYPE_VALUE_RESPONSES,
+    constants.GEN_AI_OUTPUT_TYPE_VALUE_JSON,
+  ]);
   expect(OTHER).toBe(constants.ERROR_TYPE_VALUE_OTHER);
+});
+
+type Requested = EventBodies["model.requested"];
+/** What `model.requested` says in the words of the conventions. */
+type RequestValues = readonly (Requested["apiType"] | Requested["outputType"])[];
+
+test("providers have the names of the conventions, where these have one", () => {
+  const sdk = {
+    "anthropic.messages": constants.GEN_AI_PROVIDER_NAME_VALUE_ANTHROPIC,
+    "google.generative-ai": constants.GEN_AI_PROVIDER_NAME_VALUE_GCP_GEMINI,
+    "google.vertex.chat": constants.GEN_AI_PROVIDER_NAME_VALUE_GCP_VERTEX_AI,
+    "amazon-bedrock": constants.GEN_AI_PROVIDER_NAME_VALUE_AWS_BEDROCK,
+    "azure.responses": constants.GEN_AI_PROVIDER_NAME_VALUE_AZURE_AI_OPENAI,
+    "openai.responses": constants.GEN_AI_PROVIDER_NAME_VALUE_OPENAI,
+    "xai.chat": constants.GEN_AI_PROVIDER_NAME_VALUE_X_AI,
+    "mistral.chat": constants.GEN_AI_PROVIDER_NAME_VALUE_MISTRAL_AI,
+    "groq.chat": constants.GEN_AI_PROVIDER_NAME_VALUE_GROQ,
+    "deepseek.chat": constants.GEN_AI_PROVIDER_NAME_VALUE_DEEPSEEK,
+    "cohere.chat": constants.GEN_AI_PROVIDER_NAME_VALUE_COHERE,
+    perplexity: constants.GEN_AI_PROVIDER_NAME_VALUE_PERPLEXITY,
+    openrouter: "openrouter",
+    "ollama.responses": "ollama",
+  };
+  const hosts = {
+    "api.openai.com": constants.GEN_AI_PROVIDER_NAME_VALUE_OPENAI,
+    "mine.openai.azure.com": constants.GEN_AI_PROVIDER_NAME_VALUE_AZURE_AI_OPENAI,
+    "api.deepseek.com": constants.GEN_AI_PROVIDER_NAME_VALUE_DEEPSEEK,
+    "api.groq.com": constants.GEN_AI_PROVIDER_NAME_VALUE_GROQ,
+    "api.mistral.ai": constants.GEN_AI_PROVIDER_NAME_VALUE_MISTRAL_AI,
+    "api.x.ai": constants.GEN_AI_PROVIDER_NAME_VALUE_X_AI,
+    "api.perplexity.ai": constants.GEN_AI_PROVIDER_NAME_VALUE_PERPLEXITY,
+    "generativelanguage.googleapis.com": constants.GEN_AI_PROVIDER_NAME_VALUE_GCP_GEMINI,
+  };
+  const named = (names: object, nameOf: (key: string) => string): object =>
+    Object.fromEntries(Object.keys(names).map((key) => [key, nameOf(key)]));
+  expect([named(sdk, providerNameOf), named(hosts, providerAt)]).toEqual([sdk, hosts]);
 });
 
 test("old metrics are those that are made only on request", () => {

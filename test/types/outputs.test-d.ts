@@ -7,6 +7,7 @@ import { z } from "zod";
 
 import {
   defineAgent,
+  defineDelegation,
   Orchestrator,
   type AgentRole,
   type JsonObject,
@@ -56,6 +57,47 @@ test("a role has the type of its output: what the schema makes of the arguments"
   expectTypeOf<OutputOf<typeof reviewer | typeof counter>>().toEqualTypeOf<
     Scored | { count: number }
   >();
+});
+
+test("a result may be a list or a choice of forms, and is asked for in one of three ways", async () => {
+  const lister = defineAgent({
+    ...basics,
+    name: "lister",
+    output: z.array(ReviewSchema),
+    outputMode: "native",
+  });
+  const chooser = defineAgent({
+    ...basics,
+    name: "chooser",
+    output: z.discriminatedUnion("kind", [
+      z.object({ kind: z.literal("found"), count: z.int() }),
+      z.object({ kind: z.literal("none") }),
+    ]),
+  });
+  expectTypeOf(lister).toEqualTypeOf<AgentRole<Scored[]>>();
+  const { output } = await new Orchestrator().start(chooser, "Choose.").result;
+  if (output?.kind === "found") expectTypeOf(output.count).toEqualTypeOf<number>();
+  // @ts-expect-error -- not every form has it
+  void output?.count;
+  // @ts-expect-error -- no such way
+  defineAgent({ ...basics, name: "wrong", output: ReviewSchema, outputMode: "json" });
+});
+
+test("code that delegates has the result of a subagent as JSON: it is named by its role", () => {
+  defineDelegation({
+    name: "review",
+    description: "Has it reviewed.",
+    input: z.object({}),
+    execute: async (_input, { spawn }) => {
+      const outcome = await spawn({ role: "reviewer", task: "Review it." });
+      if (outcome.type !== "settled") return outcome;
+      const { output } = outcome.result;
+      expectTypeOf(output).toEqualTypeOf<JsonValue | undefined>();
+      // @ts-expect-error -- nobody has said what is in it
+      void output?.verdict;
+      return outcome;
+    },
+  });
 });
 
 test("every role is a role, wherever one is asked for", () => {

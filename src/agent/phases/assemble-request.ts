@@ -35,7 +35,7 @@ export function plainRequest(
   state: AgentState,
   sections: SectionMessages,
 ): Assembled {
-  const { role, tools: all } = agent;
+  const { role, tools: all, output } = agent;
   const { tools, hiddenTools } =
     role.toolFilters.length === 0
       ? { tools: all.specs, hiddenTools: NONE_HIDDEN }
@@ -47,7 +47,7 @@ export function plainRequest(
     messages: requestMessages(role, state.conversation.messages, sections),
     tools,
     maxOutputTokens: role.maxOutputTokens,
-    ...defined({ temperature, settings, toolChoice }),
+    ...defined({ temperature, settings, toolChoice, output }),
   };
   const hasSections = sections.size > 0;
   return {

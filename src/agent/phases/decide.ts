@@ -39,6 +39,7 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
     modelId: agent.model.id,
     maxOutputTokens: agent.role.maxOutputTokens,
     hasOutput: agent.role.hasOutput,
+    isNative: agent.output !== undefined,
     hasMessages: agent.mailbox?.hasMessages === true,
     hasAwaited: judged.log.background.length > 0 && agent.role.delegation.atEnd === "await",
   });
@@ -179,14 +180,19 @@ function remind(agent: AgentRuntime, state: AgentState): AgentState {
   const isTextOnly = state.log.uselessReplies === 0 && agent.role.hasOutput;
   if (!isTextOnly) return state;
   const result = textResult(agent, lastTextOf(state));
+  const isNative = agent.output !== undefined;
   const text =
     result?.type === "invalid"
       ? [
           "You have not given your result yet: the JSON in your text does not fit its schema:",
           ...problemLines("the result", result.problems).map((line) => `- ${line}`),
-          `Call the ${FINISH_TOOL_NAME} tool with it, corrected.`,
+          isNative
+            ? "Answer with it as JSON alone, corrected."
+            : `Call the ${FINISH_TOOL_NAME} tool with it, corrected.`,
         ].join("\n")
-      : `You have not given your result yet. Call the ${FINISH_TOOL_NAME} tool with it; a text is not enough.`;
+      : isNative
+        ? "You have not given your result yet. Answer with it as JSON alone, by its schema."
+        : `You have not given your result yet. Call the ${FINISH_TOOL_NAME} tool with it; a text is not enough.`;
   return transition(state, { type: "addMessages", messages: [notice(text)] });
 }
 

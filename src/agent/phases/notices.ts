@@ -2,7 +2,7 @@
 
 import { deepFreeze } from "../../kernel/json.ts";
 import { estimateMessageTokens } from "../../model/count-tokens.ts";
-import type { ModelRequest } from "../../model/model.ts";
+import type { Model, ModelRequest } from "../../model/model.ts";
 import { budgetLine } from "../../policies/budget-line.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { AgentRole } from "../agent-role.ts";
@@ -17,11 +17,26 @@ import { leftAtStep } from "../make-step-context.ts";
 export type Notices = { readonly [Name in BuiltInSection]?: string | undefined };
 
 /** The notices that the model would get now. */
-export function noticesNow({ role, account }: AgentRuntime, state: AgentState): Notices {
+export function noticesNow(agent: AgentRuntime, state: AgentState): Notices {
+  const { role, account } = agent;
   const remaining = (): Remaining => leftAtStep(state, account.remaining());
   const isLast = role.wrapUp !== undefined && (remaining()["steps"] ?? Infinity) <= 1;
-  return { wrapUp: isLast ? role.wrapUp : undefined, budget: budgetNotice(role, remaining) };
+  return { wrapUp: isLast ? wrapUpText(agent) : undefined, budget: budgetNotice(role, remaining) };
 }
+
+function wrapUpText({ role: { wrapUp, hasOutput }, output }: AgentRuntime): string | undefined {
+  if (wrapUp !== true) return wrapUp;
+  if (!hasOutput) return WRAP_UP.answer;
+  return output === undefined ? WRAP_UP.finish : WRAP_UP.result;
+}
+
+const WRAP_UP = {
+  answer:
+    "This is your last step: you cannot use tools any more. Answer now with what you have, and say what is left undone.",
+  finish: `This is your last step: call ${FINISH_TOOL_NAME} now with what you have. You cannot use other tools any more.`,
+  result:
+    "This is your last step: you cannot use tools any more. Give your result now, with what you have.",
+};
 
 /** A request with its notices, and what they take. */
 export interface Noticed {
@@ -33,7 +48,7 @@ export interface Noticed {
 
 /** The request with its notices, now that its call is paid for. `planned`: those that it would have had before. */
 export function withNotices(
-  { role, account }: AgentRuntime,
+  { role, account, model }: AgentRuntime,
   state: AgentState,
   request: ModelRequest,
   { lease, planned }: { readonly lease: Lease; readonly planned: Notices },
@@ -48,7 +63,7 @@ export function withNotices(
     const text = notices[name];
     return text === undefined ? [] : [{ role: "user", text, origin: "notice" }];
   });
-  const open = isClosing ? closingRequest(request) : request;
+  const open = isClosing ? closingRequest(model, request) : request;
   return {
     request:
       messages.length === 0
@@ -59,11 +74,17 @@ export function withNotices(
   };
 }
 
-/** The request of the last step that the budget allows: the model can do nothing but finish (R64, C6). */
-function closingRequest(request: ModelRequest): ModelRequest {
+/**
+ * The request of the last step that the budget allows: the model can do nothing but finish (R64, C6). All tools stay listed where the model
+ * obeys a choice, so that the provider's cache holds.
+ */
+function closingRequest({ canForce }: Model, request: ModelRequest): ModelRequest {
   const { toolChoice: _choice, ...rest } = request;
-  const tools = request.tools.filter(({ name }) => name === FINISH_TOOL_NAME);
-  return Object.freeze({ ...rest, tools });
+  const finish = request.tools.filter(({ name }) => name === FINISH_TOOL_NAME);
+  if (canForce !== true || request.tools.length === 0)
+    return Object.freeze({ ...rest, tools: finish });
+  const toolChoice = finish.length === 0 ? "none" : { tool: FINISH_TOOL_NAME };
+  return Object.freeze({ ...rest, toolChoice });
 }
 
 /** The line that says what is left of the budget, for roles that show it; undefined: nothing is limited (X6). */

@@ -7,7 +7,7 @@ import type {
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
 
-import { checkText, misdefinition } from "../../kernel/check.ts";
+import { checkBoolean, checkText, misdefinition } from "../../kernel/check.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { isRecord } from "../../kernel/json.ts";
 import {
@@ -40,6 +40,11 @@ export interface AiSdkOptions {
   readonly provider?: string;
   /** Whose reasoning it takes back. Two deployments under one id need keys of their own. Default: `ai-sdk:`, its provider and its id. */
   readonly replayKey?: string;
+  /**
+   * Whether its provider can hold the model to the schema of a typed result, also beside tools (`outputMode` of a role). Default: true,
+   * unless the model says `supportsStructuredOutputs: false`.
+   */
+  readonly native?: boolean;
   /** How long one attempt may take, from the request to the last piece of the reply. Default: 600,000. */
   readonly timeoutMs?: number;
 }
@@ -71,6 +76,7 @@ const CHECKS: OptionChecks<AiSdkOptions> = {
   },
   provider: checkText,
   replayKey: checkText,
+  native: (field, value) => checkBoolean(field, value),
   timeoutMs: checkTimeout,
 };
 const DEFAULT_TIMEOUT_MS = 600_000;
@@ -93,6 +99,7 @@ export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): 
   } = options;
   const listed = price ?? knownPrice(provider, model.modelId) ?? "unknown";
   const replayKey = options.replayKey ?? `ai-sdk:${model.provider}/${model.modelId}`;
+  const apiType = apiTypeOf(model);
   const connection = new AiSdkConnection({
     ...options,
     model,
@@ -104,14 +111,25 @@ export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): 
     provider,
     id: model.modelId,
     replayKey,
-    ...(isResponses(model) ? { minOutputTokens: LEAST_RESPONSES_TOKENS } : {}),
+    native: options.native ?? hasStructuredOutputs(model),
+    canForce: FORCING.test(model.provider),
+    apiType,
+    ...(apiType === "responses" ? { minOutputTokens: LEAST_RESPONSES_TOKENS } : {}),
     ...(listed === "unknown" ? {} : { price: copyPrice(listed) }),
     generate: async (request, generation) => await connection.generate(request, generation),
   } satisfies Model);
 }
 
-function isResponses({ provider }: LanguageModelV4): boolean {
-  return /^(openai|azure)\b.*\.responses$/.test(provider);
+function apiTypeOf({ provider }: LanguageModelV4): Model["apiType"] {
+  const [, api] = /^(?:openai|azure)\b.*\.(responses|chat)$/.exec(provider) ?? [];
+  return api === "chat" ? "chat_completions" : api === "responses" ? api : undefined;
+}
+
+/** Providers that are known to obey a choice of tools. */
+const FORCING = /^(openai|azure|anthropic|google)\b/;
+
+function hasStructuredOutputs(model: LanguageModelV4): boolean {
+  return !("supportsStructuredOutputs" in model) || model.supportsStructuredOutputs === true;
 }
 
 function checkModel(model: unknown): void {

@@ -11,7 +11,7 @@ import type {
 import type { Clock } from "../../kernel/clock.ts";
 import { defined } from "../../kernel/json.ts";
 import type { ModelSettings, ToolChoice } from "../../protocol/model-settings.ts";
-import type { CacheKey, ModelRequest, ToolSpec } from "../model.ts";
+import type { CacheKey, ModelRequest, OutputSchema, ToolSpec } from "../model.ts";
 import { heldTools, type HeldTool } from "../held-tools.ts";
 import type { AskedOptions } from "./output-cap.ts";
 import { toPrompt } from "./prompt.ts";
@@ -36,7 +36,7 @@ export function callOptions(
   settings: CallSettings,
   cacheKey: CacheKey | undefined,
 ): { readonly options: Options; readonly warnings: readonly string[] } {
-  const { tools, toolChoice, temperature, settings: said = {} } = request;
+  const { tools, toolChoice, temperature, settings: said = {}, output } = request;
   const { headers } = settings;
   const reasoning = said.reasoning?.effort ?? settings.reasoning;
   const providerOptions = providerOptionsFor(settings.model.provider, {
@@ -44,6 +44,7 @@ export function callOptions(
     reasoning,
     maxOutputTokens: request.maxOutputTokens,
     cacheKey,
+    output,
   });
   const options = {
     prompt: toPrompt(request.messages, settings.replayKey),
@@ -54,11 +55,16 @@ export function callOptions(
       seed: said.seed,
       stopSequences: said.stop?.slice(),
       reasoning,
+      responseFormat: output && responseFormatOf(output),
       headers: headers && { ...headers },
     }),
     ...(Object.keys(providerOptions).length === 0 ? {} : { providerOptions }),
   };
   return { options, warnings: unsaid(said) };
+}
+
+function responseFormatOf({ name, schema }: OutputSchema): Options["responseFormat"] {
+  return { type: "json", name, schema };
 }
 
 /** What the AI SDK has no word for. */

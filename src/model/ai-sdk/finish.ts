@@ -46,6 +46,12 @@ export function usageOfReply(usage: LanguageModelV4Usage): TokenUsage | undefine
   return usageOfFigures({ input, cached, written, output, reasoning });
 }
 
+/** How fast the reply was served, where the models of OpenAI say so. */
+export function serviceTierOf(metadata: Finish["providerMetadata"]): string | undefined {
+  const tier = (metadata?.["openai"] ?? metadata?.["azure"])?.["serviceTier"];
+  return typeof tier === "string" ? tier : undefined;
+}
+
 /** What a provider left out or changed, in words. */
 export function warningText(warning: SharedV4Warning): string {
   if (warning.type === "other") return warning.message;

@@ -3,7 +3,7 @@
 import type { LanguageModelV4CallOptions, SharedV4ProviderOptions } from "@ai-sdk/provider";
 
 import { isRecord } from "../../kernel/json.ts";
-import type { CacheKey } from "../model.ts";
+import type { CacheKey, OutputSchema } from "../model.ts";
 import { promptCacheKey } from "../prompt-cache-key.ts";
 import { firstWordOf } from "./provider-name.ts";
 
@@ -13,6 +13,7 @@ interface Settings {
   readonly reasoning: LanguageModelV4CallOptions["reasoning"];
   readonly maxOutputTokens: number;
   readonly cacheKey: CacheKey | undefined;
+  readonly output: OutputSchema | undefined;
 }
 
 type Options = SharedV4ProviderOptions[string];
@@ -39,9 +40,15 @@ export function providerOptionsFor(provider: string, settings: Settings): Shared
 }
 
 /** Items that are stored are sent as references, which outlive neither a compaction nor thirty days. */
-function openaiOptions(provider: string, { cacheKey }: Settings, given: Options = {}): Options {
+function openaiOptions(
+  provider: string,
+  { cacheKey, output }: Settings,
+  given: Options = {},
+): Options {
   return {
     ...(provider.endsWith(".responses") ? { store: false } : {}),
+    // It says strict of any schema, and is refused with one that is not.
+    ...(output?.strict === false ? { strictJsonSchema: false } : {}),
     ...(cacheKey === undefined ? {} : { promptCacheKey: promptCacheKey(cacheKey, "role") }),
     ...given,
   };

@@ -33,6 +33,11 @@ export interface OpenAiAnswerOptions extends ModelSettings {
    */
   readonly strictTools?: boolean;
   /**
+   * Whether the server can hold the model to the schema of a typed result, also beside tools (`outputMode` of a role). Default: true over
+   * Responses at OpenAI or Azure; false over Chat Completions and at other servers, of which many take the field and ignore it.
+   */
+  readonly native?: boolean;
+  /**
    * Fields for the body of each request, merged last: they go over ours of the same name. May not name what we rely on: model, messages,
    * tools, cap, `stream` and `store`.
    */
@@ -57,6 +62,7 @@ export const ANSWER_CHECKS: OptionChecks<Omit<OpenAiAnswerOptions, keyof ModelSe
     "Leave it out to go by the base URL.",
   ),
   strictTools: (field, value) => checkBoolean(field, value),
+  native: (field, value) => checkBoolean(field, value),
   extraBody: checkExtraBody,
 };
 

@@ -27,6 +27,7 @@ export interface Completion {
   readonly usage?: unknown;
   readonly responseId?: string | undefined;
   readonly responseModel?: string | undefined;
+  readonly serviceTier?: string | undefined;
 }
 
 export interface CompletionCall {
@@ -93,15 +94,16 @@ export function reportedTokens(usage: unknown): number | undefined {
 /** The reply that these pieces are. */
 export function toReply(
   pieces: readonly ReplyPiece[],
-  { refusal = "", finishReason: raw, usage, responseId, responseModel }: Completion,
+  { refusal = "", finishReason: raw, usage, ...facts }: Completion,
 ): ModelReply {
+  const { responseId, responseModel, serviceTier } = facts;
   const message = replyMessage(pieces);
   const finishReason = FINISH_REASONS.get(raw) ?? "unknown";
   return {
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),
     finishReason,
     ...(isText(raw) && raw !== finishReason ? { rawFinishReason: raw } : {}),
-    ...defined({ usage: toUsage(usage), responseId, responseModel }),
+    ...defined({ usage: toUsage(usage), responseId, responseModel, serviceTier }),
   };
 }
 

@@ -94,6 +94,7 @@ export function outputTokensOf(response: Fields): number | undefined {
 /** The reply that a response with these items stands for. */
 export function toReplyOfResponse(response: Fields, items: readonly ReadItem[]): ModelReply {
   const { status = "completed", incomplete_details: incomplete, id, model } = response;
+  const { service_tier: serviceTier } = response;
   const message = replyMessage(items.flatMap(({ pieces }) => pieces));
   const refusal = items.map((item) => item.refusal).join("");
   const { reason } = fieldsOf(incomplete);
@@ -107,6 +108,7 @@ export function toReplyOfResponse(response: Fields, items: readonly ReadItem[]):
     ...defined({ usage: toUsage(response["usage"]) }),
     ...(isText(id) ? { responseId: id } : {}),
     ...(isText(model) ? { responseModel: model } : {}),
+    ...(isText(serviceTier) ? { serviceTier } : {}),
   };
 }
 

@@ -99,6 +99,7 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   let settings: ConnectionSettings | undefined;
   let connection: Promise<OpenAiConnection> | undefined;
   const { price, countTokens } = options;
+  const tier = options.extraBody?.["service_tier"] ?? options.serviceTier;
   /** Worked out once per base URL: every call asks for it. */
   let known: Address | undefined;
   /** The environment has a say in it until the model is used. */
@@ -122,9 +123,20 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
     get minOutputTokens(): number {
       return api() === "responses" ? LEAST_CAP : 1;
     },
+    get native(): boolean {
+      return options.native ?? (address().isAtOpenAi && api() === "responses");
+    },
+    /** Others may take the field and ignore it. */
+    get canForce(): boolean {
+      return address().isAtOpenAi;
+    },
     get server(): ModelServer | undefined {
       return address().server;
     },
+    get apiType(): Model["apiType"] {
+      return api() === "chat" ? "chat_completions" : "responses";
+    },
+    ...(typeof tier === "string" ? { serviceTier: tier } : {}),
     checkSettings: (roleSettings) => refuseUncarried(api(), "modelSettings", roleSettings),
     assertReady: () => {
       settings ??= settingsOf(modelId, options);
@@ -135,7 +147,6 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
       return await (await connection).generate(request, generation);
     },
   };
-  const tier = options.extraBody?.["service_tier"] ?? options.serviceTier;
   const isListed = price === undefined && USUAL_TIERS.includes(tier);
   const listed = isListed ? knownPrice("openai", modelId) : undefined;
   if (listed !== undefined) {

@@ -3,7 +3,7 @@
 import type { JsonObject } from "../../kernel/json.ts";
 import type { ModelSettings, ToolChoice } from "../../protocol/model-settings.ts";
 import { heldTools, type HeldTool } from "../held-tools.ts";
-import type { ModelRequest, ToolSpec } from "../model.ts";
+import type { ModelRequest, OutputSchema, ToolSpec } from "../model.ts";
 import { promptCacheKey } from "../prompt-cache-key.ts";
 import { remembered } from "../remembered.ts";
 import type { WireRequest } from "./wire-api.ts";
@@ -53,6 +53,10 @@ export function chatFields(request: WireRequest, options: RequestOptions): Field
     stop: settings.stop,
     reasoning_effort: settings.reasoning?.effort,
     verbosity: settings.verbosity,
+    response_format: request.output && {
+      type: "json_schema",
+      json_schema: formatOf(request.output),
+    },
     ...toolFields(request, settings, chatChoice),
     service_tier: options.serviceTier,
     prompt_cache_key: cacheKeyOf(request, options),
@@ -63,15 +67,20 @@ export function chatFields(request: WireRequest, options: RequestOptions): Field
 export function responsesFields(request: WireRequest, options: RequestOptions): Fields {
   const settings = settingsFor(request, options.settings);
   const { reasoning, verbosity } = settings;
+  const format = request.output && { type: "json_schema", ...formatOf(request.output) };
   return {
     temperature: request.temperature,
     top_p: settings.topP,
     reasoning,
-    text: verbosity === undefined ? undefined : { verbosity },
+    text: verbosity === undefined && format === undefined ? undefined : { verbosity, format },
     ...toolFields(request, settings, responsesChoice),
     service_tier: options.serviceTier,
     prompt_cache_key: cacheKeyOf(request, options),
   };
+}
+
+function formatOf({ name, strict, schema }: OutputSchema): object {
+  return { name, strict, schema };
 }
 
 /** Fields as text that continues an open object; those that are undefined are left out. */

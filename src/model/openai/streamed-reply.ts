@@ -59,6 +59,7 @@ export class StreamedReply {
   #usage: unknown;
   #responseId: string | undefined;
   #responseModel: string | undefined;
+  #serviceTier: string | undefined;
   #hasBegun = false;
   #hasEnded = false;
   #failedCall: CompletionCall | undefined;
@@ -139,6 +140,7 @@ export class StreamedReply {
     // Some name themselves only after a chunk without a name.
     if (isText(chunk["id"])) this.#responseId ??= chunk["id"];
     if (isText(chunk["model"])) this.#responseModel ??= chunk["model"];
+    if (isText(chunk["service_tier"])) this.#serviceTier = chunk["service_tier"];
     if (choice === undefined) return "";
     this.#hasBegun = true;
     const { delta, finish_reason: reason } = choice;
@@ -167,6 +169,7 @@ export class StreamedReply {
       usage: this.#usage,
       responseId: this.#responseId,
       responseModel: this.#responseModel,
+      serviceTier: this.#serviceTier,
     });
   }
 

@@ -5,6 +5,7 @@ import { sha256 } from "../../kernel/crypto.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { delegationToolNames, type AgentRole } from "../../agent/agent-role.ts";
 import { requirePrice } from "../../agent/define-agent.ts";
+import { nativeOutput, requireNative } from "../../agent/output-mode.ts";
 import type { RoleParts } from "../../agent/run-ports.ts";
 import type { Hook } from "../../hooks/hook.ts";
 import { hookSet, joinHooks, NO_HOOKS } from "../../hooks/hook-set.ts";
@@ -49,9 +50,10 @@ export class RoleRegistry {
     const known = this.#parts.get(role);
     if (known !== undefined) return known;
     const isHooked = this.#hooks.length > 0 || role.hooks.length > 0;
+    const hooks = isHooked ? hookSet(joinHooks(this.#hooks, role.hooks)) : NO_HOOKS;
     const parts = {
-      ...roleTools(role, this.subagentsOf(role)),
-      hooks: isHooked ? hookSet(joinHooks(this.#hooks, role.hooks)) : NO_HOOKS,
+      ...roleTools(role, this.subagentsOf(role), nativeOutput(role, hooks)),
+      hooks,
     };
     this.#parts.set(role, parts);
     return parts;
@@ -79,11 +81,12 @@ export class RoleRegistry {
     return reached;
   }
 
-  /** Throws a coded error if a role cannot work at all: a cost limit over an unknown price, or a model without a key. */
+  /** Throws a coded error if a role cannot work at all: a cost limit over an unknown price, a model without a key, or one that cannot be asked as the role says. */
   assertReady(root: AgentRole, runBudget: Budget): void {
     this.#requirePrices("budget", runBudget, root);
     for (const role of this.reachableFrom(root)) {
       for (const { model } of playersOf(role)) model.assertReady?.();
+      requireNative(role);
       for (const [field, budget] of budgetsOf(role)) this.#requirePrices(field, budget, role);
     }
   }
@@ -149,25 +152,33 @@ export class RoleRegistry {
 }
 
 /** The tools of a role, with those by which it delegates if it may, and the roles that it may start, for which they were made. */
-interface RoleTools extends Pick<RoleParts, "tools" | "cacheKey"> {
+interface RoleTools extends Pick<RoleParts, "tools" | "output" | "cacheKey"> {
   readonly subagents: readonly AgentRole[];
 }
 
 /** Schemas are made once for a role, not for each orchestrator. */
 const toolsByRole = new WeakMap<AgentRole, RoleTools>();
 
-function roleTools(role: AgentRole, subagents: readonly AgentRole[]): RoleTools {
+/** `output`: the schema to which the model is held; undefined: it has `Finish`, if it has a result to give. */
+function roleTools(
+  role: AgentRole,
+  subagents: readonly AgentRole[],
+  output: RoleParts["output"],
+): RoleTools {
   const known = toolsByRole.get(role);
   const isSame =
     known?.subagents.length === subagents.length &&
+    known.output === output &&
     subagents.every((subagent, index) => subagent === known.subagents[index]);
   if (isSame) return known;
   const { name, instructions, toolDefaults } = role;
-  const tools = toolSet(name, [...role.tools, ...subagentTools(role, subagents)], toolDefaults);
+  const own = output === undefined ? role.tools : role.tools.filter((tool) => tool !== role.finish);
+  const tools = toolSet(name, [...own, ...subagentTools(role, subagents)], toolDefaults);
   // By the role as it is defined: what its agents read besides differs, and is not what their requests begin with alike.
-  const beginning = [typeof instructions === "string" ? instructions : name, tools.specs];
+  const head = [typeof instructions === "string" ? instructions : name, tools.specs];
+  const beginning = output === undefined ? head : [...head, output];
   const cacheKey = sha256(JSON.stringify(beginning)).slice(0, CACHE_KEY_LENGTH);
-  const made = { subagents, tools, cacheKey };
+  const made = { subagents, tools, output, cacheKey };
   toolsByRole.set(role, made);
   return made;
 }

@@ -15,6 +15,7 @@ import {
   ESPALIER,
   FAILURE,
   GEN_AI,
+  OPENAI,
   OPERATION,
   OUTCOME,
   RUN_STATE,
@@ -141,6 +142,9 @@ export function setOpening(span: Span, body: SpanOpening, role: string): void {
       setAttribute(span, GEN_AI.requestSeed, body.settings?.seed);
       setAttribute(span, GEN_AI.requestStopSequences, body.settings?.stop?.slice());
       setAttribute(span, ESPALIER.reasoningEffort, body.settings?.reasoning?.effort);
+      setAttribute(span, GEN_AI.outputType, body.outputType);
+      setAttribute(span, OPENAI.apiType, body.apiType);
+      setAttribute(span, OPENAI.requestServiceTier, body.serviceTier);
       if (body.streaming) span.setAttribute(GEN_AI.requestStream, true);
       span.setAttribute(ESPALIER.requestMessages, body.messageCount);
       span.setAttribute(ESPALIER.requestTools, body.toolNames.length);
@@ -207,6 +211,7 @@ function setReply(span: Span, body: EventBody<"model.replied">): void {
   setAttribute(span, ESPALIER.finishReasonRaw, body.rawFinishReason);
   setAttribute(span, GEN_AI.responseId, body.responseId);
   setAttribute(span, GEN_AI.responseModel, body.responseModel);
+  setAttribute(span, OPENAI.responseServiceTier, body.serviceTier);
   setAttribute(span, GEN_AI.cacheWriteInputTokens, body.cacheWriteInputTokens);
   setAttribute(span, GEN_AI.cacheCreationInputTokens, body.cacheWriteInputTokens);
 }

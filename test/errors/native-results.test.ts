@@ -1,0 +1,292 @@
+// Goal: an agent whose provider holds it to the schema gives its typed result as text, is corrected a bounded number of times, and has no
+// Finish; what its hooks, its role or its model cannot bear is asked for by Finish, or refused.
+// Method: scripted models that can be held to a schema, in all ways in which a run of theirs goes on; requests and results compared.
+
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+
+import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
+import { transform } from "../../src/hooks/hook.ts";
+import type { Model, ModelRequest } from "../../src/model/model.ts";
+import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { thrownBy } from "../support/thrown.ts";
+import { calls, part, receivedTexts, spawn } from "../tree/scripted-agents.ts";
+
+const output = z.object({
+  count: z.int(),
+  unit: z.string().default("trees"),
+  note: z.string().optional(),
+});
+const NATIVE = { native: true } as const;
+
+const look = spyTool("look", () => "An oak.");
+
+const RESULT_SCHEMA = {
+  name: "result",
+  schema: {
+    type: "object",
+    properties: {
+      count: { type: "integer", minimum: -9_007_199_254_740_991, maximum: 9_007_199_254_740_991 },
+      unit: { anyOf: [{ type: "string" }, { type: "null" }] },
+      note: { anyOf: [{ type: "string" }, { type: "null" }] },
+    },
+    required: ["count", "unit", "note"],
+    additionalProperties: false,
+  },
+  strict: true,
+};
+
+/** What a request asks of the reply. */
+const shapeOf = ({ tools, output: schema, toolChoice }: ModelRequest): unknown[] => [
+  tools.map(({ name }) => name),
+  schema,
+  toolChoice,
+];
+
+proves(
+  ["M53", "M54"],
+  "the first reply is the result; the request has the schema and no Finish",
+  async () => {
+    const { role, model } = soloist(
+      [says('{"count":3,"unit":null,"note":null}')],
+      { output },
+      NATIVE,
+    );
+    const result = await newFixture().run(role);
+    expect([result.status, result.output, model.requests.map(shapeOf)]).toEqual([
+      "completed",
+      { count: 3, unit: "trees" },
+      [[[], RESULT_SCHEMA, undefined]],
+    ]);
+    expect(result.steps.map(({ io }) => io.isResult)).toEqual([true]);
+  },
+);
+
+proves(
+  ["M53", "M54"],
+  "beside tools the schema is in every request, and a text with calls is none",
+  async () => {
+    const first: ScriptedReply = {
+      ...asks("look", {}),
+      text: '{"count":1,"unit":null,"note":null}',
+    };
+    const { role, model } = soloist(
+      [first, says('{"count":3}')],
+      { output, tools: [look] },
+      NATIVE,
+    );
+    const result = await newFixture().run(role);
+    expect([result.output, model.requests.map(shapeOf)]).toEqual([
+      { count: 3, unit: "trees" },
+      [
+        [["look"], RESULT_SCHEMA, undefined],
+        [["look"], RESULT_SCHEMA, undefined],
+      ],
+    ]);
+  },
+);
+
+const MISFIT = says('{"count":"many","unit":null,"note":null}');
+
+proves(["M54"], "what does not fit is corrected; what is no JSON, too", async () => {
+  const script = [MISFIT, says("It is three."), says('{"count":3,"unit":"elms","note":"Old."}')];
+  const { role, model } = soloist(script, { output }, NATIVE);
+  const result = await newFixture().run(role);
+  expect(result.output).toEqual({ count: 3, unit: "elms", note: "Old." });
+  expect(model.requests.slice(1).map(({ messages }) => messages.at(-1)?.text)).toEqual([
+    'You have not given your result yet: the JSON in your text does not fit its schema:\n- count: expected an integer, got "many"\nAnswer with it as JSON alone, corrected.',
+    "You have not given your result yet. Answer with it as JSON alone, by its schema.",
+  ]);
+});
+
+proves(["M54"], "the third miss ends the agent", async () => {
+  const result = await newFixture().run(soloist([MISFIT, MISFIT, MISFIT], { output }, NATIVE).role);
+  expect([result.status, result.agents[0]?.reason]).toMatchObject([
+    "failed",
+    {
+      data: { error: "model_misbehaved" },
+      message:
+        "Expected scripted to answer with a result that fits, but it missed 3 times. Simplify the output schema, or use a stronger model.",
+    },
+  ]);
+});
+
+proves(["M54"], "a reply that its cap ended is a cut, also after two misses", async () => {
+  const cut: ScriptedReply = { ...says('{"count":3,"unit":nu'), finishReason: "length" };
+  const whole: ScriptedReply = { ...says('{"count":3}'), finishReason: "length" };
+  for (const script of [[cut], [whole], [MISFIT, MISFIT, cut]]) {
+    const result = await newFixture().run(soloist(script, { output }, NATIVE).role);
+    expect([result.status, result.reason.code, result.reason.data, result.output]).toEqual([
+      "stopped",
+      "finish_reason",
+      { finishReason: "length", maxOutputTokens: 8192, limitedBy: "maxOutputTokens" },
+      undefined,
+    ]);
+  }
+});
+
+proves(["M54"], "a refusal is one, and asks for nothing further", async () => {
+  const refused: ScriptedReply = { ...says(""), refusal: "I will not." };
+  const result = await newFixture().run(soloist([refused], { output }, NATIVE).role);
+  expect([result.status, result.reason.code, result.reason.data]).toEqual([
+    "stopped",
+    "finish_reason",
+    { finishReason: "refusal", refusal: "I will not." },
+  ]);
+});
+
+proves(["M54"], "a call of Finish, which is not there, is a call of an unknown tool", async () => {
+  const script = [asks("Finish", { count: 3 }), says('{"count":4}')];
+  const { role, model } = soloist(script, { output }, NATIVE);
+  const result = await newFixture().run(role);
+  expect(result.output).toEqual({ count: 4, unit: "trees" });
+  expect(receivedTexts(model.requests[1])[0]).toContain("Finish");
+});
+
+proves(["M54"], "a subagent gives its result to a parent that is asked by Finish", async () => {
+  const child = part("child", [MISFIT, says('{"count":3}')], { output, scripted: NATIVE });
+  const parent = part("parent", [calls(spawn("child")), asks("Finish", { count: 4 })], {
+    output,
+    subagents: [child.role],
+  });
+  const result = await newFixture().run(parent.role);
+  expect(result.agents.map(({ role, status, output: given }) => [role, status, given])).toEqual([
+    ["parent", "completed", { count: 4, unit: "trees" }],
+    ["child", "completed", { count: 3, unit: "trees" }],
+  ]);
+  expect(parent.model.requests.map(shapeOf)).toEqual([
+    [["Finish", "SpawnSubagent"], undefined, undefined],
+    [["Finish", "SpawnSubagent"], undefined, undefined],
+  ]);
+  expect(child.model.requests.map(shapeOf)).toEqual([
+    [[], RESULT_SCHEMA, undefined],
+    [[], RESULT_SCHEMA, undefined],
+  ]);
+});
+
+describe("is asked by Finish", () => {
+  const watch = transform("beforeTool", () => ({}), { name: "watches", tools: ["Finish"] });
+  const other = transform("beforeTool", () => ({}), { name: "other", tools: ["look"] });
+  const every = transform("beforeTool", () => ({}), { name: "every" });
+  const FINISH = asks("Finish", { count: 3 });
+  const cases: Readonly<Record<string, Partial<AgentDefinition>>> = {
+    "where hooks watch it": { hooks: [watch] },
+    "where the role says tool": { outputMode: "tool" },
+    "where the role chooses it": { modelSettings: { toolChoice: { tool: "Finish" } } },
+    "where the role chooses it among others": {
+      modelSettings: { toolChoice: { oneOf: ["Finish"] } },
+    },
+  };
+  for (const [name, more] of Object.entries(cases))
+    proves(["M53"], name, async () => {
+      const { role, model } = soloist([FINISH], { output, ...more }, NATIVE);
+      const result = await newFixture().run(role);
+      expect(result.output).toEqual({ count: 3, unit: "trees" });
+      expect(model.requests.map(({ tools, output: schema }) => [tools.length, schema])).toEqual([
+        [1, undefined],
+      ]);
+    });
+
+  proves(
+    ["M53"],
+    "under hooks of the orchestrator, of which another one knows nothing",
+    async () => {
+      const { role, model } = soloist(
+        [FINISH, says('{"count":4}')],
+        { output, tools: [look] },
+        NATIVE,
+      );
+      const watched = await newFixture({ hooks: [watch] }).run(role);
+      const free = await newFixture({ hooks: [other] }).run(role);
+      expect([
+        watched.output,
+        free.output,
+        model.requests.map((sent) => sent.tools.length),
+      ]).toEqual([{ count: 3, unit: "trees" }, { count: 4, unit: "trees" }, [2, 1]]);
+    },
+  );
+
+  proves(["M53"], "unless the role insists: then hooks have nothing to watch", async () => {
+    const more = { output, outputMode: "native", hooks: [every] } as const;
+    const { role, model } = soloist([says('{"count":4}')], more, NATIVE);
+    const result = await newFixture().run(role);
+    expect([result.output, model.requests.map(shapeOf)]).toEqual([
+      { count: 4, unit: "trees" },
+      [[[], RESULT_SCHEMA, undefined]],
+    ]);
+  });
+});
+
+proves(["M53"], "with a native result a model may be told to call nothing at all", async () => {
+  const { role, model } = soloist(
+    [says('{"count":4}')],
+    { output, outputMode: "native", tools: [look], modelSettings: { toolChoice: "none" } },
+    NATIVE,
+  );
+  const result = await newFixture().run(role);
+  expect([result.output, model.requests.map(shapeOf)]).toEqual([
+    { count: 4, unit: "trees" },
+    [[["look"], RESULT_SCHEMA, "none"]],
+  ]);
+});
+
+proves(["M53"], "what cannot be meant is refused when the role is defined", () => {
+  const base = { name: "solo", instructions: "Work.", model: new ScriptedModel([]) };
+  const define = (more: object): string =>
+    thrownBy(() => Reflect.apply(defineAgent, undefined, [{ ...base, ...more }])).message;
+  expect([
+    define({ output, outputMode: "native" }),
+    define({ output, outputMode: "json" }),
+    define({ outputMode: "tool" }),
+    define({ output: z.string() }),
+    define({ model: { provider: "own", id: "m", generate: () => undefined, native: "yes" } }),
+  ]).toEqual([
+    'Expected solo.outputMode to be what its model can do, got "native". scripted says nothing of native results: say auto or tool, or native: true of the model if its server has them.',
+    'Expected solo.outputMode to be "auto", "native" or "tool", got "json". Leave it out for auto.',
+    'Expected solo.outputMode to be left out, got "tool". It says how output is asked for, and there is none.',
+    'Expected solo.output to be a zod object schema, got "string". Use z.object({ … }).',
+    'Expected solo.model.native to be true or false, got "yes". Say which.',
+  ]);
+});
+
+proves(
+  ["M53"],
+  "a model that cannot any more is found at the start, before anything is asked",
+  () => {
+    let native = true;
+    const scripted = new ScriptedModel([]);
+    const model: Model = {
+      provider: "own",
+      id: "m",
+      get native(): boolean {
+        return native;
+      },
+      generate: (request, options) => scripted.generate(request, options),
+    };
+    const role = defineAgent({
+      name: "solo",
+      instructions: "Work.",
+      model,
+      output,
+      outputMode: "native",
+    });
+    native = false;
+    expect(thrownBy(() => newFixture().start(role)).message).toBe(
+      'Expected solo.outputMode to be what its model can do, got "native". m says nothing of native results: say auto or tool, or native: true of the model if its server has them.',
+    );
+  },
+);
+
+test("what has no strict form is asked for all the same, and says so", async () => {
+  const loose = z.object({ counts: z.record(z.string(), z.int()) });
+  const { role, model } = soloist([says('{"counts":{"oak":3}}')], { output: loose }, NATIVE);
+  const result = await newFixture().run(role);
+  expect([result.output, model.requests[0]?.output]).toMatchObject([
+    { counts: { oak: 3 } },
+    { name: "result", schema: { required: ["counts"] }, strict: false },
+  ]);
+});

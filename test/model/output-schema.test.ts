@@ -1,0 +1,138 @@
+// Goal: the schema of a typed result is a part of its request like the tools: counted, compared, kept, and in the cache key.
+// Method: estimates and prefixes with and without it; runs whose requests are made again from their journals, and whose process dies.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { defineAgent } from "../../src/agent/define-agent.ts";
+import { countInputTokens } from "../../src/model/count-tokens.ts";
+import type { Model, ModelRequest, OutputSchema } from "../../src/model/model.ts";
+import { prefixOf } from "../../src/model/request-prefix.ts";
+import { rebuildRecordedRequest } from "../../src/orchestrator/run/rebuild-request.ts";
+import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { gptTokenCounter } from "../../src/tokens/gpt-token-counter.ts";
+import { proves } from "../harness/proves.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { playThrough, type Play } from "../journal/crash-play.ts";
+import { Fakes, type Build } from "../journals/fakes.ts";
+import { comesToTheSame, recorded } from "../journals/play.ts";
+import { inTurn } from "../journals/roles.ts";
+import { QUESTION } from "../support/openai-calls.ts";
+
+const SCHEMA: OutputSchema = {
+  name: "result",
+  schema: { type: "object", properties: { a: { type: "string" } }, required: ["a"] },
+  strict: false,
+};
+const NO_PREFIX = { messageCount: 0, tokens: 0 };
+const HELD: ModelRequest = { ...QUESTION, output: SCHEMA };
+
+proves(["M58"], "an estimate counts it once, as it does the tools", async () => {
+  const model: Model = { provider: "own", id: "m", generate: () => Promise.reject(new Error()) };
+  const tokens = (request: ModelRequest, prefix = NO_PREFIX): number =>
+    countInputTokens(model, request, prefix).tokens;
+  const size = Math.ceil(JSON.stringify(SCHEMA.schema).length / 3);
+  expect(tokens(HELD) - tokens(QUESTION)).toBe(size);
+  const known = { messageCount: 1, tokens: 50 };
+  expect([tokens(HELD, known), tokens(QUESTION, known)]).toEqual([50, 50]);
+  const count = await gptTokenCounter("gpt-5");
+  expect(count(HELD)).toBeGreaterThan(count(QUESTION) + 5);
+});
+
+proves(["M58"], "a request with another schema does not begin like the one before", () => {
+  const sent = { request: HELD, ephemeral: 0 };
+  const other = { ...SCHEMA, strict: true };
+  expect([
+    prefixOf(sent, { ...QUESTION, output: structuredClone(SCHEMA) }),
+    prefixOf(sent, { ...QUESTION, output: other }),
+    prefixOf(sent, QUESTION),
+  ]).toEqual([
+    { isHeld: true, messages: 1 },
+    { isHeld: false, messages: 0, changed: "tools" },
+    { isHeld: false, messages: 0, changed: "tools" },
+  ]);
+});
+
+proves(["M58"], "it is part of the cache key of its role", async () => {
+  const keyFor = async (output: z.ZodType, native: boolean): Promise<unknown> => {
+    const scripted = new ScriptedModel([says('{"a":"x"}')]);
+    const keys: unknown[] = [];
+    const model: Model = {
+      provider: "own",
+      id: "m",
+      native,
+      generate: (request, options) => {
+        keys.push(options.cacheKey?.role);
+        return scripted.generate(request, options);
+      },
+    };
+    await newFixture().run(defineAgent({ name: "solo", instructions: "Work.", model, output }));
+    return keys[0];
+  };
+  const one = z.object({ a: z.string() });
+  const two = z.object({ a: z.string(), b: z.string().optional() });
+  const keys = [await keyFor(one, true), await keyFor(two, true), await keyFor(one, false)];
+  expect(new Set(keys).size).toBe(3);
+  expect(await keyFor(one, true)).toBe(keys[0]);
+});
+
+const output = z.object({ a: z.string() });
+
+/** One that looks, and gives its result as text. */
+function watched(asked: ModelRequest[]): Build {
+  return (fakes) => {
+    const look = inTurn([["look", { thing: "oak" }]]);
+    return {
+      role: defineAgent({
+        name: "solo",
+        instructions: "Work.",
+        model: fakes.model(
+          "solo",
+          (sight) => {
+            asked.push(sight.request);
+            return sight.results.length === 0 ? look(sight) : { text: '{"a":"x"}' };
+          },
+          { native: true },
+        ),
+        tools: [fakes.tool("look")],
+        output,
+      }),
+    };
+  };
+}
+
+proves(["M58"], "the request of each step is made again from the journal, with it", async () => {
+  const asked: ModelRequest[] = [];
+  const { recording, result } = await recorded(watched(asked));
+  expect([result.output, asked.length]).toEqual([{ a: "x" }, 2]);
+  for (const [index, request] of asked.entries()) {
+    expect(request.output?.strict).toBe(true);
+    const rebuilt = await rebuildRecordedRequest(recording, { stepNumber: index + 1 });
+    expect(rebuilt.request).toEqual(request);
+  }
+});
+
+test("a recording of a native result plays to the same end", async () => {
+  const { result } = await comesToTheSame(watched([]));
+  expect(result.output).toEqual({ a: "x" });
+});
+
+proves(
+  ["M58"],
+  "a process that recovers a run asks for the same, wherever the last one died",
+  async () => {
+    const first: ModelRequest[] = [];
+    const { appends, kept } = await playThrough(() => played(first));
+    expect([kept.output, first.length]).toEqual([{ a: "x" }, 2]);
+    for (let at = 1; at <= appends; at += 1) {
+      const asked: ModelRequest[] = [];
+      const story = await playThrough(() => played(asked), [{ at, how: "after" }]);
+      expect(story.kept.output).toEqual({ a: "x" });
+      for (const request of asked) expect(first).toContainEqual(request);
+    }
+  },
+);
+
+function played(asked: ModelRequest[]): Play {
+  return watched(asked)(new Fakes({ isAlive: true }));
+}
