@@ -47,6 +47,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   ),
   roles: [...VOCABULARY, "policies", "model", ...TOOLS, ...AGENT],
   mcp: [...VOCABULARY, ...TOOLS],
+  prices: [...VOCABULARY, "model"],
   tokens: [...VOCABULARY, "model"],
   testing: [...BELOW_TREE, "testing/replay"],
   "testing/replay": [...BELOW_TREE, "orchestrator", ...ORCHESTRATOR, "testing"],

@@ -23,8 +23,13 @@ export interface Model {
   readonly replayKey?: string;
   /** The server takes no lower cap than this. Left out: 1. */
   readonly minOutputTokens?: number | undefined;
-  /** What it costs. Left out: unknown, which is never zero; a cost limit over it is refused at the start (R57). */
-  readonly price?: ModelPrice;
+  /**
+   * What it costs. Left out: what the `prices` of the orchestrator or our own table have for it, else unknown, which is never zero; a cost
+   * limit over it is refused at the start (R57). `"unknown"`: nothing is looked up.
+   */
+  readonly price?: ModelPrice | "unknown";
+  /** Where it is asked, if its price is looked up by that: `https://api.deepseek.com/v1`. Left out: by `provider`. */
+  readonly baseUrl?: string | undefined;
   /**
    * One reply to one request. Called once per attempt, may run in parallel with itself.
    * Must reject with a `ModelError` when it fails, and soon after `options.signal` was aborted.

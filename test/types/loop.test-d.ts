@@ -35,6 +35,7 @@ test("a model must have a name and reply; everything else is declared as optiona
     | "replayKey"
     | "minOutputTokens"
     | "price"
+    | "baseUrl"
     | "countTokens"
     | "assertReady"
     | "checkSettings"

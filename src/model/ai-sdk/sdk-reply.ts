@@ -116,7 +116,7 @@ export class SdkReply {
   finish(warnings: readonly string[]): ModelReply {
     if (this.#finish === undefined || isCutOff(this.#finish, this.#provider))
       throw failures.cutStream(this.lostOutputTokens);
-    const { finishReason, usage } = this.#finish;
+    const { finishReason } = this.#finish;
     const warned = [...warnings, ...this.#warnings];
     const callPrefix = this.#responseId ?? "call";
     const pieces = this.#pieces.map((piece, index) => pieceOf(piece, `${callPrefix}.${index}`));
@@ -125,7 +125,7 @@ export class SdkReply {
       finishReason: finishReasonOf(finishReason),
       ...defined({
         rawFinishReason: finishReason.raw,
-        usage: usageOfReply(usage),
+        usage: usageOfReply(this.#finish),
         responseId: this.#responseId,
         responseModel: this.#responseModel,
       }),

@@ -11,6 +11,7 @@ import { tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import type { TokenUsage } from "../token-usage.ts";
 import { extraContent, textOf } from "./chat-reasoning.ts";
 import {
+  costIn,
   countIn,
   fieldsOf,
   isText,
@@ -25,6 +26,7 @@ export interface Completion {
   readonly refusal?: string;
   readonly finishReason: unknown;
   readonly usage?: unknown;
+  readonly serviceTier?: unknown;
   readonly responseId?: string | undefined;
   readonly responseModel?: string | undefined;
 }
@@ -86,14 +88,14 @@ export function usageOfReply(response: Fields, choice: Fields | undefined): unkn
 
 /** The output tokens that were charged for a reply that did not come. */
 export function reportedTokens(usage: unknown): number | undefined {
-  const tokens = toUsage(usage)?.outputTokens;
+  const tokens = toUsage(usage, undefined)?.outputTokens;
   return tokens !== undefined && tokens > 0 ? tokens : undefined;
 }
 
 /** The reply that these pieces are. */
 export function toReply(
   pieces: readonly ReplyPiece[],
-  { refusal = "", finishReason: raw, usage, responseId, responseModel }: Completion,
+  { refusal = "", finishReason: raw, usage, serviceTier, responseId, responseModel }: Completion,
 ): ModelReply {
   const message = replyMessage(pieces);
   const finishReason = FINISH_REASONS.get(raw) ?? "unknown";
@@ -101,7 +103,7 @@ export function toReply(
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),
     finishReason,
     ...(isText(raw) && raw !== finishReason ? { rawFinishReason: raw } : {}),
-    ...defined({ usage: toUsage(usage), responseId, responseModel }),
+    ...defined({ usage: toUsage(usage, serviceTier), responseId, responseModel }),
   };
 }
 
@@ -151,7 +153,7 @@ const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
   ["error", "error"],
 ]);
 
-function toUsage(usage: unknown): TokenUsage | undefined {
+function toUsage(usage: unknown, serviceTier: unknown): TokenUsage | undefined {
   if (!isRecord(usage)) return undefined;
   const { prompt_tokens: promptTokens, completion_tokens: completionTokens } = usage;
   if (typeof promptTokens !== "number" || typeof completionTokens !== "number") return undefined;
@@ -171,5 +173,7 @@ function toUsage(usage: unknown): TokenUsage | undefined {
     written: countIn(details, "cache_write_tokens"), // What servers with a cache of their own add to OpenAI's form.
     output: outputTokens,
     reasoning: countIn(usage["completion_tokens_details"], "reasoning_tokens"),
+    costUsd: costIn(usage),
+    serviceTier,
   });
 }

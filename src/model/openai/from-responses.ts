@@ -104,7 +104,7 @@ export function toReplyOfResponse(response: Fields, items: readonly ReadItem[]):
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),
     finishReason,
     ...(isText(raw) && raw !== "completed" && raw !== finishReason ? { rawFinishReason: raw } : {}),
-    ...defined({ usage: toUsage(response["usage"]) }),
+    ...defined({ usage: toUsage(response) }),
     ...(isText(id) ? { responseId: id } : {}),
     ...(isText(model) ? { responseModel: model } : {}),
   };
@@ -206,7 +206,7 @@ function textsIn(parts: unknown, type: string, field: string): readonly string[]
   });
 }
 
-function toUsage(usage: unknown): TokenUsage | undefined {
+function toUsage({ usage, service_tier: serviceTier }: Fields): TokenUsage | undefined {
   if (!isRecord(usage)) return undefined;
   const { input_tokens: input, output_tokens: output, input_tokens_details: details } = usage;
   if (typeof input !== "number" || typeof output !== "number") return undefined;
@@ -216,5 +216,6 @@ function toUsage(usage: unknown): TokenUsage | undefined {
     written: countIn(details, "cache_write_tokens"),
     output,
     reasoning: countIn(usage["output_tokens_details"], "reasoning_tokens"),
+    serviceTier,
   });
 }

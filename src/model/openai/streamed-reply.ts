@@ -57,6 +57,7 @@ export class StreamedReply {
   readonly #callAt = new Map<unknown, GrowingCall>();
   #finishReason: unknown;
   #usage: unknown;
+  #serviceTier: unknown;
   #responseId: string | undefined;
   #responseModel: string | undefined;
   #hasBegun = false;
@@ -131,6 +132,7 @@ export class StreamedReply {
   /** Gives the text of it. */
   #takeChunk(chunk: Fields, choice: Fields | undefined): string {
     this.#usage = usageOfReply(chunk, choice) ?? this.#usage;
+    this.#serviceTier = chunk["service_tier"] ?? this.#serviceTier;
     const error = reportOf(chunk);
     if (error !== undefined) {
       this.#takeError(error);
@@ -165,6 +167,7 @@ export class StreamedReply {
       refusal: this.#refusal,
       finishReason: this.#finishReason,
       usage: this.#usage,
+      serviceTier: this.#serviceTier,
       responseId: this.#responseId,
       responseModel: this.#responseModel,
     });
