@@ -75,7 +75,7 @@ function charged(caller: Caller, requests: readonly TokenUsage[], estimatedCalls
     reasoningTokens: sum((request) => request.reasoningTokens),
     totalTokens: inputTokens + outputTokens,
     costMicroUsd: costOf(caller, requests),
-    unpricedCalls: requests.every((request) => isPriced(caller, request)) ? 0 : 1,
+    unpricedCalls: areAllPriced(caller, requests) ? 0 : 1,
     estimatedCalls,
   };
 }
@@ -88,6 +88,12 @@ function costOf({ price }: Caller, requests: readonly TokenUsage[]): number {
     (total, { reportedCostUsd = 0 }) => total + microUsd(reportedCostUsd),
     byPrice,
   );
+}
+
+/** Of a call that made no request the price counts. */
+function areAllPriced(caller: Caller, requests: readonly TokenUsage[]): boolean {
+  if (requests.length === 0) return caller.price !== undefined;
+  return requests.every((request) => isPriced(caller, request));
 }
 
 /**

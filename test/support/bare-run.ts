@@ -10,6 +10,5 @@ import { Supervisor } from "../../src/orchestrator/tree/supervisor.ts";
 export function bareRun(role: AgentRole, clock: Clock): RunRuntime {
   const settings = settingsOf({ clock });
   const registry = new RoleRegistry(role, settings);
-  return new Supervisor(settings, { registry, onPiece: undefined, context: undefined })
-    .run;
+  return new Supervisor(settings, { registry, onPiece: undefined, context: undefined }).run;
 }
