@@ -191,23 +191,23 @@ export const OPENAI_PRICES: readonly PriceRow[] = deepFreeze([`;
 
 const PRINT_WIDTH = 100;
 
-/** As the formatter would write it: on one line, if it fits. */
 function rowText(row: Row): string {
-  return `  ${written(row, "  ", "")},`;
+  return `  ${written(row, "  ")},`;
 }
 
-function written(value: unknown, indent: string, before: string): string {
-  const inner = `${indent}  `;
-  const parts = Array.isArray(value)
-    ? value.map((one) => ({ name: "", one }))
-    : Object.entries(value ?? {}).map(([name, one]) => ({ name: `${name}: `, one }));
-  if (typeof value !== "object") return JSON.stringify(value);
-  const [open, close] = Array.isArray(value) ? ["[", "]"] : ["{ ", " }"];
-  const flat = parts.map(({ name, one }) => name + written(one, "", ""));
+/** As the formatter would write it: on one line, if that fits behind what stands before it. */
+function written(value: unknown, indent: string, before = ""): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const isList = Array.isArray(value);
+  const [open, close] = isList ? ["[", "]"] : ["{ ", " }"];
+  const parts: readonly (readonly [name: string, part: unknown])[] = Object.entries(value);
+  const named = parts.map(([name, part]) => [isList ? "" : `${name}: `, part] as const);
+  const flat = named.map(([name, part]) => name + written(part, ""));
   const line = `${open}${flat.join(", ")}${close}`;
-  const isFlat = !Array.isArray(value) || value.length === 1;
-  if (isFlat && `${indent}${before}${line},`.length <= PRINT_WIDTH) return line;
-  const lines = parts.map(({ name, one }) => `${inner}${name}${written(one, inner, name)},`);
+  const isShort = `${indent}${before}${line},`.length <= PRINT_WIDTH;
+  if (isShort && !(isList && parts.length > 1)) return line;
+  const inner = `${indent}  `;
+  const lines = named.map(([name, part]) => `${inner}${name}${written(part, inner, name)},`);
   return [open.trim(), ...lines, `${indent}${close.trim()}`].join("\n");
 }
 

@@ -1,6 +1,8 @@
 // Entry `espalier/prices`: what models of many providers cost, by the data of an optional package. It is loaded when prices are asked for: a
 // program may import this entry without it. Nothing is asked over the network.
 
+import type { calcPrice, findProvider } from "@pydantic/genai-prices";
+
 import { checkOptions, mustBe, type OptionChecks } from "../model/check-options.ts";
 import { systemClock } from "../kernel/clock.ts";
 import { loadingError } from "../kernel/optional-package.ts";
@@ -20,7 +22,11 @@ const CHECKS: OptionChecks<PricesOfOptions> = {
 
 const PACKAGE = "@pydantic/genai-prices";
 
-type Source = typeof import("@pydantic/genai-prices");
+/** What of the package is used. */
+interface Source {
+  readonly calcPrice: typeof calcPrice;
+  readonly findProvider: typeof findProvider;
+}
 
 /** How the package calls providers that the conventions of OpenTelemetry, or the AI SDK, call otherwise. */
 const IDS: ReadonlyMap<string, string> = new Map([

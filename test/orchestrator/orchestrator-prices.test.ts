@@ -125,14 +125,14 @@ proves(["M64"], "a tier that is asked for makes the price unknown, unless it is 
 });
 
 test("what the list gives is checked, and is not changed afterwards", async () => {
-  const start = (price: unknown): unknown => {
-    const priceFor = (): ModelPrice => Object(price);
+  const start = (price: ModelPrice): unknown => {
+    const prices = { priceFor: () => price };
     const role = solo(new ScriptedModel([]), { budget: { costUsd: 1 } });
-    return thrownBy(() => new Orchestrator({ prices: { priceFor } }).start(role, "Do it.")).message;
+    return thrownBy(() => new Orchestrator({ prices }).start(role, "Do it.")).message;
   };
   expect([
     start({ inputUsdPerMillion: -1, outputUsdPerMillion: 1 }),
-    start(Promise.resolve(LISTED)),
+    start(Object.assign(Promise.resolve(LISTED), LISTED)),
   ]).toEqual([
     "Expected prices.priceFor(scripted).inputUsdPerMillion to be a number from 0 to 1000000, got -1. Give US dollars per million tokens; a price that you do not know is left out.",
     expect.stringContaining("Expected prices.priceFor(scripted) to be a plain object"),

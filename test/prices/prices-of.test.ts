@@ -176,7 +176,7 @@ test("what is none of its options, and a day that does not exist, is refused", a
   expect((await rejectionOf(pricesOf({ asOf: "2026-02-30" }))).message).toBe(
     'Expected pricesOf.asOf to be a day like "2026-09-23", got "2026-02-30". Leave it out for today.',
   );
-  const { code } = await rejectionOf(Reflect.apply(pricesOf, undefined, [{ day: DAY }]));
+  const { code } = await rejectionOf(pricesOf(Object.assign({ asOf: DAY }, { day: DAY })));
   expect(code).toBe("invalid_option");
 });
 

@@ -177,8 +177,10 @@ describe("what the provider says that a call cost", () => {
   test.each([-1, Number.NaN, Infinity, 1_000_001, "0.1"])(
     "is not believed if it is %s: the call is charged by our own count",
     async (cost) => {
-      const absurd: Partial<TokenUsage> = Object.assign({}, { reportedCostUsd: cost as number });
-      const { role } = solo([says("Done.", used(10, 10, absurd))], { price: PRICE });
+      const absurd = Object.assign(used(10, 10).usage, { reportedCostUsd: cost });
+      const { role } = solo([says("Done.", Object.assign({}, { usage: absurd }))], {
+        price: PRICE,
+      });
       const { usage } = await newFixture().run(role);
       expect([usage.total.estimatedCalls, usage.total.costMicroUsd]).toEqual([1, 30]);
       expect(takeWarnings()).toEqual([expect.stringContaining("reportedCostUsd")]);
