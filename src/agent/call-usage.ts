@@ -3,8 +3,8 @@
 import { estimateTokens } from "../model/count-tokens.ts";
 import type { Model, ModelReply } from "../model/model.ts";
 import type { TokenUsage } from "../model/token-usage.ts";
-import { costMicroUsd, type ModelPrice } from "../model/model-price.ts";
-import { isStandardTier } from "../model/prices.ts";
+import { costMicroUsd } from "../model/model-price.ts";
+import { isStandardTier, type PriceOf } from "../model/prices.ts";
 import { MICRO_USD_PER_USD, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import type { Lease, LeaseAsk } from "./account-view.ts";
 
@@ -25,42 +25,42 @@ interface BrokenAttempts {
   readonly lostOutputTokens: number;
 }
 
-/** The model that a call asks, and what it costs; undefined: unknown. */
-export interface Caller {
+/** Who pays for a call: by what the model costs that it asks. */
+export interface Payer {
   readonly model: Model;
-  readonly price: ModelPrice | undefined;
+  readonly priceOf: PriceOf;
 }
 
-/** What of a caller a lease for its call depends on. */
-export function leaseTerms({ model, price }: Caller): Pick<LeaseAsk, "price" | "minOutputTokens"> {
-  return { price, minOutputTokens: model.minOutputTokens };
+/** What of the payer a lease for its call depends on. */
+export function leaseTerms({ model, priceOf }: Payer): Pick<LeaseAsk, "price" | "minOutputTokens"> {
+  return { price: priceOf(model), minOutputTokens: model.minOutputTokens };
 }
 
 /** The usage of the step that the call belongs to; a step counts even if its call came to nothing. */
-export function callUsage(caller: Caller, lease: Lease, end: ModelCallEnd): Usage {
+export function callUsage(payer: Payer, lease: Lease, end: ModelCallEnd): Usage {
   switch (end.type) {
     case "unsent":
       return { ...NO_USAGE, steps: 1 };
     case "abandoned":
-      return charged(caller, [estimate(lease.inputTokens, 0)], 1);
+      return charged(payer, [estimate(lease.inputTokens, 0)], 1);
     case "failed":
-      return charged(caller, lost(lease, end), end.brokenAttempts);
+      return charged(payer, lost(lease, end), end.brokenAttempts);
     case "aborted": {
       const brokenAttempts = Math.max(end.brokenAttempts, end.isInFlight ? 1 : 0);
       const { lostOutputTokens } = end;
-      return charged(caller, lost(lease, { brokenAttempts, lostOutputTokens }), brokenAttempts);
+      return charged(payer, lost(lease, { brokenAttempts, lostOutputTokens }), brokenAttempts);
     }
     case "replied": {
       const { reply, brokenAttempts } = end;
       const answered = reply.usage ?? estimate(lease.inputTokens, replyTokens(reply));
       const estimates = brokenAttempts + (reply.usage === undefined ? 1 : 0);
-      return charged(caller, [answered, ...lost(lease, end)], estimates);
+      return charged(payer, [answered, ...lost(lease, end)], estimates);
     }
   }
 }
 
 /** What the requests of a call took together. Each costs by its own length, so that their costs are added up, not their tokens. */
-function charged(caller: Caller, requests: readonly TokenUsage[], estimatedCalls: number): Usage {
+function charged(payer: Payer, requests: readonly TokenUsage[], estimatedCalls: number): Usage {
   const sum = (tokens: (request: TokenUsage) => number): number =>
     requests.reduce((total, request) => total + tokens(request), 0);
   const inputTokens = sum((request) => request.inputTokens);
@@ -74,14 +74,15 @@ function charged(caller: Caller, requests: readonly TokenUsage[], estimatedCalls
     outputTokens,
     reasoningTokens: sum((request) => request.reasoningTokens),
     totalTokens: inputTokens + outputTokens,
-    costMicroUsd: costOf(caller, requests),
-    unpricedCalls: areAllPriced(caller, requests) ? 0 : 1,
+    costMicroUsd: costOf(payer, requests),
+    unpricedCalls: areAllPriced(payer, requests) ? 0 : 1,
     estimatedCalls,
   };
 }
 
 /** What the provider says that a request cost is charged in place of its price. */
-function costOf({ price }: Caller, requests: readonly TokenUsage[]): number {
+function costOf({ model, priceOf }: Payer, requests: readonly TokenUsage[]): number {
+  const price = priceOf(model);
   const priced = requests.filter(({ reportedCostUsd }) => reportedCostUsd === undefined);
   const byPrice = price === undefined ? 0 : costMicroUsd(price, ...priced);
   return requests.reduce(
@@ -91,18 +92,22 @@ function costOf({ price }: Caller, requests: readonly TokenUsage[]): number {
 }
 
 /** Of a call that made no request the price counts. */
-function areAllPriced(caller: Caller, requests: readonly TokenUsage[]): boolean {
-  if (requests.length === 0) return caller.price !== undefined;
-  return requests.every((request) => isPriced(caller, request));
+function areAllPriced(payer: Payer, requests: readonly TokenUsage[]): boolean {
+  if (requests.length === 0) return payer.priceOf(payer.model) !== undefined;
+  return requests.every((request) => isPriced(payer, request));
 }
 
 /**
  * Whether the cost of a request is known. At another tier than the standard one the published price does not hold: it is charged all the
  * same, so that no limit is passed for nothing, and the call counts as one without a price.
  */
-function isPriced({ model, price }: Caller, { reportedCostUsd, serviceTier }: TokenUsage): boolean {
+function isPriced(
+  { model, priceOf }: Payer,
+  { reportedCostUsd, serviceTier }: TokenUsage,
+): boolean {
   if (reportedCostUsd !== undefined) return true;
-  return price !== undefined && (model.price !== undefined || isStandardTier(serviceTier));
+  if (priceOf(model) === undefined) return false;
+  return model.price !== undefined || isStandardTier(serviceTier);
 }
 
 /** So many times its price is no rounding. */
@@ -110,9 +115,10 @@ const DEAR_TIMES = 2;
 
 /** What is to be said of the cost that a provider reports: nothing, unless it is far above the price. */
 export function costWarnings(
-  { model, price }: Caller,
+  { model, priceOf }: Payer,
   usage: TokenUsage | undefined,
 ): readonly string[] {
+  const price = priceOf(model);
   if (price === undefined || usage?.reportedCostUsd === undefined) return [];
   if (microUsd(usage.reportedCostUsd) <= DEAR_TIMES * costMicroUsd(price, usage)) return [];
   return [

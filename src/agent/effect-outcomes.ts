@@ -10,7 +10,7 @@ import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
 import { isCountable, UsageSchema } from "../protocol/usage.ts";
 import { DeferralSchema } from "./agent-snapshot.ts";
 import type { Lease } from "./account-view.ts";
-import { callUsage, type Caller } from "./call-usage.ts";
+import { callUsage, type Payer } from "./call-usage.ts";
 import type { CallEnd, InferOutcome } from "./effects.ts";
 
 const count = z.int().nonnegative();
@@ -59,14 +59,14 @@ export const InferOutcomeSchema: z.ZodType<InferOutcome> = z.discriminatedUnion(
 ]);
 
 /** What a model call came to, as it was kept. Early releases kept usages that cannot be booked: then it is our own count of what came. */
-export function keptOutcome(caller: Caller, lease: Lease, kept: unknown): InferOutcome {
+export function keptOutcome(payer: Payer, lease: Lease, kept: unknown): InferOutcome {
   const outcome = InferOutcomeSchema.parse(kept);
   if (isCountable(outcome.usage)) return outcome;
   if (outcome.type !== "replied")
-    return { ...outcome, usage: callUsage(caller, lease, { type: "abandoned" }) };
+    return { ...outcome, usage: callUsage(payer, lease, { type: "abandoned" }) };
   const { usage: _reported, ...reply } = outcome.reply;
   const end = { type: "replied", reply, brokenAttempts: 0, lostOutputTokens: 0 } as const;
-  return { ...outcome, usage: callUsage(caller, lease, end) };
+  return { ...outcome, usage: callUsage(payer, lease, end) };
 }
 
 export const CallEndSchema: z.ZodType<CallEnd> = z.discriminatedUnion("type", [

@@ -175,8 +175,10 @@ export function dearestCost(price: ModelPrice, inputTokens: number, outputTokens
   return Math.ceil(inputTokens * inputUsdPerMillion + outputTokens * outputUsdPerMillion);
 }
 
-/** What costs at any length as much as the dearest of several prices, rate by rate. Of no day and no source. */
-export function dearestPrice(prices: readonly ModelPrice[]): ModelPrice {
+/** What costs at any length as much as the dearest of several prices, rate by rate; of no day and no source. Unknown if one is unknown. */
+export function dearestPrice(all: readonly (ModelPrice | undefined)[]): ModelPrice | undefined {
+  const prices = all.flatMap((price) => price ?? []);
+  if (prices.length < all.length) return undefined;
   const lengths = prices.flatMap(({ tiers = [] }) => tiers.map((tier) => tier.aboveInputTokens));
   const tiers = [...new Set(lengths)]
     .toSorted((left, right) => left - right)

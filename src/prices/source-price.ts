@@ -40,11 +40,10 @@ export interface SourcePrice {
  */
 export function sourcePrice(prices: SourcePrices, day: string): SourcePrice | undefined {
   const found = Array.isArray(prices) ? inForce(prices, day) : [prices];
-  const candidates = found.map(pricesOfRates);
-  if (candidates.includes(undefined)) return undefined;
-  const all = candidates.flatMap((one) => one ?? []);
-  const price = dearestPrice(all);
-  return { price, isHighest: !all.every((one) => sameJson(dearestPrice([one]), price)) };
+  const candidates = found.flatMap(pricesOfRates);
+  const price = dearestPrice(candidates);
+  if (price === undefined) return undefined;
+  return { price, isHighest: !candidates.every((one) => sameJson(one, price)) };
 }
 
 /** Of the list, the last that holds without regard to the time of the day, and those after it that hold at some time. */
@@ -74,15 +73,15 @@ const [INPUT, CACHED, WRITTEN, OUTPUT, REASONING] = [
 ] as const;
 const READ: readonly string[] = [INPUT, CACHED, WRITTEN, OUTPUT, REASONING];
 
-/** Undefined: not a price for text in and text out alone. Several: output of two kinds costs differently. */
-function pricesOfRates(rates: Rates): readonly ModelPrice[] | undefined {
-  const { [INPUT]: input, [OUTPUT]: output, [REASONING]: reasoning } = rates;
+/** Undefined: not a price for text in and text out alone. Several where output of two kinds costs differently. */
+function pricesOfRates(rates: Rates): readonly (ModelPrice | undefined)[] {
+  const { [INPUT]: input, [OUTPUT]: output } = rates;
   const isByTokens = Object.keys(rates).every(
     (rate) => READ.includes(rate) || IRRELEVANT.test(rate),
   );
-  if (input === undefined || output === undefined || !isByTokens) return undefined;
-  const outputs = reasoning === undefined ? [output] : [output, reasoning];
-  return outputs.map((one) => priceOfRates(rates, input, one));
+  if (input === undefined || output === undefined || !isByTokens) return [undefined];
+  const { [REASONING]: reasoning = output } = rates;
+  return [output, reasoning].map((one) => priceOfRates(rates, input, one));
 }
 
 /** With a tier for each length at which some rate changes. */

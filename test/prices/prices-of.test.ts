@@ -94,6 +94,14 @@ test("where the hour matters the dearest one counts, and the price says so", asy
   ]);
 });
 
+test("what has no rates, as the package has it of free models, is unknown and not zero", () => {
+  const free = findProvider({ providerId: "openrouter" })?.models.find(({ id }) =>
+    id.endsWith(":free"),
+  );
+  expect(free?.prices).toEqual({});
+  expect(prices.priceFor({ provider: "openrouter", model: free?.id ?? "" })).toBe(undefined);
+});
+
 test("without a day that of today counts", async () => {
   const today = new Date().toISOString().slice(0, 10);
   const price = (await pricesOf()).priceFor({ provider: "openai", model: "gpt-5-mini" });

@@ -106,10 +106,11 @@ export class RunTree {
   get prices(): readonly PriceUsed[] {
     const prices = new Map(this.#pricesBefore.map((used) => [JSON.stringify(used), used]));
     const models = new Map(
-      Array.from(this.#nodes.values(), ({ model, price = null }) => [model, price]),
+      Array.from(this.#nodes.values(), ({ model, priceOf }) => [model, priceOf]),
     );
-    for (const [{ provider, id }, price] of models) {
-      const used = { provider, model: id, price };
+    for (const [model, priceOf] of models) {
+      const { provider, id } = model;
+      const used = { provider, model: id, price: priceOf(model) ?? null };
       prices.set(JSON.stringify(used), used);
     }
     return [...prices.values()];
