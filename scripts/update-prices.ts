@@ -11,7 +11,7 @@ import { calcPrice, findProvider } from "@pydantic/genai-prices";
 import { z } from "zod";
 
 import type { ModelRates } from "../src/model/model-price.ts";
-import { sourcePrice, SourcePricesSchema } from "../src/prices/source-price.ts";
+import { sourcePrice, SourcePricesSchema } from "../src/model/genai-prices/source-price.ts";
 
 /** A release of the package that the prices are from, and the day on which it was published. */
 export interface Release {

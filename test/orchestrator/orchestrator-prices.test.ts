@@ -12,7 +12,7 @@ import { openai } from "../../src/model/openai/openai-model.ts";
 import { priceLookup, type PricedModel, type Prices } from "../../src/model/prices.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
-import { pricesOf } from "../../src/prices/prices-of.ts";
+import { pricesOf } from "../../src/model/genai-prices/prices-of.ts";
 import { recordingOf } from "../../src/testing/replay/recording.ts";
 import { replay } from "../../src/testing/replay/replay.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";

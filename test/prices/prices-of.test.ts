@@ -7,7 +7,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 import { costMicroUsd } from "../../src/model/model-price.ts";
-import { pricesOf } from "../../src/prices/prices-of.ts";
+import { pricesOf } from "../../src/model/genai-prices/prices-of.ts";
 import { proves } from "../harness/proves.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import { outputWithout } from "../support/without-package.ts";
@@ -191,7 +191,7 @@ test("what is none of its options, and a day that does not exist, is refused", a
 test("without the package the entry is imported, and asking for prices says what to install", () => {
   const output = outputWithout(
     "@pydantic/genai-prices",
-    `import { pricesOf } from "./src/prices/prices-of.ts";
+    `import { pricesOf } from "./src/model/genai-prices/prices-of.ts";
      await pricesOf().catch(({ code, message, data }) => console.log(JSON.stringify({ code, message, data })));`,
   );
   expect(JSON.parse(output)).toEqual({

@@ -3,11 +3,11 @@
 
 import type { calcPrice, findProvider } from "@pydantic/genai-prices";
 
-import { checkOptions, mustBe, type OptionChecks } from "../model/check-options.ts";
-import { systemClock } from "../kernel/clock.ts";
-import { loadingError } from "../kernel/optional-package.ts";
-import { isDay, type ModelPrice } from "../model/model-price.ts";
-import type { PricedModel, Prices } from "../model/prices.ts";
+import { checkOptions, mustBe, type OptionChecks } from "../check-options.ts";
+import { systemClock } from "../../kernel/clock.ts";
+import { loadingError } from "../../kernel/optional-package.ts";
+import { isDay, type ModelPrice } from "../model-price.ts";
+import type { PricedModel, Prices } from "../prices.ts";
 import { sourcePrice, SourcePricesSchema } from "./source-price.ts";
 
 /** Which prices are meant. */

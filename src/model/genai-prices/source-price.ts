@@ -1,8 +1,8 @@
 // From a model as the package has it to a price of ours. The same for the entry and for the table that is generated.
 
-import { sameJson } from "../kernel/json.ts";
-import { dearestPrice, type ModelPrice, type ModelRates } from "../model/model-price.ts";
-import { z } from "../protocol/late-zod.ts";
+import { sameJson } from "../../kernel/json.ts";
+import { dearestPrice, type ModelPrice, type ModelRates } from "../model-price.ts";
+import { z } from "../../protocol/late-zod.ts";
 
 const RateSchema = z.union([
   z.number(),
