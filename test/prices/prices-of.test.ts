@@ -156,7 +156,6 @@ proves(
       "http://api.openai.com/v1",
       "http://localhost:11434/v1",
       "https://example.org/https://api.openai.com/v1",
-      "https://example.org/https://generativelanguage.googleapis.com/v1",
       "api.openai.com",
       "",
     ];
@@ -165,6 +164,8 @@ proves(
       ...addresses.filter((address) => outputUsd("openai", "gpt-5.4", address) !== undefined),
     ];
     expect(known).toEqual([]);
+    const gateway = "https://example.org/https://generativelanguage.googleapis.com/v1";
+    expect(outputUsd("gcp.gemini", "gemini-2.5-pro", gateway)).toBe(undefined);
   },
 );
 
