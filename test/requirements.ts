@@ -704,6 +704,7 @@ const requirements = {
   },
   F6: {
     text: "A run as server-sent events goes on after Last-Event-ID, ends with the result, and keeps a silent connection alive",
+  },
   M60: {
     text: "A price has tiers by the length of the input and rates for cache reads and writes; a tier holds for its whole request, and each request of a call is charged by its own length",
   },
