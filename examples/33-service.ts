@@ -41,10 +41,9 @@ async function* follow(url: string, lastEventId?: string): AsyncGenerator<Messag
     lastEventId === undefined ? {} : { "last-event-id": lastEventId };
   const response = await fetch(url, { headers });
   assert.equal(response.status, 200);
-  const decoder = new TextDecoder();
   let unread = "";
-  for await (const bytes of response.body ?? []) {
-    unread += decoder.decode(bytes, { stream: true });
+  for await (const text of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    unread += text;
     const messages = unread.split("\n\n");
     unread = messages.pop() ?? "";
     for (const message of messages) {

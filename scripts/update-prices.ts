@@ -10,6 +10,9 @@ import { resolve } from "node:path";
 import { calcPrice, findProvider } from "@pydantic/genai-prices";
 import { z } from "zod";
 
+import type { ModelRates } from "../src/model/model-price.ts";
+import { sourcePrice, SourcePricesSchema } from "../src/model/genai-prices/source-price.ts";
+
 /** A release of the package that the prices are from, and the day on which it was published. */
 export interface Release {
   readonly version: string;
@@ -34,32 +37,23 @@ const MatchSchema = z.union([
   }),
   z.record(z.string(), z.unknown()),
 ]);
-const RateSchema = z.union([
-  z.number(),
-  z.object({ base: z.number(), tiers: z.array(z.object({ price: z.number() })) }),
-]);
-const RatesSchema = z.record(z.string(), RateSchema.optional());
-const ConditionSchema = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("start_date"), start_date: z.iso.date() }),
-  z.object({ type: z.literal("time_of_date") }),
-]);
 const SourceModelSchema = z.object({
   id: z.string(),
   match: MatchSchema,
   price_comments: z.string().optional(),
-  prices: z.union([
-    z.array(z.object({ constraint: ConditionSchema.optional(), prices: RatesSchema })).min(1),
-    RatesSchema,
-  ]),
+  prices: SourcePricesSchema,
 });
 
-type Rates = z.infer<typeof RatesSchema>;
-
-interface Row {
-  readonly model: string;
+interface RowRates {
   readonly inputUsd: number;
   readonly cachedInputUsd?: number;
+  readonly cacheWriteUsd?: number;
   readonly outputUsd: number;
+}
+
+interface Row extends RowRates {
+  readonly model: string;
+  readonly tiers?: readonly (RowRates & { readonly aboveInputTokens: number })[];
   readonly isHighest?: true;
   readonly hasSnapshots?: true;
 }
@@ -132,45 +126,31 @@ function namesOf(match: z.infer<typeof MatchSchema>): readonly string[] {
   return equals === undefined ? (or ?? []).flatMap(namesOf) : [equals];
 }
 
-/**
- * The highest rate of each kind: over all lengths of the prompt and times of the day, for tokens that are written to the cache, and
- * over what is announced for later. A budget must not be overspent. Undefined: not a price for text in and text out.
- */
+/** Undefined: not a price for text in and text out. */
 function priceOf({ prices }: SourceModel, asOf: string): Omit<Row, "model"> | undefined {
-  const candidates = Array.isArray(prices) ? valid(prices, asOf) : [prices];
-  const ratesOf = (...kinds: readonly string[]): readonly number[] =>
-    candidates.flatMap((rates) => kinds.flatMap((kind) => amounts(rates[kind])));
-  const input = ratesOf("input_mtok", "cache_write_mtok");
-  const cachedInput = ratesOf("cache_read_mtok");
-  const output = ratesOf("output_mtok");
-  const inputUsd = Math.max(0, ...input);
-  const outputUsd = Math.max(0, ...output);
-  if (inputUsd === 0 || outputUsd === 0) return undefined;
-  const isCached = candidates.every((rates) => rates["cache_read_mtok"] !== undefined);
-  const isUneven = [input, cachedInput, output].some((rates) => new Set(rates).size > 1);
+  const { price, isHighest = false } = sourcePrice(prices, asOf) ?? {};
+  if (price === undefined || price.inputUsdPerMillion === 0 || price.outputUsdPerMillion === 0)
+    return undefined;
+  const { tiers = [] } = price;
+  const above = tiers.map(({ aboveInputTokens, ...rates }) => ({
+    aboveInputTokens,
+    ...ratesOf(rates),
+  }));
   return {
-    inputUsd,
-    ...(isCached ? { cachedInputUsd: Math.max(...cachedInput) } : {}),
-    outputUsd,
-    ...(isUneven || (!isCached && cachedInput.length > 0) ? { isHighest: true } : {}),
+    ...ratesOf(price),
+    ...(above.length === 0 ? {} : { tiers: above }),
+    ...(isHighest ? { isHighest } : {}),
   };
 }
 
-/** What may be charged from that day on: the rates in force, of the list's last that hold, and those that are not always so. */
-function valid(
-  prices: Extract<SourceModel["prices"], readonly unknown[]>,
-  asOf: string,
-): readonly Rates[] {
-  const isOpen = ({ constraint }: (typeof prices)[number]): boolean =>
-    constraint?.type === "time_of_date" ||
-    (constraint !== undefined && constraint.start_date > asOf);
-  const inForce = prices.findLast((one) => !isOpen(one)) ?? prices[0];
-  return prices.filter((one) => one === inForce || isOpen(one)).map((one) => one.prices);
-}
-
-function amounts(rate: z.infer<typeof RateSchema> | undefined): readonly number[] {
-  if (rate === undefined) return [];
-  return typeof rate === "number" ? [rate] : [rate.base, ...rate.tiers.map(({ price }) => price)];
+function ratesOf(rates: ModelRates): RowRates {
+  const { cachedInputUsdPerMillion: cached, cacheWriteUsdPerMillion: written } = rates;
+  return {
+    inputUsd: rates.inputUsdPerMillion,
+    ...(cached === undefined ? {} : { cachedInputUsd: cached }),
+    ...(written === undefined ? {} : { cacheWriteUsd: written }),
+    outputUsd: rates.outputUsdPerMillion,
+  };
 }
 
 function headOf({ version, asOf }: Release): string {
@@ -185,14 +165,22 @@ export const PRICES_AS_OF = "${asOf}";
 
 export const PRICES_SOURCE = "${PACKAGE} ${version}";
 
-/** One model at OpenAI itself, in US dollars per million tokens of text, processed at the standard tier. */
-export interface PriceRow {
-  readonly model: string;
+/** In US dollars per million tokens of text, processed at the standard tier. */
+export interface RowRates {
   readonly inputUsd: number;
   /** Left out: as other input. */
   readonly cachedInputUsd?: number;
+  /** Left out: as other input. */
+  readonly cacheWriteUsd?: number;
   readonly outputUsd: number;
-  /** The rates depend on the length of the prompt, on caching or on time: these are the highest, and a call may cost less. */
+}
+
+/** One model at OpenAI itself. */
+export interface PriceRow extends RowRates {
+  readonly model: string;
+  /** What a request costs whose input is longer than so many tokens, the shortest first. */
+  readonly tiers?: readonly (RowRates & { readonly aboveInputTokens: number })[];
+  /** The rates depend on the time of the day: these are the highest, and a call may cost less. */
   readonly isHighest?: true;
   /** Its dated snapshots cost the same, also those that have no row. */
   readonly hasSnapshots?: true;
@@ -203,12 +191,24 @@ export const OPENAI_PRICES: readonly PriceRow[] = deepFreeze([`;
 
 const PRINT_WIDTH = 100;
 
-/** As the formatter would write it. */
 function rowText(row: Row): string {
-  const fields = Object.entries(row).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
-  const line = `  { ${fields.join(", ")} },`;
-  if (line.length <= PRINT_WIDTH) return line;
-  return ["  {", ...fields.map((field) => `    ${field},`), "  },"].join("\n");
+  return `  ${written(row, "  ")},`;
+}
+
+/** As the formatter would write it: on one line, if that fits behind what stands before it. */
+function written(value: unknown, indent: string, before = ""): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const isList = Array.isArray(value);
+  const [open, close] = isList ? ["[", "]"] : ["{ ", " }"];
+  const parts: readonly (readonly [name: string, part: unknown])[] = Object.entries(value);
+  const named = parts.map(([name, part]) => [isList ? "" : `${name}: `, part] as const);
+  const flat = named.map(([name, part]) => name + written(part, ""));
+  const line = `${open}${flat.join(", ")}${close}`;
+  const isShort = `${indent}${before}${line},`.length <= PRINT_WIDTH;
+  if (isShort && !(isList && parts.length > 1)) return line;
+  const inner = `${indent}  `;
+  const lines = named.map(([name, part]) => `${inner}${name}${written(part, inner, name)},`);
+  return [open.trim(), ...lines, `${indent}${close.trim()}`].join("\n");
 }
 
 /** The release that a table says it was made from. */

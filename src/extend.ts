@@ -21,6 +21,8 @@ export { textOnly } from "./model/written-by.ts";
 export { toCallId } from "./model/call-id.ts";
 export { ModelError, type ModelErrorOptions } from "./model/model-error.ts";
 export type { KnownPrice } from "./model/known-price.ts";
+export type { ModelRates, PriceTier } from "./model/model-price.ts";
+export type { PricedModel, Prices } from "./model/prices.ts";
 export type { OpenAiAnswerOptions } from "./model/openai/answer-options.ts";
 export type { OpenAiApi } from "./model/openai/wire-api.ts";
 export type { ReasoningField } from "./model/openai/chat-reasoning.ts";

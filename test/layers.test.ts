@@ -28,6 +28,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   model: VOCABULARY,
   "model/openai": [...VOCABULARY, "model"],
   "model/ai-sdk": [...VOCABULARY, "model"],
+  "model/genai-prices": [...VOCABULARY, "model"],
   "tools/arguments": VOCABULARY,
   tools: [...VOCABULARY, "model", "tools/arguments"],
   "tools/wrappers": [...VOCABULARY, "tools", "tools/arguments"],

@@ -726,6 +726,21 @@ const requirements = {
   F6: {
     text: "A run as server-sent events goes on after Last-Event-ID, ends with the result, and keeps a silent connection alive",
   },
+  M60: {
+    text: "A price has tiers by the length of the input and rates for cache reads and writes; a tier holds for its whole request, and each request of a call is charged by its own length",
+  },
+  M61: {
+    text: "A lease is held at the tier of the counted input plus a tenth and settled at the real one: a cost limit is passed by no more than what one call cost beyond its lease",
+  },
+  M62: {
+    text: "What a provider says that a call cost is charged in place of the price, also where there is none; if it is over twice the price, the run is warned once",
+  },
+  M63: {
+    text: "A model's own price goes before those of the orchestrator, those before our table; they are looked up by base URL or provider, never by the model's name alone, once a model at the start; what is not found is unknown",
+  },
+  M64: {
+    text: "At another service tier than the standard one a published price does not hold: asked for, the price is unknown unless it is given; said by the reply, the call counts as unpriced",
+  },
   H10: {
     text: "The result of a run has the type of its role's `output`, alike for start, resume, recover and fork, in what `result`, `settled`, `orThrow` and `cancel` give; without a role, of the roles of the orchestrator",
   },

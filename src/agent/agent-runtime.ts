@@ -9,6 +9,7 @@ import { CancelSignal, cancelReasonOf, type Bounds, type CancelReason } from "..
 import { sameJson, type JsonObject } from "../kernel/json.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
 import type { CacheKey, Model, OutputSchema } from "../model/model.ts";
+import type { PriceOf } from "../model/prices.ts";
 import type { SentRequest } from "../model/request-prefix.ts";
 import { abortSignal } from "../policies/stop-signals.ts";
 import { tighterShape, type TreeShape } from "../policies/subagent-limits.ts";
@@ -88,6 +89,7 @@ export class AgentRuntime {
   readonly childName: string;
   readonly role: AgentRole;
   readonly model: Model;
+  readonly priceOf: PriceOf;
   readonly cacheKey: CacheKey;
   readonly task: string;
   readonly metadata: JsonObject;
@@ -162,6 +164,7 @@ export class AgentRuntime {
     this.childName = childNameOf(identity.agentPath);
     this.role = role;
     this.model = role.model;
+    this.priceOf = run.settings.priceOf;
     const { tools, hooks, output, cacheKey } = run.partsOf(role);
     this.cacheKey = { role: cacheKey, agent: ordinalOf(identity.agentPath) };
     this.task = made.task;

@@ -14,7 +14,6 @@ import {
   misdefinition,
   mismatch,
 } from "../kernel/check.ts";
-import { EspalierError } from "../kernel/error.ts";
 import { MOST_TOKENS } from "../model/count-tokens.ts";
 import type { Model, ModelServer } from "../model/model.ts";
 import {
@@ -23,9 +22,8 @@ import {
   SETTING_NAMES,
   toolChoiceAmong,
 } from "../model/check-model-settings.ts";
-import { checkPrice } from "../model/model-price.ts";
+import { checkPriceOption } from "../model/model-price.ts";
 import { MAX_TEMPERATURE } from "../model/temperature.ts";
-import { PRICES_AS_OF } from "../model/price-table.ts";
 import { checkBudget, type Budget } from "../policies/budget.ts";
 import { delegationPolicy, type DelegationPolicy } from "../policies/delegation-policy.ts";
 import type { StopCondition } from "../policies/stop-conditions.ts";
@@ -196,7 +194,7 @@ export type FieldKind = "data" | "names" | "text" | "code";
  * Defines a role. What it asks of the context of a run follows from its tools, guards, hooks and the like, and from the subagents that it
  * lists: all that any of them asks.
  *
- * @throws EspalierError `invalid_definition`, `invalid_option`, `duplicate_tool` or `price_unknown`, naming the field.
+ * @throws EspalierError `invalid_definition`, `invalid_option` or `duplicate_tool`, naming the field.
  */
 export function defineAgent<
   Output = undefined,
@@ -289,19 +287,6 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   });
 }
 
-/** Throws `price_unknown` if a cost limit at `field` would cover a model whose price is unknown: unknown is never zero (R57). */
-export function requirePrice(
-  field: string,
-  role: { readonly name: string; readonly model: Model },
-): void {
-  if (role.model.price !== undefined) return;
-  throw new EspalierError({
-    code: "price_unknown",
-    message: `Expected a price for model ${role.model.id} of role ${role.name}, which ${field} limits, got none. Our table of ${PRICES_AS_OF} has prices only for models at OpenAI itself, and not this one there. Give the model a price, as in openai(id, { price }), or leave the cost limit out.`,
-    data: { field, role: role.name, model: role.model.id },
-  });
-}
-
 function checkModel(field: string, model: Model): void {
   const fits = typeof model === "object" && model !== null && typeof model.generate === "function";
   if (!fits)
@@ -311,7 +296,8 @@ function checkModel(field: string, model: Model): void {
   for (const ability of ["countTokens", "assertReady", "checkSettings"] as const) {
     if (model[ability] !== undefined) checkMethods(field, model, [ability]);
   }
-  if (model.price !== undefined) checkPrice(`${field}.price`, model.price);
+  if (model.price !== undefined) checkPriceOption(`${field}.price`, model.price);
+  if (model.baseUrl !== undefined) checkText(`${field}.baseUrl`, model.baseUrl);
   if (model.replayKey !== undefined) checkText(`${field}.replayKey`, model.replayKey);
   if (model.minOutputTokens !== undefined)
     checkCount(`${field}.minOutputTokens`, model.minOutputTokens, defaultAdvice(1));
@@ -378,9 +364,8 @@ function checkSubagents(name: string, subagents: readonly (AgentRole | string)[]
   }
 }
 
-function budgetOf({ name, model, budget: given = {} }: AgentDefinition): Budget {
+function budgetOf({ name, budget: given = {} }: AgentDefinition): Budget {
   checkBudget(`${name}.budget`, given);
-  if (given.costUsd !== undefined) requirePrice(`${name}.budget.costUsd`, { name, model });
   return Object.freeze({ ...given });
 }
 

@@ -1,6 +1,5 @@
 // What effects result in, as it is kept. A schema beside each type of effects.ts: what does not fit both does not compile.
 
-import type { Model } from "../model/model.ts";
 import { FinishReasonSchema } from "../protocol/finish-reason.ts";
 import { SPEND_AXES } from "../protocol/account.ts";
 import { z } from "../protocol/late-zod.ts";
@@ -11,7 +10,7 @@ import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
 import { isCountable, UsageSchema } from "../protocol/usage.ts";
 import { DeferralSchema } from "./agent-snapshot.ts";
 import type { Lease } from "./account-view.ts";
-import { callUsage } from "./call-usage.ts";
+import { callUsage, type Payer } from "./call-usage.ts";
 import type { CallEnd, InferOutcome } from "./effects.ts";
 
 const count = z.int().nonnegative();
@@ -23,6 +22,8 @@ const TokenUsageSchema = z.strictObject({
   cacheWriteInputTokens: count.exactOptional(),
   outputTokens: count,
   reasoningTokens: count,
+  reportedCostUsd: z.number().nonnegative().exactOptional(),
+  serviceTier: z.string().exactOptional(),
 });
 
 const RefusalSchema = z.strictObject({
@@ -44,7 +45,6 @@ export const InferOutcomeSchema: z.ZodType<InferOutcome> = z.discriminatedUnion(
       usage: TokenUsageSchema.exactOptional(),
       responseId: z.string().exactOptional(),
       responseModel: z.string().exactOptional(),
-      serviceTier: z.string().exactOptional(),
     }),
     ...spent,
   }),
@@ -59,14 +59,14 @@ export const InferOutcomeSchema: z.ZodType<InferOutcome> = z.discriminatedUnion(
 ]);
 
 /** What a model call came to, as it was kept. Early releases kept usages that cannot be booked: then it is our own count of what came. */
-export function keptOutcome(model: Model, lease: Lease, kept: unknown): InferOutcome {
+export function keptOutcome(payer: Payer, lease: Lease, kept: unknown): InferOutcome {
   const outcome = InferOutcomeSchema.parse(kept);
   if (isCountable(outcome.usage)) return outcome;
   if (outcome.type !== "replied")
-    return { ...outcome, usage: callUsage(model, lease, { type: "abandoned" }) };
+    return { ...outcome, usage: callUsage(payer, lease, { type: "abandoned" }) };
   const { usage: _reported, ...reply } = outcome.reply;
   const end = { type: "replied", reply, brokenAttempts: 0, lostOutputTokens: 0 } as const;
-  return { ...outcome, usage: callUsage(model, lease, end) };
+  return { ...outcome, usage: callUsage(payer, lease, end) };
 }
 
 export const CallEndSchema: z.ZodType<CallEnd> = z.discriminatedUnion("type", [

@@ -14,7 +14,7 @@ import { timed, type TimeSpan } from "../protocol/step-timing.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { BudgetRefusal } from "./account-view.ts";
-import { callUsage } from "./call-usage.ts";
+import { callUsage, leaseTerms } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
 import { hookContext } from "./consult.ts";
@@ -97,9 +97,10 @@ class InnerCalls {
   }
 
   async #paidAgain(number: number): Promise<InferCall> {
-    const { account, model } = this.#agent;
     const { lease, request, position } = this.#call;
-    const paid = await account.extend(lease, model, this.#start.controller.signal);
+    const terms = leaseTerms(this.#agent);
+    const { signal } = this.#start.controller;
+    const paid = await this.#agent.account.extend(lease, terms, signal);
     if (paid.type === "refused") throw this.#unpaidCall(paid.refusal);
     if (paid.type === "cancelled") throw this.#cancelledCall();
     await this.#agent.effects.kept();
@@ -160,7 +161,7 @@ class InnerCalls {
       const { usage: reported, ...unmeasured } = reply;
       const isOwn = this.#replies.size === 0 && reported !== undefined;
       const own = { type: "replied", reply, brokenAttempts: 0, lostOutputTokens: 0 } as const;
-      const sum = isOwn ? addUsage(usage, callUsage(model, lease, own)) : usage;
+      const sum = isOwn ? addUsage(usage, callUsage(this.#agent, lease, own)) : usage;
       return { type: "replied", reply: unmeasured, usage: { ...sum, steps: usage.steps } };
     } catch (cause) {
       const place = { point: "wrapModelCall", hook: hooks.modelWraps[0]?.name ?? "" };

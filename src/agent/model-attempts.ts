@@ -12,7 +12,7 @@ import { spanOf, timed, type TimeSpan } from "../protocol/step-timing.ts";
 import type { ModelDelta } from "../protocol/stream-piece.ts";
 import { NO_USAGE, type Usage, subtractUsage } from "../protocol/usage.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
-import { callUsage, type ModelCallEnd } from "./call-usage.ts";
+import { callUsage, costWarnings, leaseTerms, type ModelCallEnd } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
 import { parametersOf } from "./make-step-context.ts";
@@ -49,7 +49,7 @@ export async function inferOnce(agent: AgentRuntime, call: InferCall): Promise<I
 function withoutSlot(agent: AgentRuntime, turn: Turn): InferOutcome {
   const { call, after } = turn;
   if (after !== undefined) return cancelledBetween(agent, turn, after.log);
-  return { type: "cancelled", usage: callUsage(agent.model, call.lease, { type: "unsent" }) };
+  return { type: "cancelled", usage: callUsage(agent, call.lease, { type: "unsent" }) };
 }
 
 /** The attempts of a turn, between the events that say so. The time that they took is added to `spans`. */
@@ -149,17 +149,17 @@ function replied(
   settled: Extract<GenerateOutcome, { readonly type: "replied" }>,
   tries: { readonly attempts: number; readonly queuedMs: number },
 ): InferOutcome {
-  const usage = callUsage(agent.model, lease, settled);
-  const { warnings, ...reply } = settled.reply;
+  const usage = callUsage(agent, lease, settled);
+  const { warnings = [], ...reply } = settled.reply;
   const { message, finishReason } = reply;
-  if (warnings !== undefined) recordWarnings(agent, warnings, position);
+  recordWarnings(agent, [...warnings, ...costWarnings(agent, reply.usage)], position);
   agent.recordContent(position, () => ({
     type: "reply",
     message: withoutData(message),
     finishReason,
   }));
-  const { rawFinishReason, responseId, responseModel, serviceTier } = reply;
-  const cacheWriteInputTokens = reply.usage?.cacheWriteInputTokens;
+  const { rawFinishReason, responseId, responseModel } = reply;
+  const { cacheWriteInputTokens, serviceTier } = reply.usage ?? {};
   agent.emit(
     {
       type: "model.replied",
@@ -227,10 +227,10 @@ async function paidTurn(
   { error, log }: BrokenAttempt,
 ): Promise<Turn | InferOutcome> {
   const { call } = turn;
-  const used = callUsage(agent.model, call.lease, { type: "failed", ...log });
+  const used = callUsage(agent, call.lease, { type: "failed", ...log });
   const charged = chargeFor(agent, turn, used);
   const askedAtMs = agent.run.clock.nowMs();
-  const paid = await agent.account.extend(call.lease, agent.model, call.signals.stopSignal);
+  const paid = await agent.account.extend(call.lease, leaseTerms(agent), call.signals.stopSignal);
   if (paid.type === "granted") {
     await agent.effects.kept(); // As its first request: what a crash loses of it is known, and charged.
     const { lease } = paid;
@@ -260,7 +260,7 @@ function cancelledBetween(
   { call }: Turn,
   log: BrokenAttempt["log"],
 ): InferOutcome {
-  const usage = callUsage(agent.model, call.lease, { type: "failed", ...log });
+  const usage = callUsage(agent, call.lease, { type: "failed", ...log });
   const { attempts } = log;
   const failure = { error: CANCELLED_CALL, isRetryable: false, usage };
   agent.emit({ type: "model.failed", ...failure, attempts, queuedMs: 0 }, call.position);
@@ -293,14 +293,13 @@ function settledOutcome(
   { call, after }: Turn,
   bounded: BoundedOutcome<GenerateOutcome>,
 ): Exclude<TurnEnd, { readonly type: "replied" }> {
-  const { model } = agent;
   const { lease } = call;
   const { signal } = call.signals;
   const settled = bounded.type === "returned" ? bounded.value : undefined;
   const isBroken = settled?.type === "broken";
   if (isBroken && !signal.aborted) return settled;
   const end = isBroken ? ({ type: "failed", ...settled.log } as const) : settled;
-  const usage = callUsage(model, lease, end ?? leftBehind(after));
+  const usage = callUsage(agent, lease, end ?? leftBehind(after));
   if (signal.aborted) return { type: "cancelled", usage };
   const cause = settled?.type === "failed" ? settled.error : undefined;
   const error = errorRecord(bounded.type === "threw" ? bounded.error : cause);

@@ -6,6 +6,7 @@ import { prefixOf, type RequestPrefix } from "../model/request-prefix.ts";
 import type { EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { Lease, LeaseOutcome } from "./account-view.ts";
+import { leaseTerms } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { inferWrapped } from "./hooked-model-call.ts";
 import { type InferCall, inferOnce } from "./model-attempts.ts";
@@ -22,9 +23,8 @@ export function reserve(
   inputTokens: number,
   maxOutputTokens: number,
 ): Promise<LeaseOutcome> {
-  const { price, minOutputTokens } = agent.model;
   const steps = isStep(place) ? 1 : 0;
-  const ask = { inputTokens, maxOutputTokens, minOutputTokens, price, steps } as const;
+  const ask = { inputTokens, maxOutputTokens, steps, ...leaseTerms(agent) } as const;
   return agent.effects.reserve(place, async () => {
     agent.time.beginWork();
     const outcome = await agent.account.reserve(ask, agent.stopSignal);

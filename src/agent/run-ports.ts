@@ -5,6 +5,7 @@ import type { Clock } from "../kernel/clock.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import type { Throttle } from "../kernel/throttle.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
+import type { PriceOf } from "../model/prices.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
 import type { EventScope, EventBody, EventDraft, EventType } from "../protocol/event.ts";
@@ -30,6 +31,8 @@ import type { OutputSchema, ToolSpec } from "../model/model.ts";
 export interface AgentSettings {
   readonly graceMs: number;
   readonly retry: RetryPolicy;
+  /** What models cost. */
+  readonly priceOf: PriceOf;
   /** How long a hook, a guard, a stop condition or a processor may take. */
   readonly hookTimeoutMs: number;
   readonly approvals: ApprovalHandler;

@@ -6,7 +6,7 @@ import { warnOnce } from "../kernel/warn-once.ts";
 import { isTokenCount, MOST_TOKENS, tokensInBytes } from "./count-tokens.ts";
 import type { Model } from "./model.ts";
 import { REPLY_ALLOWANCE_BYTES } from "./reply-limits.ts";
-import type { TokenUsage } from "./token-usage.ts";
+import { isCost, type TokenUsage } from "./token-usage.ts";
 
 /** What we know of the size of a call ourselves: the figures of a provider are compared with it. */
 export interface CallSize {
@@ -43,13 +43,16 @@ function usageIn(reported: unknown): TokenUsage | undefined {
   if (!isRecord(reported)) return undefined;
   const { inputTokens, cachedInputTokens, cacheWriteInputTokens, outputTokens, reasoningTokens } =
     reported;
+  const { reportedCostUsd, serviceTier } = reported;
   if (!isTokenCount(inputTokens) || !isTokenCount(outputTokens)) return undefined;
   if (!isTokenCount(cachedInputTokens) || !isTokenCount(reasoningTokens)) return undefined;
   if (cacheWriteInputTokens !== undefined && !isTokenCount(cacheWriteInputTokens)) return undefined;
+  if (reportedCostUsd !== undefined && !isCost(reportedCostUsd)) return undefined;
+  if (serviceTier !== undefined && typeof serviceTier !== "string") return undefined;
   const isWithin = cachedInputTokens + (cacheWriteInputTokens ?? 0) <= inputTokens;
   if (!isWithin || reasoningTokens > outputTokens) return undefined;
-  const written = defined({ cacheWriteInputTokens });
-  return { inputTokens, cachedInputTokens, outputTokens, reasoningTokens, ...written };
+  const said = defined({ cacheWriteInputTokens, reportedCostUsd, serviceTier });
+  return { inputTokens, cachedInputTokens, outputTokens, reasoningTokens, ...said };
 }
 
 /**

@@ -53,12 +53,12 @@ const LONGEST_WARNING = 500;
 /** The reply that was read, with what is believed of its usage. */
 export function builtReply(model: Model, read: ReadReply, size: CallSize): ModelReply {
   const { message, finishReason, warnings } = read;
-  const { rawFinishReason, responseId, responseModel, serviceTier } = read;
+  const { rawFinishReason, responseId, responseModel } = read;
   const usage = believableUsage(model, read.usage, size);
   return shared({
     message,
     finishReason,
-    ...defined({ rawFinishReason, usage, responseId, responseModel, serviceTier }),
+    ...defined({ rawFinishReason, usage, responseId, responseModel }),
     ...(warnings === undefined || warnings.length === 0 ? {} : { warnings: warnings.map(cut) }),
   });
 }

@@ -1,8 +1,15 @@
 // The prices that we know ourselves, by provider and model. A name that the table does not have is unknown: nothing is guessed from
 // names that look alike, and fine-tuned models (`ft:…`) cost something else than what they were made from.
 
-import { isDay, type ModelPrice } from "./model-price.ts";
-import { OPENAI_PRICES, PRICES_AS_OF, PRICES_SOURCE, type PriceRow } from "./price-table.ts";
+import { deepFreeze, defined } from "../kernel/json.ts";
+import { isDay, type ModelPrice, type ModelRates } from "./model-price.ts";
+import {
+  OPENAI_PRICES,
+  PRICES_AS_OF,
+  PRICES_SOURCE,
+  type PriceRow,
+  type RowRates,
+} from "./price-table.ts";
 import { remembered } from "./remembered.ts";
 
 /** A price from the table, and the date of the table. */
@@ -15,14 +22,28 @@ export interface KnownPrice extends ModelPrice {
 const ROWS: ReadonlyMap<string, PriceRow> = new Map(OPENAI_PRICES.map((row) => [row.model, row]));
 const prices = new WeakMap<PriceRow, KnownPrice>();
 
-function priceOf({ inputUsd, cachedInputUsd, outputUsd, isHighest }: PriceRow): KnownPrice {
-  return Object.freeze({
-    inputUsdPerMillion: inputUsd,
-    ...(cachedInputUsd === undefined ? {} : { cachedInputUsdPerMillion: cachedInputUsd }),
-    outputUsdPerMillion: outputUsd,
+function priceOf({ tiers, isHighest, ...rates }: PriceRow): KnownPrice {
+  const above = tiers?.map(({ aboveInputTokens, ...one }) => ({
+    aboveInputTokens,
+    ...ratesOf(one),
+  }));
+  return deepFreeze({
+    ...ratesOf(rates),
     asOf: PRICES_AS_OF,
     source: isHighest === true ? `${PRICES_SOURCE}, highest rate` : PRICES_SOURCE,
+    ...defined({ tiers: above }),
   });
+}
+
+function ratesOf({ inputUsd, cachedInputUsd, cacheWriteUsd, outputUsd }: RowRates): ModelRates {
+  return {
+    inputUsdPerMillion: inputUsd,
+    ...defined({
+      cachedInputUsdPerMillion: cachedInputUsd,
+      cacheWriteUsdPerMillion: cacheWriteUsd,
+    }),
+    outputUsdPerMillion: outputUsd,
+  };
 }
 
 /**

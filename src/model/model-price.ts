@@ -1,19 +1,34 @@
 import { z } from "zod";
 
-import { defined } from "../kernel/json.ts";
+import { mismatch } from "../kernel/check.ts";
+import { deepFreeze, defined } from "../kernel/json.ts";
 import { checkOptions, mustBe, type OptionChecks } from "./check-options.ts";
 import type { TokenUsage } from "./token-usage.ts";
 
-/** What a model costs, in US dollars per million tokens, as providers publish it. */
-export interface ModelPrice {
+/** What tokens cost, in US dollars per million. */
+export interface ModelRates {
   readonly inputUsdPerMillion: number;
-  /** Default: the price of other input. */
+  /** Input that the provider reads from its cache. Default: the price of other input. */
   readonly cachedInputUsdPerMillion?: number;
+  /** Input that the provider writes to its cache. Default: the price of other input. */
+  readonly cacheWriteUsdPerMillion?: number;
   readonly outputUsdPerMillion: number;
+}
+
+/** What a model costs, in US dollars per million tokens, as providers publish it. */
+export interface ModelPrice extends ModelRates {
   /** The day on which the price was known to hold: `2026-09-23`. Changes nothing; results show it. */
   readonly asOf?: string;
   /** Where the price comes from, in your words. Changes nothing; results show it. */
   readonly source?: string;
+  /** What longer requests cost, the shortest first. Default: as all others. */
+  readonly tiers?: readonly PriceTier[];
+}
+
+/** What a request costs that is longer than so many tokens: all of it, its output too. */
+export interface PriceTier extends ModelRates {
+  /** Tokens of input, cached ones included. One more, and the tier holds. */
+  readonly aboveInputTokens: number;
 }
 
 /** A dollar a token: no model is so dear, and costs of calls stay whole micro-dollars that add up exactly. */
@@ -25,23 +40,67 @@ const checkRate = mustBe(
   "Give US dollars per million tokens; a price that you do not know is left out.",
 );
 
-const CHECKS: OptionChecks<ModelPrice> = {
+const RATE_CHECKS: OptionChecks<ModelRates> = {
   inputUsdPerMillion: checkRate,
   cachedInputUsdPerMillion: checkRate,
+  cacheWriteUsdPerMillion: checkRate,
   outputUsdPerMillion: checkRate,
+};
+
+const TIER_CHECKS: OptionChecks<PriceTier> = {
+  aboveInputTokens: mustBe(
+    "a whole number from 0 up",
+    (value) => Number.isSafeInteger(value) && Number(value) >= 0,
+    "Give the tokens of input up to which the tier before it holds.",
+  ),
+  ...RATE_CHECKS,
+};
+
+const CHECKS: OptionChecks<ModelPrice> = {
+  ...RATE_CHECKS,
   asOf: mustBe('a day like "2026-09-23"', isDay, "Say on which day the price was looked up."),
   source: mustBe(
     "text that is not empty",
     (value) => typeof value === "string" && value.trim() !== "",
     "Leave it out, or say it.",
   ),
+  tiers: checkTiers,
 };
 
-/** Throws `invalid_option` unless every price is a number from 0 to 1,000,000, `asOf` a day and `source` text. */
+/** Throws `invalid_option` unless every price is a number from 0 to 1,000,000, `asOf` a day, `source` text, and `tiers` rise. */
 export function checkPrice(field: string, price: ModelPrice): void {
   checkOptions(field, price, CHECKS);
-  checkRate(`${field}.inputUsdPerMillion`, price.inputUsdPerMillion);
-  checkRate(`${field}.outputUsdPerMillion`, price.outputUsdPerMillion);
+  checkNeeded(field, price);
+}
+
+/** The same for an option by which a price may also be said to be unknown. */
+export function checkPriceOption(field: string, price: ModelPrice | "unknown"): void {
+  if (price !== "unknown") checkPrice(field, price);
+}
+
+function checkNeeded(field: string, { inputUsdPerMillion, outputUsdPerMillion }: ModelRates): void {
+  checkRate(`${field}.inputUsdPerMillion`, inputUsdPerMillion);
+  checkRate(`${field}.outputUsdPerMillion`, outputUsdPerMillion);
+}
+
+const checkTierList = mustBe("a list", Array.isArray, "List the tiers from the fewest tokens up.");
+
+function checkTiers(field: string, tiers: readonly PriceTier[]): void {
+  checkTierList(field, tiers);
+  let least = -1;
+  for (const [index, tier] of tiers.entries()) {
+    const name = `${field}[${index}]`;
+    checkOptions(name, tier, TIER_CHECKS);
+    TIER_CHECKS.aboveInputTokens(`${name}.aboveInputTokens`, tier.aboveInputTokens);
+    checkNeeded(name, tier);
+    const { aboveInputTokens } = tier;
+    if (aboveInputTokens <= least) {
+      const advice = "List the tiers from the fewest tokens up, each once.";
+      const expected = `more than ${least}, where the tier before it begins`;
+      throw mismatch(`${name}.aboveInputTokens`, expected, aboveInputTokens, advice);
+    }
+    least = aboveInputTokens;
+  }
 }
 
 /** Whether `value` is a day that exists, written `YYYY-MM-DD`. */
@@ -50,30 +109,97 @@ export function isDay(value: unknown): boolean {
 }
 
 /** The price as a plain frozen value of its own, with its fields in one order. */
-export function copyPrice(price: ModelPrice): ModelPrice {
-  const { inputUsdPerMillion, cachedInputUsdPerMillion, outputUsdPerMillion, asOf, source } = price;
-  return Object.freeze({
-    inputUsdPerMillion,
-    ...(cachedInputUsdPerMillion === undefined ? {} : { cachedInputUsdPerMillion }),
-    outputUsdPerMillion,
-    ...defined({ asOf, source }),
-  });
+export function copyPrice({ asOf, source, tiers, ...rates }: ModelPrice): ModelPrice {
+  const copied = tiers?.map(({ aboveInputTokens, ...above }) => ({
+    aboveInputTokens,
+    ...copyRates(above),
+  }));
+  return deepFreeze({ ...copyRates(rates), ...defined({ asOf, source, tiers: copied }) });
 }
 
-/** The cost of one call in millionths of a dollar, rounded up: dollars per million tokens are micro-dollars per token. */
-export function costMicroUsd(price: ModelPrice, usage: TokenUsage): number {
-  const cachedPrice = price.cachedInputUsdPerMillion ?? price.inputUsdPerMillion;
-  const freshTokens = usage.inputTokens - usage.cachedInputTokens;
-  return Math.ceil(
-    freshTokens * price.inputUsdPerMillion +
-      usage.cachedInputTokens * cachedPrice +
-      usage.outputTokens * price.outputUsdPerMillion,
+function copyRates(rates: ModelRates): ModelRates {
+  const { inputUsdPerMillion, cachedInputUsdPerMillion, cacheWriteUsdPerMillion } = rates;
+  const { outputUsdPerMillion } = rates;
+  return {
+    inputUsdPerMillion,
+    ...defined({ cachedInputUsdPerMillion, cacheWriteUsdPerMillion }),
+    outputUsdPerMillion,
+  };
+}
+
+/** What tokens cost in a request with so much input. */
+function ratesAt(price: ModelPrice, inputTokens: number): ModelRates {
+  return price.tiers?.findLast((tier) => inputTokens > tier.aboveInputTokens) ?? price;
+}
+
+/**
+ * What requests cost together, in millionths of a dollar, rounded up: dollars per million tokens are micro-dollars per token. Each is charged
+ * by its own length, so requests must not be added up before.
+ */
+export function costMicroUsd(price: ModelPrice, ...requests: readonly TokenUsage[]): number {
+  let cost = 0;
+  for (const request of requests) cost += costOf(ratesAt(price, request.inputTokens), request);
+  return Math.ceil(cost);
+}
+
+function costOf(rates: ModelRates, usage: TokenUsage): number {
+  const { inputUsdPerMillion: fresh, outputUsdPerMillion } = rates;
+  const { cachedInputUsdPerMillion = fresh, cacheWriteUsdPerMillion = fresh } = rates;
+  const { inputTokens, cachedInputTokens, cacheWriteInputTokens = 0, outputTokens } = usage;
+  return (
+    (inputTokens - cachedInputTokens - cacheWriteInputTokens) * fresh +
+    cachedInputTokens * cachedInputUsdPerMillion +
+    cacheWriteInputTokens * cacheWriteUsdPerMillion +
+    outputTokens * outputUsdPerMillion
   );
 }
 
-/** The most that so many tokens can cost: all input may turn out to be cached, or none. */
+/** A count of tokens may be so much too low, and the request reach another tier than the one that was counted. */
+const PERCENT_HELD = 110;
+
+/** The dearest that tokens can be of a request whose input was counted so: all of it may turn out to be cached, written, or neither. */
+export function heldRates(
+  price: ModelPrice,
+  countedTokens: number,
+): Pick<ModelRates, "inputUsdPerMillion" | "outputUsdPerMillion"> {
+  const rates = ratesAt(price, (countedTokens * PERCENT_HELD) / 100);
+  const { inputUsdPerMillion: fresh, outputUsdPerMillion } = rates;
+  const { cachedInputUsdPerMillion = fresh, cacheWriteUsdPerMillion = fresh } = rates;
+  const inputUsdPerMillion = Math.max(fresh, cachedInputUsdPerMillion, cacheWriteUsdPerMillion);
+  return { inputUsdPerMillion, outputUsdPerMillion };
+}
+
+/** The most that a request of so many counted tokens can cost, in micro-dollars. */
 export function dearestCost(price: ModelPrice, inputTokens: number, outputTokens: number): number {
-  const fresh = { inputTokens, cachedInputTokens: 0, outputTokens, reasoningTokens: 0 };
-  const cached = { ...fresh, cachedInputTokens: inputTokens };
-  return Math.max(costMicroUsd(price, fresh), costMicroUsd(price, cached));
+  const { inputUsdPerMillion, outputUsdPerMillion } = heldRates(price, inputTokens);
+  return Math.ceil(inputTokens * inputUsdPerMillion + outputTokens * outputUsdPerMillion);
+}
+
+/** What costs at any length as much as the dearest of several prices, rate by rate; of no day and no source. Unknown if one is unknown. */
+export function dearestPrice(all: readonly (ModelPrice | undefined)[]): ModelPrice | undefined {
+  const prices = all.flatMap((price) => price ?? []);
+  if (prices.length < all.length) return undefined;
+  const lengths = prices.flatMap(({ tiers = [] }) => tiers.map((tier) => tier.aboveInputTokens));
+  const tiers = [...new Set(lengths)]
+    .toSorted((left, right) => left - right)
+    .map((aboveInputTokens) => ({
+      aboveInputTokens,
+      ...dearestRates(prices.map((price) => ratesAt(price, aboveInputTokens + 1))),
+    }));
+  return { ...dearestRates(prices), ...(tiers.length === 0 ? {} : { tiers }) };
+}
+
+function dearestRates(all: readonly ModelRates[]): ModelRates {
+  const most = (rate: keyof ModelRates): number =>
+    Math.max(...all.map((rates) => rates[rate] ?? rates.inputUsdPerMillion));
+  const mostIfGiven = (rate: keyof ModelRates): number | undefined =>
+    all.some((rates) => rates[rate] !== undefined) ? most(rate) : undefined;
+  return copyRates({
+    inputUsdPerMillion: most("inputUsdPerMillion"),
+    ...defined({
+      cachedInputUsdPerMillion: mostIfGiven("cachedInputUsdPerMillion"),
+      cacheWriteUsdPerMillion: mostIfGiven("cacheWriteUsdPerMillion"),
+    }),
+    outputUsdPerMillion: most("outputUsdPerMillion"),
+  });
 }

@@ -31,8 +31,13 @@ export interface Model {
   readonly apiType?: "chat_completions" | "responses" | undefined;
   /** How fast it is asked to be served, for traces. Left out: nothing is said of it. */
   readonly serviceTier?: string | undefined;
-  /** What it costs. Left out: unknown, which is never zero; a cost limit over it is refused at the start (R57). */
-  readonly price?: ModelPrice;
+  /**
+   * What it costs. Left out: what the `prices` of the orchestrator or our own table have for it, else unknown, which is never zero; a cost
+   * limit over it is refused at the start (R57). `"unknown"`: nothing is looked up.
+   */
+  readonly price?: ModelPrice | "unknown";
+  /** Where it is asked, if its price is looked up by that: `https://api.deepseek.com/v1`. Left out: by `provider`. */
+  readonly baseUrl?: string | undefined;
   /**
    * One reply to one request. Called once per attempt, may run in parallel with itself.
    * Must reject with a `ModelError` when it fails, and soon after `options.signal` was aborted.
@@ -117,8 +122,6 @@ export interface ModelReply {
   readonly responseId?: string;
   /** The model that in fact answered. */
   readonly responseModel?: string;
-  /** How fast it was served, in the provider's word. */
-  readonly serviceTier?: string;
   /** What of the request the provider left out or changed, in its words. */
   readonly warnings?: readonly string[];
 }

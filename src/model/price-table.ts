@@ -8,14 +8,22 @@ export const PRICES_AS_OF = "2026-09-23";
 
 export const PRICES_SOURCE = "@pydantic/genai-prices 0.1.8";
 
-/** One model at OpenAI itself, in US dollars per million tokens of text, processed at the standard tier. */
-export interface PriceRow {
-  readonly model: string;
+/** In US dollars per million tokens of text, processed at the standard tier. */
+export interface RowRates {
   readonly inputUsd: number;
   /** Left out: as other input. */
   readonly cachedInputUsd?: number;
+  /** Left out: as other input. */
+  readonly cacheWriteUsd?: number;
   readonly outputUsd: number;
-  /** The rates depend on the length of the prompt, on caching or on time: these are the highest, and a call may cost less. */
+}
+
+/** One model at OpenAI itself. */
+export interface PriceRow extends RowRates {
+  readonly model: string;
+  /** What a request costs whose input is longer than so many tokens, the shortest first. */
+  readonly tiers?: readonly (RowRates & { readonly aboveInputTokens: number })[];
+  /** The rates depend on the time of the day: these are the highest, and a call may cost less. */
   readonly isHighest?: true;
   /** Its dated snapshots cost the same, also those that have no row. */
   readonly hasSnapshots?: true;
@@ -94,75 +102,206 @@ export const OPENAI_PRICES: readonly PriceRow[] = deepFreeze([
   { model: "gpt-5.3-chat", inputUsd: 1.75, cachedInputUsd: 0.175, outputUsd: 14 },
   { model: "gpt-5.3-chat-latest", inputUsd: 1.75, cachedInputUsd: 0.175, outputUsd: 14 },
   { model: "gpt-5.3-codex", inputUsd: 1.75, cachedInputUsd: 0.175, outputUsd: 14 },
-  { model: "gpt-5.4", inputUsd: 5, cachedInputUsd: 0.5, outputUsd: 22.5, isHighest: true },
+  {
+    model: "gpt-5.4",
+    inputUsd: 2.5,
+    cachedInputUsd: 0.25,
+    outputUsd: 15,
+    tiers: [{ aboveInputTokens: 271999, inputUsd: 5, cachedInputUsd: 0.5, outputUsd: 22.5 }],
+  },
   {
     model: "gpt-5.4-2026-03-05",
-    inputUsd: 5,
-    cachedInputUsd: 0.5,
-    outputUsd: 22.5,
-    isHighest: true,
+    inputUsd: 2.5,
+    cachedInputUsd: 0.25,
+    outputUsd: 15,
+    tiers: [{ aboveInputTokens: 271999, inputUsd: 5, cachedInputUsd: 0.5, outputUsd: 22.5 }],
   },
   { model: "gpt-5.4-mini", inputUsd: 0.75, cachedInputUsd: 0.075, outputUsd: 4.5 },
   { model: "gpt-5.4-mini-2026-03-17", inputUsd: 0.75, cachedInputUsd: 0.075, outputUsd: 4.5 },
   { model: "gpt-5.4-nano", inputUsd: 0.2, cachedInputUsd: 0.02, outputUsd: 1.25 },
   { model: "gpt-5.4-nano-2026-03-17", inputUsd: 0.2, cachedInputUsd: 0.02, outputUsd: 1.25 },
-  { model: "gpt-5.4-pro", inputUsd: 60, outputUsd: 270, isHighest: true },
-  { model: "gpt-5.4-pro-2026-03-05", inputUsd: 60, outputUsd: 270, isHighest: true },
-  { model: "gpt-5.5", inputUsd: 10, cachedInputUsd: 1, outputUsd: 45, isHighest: true },
-  { model: "gpt-5.5-2026-04-23", inputUsd: 10, cachedInputUsd: 1, outputUsd: 45, isHighest: true },
-  { model: "gpt-5.5-2026-04-24", inputUsd: 10, cachedInputUsd: 1, outputUsd: 45, isHighest: true },
-  { model: "gpt-5.5-chat", inputUsd: 10, cachedInputUsd: 1, outputUsd: 45, isHighest: true },
-  { model: "gpt-5.5-chat-latest", inputUsd: 10, cachedInputUsd: 1, outputUsd: 45, isHighest: true },
-  { model: "gpt-5.5-codex", inputUsd: 10, cachedInputUsd: 1, outputUsd: 45, isHighest: true },
-  { model: "gpt-5.5-pro", inputUsd: 60, outputUsd: 270, isHighest: true },
-  { model: "gpt-5.5-pro-2026-04-23", inputUsd: 60, outputUsd: 270, isHighest: true },
-  { model: "gpt-5.6", inputUsd: 10, cachedInputUsd: 0.8, outputUsd: 30, isHighest: true },
+  {
+    model: "gpt-5.4-pro",
+    inputUsd: 30,
+    outputUsd: 180,
+    tiers: [{ aboveInputTokens: 271999, inputUsd: 60, outputUsd: 270 }],
+  },
+  {
+    model: "gpt-5.4-pro-2026-03-05",
+    inputUsd: 30,
+    outputUsd: 180,
+    tiers: [{ aboveInputTokens: 271999, inputUsd: 60, outputUsd: 270 }],
+  },
+  {
+    model: "gpt-5.5",
+    inputUsd: 5,
+    cachedInputUsd: 0.5,
+    outputUsd: 30,
+    tiers: [{ aboveInputTokens: 271999, inputUsd: 10, cachedInputUsd: 1, outputUsd: 45 }],
+  },
+  {
+    model: "gpt-5.5-2026-04-23",
+    inputUsd: 5,
+    cachedInputUsd: 0.5,
+    outputUsd: 30,
+    tiers: [{ aboveInputTokens: 271999, inputUsd: 10, cachedInputUsd: 1, outputUsd: 45 }],
+  },
+  {
+    model: "gpt-5.5-2026-04-24",
+    inputUsd: 5,
+    cachedInputUsd: 0.5,
+    outputUsd: 30,
+    tiers: [{ aboveInputTokens: 271999, inputUsd: 10, cachedInputUsd: 1, outputUsd: 45 }],
+  },
+  {
+    model: "gpt-5.5-chat",
+    inputUsd: 5,
+    cachedInputUsd: 0.5,
+    outputUsd: 30,
+    tiers: [{ aboveInputTokens: 271999, inputUsd: 10, cachedInputUsd: 1, outputUsd: 45 }],
+  },
+  {
+    model: "gpt-5.5-chat-latest",
+    inputUsd: 5,
+    cachedInputUsd: 0.5,
+    outputUsd: 30,
+    tiers: [{ aboveInputTokens: 271999, inputUsd: 10, cachedInputUsd: 1, outputUsd: 45 }],
+  },
+  {
+    model: "gpt-5.5-codex",
+    inputUsd: 5,
+    cachedInputUsd: 0.5,
+    outputUsd: 30,
+    tiers: [{ aboveInputTokens: 271999, inputUsd: 10, cachedInputUsd: 1, outputUsd: 45 }],
+  },
+  {
+    model: "gpt-5.5-pro",
+    inputUsd: 30,
+    outputUsd: 180,
+    tiers: [{ aboveInputTokens: 271999, inputUsd: 60, outputUsd: 270 }],
+  },
+  {
+    model: "gpt-5.5-pro-2026-04-23",
+    inputUsd: 30,
+    outputUsd: 180,
+    tiers: [{ aboveInputTokens: 271999, inputUsd: 60, outputUsd: 270 }],
+  },
+  {
+    model: "gpt-5.6",
+    inputUsd: 4,
+    cachedInputUsd: 0.4,
+    cacheWriteUsd: 5,
+    outputUsd: 20,
+    tiers: [
+      {
+        aboveInputTokens: 271999,
+        inputUsd: 8,
+        cachedInputUsd: 0.8,
+        cacheWriteUsd: 10,
+        outputUsd: 30,
+      },
+    ],
+  },
   {
     model: "gpt-5.6-luna",
-    inputUsd: 0.5,
-    cachedInputUsd: 0.04,
-    outputUsd: 1.8,
-    isHighest: true,
+    inputUsd: 0.2,
+    cachedInputUsd: 0.02,
+    cacheWriteUsd: 0.25,
+    outputUsd: 1.2,
+    tiers: [
+      {
+        aboveInputTokens: 271999,
+        inputUsd: 0.4,
+        cachedInputUsd: 0.04,
+        cacheWriteUsd: 0.5,
+        outputUsd: 1.8,
+      },
+    ],
     hasSnapshots: true,
   },
   {
     model: "gpt-5.6-sol",
-    inputUsd: 10,
-    cachedInputUsd: 0.8,
-    outputUsd: 30,
-    isHighest: true,
+    inputUsd: 4,
+    cachedInputUsd: 0.4,
+    cacheWriteUsd: 5,
+    outputUsd: 20,
+    tiers: [
+      {
+        aboveInputTokens: 271999,
+        inputUsd: 8,
+        cachedInputUsd: 0.8,
+        cacheWriteUsd: 10,
+        outputUsd: 30,
+      },
+    ],
     hasSnapshots: true,
   },
   {
     model: "gpt-5.6-terra",
-    inputUsd: 5,
-    cachedInputUsd: 0.4,
-    outputUsd: 18,
-    isHighest: true,
+    inputUsd: 2,
+    cachedInputUsd: 0.2,
+    cacheWriteUsd: 2.5,
+    outputUsd: 12,
+    tiers: [
+      {
+        aboveInputTokens: 271999,
+        inputUsd: 4,
+        cachedInputUsd: 0.4,
+        cacheWriteUsd: 5,
+        outputUsd: 18,
+      },
+    ],
     hasSnapshots: true,
   },
   {
     model: "gpt-6-astra",
-    inputUsd: 25,
-    cachedInputUsd: 2,
-    outputUsd: 75,
-    isHighest: true,
+    inputUsd: 10,
+    cachedInputUsd: 1,
+    cacheWriteUsd: 12.5,
+    outputUsd: 50,
+    tiers: [
+      {
+        aboveInputTokens: 271999,
+        inputUsd: 20,
+        cachedInputUsd: 2,
+        cacheWriteUsd: 25,
+        outputUsd: 75,
+      },
+    ],
     hasSnapshots: true,
   },
   {
     model: "gpt-6-luna",
-    inputUsd: 0.25,
-    cachedInputUsd: 0.02,
-    outputUsd: 0.75,
-    isHighest: true,
+    inputUsd: 0.1,
+    cachedInputUsd: 0.01,
+    cacheWriteUsd: 0.125,
+    outputUsd: 0.5,
+    tiers: [
+      {
+        aboveInputTokens: 272000,
+        inputUsd: 0.2,
+        cachedInputUsd: 0.02,
+        cacheWriteUsd: 0.25,
+        outputUsd: 0.75,
+      },
+    ],
     hasSnapshots: true,
   },
   {
     model: "gpt-6-sol",
-    inputUsd: 5,
-    cachedInputUsd: 0.4,
-    outputUsd: 15,
-    isHighest: true,
+    inputUsd: 2,
+    cachedInputUsd: 0.2,
+    cacheWriteUsd: 2.5,
+    outputUsd: 10,
+    tiers: [
+      {
+        aboveInputTokens: 272000,
+        inputUsd: 4,
+        cachedInputUsd: 0.4,
+        cacheWriteUsd: 5,
+        outputUsd: 15,
+      },
+    ],
     hasSnapshots: true,
   },
   { model: "o1", inputUsd: 15, cachedInputUsd: 7.5, outputUsd: 60 },

@@ -15,6 +15,5 @@ export const PlainReplySchema = z.object({
   usage: z.unknown().optional(),
   responseId: z.string().optional(),
   responseModel: z.string().optional(),
-  serviceTier: z.string().optional(),
   warnings: z.array(z.string()).readonly().optional(),
 });

@@ -3,9 +3,21 @@ export interface TokenUsage {
   readonly inputTokens: number;
   /** Part of `inputTokens`. */
   readonly cachedInputTokens: number;
-  /** Part of `inputTokens`, and none of the cached ones: written to the cache of the provider. Left out: it does not say. For traces; charged as other input. */
+  /** Part of `inputTokens`, and none of the cached ones: written to the cache of the provider. Left out: it does not say. */
   readonly cacheWriteInputTokens?: number | undefined;
   readonly outputTokens: number;
   /** Part of `outputTokens`. */
   readonly reasoningTokens: number;
+  /** What the call cost, in US dollars, by the provider's own account. Charged in place of the price. Left out: it does not say. */
+  readonly reportedCostUsd?: number | undefined;
+  /** At which tier the call was served, in the provider's word: `flex`. Left out: it does not say, and the price holds. */
+  readonly serviceTier?: string | undefined;
+}
+
+/** No call costs a million dollars, and what is booked has to stay whole. */
+const MOST_COST_USD = 1_000_000;
+
+/** Whether a call can have cost so much, in US dollars. */
+export function isCost(value: unknown): value is number {
+  return typeof value === "number" && value >= 0 && value <= MOST_COST_USD;
 }

@@ -2,7 +2,7 @@
 
 import { defined, isRecord, type JsonObject } from "../kernel/json.ts";
 import type { ProviderData } from "../protocol/message.ts";
-import type { TokenUsage } from "./token-usage.ts";
+import { isCost, type TokenUsage } from "./token-usage.ts";
 
 /** An object of JSON that a server sent, unchecked. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -56,8 +56,12 @@ export function usageOfFigures(figures: {
   readonly written: number | undefined;
   readonly output: number;
   readonly reasoning: number | undefined;
+  /** As `costIn` reads it. */
+  readonly costUsd?: number | undefined;
+  /** As it came. */
+  readonly serviceTier: unknown;
 }): TokenUsage | undefined {
-  const { input, output, cached = 0, written, reasoning = 0 } = figures;
+  const { input, output, cached = 0, written, reasoning = 0, serviceTier } = figures;
   if (input === 0) return undefined;
   const cachedInputTokens = Math.min(cached, input);
   return {
@@ -66,5 +70,17 @@ export function usageOfFigures(figures: {
     ...defined({ cacheWriteInputTokens: written && Math.min(written, input - cachedInputTokens) }),
     outputTokens: output,
     reasoningTokens: Math.min(reasoning, output),
+    ...defined({ reportedCostUsd: figures.costUsd }),
+    ...(isText(serviceTier) ? { serviceTier } : {}),
   };
+}
+
+/** What a call cost by the usage that OpenRouter gives, in US dollars. What the user's own key was charged elsewhere is part of it. */
+export function costIn(usage: unknown): number | undefined {
+  const { cost, cost_details: details, is_byok: isOwnKey } = fieldsOf(usage);
+  const { upstream_inference_cost: elsewhere } = fieldsOf(details);
+  if (!isCost(cost)) return undefined;
+  const isElsewhere = isOwnKey ?? (isCost(elsewhere) && elsewhere > cost);
+  if (isElsewhere !== true) return cost;
+  return isCost(elsewhere) ? cost + elsewhere : undefined;
 }

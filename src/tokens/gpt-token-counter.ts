@@ -2,8 +2,7 @@
 // vocabulary are an optional package, loaded when a counter is made: a program may import this entry without it.
 
 import { checkText, mismatch } from "../kernel/check.ts";
-import { EspalierError, messageOf } from "../kernel/error.ts";
-import { isRecord } from "../kernel/json.ts";
+import { loadingError } from "../kernel/optional-package.ts";
 import { extrasOf, tokensInBytes } from "../model/count-tokens.ts";
 import type { ModelRequest, OutputSchema, ToolSpec } from "../model/model.ts";
 import { remembered } from "../model/remembered.ts";
@@ -57,20 +56,8 @@ async function loaded(vocabulary: "o200k_base" | "cl100k_base"): Promise<CountTe
         : await import("gpt-tokenizer/encoding/cl100k_base");
     return (text) => countTokens(text, asText);
   } catch (cause) {
-    if (!isMissing(cause)) throw cause;
-    throw new EspalierError({
-      code: "invalid_option",
-      message: `Expected the package ${PACKAGE} to be installed, got none, and without it tokens can only be estimated. Run: npm install ${PACKAGE}.`,
-      data: { package: PACKAGE },
-      cause,
-    });
+    throw loadingError(PACKAGE, "tokens can only be estimated", cause);
   }
-}
-
-function isMissing(cause: unknown): boolean {
-  const code = isRecord(cause) ? cause["code"] : undefined;
-  const isNotFound = code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND";
-  return isNotFound && messageOf(cause).includes(`'${PACKAGE}'`);
 }
 
 function counterOver(count: CountText): TokenCounter {

@@ -7,6 +7,7 @@ import { describe, expect, test } from "vitest";
 import { aiSdkModel, type AiSdkOptions } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import { defined } from "../../src/kernel/json.ts";
 import { knownPrice } from "../../src/model/known-price.ts";
+import { priceLookup } from "../../src/model/prices.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
 import { saying } from "./fake-model.ts";
@@ -134,8 +135,9 @@ describe("a model", () => {
     ).toEqual(["ai-sdk:openai.responses/gpt-5", "ai-sdk:openai.chat/gpt-5", "eu"]);
   });
 
-  test("has the price that it is given, or that of the table, or none", () => {
+  test("has the price that it is given, or says nothing of it", () => {
     const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
+    const mini = { provider: "openai", id: "gpt-5-mini" };
     expect([
       facts(named("anthropic.messages"), { price, provider: "mine" }),
       facts(named("anthropic.messages")),
@@ -144,15 +146,36 @@ describe("a model", () => {
     ]).toEqual([
       { provider: "mine", id: "m", replayKey: "ai-sdk:anthropic.messages/m", price },
       { provider: "anthropic", id: "m", replayKey: "ai-sdk:anthropic.messages/m" },
-      {
-        provider: "openai",
-        id: "gpt-5-mini",
-        replayKey: "ai-sdk:openai.responses/gpt-5-mini",
-        minOutputTokens: 16,
-        price: knownPrice("openai", "gpt-5-mini"),
-      },
-      { provider: "openai", id: "gpt-5-mini", replayKey: "ai-sdk:openai.chat/gpt-5-mini" },
+      { ...mini, replayKey: "ai-sdk:openai.responses/gpt-5-mini", minOutputTokens: 16 },
+      { ...mini, replayKey: "ai-sdk:openai.chat/gpt-5-mini", price: "unknown" },
     ]);
+  });
+
+  proves(["M63"], "is priced by our table if OpenAI serves it, or as is said", () => {
+    const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
+    const priceOf = (provider: string, options?: AiSdkOptions) =>
+      priceLookup(undefined)(aiSdkModel(named(provider, "gpt-5-mini"), options));
+    expect([
+      priceOf("openai.responses"),
+      priceOf("openai.responses", { price }),
+      priceOf("openai.responses", { price: "unknown" }),
+      priceOf("azure.responses"),
+      priceOf("openaicompatible.chat"),
+    ]).toEqual([knownPrice("openai", "gpt-5-mini"), price, undefined, undefined, undefined]);
+  });
+
+  proves(["M64"], "at another service tier has no price but one that is given", () => {
+    const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
+    const priceAt = (serviceTier: string, more: AiSdkOptions = {}) => {
+      const providerOptions = { openai: { serviceTier } };
+      return aiSdkModel(named("openai.responses"), { providerOptions, ...more }).price;
+    };
+    expect([
+      priceAt("flex"),
+      priceAt("priority"),
+      priceAt("flex", { price }),
+      priceAt("auto"),
+    ]).toEqual(["unknown", "unknown", price, undefined]);
   });
 
   test("is frozen", () => expect(Object.isFrozen(aiSdkModel(NONE))).toBe(true));

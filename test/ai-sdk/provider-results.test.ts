@@ -186,7 +186,7 @@ proves(["M59"], "the service tier of a reply is that which models of OpenAI repo
   const tier = async (metadata: Record<string, JSONObject>): Promise<unknown> => {
     const parts = [...text("ok"), { ...finish(), providerMetadata: metadata }];
     const reply = await ask(aiSdkModel(fakeModel(() => ({ stream: streamOf(parts) }))));
-    return reply.serviceTier;
+    return reply.usage?.serviceTier;
   };
   expect([
     await tier({ openai: { serviceTier: "flex" } }),

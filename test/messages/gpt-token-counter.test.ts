@@ -1,19 +1,6 @@
 // Goal: with the optional tokenizer requests are counted as the models of OpenAI count them, whatever the texts, and quickly.
 // Method: texts whose counts are known; texts made to break tokenizers; the sources in a folder without the package.
 
-import { spawnSync } from "node:child_process";
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
-
 import { expect, test } from "vitest";
 
 import type { ModelRequest } from "../../src/model/model.ts";
@@ -26,6 +13,7 @@ import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { rejectionOf } from "../support/thrown.ts";
+import { outputWithout } from "../support/without-package.ts";
 
 function user(text: string): Message {
   return { role: "user", text, origin: "task" };
@@ -138,29 +126,15 @@ test("models of no known vocabulary are refused, with what to do", async () => {
 });
 
 test("without the package the entry is imported, and making a counter says what to install", () => {
-  const folder = mkdtempSync(join(tmpdir(), "espalier-"));
-  try {
-    cpSync("src", join(folder, "src"), { recursive: true });
-    mkdirSync(join(folder, "node_modules"));
-    for (const name of readdirSync("node_modules"))
-      if (name !== "gpt-tokenizer")
-        symlinkSync(resolve("node_modules", name), join(folder, "node_modules", name), "dir");
-    writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
-    writeFileSync(
-      join(folder, "program.ts"),
-      `import { gptTokenCounter } from "./src/tokens/gpt-token-counter.ts";
-       await gptTokenCounter("gpt-5").catch(({ code, message, data }) => console.log(JSON.stringify({ code, message, data })));`,
-    );
-    const { stdout } = spawnSync(process.execPath, [join(folder, "program.ts")], {
-      encoding: "utf8",
-    });
-    expect(JSON.parse(stdout)).toEqual({
-      code: "invalid_option",
-      message:
-        "Expected the package gpt-tokenizer to be installed, got none, and without it tokens can only be estimated. Run: npm install gpt-tokenizer.",
-      data: { package: "gpt-tokenizer" },
-    });
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  const output = outputWithout(
+    "gpt-tokenizer",
+    `import { gptTokenCounter } from "./src/tokens/gpt-token-counter.ts";
+     await gptTokenCounter("gpt-5").catch(({ code, message, data }) => console.log(JSON.stringify({ code, message, data })));`,
+  );
+  expect(JSON.parse(output)).toEqual({
+    code: "invalid_option",
+    message:
+      "Expected the package gpt-tokenizer to be installed, got none, and without it tokens can only be estimated. Run: npm install gpt-tokenizer.",
+    data: { package: "gpt-tokenizer" },
+  });
 });

@@ -5,7 +5,12 @@ import { describe, expect, test } from "vitest";
 
 import { knownPrice } from "../../src/model/known-price.ts";
 import { checkPrice, copyPrice, isDay } from "../../src/model/model-price.ts";
-import { OPENAI_PRICES, PRICES_AS_OF, PRICES_SOURCE } from "../../src/model/price-table.ts";
+import {
+  OPENAI_PRICES,
+  PRICES_AS_OF,
+  PRICES_SOURCE,
+  type RowRates,
+} from "../../src/model/price-table.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
 
@@ -14,13 +19,25 @@ proves(
   "the price of every model in the table is known, with the table's date and source",
   () => {
     const known = OPENAI_PRICES.map(({ model }) => knownPrice("openai", model));
+    const rates = ({ inputUsd, cachedInputUsd, cacheWriteUsd, outputUsd }: RowRates) => ({
+      inputUsdPerMillion: inputUsd,
+      ...(cachedInputUsd === undefined ? {} : { cachedInputUsdPerMillion: cachedInputUsd }),
+      ...(cacheWriteUsd === undefined ? {} : { cacheWriteUsdPerMillion: cacheWriteUsd }),
+      outputUsdPerMillion: outputUsd,
+    });
     expect(known).toEqual(
-      OPENAI_PRICES.map(({ inputUsd, cachedInputUsd, outputUsd, isHighest }) => ({
-        inputUsdPerMillion: inputUsd,
-        ...(cachedInputUsd === undefined ? {} : { cachedInputUsdPerMillion: cachedInputUsd }),
-        outputUsdPerMillion: outputUsd,
+      OPENAI_PRICES.map(({ tiers, isHighest, ...row }) => ({
+        ...rates(row),
         asOf: PRICES_AS_OF,
         source: isHighest === true ? `${PRICES_SOURCE}, highest rate` : PRICES_SOURCE,
+        ...(tiers === undefined
+          ? {}
+          : {
+              tiers: tiers.map((tier) => ({
+                aboveInputTokens: tier.aboveInputTokens,
+                ...rates(tier),
+              })),
+            }),
       })),
     );
     for (const price of known) {
@@ -140,7 +157,7 @@ describe("a price", () => {
     ],
     [
       { ...rates, asof: "2026-09-23" },
-      'Expected p.asof to be one of inputUsdPerMillion, cachedInputUsdPerMillion, outputUsdPerMillion, asOf, source, got "asof". Correct the name.',
+      'Expected p.asof to be one of inputUsdPerMillion, cachedInputUsdPerMillion, cacheWriteUsdPerMillion, outputUsdPerMillion, asOf, source, tiers, got "asof". Correct the name.',
     ],
   ])("%j is refused", (price, message) => {
     const thrown = thrownBy(() => Reflect.apply(checkPrice, undefined, ["p", price]));

@@ -344,18 +344,6 @@ proves(
   },
 );
 
-test("another service than the usual one has no listed price", () => {
-  vi.stubEnv("OPENAI_BASE_URL", undefined);
-  const tiers = [undefined, "default", "auto", "flex", "priority"];
-  const isPriced = tiers.map(
-    (serviceTier) =>
-      openai("gpt-5-mini", serviceTier === undefined ? {} : { serviceTier }).price !== undefined,
-  );
-  expect(isPriced).toEqual([true, true, true, false, false]);
-  const extraBody = { service_tier: "priority" };
-  expect(openai("gpt-5-mini", { serviceTier: "default", extraBody }).price).toBeUndefined();
-});
-
 describe("a server with only one of the interfaces", () => {
   const status = (code: number, body: unknown): ServerReply => ({
     type: "status",

@@ -4,11 +4,19 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 import { knownPrice } from "../../src/model/known-price.ts";
+import type { Model } from "../../src/model/model.ts";
+import type { ModelPrice } from "../../src/model/model-price.ts";
 import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
+import { priceLookup } from "../../src/model/prices.ts";
 import { proves } from "../harness/proves.ts";
 import { API_KEY, reply } from "../support/openai-calls.ts";
 import { OpenAiServer, says } from "../support/openai-server.ts";
 import { thrownBy } from "../support/thrown.ts";
+
+/** As a run without prices of its own would ask; anew each time. */
+function priceOf(model: Model): ModelPrice | undefined {
+  return priceLookup(undefined)(model);
+}
 
 const LISTED = knownPrice("openai", "gpt-5-mini") ?? expect.fail("gpt-5-mini has no price");
 const OWN = { inputUsdPerMillion: 7, outputUsdPerMillion: 8 };
@@ -27,7 +35,7 @@ proves(["X30"], "at OpenAI itself a model has the price of the table, and its da
     { baseUrl: "https://api.openai.com/v1" },
     { baseUrl: "https://API.OPENAI.COM:443/v1/" },
   ];
-  expect(addresses.map((options) => openai("gpt-5-mini", options).price)).toEqual([
+  expect(addresses.map((options) => priceOf(openai("gpt-5-mini", options)))).toEqual([
     LISTED,
     LISTED,
     LISTED,
@@ -47,7 +55,7 @@ proves(["X30"], "at any other address the price is unknown", () => {
     "https://example.org/https://api.openai.com/v1",
   ];
   const known = addresses.filter(
-    (baseUrl) => openai("gpt-5-mini", { baseUrl }).price !== undefined,
+    (baseUrl) => priceOf(openai("gpt-5-mini", { baseUrl })) !== undefined,
   );
   expect(known).toEqual([]);
 });
@@ -59,7 +67,7 @@ proves(["X30"], "a price of its maker's goes before the table, at any address", 
     openai("unheard-of", { price: OWN }),
     openai("gpt-5-mini", { price: { inputUsdPerMillion: 0, outputUsdPerMillion: 0 } }),
   ];
-  expect(models.map(({ price }) => price)).toEqual([
+  expect(models.map(priceOf)).toEqual([
     OWN,
     OWN,
     OWN,
@@ -69,13 +77,13 @@ proves(["X30"], "a price of its maker's goes before the table, at any address", 
 
 test("an unknown price is no property at all, and may be said on purpose", () => {
   const models = [openai("unheard-of"), openai("gpt-5-mini", { price: "unknown" })];
-  expect(models.map((model) => "price" in model)).toEqual([false, false]);
+  expect(models.map(({ price }) => price)).toEqual([undefined, "unknown"]);
+  expect(models.map(priceOf)).toEqual([undefined, undefined]);
 });
 
 test("undefined is left out", () => {
-  expect(Reflect.apply(openai, undefined, ["gpt-5-mini", { price: undefined }])).toMatchObject({
-    price: LISTED,
-  });
+  const model: unknown = Reflect.apply(openai, undefined, ["gpt-5-mini", { price: undefined }]);
+  expect(model).not.toHaveProperty("price");
 });
 
 test("another word than unknown is refused", () => {
@@ -84,7 +92,7 @@ test("another word than unknown is refused", () => {
   );
   expect([code, message]).toEqual([
     "invalid_option",
-    'Expected openai.price to be a plain object, got "free". Its fields are inputUsdPerMillion, cachedInputUsdPerMillion, outputUsdPerMillion, asOf, source.',
+    'Expected openai.price to be a plain object, got "free". Its fields are inputUsdPerMillion, cachedInputUsdPerMillion, cacheWriteUsdPerMillion, outputUsdPerMillion, asOf, source, tiers.',
   ]);
 });
 
@@ -99,12 +107,12 @@ test("a price cannot be changed afterwards", () => {
 test("a base URL in the environment counts as it is until the model is used", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
   const model = openai("gpt-5-mini");
-  const prices = [model.price];
+  const prices = [priceOf(model)];
   vi.stubEnv("OPENAI_BASE_URL", server.baseUrl);
-  prices.push(model.price);
+  prices.push(priceOf(model));
   await reply(model, "whole");
   vi.stubEnv("OPENAI_BASE_URL", undefined);
-  prices.push(model.price);
+  prices.push(priceOf(model));
   expect(prices).toEqual([LISTED, undefined, undefined]);
   await reply(model, "streamed");
   expect(server.requests).toHaveLength(2);
@@ -121,12 +129,12 @@ test("what the model was found ready for is where it goes, at the price that was
   model.assertReady?.();
   vi.stubEnv("OPENAI_BASE_URL", "http://localhost:11434/v1");
   await expect(reply(model, "whole")).rejects.toThrow();
-  expect([addresses, model.price]).toEqual([["https://api.openai.com/v1/responses"], LISTED]);
+  expect([addresses, priceOf(model)]).toEqual([["https://api.openai.com/v1/responses"], LISTED]);
 });
 
 test("a base URL in the environment that is none leaves the price unknown, and is found at the start", () => {
   vi.stubEnv("OPENAI_BASE_URL", "localhost");
   const model = openai("gpt-5-mini");
-  expect(model.price).toBe(undefined);
+  expect(priceOf(model)).toBe(undefined);
   expect(thrownBy(() => model.assertReady?.()).code).toBe("invalid_option");
 });

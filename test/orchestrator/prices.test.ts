@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { Model } from "../../src/model/model.ts";
+import type { ModelPrice } from "../../src/model/model-price.ts";
 import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
 import { PRICES_AS_OF, PRICES_SOURCE } from "../../src/model/price-table.ts";
 import { asks, says as speaks, ScriptedModel } from "../../src/testing/scripted-model.ts";
@@ -86,7 +87,7 @@ proves(
       const refusals = [
         thrownBy(() => fixture.start(solo(silent), "Do it.", { budget: { costUsd: 1 } })),
         thrownBy(() => fixture.start(solo(silent), "Do it.", { budget: { costUsd: 0 } })),
-        thrownBy(() => solo(silent, { budget: { costUsd: 1 } })),
+        thrownBy(() => fixture.start(solo(silent, { budget: { costUsd: 1 } }))),
       ];
       expect(
         refusals.map(({ code }) => code),
@@ -124,7 +125,7 @@ function leading(...names: readonly string[]): ScriptedModel {
   return new ScriptedModel([...spawns, speaks("Done.")], { id: "head" });
 }
 
-function worker(id: string, price?: Model["price"]): ScriptedModel {
+function worker(id: string, price?: ModelPrice): ScriptedModel {
   return new ScriptedModel(() => speaks("Done."), {
     id,
     ...(price === undefined ? {} : { price }),

@@ -8,6 +8,7 @@ import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.
 import { EspalierError } from "../../src/kernel/error.ts";
 import type { Model } from "../../src/model/model.ts";
 import { PRICES_AS_OF } from "../../src/model/price-table.ts";
+import { priceLookup } from "../../src/model/prices.ts";
 import { RoleRegistry } from "../../src/orchestrator/tree/role-registry.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -37,10 +38,13 @@ proves(
   () => {
     const [reader, writer] = [role("reader"), role("writer")];
     const lead = role("lead", { subagents: ["writer", reader] });
-    expect(new RoleRegistry(lead, { roles: [writer], hooks: [] }).subagentsOf(lead)).toEqual([
-      writer,
-      reader,
-    ]);
+    expect(
+      new RoleRegistry(lead, {
+        roles: [writer],
+        hooks: [],
+        priceOf: priceLookup(undefined),
+      }).subagentsOf(lead),
+    ).toEqual([writer, reader]);
   },
 );
 
@@ -48,15 +52,22 @@ test("a name may be that of a role which another role holds as a value", () => {
   const deep = role("deep");
   const reader = role("reader", { subagents: [deep] });
   const lead = role("lead", { subagents: [reader, "deep"] });
-  expect(names(new RoleRegistry(lead, { roles: [], hooks: [] }).subagentsOf(lead))).toEqual([
-    "reader",
-    "deep",
-  ]);
+  expect(
+    names(
+      new RoleRegistry(lead, { roles: [], hooks: [], priceOf: priceLookup(undefined) }).subagentsOf(
+        lead,
+      ),
+    ),
+  ).toEqual(["reader", "deep"]);
 });
 
 proves(["R126"], "a name that is no role of the run is refused, with those that are", () => {
   const lead = role("lead", { subagents: [role("reader"), "writer"] });
-  expect(thrownBy(() => new RoleRegistry(lead, { roles: [], hooks: [] }))).toEqual({
+  expect(
+    thrownBy(
+      () => new RoleRegistry(lead, { roles: [], hooks: [], priceOf: priceLookup(undefined) }),
+    ),
+  ).toEqual({
     code: "unknown_subagent",
     message:
       'Expected lead.subagents[1] to be the name of a role of this run (lead, reader), got "writer". Correct the name, or list the role itself.',
@@ -67,8 +78,12 @@ proves(["R126"], "a name that is no role of the run is refused, with those that 
 test("a wrong name is found at any depth, and in roles that are only listed", () => {
   const reader = role("reader", { subagents: ["nobody"] });
   const [below, beside] = [role("lead", { subagents: [reader] }), role("lead")];
-  const asValue = thrownBy(() => new RoleRegistry(below, { roles: [], hooks: [] }));
-  const asOther = thrownBy(() => new RoleRegistry(beside, { roles: [reader], hooks: [] }));
+  const asValue = thrownBy(
+    () => new RoleRegistry(below, { roles: [], hooks: [], priceOf: priceLookup(undefined) }),
+  );
+  const asOther = thrownBy(
+    () => new RoleRegistry(beside, { roles: [reader], hooks: [], priceOf: priceLookup(undefined) }),
+  );
   const field = "reader.subagents[0]";
   expect([asValue.data["field"], asOther.data["field"]]).toEqual([field, field]);
 });
@@ -77,25 +92,44 @@ test("two different roles of one name are refused, one role in two places is not
   const reader = role("reader");
   const twice = role("lead", { subagents: [reader, role("editor", { subagents: [reader] })] });
   expect(
-    names(new RoleRegistry(twice, { roles: [reader], hooks: [] }).reachableFrom(twice)),
+    names(
+      new RoleRegistry(twice, {
+        roles: [reader],
+        hooks: [],
+        priceOf: priceLookup(undefined),
+      }).reachableFrom(twice),
+    ),
   ).toEqual(["lead", "reader", "editor"]);
   const clash = role("lead", {
     subagents: [reader, role("editor", { subagents: [role("reader")] })],
   });
-  expect(thrownBy(() => new RoleRegistry(clash, { roles: [], hooks: [] }))).toEqual({
+  expect(
+    thrownBy(
+      () => new RoleRegistry(clash, { roles: [], hooks: [], priceOf: priceLookup(undefined) }),
+    ),
+  ).toEqual({
     code: "duplicate_role",
     message:
       'Expected one role named "reader", got two different ones. Rename one, or use the same value for both.',
     data: { role: "reader" },
   });
   expect(
-    thrownBy(() => new RoleRegistry(reader, { roles: [role("reader")], hooks: [] })).code,
+    thrownBy(
+      () =>
+        new RoleRegistry(reader, {
+          roles: [role("reader")],
+          hooks: [],
+          priceOf: priceLookup(undefined),
+        }),
+    ).code,
   ).toBe("duplicate_role");
 });
 
 test("a subagent that is listed twice, by value and by name, is refused", () => {
   const lead = role("lead", { subagents: [role("reader"), "reader"] });
-  const { code, data } = thrownBy(() => new RoleRegistry(lead, { roles: [], hooks: [] }));
+  const { code, data } = thrownBy(
+    () => new RoleRegistry(lead, { roles: [], hooks: [], priceOf: priceLookup(undefined) }),
+  );
   expect([code, data["field"], data["got"]]).toEqual([
     "invalid_definition",
     "lead.subagents[1]",
@@ -105,13 +139,17 @@ test("a subagent that is listed twice, by value and by name, is refused", () => 
 
 test("a role may spawn its own kind, and two roles each other, by name", () => {
   const self = role("lead", { subagents: ["lead"] });
-  const own = new RoleRegistry(self, { roles: [], hooks: [] });
+  const own = new RoleRegistry(self, { roles: [], hooks: [], priceOf: priceLookup(undefined) });
   expect([own.subagentsOf(self), names(own.reachableFrom(self))]).toEqual([[self], ["lead"]]);
   const [ping, pong] = [
     role("ping", { subagents: ["pong"] }),
     role("pong", { subagents: ["ping"] }),
   ];
-  const both = new RoleRegistry(ping, { roles: [pong], hooks: [] });
+  const both = new RoleRegistry(ping, {
+    roles: [pong],
+    hooks: [],
+    priceOf: priceLookup(undefined),
+  });
   expect([names(both.reachableFrom(ping)), names(both.reachableFrom(pong))]).toEqual([
     ["ping", "pong"],
     ["pong", "ping"],
@@ -124,10 +162,16 @@ test("a role that is spawned needs a purpose; one that is only the root does not
     instructions: "Work.",
     model: new ScriptedModel([]),
   });
-  expect(() => new RoleRegistry(silent, { roles: [], hooks: [] })).not.toThrow();
+  expect(
+    () => new RoleRegistry(silent, { roles: [], hooks: [], priceOf: priceLookup(undefined) }),
+  ).not.toThrow();
   const lead = role("lead", { subagents: [silent] });
   const expected = "text, since it is spawned";
-  expect(thrownBy(() => new RoleRegistry(lead, { roles: [], hooks: [] }))).toEqual({
+  expect(
+    thrownBy(
+      () => new RoleRegistry(lead, { roles: [], hooks: [], priceOf: priceLookup(undefined) }),
+    ),
+  ).toEqual({
     code: "invalid_definition",
     message: `Expected silent.purpose to be ${expected}, got undefined. Say in one line what silent is for: lead chooses by it.`,
     data: { field: "silent.purpose", expected, got: "undefined" },
@@ -137,7 +181,11 @@ test("a role that is spawned needs a purpose; one that is only the root does not
 test("a role without subagents reaches itself", () => {
   const lead = role("lead");
   expect([
-    ...new RoleRegistry(lead, { roles: [role("other")], hooks: [] }).reachableFrom(lead),
+    ...new RoleRegistry(lead, {
+      roles: [role("other")],
+      hooks: [],
+      priceOf: priceLookup(undefined),
+    }).reachableFrom(lead),
   ]).toEqual([lead]);
 });
 
@@ -147,11 +195,15 @@ proves(
   () => {
     const deep = role("deep");
     const lead = priced("lead", { subagents: [priced("reader", { subagents: [deep] })] });
-    const registry = new RoleRegistry(lead, { roles: [role("idle")], hooks: [] });
+    const registry = new RoleRegistry(lead, {
+      roles: [role("idle")],
+      hooks: [],
+      priceOf: priceLookup(undefined),
+    });
     expect(() => registry.assertReady(lead, {})).not.toThrow();
     expect(thrownBy(() => registry.assertReady(lead, { costUsd: 1 }))).toEqual({
       code: "price_unknown",
-      message: `Expected a price for model scripted of role deep, which budget.costUsd limits, got none. Our table of ${PRICES_AS_OF} has prices only for models at OpenAI itself, and not this one there. Give the model a price, as in openai(id, { price }), or leave the cost limit out.`,
+      message: `Expected a price for model scripted of role deep, which budget.costUsd limits, got none. Our table of ${PRICES_AS_OF} has prices only for models at OpenAI itself, and not this one there. Give the model a price, as in openai(id, { price }), or the orchestrator prices, as of espalier/prices, or leave the cost limit out.`,
       data: { field: "budget.costUsd", role: "deep", model: "scripted" },
     });
   },
@@ -164,12 +216,19 @@ proves(
     const limit = { budget: { costUsd: 1 } };
     const above = role("lead", { subagents: [priced("reader", limit)] });
     expect(() =>
-      new RoleRegistry(above, { roles: [], hooks: [] }).assertReady(above, {}),
+      new RoleRegistry(above, {
+        roles: [],
+        hooks: [],
+        priceOf: priceLookup(undefined),
+      }).assertReady(above, {}),
     ).not.toThrow();
     const reader = priced("reader", { ...limit, subagents: [role("deep")] });
     const lead = role("lead", { subagents: [reader] });
     const { code, data } = thrownBy(() =>
-      new RoleRegistry(lead, { roles: [], hooks: [] }).assertReady(lead, {}),
+      new RoleRegistry(lead, { roles: [], hooks: [], priceOf: priceLookup(undefined) }).assertReady(
+        lead,
+        {},
+      ),
     );
     expect([code, data["field"], data["role"]]).toEqual([
       "price_unknown",
@@ -183,7 +242,10 @@ proves(["R57"], "a cost limit of zero is a cost limit", () => {
   const lead = role("lead");
   expect(
     thrownBy(() =>
-      new RoleRegistry(lead, { roles: [], hooks: [] }).assertReady(lead, { costUsd: 0 }),
+      new RoleRegistry(lead, { roles: [], hooks: [], priceOf: priceLookup(undefined) }).assertReady(
+        lead,
+        { costUsd: 0 },
+      ),
     ).code,
   ).toBe("price_unknown");
 });
@@ -204,6 +266,7 @@ test("every model that can come to be asked is asked whether it can work, and no
   new RoleRegistry(lead, {
     roles: [role("idle", { model: watched("idle") })],
     hooks: [],
+    priceOf: priceLookup(undefined),
   }).assertReady(lead, {});
   expect(asked).toEqual(["lead", "reader", "deep"]);
 });
@@ -219,6 +282,11 @@ test("a model that cannot work stops the start with its own error", () => {
   };
   const lead = role("lead", { subagents: [role("reader", { model: keyless })] });
   expect(
-    thrownBy(() => new RoleRegistry(lead, { roles: [], hooks: [] }).assertReady(lead, {})).code,
+    thrownBy(() =>
+      new RoleRegistry(lead, { roles: [], hooks: [], priceOf: priceLookup(undefined) }).assertReady(
+        lead,
+        {},
+      ),
+    ).code,
   ).toBe("missing_api_key");
 });

@@ -81,6 +81,15 @@ export const PRICES: readonly ModelPrice[] = [
   { inputUsdPerMillion: 2, outputUsdPerMillion: 0 },
   { inputUsdPerMillion: 1, cachedInputUsdPerMillion: 4, outputUsdPerMillion: 1 },
   { inputUsdPerMillion: 0, outputUsdPerMillion: 3 },
+  {
+    inputUsdPerMillion: 1,
+    cacheWriteUsdPerMillion: 3,
+    outputUsdPerMillion: 1,
+    tiers: [
+      { aboveInputTokens: 10, inputUsdPerMillion: 2, outputUsdPerMillion: 4 },
+      { aboveInputTokens: 22, inputUsdPerMillion: 5, outputUsdPerMillion: 6 },
+    ],
+  },
   FREE,
 ];
 

@@ -170,13 +170,15 @@ function pathOf(account: ReferenceAccount): readonly ReferenceAccount[] {
 
 /** What a call with this cap may cost at most. */
 function holdOf({ inputTokens, price, steps = 1 }: LeaseAsk, outputTokens: number): Amounts {
-  // All input may turn out to be cached, or none: the dearer of the two is held.
+  // All input may turn out to be cached or written, or neither: the dearest of the three is held, of the tier that a tenth more would reach.
+  const reached = price?.tiers?.filter((tier) => inputTokens * 11 > tier.aboveInputTokens * 10);
   const {
     inputUsdPerMillion = 0,
     cachedInputUsdPerMillion = 0,
+    cacheWriteUsdPerMillion = 0,
     outputUsdPerMillion = 0,
-  } = price ?? {};
-  const dearest = Math.max(inputUsdPerMillion, cachedInputUsdPerMillion);
+  } = reached?.at(-1) ?? price ?? {};
+  const dearest = Math.max(inputUsdPerMillion, cachedInputUsdPerMillion, cacheWriteUsdPerMillion);
   const cost = inputTokens * dearest + outputTokens * outputUsdPerMillion;
   const totalTokens = inputTokens + outputTokens;
   const input = { inputTokens, cachedInputTokens: inputTokens };

@@ -14,11 +14,8 @@ test("what code adds is no fault of a file", () => {
   const text = roleFile("model: fast", "budget: { steps: 1 }");
   const hooks = { extend: { researcher: { hooks: 5 } } };
   const inGroup = { extend: { researcher: { budget: { totalTokens: -1 } } } };
-  const priceless = { extend: { researcher: { model: fast, budget: { costUsd: 1 } } } };
-  const codes = [hooks, inGroup, priceless].map(
-    (options) => thrownBy(() => parsed(text, options)).code,
-  );
-  expect(codes).toEqual(["invalid_definition", "invalid_option", "price_unknown"]);
+  const codes = [hooks, inGroup].map((options) => thrownBy(() => parsed(text, options)).code);
+  expect(codes).toEqual(["invalid_definition", "invalid_option"]);
   const wrong = roleFile("model: fast", "budget: { steps: -1 }");
   const right = { extend: { researcher: { budget: { totalTokens: 1 } } } };
   expect(thrownBy(() => parsed(wrong, right)).code).toBe("invalid_role_file");

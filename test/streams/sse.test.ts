@@ -2,6 +2,7 @@
 // Method: the text of the stream is read as an EventSource reads it; time is moved by hand.
 
 import { expect } from "vitest";
+import { z } from "zod";
 
 import { toSse } from "../../src/orchestrator/run/to-sse.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
@@ -14,20 +15,22 @@ import { spyTool } from "../harness/tools.ts";
 import { allOf } from "../support/all-of.ts";
 import { rejectionOf } from "../support/thrown.ts";
 
-interface Message {
-  readonly id?: string;
-  readonly event: string;
-  readonly data: Readonly<Record<string, unknown>>;
-}
+const MessageSchema = z.object({
+  id: z.string().optional(),
+  event: z.string(),
+  data: z
+    .string()
+    .transform((text): unknown => JSON.parse(text))
+    .pipe(z.record(z.string(), z.unknown())),
+});
+type Message = z.infer<typeof MessageSchema>;
 
 /** One message of ours, by the rules of the format: a line for each field, an empty line at the end. */
 function read(text: string): Message {
   const lines = text.split("\n");
   expect(lines.splice(-2)).toEqual(["", ""]);
-  const fields = Object.fromEntries(
-    lines.map((line) => /^(\w+): (.*)$/.exec(line)?.slice(1) ?? []),
-  );
-  return { ...fields, data: JSON.parse(String(fields["data"])) as Message["data"] } as Message;
+  const fields = lines.map((line) => /^(\w+): (.*)$/.exec(line)?.slice(1) ?? []);
+  return MessageSchema.parse(Object.fromEntries(fields));
 }
 
 const worker = () =>

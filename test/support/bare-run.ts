@@ -8,7 +8,7 @@ import type { RunRuntime } from "../../src/orchestrator/tree/run-runtime.ts";
 import { Supervisor } from "../../src/orchestrator/tree/supervisor.ts";
 
 export function bareRun(role: AgentRole, clock: Clock): RunRuntime {
-  const registry = new RoleRegistry(role, { roles: [], hooks: [] });
-  return new Supervisor(settingsOf({ clock }), { registry, onPiece: undefined, context: undefined })
-    .run;
+  const settings = settingsOf({ clock });
+  const registry = new RoleRegistry(role, settings);
+  return new Supervisor(settings, { registry, onPiece: undefined, context: undefined }).run;
 }

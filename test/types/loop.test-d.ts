@@ -39,6 +39,7 @@ test("a model must have a name and reply; everything else is declared as optiona
     | "apiType"
     | "serviceTier"
     | "price"
+    | "baseUrl"
     | "countTokens"
     | "assertReady"
     | "checkSettings"

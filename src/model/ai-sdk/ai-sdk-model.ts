@@ -17,9 +17,9 @@ import {
   mustBe,
   type OptionChecks,
 } from "../check-options.ts";
-import { knownPrice } from "../known-price.ts";
 import type { Model } from "../model.ts";
-import { checkPrice, copyPrice, type ModelPrice } from "../model-price.ts";
+import { checkPriceOption, copyPrice, type ModelPrice } from "../model-price.ts";
+import { isStandardTier } from "../prices.ts";
 import { AiSdkConnection } from "./ai-sdk-connection.ts";
 import { providerNameOf } from "./provider-name.ts";
 
@@ -32,8 +32,8 @@ export interface AiSdkOptions {
   /** Headers to send along with each request. */
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * What the model costs. Left out: what `knownPrice` has of a model by OpenAI, wherever it is asked; of others it is unknown, and a cost
-   * limit over it is refused. `"unknown"`: as if we did not know either.
+   * What the model costs. Left out: what the `prices` of the orchestrator have for its provider; else what `knownPrice` has of a model by
+   * OpenAI, wherever it is asked; else it is unknown, and a cost limit over it is refused. `"unknown"`: nothing is looked up.
    */
   readonly price?: ModelPrice | "unknown";
   /** Who serves it, for prices and traces. Default: by the first word of the model's own `provider`. */
@@ -71,9 +71,7 @@ const CHECKS: OptionChecks<AiSdkOptions> = {
     "Put what is for Anthropic under anthropic, and so on.",
   ),
   headers: checkHeaders,
-  price: (field, price) => {
-    if (price !== "unknown") checkPrice(field, price);
-  },
+  price: checkPriceOption,
   provider: checkText,
   replayKey: checkText,
   native: (field, value) => checkBoolean(field, value),
@@ -92,12 +90,15 @@ const LEAST_RESPONSES_TOKENS = 16;
 export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): Model {
   checkModel(model);
   checkOptions("aiSdkModel", options, CHECKS);
+  const { providerOptions = {} } = options;
+  const isStandard = Object.values(providerOptions).every(({ serviceTier }) =>
+    isStandardTier(serviceTier),
+  );
   const {
-    price,
+    price = isStandard ? undefined : "unknown",
     provider = providerNameOf(model.provider),
     timeoutMs = DEFAULT_TIMEOUT_MS,
   } = options;
-  const listed = price ?? knownPrice(provider, model.modelId) ?? "unknown";
   const replayKey = options.replayKey ?? `ai-sdk:${model.provider}/${model.modelId}`;
   const apiType = apiTypeOf(model);
   const connection = new AiSdkConnection({
@@ -115,7 +116,7 @@ export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): 
     canForce: FORCING.test(model.provider),
     apiType,
     ...(apiType === "responses" ? { minOutputTokens: LEAST_RESPONSES_TOKENS } : {}),
-    ...(listed === "unknown" ? {} : { price: copyPrice(listed) }),
+    ...(price === undefined ? {} : { price: price === "unknown" ? price : copyPrice(price) }),
     generate: async (request, generation) => await connection.generate(request, generation),
   } satisfies Model);
 }

@@ -3,13 +3,12 @@
 import type {
   LanguageModelV4FinishReason,
   LanguageModelV4StreamPart,
-  LanguageModelV4Usage,
   SharedV4Warning,
 } from "@ai-sdk/provider";
 
 import type { FinishReason } from "../../protocol/finish-reason.ts";
 import type { TokenUsage } from "../token-usage.ts";
-import { usageOfFigures } from "../wire-json.ts";
+import { costIn, isText, usageOfFigures } from "../wire-json.ts";
 import { firstWordOf } from "./provider-name.ts";
 
 type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
@@ -39,17 +38,18 @@ const REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
 ]);
 
 /** As it came: what cannot be true is corrected where the size of the call is known. Undefined: the provider does not count. */
-export function usageOfReply(usage: LanguageModelV4Usage): TokenUsage | undefined {
+export function usageOfReply({ usage, providerMetadata }: Finish): TokenUsage | undefined {
   const { total: input, cacheRead: cached, cacheWrite: written } = usage.inputTokens;
   const { total: output, reasoning } = usage.outputTokens;
   if (input === undefined || output === undefined) return undefined;
-  return usageOfFigures({ input, cached, written, output, reasoning });
+  const serviceTier = tierIn(providerMetadata) ?? usage.raw?.["service_tier"];
+  const costUsd = costIn(usage.raw);
+  return usageOfFigures({ input, cached, written, output, reasoning, costUsd, serviceTier });
 }
 
-/** How fast the reply was served, where the models of OpenAI say so. */
-export function serviceTierOf(metadata: Finish["providerMetadata"]): string | undefined {
-  const tier = (metadata?.["openai"] ?? metadata?.["azure"])?.["serviceTier"];
-  return typeof tier === "string" ? tier : undefined;
+/** Whichever provider says it. */
+function tierIn(metadata: Finish["providerMetadata"] = {}): unknown {
+  return Object.values(metadata).find((fields) => isText(fields["serviceTier"]))?.["serviceTier"];
 }
 
 /** What a provider left out or changed, in words. */

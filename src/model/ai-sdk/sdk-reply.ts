@@ -18,7 +18,7 @@ import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-li
 import { replyMessage, type ReplyPiece } from "../../protocol/reply-message.ts";
 import { failures, reportedError } from "./ai-sdk-errors.ts";
 import type { CallProgress } from "../http-errors.ts";
-import { finishReasonOf, isCutOff, serviceTierOf, usageOfReply, warningText } from "./finish.ts";
+import { finishReasonOf, isCutOff, usageOfReply, warningText } from "./finish.ts";
 import { dataOf, opaqueOf, type OpaquePart } from "./opaque.ts";
 
 /** A piece that may still grow. Its metadata stays the provider's own until the reply is complete: some write on into it. */
@@ -116,7 +116,7 @@ export class SdkReply {
   finish(warnings: readonly string[]): ModelReply {
     if (this.#finish === undefined || isCutOff(this.#finish, this.#provider))
       throw failures.cutStream(this.lostOutputTokens);
-    const { finishReason, usage, providerMetadata } = this.#finish;
+    const { finishReason } = this.#finish;
     const warned = [...warnings, ...this.#warnings];
     const callPrefix = this.#responseId ?? "call";
     const pieces = this.#pieces.map((piece, index) => pieceOf(piece, `${callPrefix}.${index}`));
@@ -125,10 +125,9 @@ export class SdkReply {
       finishReason: finishReasonOf(finishReason),
       ...defined({
         rawFinishReason: finishReason.raw,
-        usage: usageOfReply(usage),
+        usage: usageOfReply(this.#finish),
         responseId: this.#responseId,
         responseModel: this.#responseModel,
-        serviceTier: serviceTierOf(providerMetadata),
       }),
       ...(warned.length === 0 ? {} : { warnings: warned }),
     };

@@ -11,6 +11,7 @@ import { tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import type { TokenUsage } from "../token-usage.ts";
 import { extraContent, textOf } from "./chat-reasoning.ts";
 import {
+  costIn,
   countIn,
   fieldsOf,
   isText,
@@ -25,9 +26,9 @@ export interface Completion {
   readonly refusal?: string;
   readonly finishReason: unknown;
   readonly usage?: unknown;
+  readonly serviceTier?: unknown;
   readonly responseId?: string | undefined;
   readonly responseModel?: string | undefined;
-  readonly serviceTier?: string | undefined;
 }
 
 export interface CompletionCall {
@@ -87,23 +88,22 @@ export function usageOfReply(response: Fields, choice: Fields | undefined): unkn
 
 /** The output tokens that were charged for a reply that did not come. */
 export function reportedTokens(usage: unknown): number | undefined {
-  const tokens = toUsage(usage)?.outputTokens;
+  const tokens = toUsage(usage, undefined)?.outputTokens;
   return tokens !== undefined && tokens > 0 ? tokens : undefined;
 }
 
 /** The reply that these pieces are. */
 export function toReply(
   pieces: readonly ReplyPiece[],
-  { refusal = "", finishReason: raw, usage, ...facts }: Completion,
+  { refusal = "", finishReason: raw, usage, serviceTier, responseId, responseModel }: Completion,
 ): ModelReply {
-  const { responseId, responseModel, serviceTier } = facts;
   const message = replyMessage(pieces);
   const finishReason = FINISH_REASONS.get(raw) ?? "unknown";
   return {
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),
     finishReason,
     ...(isText(raw) && raw !== finishReason ? { rawFinishReason: raw } : {}),
-    ...defined({ usage: toUsage(usage), responseId, responseModel, serviceTier }),
+    ...defined({ usage: toUsage(usage, serviceTier), responseId, responseModel }),
   };
 }
 
@@ -153,7 +153,7 @@ const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
   ["error", "error"],
 ]);
 
-function toUsage(usage: unknown): TokenUsage | undefined {
+function toUsage(usage: unknown, serviceTier: unknown): TokenUsage | undefined {
   if (!isRecord(usage)) return undefined;
   const { prompt_tokens: promptTokens, completion_tokens: completionTokens } = usage;
   if (typeof promptTokens !== "number" || typeof completionTokens !== "number") return undefined;
@@ -173,5 +173,7 @@ function toUsage(usage: unknown): TokenUsage | undefined {
     written: countIn(details, "cache_write_tokens"), // What servers with a cache of their own add to OpenAI's form.
     output: outputTokens,
     reasoning: countIn(usage["completion_tokens_details"], "reasoning_tokens"),
+    costUsd: costIn(usage),
+    serviceTier,
   });
 }

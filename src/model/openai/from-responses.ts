@@ -94,7 +94,6 @@ export function outputTokensOf(response: Fields): number | undefined {
 /** The reply that a response with these items stands for. */
 export function toReplyOfResponse(response: Fields, items: readonly ReadItem[]): ModelReply {
   const { status = "completed", incomplete_details: incomplete, id, model } = response;
-  const { service_tier: serviceTier } = response;
   const message = replyMessage(items.flatMap(({ pieces }) => pieces));
   const refusal = items.map((item) => item.refusal).join("");
   const { reason } = fieldsOf(incomplete);
@@ -105,10 +104,9 @@ export function toReplyOfResponse(response: Fields, items: readonly ReadItem[]):
     message: refusal === "" ? message : Object.freeze({ ...message, refusal }),
     finishReason,
     ...(isText(raw) && raw !== "completed" && raw !== finishReason ? { rawFinishReason: raw } : {}),
-    ...defined({ usage: toUsage(response["usage"]) }),
+    ...defined({ usage: toUsage(response) }),
     ...(isText(id) ? { responseId: id } : {}),
     ...(isText(model) ? { responseModel: model } : {}),
-    ...(isText(serviceTier) ? { serviceTier } : {}),
   };
 }
 
@@ -208,7 +206,7 @@ function textsIn(parts: unknown, type: string, field: string): readonly string[]
   });
 }
 
-function toUsage(usage: unknown): TokenUsage | undefined {
+function toUsage({ usage, service_tier: serviceTier }: Fields): TokenUsage | undefined {
   if (!isRecord(usage)) return undefined;
   const { input_tokens: input, output_tokens: output, input_tokens_details: details } = usage;
   if (typeof input !== "number" || typeof output !== "number") return undefined;
@@ -218,5 +216,6 @@ function toUsage(usage: unknown): TokenUsage | undefined {
     written: countIn(details, "cache_write_tokens"),
     output,
     reasoning: countIn(usage["output_tokens_details"], "reasoning_tokens"),
+    serviceTier,
   });
 }

@@ -16,8 +16,8 @@ import {
   type OptionChecks,
 } from "../check-options.ts";
 import type { Model, ModelRequest, ModelServer } from "../model.ts";
-import { knownPrice } from "../known-price.ts";
-import { checkPrice, copyPrice, type ModelPrice } from "../model-price.ts";
+import { checkPriceOption, copyPrice, type ModelPrice } from "../model-price.ts";
+import { isOpenAiItself, isStandardTier } from "../prices.ts";
 import {
   ANSWER_CHECKS,
   checkApi,
@@ -40,8 +40,9 @@ export interface OpenAiOptions extends OpenAiAnswerOptions {
   /** Where the server is, up to and without `/responses` or `/chat/completions`. Default: `OPENAI_BASE_URL`, else OpenAI itself. */
   readonly baseUrl?: string;
   /**
-   * What the model costs. Left out: what `knownPrice` has, if OpenAI itself is asked, not a server at another base URL; else it is
-   * unknown, and a cost limit over it is refused. `"unknown"`: as if we did not know either.
+   * What the model costs. Left out: what the `prices` of the orchestrator have for the base URL, or for `provider` if that is said; else
+   * what `knownPrice` has, if OpenAI itself is asked; else it is unknown, and a cost limit over it is refused. `"unknown"`: nothing is
+   * looked up.
    */
   readonly price?: ModelPrice | "unknown";
   /**
@@ -86,7 +87,6 @@ const OPENAI_HOSTS = /(^|\.)openai(\.azure)?\.com$/;
 const RESPONSES_HOSTS = /(^|\.)api\.openai\.com$/;
 /** Responses takes no lower cap. */
 const LEAST_CAP = 16;
-const USUAL_TIERS: readonly unknown[] = [undefined, "auto", "default"];
 
 /**
  * A model served over Responses or Chat Completions. Retries are not its business: one call is one request.
@@ -98,8 +98,9 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   checkAll(options);
   let settings: ConnectionSettings | undefined;
   let connection: Promise<OpenAiConnection> | undefined;
-  const { price, countTokens } = options;
+  const { countTokens } = options;
   const tier = options.extraBody?.["service_tier"] ?? options.serviceTier;
+  const price = options.price ?? (isStandardTier(tier) ? undefined : "unknown");
   /** Worked out once per base URL: every call asks for it. */
   let known: Address | undefined;
   /** The environment has a say in it until the model is used. */
@@ -114,7 +115,12 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
       return options.provider ?? address().provider;
     },
     id: modelId,
-    ...(price === undefined || price === "unknown" ? {} : { price: copyPrice(price) }),
+    ...(price === undefined ? {} : { price: price === "unknown" ? price : copyPrice(price) }),
+    /** Elsewhere the user's word for the provider says whose prices hold. */
+    get baseUrl(): string | undefined {
+      const { url, isOpenAiItself } = address();
+      return options.provider === undefined || isOpenAiItself ? url : undefined;
+    },
     ...(countTokens === undefined ? {} : { countTokens }),
     /** What one deployment seals, another cannot open. */
     get replayKey(): string {
@@ -147,18 +153,14 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
       return await (await connection).generate(request, generation);
     },
   };
-  const isListed = price === undefined && USUAL_TIERS.includes(tier);
-  const listed = isListed ? knownPrice("openai", modelId) : undefined;
-  if (listed !== undefined) {
-    const get = (): ModelPrice | undefined => (address().isOpenAiItself ? listed : undefined);
-    Object.defineProperty(model, "price", { get, enumerable: true });
-  }
   return Object.freeze(model);
 }
 
 /** What follows from the base URL of a model. */
 interface Address {
   readonly baseUrl: string | undefined;
+  /** The same, where nothing is said of it. */
+  readonly url: string;
   readonly provider: string;
   readonly replayKey: string;
   readonly server: ModelServer | undefined;
@@ -175,13 +177,14 @@ function addressOf(baseUrl: string | undefined, modelId: string): Address {
   const text = baseUrl ?? `${OPENAI_ORIGIN}/v1`;
   const url = isHttpAddress(text) ? new URL(text) : undefined;
   const { hostname = "" } = url ?? {};
-  const isOpenAiItself = url?.origin === OPENAI_ORIGIN;
+  const isItself = isOpenAiItself(text);
   return {
     baseUrl,
+    url: text,
     provider: providerAt(hostname),
-    replayKey: isOpenAiItself ? `openai/${modelId}` : `openai/${modelId}@${url?.host ?? text}`,
+    replayKey: isItself ? `openai/${modelId}` : `openai/${modelId}@${url?.host ?? text}`,
     server: url && serverAt(url),
-    isOpenAiItself,
+    isOpenAiItself: isItself,
     isAtOpenAi: OPENAI_HOSTS.test(hostname),
     usualApi: RESPONSES_HOSTS.test(hostname) ? "responses" : "chat",
   };
@@ -269,9 +272,7 @@ const CHECKS: OptionChecks<Omit<OpenAiOptions, keyof ModelSettings>> = {
     throw mismatch(field, "text", typeof key, `Leave it out to use ${KEY_VARIABLE}.`);
   },
   baseUrl: checkUrl,
-  price: (field, price) => {
-    if (price !== "unknown") checkPrice(field, price);
-  },
+  price: checkPriceOption,
   countTokens: mustBe("a function of a request", isFunction, "Leave it out for an estimate."),
   timeoutMs: checkTimeout,
   maxTokensField: mustBe(

@@ -57,9 +57,9 @@ export class StreamedReply {
   readonly #callAt = new Map<unknown, GrowingCall>();
   #finishReason: unknown;
   #usage: unknown;
+  #serviceTier: unknown;
   #responseId: string | undefined;
   #responseModel: string | undefined;
-  #serviceTier: string | undefined;
   #hasBegun = false;
   #hasEnded = false;
   #failedCall: CompletionCall | undefined;
@@ -132,6 +132,7 @@ export class StreamedReply {
   /** Gives the text of it. */
   #takeChunk(chunk: Fields, choice: Fields | undefined): string {
     this.#usage = usageOfReply(chunk, choice) ?? this.#usage;
+    this.#serviceTier = chunk["service_tier"] ?? this.#serviceTier;
     const error = reportOf(chunk);
     if (error !== undefined) {
       this.#takeError(error);
@@ -140,7 +141,6 @@ export class StreamedReply {
     // Some name themselves only after a chunk without a name.
     if (isText(chunk["id"])) this.#responseId ??= chunk["id"];
     if (isText(chunk["model"])) this.#responseModel ??= chunk["model"];
-    if (isText(chunk["service_tier"])) this.#serviceTier = chunk["service_tier"];
     if (choice === undefined) return "";
     this.#hasBegun = true;
     const { delta, finish_reason: reason } = choice;
@@ -167,9 +167,9 @@ export class StreamedReply {
       refusal: this.#refusal,
       finishReason: this.#finishReason,
       usage: this.#usage,
+      serviceTier: this.#serviceTier,
       responseId: this.#responseId,
       responseModel: this.#responseModel,
-      serviceTier: this.#serviceTier,
     });
   }
 

@@ -10,6 +10,12 @@ export interface PriceUsed {
 }
 
 const rate = z.number().nonnegative();
+const rates = {
+  inputUsdPerMillion: rate,
+  cachedInputUsdPerMillion: rate.exactOptional(),
+  cacheWriteUsdPerMillion: rate.exactOptional(),
+  outputUsdPerMillion: rate,
+};
 
 /** The form in which a paused run keeps it. */
 export const PriceUsedSchema = z.strictObject({
@@ -17,11 +23,13 @@ export const PriceUsedSchema = z.strictObject({
   model: z.string(),
   price: z
     .strictObject({
-      inputUsdPerMillion: rate,
-      cachedInputUsdPerMillion: rate.exactOptional(),
-      outputUsdPerMillion: rate,
+      ...rates,
       asOf: z.string().exactOptional(),
       source: z.string().exactOptional(),
+      tiers: z
+        .array(z.strictObject({ aboveInputTokens: z.int().nonnegative(), ...rates }))
+        .readonly()
+        .exactOptional(),
     })
     .nullable(),
 }) satisfies z.ZodType<PriceUsed>;

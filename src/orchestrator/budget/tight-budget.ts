@@ -1,7 +1,7 @@
 // Where the room of a budget is short: what a lease may still hold, and the refusal that says which limit forbids it. Pure.
 
 import type { BudgetRefusal, LastStep, LeaseAsk } from "../../agent/account-view.ts";
-import { dearestCost, type ModelPrice } from "../../model/model-price.ts";
+import { dearestCost, heldRates, type ModelPrice } from "../../model/model-price.ts";
 import type { Amounts } from "../../policies/budget.ts";
 import type { SpendAxis } from "../../protocol/account.ts";
 import type { Asker, LedgerAccount } from "./ledger-account.ts";
@@ -38,9 +38,9 @@ function payable(
   price: ModelPrice,
   { cap: wanted, least, room }: Readonly<Record<"cap" | "least" | "room", number>>,
 ): number {
-  const { inputUsdPerMillion, cachedInputUsdPerMillion = 0, outputUsdPerMillion } = price;
+  const { inputUsdPerMillion, outputUsdPerMillion } = heldRates(price, ask.inputTokens);
   if (outputUsdPerMillion === 0) return wanted;
-  const inputCost = ask.inputTokens * Math.max(inputUsdPerMillion, cachedInputUsdPerMillion);
+  const inputCost = ask.inputTokens * inputUsdPerMillion;
   let cap = Math.min(wanted, Math.ceil((room - inputCost) / outputUsdPerMillion));
   while (cap > least && dearestCost(price, ask.inputTokens, cap) > room) cap -= 1;
   return cap;

@@ -59,7 +59,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   ): Promise<InferOutcome> {
     const name = modelEffectName(place);
     const known = this.outcome(name);
-    if (known !== undefined) return keptOutcome(this.agent.model, lease, known);
+    if (known !== undefined) return keptOutcome(this.agent, lease, known);
     const { run } = this.agent;
     const isAgain = this.#inFlight !== undefined && place.sideCall === undefined;
     if (isAgain) run.pieces.reset(this.agent.pieceSource(place), "recovered");

@@ -7,7 +7,7 @@ import type { AgentId } from "../../protocol/ids.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
-import { requirePrices, type RoleRegistry } from "../tree/role-registry.ts";
+import type { RoleRegistry } from "../tree/role-registry.ts";
 import type { ResumeGrant } from "./run-options.ts";
 import type { BudgetGrant } from "../budget/ledger-grant.ts";
 
@@ -105,8 +105,6 @@ export function assertReady(run: RestoredRun, registry: RoleRegistry): void {
     if (role === undefined) continue;
     registry.assertReady(role, {});
     const path = limited.get(agent.agentId);
-    if (path === undefined) continue;
-    for (const below of registry.reachableFrom(role))
-      requirePrices(`the cost limit of ${path}`, below);
+    if (path !== undefined) registry.requirePrices(`the cost limit of ${path}`, role);
   }
 }

@@ -14,9 +14,9 @@ export function chargeLost(run: RunRuntime, { lost }: FoldedRun): void {
   for (const { agentId, lease, hold, charged } of lost) {
     const node = tree.find(agentId);
     if (node === undefined) continue;
-    const { model } = node.role;
+    const { model } = node;
     const call = { ...lease, lastStep: lease.lastStep };
-    const abandoned = { ...callUsage(model, call, { type: "abandoned" }), steps: 0 };
+    const abandoned = { ...callUsage(node, call, { type: "abandoned" }), steps: 0 };
     let usage = charged ?? abandoned;
     // Attempts had broken: the one that was under way, if one was, comes on top.
     if (charged !== undefined && Object.values(hold).some((amount) => amount > 0))

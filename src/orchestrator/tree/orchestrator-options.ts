@@ -16,6 +16,7 @@ import { defined } from "../../kernel/json.ts";
 import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
 import { checkApprovals, type Approver, type Unanswered } from "../../agent/approver.ts";
 import { checkHooks, type Hook } from "../../hooks/hook.ts";
+import type { Prices } from "../../model/prices.ts";
 import { checkRetryPolicy, type RetryPolicy } from "../../model/retry-policy.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
 import type { StreamPiece } from "../../protocol/stream-piece.ts";
@@ -33,6 +34,8 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
   readonly concurrency?: Partial<Concurrency>;
   /** How model calls are repeated. Default: 3 attempts, waits that double from 500 ms to 8 s, each up to half shorter by chance. */
   readonly retry?: RetryPolicy;
+  /** Prices of models that say none themselves: `await pricesOf()` of `espalier/prices`. Default: our own table, of OpenAI's models. */
+  readonly prices?: Prices;
   /**
    * How long a tool or model that ignores its signal is waited for, in milliseconds: a run may last so much longer than its limit in time.
    * After that it is left behind; its code continues to run, and its result is dropped. Default 5,000.
@@ -74,6 +77,7 @@ const OPTION_FIELDS = [
   "limits",
   "concurrency",
   "retry",
+  "prices",
   "graceMs",
   "roles",
   "hooks",
@@ -94,10 +98,11 @@ const STORE_METHODS = ["create", "claim", "append", "beat", "release", "read", "
 /** Throws `invalid_option`, naming the option, what was expected and what came. `limits` and `concurrency` are checked where they are filled up. */
 export function checkOrchestratorOptions(options: OrchestratorOptions): void {
   checkKeys("options", options, OPTION_FIELDS);
-  const { retry, graceMs, roles, hooks, guards, hookTimeoutMs, sinks } = options;
+  const { retry, prices, graceMs, roles, hooks, guards, hookTimeoutMs, sinks } = options;
   const { store, tracing, clock, ids } = options;
   if (options.onPiece !== undefined) checkMethods("options", options, ["onPiece"]);
   if (retry !== undefined) checkRetryPolicy("retry", retry);
+  if (prices !== undefined) checkMethods("prices", prices, ["priceFor"]);
   if (graceMs !== undefined) checkAmount("graceMs", graceMs, defaultAdvice(DEFAULT_GRACE_MS));
   if (roles !== undefined) checkEach("roles", roles, checkRole);
   if (hooks !== undefined) checkHooks("hooks", hooks);

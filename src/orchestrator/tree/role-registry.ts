@@ -4,17 +4,25 @@ import { misdefinition } from "../../kernel/check.ts";
 import { sha256 } from "../../kernel/crypto.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { delegationToolNames, type AgentRole } from "../../agent/agent-role.ts";
-import { requirePrice } from "../../agent/define-agent.ts";
 import { nativeOutput, requireNative } from "../../agent/output-mode.ts";
 import type { RoleParts } from "../../agent/run-ports.ts";
 import type { Hook } from "../../hooks/hook.ts";
 import { hookSet, joinHooks, NO_HOOKS } from "../../hooks/hook-set.ts";
 import type { Model } from "../../model/model.ts";
+import { PRICES_AS_OF } from "../../model/price-table.ts";
+import type { PriceOf } from "../../model/prices.ts";
 import type { Budget } from "../../policies/budget.ts";
 import { toolSet } from "../../tools/tool-set.ts";
 import { subagentTools } from "./subagent-tools.ts";
 
 const CACHE_KEY_LENGTH = 12;
+
+/** What holds for all roles of a run. */
+interface RegistryParts {
+  readonly roles: readonly AgentRole[];
+  readonly hooks: readonly Hook[];
+  readonly priceOf: PriceOf;
+}
 
 export class RoleRegistry {
   readonly #roles = new Map<string, AgentRole>();
@@ -26,6 +34,7 @@ export class RoleRegistry {
   /** The root stands for every other role of its name. */
   readonly #isReplacing: boolean;
   readonly #hooks: readonly Hook[];
+  readonly #priceOf: PriceOf;
   /** Weak: the roles that models write come and go. */
   readonly #parts = new WeakMap<AgentRole, RoleParts>();
 
@@ -35,12 +44,13 @@ export class RoleRegistry {
    */
   constructor(
     root: AgentRole,
-    { roles, hooks }: { readonly roles: readonly AgentRole[]; readonly hooks: readonly Hook[] },
+    { roles, hooks, priceOf }: RegistryParts,
     { isReplacing = false }: { readonly isReplacing?: boolean } = {},
   ) {
     this.root = root;
     this.#isReplacing = isReplacing;
     this.#hooks = hooks;
+    this.#priceOf = priceOf;
     for (const role of [root, ...roles]) this.#add(role);
     for (const role of this.#roles.values()) this.#checkReferences(role);
   }
@@ -81,19 +91,30 @@ export class RoleRegistry {
     return reached;
   }
 
-  /** Throws a coded error if a role cannot work at all: a cost limit over an unknown price, a model without a key, or one that cannot be asked as the role says. */
+  /** Throws a coded error if a role cannot work at all: a model without a key, a cost limit over an unknown price, or a model that cannot be asked as the role says. */
   assertReady(root: AgentRole, runBudget: Budget): void {
+    const reached = this.reachableFrom(root);
+    // What a model costs may depend on what it finds when it is made ready.
+    for (const role of reached) for (const { model } of playersOf(role)) model.assertReady?.();
     this.#requirePrices("budget", runBudget, root);
-    for (const role of this.reachableFrom(root)) {
-      for (const { model } of playersOf(role)) model.assertReady?.();
+    for (const role of reached) {
       requireNative(role);
       for (const [field, budget] of budgetsOf(role)) this.#requirePrices(field, budget, role);
     }
   }
 
   #requirePrices(field: string, { costUsd }: Budget, role: AgentRole): void {
-    if (costUsd === undefined) return;
-    for (const below of this.reachableFrom(role)) requirePrices(`${field}.costUsd`, below);
+    if (costUsd !== undefined) this.requirePrices(`${field}.costUsd`, role);
+  }
+
+  /**
+   * Throws `price_unknown` if a cost limit at `field` would cover a model whose price is unknown: that of the role, of one below it, or of
+   * one that their agents' models may write. Unknown is never zero (R57).
+   */
+  requirePrices(field: string, role: AgentRole): void {
+    for (const below of this.reachableFrom(role))
+      for (const player of playersOf(below))
+        if (this.#priceOf(player.model) === undefined) throw unpriced(field, player);
   }
 
   /** The names of all tools that agents of these roles can have, and agents of roles that their models write. */
@@ -194,15 +215,24 @@ function budgetsOf(role: AgentRole): readonly [string, Budget][] {
   ];
 }
 
+/** Who asks a model. */
+interface Player {
+  readonly name: string;
+  readonly model: Model;
+}
+
 /** The roles that a role may bring into a run: itself, and those that its agents' models write. */
-function playersOf(role: AgentRole): readonly { readonly name: string; readonly model: Model }[] {
+function playersOf(role: AgentRole): readonly Player[] {
   const models = Object.values(role.dynamicRoles?.models ?? {});
   return [role, ...models.map((model) => ({ name: `written by ${role.name}`, model }))];
 }
 
-/** Throws `price_unknown` if the price of a model is not known by which the role's agents, or those that they write, may run. */
-export function requirePrices(field: string, role: AgentRole): void {
-  for (const player of playersOf(role)) requirePrice(field, player);
+function unpriced(field: string, { name, model }: Player): EspalierError {
+  return new EspalierError({
+    code: "price_unknown",
+    message: `Expected a price for model ${model.id} of role ${name}, which ${field} limits, got none. Our table of ${PRICES_AS_OF} has prices only for models at OpenAI itself, and not this one there. Give the model a price, as in openai(id, { price }), or the orchestrator prices, as of espalier/prices, or leave the cost limit out.`,
+    data: { field, role: name, model: model.id },
+  });
 }
 
 function nameOf(subagent: AgentRole | string): string {

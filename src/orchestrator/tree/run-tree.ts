@@ -11,7 +11,6 @@ import {
   checkTotal,
   type SubagentLimits,
 } from "../../policies/subagent-limits.ts";
-import { copyPrice } from "../../model/model-price.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { PriceUsed } from "../budget/prices-used.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
@@ -106,9 +105,12 @@ export class RunTree {
   /** The prices of the models of all agents, in the order of their start, after those of the run before it was paused. */
   get prices(): readonly PriceUsed[] {
     const prices = new Map(this.#pricesBefore.map((used) => [JSON.stringify(used), used]));
-    const models = new Set(Array.from(this.#nodes.values(), ({ role }) => role.model));
-    for (const { provider, id: model, price } of models) {
-      const used = { provider, model, price: price === undefined ? null : copyPrice(price) };
+    const models = new Map(
+      Array.from(this.#nodes.values(), ({ model, priceOf }) => [model, priceOf]),
+    );
+    for (const [model, priceOf] of models) {
+      const { provider, id } = model;
+      const used = { provider, model: id, price: priceOf(model) ?? null };
       prices.set(JSON.stringify(used), used);
     }
     return [...prices.values()];

@@ -10,6 +10,7 @@ import {
   subagentLimits,
   type SubagentLimits,
 } from "../../policies/subagent-limits.ts";
+import { priceLookup } from "../../model/prices.ts";
 import type { Tracing } from "../../protocol/tracing.ts";
 import type { Store } from "../../store/store.ts";
 import { namedGuards, type NamedGuard } from "../../tools/tool-guard.ts";
@@ -70,6 +71,7 @@ export function settingsOf(given?: OrchestratorOptions): Settings {
     concurrency: concurrency === undefined ? DEFAULT_CONCURRENCY : concurrencyOf(concurrency),
     throttle: new Throttle(BEGUN_PER_TURN),
     retry: Object.freeze({ ...options.retry }),
+    priceOf: priceLookup(options.prices),
     graceMs,
     roles: [...roles],
     hooks: [...hooks],

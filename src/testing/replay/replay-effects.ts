@@ -54,7 +54,7 @@ export class ReplayEffects extends PersistedEffects {
     const outcome = this.outcome(name) ?? (await this.#turn(name));
     return outcome === undefined
       ? { type: "cancelled", usage: NO_USAGE }
-      : keptOutcome(this.agent.model, lease, outcome);
+      : keptOutcome(this.agent, lease, outcome);
   }
 
   override callTool(place: EffectPosition, call: PlannedCall, work: Work): Promise<CallEnd> {

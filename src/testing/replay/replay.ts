@@ -16,7 +16,7 @@ import { beginningOf, type SegmentBegin } from "./segment.ts";
 /** What the run had besides its recording: hooks, guards and the like are code, and run again. */
 export interface ReplayOptions<out Output = unknown, in out Context = unknown> extends Pick<
   OrchestratorOptions<AgentRole<unknown, Context>>,
-  "roles" | "hooks" | "guards" | "sinks" | "hookTimeoutMs" | "graceMs"
+  "roles" | "hooks" | "guards" | "prices" | "sinks" | "hookTimeoutMs" | "graceMs"
 > {
   /** The role of the root. */
   readonly role: AgentRole<Output, Context>;
@@ -34,6 +34,7 @@ const FIELDS = [
   "roles",
   "hooks",
   "guards",
+  "prices",
   "sinks",
   "hookTimeoutMs",
   "graceMs",

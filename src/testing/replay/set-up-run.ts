@@ -31,7 +31,7 @@ export interface Replayable {
   /** What the run had besides its roles. */
   readonly means: Pick<
     OrchestratorOptions,
-    "roles" | "hooks" | "guards" | "sinks" | "hookTimeoutMs" | "graceMs"
+    "roles" | "hooks" | "guards" | "prices" | "sinks" | "hookTimeoutMs" | "graceMs"
   >;
 }
 

@@ -1,0 +1,21 @@
+// Packages that a user installs only for what needs them.
+
+import { EspalierError, messageOf } from "./error.ts";
+import { isRecord } from "./json.ts";
+
+/** What to throw where a package could not be loaded: `invalid_option`, if that is since it is not installed. `without`: what then is not possible. */
+export function loadingError(name: string, without: string, cause: unknown): unknown {
+  if (!isMissing(name, cause)) return cause;
+  return new EspalierError({
+    code: "invalid_option",
+    message: `Expected the package ${name} to be installed, got none, and without it ${without}. Run: npm install ${name}.`,
+    data: { package: name },
+    cause,
+  });
+}
+
+function isMissing(name: string, cause: unknown): boolean {
+  const code = isRecord(cause) ? cause["code"] : undefined;
+  const isNotFound = code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND";
+  return isNotFound && messageOf(cause).includes(`'${name}'`);
+}

@@ -1,0 +1,94 @@
+// Entry `espalier/prices`: what models of many providers cost, by the data of an optional package. It is loaded when prices are asked for: a
+// program may import this entry without it. Nothing is asked over the network.
+
+import type { calcPrice, findProvider } from "@pydantic/genai-prices";
+
+import { checkOptions, mustBe, type OptionChecks } from "../check-options.ts";
+import { systemClock } from "../../kernel/clock.ts";
+import { loadingError } from "../../kernel/optional-package.ts";
+import { isDay, type ModelPrice } from "../model-price.ts";
+import type { PricedModel, Prices } from "../prices.ts";
+import { sourcePrice, SourcePricesSchema } from "./source-price.ts";
+
+/** Which prices are meant. */
+export interface PricesOfOptions {
+  /** The day whose prices are meant: `2026-09-23`. Default: today, in UTC. */
+  readonly asOf?: string;
+}
+
+const CHECKS: OptionChecks<PricesOfOptions> = {
+  asOf: mustBe('a day like "2026-09-23"', isDay, "Leave it out for today."),
+};
+
+const PACKAGE = "@pydantic/genai-prices";
+
+/** What of the package is used. */
+interface Source {
+  readonly calcPrice: typeof calcPrice;
+  readonly findProvider: typeof findProvider;
+}
+
+/** How the package calls providers that the conventions of OpenTelemetry, or the AI SDK, call otherwise. */
+const IDS: ReadonlyMap<string, string> = new Map([
+  ["gcp.gemini", "google"],
+  ["gcp.vertex_ai", "google"],
+  ["aws.bedrock", "aws"],
+  ["azure.ai.openai", "azure"],
+  ["x_ai", "x-ai"],
+  ["mistral_ai", "mistral"],
+  ["togetherai", "together"],
+]);
+
+/**
+ * The prices that `@pydantic/genai-prices` knows, for `new Orchestrator({ prices: await pricesOf() })`: those of a provider, by its name or
+ * by the base URL at which a model is asked, never by the model's name alone. What holds at some time of the day only is taken for the whole
+ * of it if it is dearer. What the package does not know is unknown, and so is what costs more than its text in and out.
+ *
+ * @throws EspalierError `invalid_option`, if the package is not installed or the day is none.
+ */
+export async function pricesOf(options: PricesOfOptions = {}): Promise<Prices> {
+  checkOptions("pricesOf", options, CHECKS);
+  const { asOf = new Date(systemClock.nowMs()).toISOString().slice(0, "2026-09-23".length) } =
+    options;
+  const source = await loaded();
+  return Object.freeze({
+    priceFor: (model: PricedModel): ModelPrice | undefined => {
+      const providerId = providerIdOf(source, model);
+      if (providerId === undefined) return undefined;
+      const found = source.calcPrice({ input_tokens: 0 }, model.model, { providerId })?.model
+        .prices;
+      const { data } = SourcePricesSchema.safeParse(found);
+      const known = data === undefined ? undefined : sourcePrice(data, asOf);
+      if (known === undefined) return undefined;
+      const name = known.isHighest ? `${PACKAGE}, highest rate` : PACKAGE;
+      return { ...known.price, asOf, source: name };
+    },
+  });
+}
+
+async function loaded(): Promise<Source> {
+  try {
+    return await import("@pydantic/genai-prices");
+  } catch (cause) {
+    throw loadingError(PACKAGE, "prices of other providers are unknown", cause);
+  }
+}
+
+function providerIdOf(source: Source, { provider, baseUrl }: PricedModel): string | undefined {
+  if (baseUrl !== undefined) return providerIdAt(source, baseUrl);
+  const providerId = IDS.get(provider) ?? provider;
+  // The package takes many a name for one that it is part of.
+  return source.findProvider({ providerId })?.id === providerId ? providerId : undefined;
+}
+
+/** The package looks at the beginning of an address alone: what it found has to end where a part of the address does. */
+function providerIdAt(source: Source, baseUrl: string): string | undefined {
+  if (!URL.canParse(baseUrl)) return undefined;
+  const { origin, pathname } = new URL(baseUrl);
+  // A gateway that has the address of another server in its path is not that server.
+  if (pathname.includes("//")) return undefined;
+  const address = origin + pathname;
+  const found = source.findProvider({ providerApiUrl: address });
+  const pattern = found && new RegExp(`^(?:${found.api_pattern})(?:(?<=[/.])|(?=/|$))`);
+  return pattern?.test(address) === true ? found?.id : undefined;
+}

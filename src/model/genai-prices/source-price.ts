@@ -1,0 +1,112 @@
+// From a model as the package has it to a price of ours. The same for the entry and for the table that is generated.
+
+import { sameJson } from "../../kernel/json.ts";
+import { dearestPrice, type ModelPrice, type ModelRates } from "../model-price.ts";
+import { z } from "../../protocol/late-zod.ts";
+
+const RateSchema = z.union([
+  z.number(),
+  z.object({
+    base: z.number(),
+    tiers: z.array(z.object({ start: z.number(), price: z.number() })),
+  }),
+]);
+const RatesSchema = z.record(z.string(), RateSchema.optional());
+const ConditionSchema = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("start_date"), start_date: z.string() }),
+  z.object({ type: z.literal("time_of_date") }),
+]);
+
+/** The prices of a model as the package has them; what we do not read is left out. */
+export const SourcePricesSchema = z.union([
+  z.array(z.object({ constraint: ConditionSchema.optional(), prices: RatesSchema })).min(1),
+  RatesSchema,
+]);
+
+export type SourcePrices = z.infer<typeof SourcePricesSchema>;
+type Rates = z.infer<typeof RatesSchema>;
+type Rate = z.infer<typeof RateSchema>;
+
+/** What a model costs on a day. */
+export interface SourcePrice {
+  readonly price: ModelPrice;
+  /** The rates depend on the time of the day, or on what the output is: these are the highest, and a call may cost less. */
+  readonly isHighest: boolean;
+}
+
+/**
+ * What a call of text costs on a day (`2026-09-23`): the dearest of what holds at some time of it. Undefined: not known, since something is
+ * charged that no usage of ours tells.
+ */
+export function sourcePrice(prices: SourcePrices, day: string): SourcePrice | undefined {
+  const found = Array.isArray(prices) ? inForce(prices, day) : [prices];
+  const candidates = found.flatMap(pricesOfRates);
+  const price = dearestPrice(candidates);
+  if (price === undefined) return undefined;
+  return { price, isHighest: !candidates.every((one) => sameJson(one, price)) };
+}
+
+/** Of the list, the last that holds without regard to the time of the day, and those after it that hold at some time. */
+function inForce(prices: Extract<SourcePrices, readonly unknown[]>, day: string): readonly Rates[] {
+  const holds = prices.map(
+    ({ constraint }) =>
+      constraint === undefined ||
+      (constraint.type === "start_date" && constraint.start_date <= day),
+  );
+  const from = Math.max(0, holds.lastIndexOf(true));
+  return prices
+    .filter(
+      ({ constraint }, index) =>
+        index === from || (index > from && constraint?.type === "time_of_date"),
+    )
+    .map((one) => one.prices);
+}
+
+/** What only other things than text cost, and tools of the provider's own, which we never ask for; for a longer stay in the cache see the docs. */
+const IRRELEVANT = /audio|image|video|_searches_kcount$|^cache_write_1h_mtok$/;
+const [INPUT, CACHED, WRITTEN, OUTPUT, REASONING] = [
+  "input_mtok",
+  "cache_read_mtok",
+  "cache_write_mtok",
+  "output_mtok",
+  "output_reasoning_mtok",
+] as const;
+const READ: readonly string[] = [INPUT, CACHED, WRITTEN, OUTPUT, REASONING];
+
+/** Undefined: not a price for text in and text out alone. Several where output of two kinds costs differently. */
+function pricesOfRates(rates: Rates): readonly (ModelPrice | undefined)[] {
+  const { [INPUT]: input, [OUTPUT]: output } = rates;
+  const isByTokens = Object.keys(rates).every(
+    (rate) => READ.includes(rate) || IRRELEVANT.test(rate),
+  );
+  if (input === undefined || output === undefined || !isByTokens) return [undefined];
+  const { [REASONING]: reasoning = output } = rates;
+  return [output, reasoning].map((one) => priceOfRates(rates, input, one));
+}
+
+/** With a tier for each length at which some rate changes. */
+function priceOfRates(rates: Rates, input: Rate, output: Rate): ModelPrice {
+  const { [CACHED]: cached, [WRITTEN]: written } = rates;
+  const starts = [input, cached, written, output].flatMap((rate) =>
+    typeof rate === "object" ? rate.tiers.map(({ start }) => start) : [],
+  );
+  const at = (tokens: number): ModelRates => ({
+    inputUsdPerMillion: rateAt(input, tokens),
+    ...(cached === undefined ? {} : { cachedInputUsdPerMillion: rateAt(cached, tokens) }),
+    ...(written === undefined ? {} : { cacheWriteUsdPerMillion: rateAt(written, tokens) }),
+    outputUsdPerMillion: rateAt(output, tokens),
+  });
+  const tiers = [...new Set(starts)]
+    .toSorted((left, right) => left - right)
+    .map((aboveInputTokens) => ({ aboveInputTokens, ...at(aboveInputTokens + 1) }));
+  return tiers.length === 0 ? at(0) : { ...at(0), tiers };
+}
+
+/** As the package has it: the tier of the highest start below the input holds. */
+function rateAt(rate: Rate, inputTokens: number): number {
+  if (typeof rate === "number") return rate;
+  const reached = rate.tiers
+    .filter(({ start }) => inputTokens > start)
+    .toSorted((left, right) => left.start - right.start);
+  return reached.at(-1)?.price ?? rate.base;
+}

@@ -1,0 +1,68 @@
+// What a model costs: the one place that answers it, for leases, charges and results.
+
+import { remembered } from "./remembered.ts";
+import { knownPrice } from "./known-price.ts";
+import type { Model } from "./model.ts";
+import { checkPrice, copyPrice, type ModelPrice } from "./model-price.ts";
+
+/** A model whose price is looked up. */
+export interface PricedModel {
+  /** As in `gen_ai.provider.name`: `anthropic`. Says whose prices hold if there is no base URL. */
+  readonly provider: string;
+  /** Where it is asked: then the prices that hold there are meant, whoever `provider` is. */
+  readonly baseUrl?: string | undefined;
+  readonly model: string;
+}
+
+/** Prices of models that have none of their own. `pricesOf` of `espalier/prices` makes one. */
+export interface Prices {
+  /** Undefined: unknown. Asked when a run with the model starts, and once for each model. */
+  priceFor(model: PricedModel): ModelPrice | undefined;
+}
+
+/** What a model costs; undefined: unknown. */
+export type PriceOf = (model: Model) => ModelPrice | undefined;
+
+const OPENAI_ORIGIN = "https://api.openai.com";
+
+/**
+ * Looks up what models cost: what they say themselves, else what `prices` has, else our own table. Each model is looked up once, when its
+ * environment is settled. What it gives throws `invalid_option` if `prices` has a price that is none.
+ */
+export function priceLookup(prices: Prices | undefined): PriceOf {
+  const known = new WeakMap<Model, { readonly price: ModelPrice | undefined }>();
+  return (model) => remembered(known, model, lookUp).price;
+
+  function lookUp({ provider, id, baseUrl, price }: Model): { price: ModelPrice | undefined } {
+    if (price !== undefined) return { price: price === "unknown" ? undefined : copyPrice(price) };
+    const found = prices?.priceFor({ provider, baseUrl, model: id });
+    if (found === undefined) return { price: listedPrice(provider, id, baseUrl) };
+    checkPrice(`prices.priceFor(${id})`, found);
+    return { price: copyPrice(found) };
+  }
+}
+
+function listedPrice(provider: string, id: string, baseUrl?: string): ModelPrice | undefined {
+  const isOpenAi = baseUrl === undefined ? provider === "openai" : isOpenAiItself(baseUrl);
+  return isOpenAi ? knownPrice("openai", id) : undefined;
+}
+
+/** Not so at the address of a region, or at Azure: they may charge more. */
+export function isOpenAiItself(baseUrl: string): boolean {
+  return URL.canParse(baseUrl) && new URL(baseUrl).origin === OPENAI_ORIGIN;
+}
+
+/** What providers call the tier at which a request is served that asks for none. */
+const STANDARD_TIERS: readonly unknown[] = [
+  undefined,
+  "auto",
+  "default",
+  "standard",
+  "standard_only",
+  "on_demand",
+];
+
+/** Whether a request that is served at this tier costs what is published for the model. */
+export function isStandardTier(serviceTier: unknown): boolean {
+  return STANDARD_TIERS.includes(serviceTier);
+}

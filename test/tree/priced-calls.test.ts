@@ -1,0 +1,228 @@
+// Goal: what a call costs follows from its own length, and from what its provider says; a cost limit is kept as far as a lease can know.
+// Method: scripted models that count, report and break as they are told; prices of small whole numbers; whole figures of the ledger.
+
+import { describe, expect, test } from "vitest";
+
+import { ModelError } from "../../src/model/model-error.ts";
+import type { ModelPrice } from "../../src/model/model-price.ts";
+import type { TokenUsage } from "../../src/model/token-usage.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
+import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
+import { proves } from "../harness/proves.ts";
+import { newFixture, type Fixture } from "../harness/run-scripted.ts";
+import { approveAll, payTool } from "../support/pause-stories.ts";
+import { part } from "./scripted-agents.ts";
+
+/** Twice as dear above 100 tokens of input. */
+const TIERED: ModelPrice = {
+  inputUsdPerMillion: 1,
+  outputUsdPerMillion: 10,
+  tiers: [{ aboveInputTokens: 100, inputUsdPerMillion: 2, outputUsdPerMillion: 20 }],
+};
+
+function used(inputTokens: number, outputTokens: number, more: Partial<TokenUsage> = {}) {
+  return { usage: { inputTokens, outputTokens, ...more } };
+}
+
+interface Solo {
+  readonly price?: ModelPrice;
+  /** What the model counts for every request. */
+  readonly counted?: number;
+  readonly maxOutputTokens?: number;
+}
+
+function solo(script: readonly ScriptedReply[], { price, counted = 10, maxOutputTokens }: Solo) {
+  return part("solo", script, {
+    scripted: { countTokens: () => counted, ...(price === undefined ? {} : { price }) },
+    tools: [payTool()],
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+  });
+}
+
+function costOf({ usage }: RunResult): readonly number[] {
+  const { costMicroUsd, unpricedCalls } = usage.total;
+  return [costMicroUsd, unpricedCalls];
+}
+
+function warningsOf({ sink }: Fixture): readonly string[] {
+  return sink.of("model.warned").map(({ warning }) => warning);
+}
+
+const cut = new ModelError({
+  code: "model_unavailable",
+  message: "Cut.",
+  retryAfterMs: 0,
+  lostOutputTokens: 3,
+});
+
+proves(
+  ["M60"],
+  "attempts that together are long, and each alone is not, cost what each does",
+  async () => {
+    const { role } = solo([{ error: cut }, { error: cut }, says("Done.", used(90, 5))], {
+      price: TIERED,
+      counted: 90,
+    });
+    const result = await newFixture().run(role);
+    // 270 tokens of input in all, but 90 in each request.
+    expect([result.usage.total.inputTokens, ...costOf(result)]).toEqual([270, 270 + 110, 0]);
+  },
+);
+
+proves(
+  ["M60"],
+  "an attempt that broke has the tier of its own count, the reply that of its usage",
+  async () => {
+    const { role } = solo([{ error: cut }, says("Done.", used(101, 5))], {
+      price: TIERED,
+      counted: 90,
+    });
+    const result = await newFixture().run(role);
+    expect(costOf(result)).toEqual([90 + 30 + 202 + 100, 0]);
+  },
+);
+
+describe("under a cost limit", () => {
+  const budget = (microUsd: number) => ({ budget: { costUsd: microUsd / 1_000_000 } });
+
+  proves(
+    ["M61"],
+    "the cap of a call is what the tier of a tenth more leaves room for",
+    async () => {
+      const capAt = async (counted: number): Promise<unknown> => {
+        const { role, model } = solo([says("Done.", used(counted, 1))], {
+          price: TIERED,
+          counted,
+          maxOutputTokens: 1_000,
+        });
+        await newFixture().run(role, budget(1_000));
+        return model.requests[0]?.maxOutputTokens;
+      };
+      // 90: 910 are left, at 10 each; 91: 818, at 20.
+      expect([await capAt(90), await capAt(91)]).toEqual([91, 40]);
+    },
+  );
+
+  proves(["M61"], "what is held is given back at the real tier", async () => {
+    const { role } = solo([says("Done.", used(100, 10))], { price: TIERED, counted: 100 });
+    const result = await newFixture().run(role, budget(1_000));
+    const { total, reserved, excess } = result.accounts[0] ?? expect.fail("no account");
+    expect([total.costMicroUsd, reserved.costMicroUsd, excess.costMicroUsd]).toEqual([200, 0, 0]);
+  });
+
+  proves(
+    ["M61"],
+    "a call that was counted too short passes the limit once, and none follows",
+    async () => {
+      const { role, model } = solo([asks("pay", { amount: 5 }, used(150, 91)), says("Never.")], {
+        price: TIERED,
+        counted: 90,
+      });
+      const result = await newFixture().run(role, budget(1_000));
+      const { total, excess } = result.accounts[0] ?? expect.fail("no account");
+      // Held: 90 of input and 91 of output at the lower tier. It took 150 and 91 at the higher one.
+      const real = 300 + 1_820;
+      expect([total.costMicroUsd, excess.costMicroUsd]).toEqual([real, real - 1_000]);
+      expect([result.reason.code, model.requests.length]).toEqual(["cost_limit", 1]);
+    },
+  );
+});
+
+describe("what the provider says that a call cost", () => {
+  const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 10 };
+
+  proves(["M62"], "is charged in place of the price, be it less or more", async () => {
+    for (const reportedCostUsd of [0, 0.000_007, 0.000_111, 0.000_220]) {
+      const fixture = newFixture();
+      const { role } = solo([says("Done.", used(10, 10, { reportedCostUsd }))], { price: PRICE });
+      expect(costOf(await fixture.run(role))).toEqual([Math.round(reportedCostUsd * 1e6), 0]);
+      expect(warningsOf(fixture)).toEqual([]);
+    }
+  });
+
+  proves(["M62"], "is known also where there is no price", async () => {
+    const script = [
+      asks("free", {}, used(10, 10, { reportedCostUsd: 0.000_010_2 })),
+      says("Done.", used(10, 10)),
+    ];
+    // Rounded up, as any part of a micro-dollar. The second call costs nobody knows what.
+    expect(costOf(await newFixture().run(solo(script, {}).role))).toEqual([11, 1]);
+  });
+
+  proves(
+    ["M62"],
+    "is charged and warned of once in a run, if it is over twice the price",
+    async () => {
+      const dear = used(10, 10, { reportedCostUsd: 0.000_221 });
+      const { role } = solo([asks("free", {}, dear), says("Done.", dear)], { price: PRICE });
+      const fixture = newFixture();
+      expect(costOf(await fixture.run(role))).toEqual([442, 0]);
+      expect(warningsOf(fixture)).toEqual([
+        "scripted says that calls of solo-model cost more than twice what its price comes to. They are charged as it says; correct the price, by which leases are held.",
+      ]);
+    },
+  );
+
+  proves(["M62"], "is added to what attempts before it lost, which nobody reports", async () => {
+    const replied = says("Done.", used(10, 10, { reportedCostUsd: 0.000_050 }));
+    const costs = async (more: Solo): Promise<unknown> =>
+      costOf(await newFixture().run(solo([{ error: cut }, replied], more).role));
+    expect([await costs({ price: PRICE }), await costs({})]).toEqual([
+      [50 + 10 + 30, 0],
+      [50, 1],
+    ]);
+  });
+
+  test.each([-1, Number.NaN, Infinity, 1_000_001, "0.1"])(
+    "is not believed if it is %s: the call is charged by our own count",
+    async (cost) => {
+      const absurd = Object.assign(used(10, 10).usage, { reportedCostUsd: cost });
+      const { role } = solo([says("Done.", Object.assign({}, { usage: absurd }))], {
+        price: PRICE,
+      });
+      const { usage } = await newFixture().run(role);
+      expect([usage.total.estimatedCalls, usage.total.costMicroUsd]).toEqual([1, 30]);
+      expect(takeWarnings()).toEqual([expect.stringContaining("reportedCostUsd")]);
+    },
+  );
+});
+
+describe("a reply that was served at another tier", () => {
+  const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 10 };
+  const flex = says("Done.", used(10, 10, { serviceTier: "flex" }));
+
+  proves(
+    ["M64"],
+    "counts as unpriced, and is charged all the same, so that a limit holds",
+    async () => {
+      const fixture = newFixture({ prices: { priceFor: () => PRICE } });
+      expect(costOf(await fixture.run(solo([flex], {}).role))).toEqual([110, 1]);
+    },
+  );
+
+  proves(["M64"], "has the price that its model was given", async () => {
+    expect(costOf(await newFixture().run(solo([flex], { price: PRICE }).role))).toEqual([110, 0]);
+  });
+
+  test.each(["default", "standard", "auto", "on_demand"])(
+    "is none at %s, as providers call the usual one",
+    async (serviceTier) => {
+      const fixture = newFixture({ prices: { priceFor: () => PRICE } });
+      const reply = says("Done.", used(10, 10, { serviceTier }));
+      expect(costOf(await fixture.run(solo([reply], {}).role))).toEqual([110, 0]);
+    },
+  );
+});
+
+test("a price with tiers stays one over a pause and in the result", async () => {
+  const price = { ...TIERED, cacheWriteUsdPerMillion: 3, asOf: "2026-11-01" };
+  const fixture = newFixture();
+  const first = solo([asks("pay", { amount: 5 })], { price });
+  const paused = await fixture.run(first.role);
+  const after = solo([says("Paid.")], { price });
+  const run = fixture.resume(after.role, paused.pausedRun, approveAll(paused));
+  const result = await fixture.outcome(run);
+  const expected = [{ provider: "scripted", model: "solo-model", price }];
+  expect([paused.prices, result.prices]).toEqual([expected, expected]);
+});
