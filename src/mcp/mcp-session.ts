@@ -73,11 +73,11 @@ export class McpSession {
   }
 
   private constructor(settings: McpSettings, onClosed: (session: McpSession) => void) {
-    const { transport, clock } = settings;
+    const { transport, clock, connectTimeoutMs } = settings;
     this.#settings = settings;
     this.#transport =
       transport.type === "http"
-        ? new HttpTransport(transport, clock)
+        ? new HttpTransport(transport, clock, connectTimeoutMs)
         : new StdioTransport(transport, clock);
     this.#client = new Client(CLIENT, { jsonSchemaValidator: new OutputChecks() });
     const onMessage = this.#transport.onmessage;
@@ -201,7 +201,7 @@ export class McpSession {
     const { ending, errorText } = this.#transport;
     const message = ending === undefined ? reason : `${reason}; ${ending}`;
     const detail = errorText === "" ? undefined : `it wrote: ${errorText}`;
-    return new McpFault("unreachable", message, cause, detail);
+    return new McpFault("unreachable", message, cause, defined({ detail }));
   }
 
   async #abandon(): Promise<void> {
