@@ -4,6 +4,7 @@ import type { AuthProvider, OAuthClientProvider } from "@modelcontextprotocol/cl
 
 import {
   checkAmount,
+  checkBoolean,
   checkCount,
   checkFields,
   checkKeys,
@@ -39,6 +40,11 @@ export interface McpOptions {
   /** How long one attempt to connect, and one listing of tools, may take. Default 30,000. */
   readonly connectTimeoutMs?: number;
   readonly reconnect?: McpReconnect;
+  /**
+   * Whether the server may ask the approver of the run for data in the middle of a call (elicitation): questions of kind `external`, with
+   * `message` and `requestedSchema` as arguments. Default false: it is told at once that it may not.
+   */
+  readonly elicitation?: boolean;
   /** Called when the server says that its tools have changed. Must not throw. `refresh()` reads them. */
   readonly onToolsChanged?: () => void;
   /** Where time comes from. Default: the machine. */
@@ -139,6 +145,7 @@ const CHECKS: Readonly<Record<keyof McpOptions, FieldChecks[string]>> = {
   timeoutMs: (field, ms) => checkSpan(field, ms, defaultAdvice(DEFAULT_TIMEOUT_MS)),
   connectTimeoutMs: (field, ms) => checkSpan(field, ms, defaultAdvice(DEFAULT_CONNECT_TIMEOUT_MS)),
   reconnect: (field, reconnect) => checkKeys(field, reconnect, ["maxAttempts", "delayMs"]),
+  elicitation: (field, value) => checkBoolean(field, value),
   onToolsChanged: (field, listener) => checkFunction(field, listener),
   clock: (field, clock) => checkMethods(field, clock, CLOCK_METHODS),
 };
@@ -166,6 +173,7 @@ export function mcpSettings(options: McpOptions): McpSettings {
     connectTimeoutMs: options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS,
     maxAttempts,
     delayMs,
+    elicitation: options.elicitation ?? false,
     onToolsChanged: options.onToolsChanged ?? (() => {}),
     clock: options.clock ?? systemClock,
   });

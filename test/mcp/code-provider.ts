@@ -88,7 +88,7 @@ export class CodeProvider implements OAuthClientProvider {
     this.#discovery = state;
   }
 
-  discoveryState(): OAuthDiscoveryState | undefined {
+  discoveryState(): OAuthDiscoveryState | undefined | Promise<OAuthDiscoveryState | undefined> {
     return this.#discovery;
   }
 }

@@ -4,7 +4,7 @@ import { mismatch } from "../../kernel/check.ts";
 import type { JsonValue } from "../../kernel/json.ts";
 import { checkTool } from "../check-tool.ts";
 import { ToolError } from "../tool-error.ts";
-import type { ToolContext } from "../tool-context.ts";
+import { QUESTION_ENDED, type ToolContext } from "../tool-context.ts";
 import type { Bound, FunctionTool, FunctionUse } from "../tool.ts";
 
 /** Throws `invalid_definition` unless `tool` is one that can be wrapped. */
@@ -69,6 +69,8 @@ export function closable(context: ToolContext): {
       reportProgress: (progress) => {
         if (!isClosed) context.reportProgress(progress);
       },
+      ask: async (request) =>
+        isClosed ? QUESTION_ENDED : await context.ask({ signal: context.signal, ...request }),
     } satisfies ToolContext),
     close: () => {
       isClosed = true;
