@@ -185,6 +185,9 @@ function askRequest(request: AskRequest): AskRequest {
     );
   if (problemWith !== undefined && typeof problemWith !== "function")
     throw mismatch("ask.problemWith", "a function", problemWith, "Leave it out for any value.");
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- Users without types hand us anything.
+  if (signal !== undefined && !(signal instanceof AbortSignal))
+    throw mismatch("ask.signal", "an AbortSignal", signal, "Leave it out: it ends with the call.");
   return {
     reason,
     arguments: deepFreeze(structuredClone(asked.data)),

@@ -54,12 +54,14 @@ export function withRun(
   }));
 }
 
-/** A context for one attempt at a call: once closed, what is asked of it is dropped. */
+/** A context for one attempt at a call: once closed, what is asked of it is dropped, and what it has asked ends. */
 export function closable(context: ToolContext): {
   readonly context: ToolContext;
   close(): void;
 } {
   let isClosed = false;
+  /** Made with its first question. */
+  let asking: AbortController | undefined;
   return {
     context: Object.freeze({
       ...context,
@@ -69,11 +71,16 @@ export function closable(context: ToolContext): {
       reportProgress: (progress) => {
         if (!isClosed) context.reportProgress(progress);
       },
-      ask: async (request) =>
-        isClosed ? QUESTION_ENDED : await context.ask({ signal: context.signal, ...request }),
+      ask: async (request) => {
+        if (isClosed) return QUESTION_ENDED;
+        asking ??= new AbortController();
+        const signals = [asking.signal, ...(request.signal === undefined ? [] : [request.signal])];
+        return await context.ask({ ...request, signal: AbortSignal.any(signals) });
+      },
     } satisfies ToolContext),
     close: () => {
       isClosed = true;
+      asking?.abort();
     },
   };
 }
