@@ -83,8 +83,11 @@ export interface ToolProgress {
   readonly message?: string;
 }
 
-/** What a delegation gets besides: the means to start a subagent (C31). */
-export interface DelegationContext<out Context = unknown> extends ToolContext<Context> {
+/** What a delegation gets: the means to start a subagent (C31), but nobody to ask, since it runs again in a replay, where nobody is. */
+export interface DelegationContext<out Context = unknown> extends Omit<
+  ToolContext<Context>,
+  "ask"
+> {
   /**
    * Starts a subagent and waits for its end. A refusal and a failure are outcomes; rejects only with `invalid_option` for what is no request, and if a hook
    * before the subagent broke. After

@@ -149,20 +149,26 @@ export class HandMadeServer {
     return promise;
   }
 
-  /** `together`: so many calls are waited for first. `withdrawn`: it takes the question back. */
+  /** `together`: so many calls are waited for first. `withdrawn`: it takes the question back, and asks once more. */
   #elicit(
     { together = 1, withdrawn = false, ...asked }: Readonly<Record<string, unknown>>,
     send: (message: Outgoing) => void,
     say: (text: string) => void,
   ): void {
-    this.#gathered.push(() => {
+    const asks = async (): Promise<void> => {
       const answered = this.ask("elicitation/create", { ...PLACE, ...asked }, send);
-      void answered.then(({ result, error }) => say(JSON.stringify(result ?? error)));
-      if (withdrawn !== true) return;
-      const params = { requestId: `ask-${this.#answers.size}` };
-      send({ jsonrpc: "2.0", method: "notifications/cancelled", params });
-      say("withdrawn");
-    });
+      if (withdrawn === true) {
+        const params = { requestId: `ask-${this.#answers.size}` };
+        send({ jsonrpc: "2.0", method: "notifications/cancelled", params });
+      }
+      const again =
+        withdrawn === true
+          ? this.ask("elicitation/create", { ...PLACE, ...asked }, send)
+          : answered;
+      const { result, error } = await again;
+      say(JSON.stringify(result ?? error));
+    };
+    this.#gathered.push(() => void asks());
     if (this.#gathered.length < Number(together)) return;
     for (const begin of this.#gathered.splice(0)) begin();
   }

@@ -128,8 +128,9 @@ function isOutcome(value: unknown): value is DelegationOutcome {
 
 function delegationContext(call: OpenCall): DelegationContext {
   const { agent, signal, position } = call;
+  const { ask: _ask, ...context } = call.context;
   return Object.freeze({
-    ...call.context,
+    ...context,
     spawn: (request: SpawnRequest) => {
       const asked = spawnRequest("spawn", request);
       return call.isClosed || agent.effects.isTooLate(signal, position.callId)
