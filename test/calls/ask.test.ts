@@ -164,7 +164,7 @@ describe("a question that is open", () => {
 
   proves(["M77"], "ends with its agent, and with the time of its tool", async () => {
     const cancelled = await waiting((approver) => newFixture({ approver }));
-    cancelled.run.cancel("Enough.");
+    void cancelled.run.cancel("Enough.");
     await cancelled.made.outcome(cancelled.run);
     const late = await waiting((approver) => newFixture({ approver }), { timeoutMs: 100 });
     late.made.clock.advance(100);
@@ -243,7 +243,7 @@ proves(["M77"], "what is no request is refused with what to do", async () => {
   const fields: unknown[] = [];
   const { role } = asker(async ({ ask }) => {
     for (const request of wrong) {
-      const { code, data } = await rejectionOf(Reflect.apply(ask, undefined, [request]));
+      const { code, data } = await rejectionOf(ask(foreign(request)));
       fields.push([code, data["field"]]);
     }
   });
@@ -256,3 +256,12 @@ proves(["M77"], "what is no request is refused with what to do", async () => {
     ["invalid_option", "ask.schema"],
   ]);
 });
+
+/** What a user without types may hand over. */
+function foreign(request: unknown): AskRequest {
+  return isRequest(request) ? request : expect.fail("nothing");
+}
+
+function isRequest(request: unknown): request is AskRequest {
+  return request !== undefined;
+}

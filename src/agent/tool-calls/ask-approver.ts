@@ -158,11 +158,12 @@ function withoutAnswer(
   failure: string | undefined,
 ): [EventBody<"question.answered">["by"], AskOutcome] {
   const { approver } = agent.run.settings.approvals;
-  const unanswered = (reason: string): AskOutcome => ({ type: "unanswered", reason });
   if (approver === undefined)
     return ["nobody", { type: "declined", reason: "There is nobody who could answer." }];
-  if (isOverdue(agent, question)) return ["deadline", unanswered("Nobody answered in time.")];
-  return ["approver", unanswered(failure ?? "The approver gave no answer.")];
+  if (isOverdue(agent, question))
+    return ["deadline", { type: "unanswered", reason: "Nobody answered in time." }];
+  const reason = failure ?? "The approver gave no answer.";
+  return ["approver", { type: "unanswered", reason }];
 }
 
 /** What is wrong with an answer to this question; undefined: it fits. */

@@ -142,8 +142,13 @@ export class OpenCall {
     return this.#subtasks;
   }
 
-  /** What the tool may know and do. */
+  /** What a tool at work may know and do. */
   get context(): ToolContext {
+    return this.contextWith({ ask: (request: AskRequest) => this.ask(request) });
+  }
+
+  /** The same of any tool, and these services besides. */
+  contextWith<Services extends object>(services: Services): Omit<ToolContext, "ask"> & Services {
     const { agent, place, planned } = this;
     const { callId } = planned.call;
     return Object.freeze({
@@ -157,7 +162,7 @@ export class OpenCall {
       signal: place.signal.abortSignal,
       queueSubtask: (request: SpawnRequest) => this.queueSubtask(request),
       reportProgress: (progress: ToolProgress) => this.reportProgress(progress),
-      ask: (request: AskRequest) => this.ask(request),
+      ...services,
     });
   }
 }
