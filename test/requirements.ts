@@ -725,6 +725,7 @@ const requirements = {
   },
   F6: {
     text: "A run as server-sent events goes on after Last-Event-ID, ends with the result, and keeps a silent connection alive",
+  },
   M75: {
     text: "A provider of the official client authorizes over HTTP: its token goes with every request, and one that the server refuses is replaced before the message is sent once more, by one request at a time",
   },
