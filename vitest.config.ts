@@ -12,6 +12,7 @@ const DEEP = [
   "test/journal/every-recording.test.ts",
   "test/journal/replay*.test.ts",
   "test/journal/store-faults.test.ts",
+  "test/mcp/conformance.test.ts",
   "test/orchestrator/ledger-crowd.test.ts",
   "test/store/postgres-store.test.ts",
   "test/telemetry/span-burst.test.ts",

@@ -94,6 +94,8 @@ export type { ToolsetTool } from "./tools/toolsets.ts";
 export type { ArgumentProblem } from "./tools/arguments/argument-problems.ts";
 export type { ToolRetryNote, ToolRuntime } from "./tools/tool-runtime.ts";
 export type {
+  AskOutcome,
+  AskRequest,
   ContinueRequest,
   DelegationAnswer,
   SubagentInfo,

@@ -741,6 +741,21 @@ const requirements = {
   M64: {
     text: "At another service tier than the standard one a published price does not hold: asked for, the price is unknown unless it is given; said by the reply, the call counts as unpriced",
   },
+  M75: {
+    text: "A provider of the official client authorizes over HTTP: its token goes with every request, and one that the server refuses is replaced before the message is sent once more, by one request at a time",
+  },
+  M76: {
+    text: "A server that wants an authorization is an error that says what it asks for, scheme, scope and resource metadata, and what to give; no token is in an error, an event or a trace, and none goes to another origin",
+  },
+  M77: {
+    text: "A tool can ask the approver of the run for a value while it is at work; it learns at once that nobody can answer, and nothing is asked or said of a call that has ended",
+  },
+  M78: {
+    text: "What an MCP server asks people for is answered by the approver of the run whose call it is, checked and with the defaults of the schema, or declined; sampling is declined with a reason, and the call goes on",
+  },
+  M79: {
+    text: "Every scenario of the public conformance suite for MCP clients passes",
+  },
   H10: {
     text: "The result of a run has the type of its role's `output`, alike for start, resume, recover and fork, in what `result`, `settled`, `orThrow` and `cancel` give; without a role, of the roles of the orchestrator",
   },

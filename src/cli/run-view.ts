@@ -95,7 +95,7 @@ function after(view: RunView, event: EspalierEvent): RunView {
       return ask(view, event);
     case "question.answered": {
       const rest = withoutQuestions(view, (one) => one.questionId === event.questionId);
-      return closeCall(rest, event);
+      return closeCall(rest, event, "question");
     }
     case "subagent.refused":
       return countRefusal(view, event);
@@ -275,8 +275,11 @@ function openCall(
   return calls(view, at, (open) => [...open, { callId, toolName, kind }]);
 }
 
-function closeCall(view: RunView, at: InCall): RunView {
-  return calls(view, at, (open) => open.filter((call) => call.callId !== at.callId));
+/** `kind`: what of it is over, of a call whose tool has asked a question. Default: all. */
+function closeCall(view: RunView, at: InCall, kind?: OpenCallView["kind"]): RunView {
+  return calls(view, at, (open) =>
+    open.filter((call) => call.callId !== at.callId || (kind ?? call.kind) !== call.kind),
+  );
 }
 
 function charge(view: RunView, { agentPath, usage }: EspalierEvent<"budget.settled">): RunView {

@@ -51,7 +51,8 @@ export interface McpServer extends AsyncDisposable {
  * runs, and so does this process.
  *
  * @throws EspalierError `mcp_unavailable` if the server cannot be reached or does not answer in time, or if the official client is not
- * installed; `mcp_unauthorized` if it wants credentials, or others than it was given (HTTP 401); `invalid_definition` or `invalid_option` for options that cannot be used, or a tool whose name cannot be made to fit;
+ * installed; `mcp_unauthorized` if it wants credentials, or others than it was given (HTTP 401, or 403 for what a token does not permit):
+ * `data.challenge` has what it asks for; `invalid_definition` or `invalid_option` for options that cannot be used, or a tool whose name cannot be made to fit;
  * `duplicate_tool` if two names come out the same.
  */
 export async function connectMcp(options: McpOptions): Promise<McpServer> {
@@ -157,18 +158,28 @@ function unavailable({ name, transport }: McpSettings, cause: unknown): unknown 
   });
 }
 
-function unauthorized(name: string, { url, headers }: McpHttp, cause: McpFault): EspalierError {
+function unauthorized(
+  name: string,
+  { url, headers, auth }: McpHttp,
+  cause: McpFault,
+): EspalierError {
+  const { kind, message, detail, challenge } = cause;
+  const more = detail === undefined ? "" : ` (${detail})`;
   const isGiven = new Headers(headers).has("authorization");
-  const [expected, advice] = isGiven
-    ? ["take the authorization of its headers", "Give it one that is valid"]
-    : ["need no authorization", 'Give it one: transport.headers: { authorization: "Bearer …" }'];
+  const [expected, advice] =
+    auth === undefined
+      ? [isGiven ? "take the authorization of its headers" : "need no authorization", GIVE]
+      : ["be satisfied by its auth provider", FINISH];
   return new EspalierError({
     code: "mcp_unauthorized",
-    message: `Expected the MCP server ${JSON.stringify(name)} at ${placeOf(url)} to ${expected}, got: ${cause.message}. ${advice}, or a transport.fetch that adds a token to each request.`,
-    data: { server: name, reason: cause.kind },
+    message: `Expected the MCP server ${JSON.stringify(name)} at ${placeOf(url)} to ${expected}, got: ${message}${more}. ${advice}`,
+    data: { server: name, reason: kind, ...(challenge && { challenge: { ...challenge } }) },
     cause,
   });
 }
+
+const GIVE = `Give it a valid one: transport.auth, a provider of ${CLIENT_PACKAGE}, or transport.headers: { authorization: "Bearer …" }.`;
+const FINISH = `If the provider has sent somebody to authorize it, hand what came of that to auth() of ${CLIENT_PACKAGE}, then connect again.`;
 
 function startAdvice({ command, cwd }: McpStdio, cause: McpFault): string {
   // The system says the same of a program that is not there and of a folder that is not.

@@ -14,6 +14,7 @@ import {
 import { CancelSignal, linkedController } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { defined, isRecord } from "../kernel/json.ts";
+import { AuthorizedRequests } from "./authorized-requests.ts";
 import type { McpHttp } from "./mcp-options.ts";
 import { STREAM_LOST } from "./sdk-fault.ts";
 
@@ -31,13 +32,16 @@ const STREAM_LOST_CODE = -32_000;
 export class HttpTransport extends StreamableHTTPClientTransport {
   readonly #streams = new Map<string | number, AbortController>();
   readonly #timers: Set<() => void>;
+  readonly #requests: AuthorizedRequests;
   #isClosed = false;
 
-  constructor(options: McpHttp, clock: Clock) {
+  /** `timeoutMs`: how long one request of an authorization may take. */
+  constructor(options: McpHttp, clock: Clock, timeoutMs: number) {
     const timers = new Set<() => void>();
+    const requests = new AuthorizedRequests(options, clock, timeoutMs);
     super(new URL(options.url), {
-      requestInit: { headers: { ...options.headers } },
-      ...defined({ fetch: options.fetch }),
+      fetch: requests.fetch,
+      ...defined({ authProvider: options.auth }),
       reconnectionOptions: STREAM_RECONNECTION,
       reconnectionScheduler: (reconnect, delayMs) => {
         const stop = clock.setTimer(delayMs, () => {
@@ -48,6 +52,7 @@ export class HttpTransport extends StreamableHTTPClientTransport {
       },
     });
     this.#timers = timers;
+    this.#requests = requests;
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A transport is no event target; the client calls this one, too.
     this.onmessage = (message) => {
       if ("id" in message && !("method" in message) && message.id !== undefined)
@@ -57,7 +62,7 @@ export class HttpTransport extends StreamableHTTPClientTransport {
 
   override async send(message: JSONRPCMessage, options: TransportSendOptions = {}): Promise<void> {
     if (isJSONRPCRequest(message)) return await this.#request(message, options);
-    const sent = super.send(message, sendOptions(options));
+    const sent = this.#requests.sending(() => super.send(message, sendOptions(options)));
     if (isJSONRPCNotification(message) && message.method === "notifications/cancelled")
       this.#giveUp(message.params);
     await sent;
@@ -69,6 +74,7 @@ export class HttpTransport extends StreamableHTTPClientTransport {
     for (const stop of this.#timers) stop();
     this.#timers.clear();
     this.#streams.clear();
+    this.#requests.close();
     await super.close();
   }
 
@@ -80,14 +86,16 @@ export class HttpTransport extends StreamableHTTPClientTransport {
     const { controller } = linkedController(requestSignal ?? new CancelSignal());
     this.#streams.set(message.id, controller);
     try {
-      await super.send(message, {
-        ...sendOptions(options),
-        requestSignal: controller.signal,
-        onRequestStreamEnd: () => {
-          options.onRequestStreamEnd?.();
-          this.#lose(message.id);
-        },
-      });
+      await this.#requests.sending(() =>
+        super.send(message, {
+          ...sendOptions(options),
+          requestSignal: controller.signal,
+          onRequestStreamEnd: () => {
+            options.onRequestStreamEnd?.();
+            this.#lose(message.id);
+          },
+        }),
+      );
     } catch (cause) {
       this.#streams.delete(message.id);
       throw cause;

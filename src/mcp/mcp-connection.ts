@@ -13,6 +13,7 @@ import {
   sleep,
   type AnySignal,
 } from "../kernel/cancel.ts";
+import { defined } from "../kernel/json.ts";
 import type { ListedTools } from "./list-tools.ts";
 import { McpFault } from "./mcp-fault.ts";
 import type { McpSettings } from "./mcp-options.ts";
@@ -129,7 +130,7 @@ export class McpConnection {
       "unreachable",
       `${fault.message} (tried ${attempts} times)`,
       fault,
-      fault.detail,
+      defined({ detail: fault.detail }),
     );
   }
 

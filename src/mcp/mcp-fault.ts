@@ -1,5 +1,7 @@
 // What goes wrong between us and a server, sorted by what it means: may the call be sent again, and what does the model read?
 
+import type { AuthChallenge } from "./auth-challenge.ts";
+
 /**
  * What a failure means. `answered`: the server said no. `invalid`: it answered, and the answer cannot be used. `not_taken`: the server
  * never had the call, so it may be sent again. `unauthorized`: it wants credentials, or others than it was given. `lost`: the server went away while it had the call; whether it took effect is unknown.
@@ -21,11 +23,19 @@ export class McpFault extends Error {
   readonly kind: McpFaultKind;
   /** What the server itself had to say. For people, not for models: its content is not trusted. */
   readonly detail: string | undefined;
+  /** What it asks for, of a fault `unauthorized`. */
+  readonly challenge: AuthChallenge | undefined;
 
-  constructor(kind: McpFaultKind, message: string, cause?: unknown, detail?: string) {
+  constructor(
+    kind: McpFaultKind,
+    message: string,
+    cause?: unknown,
+    { detail, challenge }: { readonly detail?: string; readonly challenge?: AuthChallenge } = {},
+  ) {
     super(message, cause === undefined ? undefined : { cause });
     this.kind = kind;
     this.detail = detail;
+    this.challenge = challenge;
   }
 }
 

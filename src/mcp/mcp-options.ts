@@ -1,7 +1,10 @@
 // What `connectMcp` takes: how to reach a server, and what its tools become.
 
+import type { AuthProvider, OAuthClientProvider } from "@modelcontextprotocol/client";
+
 import {
   checkAmount,
+  checkBoolean,
   checkCount,
   checkFields,
   checkKeys,
@@ -37,6 +40,11 @@ export interface McpOptions {
   /** How long one attempt to connect, and one listing of tools, may take. Default 30,000. */
   readonly connectTimeoutMs?: number;
   readonly reconnect?: McpReconnect;
+  /**
+   * Whether the server may ask the approver of the run for data in the middle of a call (elicitation): questions of kind `external`, with
+   * `message` and `requestedSchema` as arguments. Default false: it is told at once that it may not.
+   */
+  readonly elicitation?: boolean;
   /** Called when the server says that its tools have changed. Must not throw. `refresh()` reads them. */
   readonly onToolsChanged?: () => void;
   /** Where time comes from. Default: the machine. */
@@ -65,9 +73,14 @@ export interface McpHttp {
   readonly type: "http";
   /** Of the endpoint, with its path: `https://example.org/mcp`. */
   readonly url: string | URL;
-  /** Sent with every request: an `authorization`, for instance. */
+  /** Sent with every request to the origin of the URL: an `authorization`, for instance. A token of `auth` comes first. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Makes the requests: for proxies, or tokens that expire. Default: the global `fetch`. */
+  /**
+   * Gives tokens, and gets new ones where the server asks for them: an `OAuthClientProvider` or `AuthProvider` of the official client,
+   * `@modelcontextprotocol/client`, such as its `ClientCredentialsProvider`. Default: none.
+   */
+  readonly auth?: AuthProvider | OAuthClientProvider;
+  /** Makes the requests, those of `auth` too: for proxies. Default: the global `fetch`. */
   readonly fetch?: (url: string | URL, init?: RequestInit) => Promise<Response>;
 }
 
@@ -132,11 +145,12 @@ const CHECKS: Readonly<Record<keyof McpOptions, FieldChecks[string]>> = {
   timeoutMs: (field, ms) => checkSpan(field, ms, defaultAdvice(DEFAULT_TIMEOUT_MS)),
   connectTimeoutMs: (field, ms) => checkSpan(field, ms, defaultAdvice(DEFAULT_CONNECT_TIMEOUT_MS)),
   reconnect: (field, reconnect) => checkKeys(field, reconnect, ["maxAttempts", "delayMs"]),
+  elicitation: (field, value) => checkBoolean(field, value),
   onToolsChanged: (field, listener) => checkFunction(field, listener),
   clock: (field, clock) => checkMethods(field, clock, CLOCK_METHODS),
 };
 const STDIO_FIELDS = ["type", "command", "args", "env", "cwd", "onStderr"];
-const HTTP_FIELDS = ["type", "url", "headers", "fetch"];
+const HTTP_FIELDS = ["type", "url", "headers", "auth", "fetch"];
 
 /** Checks the options and fills in the defaults. Throws `invalid_option` or `invalid_definition`. */
 export function mcpSettings(options: McpOptions): McpSettings {
@@ -159,6 +173,7 @@ export function mcpSettings(options: McpOptions): McpSettings {
     connectTimeoutMs: options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS,
     maxAttempts,
     delayMs,
+    elicitation: options.elicitation ?? false,
     onToolsChanged: options.onToolsChanged ?? (() => {}),
     clock: options.clock ?? systemClock,
   });
@@ -211,7 +226,7 @@ function stdioOf(field: string, given: McpStdio): McpStdio {
 
 function httpOf(field: string, given: McpHttp): McpHttp {
   checkKeys(field, given, HTTP_FIELDS);
-  const { url, headers = {}, fetch } = given;
+  const { url, headers = {}, auth, fetch } = given;
   const text: unknown = isRecord(url) ? url["href"] : url;
   const parsed = typeof text === "string" ? URL.parse(text) : null;
   if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
@@ -219,8 +234,18 @@ function httpOf(field: string, given: McpHttp): McpHttp {
     throw misdefinition(`${field}.url`, "an http or https URL", text, advice);
   }
   checkTexts(`${field}.headers`, headers);
+  if (auth !== undefined) checkProvider(`${field}.auth`, auth);
   checkFunction(`${field}.fetch`, fetch);
   return Object.freeze({ ...given, url: parsed, headers: { ...headers } });
+}
+
+/** As the SDK tells the two apart. */
+function checkProvider(field: string, value: unknown): void {
+  const has = (name: string): boolean =>
+    typeof value === "object" && value !== null && typeof Reflect.get(value, name) === "function";
+  if (has("token") || (has("tokens") && has("clientInformation"))) return;
+  const expected = "an OAuthClientProvider or AuthProvider of @modelcontextprotocol/client";
+  throw misdefinition(field, expected, value, "For a fixed token use headers.");
 }
 
 function checkTexts(field: string, value: object): void {

@@ -2,6 +2,8 @@
 // 1. Whatever fails comes out as a fault that says what it means.
 // 2. All waiting is bounded by our clock; the SDK's own time limits never come first.
 
+import { AsyncLocalStorage } from "node:async_hooks";
+
 import {
   Client,
   type CallToolResult,
@@ -13,6 +15,7 @@ import { CancelSignal, onAbort, type AnySignal } from "../kernel/cancel.ts";
 import { runTimed } from "../kernel/timed-work.ts";
 import { defined, isRecord } from "../kernel/json.ts";
 import { callListener } from "./call-listener.ts";
+import { declined, elicited, type ElicitingCaller } from "./server-requests.ts";
 import { HttpTransport } from "./http-transport.ts";
 import { listTools, type ListedTools } from "./list-tools.ts";
 import { McpFault } from "./mcp-fault.ts";
@@ -28,6 +31,8 @@ export interface McpCall {
   /** `traceparent`, `tracestate` and `baggage`, as far as there is any. */
   readonly trace: Readonly<Record<string, string>>;
   readonly onProgress: (progress: McpProgress) => void;
+  /** Whose it is: what the server wants to know for it is asked there. */
+  readonly caller: ElicitingCaller;
 }
 
 /** How far a call is, as the server says. */
@@ -52,8 +57,10 @@ export class McpSession {
   readonly #transport: HttpTransport | StdioTransport;
   #isClosed = false;
   #isRetired = false;
-  /** The progress listener of every call under way. */
-  readonly #listeners = new Map<unknown, (progress: McpProgress) => void>();
+  /** Every call under way, by its progress token. */
+  readonly #calls = new Map<unknown, McpCall>();
+  /** The call on whose stream a message comes, where each has one. */
+  readonly #streamed = new AsyncLocalStorage<McpCall>();
   #callCount = 0;
 
   /** Connects. Throws a fault `unreachable` or `unauthorized`, after all that it had begun was ended; `closed` if `signal` is aborted. */
@@ -73,13 +80,21 @@ export class McpSession {
   }
 
   private constructor(settings: McpSettings, onClosed: (session: McpSession) => void) {
-    const { transport, clock } = settings;
+    const { transport, clock, connectTimeoutMs } = settings;
     this.#settings = settings;
     this.#transport =
       transport.type === "http"
-        ? new HttpTransport(transport, clock)
+        ? new HttpTransport(transport, clock, connectTimeoutMs)
         : new StdioTransport(transport, clock);
-    this.#client = new Client(CLIENT, { jsonSchemaValidator: new OutputChecks() });
+    this.#client = new Client(CLIENT, {
+      jsonSchemaValidator: new OutputChecks(),
+      capabilities: settings.elicitation ? { elicitation: { form: {} } } : {},
+    });
+    if (settings.elicitation)
+      this.#client.setRequestHandler("elicitation/create", ({ params }, { mcpReq }) =>
+        elicited(settings.name, params, this.#asking(), mcpReq.signal),
+      );
+    this.#client.fallbackRequestHandler = declined;
     const onMessage = this.#transport.onmessage;
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A transport is no event target; the client calls this one, too.
     this.#transport.onmessage = (message: JSONRPCMessage) => {
@@ -136,20 +151,22 @@ export class McpSession {
     const cancel = new AbortController();
     const unlink = onAbort(signal, () => cancel.abort("The caller no longer needs it."));
     const progressToken = `call-${(this.#callCount += 1)}`;
-    this.#listeners.set(progressToken, call.onProgress);
+    this.#calls.set(progressToken, call);
     try {
       if (signal.aborted) throw new McpFault("cancelled", "it was cancelled");
-      return await this.#client.callTool(
-        { name: tool.name, arguments: { ...given }, _meta: { ...trace, progressToken } },
-        { signal: cancel.signal, timeout: NO_TIMEOUT_MS, toolDefinition: tool, headers: trace },
+      return await this.#streamed.run(call, () =>
+        this.#client.callTool(
+          { name: tool.name, arguments: { ...given }, _meta: { ...trace, progressToken } },
+          { signal: cancel.signal, timeout: NO_TIMEOUT_MS, toolDefinition: tool, headers: trace },
+        ),
       );
     } catch (cause) {
       if (signal.aborted) throw new McpFault("cancelled", "it was cancelled", cause);
       throw faultOf(cause, this.#sessionId !== undefined);
     } finally {
       unlink();
-      this.#listeners.delete(progressToken);
-      if (this.#isRetired && this.#listeners.size === 0) void this.#shut();
+      this.#calls.delete(progressToken);
+      if (this.#isRetired && this.#calls.size === 0) void this.#shut();
     }
   }
 
@@ -166,7 +183,7 @@ export class McpSession {
   /** Ends a connection that another one has replaced, as soon as the calls that it still serves are through. */
   retire(): void {
     this.#isRetired = true;
-    if (this.#listeners.size === 0) void this.#shut();
+    if (this.#calls.size === 0) void this.#shut();
   }
 
   /** Handled here: the SDK loses a report that arrives together with the answer. */
@@ -174,11 +191,19 @@ export class McpSession {
     if (!isRecord(params)) return;
     const { progressToken, progress, total, message } = params;
     if (typeof progress !== "number") return;
-    this.#listeners.get(progressToken)?.({
+    this.#calls.get(progressToken)?.onProgress({
       progress,
       ...(typeof total === "number" ? { total } : {}),
       ...(typeof message === "string" ? { message } : {}),
     });
+  }
+
+  /** Who is asked what the server wants to know now; undefined: that cannot be said, and nobody of one run is asked for another. */
+  #asking(): ElicitingCaller | undefined {
+    const streamed = this.#streamed.getStore();
+    if (streamed !== undefined) return streamed.caller;
+    const [first, ...others] = [...this.#calls.values()].map(({ caller }) => caller);
+    return others.every(({ runId }) => runId === first?.runId) ? first : undefined;
   }
 
   async #connect(signal: AnySignal): Promise<void> {
@@ -201,7 +226,7 @@ export class McpSession {
     const { ending, errorText } = this.#transport;
     const message = ending === undefined ? reason : `${reason}; ${ending}`;
     const detail = errorText === "" ? undefined : `it wrote: ${errorText}`;
-    return new McpFault("unreachable", message, cause, detail);
+    return new McpFault("unreachable", message, cause, defined({ detail }));
   }
 
   async #abandon(): Promise<void> {

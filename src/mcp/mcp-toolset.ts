@@ -112,7 +112,7 @@ async function execute(
   const onProgress = (progress: McpProgress): void => context.reportProgress(reportOf(progress));
   let result: CallToolResult;
   try {
-    const call = { tool, arguments: input, trace: currentTrace(), onProgress };
+    const call = { tool, arguments: input, trace: currentTrace(), onProgress, caller: context };
     result = await connection.call(call, context.signal);
   } catch (cause) {
     throw cause instanceof McpFault ? failure(settings, tool, cause) : cause;

@@ -46,13 +46,10 @@ const UNSENT = [
 /** 404: the server does not know our session (any more). 400: the same from servers that are less exact. */
 const SESSION_STATUSES: ReadonlySet<number> = new Set([400, 404]);
 
-const UNAUTHORIZED = 401;
-
 function httpFault(thrown: SdkHttpError, hasSession: boolean): McpFault {
   const message = `HTTP ${thrown.status}: ${thrown.message}`;
   if (hasSession && SESSION_STATUSES.has(thrown.status))
     return new McpFault("not_taken", message, thrown);
-  if (thrown.status === UNAUTHORIZED) return new McpFault("unauthorized", message, thrown);
   return new McpFault(thrown.status >= 500 ? "lost" : "answered", message, thrown);
 }
 

@@ -56,9 +56,9 @@ export function callIdOf(stepId: StepId, index: number): CallId {
   return idOf<"CallId">(`${stepId}.${index}`);
 }
 
-/** The id of the question about a call: derived from its place. */
-export function questionIdOf(stepId: StepId, index: number): QuestionId {
-  return idOf<"QuestionId">(`${stepId}.${index}`);
+/** The id of the question about a call: derived from its place. `nth`: of those that its tool asks while it runs, from 1. */
+export function questionIdOf(stepId: StepId, index: number, nth?: number): QuestionId {
+  return idOf<"QuestionId">(`${stepId}.${index}${nth === undefined ? "" : `.${nth}`}`);
 }
 
 /** The id of a message: derived from the execution that added it, and its number in the history of that agent (from 1). */

@@ -15,7 +15,7 @@ import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
 import { z } from "./late-zod.ts";
 import type { ToolCall } from "./message.ts";
 
-/** `approval`: may this call run? `external`: it runs elsewhere; what is its result? */
+/** `approval`: may this call run? `external`: it runs elsewhere, or its tool asks for a value in the middle of it; what is the result? */
 export type QuestionKind = "approval" | "external";
 
 /** Something that a run cannot continue without: one exact call that needs an approval, or that is executed elsewhere (R27, R29). */
@@ -27,7 +27,7 @@ export interface Question {
   readonly agentPath: string;
   readonly callId: CallId;
   readonly toolName: string;
-  /** The arguments, which fit the tool's schema. */
+  /** The arguments, which fit the tool's schema; or what the tool itself asks for. */
   readonly arguments: JsonValue;
   /** Fingerprint of tool and arguments: an answer carries it back, so that it can only be about this very call. */
   readonly argumentsHash: string;

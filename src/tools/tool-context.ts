@@ -1,6 +1,6 @@
 // What a tool may know and do while it serves a call. Read-only; each call has its own (R169, R170).
 
-import type { JsonObject } from "../kernel/json.ts";
+import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
 import type { SettledStatus } from "../protocol/stop.ts";
@@ -45,7 +45,36 @@ export interface ToolContext<out Context = unknown> {
   queueSubtask(request: SpawnRequest): void;
   /** Reports how far the call is: an event, nothing for the model. Of one call the first 1,000 reports count. */
   reportProgress(progress: ToolProgress): void;
+  /**
+   * Asks the approver of the run for a value, while the call is at work: a question of kind `external`, which `giveResult` answers and
+   * `reportFailure` or `deny` declines. The run does not pause for it, and the wait counts as work of the tool, in its time limit too.
+   *
+   * @throws EspalierError `invalid_option` for what is no request.
+   */
+  ask(request: AskRequest): Promise<AskOutcome>;
 }
+
+/** What a tool asks the approver of the run. */
+export interface AskRequest {
+  /** Why, for who answers. */
+  readonly reason: string;
+  /** What is asked for, as plain JSON: the `arguments` of the question. */
+  readonly arguments: JsonObject;
+  /** What is wrong with a value, in words: it counts as no answer then. Default: any value will do. */
+  readonly problemWith?: (value: JsonValue) => string | undefined;
+  /** Aborted when no answer is needed any more. Default: with the call. */
+  readonly signal?: AbortSignal;
+}
+
+/** What came of it. `declined`: the approver says no, or there is none; `unanswered`: no answer that can be used came, or none in time. */
+export type AskOutcome =
+  | { readonly type: "answered"; readonly value: JsonValue }
+  | { readonly type: "declined" | "unanswered"; readonly reason: string };
+
+export const QUESTION_ENDED: AskOutcome = Object.freeze({
+  type: "unanswered",
+  reason: "The call ended before an answer came.",
+});
 
 /** How far a call is. Every part may be left out. */
 export interface ToolProgress {
@@ -54,8 +83,11 @@ export interface ToolProgress {
   readonly message?: string;
 }
 
-/** What a delegation gets besides: the means to start a subagent (C31). */
-export interface DelegationContext<out Context = unknown> extends ToolContext<Context> {
+/** What a delegation gets: the means to start a subagent (C31), but nobody to ask, since it runs again in a replay, where nobody is. */
+export interface DelegationContext<out Context = unknown> extends Omit<
+  ToolContext<Context>,
+  "ask"
+> {
   /**
    * Starts a subagent and waits for its end. A refusal and a failure are outcomes; rejects only with `invalid_option` for what is no request, and if a hook
    * before the subagent broke. After

@@ -15,6 +15,7 @@ import {
   defineAgent,
   defineTool,
   deny,
+  giveResult,
   Orchestrator,
   type Answer,
   type AgentRole,
@@ -74,6 +75,39 @@ test("a question stands on top of the tree until it is answered, and its wait co
     left  time ██████ 1m 00s of 1m 00s
     "
   `);
+});
+
+test("a question that a tool asks is gone once it is answered, and the tool is at work still", async () => {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const form = defineTool({
+    name: "form",
+    description: "Fills in a form.",
+    input: z.object({}),
+    execute: async (_input, { ask }) => {
+      await ask({ reason: "The form is not complete.", arguments: { wanted: "city" } });
+      await promise;
+    },
+  });
+  const model = new ScriptedModel([asks("form", {}), says("Done.")]);
+  const role = defineAgent({ name: "clerk", instructions: "Work.", model, tools: [form] });
+  const answer = Promise.withResolvers<undefined>();
+  const fixture = theatre({
+    approver: async (question) => {
+      await answer.promise;
+      return giveResult(question, "Bonn");
+    },
+  });
+  const run = fixture.orchestrator.start(role, "Fill it in.");
+  while (fixture.sink.of("question.asked").length < 1) await settled();
+  fixture.clock.advance(1_000);
+  expect(frame(fixture.terminal)).toMatch(/needs you \(1\)[^]*The form is not complete/);
+  answer.resolve(undefined);
+  while (fixture.sink.of("question.answered").length < 1) await settled();
+  fixture.clock.advance(1_000);
+  expect(frame(fixture.terminal)).toMatch(/clerk +\S form/);
+  expect(frame(fixture.terminal)).not.toContain("needs you");
+  resolve(undefined);
+  await run.result;
 });
 
 test("a run that pauses leaves its tree and its questions, and its report says how to continue", async () => {

@@ -342,6 +342,7 @@ proves(
     expect(seen).toHaveLength(2);
     for (const context of seen)
       expect(alive(context, states).toSorted()).toEqual([
+        "ask: function",
         "queueSubtask: function",
         "reportProgress: function",
         "signal: signal",

@@ -212,9 +212,10 @@ proves(
 
 /** All of a context but what it is there for: the services, each a function, and the signal. */
 function withoutServices(context: ToolContext): object {
-  const { signal, queueSubtask, reportProgress, ...rest } = context;
+  const { signal, queueSubtask, reportProgress, ask, ...rest } = context;
   expect(signal).toBeInstanceOf(AbortSignal);
-  expect([typeof queueSubtask, typeof reportProgress]).toEqual(["function", "function"]);
+  const kinds = [queueSubtask, reportProgress, ask].map((service) => typeof service);
+  expect(kinds).toEqual(["function", "function", "function"]);
   return rest;
 }
 

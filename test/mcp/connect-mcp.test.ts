@@ -63,7 +63,7 @@ proves(["S7.38"], "a call that the server answers with 401 says so to the model"
   const [refused] = await made(tools, [["odd_meta"]]);
   expect([refused?.errorCode, refused?.text]).toEqual([
     "tool_error",
-    'odd_meta failed: The MCP server "odd" takes no calls without other credentials: HTTP 401: Error POSTing to endpoint: Refused. Nothing was done. Do without it, and say that it needs credentials.',
+    'odd_meta failed: The MCP server "odd" takes no calls without other credentials: HTTP 401. Nothing was done. Do without it, and say that it needs credentials.',
   ]);
 });
 

@@ -7,6 +7,7 @@ import { McpFault } from "../../src/mcp/mcp-fault.ts";
 import { mcpSettings, type McpOptions, type McpTransport } from "../../src/mcp/mcp-options.ts";
 import type { McpCall } from "../../src/mcp/mcp-session.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { CallFixture } from "../support/tool-calls.ts";
 import { settled } from "../harness/run-scripted.ts";
 import { afterwards } from "../harness/afterwards.ts";
 
@@ -38,7 +39,7 @@ export async function line(transport: McpTransport, more: Partial<McpOptions> = 
   const call: Line["call"] = async (name, { signal = never, ...options } = {}) => {
     const tool = tools.find((other) => other.name === name);
     if (tool === undefined) throw new Error(`Expected a tool named ${name}.`);
-    const asked = { tool, arguments: {}, trace: {}, onProgress: () => {}, ...options };
+    const asked = { tool, arguments: {}, trace: {}, onProgress: () => {}, caller, ...options };
     try {
       const { content } = await connection.call(asked, signal);
       return content.map((part) => (part.type === "text" ? part.text : part.type)).join("\n");
@@ -70,6 +71,7 @@ export async function refusal(
 }
 
 const never = new AbortController().signal;
+const caller = new CallFixture().context();
 
 function faultText(thrown: unknown): string {
   if (!(thrown instanceof McpFault)) throw thrown;

@@ -4,6 +4,9 @@
 export interface Incoming {
   readonly id?: number | string;
   readonly method?: string;
+  /** Of an answer to what the server asked. */
+  readonly result?: unknown;
+  readonly error?: unknown;
   readonly params?: {
     readonly name?: string;
     readonly arguments?: Readonly<Record<string, unknown>>;
@@ -56,6 +59,22 @@ const TOOLS = [
   { name: "with.dots/and more", inputSchema: OBJECT },
 ];
 
+/** Tools that ask the client for something, and give its answer. */
+export const ASKING = [
+  { name: "elicit", inputSchema: OBJECT, description: "Asks people for a place." },
+  { name: "sample", inputSchema: OBJECT, description: "Asks for a model." },
+];
+
+/** What `elicit` asks for, unless its arguments say what else. */
+export const PLACE = {
+  message: "Where to?",
+  requestedSchema: {
+    type: "object",
+    properties: { city: { type: "string" }, nights: { type: "integer", default: 2 } },
+    required: ["city", "nights"],
+  },
+};
+
 /** Parts of a listing that are no tools. */
 export const NO_TOOLS = [{ name: "shapeless", inputSchema: {} }, { title: "Nameless" }, "no tool"];
 
@@ -83,13 +102,19 @@ export class HandMadeServer {
   /** On a second page. */
   readonly #more: readonly unknown[];
   #hasGrown = false;
+  /** What is done with the answers to what it asked, by the ids of its requests. */
+  readonly #answers = new Map<unknown, (answer: Incoming) => void>();
+  /** Calls that wait for others like them. */
+  readonly #gathered: (() => void)[] = [];
 
   constructor(more: readonly unknown[] = []) {
     this.#more = more;
   }
 
   /** Answers by `send`, at once or never. */
-  handle({ id, method = "", params = {} }: Incoming, send: (message: Outgoing) => void): void {
+  handle(message: Incoming, send: (message: Outgoing) => void): void {
+    const { id, method = "", params = {} } = message;
+    if (method === "") return this.#answers.get(id)?.(message);
     this.seen.push([method, params.name, params.reason].filter(Boolean).join(" "));
     if (id === undefined) return;
     const answer = (result: object): void => send({ jsonrpc: "2.0", id, result });
@@ -115,8 +140,41 @@ export class HandMadeServer {
     }
   }
 
+  /** Asks the client, which answers it may well have to. */
+  ask(method: string, params: object, send: (message: Outgoing) => void): Promise<Incoming> {
+    const id = `ask-${this.#answers.size + 1}`;
+    const { promise, resolve } = Promise.withResolvers<Incoming>();
+    this.#answers.set(id, resolve);
+    send({ jsonrpc: "2.0", id, method, params });
+    return promise;
+  }
+
+  /** `together`: so many calls are waited for first. `withdrawn`: it takes the question back, and asks once more. */
+  #elicit(
+    { together = 1, withdrawn = false, ...asked }: Readonly<Record<string, unknown>>,
+    send: (message: Outgoing) => void,
+    say: (text: string) => void,
+  ): void {
+    const asks = async (): Promise<void> => {
+      const answered = this.ask("elicitation/create", { ...PLACE, ...asked }, send);
+      if (withdrawn === true) {
+        const params = { requestId: `ask-${this.#answers.size}` };
+        send({ jsonrpc: "2.0", method: "notifications/cancelled", params });
+      }
+      const again =
+        withdrawn === true
+          ? this.ask("elicitation/create", { ...PLACE, ...asked }, send)
+          : answered;
+      const { result, error } = await again;
+      say(JSON.stringify(result ?? error));
+    };
+    this.#gathered.push(() => void asks());
+    if (this.#gathered.length < Number(together)) return;
+    for (const begin of this.#gathered.splice(0)) begin();
+  }
+
   #call(
-    { name = "", _meta: meta = {} }: NonNullable<Incoming["params"]>,
+    { name = "", arguments: given = {}, _meta: meta = {} }: NonNullable<Incoming["params"]>,
     id: number | string,
     send: (message: Outgoing) => void,
   ): void {
@@ -126,6 +184,13 @@ export class HandMadeServer {
     switch (name) {
       case "meta":
         return say(JSON.stringify(rest));
+      case "elicit":
+        return this.#elicit(given, send, say);
+      case "sample": {
+        const params = { messages: [], maxTokens: 10 };
+        const answered = this.ask("sampling/createMessage", params, send);
+        return void answered.then(({ result, error }) => say(JSON.stringify(result ?? error)));
+      }
       case "hang":
         return send({
           jsonrpc: "2.0",

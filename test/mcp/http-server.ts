@@ -22,9 +22,19 @@ export interface HttpFixture {
   refuse(...statuses: number[]): void;
 }
 
+export interface HttpFixtureOptions {
+  /** Tools that it has besides. */
+  readonly tools?: readonly unknown[];
+  /** Sees every request first. True: it has answered. */
+  readonly front?: (request: IncomingMessage, response: ServerResponse) => boolean;
+}
+
 /** Starts one on a free port. */
-export async function handMadeOverHttp(): Promise<HttpFixture> {
-  const server = new HandMadeServer();
+export async function handMadeOverHttp({
+  tools = [],
+  front = () => false,
+}: HttpFixtureOptions = {}): Promise<HttpFixture> {
+  const server = new HandMadeServer(tools);
   const headers: IncomingMessage["headers"][] = [];
   const sessions = new Set<string>();
   const openStreams = new Set<ServerResponse>();
@@ -47,7 +57,7 @@ export async function handMadeOverHttp(): Promise<HttpFixture> {
       response.writeHead(refusal).end("Refused.");
       return;
     }
-    if (message.id === undefined) {
+    if (message.id === undefined || message.method === undefined) {
       server.handle(message, () => {});
       response.writeHead(202).end();
       return;
@@ -57,11 +67,12 @@ export async function handMadeOverHttp(): Promise<HttpFixture> {
     response.once("close", () => openStreams.delete(response));
     server.handle(message, (answer) => {
       response.write(`data: ${JSON.stringify(answer)}\n\n`);
-      if ("id" in answer) response.end();
+      if ("id" in answer && !("method" in answer)) response.end();
     });
   };
 
   const http = createServer((request, response) => {
+    if (front(request, response)) return;
     if (request.method === "POST") void post(request, response);
     else {
       if (request.method === "DELETE") server.seen.push("DELETE");

@@ -131,8 +131,12 @@ describe("a server that answers 401", () => {
     );
     expect(thrown).toEqual({
       code: "mcp_unauthorized",
-      message: `Expected the MCP server "far" at ${url} to need no authorization, got: HTTP 401: Error POSTing to endpoint: Who are you?. Give it one: transport.headers: { authorization: "Bearer …" }, or a transport.fetch that adds a token to each request.`,
-      data: { server: "far", reason: "unauthorized" },
+      message: `Expected the MCP server "far" at ${url} to need no authorization, got: HTTP 401 (it asks for Bearer). Give it a valid one: transport.auth, a provider of @modelcontextprotocol/client, or transport.headers: { authorization: "Bearer …" }.`,
+      data: {
+        server: "far",
+        reason: "unauthorized",
+        challenge: { status: 401, scheme: "Bearer" },
+      },
     });
   });
 
@@ -143,7 +147,7 @@ describe("a server that answers 401", () => {
       connectMcp({ name: "far", transport: { type: "http", url, headers } }),
     );
     expect(thrown.message).toBe(
-      `Expected the MCP server "far" at ${url} to take the authorization of its headers, got: HTTP 401: Error POSTing to endpoint: Who are you?. Give it one that is valid, or a transport.fetch that adds a token to each request.`,
+      `Expected the MCP server "far" at ${url} to take the authorization of its headers, got: HTTP 401 (it asks for Bearer). Give it a valid one: transport.auth, a provider of @modelcontextprotocol/client, or transport.headers: { authorization: "Bearer …" }.`,
     );
   });
 });

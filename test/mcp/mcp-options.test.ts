@@ -25,6 +25,7 @@ test("what is left out has a default", () => {
     connectTimeoutMs: 30_000,
     maxAttempts: 3,
     delayMs: 500,
+    elicitation: false,
   });
   expect([filter({ name: "any", annotations: {} }), onToolsChanged()]).toEqual([true, undefined]);
 });
@@ -66,6 +67,10 @@ describe("an error", () => {
     ["connectMcp.transport.url", http({ url: undefined })],
     ["connectMcp.transport.headers.authorization", http({ headers: { authorization: 1 } })],
     ["connectMcp.transport.fetch", http({ fetch: "fetch" })],
+    ["connectMcp.transport.auth", http({ auth: "Bearer key" })],
+    ["connectMcp.transport.auth", http({ auth: { tokens: () => undefined } })],
+    ["connectMcp.transport.auth", stdio({ auth: { token: () => undefined } })],
+    ["connectMcp.elicitation", { name: "a", transport, elicitation: "ask" }],
     ["connectMcp.transport.command", http({ command: "server" })],
     ["connectMcp.filter", { name: "a", transport, filter: ["read"] }],
     ["connectMcp.needsApproval", { name: "a", transport, needsApproval: "always" }],
@@ -120,6 +125,10 @@ test.each([
   [
     'connectMcp.transport.url to be an http or https URL, got "localhost:3000/mcp". Begin it with http:// or https://.',
     http({ url: "localhost:3000/mcp" }),
+  ],
+  [
+    "connectMcp.transport.auth to be an OAuthClientProvider or AuthProvider of @modelcontextprotocol/client, got an object. For a fixed token use headers.",
+    http({ auth: {} }),
   ],
   [
     'connectMcp.transport.url to be an http or https URL, got "file:///etc". Begin it with http:// or https://.',

@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
-import { HandMadeServer, incoming, NO_TOOLS, TWIN } from "./hand-made-server.ts";
+import { ASKING, HandMadeServer, incoming, NO_TOOLS, PLACE, TWIN } from "./hand-made-server.ts";
 
 const [, , behaviour = ""] = process.argv;
 process.stderr.write(`pid ${process.pid}\n`);
@@ -16,19 +16,34 @@ function startGrandchild(): void {
   process.stderr.write(`grandchild ${pid}\n`);
 }
 
-const SECOND_PAGES: Readonly<Record<string, readonly unknown[]>> = { twins: [TWIN], odd: NO_TOOLS };
+const SECOND_PAGES: Readonly<Record<string, readonly unknown[]>> = {
+  twins: [TWIN],
+  odd: NO_TOOLS,
+  asking: ASKING,
+  eager: ASKING,
+};
+
+function write(message: object): void {
+  process.stdout.write(`${JSON.stringify(message)}\n`);
+}
 
 switch (behaviour) {
   case "parent":
   case "twins":
   case "odd":
+  case "asking":
+  case "eager":
   case "well": {
     if (behaviour === "parent") startGrandchild();
     const server = new HandMadeServer(SECOND_PAGES[behaviour]);
     createInterface({ input: process.stdin }).on("line", (line) => {
-      server.handle(incoming(line), (answer) =>
-        process.stdout.write(`${JSON.stringify(answer)}\n`),
-      );
+      const message = incoming(line);
+      server.handle(message, write);
+      // Before any call.
+      if (behaviour === "eager" && message.method === "notifications/initialized")
+        void server
+          .ask("elicitation/create", PLACE, write)
+          .then(({ result }) => server.seen.push(JSON.stringify(result)));
     });
     break;
   }

@@ -13,7 +13,7 @@ import {
 import type { SpawnRequest } from "../../src/protocol/subagent.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { defineTool, type ToolDefinition } from "../../src/tools/define-tool.ts";
-import type { ToolContext, ToolProgress } from "../../src/tools/tool-context.ts";
+import type { AskRequest, ToolContext, ToolProgress } from "../../src/tools/tool-context.ts";
 import type { ToolRetryNote, ToolRuntime } from "../../src/tools/tool-runtime.ts";
 import type { FunctionTool, FunctionUse, ToolReturn } from "../../src/tools/tool.ts";
 
@@ -28,6 +28,7 @@ export class CallFixture {
   readonly notes: ToolRetryNote[] = [];
   readonly subtasks: SpawnRequest[] = [];
   readonly progress: ToolProgress[] = [];
+  readonly asked: AskRequest[] = [];
   readonly #run = {};
 
   context(more: Partial<ToolContext> = {}): ToolContext {
@@ -48,6 +49,10 @@ export class CallFixture {
       context: undefined,
       queueSubtask: (request: SpawnRequest) => void this.subtasks.push(request),
       reportProgress: (progress: ToolProgress) => void this.progress.push(progress),
+      ask: (request: AskRequest) => {
+        this.asked.push(request);
+        return Promise.resolve({ type: "unanswered", reason: "Nobody is there." } as const);
+      },
       ...more,
     });
   }

@@ -49,6 +49,7 @@ proves(
       object: "chat.completion",
       model: "m",
       service_tier: "default",
+      usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 },
       choices: [{ index: 0, message: { role: "assistant", content: text }, finish_reason: "halt" }],
     };
     const response = responseOf({

@@ -128,8 +128,7 @@ function isOutcome(value: unknown): value is DelegationOutcome {
 
 function delegationContext(call: OpenCall): DelegationContext {
   const { agent, signal, position } = call;
-  return Object.freeze({
-    ...call.context,
+  return call.contextWith({
     spawn: (request: SpawnRequest) => {
       const asked = spawnRequest("spawn", request);
       return call.isClosed || agent.effects.isTooLate(signal, position.callId)

@@ -4,10 +4,11 @@ import type { Answer, Question } from "../../protocol/question.ts";
 import type { BoundCall } from "../../tools/bind-call.ts";
 import { resultText } from "../../tools/result-text.ts";
 import type { CallEnd } from "../effects.ts";
+import { isOverdue, questionAbout, recordAnswer } from "./ask-approver.ts";
 import { failed, failedSaying, rejectedOutcome } from "./failed-outcome.ts";
 import { decideByGuards } from "./guards.ts";
 import type { OpenCall } from "./open-call.ts";
-import { deferred, isOverdue, questionAbout, recordAnswer, unanswered } from "./questions.ts";
+import { deferred, unanswered } from "./questions.ts";
 import { recordBegin, recordEnd, rejectUnbegun, reject } from "./record.ts";
 import { askedArguments } from "./call-arguments.ts";
 

@@ -1,20 +1,28 @@
-// OpenCall: one tool call, from its plan to its end. Owns what it asks for on the side: subtasks, reports of progress, subagents. Closed
-// when the call has ended: what comes later goes nowhere.
+// OpenCall: one tool call, from its plan to its end. Owns what it asks for on the side: subtasks, reports of progress, subagents, questions.
+// Closed when the call has ended: what comes later goes nowhere.
 
-import type { CancelSignal } from "../../kernel/cancel.ts";
+import { CancelSignal, onAbort } from "../../kernel/cancel.ts";
 import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
 import { deepFreeze, defined } from "../../kernel/json.ts";
+import { JsonObjectSchema } from "../../protocol/json-value.ts";
 import {
   SpawnRequestSchema,
   type SpawnOutcome,
   type SpawnRequest,
 } from "../../protocol/subagent.ts";
-import type { ToolContext, ToolProgress } from "../../tools/tool-context.ts";
+import {
+  QUESTION_ENDED,
+  type AskOutcome,
+  type AskRequest,
+  type ToolContext,
+  type ToolProgress,
+} from "../../tools/tool-context.ts";
 import type { EventPosition } from "../agent-identity.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { PlannedCall } from "../effects.ts";
 import type { EffectPosition } from "../agent-identity.ts";
 import type { DelegatedCall } from "../run-ports.ts";
+import { askForTool } from "./ask-approver.ts";
 
 /** Where a call stands. */
 export interface CallPosition extends EffectPosition {
@@ -48,6 +56,9 @@ export class OpenCall {
   #subtasks: readonly SpawnRequest[] | undefined;
   #spawned: readonly Promise<SpawnOutcome>[] = [];
   #reports = 0;
+  #questions = 0;
+  /** Ends what its tool has asked and that is not answered. Made with the first question. */
+  #endings: Set<() => void> | undefined;
 
   constructor(agent: AgentRuntime, place: CallPosition, planned: PlannedCall) {
     this.agent = agent;
@@ -89,6 +100,25 @@ export class OpenCall {
     this.agent.emit({ type: "tool.progressed", toolName, ...reported }, this.position);
   }
 
+  /** Rejects with `invalid_option` for what is no request. */
+  async ask(request: AskRequest): Promise<AskOutcome> {
+    const asked = askRequest(request);
+    const signals = [this.signal, ...(asked.signal === undefined ? [] : [asked.signal])];
+    if (this.isClosed || signals.some(({ aborted }) => aborted)) return QUESTION_ENDED;
+    this.#questions += 1;
+    const ending = new CancelSignal();
+    const end = (): void => ending.abort(undefined);
+    const unlinks = signals.map((signal) => onAbort(signal, end));
+    const endings = (this.#endings ??= new Set());
+    endings.add(end);
+    try {
+      return await askForTool(this, asked, this.#questions, ending);
+    } finally {
+      endings.delete(end);
+      for (const unlink of unlinks) unlink();
+    }
+  }
+
   /** Takes in a subagent that is started for the call. */
   take(spawned: Promise<SpawnOutcome>): Promise<SpawnOutcome> {
     spawned.catch(() => undefined); // A delegation may start it and look away.
@@ -108,11 +138,17 @@ export class OpenCall {
   /** Gives the subtasks that were queued; undefined: none was. */
   close(): readonly SpawnRequest[] | undefined {
     this.isClosed = true;
+    for (const end of this.#endings ?? []) end();
     return this.#subtasks;
   }
 
-  /** What the tool may know and do. */
+  /** What a tool at work may know and do. */
   get context(): ToolContext {
+    return this.contextWith({ ask: (request: AskRequest) => this.ask(request) });
+  }
+
+  /** The same of any tool, and these services besides. */
+  contextWith<Services extends object>(services: Services): Omit<ToolContext, "ask"> & Services {
     const { agent, place, planned } = this;
     const { callId } = planned.call;
     return Object.freeze({
@@ -126,6 +162,7 @@ export class OpenCall {
       signal: place.signal.abortSignal,
       queueSubtask: (request: SpawnRequest) => this.queueSubtask(request),
       reportProgress: (progress: ToolProgress) => this.reportProgress(progress),
+      ...services,
     });
   }
 }
@@ -136,4 +173,29 @@ export function spawnRequest(field: string, request: unknown): SpawnRequest {
   if (parsed.success) return parsed.data;
   const advice = "Both are texts, not empty; the role is a name.";
   throw mismatch(field, "an object with role and task", request, advice);
+}
+
+/** A copy: what is asked is recorded, and must not change any more. */
+function askRequest(request: AskRequest): AskRequest {
+  checkKeys("ask", request, ["reason", "arguments", "problemWith", "signal"]);
+  const { reason, problemWith, signal } = request;
+  checkText("ask.reason", reason);
+  const asked = JsonObjectSchema.safeParse(request.arguments);
+  if (!asked.success)
+    throw mismatch(
+      "ask.arguments",
+      "an object of plain JSON",
+      request.arguments,
+      "Say what you ask for.",
+    );
+  if (problemWith !== undefined && typeof problemWith !== "function")
+    throw mismatch("ask.problemWith", "a function", problemWith, "Leave it out for any value.");
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- Users without types hand us anything.
+  if (signal !== undefined && !(signal instanceof AbortSignal))
+    throw mismatch("ask.signal", "an AbortSignal", signal, "Leave it out: it ends with the call.");
+  return {
+    reason,
+    arguments: deepFreeze(structuredClone(asked.data)),
+    ...defined({ problemWith, signal }),
+  };
 }

@@ -1,29 +1,28 @@
 // Questions about calls: asked of the approver, answered by the caller that resumes a run, or left open, so that the run pauses.
 // X17. An answer is about one exact call: it carries the fingerprint of tool and arguments, and is taken once.
 
-import { linkedController, runBounded, sleep } from "../../kernel/cancel.ts";
-import { messageOf } from "../../kernel/error.ts";
 import { joinSentences } from "../../kernel/sentence.ts";
 import { defined, type JsonValue } from "../../kernel/json.ts";
-import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import { questionIdOf } from "../../protocol/ids.ts";
 import {
-  AnswerSchema,
   argumentsHashOf,
   callHashOf,
-  kindAnsweredBy,
   type Answer,
   type Question,
-  type QuestionKind,
 } from "../../protocol/question.ts";
 import { rebindCall, type OwnCall } from "../../tools/bind-call.ts";
 import { deniedText } from "../../tools/rejected-call.ts";
-import { redactSecrets } from "../../tools/redact-secrets.ts";
-import type { Approver } from "../approver.ts";
 import type { PlannedCall } from "../effects.ts";
 import { errorRecord } from "../error-record.ts";
 import { applyChain } from "../consult.ts";
+import {
+  askApprover,
+  isOverdue,
+  problemWith,
+  questionAbout,
+  recordAnswer,
+  type Said,
+} from "./ask-approver.ts";
 import {
   decideByGuards,
   decideAgain,
@@ -31,7 +30,6 @@ import {
   type Decision,
   type Repetition,
 } from "./guards.ts";
-import type { AgentRuntime } from "../agent-runtime.ts";
 import type { OpenCall } from "./open-call.ts";
 import type { Deferred, Permission, Refused } from "./call-outcome.ts";
 import { askedArguments } from "./call-arguments.ts";
@@ -68,8 +66,11 @@ export async function askedAbout(
 async function ask(call: OpenCall, bound: OwnCall, question: Question): Promise<Permission> {
   const { time } = call.agent;
   time.beginQuestion();
-  const { approver, unanswered } = call.agent.run.settings.approvals;
-  const said = approver === undefined ? {} : await askApprover(call, approver, { question, bound });
+  const { unanswered } = call.agent.run.settings.approvals;
+  const said = await askApprover(call, question, {
+    problemWith: (answer) => problemWith(answer, question) ?? mismatchOf(answer, bound),
+    otherwise: unanswered === "deny" ? "the call is denied" : "the question stays open",
+  });
   if (call.signal.aborted) {
     recordAnswer(call, question, { answer: "denied", by: "end" });
     time.endQuestion();
@@ -84,70 +85,6 @@ async function ask(call: OpenCall, bound: OwnCall, question: Question): Promise<
   }
   time.endQuestion();
   return decided(call, bound, { question, ...(isLate ? {} : said) });
-}
-
-/** What came of a question; neither: no answer was given, or not in time. */
-interface Said {
-  readonly answer?: Answer | undefined;
-  /** What went wrong when the approver was asked. */
-  readonly failure?: string | undefined;
-}
-
-async function askApprover(
-  call: OpenCall,
-  approver: Approver,
-  { question, bound }: { readonly question: Question; readonly bound: OwnCall },
-): Promise<Said> {
-  const linked = linkedController(call.signal);
-  const { controller } = linked;
-  const { clock } = call.agent.run;
-  if (question.deadlineAtMs !== null) {
-    const leftMs = question.deadlineAtMs - clock.nowMs();
-    void sleep(clock, leftMs, controller.signal).then(() => controller.abort());
-  }
-  const { signal } = controller;
-  const giveUp = (): void => controller.abort();
-  const { pauseSignal } = call.agent.run;
-  if (pauseSignal.aborted) giveUp();
-  const stopListening = pauseSignal.onAbort(giveUp);
-  try {
-    const bounds = { signal, clock, graceMs: 0 };
-    const bounded = await runBounded(() => approver(question, { signal }), bounds);
-    if (bounded.type === "threw") throw bounded.error;
-    if (bounded.type === "abandoned" || bounded.value === undefined) return {};
-    const parsed = AnswerSchema.safeParse(bounded.value);
-    if (!parsed.success) {
-      const issues = parsed.error.issues.map(({ path, message }) =>
-        path.length === 0 ? message : `${path.join(".")}: ${message}`,
-      );
-      throw new TypeError(issues.join("; "));
-    }
-    const answer = parsed.data;
-    const problem = problemWith(answer, question) ?? mismatchOf(answer, bound);
-    if (problem !== undefined) throw new TypeError(problem);
-    return { answer };
-  } catch (cause) {
-    const what = redactSecrets(messageOf(cause));
-    warnOnce(
-      approver,
-      `The approver gave no answer that can be used for ${question.toolName} (${what}); ${call.agent.run.settings.approvals.unanswered === "deny" ? "the call is denied" : "the question stays open"}.`,
-    );
-    return { failure: `The approver gave no answer that can be used (${what}).` };
-  } finally {
-    controller.abort();
-    stopListening();
-    linked.unlink();
-  }
-}
-
-/** What is wrong with an answer to this question; undefined: it fits. */
-export function problemWith(answer: Answer, question: Question): string | undefined {
-  if (answer.questionId !== question.questionId) return "it answers another question";
-  if (answer.argumentsHash !== question.argumentsHash)
-    return "it was given for other arguments than those of the call";
-  if (kindAnsweredBy(answer.type) !== question.kind)
-    return `a question of kind ${question.kind} cannot be answered with ${answer.type}`;
-  return undefined;
 }
 
 function mismatchOf(answer: Answer, { tool }: OwnCall): string | undefined {
@@ -260,46 +197,6 @@ export function unanswered(
     : { reason: nobody, by: "nobody" };
 }
 
-/** A question about a call, under an id that its place gives. */
-export function questionAbout(
-  { agent, place, planned }: OpenCall,
-  kind: QuestionKind,
-  reason: string,
-  input: Question["arguments"],
-): Question {
-  const { agentId, agentPath } = agent.identity;
-  const { toolName, callId } = planned.call;
-  const askedAtMs = agent.run.clock.nowMs();
-  const { answerTimeoutMs } = agent.run.settings.approvals;
-  return {
-    questionId: questionIdOf(place.stepId, planned.index),
-    kind,
-    agentId,
-    agentPath,
-    callId,
-    toolName,
-    arguments: input,
-    argumentsHash: argumentsHashOf(toolName, input),
-    reason,
-    askedAtMs,
-    deadlineAtMs: answerTimeoutMs === undefined ? null : askedAtMs + answerTimeoutMs,
-  };
-}
-
-/** Says what was answered, and by whom. */
-export function recordAnswer(
-  call: OpenCall,
-  question: Question,
-  said: Pick<EventBody<"question.answered">, "answer" | "by" | "reason" | "arguments">,
-): void {
-  const { questionId, toolName, askedAtMs } = question;
-  const waitedMs = call.agent.run.clock.nowMs() - askedAtMs;
-  call.agent.emit(
-    { type: "question.answered", questionId, toolName, ...said, waitedMs },
-    call.position,
-  );
-}
-
 /** The call waits for the answer. */
 export function deferred({ planned }: OpenCall, question: Question): Deferred {
   const { callId } = planned.call;
@@ -314,9 +211,4 @@ export function deferred({ planned }: OpenCall, question: Question): Deferred {
 /** A question that was deferred is answered by the caller that resumes the run. */
 function decider({ planned }: OpenCall): By {
   return planned.deferral === undefined ? "approver" : "caller";
-}
-
-/** True once the answer would come too late. */
-export function isOverdue(agent: AgentRuntime, { deadlineAtMs }: Question): boolean {
-  return deadlineAtMs !== null && agent.run.clock.nowMs() >= deadlineAtMs;
 }

@@ -10,7 +10,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from "../../kernel/json.ts";
-import { problemWith } from "../../agent/tool-calls/questions.ts";
+import { problemWith } from "../../agent/tool-calls/ask-approver.ts";
 import {
   AnswerSchema,
   argumentsHashOf,

@@ -4,7 +4,7 @@ import { mismatch } from "../../kernel/check.ts";
 import type { JsonValue } from "../../kernel/json.ts";
 import { checkTool } from "../check-tool.ts";
 import { ToolError } from "../tool-error.ts";
-import type { ToolContext } from "../tool-context.ts";
+import { QUESTION_ENDED, type ToolContext } from "../tool-context.ts";
 import type { Bound, FunctionTool, FunctionUse } from "../tool.ts";
 
 /** Throws `invalid_definition` unless `tool` is one that can be wrapped. */
@@ -54,12 +54,14 @@ export function withRun(
   }));
 }
 
-/** A context for one attempt at a call: once closed, what is asked of it is dropped. */
+/** A context for one attempt at a call: once closed, what is asked of it is dropped, and what it has asked ends. */
 export function closable(context: ToolContext): {
   readonly context: ToolContext;
   close(): void;
 } {
   let isClosed = false;
+  /** Made with its first question. */
+  let asking: AbortController | undefined;
   return {
     context: Object.freeze({
       ...context,
@@ -69,9 +71,16 @@ export function closable(context: ToolContext): {
       reportProgress: (progress) => {
         if (!isClosed) context.reportProgress(progress);
       },
+      ask: async (request) => {
+        if (isClosed) return QUESTION_ENDED;
+        asking ??= new AbortController();
+        const signals = [asking.signal, ...(request.signal === undefined ? [] : [request.signal])];
+        return await context.ask({ ...request, signal: AbortSignal.any(signals) });
+      },
     } satisfies ToolContext),
     close: () => {
       isClosed = true;
+      asking?.abort();
     },
   };
 }

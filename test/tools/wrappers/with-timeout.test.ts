@@ -248,12 +248,13 @@ test("the tool's context is frozen, and that of the call but for its signal", as
       LIMIT,
     ),
   ).ended;
-  const { signal, queueSubtask, reportProgress } = fixture.context();
+  const { signal, queueSubtask, reportProgress, ask } = fixture.context();
+  const own = { signal, queueSubtask, reportProgress, ask };
   expect([
     seen.map(Object.isFrozen),
-    seen.map((context) => ({ ...context, signal, queueSubtask, reportProgress })),
+    seen.map((context) => ({ ...context, ...own })),
     seen.map((context) => context.signal instanceof AbortSignal && context.signal !== signal),
-  ]).toEqual([[true], [{ ...fixture.context(), signal, queueSubtask, reportProgress }], [true]]);
+  ]).toEqual([[true], [{ ...fixture.context(), ...own }], [true]]);
 });
 
 test("the error says the name that the model knows, whichever came first, the name or the limit", async () => {

@@ -1,0 +1,65 @@
+// What a run costs: by the price that you say, by those of other providers, or by a list of your own. A cost limit wants a price for every
+// model that it covers: what nobody knows is never zero.
+
+import assert from "node:assert/strict";
+
+import { defineAgent, EspalierError, Orchestrator, type ModelPrice } from "espalier";
+import { replyMessage, type Model, type Prices } from "espalier/extend";
+import { pricesOf } from "espalier/prices";
+
+const price: ModelPrice = {
+  inputUsdPerMillion: 2.5,
+  cachedInputUsdPerMillion: 0.25, // read from the provider's cache; default: as other input
+  cacheWriteUsdPerMillion: 3.125, // written to it; default: as other input
+  outputUsdPerMillion: 15,
+  tiers: [
+    // A request with more input than this costs so much, all of it, its output too.
+    {
+      aboveInputTokens: 272_000,
+      inputUsdPerMillion: 5,
+      cachedInputUsdPerMillion: 0.5,
+      outputUsdPerMillion: 22.5,
+    },
+  ],
+  asOf: "2026-11-26", // these two change nothing; results show them
+  source: "our contract",
+};
+
+/** Reads so many tokens, and writes a thousand. */
+function reader(inputTokens: number, more: Partial<Model>): Model {
+  const usage = { inputTokens, cachedInputTokens: 0, outputTokens: 1_000, reasoningTokens: 0 };
+  const message = replyMessage([{ type: "text", text: "Read." }]);
+  return {
+    provider: "example",
+    id: "reader",
+    countTokens: () => inputTokens,
+    generate: () => Promise.resolve({ message, finishReason: "stop", usage }),
+    ...more,
+  };
+}
+
+async function costOf(model: Model, orchestrator = new Orchestrator()): Promise<number> {
+  const role = defineAgent({ name: "reader", instructions: "You read.", model });
+  const { usage } = await orchestrator.start(role, "Read it.", { budget: { costUsd: 5 } }).result;
+  return usage.total.costMicroUsd / 1_000_000;
+}
+
+assert.equal(await costOf(reader(100_000, { price })), 0.265);
+assert.equal(await costOf(reader(300_000, { price })), 1.5225); // the whole request at the higher tier
+
+{
+  const orchestrator = new Orchestrator({ prices: await pricesOf() });
+  const claude = reader(1_000, { provider: "anthropic", id: "claude-sonnet-4-5" });
+  assert.ok((await costOf(claude, orchestrator)) > 0);
+}
+
+const prices: Prices = {
+  priceFor: ({ provider }) =>
+    provider === "ours" ? { inputUsdPerMillion: 0, outputUsdPerMillion: 0 } : undefined,
+};
+
+assert.equal(await costOf(reader(1_000, { provider: "ours" }), new Orchestrator({ prices })), 0);
+await assert.rejects(
+  async () => await costOf(reader(1_000, {})),
+  (error) => EspalierError.is(error) && error.code === "price_unknown",
+);

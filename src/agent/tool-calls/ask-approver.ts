@@ -1,0 +1,222 @@
+// Questions as the approver is asked them: whether a call may run, and what a tool at work wants to know.
+
+import { linkedController, runBounded, sleep, type CancelSignal } from "../../kernel/cancel.ts";
+import { messageOf } from "../../kernel/error.ts";
+import { warnOnce } from "../../kernel/warn-once.ts";
+import type { EventBody } from "../../protocol/event.ts";
+import { questionIdOf } from "../../protocol/ids.ts";
+import {
+  AnswerSchema,
+  argumentsHashOf,
+  kindAnsweredBy,
+  type Answer,
+  type Question,
+  type QuestionKind,
+} from "../../protocol/question.ts";
+import { redactSecrets } from "../../tools/redact-secrets.ts";
+import { QUESTION_ENDED, type AskOutcome, type AskRequest } from "../../tools/tool-context.ts";
+import type { EffectPosition, EventPosition } from "../agent-identity.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
+import type { PlannedCall } from "../effects.ts";
+
+/** The call that is asked about. */
+export interface AskingCall {
+  readonly agent: AgentRuntime;
+  readonly place: EffectPosition;
+  readonly planned: PlannedCall;
+  readonly position: EventPosition;
+  readonly signal: CancelSignal;
+}
+
+/** What came of a question; neither: no answer was given, or not in time. */
+export interface Said {
+  readonly answer?: Answer | undefined;
+  /** What went wrong when the approver was asked. */
+  readonly failure?: string | undefined;
+}
+
+/** Asks the approver, if there is one, until the answer is no longer needed: the call has to end, it would be late, or the run is to pause. */
+export async function askApprover(
+  { agent, signal: ending }: Pick<AskingCall, "agent" | "signal">,
+  question: Question,
+  checks: {
+    readonly problemWith: (answer: Answer) => string | undefined;
+    /** What becomes of a question without an answer that can be used, for who reads the warning. */
+    readonly otherwise: string;
+  },
+): Promise<Said> {
+  const { clock, pauseSignal, settings } = agent.run;
+  const { approver } = settings.approvals;
+  if (approver === undefined) return {};
+  const linked = linkedController(ending);
+  const { controller } = linked;
+  if (question.deadlineAtMs !== null) {
+    const leftMs = question.deadlineAtMs - clock.nowMs();
+    void sleep(clock, leftMs, controller.signal).then(() => controller.abort());
+  }
+  const { signal } = controller;
+  const giveUp = (): void => controller.abort();
+  if (pauseSignal.aborted) giveUp();
+  const stopListening = pauseSignal.onAbort(giveUp);
+  try {
+    const bounds = { signal, clock, graceMs: 0 };
+    const bounded = await runBounded(() => approver(question, { signal }), bounds);
+    if (bounded.type === "threw") throw bounded.error;
+    if (bounded.type === "abandoned" || bounded.value === undefined) return {};
+    const answer = answerIn(bounded.value);
+    const problem = checks.problemWith(answer);
+    if (problem !== undefined) throw new TypeError(problem);
+    return { answer };
+  } catch (cause) {
+    const what = redactSecrets(messageOf(cause));
+    warnOnce(
+      approver,
+      `The approver gave no answer that can be used for ${question.toolName} (${what}); ${checks.otherwise}.`,
+    );
+    return { failure: `The approver gave no answer that can be used (${what}).` };
+  } finally {
+    controller.abort();
+    stopListening();
+    linked.unlink();
+  }
+}
+
+/** Throws for what is no answer. */
+function answerIn(given: unknown): Answer {
+  const parsed = AnswerSchema.safeParse(given);
+  if (parsed.success) return parsed.data;
+  const issues = parsed.error.issues.map(({ path, message }) =>
+    path.length === 0 ? message : `${path.join(".")}: ${message}`,
+  );
+  throw new TypeError(issues.join("; "));
+}
+
+/** Asks on behalf of a tool at work. The `nth` question of its call, from 1. `ending`: aborted when it
+ * needs no answer any more. Never rejects. */
+export async function askForTool(
+  call: AskingCall,
+  request: AskRequest,
+  nth: number,
+  ending: CancelSignal,
+): Promise<AskOutcome> {
+  const { agent, place, planned, position } = call;
+  const question: Question = {
+    ...questionAbout(call, "external", request.reason, request.arguments),
+    questionId: questionIdOf(place.stepId, planned.index, nth),
+  };
+  agent.emit({ type: "question.asked", question }, position);
+  let outcome: AskOutcome | undefined;
+  const conclude = (
+    answer: "result" | "failure",
+    by: EventBody<"question.answered">["by"],
+    given: AskOutcome,
+  ): AskOutcome => {
+    if (outcome !== undefined) return outcome;
+    outcome = given;
+    const reason = given.type === "answered" ? {} : { reason: given.reason };
+    recordAnswer(call, question, { answer, by, ...reason });
+    return outcome;
+  };
+  // At once, so that nothing is said of a call after its end.
+  const unlink = ending.onAbort(() => conclude("failure", "end", QUESTION_ENDED));
+  const { answer, failure } = await askApprover({ agent, signal: ending }, question, {
+    problemWith: (given) => problemWithReply(given, question, request),
+    otherwise: "its tool is told that nobody answered",
+  });
+  unlink();
+  switch (answer?.type) {
+    case "result":
+      return conclude("result", "approver", { type: "answered", value: answer.result });
+    case "failure":
+      return conclude("failure", "approver", { type: "declined", reason: answer.message });
+    case "denied":
+      return conclude("failure", "approver", { type: "declined", reason: answer.reason });
+    default:
+      return conclude("failure", ...withoutAnswer(agent, question, failure));
+  }
+}
+
+/** What a tool asks is answered like a call that is executed elsewhere; to deny it is to decline. */
+function problemWithReply(
+  answer: Answer,
+  question: Question,
+  request: AskRequest,
+): string | undefined {
+  const { type, questionId, argumentsHash } = answer;
+  const said: Answer =
+    type === "denied"
+      ? { type: "failure", questionId, argumentsHash, message: answer.reason }
+      : answer;
+  const problem = problemWith(said, question);
+  if (problem !== undefined || answer.type !== "result") return problem;
+  return request.problemWith?.(answer.result);
+}
+
+function withoutAnswer(
+  agent: AgentRuntime,
+  question: Question,
+  failure: string | undefined,
+): [EventBody<"question.answered">["by"], AskOutcome] {
+  const { approver } = agent.run.settings.approvals;
+  if (approver === undefined)
+    return ["nobody", { type: "declined", reason: "There is nobody who could answer." }];
+  if (isOverdue(agent, question))
+    return ["deadline", { type: "unanswered", reason: "Nobody answered in time." }];
+  const reason = failure ?? "The approver gave no answer.";
+  return ["approver", { type: "unanswered", reason }];
+}
+
+/** What is wrong with an answer to this question; undefined: it fits. */
+export function problemWith(answer: Answer, question: Question): string | undefined {
+  if (answer.questionId !== question.questionId) return "it answers another question";
+  if (answer.argumentsHash !== question.argumentsHash)
+    return "it was given for other arguments than those of the call";
+  if (kindAnsweredBy(answer.type) !== question.kind)
+    return `a question of kind ${question.kind} cannot be answered with ${answer.type}`;
+  return undefined;
+}
+
+/** A question about a call, under an id that its place gives. */
+export function questionAbout(
+  { agent, place, planned }: AskingCall,
+  kind: QuestionKind,
+  reason: string,
+  input: Question["arguments"],
+): Question {
+  const { agentId, agentPath } = agent.identity;
+  const { toolName, callId } = planned.call;
+  const askedAtMs = agent.run.clock.nowMs();
+  const { answerTimeoutMs } = agent.run.settings.approvals;
+  return {
+    questionId: questionIdOf(place.stepId, planned.index),
+    kind,
+    agentId,
+    agentPath,
+    callId,
+    toolName,
+    arguments: input,
+    argumentsHash: argumentsHashOf(toolName, input),
+    reason,
+    askedAtMs,
+    deadlineAtMs: answerTimeoutMs === undefined ? null : askedAtMs + answerTimeoutMs,
+  };
+}
+
+/** Says what was answered, and by whom. */
+export function recordAnswer(
+  call: AskingCall,
+  question: Question,
+  said: Pick<EventBody<"question.answered">, "answer" | "by" | "reason" | "arguments">,
+): void {
+  const { questionId, toolName, askedAtMs } = question;
+  const waitedMs = call.agent.run.clock.nowMs() - askedAtMs;
+  call.agent.emit(
+    { type: "question.answered", questionId, toolName, ...said, waitedMs },
+    call.position,
+  );
+}
+
+/** True once the answer would come too late. */
+export function isOverdue(agent: AgentRuntime, { deadlineAtMs }: Question): boolean {
+  return deadlineAtMs !== null && agent.run.clock.nowMs() >= deadlineAtMs;
+}

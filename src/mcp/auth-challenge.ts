@@ -1,0 +1,59 @@
+// What a server asks for where it does not take a request: HTTP 401, or 403 with a challenge. It is the server's word, kept in bounds.
+
+import { extractWWWAuthenticateParams } from "@modelcontextprotocol/client";
+
+import { defined } from "../kernel/json.ts";
+
+/** As its `WWW-Authenticate` says, as far as it does. */
+export interface AuthChallenge {
+  readonly status: number;
+  /** `Bearer`, or another way. */
+  readonly scheme?: string;
+  /** What the token must permit, separated by spaces. */
+  readonly scope?: string;
+  /** Such as `invalid_token` or `insufficient_scope`, and what the server says about it. */
+  readonly error?: string;
+  readonly description?: string;
+  /** Where the server says who gives tokens for it. */
+  readonly resourceMetadataUrl?: string;
+}
+
+const UNAUTHORIZED = 401;
+const FORBIDDEN = 403;
+/** Of each part. */
+const MOST_CHARACTERS = 500;
+
+/** Undefined: nothing of an authorization is in the response. */
+export function challengeOf(response: Response): AuthChallenge | undefined {
+  const { status, headers } = response;
+  const header = headers.get("www-authenticate");
+  if (status !== UNAUTHORIZED && (status !== FORBIDDEN || header === null)) return undefined;
+  const said = extractWWWAuthenticateParams(response);
+  return {
+    status,
+    ...defined({
+      scheme: bounded(header?.trim().split(/[\s,]/)[0]),
+      scope: bounded(said.scope),
+      error: bounded(said.error),
+      description: bounded(said.errorDescription),
+      resourceMetadataUrl: bounded(said.resourceMetadataUrl?.href),
+    }),
+  };
+}
+
+/** In words; undefined: the server does not say what it wants. */
+export function challengeText(challenge: AuthChallenge): string | undefined {
+  const { scheme, scope, error, description, resourceMetadataUrl } = challenge;
+  if (scheme === undefined) return undefined;
+  const wanted = scope === undefined ? scheme : `${scheme} with scope ${JSON.stringify(scope)}`;
+  const reasons = [error, description].filter((text) => text !== undefined);
+  return [
+    `it asks for ${wanted}`,
+    ...reasons.map((text) => JSON.stringify(text)),
+    ...(resourceMetadataUrl === undefined ? [] : [`resource metadata: ${resourceMetadataUrl}`]),
+  ].join(", ");
+}
+
+function bounded(text = ""): string | undefined {
+  return text === "" ? undefined : text.slice(0, MOST_CHARACTERS);
+}

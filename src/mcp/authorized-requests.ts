@@ -1,0 +1,157 @@
+// The requests of one connection over HTTP, as the SDK's transport makes them by `fetch`, and what keeps them apart where a server wants
+// an authorization. Owns whose turn it is to authorize.
+// 1. One request authorizes at a time: the others that were refused wait, and take its token. Two that refresh at once would use a refresh
+//    token twice, which ends it.
+// 2. The headers that were given go to the origin of the server alone, not to whoever gives tokens for it.
+// 3. What an authorization asks others has an end: its time, or that of the connection.
+// 4. A request that was not taken for want of an authorization fails with a fault that says what was asked for, without what came with it.
+
+import { AsyncLocalStorage } from "node:async_hooks";
+
+import { SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
+
+import type { Clock } from "../kernel/clock.ts";
+import { defined } from "../kernel/json.ts";
+import { redactSecrets } from "../tools/redact-secrets.ts";
+import { challengeOf, challengeText, type AuthChallenge } from "./auth-challenge.ts";
+import { McpFault } from "./mcp-fault.ts";
+import type { McpHttp } from "./mcp-options.ts";
+import { reasonOf } from "./sdk-fault.ts";
+
+/** A message on its way to the server, over as many requests as it takes. */
+interface Sending {
+  /** What the server asked for last, if it did not take the request. */
+  challenge?: AuthChallenge | undefined;
+  wasAsked?: boolean;
+  /** It authorizes. */
+  endTurn?: () => void;
+}
+
+type Fetch = NonNullable<McpHttp["fetch"]>;
+
+export class AuthorizedRequests {
+  readonly #options: McpHttp;
+  readonly #clock: Clock;
+  readonly #timeoutMs: number;
+  readonly #origin: string;
+  readonly #sendings = new AsyncLocalStorage<Sending>();
+  readonly #closing = new AbortController();
+  #turns = Promise.resolve();
+
+  /** `timeoutMs`: how long one request of an authorization may take. */
+  constructor(options: McpHttp, clock: Clock, timeoutMs: number) {
+    this.#options = options;
+    this.#clock = clock;
+    this.#timeoutMs = timeoutMs;
+    this.#origin = new URL(options.url).origin;
+  }
+
+  /** For the SDK's transport. */
+  readonly fetch: Fetch = async (url, init = {}) => {
+    const isOwn = new URL(url).origin === this.#origin;
+    const all = isOwn ? { ...init, headers: this.#withOurs(init.headers) } : init;
+    return isMessage(init) ? await this.#post(url, all) : await this.#ask(url, all);
+  };
+
+  /** Sends a message by the requests that `send` makes. Throws a fault `unauthorized` if the server, or the provider, does not let it. */
+  async sending<T>(send: () => Promise<T>): Promise<T> {
+    const sending: Sending = {};
+    try {
+      return await this.#sendings.run(sending, send);
+    } catch (cause) {
+      throw this.#isRefused(sending) ? refusal(cause, sending.challenge) : cause;
+    } finally {
+      sending.endTurn?.();
+    }
+  }
+
+  close(): void {
+    this.#closing.abort(new DOMException("The connection was closed.", "AbortError"));
+  }
+
+  /** True also if the provider failed before anything was asked: nothing else works before the first request. */
+  #isRefused({ challenge, wasAsked = false }: Sending): boolean {
+    return challenge !== undefined || (this.#options.auth !== undefined && !wasAsked);
+  }
+
+  /** What the SDK sets comes first: the token of a provider, where there is one. */
+  #withOurs(theirs: RequestInit["headers"]): Headers {
+    const headers = new Headers(this.#options.headers);
+    for (const [name, value] of new Headers(theirs)) headers.set(name, value);
+    return headers;
+  }
+
+  async #post(url: string | URL, init: RequestInit): Promise<Response> {
+    const sending = this.#sendings.getStore() ?? {};
+    sending.wasAsked = true;
+    const response = await this.#send(url, init);
+    sending.challenge = challengeOf(response);
+    if (sending.challenge === undefined || sending.endTurn !== undefined) return response;
+    const headers = new Headers(init.headers);
+    const token = await this.#tokenOfOthers(sending, headers.get("authorization"));
+    if (token === undefined) return response;
+    await response.body?.cancel();
+    headers.set("authorization", token);
+    return await this.#post(url, { ...init, headers });
+  }
+
+  /** Waits for its turn, and has it then; or gives what to send now, if another request has got a token meanwhile. */
+  async #tokenOfOthers(sending: Sending, sent: string | null): Promise<string | undefined> {
+    const { auth } = this.#options;
+    // A token that is bound to a key is signed for each request, by the SDK.
+    const isSigned = sent !== null && !sent.startsWith("Bearer ");
+    if (auth === undefined) return undefined;
+    const before = this.#turns;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#turns = promise;
+    sending.endTurn = resolve;
+    await before;
+    const now = "token" in auth ? await auth.token() : (await auth.tokens())?.access_token;
+    if (now === undefined || isSigned || `Bearer ${now}` === sent) return undefined;
+    delete sending.endTurn;
+    resolve();
+    return `Bearer ${now}`;
+  }
+
+  /** A request of an authorization, or one without an answer that is waited for. */
+  async #ask(url: string | URL, init: RequestInit): Promise<Response> {
+    if (isStream(init)) return await this.#send(url, init);
+    const timed = new AbortController();
+    const stop = this.#clock.setTimer(this.#timeoutMs, () => {
+      const message = `No answer came within ${this.#timeoutMs} ms.`;
+      timed.abort(new DOMException(message, "TimeoutError"));
+    });
+    const signals = [timed.signal, this.#closing.signal, ...(init.signal ? [init.signal] : [])];
+    try {
+      return await this.#send(url, { ...init, signal: AbortSignal.any(signals) });
+    } finally {
+      stop();
+    }
+  }
+
+  async #send(url: string | URL, init: RequestInit): Promise<Response> {
+    return await (this.#options.fetch ?? fetch)(url, init);
+  }
+}
+
+/** Only streams are asked for by the requests of the protocol itself. */
+function isStream({ headers }: RequestInit): boolean {
+  return new Headers(headers).get("accept")?.includes("text/event-stream") ?? false;
+}
+
+function isMessage(init: RequestInit): boolean {
+  return init.method === "POST" && isStream(init);
+}
+
+/** A body that the server sent along may hold what it was sent. */
+function refusal(cause: unknown, challenge: AuthChallenge | undefined): McpFault {
+  const hasBody =
+    cause instanceof SdkHttpError && cause.code === SdkErrorCode.ClientHttpNotImplemented;
+  const words = [
+    ...(challenge === undefined ? [] : [`HTTP ${challenge.status}`]),
+    ...(hasBody ? [] : [redactSecrets(reasonOf(cause))]),
+  ];
+  return new McpFault("unauthorized", words.join(": "), hasBody ? undefined : cause, {
+    ...defined({ detail: challenge && challengeText(challenge), challenge }),
+  });
+}

@@ -1,0 +1,110 @@
+// What servers ask of their client: data from people (elicitation), which the approver of the run gives; anything else is declined with a
+// reason.
+
+import {
+  ProtocolError,
+  ProtocolErrorCode,
+  specTypeSchemas,
+  type ElicitRequestParams,
+  type ElicitResult,
+  type JSONRPCRequest,
+  type Result,
+} from "@modelcontextprotocol/client";
+
+import { messageOf } from "../kernel/error.ts";
+import { type JsonObject, type JsonValue } from "../kernel/json.ts";
+import { JsonObjectSchema } from "../protocol/json-value.ts";
+import { problemLines } from "../tools/arguments/argument-problems.ts";
+import { jsonSchemaProblems } from "../tools/arguments/json-schema-input.ts";
+import { isJsonObject } from "../tools/arguments/validation-issue.ts";
+import type { ToolContext } from "../tools/tool-context.ts";
+
+/** The call in the middle of which a server asks. */
+export type ElicitingCaller = Pick<ToolContext, "ask" | "runId">;
+
+/**
+ * Asks the approver of the run, and gives what fits the schema that the server asks for. Without a call nobody is asked: that is a no.
+ * Throws a `ProtocolError` for a schema that cannot be checked.
+ */
+export async function elicited(
+  server: string,
+  params: ElicitRequestParams,
+  caller: ElicitingCaller | undefined,
+  signal: AbortSignal,
+): Promise<ElicitResult> {
+  if (params.mode === "url" || caller === undefined) return { action: "decline" };
+  const { message } = params;
+  const requestedSchema = JsonObjectSchema.parse(structuredClone(params.requestedSchema));
+  const problemsOf = checkOf(requestedSchema);
+  const outcome = await caller.ask({
+    reason: `The MCP server ${JSON.stringify(server)} asks: ${message}`,
+    arguments: { message, requestedSchema },
+    problemWith: (value) => problemsOf(withDefaults(requestedSchema, value)),
+    signal,
+  });
+  switch (outcome.type) {
+    case "answered":
+      return accepted(withDefaults(requestedSchema, outcome.value));
+    case "declined":
+      return { action: "decline" };
+    case "unanswered":
+      return { action: "cancel" };
+  }
+}
+
+/** For what has no handler, and no capability of ours. */
+export function declined({ method }: Pick<JSONRPCRequest, "method">): Promise<Result> {
+  switch (method) {
+    case "elicitation/create":
+      return Promise.resolve({ action: "decline" });
+    case "sampling/createMessage":
+      return Promise.reject(new ProtocolError(DECLINED, NO_SAMPLING));
+    default:
+      return Promise.reject(
+        new ProtocolError(
+          ProtocolErrorCode.MethodNotFound,
+          `This client does not serve ${method}.`,
+        ),
+      );
+  }
+}
+
+/** The protocol's own for sampling that a user does not allow. */
+const DECLINED = -1;
+const NO_SAMPLING =
+  "Declined: this client runs no model for servers. Give what a model is to work on as the result of the tool: the agent that called it reads it.";
+
+/** What is wrong with a value, and nothing besides what was asked for. */
+function checkOf(schema: JsonObject): (value: JsonValue) => string | undefined {
+  try {
+    const problemsOf = jsonSchemaProblems("requestedSchema", {
+      ...schema,
+      additionalProperties: false,
+    });
+    return (value) => {
+      const problems = problemsOf(value);
+      return problems.length === 0 ? undefined : problemLines("value", problems).join("; ");
+    };
+  } catch (cause) {
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, messageOf(cause));
+  }
+}
+
+/** What is left out has the value that the schema gives it. */
+function withDefaults({ properties }: JsonObject, value: JsonValue): JsonValue {
+  if (!isJsonObject(value) || properties === undefined || !isJsonObject(properties)) return value;
+  const filled = Object.entries(properties).flatMap(([name, property]) =>
+    isJsonObject(property) && property["default"] !== undefined && !Object.hasOwn(value, name)
+      ? [[name, property["default"]] as const]
+      : [],
+  );
+  return { ...value, ...Object.fromEntries(filled) };
+}
+
+/** Fits what the protocol allows, since the schema does. */
+function accepted(content: JsonValue): ElicitResult {
+  const read = specTypeSchemas.ElicitResult["~standard"].validate({ action: "accept", content });
+  if (read.issues === undefined) return read.value;
+  const [issue] = read.issues;
+  throw new ProtocolError(ProtocolErrorCode.InternalError, issue?.message ?? "No answer fits.");
+}

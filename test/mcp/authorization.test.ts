@@ -1,0 +1,226 @@
+// Goal: a server that wants an authorization gets that of the provider that was given, and where there is none an error says what it asks
+// for; tokens go to nobody else. Method: the providers of the official client, a server that gives tokens and one that takes no others.
+
+import { createServer, type IncomingMessage } from "node:http";
+import { inspect } from "node:util";
+
+import { ClientCredentialsProvider, type AuthProvider } from "@modelcontextprotocol/client";
+import { describe, expect } from "vitest";
+
+import { connectMcp, type McpServer } from "../../src/mcp/connect-mcp.ts";
+import type { McpHttp, McpOptions } from "../../src/mcp/mcp-options.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { afterwards } from "../harness/afterwards.ts";
+import { proves } from "../harness/proves.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { rejectionOf } from "../support/thrown.ts";
+import { caller, executionsOf, made, textsOf } from "./agents.ts";
+import { guardedPeer, listening, type GuardedPeer } from "./authorization-server.ts";
+import { CodeProvider } from "./code-provider.ts";
+import { until } from "./connecting.ts";
+import { handMadeOverHttp } from "./http-server.ts";
+
+async function connected(transport: McpHttp, more: Partial<McpOptions> = {}): Promise<McpServer> {
+  const filter: McpOptions["filter"] = ({ name }) => name === "meta" || name === "seen";
+  const server = await connectMcp({ name: "peer", prefix: "", transport, filter, ...more });
+  afterwards(() => server.close());
+  return server;
+}
+
+/** A client that was registered, with tokens from before. */
+function withTokens(peer: GuardedPeer, scope?: string): CodeProvider {
+  return new CodeProvider({
+    client: { client_id: "client-1", issuer: peer.issuer },
+    tokens: {
+      ...peer.issue(scope),
+      issuer: peer.issuer,
+      token_type: "Bearer",
+      ...(scope === undefined ? {} : { scope }),
+    },
+  });
+}
+
+/** A provider that knows one token and no way to another. */
+function fixed(token: string): AuthProvider {
+  return { token: () => Promise.resolve(token) };
+}
+
+describe("a provider", () => {
+  proves(["M75"], "gets a token when the server asks for one, and it goes along", async () => {
+    const peer = await guardedPeer();
+    const client = { clientId: "client-1", clientSecret: "client-secret" };
+    const auth = new ClientCredentialsProvider({ ...client, expectedIssuer: peer.issuer });
+    const { tools } = await connected({ ...peer.transport, auth });
+    expect(textsOf(await made(tools, [["meta"]]))).toEqual(["{}"]);
+    expect([peer.grants, peer.refusals()]).toEqual([["client_credentials"], 1]);
+    expect(new Set(peer.headers.map(({ authorization }) => authorization))).toEqual(
+      new Set(["Bearer access-secret-1"]),
+    );
+    // Credentials that are for another: the server does not get at them.
+    const others = new ClientCredentialsProvider({ ...client, expectedIssuer: "https://a.test" });
+    const { code, message } = await rejectionOf(connected({ ...peer.transport, auth: others }));
+    expect([code, message]).toEqual([
+      "mcp_unauthorized",
+      expect.stringContaining("Authorization server mismatch"),
+    ]);
+  });
+
+  proves(["M75"], "with tokens from before has them refreshed, without anybody", async () => {
+    const peer = await guardedPeer();
+    const auth = withTokens(peer);
+    peer.expire();
+    const { tools } = await connected({ ...peer.transport, auth });
+    expect(textsOf(await made(tools, [["meta"]]))).toEqual(["{}"]);
+    expect([peer.grants, auth.redirects, peer.refusals()]).toEqual([["refresh_token"], 0, 1]);
+    expect(new Set(peer.headers.map(({ authorization }) => authorization))).toEqual(
+      new Set(["Bearer access-secret-2"]),
+    );
+  });
+
+  proves(["M75"], "refreshes once, however many calls are refused at the same time", async () => {
+    const peer = await guardedPeer();
+    const auth = withTokens(peer);
+    const { tools } = await connected({ ...peer.transport, auth });
+    const calls = Array.from({ length: 5 }, () => ["meta"] as const);
+    peer.expire();
+    peer.hold(until(() => peer.refusals() === calls.length));
+    const results = await Promise.all(calls.map((call) => made(tools, [call])));
+    expect(results.flatMap(textsOf)).toEqual(calls.map(() => "{}"));
+    expect([peer.grants, auth.redirects]).toEqual([["refresh_token"], 0]);
+  });
+
+  proves(["M75"], "that sends somebody to authorize has said so, and can be finished", async () => {
+    const peer = await guardedPeer();
+    peer.demand("notes");
+    const auth = new CodeProvider();
+    const transport = { ...peer.transport, auth };
+    expect(await rejectionOf(connected(transport))).toEqual({
+      code: "mcp_unauthorized",
+      message: `Expected the MCP server "peer" at ${peer.url} to be satisfied by its auth provider, got: HTTP 401: Unauthorized (it asks for Bearer with scope "notes", "invalid_token", resource metadata: ${metadataOf(peer)}). If the provider has sent somebody to authorize it, hand what came of that to auth() of @modelcontextprotocol/client, then connect again.`,
+      data: {
+        server: "peer",
+        reason: "unauthorized",
+        challenge: {
+          status: 401,
+          scheme: "Bearer",
+          scope: "notes",
+          error: "invalid_token",
+          resourceMetadataUrl: metadataOf(peer),
+        },
+      },
+    });
+    expect(await auth.finish(peer.url)).toBe(true);
+    const { tools } = await connected(transport);
+    expect(textsOf(await made(tools, [["meta"]]))).toEqual(["{}"]);
+    expect(peer.grants).toEqual(["authorization_code"]);
+  });
+
+  proves(["M75"], "that fails before anything was asked is not taken for a lost call", async () => {
+    const { transport, server } = await handMadeOverHttp();
+    const auth = { token: () => Promise.reject(new Error("The keychain is locked.")) };
+    const { code, message } = await rejectionOf(connected({ ...transport, auth }));
+    expect([code, server.seen]).toEqual(["mcp_unauthorized", []]);
+    expect(message).toContain("got: The keychain is locked.");
+  });
+
+  proves(["M75"], "is not waited for longer than a connection may take", async () => {
+    const peer = await guardedPeer();
+    const auth = withTokens(peer);
+    const clock = new ManualClock();
+    const bounds = { clock, connectTimeoutMs: 1_000 };
+    const { tools } = await connected({ ...peer.transport, auth }, bounds);
+    peer.expire();
+    peer.hold(new Promise(() => {}));
+    const making = made(tools, [["meta"]]);
+    await until(() => peer.grants.length === 1);
+    clock.advance(1_000);
+    const [refused] = await making;
+    expect([refused?.type, auth.redirects, clock.pendingTimers]).toEqual(["failed", 1, 0]);
+  });
+});
+
+function metadataOf({ url }: GuardedPeer): string {
+  return `${new URL(url).origin}/.well-known/oauth-protected-resource/mcp`;
+}
+
+describe("without one", () => {
+  proves(
+    ["M76"],
+    "a call that needs more than the token permits says what, and the run goes on",
+    async () => {
+      const peer = await guardedPeer();
+      const { access_token: token } = peer.issue("notes");
+      const headers = { authorization: `Bearer ${token}` };
+      const { tools } = await connected({ ...peer.transport, headers });
+      peer.demand("notes", "admin");
+      const [refused] = await made(tools, [["meta"]]);
+      expect([refused?.errorCode, refused?.text]).toEqual([
+        "tool_error",
+        'meta failed: The MCP server "peer" takes no calls without other credentials: HTTP 403: Insufficient scope: required "notes admin". Nothing was done. Do without it, and say that it needs credentials.',
+      ]);
+      peer.demand("notes");
+      expect(textsOf(await made(tools, [["meta"]]))).toEqual(["{}"]);
+    },
+  );
+});
+
+describe("a token", () => {
+  const isSecret = /secret/;
+
+  proves(["M76"], "is in no error and no event, whatever the server gives away", async () => {
+    const refusalBody = ({ headers }: IncomingMessage): string =>
+      `No: ${headers.authorization ?? ""}`;
+    const peer = await guardedPeer({ refusalBody });
+    const { access_token: token } = peer.issue();
+    const headers = { authorization: `Bearer ${token}` };
+    for (const given of [{ headers }, { auth: fixed(token) }]) {
+      const transport = { ...peer.transport, ...given };
+      const server = await connected(transport);
+      peer.expire();
+      const fixture = newFixture();
+      const result = await fixture.run(caller(server.tools, [["meta"]]));
+      expect(executionsOf(result).map(({ type }) => type)).toEqual(["failed"]);
+      expect(JSON.stringify([result.steps, fixture.sink.events])).not.toMatch(isSecret);
+      const thrown: unknown = await connected(transport).catch((cause: unknown) => cause);
+      expect(inspect(thrown, { depth: 10 })).toContain("mcp_unauthorized");
+      expect(inspect(thrown, { depth: 10 })).not.toMatch(isSecret);
+      peer.valid(token);
+    }
+  });
+
+  proves(
+    ["M76"],
+    "and the headers go to the server alone, neither to who gives tokens nor where it redirects to",
+    async () => {
+      const peer = await guardedPeer();
+      const auth = withTokens(peer);
+      peer.expire();
+      const headers = { "x-key": "header-secret" };
+      await connected({ ...peer.transport, auth, headers });
+      expect(peer.headers.every((sent) => sent["x-key"] === "header-secret")).toBe(true);
+      expect(JSON.stringify(peer.grantHeaders)).not.toMatch(isSecret);
+      expect(peer.grantHeaders.length).toBeGreaterThan(1);
+
+      const elsewhere: unknown[] = [];
+      const other = await listening(
+        createServer((request, response) => {
+          elsewhere.push(request.headers);
+          response.writeHead(500).end();
+        }),
+      );
+      const redirecting = await handMadeOverHttp({
+        front: (_request, response) => {
+          response.writeHead(307, { location: `${other}/mcp` }).end();
+          return true;
+        },
+      });
+      const refused = connected({
+        ...redirecting.transport,
+        auth: fixed("access-secret"),
+        headers,
+      });
+      expect((await rejectionOf(refused)).message).toMatch(/Redirect to .* not followed/);
+      expect(elsewhere).toEqual([]);
+    },
+  );
+});
