@@ -8,7 +8,6 @@ import {
   checkIdentifier,
   checkKeys,
   checkList,
-  checkMethods,
   checkText,
   defaultAdvice,
   misdefinition,
@@ -16,14 +15,15 @@ import {
 } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
 import { MOST_TOKENS } from "../model/count-tokens.ts";
-import type { Model, ModelServer } from "../model/model.ts";
+import { checkModel } from "../model/check-model.ts";
+import { modelsOf } from "../model/fallback.ts";
+import type { Model } from "../model/model.ts";
 import {
   checkModelSettings,
   copyModelSettings,
   SETTING_NAMES,
   toolChoiceAmong,
 } from "../model/check-model-settings.ts";
-import { checkPrice } from "../model/model-price.ts";
 import { MAX_TEMPERATURE } from "../model/temperature.ts";
 import { PRICES_AS_OF } from "../model/price-table.ts";
 import { checkBudget, type Budget } from "../policies/budget.ts";
@@ -294,43 +294,13 @@ export function requirePrice(
   field: string,
   role: { readonly name: string; readonly model: Model },
 ): void {
-  if (role.model.price !== undefined) return;
+  const unknown = modelsOf(role.model).find((model) => model.price === undefined);
+  if (unknown === undefined) return;
   throw new EspalierError({
     code: "price_unknown",
-    message: `Expected a price for model ${role.model.id} of role ${role.name}, which ${field} limits, got none. Our table of ${PRICES_AS_OF} has prices only for models at OpenAI itself, and not this one there. Give the model a price, as in openai(id, { price }), or leave the cost limit out.`,
-    data: { field, role: role.name, model: role.model.id },
+    message: `Expected a price for model ${unknown.id} of role ${role.name}, which ${field} limits, got none. Our table of ${PRICES_AS_OF} has prices only for models at OpenAI itself, and not this one there. Give the model a price, as in openai(id, { price }), or leave the cost limit out.`,
+    data: { field, role: role.name, model: unknown.id },
   });
-}
-
-function checkModel(field: string, model: Model): void {
-  const fits = typeof model === "object" && model !== null && typeof model.generate === "function";
-  if (!fits)
-    throw misdefinition(field, "a model", model, 'Use openai("…") or a model of your own.');
-  checkText(`${field}.id`, model.id);
-  checkText(`${field}.provider`, model.provider);
-  for (const ability of ["countTokens", "assertReady", "checkSettings"] as const) {
-    if (model[ability] !== undefined) checkMethods(field, model, [ability]);
-  }
-  if (model.price !== undefined) checkPrice(`${field}.price`, model.price);
-  if (model.replayKey !== undefined) checkText(`${field}.replayKey`, model.replayKey);
-  if (model.minOutputTokens !== undefined)
-    checkCount(`${field}.minOutputTokens`, model.minOutputTokens, defaultAdvice(1));
-  for (const ability of ["native", "canForce"] as const)
-    checkBoolean(`${field}.${ability}`, model[ability] ?? false);
-  if (model.server !== undefined) checkServer(`${field}.server`, model.server);
-  if (model.serviceTier !== undefined) checkText(`${field}.serviceTier`, model.serviceTier);
-  const { apiType = "responses" } = model;
-  if (apiType !== "responses" && apiType !== "chat_completions") {
-    const advice = "Leave it out if it is neither.";
-    throw misdefinition(`${field}.apiType`, "responses or chat_completions", apiType, advice);
-  }
-}
-
-function checkServer(field: string, server: ModelServer): void {
-  checkKeys(field, server, ["address", "port"]);
-  const { address, port } = server;
-  checkText(`${field}.address`, address);
-  if (port !== undefined) checkCount(`${field}.port`, port, "Leave it out where it says nothing.");
 }
 
 const TOOL_KINDS = ["function", "external", "delegation", "finish"] as const;

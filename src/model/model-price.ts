@@ -60,6 +60,21 @@ export function copyPrice(price: ModelPrice): ModelPrice {
   });
 }
 
+/** Field by field the dearest of these prices; unknown if one of them is. */
+export function dearestPrice(prices: readonly (ModelPrice | undefined)[]): ModelPrice | undefined {
+  const known = prices.filter((price) => price !== undefined);
+  if (known.length < prices.length) return undefined;
+  const dearest = (rateOf: (price: ModelPrice) => number): number => Math.max(...known.map(rateOf));
+  return Object.freeze({
+    inputUsdPerMillion: dearest((price) => price.inputUsdPerMillion),
+    cachedInputUsdPerMillion: dearest(
+      ({ inputUsdPerMillion, cachedInputUsdPerMillion = inputUsdPerMillion }) =>
+        cachedInputUsdPerMillion,
+    ),
+    outputUsdPerMillion: dearest((price) => price.outputUsdPerMillion),
+  });
+}
+
 /** The cost of one call in millionths of a dollar, rounded up: dollars per million tokens are micro-dollars per token. */
 export function costMicroUsd(price: ModelPrice, usage: TokenUsage): number {
   const cachedPrice = price.cachedInputUsdPerMillion ?? price.inputUsdPerMillion;

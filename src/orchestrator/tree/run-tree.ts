@@ -11,6 +11,7 @@ import {
   checkTotal,
   type SubagentLimits,
 } from "../../policies/subagent-limits.ts";
+import { modelsOf } from "../../model/fallback.ts";
 import { copyPrice } from "../../model/model-price.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { PriceUsed } from "../budget/prices-used.ts";
@@ -106,7 +107,7 @@ export class RunTree {
   /** The prices of the models of all agents, in the order of their start, after those of the run before it was paused. */
   get prices(): readonly PriceUsed[] {
     const prices = new Map(this.#pricesBefore.map((used) => [JSON.stringify(used), used]));
-    const models = new Set(Array.from(this.#nodes.values(), ({ role }) => role.model));
+    const models = new Set([...this.#nodes.values()].flatMap(({ role }) => modelsOf(role.model)));
     for (const { provider, id: model, price } of models) {
       const used = { provider, model, price: price === undefined ? null : copyPrice(price) };
       prices.set(JSON.stringify(used), used);
