@@ -20,6 +20,8 @@ export { strictSchema, withoutAddedNulls, type StrictSchema } from "./model/stri
 export { textOnly } from "./model/written-by.ts";
 export { toCallId } from "./model/call-id.ts";
 export { ModelError, type ModelErrorOptions } from "./model/model-error.ts";
+export type { ModelLimitsOptions } from "./model/limits-line.ts";
+export type { FallbackOptions } from "./model/fallback.ts";
 export type { KnownPrice } from "./model/known-price.ts";
 export type { ModelRates, PriceTier } from "./model/model-price.ts";
 export type { PricedModel, Prices } from "./model/prices.ts";
@@ -163,4 +165,4 @@ export type { ToolErrorRecord, ToolErrorSeverity } from "./protocol/tool-error-r
 export type { ToolExecution, ToolOutcomeType } from "./protocol/tool-outcome.ts";
 export type { ToolFailureCode } from "./protocol/tool-failure.ts";
 export type { Unanswered } from "./agent/approver.ts";
-export type { UsageReport } from "./protocol/usage.ts";
+export type { ModelUsage, UsageReport } from "./protocol/usage.ts";

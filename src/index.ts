@@ -58,6 +58,8 @@ export type { ModelSettings, ToolChoice } from "./protocol/model-settings.ts";
 
 // Models
 export { openai, type OpenAiOptions } from "./model/openai/openai-model.ts";
+export { modelLimits, type ModelLimits } from "./model/model-limits.ts";
+export { withFallback } from "./model/with-fallback.ts";
 export type { ModelPrice } from "./model/model-price.ts";
 export { knownPrice } from "./model/known-price.ts";
 export { PRICES_AS_OF } from "./model/price-table.ts";

@@ -705,6 +705,21 @@ const requirements = {
   M51: {
     text: "A provider is waited for as long as it asks for, or a tenth longer, else up to eight seconds, half of which is by chance; a call that is to wait longer than `retry.longestWaitMs` fails at once, with that time in its error",
   },
+  M65: {
+    text: "`modelLimits` holds for all models, runs and orchestrators that share it: never more requests under way than `concurrent`, first come, first served over runs; who is to end leaves the line and takes nothing; a call that waits has no slot, and its wait is `queuedMs`",
+  },
+  M66: {
+    text: "Requests and tokens come back by the minute, and what a reply did not use at once; a request larger than a minute's tokens goes alone, and is warned of; a Retry-After holds up all who share the limits, and fails at once whom it holds up too long",
+  },
+  M67: {
+    text: "`withFallback` asks its models in order within one attempt, without a wait; one that failed is passed over for a while, the writer of open calls is asked first, and each is sent its own reasoning alone; what is no list of different models is refused",
+  },
+  M68: {
+    text: "A fallback is leased at its dearest price, and each of its models is charged at its own: the reply at the one that answered, what was lost at the one that lost it; events, spans, `usage.byModel` and prices say so, over pauses, recoveries and replays",
+  },
+  M69: {
+    text: "A provider that ignores its cap overspends a budget by at most what one request exceeds its lease, per agent, at any number of attempts and fallbacks",
+  },
   M50: {
     text: "A small slip in the JSON of arguments costs no further model call: a comma too many or too few, single quotes or a comment are mended if the reply ended by itself, nothing is open at the end, the tool may be repeated and the arguments fit; hooks and guards see what was meant, step and trace say so, and a call that would be asked about goes back to the model",
   },

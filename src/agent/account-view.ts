@@ -4,7 +4,7 @@ import type { AnySignal } from "../kernel/cancel.ts";
 import type { ModelPrice } from "../model/model-price.ts";
 import type { SpendAxis } from "../protocol/account.ts";
 import type { LeaseId } from "../protocol/ids.ts";
-import type { Usage, UsageReport } from "../protocol/usage.ts";
+import type { ModelUsage, Usage, UsageReport } from "../protocol/usage.ts";
 
 /** What one model call asks for: its counted input, and room to answer. */
 export interface LeaseAsk {
@@ -75,8 +75,13 @@ export interface AccountView extends TimeAccount {
   charge(lease: Lease, usage: Usage): void;
   /** What the agent and its subtree have consumed. */
   usage(): UsageReport;
-  /** Books what a call really used in all, on this account and every ancestor, and gives the rest of the lease back. */
-  settle(lease: Lease, usage: Usage): void;
+  /**
+   * Books what a call really used in all, on this account and every ancestor, and gives the rest of the lease back. `otherModels`: the part
+   * of it that other models than the agent's first used.
+   */
+  settle(lease: Lease, usage: Usage, otherModels?: readonly ModelUsage[]): void;
+  /** What other models than the agent's first used of its own usage. */
+  readonly otherModels: readonly ModelUsage[];
   /** Gives back, unused, what the agent still holds, and says which leases that were. */
   releaseOpen(): readonly LeaseId[];
   /** Books one tool call, or says which limit forbids it. */

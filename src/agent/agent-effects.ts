@@ -6,7 +6,7 @@ import type { CancelSignal } from "../kernel/cancel.ts";
 import type { EventBody, EventScope, EventType } from "../protocol/event.ts";
 import type { AgentId, CallId } from "../protocol/ids.ts";
 import type { StopSignal } from "../protocol/stop.ts";
-import type { Usage } from "../protocol/usage.ts";
+import type { ModelUsage, Usage } from "../protocol/usage.ts";
 import type { OwnCall } from "../tools/bind-call.ts";
 import type { AccountView, BudgetRefusal, Lease, LeaseOutcome } from "./account-view.ts";
 import type { AgentIdentity, EffectPosition, EventPosition } from "./agent-identity.ts";
@@ -68,9 +68,9 @@ export class AgentEffects<Agent extends EffectiveAgent = EffectiveAgent> {
     return work();
   }
 
-  /** Books what a model call used. */
-  settle(lease: Lease, usage: Usage): void {
-    this.agent.account.settle(lease, usage);
+  /** Books what a model call used. `otherModels`: the part of it that other models than the agent's first used. */
+  settle(lease: Lease, usage: Usage, otherModels?: readonly ModelUsage[]): void {
+    this.agent.account.settle(lease, usage, otherModels);
   }
 
   // Tool calls

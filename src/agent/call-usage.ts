@@ -1,11 +1,19 @@
 // What one logical model call consumed. What no provider reported is charged by estimate: forgotten tokens are overspent ones.
 
 import { estimateTokens } from "../model/count-tokens.ts";
+import { modelsOf } from "../model/fallback.ts";
 import type { Model, ModelReply } from "../model/model.ts";
+import type { AttemptLoss } from "../model/retry.ts";
 import type { TokenUsage } from "../model/token-usage.ts";
-import { costMicroUsd } from "../model/model-price.ts";
+import { costMicroUsd, type ModelPrice } from "../model/model-price.ts";
 import { isStandardTier, type PriceOf } from "../model/prices.ts";
-import { MICRO_USD_PER_USD, NO_USAGE, type Usage } from "../protocol/usage.ts";
+import {
+  addUsage,
+  MICRO_USD_PER_USD,
+  NO_USAGE,
+  type ModelUsage,
+  type Usage,
+} from "../protocol/usage.ts";
 import type { Lease, LeaseAsk } from "./account-view.ts";
 
 /** How far the call came. */
@@ -14,18 +22,28 @@ export type ModelCallEnd =
   | { readonly type: "unsent" }
   /** It was left behind while it ran: its input is charged. */
   | { readonly type: "abandoned" }
-  | ({ readonly type: "replied"; readonly reply: ModelReply } & BrokenAttempts)
+  | ({
+      readonly type: "replied";
+      readonly reply: ModelReply;
+      readonly answeredBy?: Model;
+    } & BrokenAttempts)
   | ({ readonly type: "failed" } & BrokenAttempts)
   /** It was aborted; `isInFlight`: during an attempt, which is paid for even if its answer had not begun. */
   | ({ readonly type: "aborted"; readonly isInFlight: boolean } & BrokenAttempts);
 
-interface BrokenAttempts {
-  /** Attempts that broke after the provider had begun to answer. */
-  readonly brokenAttempts: number;
-  readonly lostOutputTokens: number;
+interface BrokenAttempts extends AttemptLoss {
+  readonly lossOf?: ReadonlyMap<Model, AttemptLoss>;
 }
 
-/** Who pays for a call: by what the model costs that it asks. */
+/** What a call asked of one model. */
+interface Share {
+  readonly model: Model;
+  /** Each costs by its own length, so that their costs are added up, not their tokens. */
+  readonly requests: readonly TokenUsage[];
+  readonly estimatedCalls: number;
+}
+
+/** Who pays for a call: by what the models cost that it asks. */
 export interface Payer {
   readonly model: Model;
   readonly priceOf: PriceOf;
@@ -38,51 +56,112 @@ export function leaseTerms({ model, priceOf }: Payer): Pick<LeaseAsk, "price" | 
 
 /** The usage of the step that the call belongs to; a step counts even if its call came to nothing. */
 export function callUsage(payer: Payer, lease: Lease, end: ModelCallEnd): Usage {
-  switch (end.type) {
-    case "unsent":
-      return { ...NO_USAGE, steps: 1 };
-    case "abandoned":
-      return charged(payer, [estimate(lease.inputTokens, 0)], 1);
-    case "failed":
-      return charged(payer, lost(lease, end), end.brokenAttempts);
-    case "aborted": {
-      const brokenAttempts = Math.max(end.brokenAttempts, end.isInFlight ? 1 : 0);
-      const { lostOutputTokens } = end;
-      return charged(payer, lost(lease, { brokenAttempts, lostOutputTokens }), brokenAttempts);
-    }
-    case "replied": {
-      const { reply, brokenAttempts } = end;
-      const answered = reply.usage ?? estimate(lease.inputTokens, replyTokens(reply));
-      const estimates = brokenAttempts + (reply.usage === undefined ? 1 : 0);
-      return charged(payer, [answered, ...lost(lease, end)], estimates);
-    }
-  }
+  const { model, priceOf } = payer;
+  if (end.type === "unsent") return { ...NO_USAGE, steps: 1 };
+  const shares = sharesOf(model, lease, end);
+  const [first, ...others] = shares;
+  const isUnpriced =
+    first === undefined
+      ? priceOf(model) === undefined
+      : shares.some((share) => !isPriced(priceOf, share));
+  const called = { modelCalls: 1, steps: 1, unpricedCalls: isUnpriced ? 1 : 0 };
+  let usage = first === undefined ? NO_USAGE : charged(priceOf, first);
+  for (const other of others) usage = addUsage(usage, charged(priceOf, other));
+  return { ...usage, ...called };
 }
 
-/** What the requests of a call took together. Each costs by its own length, so that their costs are added up, not their tokens. */
-function charged(payer: Payer, requests: readonly TokenUsage[], estimatedCalls: number): Usage {
+/** Which part of that is of other models than the first, where a fallback went on to them; undefined: none. */
+export function usageOfOthers(
+  { model, priceOf }: Payer,
+  lease: Lease,
+  end: ModelCallEnd,
+): readonly ModelUsage[] | undefined {
+  if (!("answeredBy" in end || "lossOf" in end)) return undefined;
+  const shares = sharesOf(model, lease, end);
+  const [own] = modelsOf(model);
+  const unpriced = shares.find((share) => !isPriced(priceOf, share));
+  const answered = end.type === "replied" ? end.answeredBy : undefined;
+  const others = shares.flatMap((share): readonly ModelUsage[] => {
+    const { provider, id } = share.model;
+    if (share.model === own || share.model === model) return [];
+    const count = share.model === answered ? 1 : 0;
+    const unpricedCalls = share === unpriced ? 1 : 0;
+    const usage = { ...charged(priceOf, share), modelCalls: count, steps: count, unpricedCalls };
+    return [{ provider, model: id, usage }];
+  });
+  return others.length === 0 ? undefined : others;
+}
+
+/** One for each model. */
+function sharesOf(
+  model: Model,
+  lease: Lease,
+  end: Exclude<ModelCallEnd, { readonly type: "unsent" }>,
+): readonly Share[] {
+  if (end.type === "abandoned") return [begun(model, lease)];
+  const losses = lossesOf(model, end);
+  const lost = losses.map(([of, loss]) => lostShare(of, lease, loss));
+  if (end.type === "aborted" && end.isInFlight && lost.length === 0) return [begun(model, lease)];
+  if (end.type !== "replied") return lost;
+  const { reply, answeredBy = model } = end;
+  const answer = reply.usage ?? estimate(lease.inputTokens, replyTokens(reply));
+  const estimated = reply.usage === undefined ? 1 : 0;
+  const own = lost.find((share) => share.model === answeredBy);
+  const { requests = [], estimatedCalls = 0 } = own ?? {};
+  return [
+    {
+      model: answeredBy,
+      requests: [answer, ...requests],
+      estimatedCalls: estimated + estimatedCalls,
+    },
+    ...lost.filter((share) => share !== own),
+  ];
+}
+
+function lossesOf(model: Model, end: BrokenAttempts): readonly (readonly [Model, AttemptLoss])[] {
+  if (end.lossOf !== undefined) return [...end.lossOf];
+  return end.brokenAttempts === 0 && end.lostOutputTokens === 0 ? [] : [[model, end]];
+}
+
+function begun(model: Model, { inputTokens }: Lease): Share {
+  return { model, requests: [estimate(inputTokens, 0)], estimatedCalls: 1 };
+}
+
+/** Requests that came to nothing: the input of each is paid for, and what was written. */
+function lostShare(
+  model: Model,
+  { inputTokens }: Lease,
+  { brokenAttempts, lostOutputTokens }: AttemptLoss,
+): Share {
+  const requests = Array.from({ length: brokenAttempts }, (_request, index) =>
+    estimate(inputTokens, index === 0 ? lostOutputTokens : 0),
+  );
+  return { model, requests, estimatedCalls: brokenAttempts };
+}
+
+/** What the requests of a share took and cost together. */
+function charged(priceOf: PriceOf, { model, requests, estimatedCalls }: Share): Usage {
   const sum = (tokens: (request: TokenUsage) => number): number =>
     requests.reduce((total, request) => total + tokens(request), 0);
   const inputTokens = sum((request) => request.inputTokens);
   const outputTokens = sum((request) => request.outputTokens);
   return {
-    modelCalls: 1,
-    steps: 1,
+    modelCalls: 0,
+    steps: 0,
     toolCalls: 0,
     inputTokens,
     cachedInputTokens: sum((request) => request.cachedInputTokens),
     outputTokens,
     reasoningTokens: sum((request) => request.reasoningTokens),
     totalTokens: inputTokens + outputTokens,
-    costMicroUsd: costOf(payer, requests),
-    unpricedCalls: areAllPriced(payer, requests) ? 0 : 1,
+    costMicroUsd: costOf(priceOf(model), requests),
+    unpricedCalls: 0,
     estimatedCalls,
   };
 }
 
 /** What the provider says that a request cost is charged in place of its price. */
-function costOf({ model, priceOf }: Payer, requests: readonly TokenUsage[]): number {
-  const price = priceOf(model);
+function costOf(price: ModelPrice | undefined, requests: readonly TokenUsage[]): number {
   const priced = requests.filter(({ reportedCostUsd }) => reportedCostUsd === undefined);
   const byPrice = price === undefined ? 0 : costMicroUsd(price, ...priced);
   return requests.reduce(
@@ -91,23 +170,16 @@ function costOf({ model, priceOf }: Payer, requests: readonly TokenUsage[]): num
   );
 }
 
-/** Of a call that made no request the price counts. */
-function areAllPriced(payer: Payer, requests: readonly TokenUsage[]): boolean {
-  if (requests.length === 0) return payer.priceOf(payer.model) !== undefined;
-  return requests.every((request) => isPriced(payer, request));
-}
-
 /**
- * Whether the cost of a request is known. At another tier than the standard one the published price does not hold: it is charged all the
- * same, so that no limit is passed for nothing, and the call counts as one without a price.
+ * Whether the cost of all requests is known. At another tier than the standard one the published price does not hold: they are charged by it all
+ * the same, so that no limit is passed for nothing, and the call counts as one without a price.
  */
-function isPriced(
-  { model, priceOf }: Payer,
-  { reportedCostUsd, serviceTier }: TokenUsage,
-): boolean {
-  if (reportedCostUsd !== undefined) return true;
-  if (priceOf(model) === undefined) return false;
-  return model.price !== undefined || isStandardTier(serviceTier);
+function isPriced(priceOf: PriceOf, { model, requests }: Share): boolean {
+  return requests.every(({ reportedCostUsd, serviceTier }) => {
+    if (reportedCostUsd !== undefined) return true;
+    if (priceOf(model) === undefined) return false;
+    return model.price !== undefined || isStandardTier(serviceTier);
+  });
 }
 
 /** So many times its price is no rounding. */
@@ -132,16 +204,6 @@ function microUsd(usd: number): number {
 
 // 0.000007 * 1e6 is 7.000000000000001 or 6.999…: the slack keeps whole micro-dollars whole.
 const ROUNDING_SLACK = 1e-6;
-
-/** The requests that came to nothing: the input of each is paid for, and what was written. */
-function lost(
-  { inputTokens }: Lease,
-  { brokenAttempts, lostOutputTokens }: BrokenAttempts,
-): readonly TokenUsage[] {
-  return Array.from({ length: brokenAttempts }, (_request, index) =>
-    estimate(inputTokens, index === 0 ? lostOutputTokens : 0),
-  );
-}
 
 function estimate(inputTokens: number, outputTokens: number): TokenUsage {
   return { inputTokens, cachedInputTokens: 0, outputTokens, reasoningTokens: 0 };

@@ -8,21 +8,20 @@ import {
   checkIdentifier,
   checkKeys,
   checkList,
-  checkMethods,
   checkText,
   defaultAdvice,
   misdefinition,
   mismatch,
 } from "../kernel/check.ts";
 import { MOST_TOKENS } from "../model/count-tokens.ts";
-import type { Model, ModelServer } from "../model/model.ts";
+import { checkModel } from "../model/check-model.ts";
+import type { Model } from "../model/model.ts";
 import {
   checkModelSettings,
   copyModelSettings,
   SETTING_NAMES,
   toolChoiceAmong,
 } from "../model/check-model-settings.ts";
-import { checkPriceOption } from "../model/model-price.ts";
 import { MAX_TEMPERATURE } from "../model/temperature.ts";
 import { checkBudget, type Budget } from "../policies/budget.ts";
 import { delegationPolicy, type DelegationPolicy } from "../policies/delegation-policy.ts";
@@ -285,38 +284,6 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     outputMode,
     finish,
   });
-}
-
-function checkModel(field: string, model: Model): void {
-  const fits = typeof model === "object" && model !== null && typeof model.generate === "function";
-  if (!fits)
-    throw misdefinition(field, "a model", model, 'Use openai("…") or a model of your own.');
-  checkText(`${field}.id`, model.id);
-  checkText(`${field}.provider`, model.provider);
-  for (const ability of ["countTokens", "assertReady", "checkSettings"] as const) {
-    if (model[ability] !== undefined) checkMethods(field, model, [ability]);
-  }
-  if (model.price !== undefined) checkPriceOption(`${field}.price`, model.price);
-  if (model.baseUrl !== undefined) checkText(`${field}.baseUrl`, model.baseUrl);
-  if (model.replayKey !== undefined) checkText(`${field}.replayKey`, model.replayKey);
-  if (model.minOutputTokens !== undefined)
-    checkCount(`${field}.minOutputTokens`, model.minOutputTokens, defaultAdvice(1));
-  for (const ability of ["native", "canForce"] as const)
-    checkBoolean(`${field}.${ability}`, model[ability] ?? false);
-  if (model.server !== undefined) checkServer(`${field}.server`, model.server);
-  if (model.serviceTier !== undefined) checkText(`${field}.serviceTier`, model.serviceTier);
-  const { apiType = "responses" } = model;
-  if (apiType !== "responses" && apiType !== "chat_completions") {
-    const advice = "Leave it out if it is neither.";
-    throw misdefinition(`${field}.apiType`, "responses or chat_completions", apiType, advice);
-  }
-}
-
-function checkServer(field: string, server: ModelServer): void {
-  checkKeys(field, server, ["address", "port"]);
-  const { address, port } = server;
-  checkText(`${field}.address`, address);
-  if (port !== undefined) checkCount(`${field}.port`, port, "Leave it out where it says nothing.");
 }
 
 const TOOL_KINDS = ["function", "external", "delegation", "finish"] as const;

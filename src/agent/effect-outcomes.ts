@@ -7,7 +7,7 @@ import { AssistantMessageSchema } from "../protocol/message.ts";
 import { TimeSpanSchema } from "../protocol/step-timing.ts";
 import { ErrorRecordSchema } from "../protocol/stop.ts";
 import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
-import { isCountable, UsageSchema } from "../protocol/usage.ts";
+import { isCountable, ModelUsageSchema, UsageSchema } from "../protocol/usage.ts";
 import { DeferralSchema } from "./agent-snapshot.ts";
 import type { Lease } from "./account-view.ts";
 import { callUsage, type Payer } from "./call-usage.ts";
@@ -15,7 +15,8 @@ import type { CallEnd, InferOutcome } from "./effects.ts";
 
 const count = z.int().nonnegative();
 const spans = z.array(TimeSpanSchema).readonly().exactOptional();
-const spent = { usage: UsageSchema, spans };
+const otherModels = z.array(ModelUsageSchema.readonly()).readonly().exactOptional();
+const spent = { usage: UsageSchema, otherModels, spans };
 const TokenUsageSchema = z.strictObject({
   inputTokens: count,
   cachedInputTokens: count,

@@ -8,7 +8,7 @@ import type { StepRecord } from "../protocol/step-record.ts";
 import type { TimeSpan } from "../protocol/step-timing.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
-import type { Usage } from "../protocol/usage.ts";
+import type { ModelUsage, Usage } from "../protocol/usage.ts";
 import type { BoundCall } from "../tools/bind-call.ts";
 import type { EffectiveSettings } from "../tools/tool-settings.ts";
 import type { Deferral } from "./agent-state.ts";
@@ -68,7 +68,11 @@ interface Timed {
 }
 
 /** What a model call came to, and what it has consumed. */
-export type InferOutcome = Timed & { readonly usage: Usage } & (
+export type InferOutcome = Timed & {
+  readonly usage: Usage;
+  /** Part of `usage`: of other models of a fallback than the first. Left out: none was asked. */
+  readonly otherModels?: readonly ModelUsage[];
+} & (
     | { readonly type: "replied"; readonly reply: ModelReply }
     | { readonly type: "failed"; readonly error: ErrorRecord; readonly isRetryable: boolean }
     /** A further attempt was not paid for: no limit on the path leaves room for it. */

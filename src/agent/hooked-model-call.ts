@@ -3,22 +3,28 @@
 import { linkedController, runBounded, type BoundedOutcome } from "../kernel/cancel.ts";
 import { shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
-import { deepFreeze } from "../kernel/json.ts";
+import { deepFreeze, defined } from "../kernel/json.ts";
 import type { ModelCall } from "../hooks/hook.ts";
 import { hookContract } from "../hooks/hook-error.ts";
 import { wrapped } from "../hooks/run-chain.ts";
 import { checkMadeReply } from "../model/check-made-reply.ts";
-import { checkReply } from "../model/check-reply.ts";
 import type { ModelReply } from "../model/model.ts";
 import { timed, type TimeSpan } from "../protocol/step-timing.ts";
-import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
+import {
+  addModelUsage,
+  addUsage,
+  NO_USAGE,
+  type ModelUsage,
+  type Usage,
+} from "../protocol/usage.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { BudgetRefusal } from "./account-view.ts";
 import { callUsage, leaseTerms } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
 import { hookContext } from "./consult.ts";
-import { type InferCall, inferOnce } from "./model-attempts.ts";
+import type { InferCall } from "./asked-turn.ts";
+import { inferOnce } from "./model-attempts.ts";
 import { WrappedTime } from "./wrapped-time.ts";
 
 /** What the hooks around a call made of it: each call of theirs is paid for and counted, the whole is one step. */
@@ -33,7 +39,8 @@ export async function inferWrapped(agent: AgentRuntime, call: InferCall): Promis
   const work = (): Promise<ModelReply> => wrapped(modelWraps, callFor, () => inner.next(), bounds);
   const bounded = await runBounded(() => agent.at(call.position, work), bounds);
   await inner.close();
-  return timed(inner.outcomeOf(bounded), inner.spans);
+  const { otherModels } = inner;
+  return timed({ ...inner.outcomeOf(bounded), ...defined({ otherModels }) }, inner.spans);
 }
 
 type WithoutReply = Exclude<InferOutcome, { readonly type: "replied" }>;
@@ -51,6 +58,8 @@ class InnerCalls {
   readonly #time: WrappedTime;
   #inference: readonly TimeSpan[] = [];
   #usage: Usage = { ...NO_USAGE, steps: 1 };
+  /** As `InferOutcome.otherModels`. */
+  otherModels: readonly ModelUsage[] | undefined;
   #begun = 0;
   #isClosed = false;
 
@@ -83,6 +92,8 @@ class InnerCalls {
     leave();
     this.#inference = [...this.#inference, ...(outcome.spans ?? [])];
     this.#usage = { ...addUsage(this.#usage, outcome.usage), steps: 1 };
+    if (outcome.otherModels !== undefined)
+      this.otherModels = addModelUsage(this.otherModels ?? [], outcome.otherModels);
     if (outcome.type === "replied") {
       const reply = deepFreeze(outcome.reply);
       this.#replies.add(reply);
@@ -155,8 +166,7 @@ class InnerCalls {
     }
     const { value } = bounded;
     try {
-      if (this.#replies.has(value))
-        return { type: "replied", reply: checkReply(model, value, lease), usage };
+      if (this.#replies.has(value)) return { type: "replied", reply: value, usage };
       const reply = checkMadeReply(model, value, lease, [...this.#replies]);
       const { usage: reported, ...unmeasured } = reply;
       const isOwn = this.#replies.size === 0 && reported !== undefined;

@@ -4,7 +4,8 @@ import { defined } from "../kernel/json.ts";
 import type { Model, ModelRequest, OutputSchema } from "../model/model.ts";
 import { remembered } from "../model/remembered.ts";
 import { headLength } from "../policies/message-groups.ts";
-import { forModel } from "../model/written-by.ts";
+import { fallbackOf } from "../model/fallback.ts";
+import { forModel, replayKeyOf } from "../model/written-by.ts";
 import type { Message } from "../protocol/message.ts";
 import type { StepContext } from "../protocol/step-context.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
@@ -69,7 +70,8 @@ function namesOf(model: Model): StepContext["model"] {
   const known = names.get(model);
   if (known !== undefined) return known;
   const { provider, id, replayKey } = model;
-  const named = Object.freeze({ provider, id, ...(replayKey === undefined ? {} : { replayKey }) });
+  const replayKeys = fallbackOf(model)?.models.map(replayKeyOf);
+  const named = Object.freeze({ provider, id, ...defined({ replayKey, replayKeys }) });
   names.set(model, named);
   return named;
 }

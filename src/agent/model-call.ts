@@ -1,7 +1,7 @@
 // One logical model call in this process: leased, made, and kept where the run is kept. Its attempts: model-attempts.ts; hooks around it:
 // hooked-model-call.ts.
 
-import { deepFreeze } from "../kernel/json.ts";
+import { deepFreeze, defined } from "../kernel/json.ts";
 import { prefixOf, type RequestPrefix } from "../model/request-prefix.ts";
 import type { EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
@@ -9,11 +9,12 @@ import type { Lease, LeaseOutcome } from "./account-view.ts";
 import { leaseTerms } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { inferWrapped } from "./hooked-model-call.ts";
-import { type InferCall, inferOnce } from "./model-attempts.ts";
+import type { InferCall } from "./asked-turn.ts";
+import { inferOnce } from "./model-attempts.ts";
 import { countInputTokens } from "../model/count-tokens.ts";
 import type { ModelRequest } from "../model/model.ts";
 import { timingOf, type StepTiming } from "../protocol/step-timing.ts";
-import type { Usage } from "../protocol/usage.ts";
+import type { ModelUsage, Usage } from "../protocol/usage.ts";
 import { NO_PREFIX } from "./agent-state.ts";
 
 /** Asks for the right to one model call; waits in line while calls in flight may still make room (X2). Never rejects. */
@@ -61,14 +62,17 @@ export function settleCall(
 ): Usage {
   const { account, effects } = agent;
   const { leaseId } = lease;
-  const usage = isStep(place) ? outcome.usage : { ...outcome.usage, steps: 0 };
-  effects.settle(lease, usage);
+  const isOfStep = isStep(place);
+  const usage = isOfStep ? outcome.usage : withoutStep(outcome.usage);
+  const otherModels = isOfStep ? outcome.otherModels : outcome.otherModels?.map(besideStep);
+  effects.settle(lease, usage, otherModels);
   effects.note(
     "budget.settled",
     () => ({
       type: "budget.settled",
       leaseId,
       usage,
+      ...defined({ otherModels }),
       remaining: account.remaining(),
       runRemaining: account.runRemaining(),
     }),
@@ -77,6 +81,14 @@ export function settleCall(
   if (outcome.type === "refused")
     effects.record({ type: "budget.denied", ...outcome.refusal }, positionOf(place));
   return usage;
+}
+
+function withoutStep(usage: Usage): Usage {
+  return { ...usage, steps: 0 };
+}
+
+function besideStep(used: ModelUsage): ModelUsage {
+  return { ...used, usage: withoutStep(used.usage) };
 }
 
 /** False for a call besides that of its step, and for one of a step that is counted already. */

@@ -68,8 +68,12 @@ function callText(event: EspalierEvent): string | undefined {
     case "model.retried":
     case "tool.retried": {
       const { attempt, error, delayMs } = event;
+      const model = event.type === "model.retried" ? event.nextModel?.model : undefined;
       const tool = event.type === "tool.retried" ? ` of ${singleLine(event.toolName)}` : "";
-      const next = `the next one in ${durationText(delayMs)}`;
+      const next =
+        model === undefined
+          ? `the next one in ${durationText(delayMs)}`
+          : `going on with ${singleLine(model)}`;
       return `attempt ${attempt}${tool} failed (${error.code}), ${next}: ${short(error.message)}`;
     }
     case "tool.rejected":

@@ -78,8 +78,9 @@ function after(view: RunView, event: EspalierEvent): RunView {
     case "model.requested":
       return doing(view, event, { kind: "thinking" });
     case "model.retried": {
-      const { attempt, error } = event;
-      return doing(view, event, { kind: "retrying", attempt: attempt + 1, errorCode: error.code });
+      const { error, nextModel } = event;
+      const attempt = nextModel === undefined ? event.attempt + 1 : event.attempt;
+      return doing(view, event, { kind: "retrying", attempt, errorCode: error.code });
     }
     case "model.replied":
     case "model.failed":

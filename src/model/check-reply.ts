@@ -37,6 +37,13 @@ export function checkReply(model: Model, reply: ModelReply, size: CallSize): Mod
   return builtReply(model, { ...rest, message: { ...plain, ...stamped } }, size);
 }
 
+/** The reply, stamped with who wrote it also if it has no parts: a fallback goes by that. */
+export function signedReply(reply: ModelReply, writer: Model): ModelReply {
+  const writtenBy = replayKeyOf(writer);
+  if (reply.message.writtenBy === writtenBy) return reply;
+  return shared({ ...reply, message: { ...reply.message, writtenBy } });
+}
+
 /** Parsing freezes a list at its top only: with a list of its own the message can be frozen whole. */
 export function withOwnCalls<Read extends Pick<AssistantMessage, "toolCalls">>(
   message: Read,

@@ -57,6 +57,11 @@ export function countInputTokens(
   return { tokens: known + added + estimateMessages(ephemeral), isEstimated: true };
 }
 
+/** An estimate of the input tokens of a request. */
+export function estimateRequest({ messages, tools }: ModelRequest): number {
+  return toolTokens(tools) + estimateMessages(messages);
+}
+
 /** An estimate of the tokens in `text`. */
 export function estimateTokens(text: string): number {
   return tokensInBytes(Buffer.byteLength(text));

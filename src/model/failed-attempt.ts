@@ -67,6 +67,17 @@ export function waitTooLong(error: ModelError, longestWaitMs: number): ModelErro
   });
 }
 
+/** What a call fails with that is not made, since its limits are paused for longer than it may wait. */
+export function pausedError({ provider, id }: Model, pausedMs: number): ModelError {
+  const retryAfterMs = Math.ceil(pausedMs);
+  return new ModelError({
+    code: "model_rate_limited",
+    message: `Expected room for a request to ${id} of ${provider}, but its limits are paused for ${retryAfterMs / 1_000} s, as the provider asked.`,
+    data: { provider, model: id, retryAfterMs },
+    retryAfterMs,
+  });
+}
+
 /** Also true for the errors of another copy of the package, which a model of the user's may throw. */
 function isModelError(thrown: unknown): thrown is ModelError {
   return EspalierError.is(thrown) && "isRetryable" in thrown;

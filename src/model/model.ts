@@ -5,6 +5,7 @@ import type { FinishReason } from "../protocol/finish-reason.ts";
 import type { AssistantMessage, Message } from "../protocol/message.ts";
 import type { ModelSettings, ToolChoice } from "../protocol/model-settings.ts";
 import type { ModelDelta } from "../protocol/stream-piece.ts";
+import type { ModelLimits } from "./model-limits.ts";
 import type { ModelPrice } from "./model-price.ts";
 import type { TokenUsage } from "./token-usage.ts";
 
@@ -38,6 +39,8 @@ export interface Model {
   readonly price?: ModelPrice | "unknown";
   /** Where it is asked, if its price is looked up by that: `https://api.deepseek.com/v1`. Left out: by `provider`. */
   readonly baseUrl?: string | undefined;
+  /** What its provider takes of all that share them; each attempt waits for its turn before it is made. Left out: all of it. */
+  readonly limits?: ModelLimits | undefined;
   /**
    * One reply to one request. Called once per attempt, may run in parallel with itself.
    * Must reject with a `ModelError` when it fails, and soon after `options.signal` was aborted.

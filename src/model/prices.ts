@@ -1,9 +1,10 @@
 // What a model costs: the one place that answers it, for leases, charges and results.
 
 import { remembered } from "./remembered.ts";
+import { modelsOf } from "./fallback.ts";
 import { knownPrice } from "./known-price.ts";
 import type { Model } from "./model.ts";
-import { checkPrice, copyPrice, type ModelPrice } from "./model-price.ts";
+import { checkPrice, copyPrice, dearestPrice, type ModelPrice } from "./model-price.ts";
 
 /** A model whose price is looked up. */
 export interface PricedModel {
@@ -31,9 +32,13 @@ const OPENAI_ORIGIN = "https://api.openai.com";
  */
 export function priceLookup(prices: Prices | undefined): PriceOf {
   const known = new WeakMap<Model, { readonly price: ModelPrice | undefined }>();
-  return (model) => remembered(known, model, lookUp).price;
+  const priceOf: PriceOf = (model) => remembered(known, model, lookUp).price;
+  return priceOf;
 
-  function lookUp({ provider, id, baseUrl, price }: Model): { price: ModelPrice | undefined } {
+  function lookUp(model: Model): { price: ModelPrice | undefined } {
+    const models = modelsOf(model);
+    if (models[0] !== model) return { price: dearestPrice(models.map(priceOf)) };
+    const { provider, id, baseUrl, price } = model;
     if (price !== undefined) return { price: price === "unknown" ? undefined : copyPrice(price) };
     const found = prices?.priceFor({ provider, baseUrl, model: id });
     if (found === undefined) return { price: listedPrice(provider, id, baseUrl) };

@@ -1,11 +1,13 @@
-// generateWithRetries: one logical model call, its attempts counted and added up. The only place that retries model calls.
+// generateWithRetries: one logical model call, its attempts counted and added up. The only place that retries model calls, and that goes from
+// one model of a fallback to the next.
 
-import { abortSignalOf, sleep, type AnySignal } from "../kernel/cancel.ts";
+import { sleep, type AnySignal } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { defined } from "../kernel/json.ts";
-import { checkReply } from "./check-reply.ts";
-import { tokensInBytes } from "./count-tokens.ts";
-import { chanceBy, delayBefore, failedAttempt, waitTooLong } from "./failed-attempt.ts";
+import { askModel, type InSlot } from "./ask-model.ts";
+import { signedReply } from "./check-reply.ts";
+import { chanceBy, delayBefore, waitTooLong, type FailedAttempt } from "./failed-attempt.ts";
+import { fallbackOf, moreHopeful, requestFor } from "./fallback.ts";
 import type { CacheKey, Model, ModelReply, ModelRequest } from "./model.ts";
 import type { ModelError } from "./model-error.ts";
 import type { ModelDelta } from "../protocol/stream-piece.ts";
@@ -18,18 +20,22 @@ import {
 
 export interface RetryOptions {
   readonly signal: AnySignal;
+  /** Keeps the first request from being sent. Default: `signal`. */
+  readonly startSignal?: AnySignal;
   readonly clock: Clock;
   readonly policy: RetryPolicy;
   /** How long the request is, as it was counted. */
   readonly inputTokens: number;
-  /** As `GenerateOptions.onDelta`. After a retry the reply begins anew. */
+  /** As `GenerateOptions.onDelta`. After a retry, and with another model, the reply begins anew. */
   readonly onDelta?: (delta: ModelDelta) => void;
   /** As `GenerateOptions.cacheKey`. */
   readonly cacheKey?: CacheKey;
   /** The attempt that broke last, if the call continues after one: how `broken` came out. */
   readonly after?: BrokenAttempt | undefined;
-  /** Called before each wait. Must not throw. */
+  /** Called before each wait, and before another model of a fallback is asked. Must not throw. */
   readonly onRetry: (retry: PlannedRetry) => void;
+  /** How a model is asked once its limits let it. Default: at once. */
+  readonly inSlot?: InSlot;
 }
 
 export interface PlannedRetry {
@@ -38,105 +44,124 @@ export interface PlannedRetry {
   readonly error: ModelError;
   /** How long the next one will be waited for. */
   readonly delayMs: number;
+  /** Set if the attempt goes on, with this model of a fallback. */
+  readonly nextModel?: Model;
 }
 
 /** An attempt that broke although it is paid for, and what all attempts so far have cost. */
-export interface BrokenAttempt {
+export interface BrokenAttempt extends Progress {
   readonly error: ModelError;
-  readonly log: AttemptLog;
 }
 
-/** What a call cost besides its reply. */
-export interface AttemptLog {
-  /** Attempts that were begun. */
-  readonly attempts: number;
+/** How far a call has come. */
+interface Progress {
+  readonly log: AttemptLog;
+  /** What failed last. */
+  readonly error?: ModelError;
+  /** Models of a fallback that the attempt has not asked yet. */
+  readonly left: readonly Model[];
+  /** What the attempt fails with if none of those replies. */
+  readonly hopeful?: ModelError;
+}
+
+/** What was lost with attempts that broke. */
+export interface AttemptLoss {
   /** Output tokens that attempts wrote in vain, by estimate. */
   readonly lostOutputTokens: number;
   /** Attempts without a reply whose answer had begun, and whose input is therefore paid for. */
   readonly brokenAttempts: number;
 }
 
+/** What a call cost besides its reply. */
+export interface AttemptLog extends AttemptLoss {
+  /** Attempts that were begun. */
+  readonly attempts: number;
+  /** The same by the models of a fallback. Left out: there is none. */
+  readonly lossOf?: ReadonlyMap<Model, AttemptLoss>;
+}
+
 export type GenerateOutcome =
-  | (AttemptLog & { readonly type: "replied"; readonly reply: ModelReply })
+  | (AttemptLog & {
+      readonly type: "replied";
+      readonly reply: ModelReply;
+      /** Which model of a fallback did. Left out: there is none. */
+      readonly answeredBy?: Model;
+    })
   | (AttemptLog & { readonly type: "failed"; readonly error: ModelError })
   /** An attempt broke that is paid for. Once another one is, call again, with `after`. */
   | (BrokenAttempt & { readonly type: "broken" })
   /** The signal was aborted. `isInFlight`: during an attempt, so that it may be paid for even if its answer had not begun. */
-  | (AttemptLog & { readonly type: "aborted"; readonly isInFlight: boolean });
+  | (AttemptLog & { readonly type: "aborted"; readonly isInFlight: boolean })
+  /** It was aborted, and its model did not end for too long. */
+  | (AttemptLog & { readonly type: "abandoned" });
 
 /**
  * Calls the model until it replies, fails for good, has failed too often, or has to be paid for once more. Never rejects; resolves soon
- * after the signal was aborted, at once if that happens between two attempts.
+ * after the signal was aborted, at once if that happens between two attempts. An attempt at a fallback asks its models one after another,
+ * without a wait, until one replies.
  */
 export async function generateWithRetries(
   model: Model,
   request: ModelRequest,
   options: RetryOptions,
 ): Promise<GenerateOutcome> {
-  const { signal, policy, after, inputTokens, onDelta, cacheKey } = options;
+  const { signal, clock, policy, after = NOTHING_YET, onRetry } = options;
   const { maxAttempts = DEFAULT_MAX_ATTEMPTS, longestWaitMs = DEFAULT_LONGEST_WAIT_MS } = policy;
-  const size = { inputTokens, maxOutputTokens: request.maxOutputTokens };
-  let { log = NO_ATTEMPTS, error } = after ?? {};
+  const fallback = fallbackOf(model);
+  let { log, error, left, hopeful }: Progress = after;
+  let startSignal = options.startSignal ?? signal;
   while (!signal.aborted) {
-    if (error !== undefined) {
-      await backOff(error, log.attempts, options);
+    const before = log;
+    if (left.length === 0) {
+      if (error !== undefined) await backOff(error, log.attempts, options);
       if (signal.aborted) break;
+      log = { ...log, attempts: log.attempts + 1 };
+      left = fallback?.inOrder(request, clock) ?? [model];
+    } else if (error !== undefined)
+      onRetry({ attempt: log.attempts, error, delayMs: 0, ...defined({ nextModel: left[0] }) });
+    const [asked = model, ...others] = left;
+    left = others;
+    const shown = fallback === undefined ? request : requestFor(request, asked);
+    const patienceMs = others.length > 0 ? 0 : longestWaitMs;
+    const end = await askModel(asked, shown, {
+      ...options,
+      startSignal,
+      longestWaitMs: patienceMs,
+    });
+    startSignal = signal;
+    switch (end.type) {
+      case "unasked":
+        return { type: "aborted", isInFlight: false, ...before };
+      case "abandoned":
+        return { type: "abandoned", ...log };
+      case "aborted":
+        return { type: "aborted", isInFlight: true, ...withLoss(log, asked, end, fallback) };
+      case "replied":
+        return fallback === undefined
+          ? { type: "replied", reply: end.reply, ...log }
+          : { type: "replied", reply: signedReply(end.reply, asked), answeredBy: asked, ...log };
+      case "failed":
+        log = withLoss(log, asked, end, fallback);
+        error = end.error;
+        hopeful = moreHopeful(hopeful, error);
     }
-    log = { ...log, attempts: log.attempts + 1 };
-    const arriving = onDelta === undefined ? undefined : new ArrivingReply(onDelta);
-    try {
-      const reply = await model.generate(request, {
-        signal: abortSignalOf(signal),
-        ...defined({ onDelta: arriving?.take, cacheKey }),
-      });
-      return { type: "replied", reply: checkReply(model, reply, size), ...log };
-    } catch (thrown) {
-      const arrived = arriving?.tokens;
-      const failed = failedAttempt(model, thrown, { size, arrived });
-      const { lostOutputTokens } = failed;
-      if (signal.aborted)
-        return { type: "aborted", isInFlight: true, ...withLoss(log, lostOutputTokens ?? arrived) };
-      ({ error } = failed);
-      log = withLoss(log, lostOutputTokens);
+    if (fallback?.goesOn(asked, error, clock) !== true || left.length === 0) {
+      error = hopeful;
+      [left, hopeful] = [NONE, undefined];
       const isLast = log.attempts >= maxAttempts;
       if (!error.isRetryable || isLast) return { type: "failed", error, ...log };
       if ((error.retryAfterMs ?? 0) > longestWaitMs)
         return { type: "failed", error: waitTooLong(error, longestWaitMs), ...log };
-      if (lostOutputTokens !== undefined) return { type: "broken", error, log };
-    } finally {
-      arriving?.close();
     }
+    if (end.lostOutputTokens !== undefined)
+      return { type: "broken", error, log, left, ...defined({ hopeful }) };
   }
   return { type: "aborted", isInFlight: false, ...log };
 }
 
-const NO_ATTEMPTS: AttemptLog = { attempts: 0, lostOutputTokens: 0, brokenAttempts: 0 };
-
-/** The reply of one attempt as it arrives, which is measured: what comes after the attempt has ended is dropped. */
-class ArrivingReply {
-  readonly #onDelta: (delta: ModelDelta) => void;
-  #bytes = 0;
-  #isOver = false;
-
-  constructor(onDelta: (delta: ModelDelta) => void) {
-    this.#onDelta = onDelta;
-  }
-
-  readonly take = (delta: ModelDelta): void => {
-    if (this.#isOver) return;
-    if ("text" in delta) this.#bytes += Buffer.byteLength(delta.text);
-    this.#onDelta(delta);
-  };
-
-  /** Undefined: none has come. */
-  get tokens(): number | undefined {
-    return this.#bytes === 0 ? undefined : tokensInBytes(this.#bytes);
-  }
-
-  close(): void {
-    this.#isOver = true;
-  }
-}
+const NONE: readonly Model[] = Object.freeze([]);
+const NO_LOSS: AttemptLoss = Object.freeze({ lostOutputTokens: 0, brokenAttempts: 0 });
+const NOTHING_YET: Progress = Object.freeze({ log: { attempts: 0, ...NO_LOSS }, left: NONE });
 
 async function backOff(
   error: ModelError,
@@ -148,11 +173,24 @@ async function backOff(
   await sleep(clock, delayMs, signal);
 }
 
-function withLoss(log: AttemptLog, lostOutputTokens: number | undefined): AttemptLog {
+function withLoss(
+  log: AttemptLog,
+  model: Model,
+  { lostOutputTokens }: Pick<FailedAttempt, "lostOutputTokens">,
+  fallback: object | undefined,
+): AttemptLog {
   if (lostOutputTokens === undefined) return log;
+  const added = plusLoss(log, lostOutputTokens);
+  if (fallback === undefined) return { ...log, ...added };
+  const { lossOf = [] } = log;
+  const losses = new Map(lossOf);
+  losses.set(model, plusLoss(losses.get(model) ?? NO_LOSS, lostOutputTokens));
+  return { ...log, ...added, lossOf: losses };
+}
+
+function plusLoss(loss: AttemptLoss, lostOutputTokens: number): AttemptLoss {
   return {
-    ...log,
-    lostOutputTokens: log.lostOutputTokens + lostOutputTokens,
-    brokenAttempts: log.brokenAttempts + 1,
+    lostOutputTokens: loss.lostOutputTokens + lostOutputTokens,
+    brokenAttempts: loss.brokenAttempts + 1,
   };
 }

@@ -7,6 +7,9 @@ import { remembered } from "./remembered.ts";
 
 type Writer = Pick<Model, "provider" | "id" | "replayKey">;
 
+/** `replayKeys`: of the models that a fallback asks, each of which is shown its own alone. */
+type Reader = Writer & { readonly replayKeys?: readonly string[] };
+
 /** What the parts of a model's replies are stamped with: they go back where this is the same. */
 export function replayKeyOf({ provider, id, replayKey }: Writer): string {
   return replayKey ?? `${provider}/${id}`;
@@ -16,13 +19,13 @@ export function replayKeyOf({ provider, id, replayKey }: Writer): string {
  * The messages as a model may see them: parts that another one wrote are left out. The same list, if there are none; and always the same
  * message for the same message, so that a request still begins like the one before it.
  */
-export function forModel(messages: readonly Message[], reader: Writer): readonly Message[] {
+export function forModel(messages: readonly Message[], reader: Reader): readonly Message[] {
   const growth = growthOf(messages);
   const from = growth === undefined ? 0 : (plainBeginnings.get(growth) ?? 0);
   for (let index = from; index < messages.length; index += 1) {
     const message = messages[index];
     if (message?.role === "assistant" && message.parts !== undefined)
-      return withoutForeign(messages, replayKeyOf(reader));
+      return withoutForeign(messages, reader.replayKeys ?? [replayKeyOf(reader)]);
   }
   if (growth !== undefined) plainBeginnings.set(growth, Math.max(from, messages.length));
   return messages;
@@ -36,19 +39,19 @@ const plainBeginnings = new WeakMap<Growth, number>();
  * without a signature are taken for its own.
  */
 export function sendable(messages: readonly Message[], replayKey: string): readonly Message[] {
-  return withoutForeign(messages, replayKey, replayKey);
+  return withoutForeign(messages, [replayKey], replayKey);
 }
 
 /** `unsigned`: taken for the writer of parts that are not signed. */
 function withoutForeign(
   messages: readonly Message[],
-  replayKey: string,
-  unsigned?: string,
+  replayKeys: readonly string[],
+  unsigned = "",
 ): readonly Message[] {
   const isForeign = (message: Message): message is AssistantMessage =>
     message.role === "assistant" &&
     message.parts !== undefined &&
-    (message.writtenBy ?? unsigned) !== replayKey;
+    !replayKeys.includes(message.writtenBy ?? unsigned);
   if (!messages.some(isForeign)) return messages;
   return messages.map((one) => (isForeign(one) ? remembered(others, one, withoutParts) : one));
 }

@@ -2,7 +2,13 @@
 
 import { AgentIdSchema, type AgentId } from "./ids.ts";
 import { z } from "./late-zod.ts";
-import { AmountSchema, UsageSchema, type Usage } from "./usage.ts";
+import {
+  AmountSchema,
+  ModelUsageSchema,
+  UsageSchema,
+  type ModelUsage,
+  type Usage,
+} from "./usage.ts";
 
 /** An axis on which amounts are spent and add up over the tree. Money is held in whole micro-dollars, so that sums are exact. */
 export type SpendAxis =
@@ -76,6 +82,8 @@ export interface Account {
   readonly stoodMs: number;
   /** Spent by the agent itself. */
   readonly own: Usage;
+  /** Part of `own`: spent on other models of a fallback than the first. Absent: there were none. */
+  readonly otherModels?: readonly ModelUsage[];
   /** Spent by the agent and its descendants. */
   readonly total: Usage;
   /** Held by calls in flight. */
@@ -110,6 +118,7 @@ export const AccountSchema = z.strictObject({
   openedAtMs: z.number(),
   stoodMs: z.number().nonnegative(),
   own: UsageSchema.readonly(),
+  otherModels: z.array(ModelUsageSchema.readonly()).readonly().exactOptional(),
   total: UsageSchema.readonly(),
   reserved: AmountsSchema,
   excess: AmountsSchema,

@@ -11,7 +11,7 @@ import type { ErrorRecord, StopReason, StopSignal, TerminalStatus } from "./stop
 import type { SpawnRefusal, SubagentOutcome } from "./subagent.ts";
 import type { ToolErrorSeverity } from "./tool-error-record.ts";
 import type { ToolOutcomeType } from "./tool-outcome.ts";
-import type { Usage, UsageReport } from "./usage.ts";
+import type { ModelUsage, Usage, UsageReport } from "./usage.ts";
 
 /** Version of the event vocabulary, on every `run.started` and `run.resumed`. */
 export const EVENT_SCHEMA_VERSION = 1;
@@ -184,6 +184,8 @@ export interface EventBodies {
     readonly attempt: number;
     readonly error: ErrorRecord;
     readonly delayMs: number;
+    /** Set if the attempt goes on instead, with this model of a fallback. */
+    readonly nextModel?: { readonly provider: string; readonly model: string } | undefined;
   };
   /** What of a request the provider left out or changed, or could not read; each text comes once in a run. */
   readonly "model.warned": { readonly warning: string };
@@ -200,6 +202,18 @@ export interface EventBodies {
     readonly responseModel?: string | undefined;
     /** How fast it was served, in the provider's word. */
     readonly serviceTier?: string | undefined;
+    /** Set if it was not the model that was asked for, but another one of its fallback. */
+    readonly answeredBy?:
+      | {
+          readonly provider: string;
+          readonly model: string;
+          /** The model that was asked for. */
+          readonly insteadOf: string;
+          readonly server?:
+            | { readonly address: string; readonly port?: number | undefined }
+            | undefined;
+        }
+      | undefined;
     readonly queuedMs: number;
   };
   readonly "model.failed": {
@@ -412,6 +426,8 @@ export interface EventBodies {
   readonly "budget.settled": {
     readonly leaseId: LeaseId;
     readonly usage: Usage;
+    /** Part of `usage`: of other models of a fallback than the first. */
+    readonly otherModels?: readonly ModelUsage[] | undefined;
     /** Left to this agent after the settlement. Limited axes only. */
     readonly remaining: Readonly<Record<string, number>>;
     /** Left to the whole run after the settlement. Limited axes only. */

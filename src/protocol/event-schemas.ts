@@ -26,7 +26,7 @@ import {
 import { SpawnRefusalSchema, SubagentOutcomeSchema } from "./subagent.ts";
 import { ToolErrorSeveritySchema } from "./tool-error-record.ts";
 import { ToolOutcomeTypeSchema } from "./tool-outcome.ts";
-import { UsageReportSchema, UsageSchema } from "./usage.ts";
+import { ModelUsageSchema, UsageReportSchema, UsageSchema } from "./usage.ts";
 
 const count = z.int().nonnegative();
 const RemainingSchema = z.record(z.string(), z.number()).readonly();
@@ -57,7 +57,7 @@ const ForkOriginSchema = z.strictObject({
   spanId: z.string().optional(),
   isSampled: z.boolean().optional(),
 });
-const LostCallSchema = z.strictObject({ provider: z.string(), model: z.string() });
+const ModelNameSchema = z.strictObject({ provider: z.string(), model: z.string() });
 
 // What several events have.
 const runBeginning = {
@@ -182,7 +182,7 @@ export const EVENT_SCHEMAS = {
       })
       .optional(),
   },
-  "model.retried": retrial,
+  "model.retried": { ...retrial, nextModel: ModelNameSchema.optional() },
   "model.warned": { warning: z.string() },
   "model.replied": {
     finishReason: z.string(),
@@ -194,6 +194,10 @@ export const EVENT_SCHEMAS = {
     responseId: z.string().optional(),
     responseModel: z.string().optional(),
     serviceTier: z.string().optional(),
+    answeredBy: ModelNameSchema.extend({
+      insteadOf: z.string(),
+      server: ServerSchema.optional(),
+    }).optional(),
     queuedMs: z.number(),
   },
   "model.failed": {
@@ -325,9 +329,10 @@ export const EVENT_SCHEMAS = {
   "budget.settled": {
     leaseId: LeaseIdSchema,
     usage: UsageSchema,
+    otherModels: z.array(ModelUsageSchema.readonly()).readonly().optional(),
     remaining: RemainingSchema,
     runRemaining: RemainingSchema,
-    lostCall: LostCallSchema.optional(),
+    lostCall: ModelNameSchema.optional(),
   },
   "budget.released": { leaseId: LeaseIdSchema },
   "budget.denied": { ...limit, asked: z.number(), kept: z.number().optional() },

@@ -34,6 +34,8 @@ export interface StepContext {
     readonly id: string;
     /** Of the model, if it reports one of its own. */
     readonly replayKey?: string;
+    /** Of the models of a fallback. */
+    readonly replayKeys?: readonly string[];
   };
   /** The tools that the model was offered, in their order. */
   readonly toolNames: readonly string[];
@@ -82,6 +84,7 @@ export const StepContextSchema = z.strictObject({
     provider: z.string(),
     id: z.string(),
     replayKey: z.string().exactOptional(),
+    replayKeys: z.array(z.string()).readonly().exactOptional(),
   }),
   toolNames: z.array(z.string()).readonly(),
   promptHash: HashSchema,

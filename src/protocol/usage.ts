@@ -33,6 +33,13 @@ export interface UsageReport {
   readonly total: Usage;
 }
 
+/** What was used of one model. */
+export interface ModelUsage {
+  readonly provider: string;
+  readonly model: string;
+  readonly usage: Usage;
+}
+
 /**
  * A whole number from 0 up. Early releases booked whatever a provider reported: in what they wrote, sums may be beyond what a number can
  * hold exactly.
@@ -63,6 +70,12 @@ export const UsageReportSchema = z.strictObject({
   total: UsageSchema,
 }) satisfies z.ZodType<UsageReport>;
 
+export const ModelUsageSchema = z.strictObject({
+  provider: z.string(),
+  model: z.string(),
+  usage: UsageSchema.readonly(),
+}) satisfies z.ZodType<ModelUsage>;
+
 /** Nothing consumed. */
 export const NO_USAGE: Usage = Object.freeze({
   modelCalls: 0,
@@ -87,6 +100,21 @@ export function isCountable(usage: Usage): boolean {
 
 export function addUsage(left: Usage, right: Usage): Usage {
   return sumOf(left, right, 1);
+}
+
+/** What was used of each model, in all; the one that was used last comes last. */
+export function addModelUsage(
+  sums: readonly ModelUsage[],
+  added: readonly ModelUsage[],
+): readonly ModelUsage[] {
+  return added.reduce<readonly ModelUsage[]>((all, { provider, model, usage }) => {
+    const isSame = (one: ModelUsage): boolean => one.provider === provider && one.model === model;
+    const before = all.find(isSame)?.usage ?? NO_USAGE;
+    return [
+      ...all.filter((one) => !isSame(one)),
+      { provider, model, usage: addUsage(before, usage) },
+    ];
+  }, sums);
 }
 
 /** `left` minus `right`; both must come from the same sums, so that no count falls below zero. */

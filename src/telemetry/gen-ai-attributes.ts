@@ -123,6 +123,8 @@ export const ESPALIER = {
   /** As it was asked for. */
   reasoningEffort: "espalier.model.reasoning_effort",
   attempts: "espalier.attempt.count",
+  /** Only on a call that another model of a fallback answered: the one that was asked for. */
+  fallbackFrom: "espalier.model.fallback_from",
   queueWaitMs: "espalier.queue.wait_ms",
   /** What was waited for: a slot for a `model` call or a `tool`, or `budget`. */
   queueName: "espalier.queue.name",
@@ -156,6 +158,8 @@ export const ESPALIER = {
   refusalCurrent: "espalier.refusal.current",
   retryAttempt: "espalier.retry.attempt",
   retryDelayMs: "espalier.retry.delay_ms",
+  /** Only where an attempt goes on: with which model of a fallback. */
+  retryNextModel: "espalier.retry.next_model",
   deniedAxis: "espalier.budget.denied.axis",
   deniedAccountPath: "espalier.budget.denied.account_path",
   deniedMaximum: "espalier.budget.denied.maximum",

@@ -16,7 +16,7 @@ import { proves } from "../harness/proves.ts";
 const MOST_FILES = 2;
 const MOST_BYTES = 900 * 1024;
 /** All of what loads on import besides our own files. The ones that are not listed are loaded when they are first needed. */
-const PACKAGES = ["jsonrepair", "nanoid", "p-queue", "zod"];
+const PACKAGES = ["jsonrepair", "nanoid", "zod"];
 const BUILT_IN = ["node:async_hooks", "node:os", "node:process"];
 
 let folder = "";

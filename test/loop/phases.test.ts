@@ -71,7 +71,7 @@ proves(
     const callers = (pattern: RegExp): readonly string[] =>
       sources.filter(({ text }) => pattern.test(text)).map(({ file }) => file);
     expect(callers(/from "\.\/phases\//)).toEqual(["src/agent/run-agent.ts"]);
-    expect(callers(/model\.generate\(/)).toEqual(["src/model/retry.ts"]);
+    expect(callers(/model\.generate\(/)).toEqual(["src/model/ask-model.ts"]);
     const loop = readFileSync("src/agent/run-agent.ts", "utf8");
     const body = loop.slice(
       loop.indexOf("export async function runAgent"),

@@ -12,7 +12,12 @@ import type { StepTiming } from "../../src/protocol/step-timing.ts";
 export function contextOf(number: number, more: Partial<StepContext> = {}): StepContext {
   return {
     number,
-    model: { provider: "scripted", id: "scripted", replayKey: "scripted/eu" },
+    model: {
+      provider: "scripted",
+      id: "scripted",
+      replayKey: "scripted/eu",
+      replayKeys: ["scripted/eu", "scripted/us"],
+    },
     toolNames: ["look"],
     promptHash: textHash("Work."),
     toolsHash: textHash("[]"),
@@ -94,7 +99,7 @@ export const COMPACTION: HistoryChange = {
 
 /** The keys of a context, and of a timing. */
 export const CONTEXT_KEYS = [
-  "number model.provider model.id model.replayKey toolNames[] promptHash toolsHash outputHash budget",
+  "number model.provider model.id model.replayKey model.replayKeys[] toolNames[] promptHash toolsHash outputHash budget",
   "parameters.maxOutputTokens parameters.temperature parameters.toolChoice",
   "parameters.settings.reasoning.effort parameters.settings.reasoning.summary",
   "parameters.settings.verbosity parameters.settings.seed parameters.settings.stop[]",

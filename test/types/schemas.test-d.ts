@@ -129,6 +129,8 @@ import type {
 import type {
   Usage,
   UsageReport,
+  ModelUsage,
+  ModelUsageSchema,
   UsageReportSchema,
   UsageSchema,
 } from "../../src/protocol/usage.ts";
@@ -210,6 +212,7 @@ test("the schema beside an interface reads what the interface says", () => {
   expectTypeOf<Read<typeof ToolRuleSchema>>().toEqualTypeOf<Frozen<ToolRule>>();
   expectTypeOf<Read<typeof RemovedToolSchema>>().toEqualTypeOf<Frozen<RemovedTool>>();
   expectTypeOf<Read<typeof UsageSchema>>().toEqualTypeOf<Frozen<Usage>>();
+  expectTypeOf<Read<typeof ModelUsageSchema>>().toEqualTypeOf<Frozen<ModelUsage>>();
   expectTypeOf<Read<typeof UsageReportSchema>>().toEqualTypeOf<Frozen<UsageReport>>();
   expectTypeOf<Read<typeof FinishReasonSchema>>().toEqualTypeOf<FinishReason>();
   expectTypeOf<Read<typeof HistoryChangeSchema>>().toEqualTypeOf<Frozen<HistoryChange>>();

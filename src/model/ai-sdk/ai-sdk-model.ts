@@ -9,7 +9,7 @@ import type {
 
 import { checkBoolean, checkText, misdefinition } from "../../kernel/check.ts";
 import { systemClock } from "../../kernel/clock.ts";
-import { isRecord } from "../../kernel/json.ts";
+import { defined, isRecord } from "../../kernel/json.ts";
 import {
   checkHeaders,
   checkOptions,
@@ -18,6 +18,7 @@ import {
   type OptionChecks,
 } from "../check-options.ts";
 import type { Model } from "../model.ts";
+import { checkModelLimits, type ModelLimits } from "../model-limits.ts";
 import { checkPriceOption, copyPrice, type ModelPrice } from "../model-price.ts";
 import { isStandardTier } from "../prices.ts";
 import { AiSdkConnection } from "./ai-sdk-connection.ts";
@@ -47,6 +48,8 @@ export interface AiSdkOptions {
   readonly native?: boolean;
   /** How long one attempt may take, from the request to the last piece of the reply. Default: 600,000. */
   readonly timeoutMs?: number;
+  /** What the provider takes of all models that are given this object, in every run of the process: see `modelLimits`. */
+  readonly limits?: ModelLimits;
 }
 
 const LEVELS: readonly unknown[] = [
@@ -76,6 +79,7 @@ const CHECKS: OptionChecks<AiSdkOptions> = {
   replayKey: checkText,
   native: (field, value) => checkBoolean(field, value),
   timeoutMs: checkTimeout,
+  limits: checkModelLimits,
 };
 const DEFAULT_TIMEOUT_MS = 600_000;
 /** The least that the Responses interface takes. */
@@ -96,6 +100,7 @@ export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): 
   );
   const {
     price = isStandard ? undefined : "unknown",
+    limits,
     provider = providerNameOf(model.provider),
     timeoutMs = DEFAULT_TIMEOUT_MS,
   } = options;
@@ -115,6 +120,7 @@ export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): 
     native: options.native ?? hasStructuredOutputs(model),
     canForce: FORCING.test(model.provider),
     apiType,
+    ...defined({ limits }),
     ...(apiType === "responses" ? { minOutputTokens: LEAST_RESPONSES_TOKENS } : {}),
     ...(price === undefined ? {} : { price: price === "unknown" ? price : copyPrice(price) }),
     generate: async (request, generation) => await connection.generate(request, generation),

@@ -5,6 +5,7 @@
 import { checkText, mismatch } from "../../kernel/check.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
+import { defined } from "../../kernel/json.ts";
 import type { ModelSettings } from "../../protocol/model-settings.ts";
 import { checkModelSettings, SETTING_NAMES } from "../check-model-settings.ts";
 import {
@@ -16,6 +17,7 @@ import {
   type OptionChecks,
 } from "../check-options.ts";
 import type { Model, ModelRequest, ModelServer } from "../model.ts";
+import { checkModelLimits, type ModelLimits } from "../model-limits.ts";
 import { checkPriceOption, copyPrice, type ModelPrice } from "../model-price.ts";
 import { isOpenAiItself, isStandardTier } from "../prices.ts";
 import {
@@ -52,6 +54,8 @@ export interface OpenAiOptions extends OpenAiAnswerOptions {
   readonly countTokens?: (request: ModelRequest) => number;
   /** How long one attempt may take, from the request to the last byte of the reply. Default: 600,000. */
   readonly timeoutMs?: number;
+  /** What the provider takes of all models that are given this object, in every run of the process: see `modelLimits`. */
+  readonly limits?: ModelLimits;
   /**
    * How a server of Chat Completions calls the cap on output tokens. Default: `max_completion_tokens` at OpenAI and Azure, where newer models know
    * nothing else; `max_tokens` at any other base URL, since many servers ignore the newer name in silence, and with it the cap.
@@ -98,7 +102,7 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   checkAll(options);
   let settings: ConnectionSettings | undefined;
   let connection: Promise<OpenAiConnection> | undefined;
-  const { countTokens } = options;
+  const { countTokens, limits } = options;
   const tier = options.extraBody?.["service_tier"] ?? options.serviceTier;
   const price = options.price ?? (isStandardTier(tier) ? undefined : "unknown");
   /** Worked out once per base URL: every call asks for it. */
@@ -121,7 +125,7 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
       const { url, isOpenAiItself } = address();
       return options.provider === undefined || isOpenAiItself ? url : undefined;
     },
-    ...(countTokens === undefined ? {} : { countTokens }),
+    ...defined({ countTokens, limits }),
     /** What one deployment seals, another cannot open. */
     get replayKey(): string {
       return address().replayKey;
@@ -275,6 +279,7 @@ const CHECKS: OptionChecks<Omit<OpenAiOptions, keyof ModelSettings>> = {
   price: checkPriceOption,
   countTokens: mustBe("a function of a request", isFunction, "Leave it out for an estimate."),
   timeoutMs: checkTimeout,
+  limits: checkModelLimits,
   maxTokensField: mustBe(
     "max_completion_tokens or max_tokens",
     (value) => value === "max_completion_tokens" || value === "max_tokens",

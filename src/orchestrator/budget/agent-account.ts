@@ -13,7 +13,7 @@ import type {
   Remaining,
 } from "../../agent/account-view.ts";
 import { invariant } from "../../kernel/assert.ts";
-import { sameJson } from "../../kernel/json.ts";
+import { defined, sameJson } from "../../kernel/json.ts";
 import { isEarly, NO_AMOUNTS, reachedThresholds, type Amounts } from "../../policies/budget.ts";
 import type { Account, SpendAxis } from "../../protocol/account.ts";
 import { idOf, type AgentId, type LeaseId } from "../../protocol/ids.ts";
@@ -22,6 +22,7 @@ import {
   isCountable,
   NO_USAGE,
   subtractUsage,
+  type ModelUsage,
   type Usage,
   type UsageReport,
 } from "../../protocol/usage.ts";
@@ -141,9 +142,13 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
     this.#ledger.queue?.serve();
   }
 
-  settle({ leaseId }: Pick<Lease, "leaseId">, usage: Usage): void {
+  settle(
+    { leaseId }: Pick<Lease, "leaseId">,
+    usage: Usage,
+    otherModels?: readonly ModelUsage[],
+  ): void {
     const rest = notCharged(this.#lease(leaseId), usage);
-    this.#do({ operation: "settle", leaseId, usage });
+    this.#do({ operation: "settle", leaseId, usage, ...defined({ otherModels }) });
     this.#emitReached(rest);
     this.#ledger.queue?.serve();
   }
@@ -242,6 +247,7 @@ export class AgentAccount extends LedgerAccount implements AccountView, AskingAc
       case "settle": {
         const open = this.#lease(done.leaseId);
         this.book(open.hold, notCharged(open, done.usage));
+        if (done.otherModels !== undefined) this.bookModels(done.otherModels);
         this.#leases.splice(this.#leases.indexOf(open), 1);
         return;
       }

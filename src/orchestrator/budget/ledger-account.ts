@@ -14,7 +14,13 @@ import {
   type SpendAxis,
 } from "../../protocol/account.ts";
 import type { AgentId } from "../../protocol/ids.ts";
-import { isCountable, NO_USAGE, type Usage } from "../../protocol/usage.ts";
+import {
+  addModelUsage,
+  isCountable,
+  NO_USAGE,
+  type ModelUsage,
+  type Usage,
+} from "../../protocol/usage.ts";
 
 /** Who asks: the agent of an account, which need not leave its reserve; null: a new child of it, which must. */
 export type Asker = LedgerAccount | null;
@@ -22,6 +28,7 @@ export type Asker = LedgerAccount | null;
 type Sums = Record<SpendAxis, number>;
 type UsageSums = Record<keyof Usage, number>;
 
+const NO_MODELS: readonly ModelUsage[] = Object.freeze([]);
 const NO_AXES: readonly SpendAxis[] = Object.freeze([]);
 
 export class LedgerAccount {
@@ -48,8 +55,9 @@ export class LedgerAccount {
   timeLimitMs: number | null;
   /** The oldest first. */
   grants: readonly AccountGrant[];
-  /** Seldom anything, so it is a value that is replaced. */
+  /** Seldom anything, so these are values that are replaced. */
   excess: Amounts;
+  otherModels: readonly ModelUsage[];
   /** For how long its clock had stood still when it ran last. */
   stoodBeforeMs: number;
   /** Since when its clock stands still; undefined: it runs. */
@@ -76,6 +84,7 @@ export class LedgerAccount {
     this.timeLimitMs = timeLimitMs;
     this.grants = account.grants;
     this.excess = account.excess;
+    this.otherModels = account.otherModels ?? NO_MODELS;
     this.stoodBeforeMs = account.stoodMs;
   }
 
@@ -152,6 +161,11 @@ export class LedgerAccount {
     }
   }
 
+  /** Says which part of what was booked is of other models than the agent's first. */
+  bookModels(used: readonly ModelUsage[]): void {
+    this.otherModels = addModelUsage(this.otherModels, used);
+  }
+
   /** Books one tool call that was found to fit. */
   bookToolCall(): void {
     this.own.toolCalls += 1;
@@ -173,6 +187,7 @@ export class LedgerAccount {
       openedAtMs: this.openedAtMs,
       stoodMs: this.stoodMsAt(nowMs),
       own: { ...this.own },
+      ...(this.otherModels.length === 0 ? {} : { otherModels: this.otherModels }),
       total: { ...this.total },
       reserved: { ...this.reserved },
       excess: this.excess,

@@ -3,7 +3,7 @@
 import { AmountsSchema, GrantSchema } from "../../protocol/account.ts";
 import { AgentIdSchema, LeaseIdSchema } from "../../protocol/ids.ts";
 import { z } from "../../protocol/late-zod.ts";
-import { UsageSchema, type Usage } from "../../protocol/usage.ts";
+import { ModelUsageSchema, UsageSchema, type Usage } from "../../protocol/usage.ts";
 
 const LeaseSchema = z.strictObject({
   leaseId: LeaseIdSchema,
@@ -34,11 +34,12 @@ export const LedgerOperationSchema = z.discriminatedUnion("operation", [
     hold: AmountsSchema,
     usage: UsageSchema.readonly(),
   }),
-  /** `usage`: of the whole call, what was charged before included. */
+  /** `usage`: of the whole call, what was charged before included; `otherModels`: the part of it that other models than the first used. */
   z.strictObject({
     operation: z.literal("settle"),
     leaseId: LeaseIdSchema,
     usage: UsageSchema.readonly(),
+    otherModels: z.array(ModelUsageSchema.readonly()).readonly().exactOptional(),
   }),
   z.strictObject({ operation: z.literal("release"), leaseId: LeaseIdSchema }),
   z.strictObject({ operation: z.literal("toolCall"), agentId: AgentIdSchema }),

@@ -20,7 +20,7 @@ import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, CallId, LeaseId } from "../../protocol/ids.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
-import type { Usage } from "../../protocol/usage.ts";
+import type { ModelUsage, Usage } from "../../protocol/usage.ts";
 import { rebindCall, type OwnCall } from "../../tools/bind-call.ts";
 import { modelEffectName, permitEffectName, toolEffectName } from "./effect-names.ts";
 import type { InFlightWork } from "./in-flight.ts";
@@ -69,8 +69,9 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     return outcome;
   }
 
-  override settle(lease: Lease, usage: Usage): void {
-    if (this.#inFlight?.settledIds.has(lease.leaseId) !== true) super.settle(lease, usage);
+  override settle(lease: Lease, usage: Usage, otherModels?: readonly ModelUsage[]): void {
+    if (this.#inFlight?.settledIds.has(lease.leaseId) === true) return;
+    super.settle(lease, usage, otherModels);
   }
 
   // Tool calls

@@ -2,7 +2,7 @@
 
 import { snapshotOf } from "../../agent/agent-snapshot.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { deepFreeze, type JsonValue } from "../../kernel/json.ts";
+import { deepFreeze, defined, type JsonValue } from "../../kernel/json.ts";
 import { invalidJournal, type FoldedRun } from "../durability/fold-journal.ts";
 import type { RecordOf } from "../durability/journal-record.ts";
 import { PAUSED_RUN_VERSION, type PausedRunRecord } from "../durability/paused-run.ts";
@@ -72,7 +72,7 @@ function restedAgents(
     const account = accountOf.get(agentId);
     const model = modelOf.get(agentId);
     if (rested.status === "pending" || account === undefined || model === undefined) return [];
-    const { own, total, stoodMs: pausedMs } = account;
+    const { own, total, stoodMs: pausedMs, otherModels } = account;
     return {
       agentId,
       parentAgentId,
@@ -84,6 +84,7 @@ function restedAgents(
       task,
       executions: agent.execution,
       usage: { own, descendants: subtractUsage(total, own), total },
+      ...defined({ otherModels }),
       metadata,
       removedTools: removedOf.get(agentId) ?? [],
       pausedMs,

@@ -10,7 +10,13 @@ import type { StoredMessage } from "../../protocol/message.ts";
 import type { Question } from "../../protocol/question.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import type { ErrorRecord, SettledStatus, StopReason, StopSignal } from "../../protocol/stop.ts";
-import { addUsage, NO_USAGE, type Usage, type UsageReport } from "../../protocol/usage.ts";
+import {
+  addUsage,
+  NO_USAGE,
+  subtractUsage,
+  type Usage,
+  type UsageReport,
+} from "../../protocol/usage.ts";
 import type { PriceUsed } from "../budget/prices-used.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import type { SessionOutcome } from "../sessions/session-outcome.ts";
@@ -201,8 +207,8 @@ export function runResult({
     steps: log.steps,
     usage: Object.freeze({
       ...usage,
-      byRole: sumBy(all, ({ role }) => role),
-      byModel: sumBy(all, ({ model }) => model),
+      byRole: sumUp(all.map(({ role, usage: { own } }) => [role, own])),
+      byModel: sumUp(all.flatMap(usageByModel)),
     }),
     durationMs: durationOf(rested, atMs),
     ...known,
@@ -226,14 +232,18 @@ function errorsOf(
   });
 }
 
-function sumBy(
-  agents: readonly RestedAgent[],
-  keyOf: (agent: RestedAgent) => string,
-): Readonly<Record<string, Usage>> {
+type NamedUsage = readonly [name: string, usage: Usage];
+
+/** What was used of the agent's model, and of others that a fallback went on to. */
+function usageByModel({ model, usage, otherModels }: RestedAgent): readonly NamedUsage[] {
+  if (otherModels === undefined) return [[model, usage.own]];
+  const others = otherModels.map((other): NamedUsage => [other.model, other.usage]);
+  const rest = others.reduce((left, [, used]) => subtractUsage(left, used), usage.own);
+  return [[model, rest], ...others];
+}
+
+function sumUp(all: readonly NamedUsage[]): Readonly<Record<string, Usage>> {
   const sums = new Map<string, Usage>();
-  for (const agent of agents) {
-    const key = keyOf(agent);
-    sums.set(key, addUsage(sums.get(key) ?? NO_USAGE, agent.usage.own));
-  }
+  for (const [name, usage] of all) sums.set(name, addUsage(sums.get(name) ?? NO_USAGE, usage));
   return Object.fromEntries(sums);
 }

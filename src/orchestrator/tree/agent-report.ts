@@ -9,7 +9,7 @@ import type { ErrorRecord, SettledStatus, StopReason, StopSignal } from "../../p
 import type { SubagentOutcome, SubagentResult } from "../../protocol/subagent.ts";
 import type { ToolErrorRecord } from "../../protocol/tool-error-record.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
-import type { UsageReport } from "../../protocol/usage.ts";
+import type { ModelUsage, UsageReport } from "../../protocol/usage.ts";
 import { toolErrors, toolsUsed } from "./tool-report.ts";
 
 /** How one agent of the tree ended, or where it is paused. */
@@ -35,6 +35,8 @@ export interface AgentReport {
   /** How often each tool ran, by name. */
   readonly toolsUsed: Readonly<Record<string, number>>;
   readonly usage: UsageReport;
+  /** Part of its own usage: of other models of a fallback than the first. Absent: none was used. */
+  readonly otherModels?: readonly ModelUsage[];
   /** Its stop signals, in order of arrival; `reason` is that of the highest. An overshoot of its budget is among them (C36). */
   readonly signals: readonly StopSignal[];
   /** Errors that ended it. */
@@ -67,6 +69,7 @@ export function restedAgent(node: AgentRuntime): RestedAgent | undefined {
     task: node.task,
     executions: node.execution,
     usage: account.usage(),
+    ...(account.otherModels.length === 0 ? {} : { otherModels: account.otherModels }),
     metadata: node.metadata,
     removedTools: node.toolLimits.removed,
     pausedMs: account.stoodMs,

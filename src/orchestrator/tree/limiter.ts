@@ -1,10 +1,9 @@
-// How many model calls and tool bodies of one run are under way at once. A call goes ahead if there is room; a queue holds who has to wait.
+// How many model calls and tool bodies of one run are under way at once.
 // S1: only leaf effects enter; an agent that waits for its children would deadlock a tree as deep as the slots are few.
 
-import PQueue from "p-queue";
-
-import { onAbort, type AnySignal } from "../../kernel/cancel.ts";
+import type { AnySignal } from "../../kernel/cancel.ts";
 import type { Throttle } from "../../kernel/throttle.ts";
+import { TurnLine } from "../../kernel/turn-line.ts";
 import type { Limiter } from "../../agent/run-ports.ts";
 
 /** How much of a run may be under way at once, over the whole tree. */
@@ -40,55 +39,28 @@ export function limiter({ modelCalls, toolCalls }: Concurrency, throttle: Thrott
 }
 
 class Slots {
-  readonly #most: number;
-  /** Work that did not have to wait. */
-  #running = 0;
-  /** Made when the first has to wait. */
-  #queue: PQueue | undefined;
+  #free: number;
+  readonly #line = new TurnLine<void>({ take: () => this.#take() });
 
-  constructor(most: number) {
-    this.#most = most;
+  constructor(slots: number) {
+    this.#free = slots;
   }
 
-  run<T>(signal: AnySignal, work: () => Promise<T>): Promise<T | undefined> {
-    if (signal.aborted) return Promise.resolve(undefined);
-    const queue = this.#queue;
-    const isFree =
-      queue === undefined
-        ? this.#running < this.#most
-        : queue.size === 0 && this.#running + queue.pending < this.#most;
-    if (!isFree) return this.#wait(signal, work);
-    this.#running += 1;
-    return work().finally(() => {
-      this.#running -= 1;
-      if (this.#queue !== undefined) this.#fit(this.#queue);
-    });
-  }
-
-  /** The queue has the slots that are left by what did not have to wait. */
-  #fit(queue: PQueue): void {
-    if (this.#running === this.#most) return queue.pause();
-    queue.concurrency = this.#most - this.#running;
-    queue.start();
-  }
-
-  /** The queue listens to the abort only while the call waits: once it runs, its slot is its own until it has ended. */
-  async #wait<T>(signal: AnySignal, work: () => Promise<T>): Promise<T | undefined> {
-    const queue = (this.#queue ??= new PQueue());
-    this.#fit(queue);
-    const waiting = new AbortController();
-    const stopListening = onAbort(signal, () => waiting.abort(signal.reason));
-    let started = false;
-    const run = (): Promise<T> => {
-      started = true;
-      stopListening();
-      return work();
-    };
+  /** A slot is the work's own until that has ended, whatever becomes of the signal. Undefined: the signal was aborted before it had one. */
+  async run<T>(signal: AnySignal, work: () => Promise<T>): Promise<T | undefined> {
+    const turn = this.#line.enter(undefined, signal);
+    if (!(typeof turn === "boolean" ? turn : await turn)) return undefined;
     try {
-      return await queue.add(run, { signal: waiting.signal });
-    } catch (cause) {
-      if (!started && waiting.signal.aborted) return undefined;
-      throw cause;
+      return await work();
+    } finally {
+      this.#free += 1;
+      this.#line.serve();
     }
+  }
+
+  #take(): boolean {
+    if (this.#free === 0) return false;
+    this.#free -= 1;
+    return true;
   }
 }

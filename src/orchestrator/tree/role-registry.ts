@@ -4,6 +4,7 @@ import { misdefinition } from "../../kernel/check.ts";
 import { sha256 } from "../../kernel/crypto.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { delegationToolNames, type AgentRole } from "../../agent/agent-role.ts";
+import { modelsOf } from "../../model/fallback.ts";
 import { nativeOutput, requireNative } from "../../agent/output-mode.ts";
 import type { RoleParts } from "../../agent/run-ports.ts";
 import type { Hook } from "../../hooks/hook.ts";
@@ -113,8 +114,10 @@ export class RoleRegistry {
    */
   requirePrices(field: string, role: AgentRole): void {
     for (const below of this.reachableFrom(role))
-      for (const player of playersOf(below))
-        if (this.#priceOf(player.model) === undefined) throw unpriced(field, player);
+      for (const { name, model } of playersOf(below)) {
+        const unknown = modelsOf(model).find((one) => this.#priceOf(one) === undefined);
+        if (unknown !== undefined) throw unpriced(field, { name, model: unknown });
+      }
   }
 
   /** The names of all tools that agents of these roles can have, and agents of roles that their models write. */

@@ -11,6 +11,7 @@ import {
   checkTotal,
   type SubagentLimits,
 } from "../../policies/subagent-limits.ts";
+import { modelsOf } from "../../model/fallback.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { PriceUsed } from "../budget/prices-used.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
@@ -106,7 +107,9 @@ export class RunTree {
   get prices(): readonly PriceUsed[] {
     const prices = new Map(this.#pricesBefore.map((used) => [JSON.stringify(used), used]));
     const models = new Map(
-      Array.from(this.#nodes.values(), ({ model, priceOf }) => [model, priceOf]),
+      [...this.#nodes.values()].flatMap(({ model, priceOf }) =>
+        modelsOf(model).map((one) => [one, priceOf] as const),
+      ),
     );
     for (const [model, priceOf] of models) {
       const { provider, id } = model;

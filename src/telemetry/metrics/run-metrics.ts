@@ -12,6 +12,7 @@
 
 import { messageOf } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
+import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, RunId } from "../../protocol/ids.ts";
 import type {
   Abandonment,
@@ -20,7 +21,7 @@ import type {
   SpanNote,
   SpanOpening,
 } from "../../protocol/span-tree.ts";
-import { addUsage, type Usage } from "../../protocol/usage.ts";
+import { addUsage, subtractUsage, type Usage } from "../../protocol/usage.ts";
 import { AgentTally } from "./agent-tally.ts";
 import { GEN_AI } from "../gen-ai-attributes.ts";
 import { MeteredInstruments, type Instruments } from "./instruments.ts";
@@ -129,7 +130,7 @@ export class RunMetrics {
         return;
       }
       case "model.requested": {
-        const { provider, model } = opening;
+        const { provider, model } = answeringModel(end) ?? opening;
         if (duration !== undefined)
           measureModelCall(instruments, { role, provider, model }, duration);
         return;
@@ -154,7 +155,7 @@ function note(run: OpenRun, role: string, body: SpanNote, agentId: AgentId): voi
   const agent = run.agents.get(agentId);
   switch (body.type) {
     case "budget.settled":
-      charge(run, agentId, body.usage);
+      charge(run, agentId, body);
       return;
     case "step.completed":
       agent?.chargeTools(body.usage.toolCalls);
@@ -173,8 +174,19 @@ function note(run: OpenRun, role: string, body: SpanNote, agentId: AgentId): voi
   }
 }
 
+/** The model of a fallback that answered in the place of the first. */
+function answeringModel(
+  end: SpanClosing | Abandonment,
+): EventBody<"model.replied">["answeredBy"] | undefined {
+  return typeof end !== "string" && end.type === "model.replied" ? end.answeredBy : undefined;
+}
+
 /** What was lost with a process is booked before its agent continues. */
-function charge(run: OpenRun, agentId: AgentId, usage: Usage): void {
+function charge(
+  run: OpenRun,
+  agentId: AgentId,
+  { usage, otherModels = [] }: EventBody<"budget.settled">,
+): void {
   const agent = run.agents.get(agentId);
   if (agent === undefined) {
     const before = run.early.get(agentId);
@@ -182,7 +194,12 @@ function charge(run: OpenRun, agentId: AgentId, usage: Usage): void {
     return;
   }
   agent.charge(usage);
-  measureUsage(run.instruments, agent.caller, usage);
+  let rest = usage;
+  for (const { provider, model, usage: used } of otherModels) {
+    measureUsage(run.instruments, { ...agent.caller, provider, model }, used);
+    rest = subtractUsage(rest, used);
+  }
+  measureUsage(run.instruments, agent.caller, rest);
 }
 
 /** What was booked for agents that never continued. */

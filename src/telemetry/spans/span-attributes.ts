@@ -207,6 +207,7 @@ export function setClosing(span: Span, body: SpanClosing): void {
 }
 
 function setReply(span: Span, body: EventBody<"model.replied">): void {
+  if (body.answeredBy !== undefined) setAnswering(span, body.answeredBy);
   span.setAttribute(GEN_AI.finishReasons, [body.finishReason]);
   setAttribute(span, ESPALIER.finishReasonRaw, body.rawFinishReason);
   setAttribute(span, GEN_AI.responseId, body.responseId);
@@ -214,6 +215,18 @@ function setReply(span: Span, body: EventBody<"model.replied">): void {
   setAttribute(span, OPENAI.responseServiceTier, body.serviceTier);
   setAttribute(span, GEN_AI.cacheWriteInputTokens, body.cacheWriteInputTokens);
   setAttribute(span, GEN_AI.cacheCreationInputTokens, body.cacheWriteInputTokens);
+}
+
+/** The call is shown as one of the model that answered it. */
+function setAnswering(
+  span: Span,
+  { provider, model, insteadOf, server }: NonNullable<EventBody<"model.replied">["answeredBy"]>,
+): void {
+  setAttribute(span, GEN_AI.provider, provider);
+  setAttribute(span, GEN_AI.requestModel, model);
+  setAttribute(span, ESPALIER.fallbackFrom, insteadOf);
+  setAttribute(span, SERVER.address, server?.address);
+  setAttribute(span, SERVER.port, server?.port);
 }
 
 /** How a span ended: with an event of its own, or with what is around it. */

@@ -26,6 +26,7 @@ export function spanEventOf(body: SpanNote, moment: SpanMoment): SpanEvent | und
       return spanEvent(SPAN_EVENT.retry, {
         [ESPALIER.retryAttempt]: body.attempt,
         [ESPALIER.retryDelayMs]: body.delayMs,
+        [ESPALIER.retryNextModel]: "nextModel" in body ? body.nextModel?.model : undefined,
         [ERROR_TYPE]: body.error.code,
       });
     case "budget.denied":

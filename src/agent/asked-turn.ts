@@ -1,0 +1,208 @@
+// AskedTurn: one turn of a model call, as its attempts are made. Owns the time that they took and waited, and whether the request is on
+// record.
+
+import { withinBounds, type AnySignal } from "../kernel/cancel.ts";
+import { defined } from "../kernel/json.ts";
+import type { InSlot, PlannedAsk } from "../model/ask-model.ts";
+import type { Model, ModelRequest, ModelServer } from "../model/model.ts";
+import type { RequestPrefix } from "../model/request-prefix.ts";
+import type { BrokenAttempt, PlannedRetry } from "../model/retry.ts";
+import { withoutData } from "../model/written-by.ts";
+import type { Message } from "../protocol/message.ts";
+import { spanOf, type TimeSpan } from "../protocol/step-timing.ts";
+import type { ModelDelta, PieceSource } from "../protocol/stream-piece.ts";
+import type { Usage } from "../protocol/usage.ts";
+import type { Lease } from "./account-view.ts";
+import type { EffectPosition, EventPosition } from "./agent-identity.ts";
+import type { AgentRuntime } from "./agent-runtime.ts";
+import { errorRecord } from "./error-record.ts";
+import { parametersOf } from "./make-step-context.ts";
+
+/** A model call that is paid for. */
+export interface InferCall {
+  readonly place: EffectPosition;
+  /** Of its events. */
+  readonly position: EventPosition;
+  readonly lease: Lease;
+  readonly request: ModelRequest;
+  readonly isEstimated: boolean;
+  readonly prefix: RequestPrefix | undefined;
+  /**
+   * Which of the calls that hooks made of one it is, from 1: of several under the lease, what each used is charged when it ends, so that none
+   * of them waits for room that it holds. Left out: there are no hooks around it.
+   */
+  readonly number?: number;
+  readonly signals: CallSignals;
+}
+
+/** What ends a model call, and what keeps it from beginning. */
+interface CallSignals {
+  readonly signal: AnySignal;
+  readonly stopSignal: AnySignal;
+}
+
+/** One turn of a call: its attempts up to one that breaks and has to be paid for once more. */
+export interface Turn {
+  readonly call: InferCall;
+  readonly askedAtMs: number;
+  /** What broke in the turn before; undefined: it is the first. */
+  readonly after: BrokenAttempt | undefined;
+  /** What the turns before were charged. */
+  readonly charged: Usage;
+}
+
+/** How often a model was asked, and how long that waited for limits and slots. */
+export interface Tries {
+  readonly attempts: number;
+  readonly queuedMs: number;
+}
+
+/** How the attempts of a turn go. Owns the time that they took and waited, which is added to `spans`. */
+export class AskedTurn {
+  readonly #agent: AgentRuntime;
+  readonly #turn: Turn;
+  readonly #spans: TimeSpan[];
+  readonly #source: PieceSource;
+  readonly isStreamed: boolean;
+  #attempts = 1;
+  #queuedMs: number;
+  /** It is on record, and has to end there. */
+  isOpen = false;
+  /** Since when it has not waited. */
+  #fromMs: number;
+  #isOver = false;
+
+  constructor(agent: AgentRuntime, turn: Turn, spans: TimeSpan[]) {
+    this.#agent = agent;
+    this.#turn = turn;
+    this.#spans = spans;
+    const { place } = turn.call;
+    this.#source = agent.pieceSource(place);
+    this.isStreamed = place.sideCall === undefined && agent.run.pieces.isHeard;
+    this.#fromMs = agent.run.clock.nowMs();
+    this.#queuedMs = this.#fromMs - turn.askedAtMs;
+  }
+
+  /** An attempt begins when it has its slot, and holds that until its model has ended, or is left behind. */
+  readonly inSlot: InSlot = (asking, ask) => {
+    const { run, bounds } = this.#agent;
+    const { position, signals } = this.#turn.call;
+    const { signal } = signals;
+    return run.limiter.model(asking.signal, () => {
+      this.#begin(asking);
+      return withinBounds(this.#agent.within(position, ask), { ...bounds, signal });
+    });
+  };
+
+  #begin({ sinceMs, warning }: PlannedAsk): void {
+    const nowMs = this.#agent.run.clock.nowMs();
+    if (nowMs > sinceMs) {
+      this.#queuedMs += nowMs - sinceMs;
+      this.#spans.push(...spanOf("inference", this.#fromMs, sinceMs));
+      this.#fromMs = nowMs;
+    }
+    this.open();
+    if (warning !== undefined) recordWarnings(this.#agent, [warning], this.#turn.call.position);
+  }
+
+  open(): void {
+    const { call, after } = this.#turn;
+    if (this.isOpen) return;
+    this.isOpen = true;
+    if (after !== undefined) return;
+    recordRequest(this.#agent, call, this.isStreamed);
+    const { number = 1 } = call;
+    if (number > 1) this.#agent.run.pieces.reset(this.#source, "retry");
+  }
+
+  readonly takeDelta = (delta: ModelDelta): void => {
+    if (!this.#isOver) this.#agent.run.pieces.take(this.#source, delta);
+  };
+
+  readonly noteRetry = ({ attempt, error, delayMs, nextModel }: PlannedRetry): void => {
+    this.open();
+    this.#attempts = nextModel === undefined ? attempt + 1 : attempt;
+    this.#agent.run.pieces.reset(this.#source, nextModel === undefined ? "retry" : "fallback");
+    const next = nextModel && { nextModel: nameOf(nextModel) };
+    const { position } = this.#turn.call;
+    const failure = { attempt, error: errorRecord(error), delayMs, ...next };
+    this.#agent.emit({ type: "model.retried", ...failure }, position);
+  };
+
+  /** The turn is over: nothing more is heard of it. */
+  end(): Tries {
+    this.#isOver = true;
+    return { attempts: this.#attempts, queuedMs: this.#queuedMs };
+  }
+
+  /** The time since it last waited. */
+  restSpan(): readonly TimeSpan[] {
+    return spanOf("inference", this.#fromMs, this.#agent.run.clock.nowMs());
+  }
+}
+
+export function nameOf({ provider, id }: Model): {
+  readonly provider: string;
+  readonly model: string;
+} {
+  return { provider, model: id };
+}
+
+function recordRequest(agent: AgentRuntime, call: InferCall, streaming: boolean): void {
+  const { lease, request, isEstimated, prefix, position } = call;
+  const { messages, tools, output } = request;
+  const { provider, id, server, apiType, serviceTier } = agent.model;
+  const outputType = output === undefined ? undefined : ("json" as const);
+  agent.emit(
+    {
+      type: "model.requested",
+      provider,
+      model: id,
+      ...defined({ server: server && addressOf(server), prefix }),
+      messageCount: messages.length,
+      toolNames: tools.map((tool) => tool.name),
+      estimatedInputTokens: lease.inputTokens,
+      isEstimated,
+      ...parametersOf(request),
+      ...defined({ outputType, apiType, serviceTier }),
+      streaming,
+    },
+    position,
+  );
+  agent.recordContent(position, () => ({
+    type: "request",
+    messages: messages.map(readable),
+    tools,
+  }));
+}
+
+function readable(message: Message): Message {
+  return message.role === "assistant" ? withoutData(message) : message;
+}
+
+/** Where the model is served; what it says besides is left out. */
+export function addressOf({ address, port }: ModelServer): ModelServer {
+  return { address, ...defined({ port }) };
+}
+
+// What a provider warns of besides its replies: each warning is recorded once in a run.
+
+/** Of one run. A provider that has something else to say of each request says enough with so many. */
+const MOST_WARNINGS = 100;
+
+/** What the runs of this process were warned of. */
+const warned = new WeakMap<object, Set<string>>();
+
+export function recordWarnings(
+  agent: AgentRuntime,
+  warnings: readonly string[],
+  position: EventPosition,
+): void {
+  const known = warned.get(agent.run) ?? new Set();
+  warned.set(agent.run, known);
+  for (const warning of warnings) {
+    if (known.has(warning) || known.size >= MOST_WARNINGS) continue;
+    known.add(warning);
+    agent.emit({ type: "model.warned", warning }, position);
+  }
+}

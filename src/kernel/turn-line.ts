@@ -1,0 +1,64 @@
+// TurnLine: who waits for a turn, first come, first served. Owns the waiters; what a turn takes, and whether it is there, its owner knows.
+
+import { onAbort, type AnySignal } from "./cancel.ts";
+
+interface Waiter<Ask> {
+  readonly ask: Ask;
+  readonly admit: () => void;
+}
+
+/** What a line does for its owner. */
+export interface TurnLineOptions<Ask> {
+  /** True: the one who asks has its turn, and has taken what it needs. */
+  readonly take: (ask: Ask) => boolean;
+  /** Called whenever the line has moved, or somebody has joined it. */
+  readonly onMoved?: () => void;
+}
+
+export class TurnLine<Ask> {
+  readonly #options: TurnLineOptions<Ask>;
+  /** In the order in which they came. */
+  readonly #waiting = new Set<Waiter<Ask>>();
+
+  constructor(options: TurnLineOptions<Ask>) {
+    this.#options = options;
+  }
+
+  /** The one whose turn is next. */
+  get first(): Ask | undefined {
+    for (const { ask } of this.#waiting) return ask;
+    return undefined;
+  }
+
+  /** True: it has its turn. False: the signal was aborted before. A promise of either: it waits. */
+  enter(ask: Ask, signal: AnySignal): boolean | Promise<boolean> {
+    if (signal.aborted) return false;
+    if (this.#waiting.size === 0 && this.#options.take(ask)) return true;
+    return new Promise((resolve) => {
+      const stopListening = onAbort(signal, () => {
+        this.#waiting.delete(waiter);
+        resolve(false);
+        this.serve();
+      });
+      const waiter: Waiter<Ask> = {
+        ask,
+        admit: () => {
+          stopListening();
+          resolve(true);
+        },
+      };
+      this.#waiting.add(waiter);
+      this.#options.onMoved?.();
+    });
+  }
+
+  /** Something may have become free: gives turns, in order, up to the first that has to wait on. */
+  serve(): void {
+    for (const waiter of this.#waiting) {
+      if (!this.#options.take(waiter.ask)) break;
+      this.#waiting.delete(waiter);
+      waiter.admit();
+    }
+    this.#options.onMoved?.();
+  }
+}

@@ -1,0 +1,48 @@
+// Whether what a user gives as a model is one.
+
+import {
+  checkBoolean,
+  checkCount,
+  checkKeys,
+  checkMethods,
+  checkText,
+  defaultAdvice,
+  misdefinition,
+} from "../kernel/check.ts";
+import type { Model, ModelServer } from "./model.ts";
+import { checkModelLimits } from "./model-limits.ts";
+import { checkPriceOption } from "./model-price.ts";
+
+/** Throws `invalid_definition` or `invalid_option` unless `model` is one, as far as that can be seen. */
+export function checkModel(field: string, model: Model): void {
+  const fits = typeof model === "object" && model !== null && typeof model.generate === "function";
+  if (!fits)
+    throw misdefinition(field, "a model", model, 'Use openai("…") or a model of your own.');
+  checkText(`${field}.id`, model.id);
+  checkText(`${field}.provider`, model.provider);
+  for (const ability of ["countTokens", "assertReady", "checkSettings"] as const) {
+    if (model[ability] !== undefined) checkMethods(field, model, [ability]);
+  }
+  if (model.price !== undefined) checkPriceOption(`${field}.price`, model.price);
+  if (model.baseUrl !== undefined) checkText(`${field}.baseUrl`, model.baseUrl);
+  if (model.replayKey !== undefined) checkText(`${field}.replayKey`, model.replayKey);
+  if (model.minOutputTokens !== undefined)
+    checkCount(`${field}.minOutputTokens`, model.minOutputTokens, defaultAdvice(1));
+  if (model.limits !== undefined) checkModelLimits(`${field}.limits`, model.limits);
+  for (const ability of ["native", "canForce"] as const)
+    checkBoolean(`${field}.${ability}`, model[ability] ?? false);
+  if (model.server !== undefined) checkServer(`${field}.server`, model.server);
+  if (model.serviceTier !== undefined) checkText(`${field}.serviceTier`, model.serviceTier);
+  const { apiType = "responses" } = model;
+  if (apiType !== "responses" && apiType !== "chat_completions") {
+    const advice = "Leave it out if it is neither.";
+    throw misdefinition(`${field}.apiType`, "responses or chat_completions", apiType, advice);
+  }
+}
+
+function checkServer(field: string, server: ModelServer): void {
+  checkKeys(field, server, ["address", "port"]);
+  const { address, port } = server;
+  checkText(`${field}.address`, address);
+  if (port !== undefined) checkCount(`${field}.port`, port, "Leave it out where it says nothing.");
+}

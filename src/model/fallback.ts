@@ -1,0 +1,98 @@
+// Fallback: which model of several is asked, and which one next. Owns which of them failed lately, for all runs of the process.
+// F1. A model that failed is passed over for `cooldownMs`, unless all are.
+// F2. While the calls of the newest reply are open, its writer is asked first, failed or not: its reasoning is in the history for it alone.
+
+import type { Clock } from "../kernel/clock.ts";
+import type { Model, ModelRequest } from "./model.ts";
+import type { ModelError } from "./model-error.ts";
+import { forModel, replayKeyOf } from "./written-by.ts";
+
+/** How a fallback goes on. */
+export interface FallbackOptions {
+  /**
+   * Whether the next model is asked after this failure. Default: after failures that may pass (`isRetryable`), `model_not_authorized` and
+   * `model_protocol_error`; not after a request that is too long or was refused. One that throws counts as no.
+   */
+  readonly on?: (error: ModelError) => boolean;
+  /** For how long a model that failed is passed over, in milliseconds. Default: 60,000. */
+  readonly cooldownMs?: number;
+}
+
+export const DEFAULT_COOLDOWN_MS = 60_000;
+
+const fallbacks = new WeakMap<Model, Fallback>();
+
+/** What a model made by `withFallback` goes by; undefined: it is another one. */
+export function fallbackOf(model: Model): Fallback | undefined {
+  return fallbacks.get(model);
+}
+
+/** The models behind a model: those of a fallback, in order, or itself. */
+export function modelsOf(model: Model): readonly Model[] {
+  return fallbacks.get(model)?.models ?? [model];
+}
+
+export class Fallback {
+  readonly models: readonly Model[];
+  readonly #on: (error: ModelError) => boolean;
+  readonly #cooldownMs: number;
+  /** By the monotonic clock. */
+  readonly #coolUntilMs = new Map<Model, number>();
+
+  constructor(models: readonly Model[], { on = isPassing, cooldownMs }: FallbackOptions) {
+    this.models = models;
+    this.#on = on;
+    this.#cooldownMs = cooldownMs ?? DEFAULT_COOLDOWN_MS;
+  }
+
+  /** Registers the model that stands for all of them. */
+  standFor<Standing extends Model>(model: Standing): Standing {
+    fallbacks.set(model, this);
+    return model;
+  }
+
+  /** The models that one attempt asks, in order. */
+  inOrder({ messages }: ModelRequest, clock: Clock): readonly Model[] {
+    const nowMs = clock.monotonicMs();
+    const isReady = (model: Model): boolean => (this.#coolUntilMs.get(model) ?? -Infinity) <= nowMs;
+    const ready = this.models.filter(isReady);
+    const inOrder = ready.length === 0 ? this.models : ready;
+    const writer = this.#writerOfOpenCalls(messages);
+    if (writer === undefined) return inOrder;
+    return [writer, ...inOrder.filter((model) => model !== writer)];
+  }
+
+  #writerOfOpenCalls(messages: ModelRequest["messages"]): Model | undefined {
+    const newest = messages.findLast(({ role }) => role === "assistant");
+    if (newest?.role !== "assistant" || newest.toolCalls.length === 0) return undefined;
+    return this.models.find((model) => replayKeyOf(model) === newest.writtenBy);
+  }
+
+  /** Whether another model is asked after this failure; if so, the one that failed is passed over for a while. */
+  goesOn(failed: Model, error: ModelError, clock: Clock): boolean {
+    try {
+      if (!this.#on(error)) return false;
+    } catch {
+      return false;
+    }
+    this.#coolUntilMs.set(failed, clock.monotonicMs() + this.#cooldownMs);
+    return true;
+  }
+}
+
+function isPassing({ isRetryable, code }: ModelError): boolean {
+  return isRetryable || code === "model_not_authorized" || code === "model_protocol_error";
+}
+
+/** The request as one of the models behind a fallback may see it. */
+export function requestFor(request: ModelRequest, model: Model): ModelRequest {
+  const messages = forModel(request.messages, model);
+  return messages === request.messages ? request : Object.freeze({ ...request, messages });
+}
+
+/** Of two failures in one attempt the one that another attempt is more likely to mend: one that passes, and the sooner the better. */
+export function moreHopeful(earlier: ModelError | undefined, later: ModelError): ModelError {
+  if (earlier === undefined || !earlier.isRetryable) return later;
+  if (!later.isRetryable) return earlier;
+  return (later.retryAfterMs ?? 0) < (earlier.retryAfterMs ?? 0) ? later : earlier;
+}

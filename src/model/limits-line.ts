@@ -1,0 +1,184 @@
+// LimitsLine: the line before the limits of a provider, in which all calls of the process stand that share them. Owns what of the limits is
+// taken. Time is that of the run of the call that asks: the wait is its own.
+// Q1. First come, first served: no call goes while an earlier one waits.
+// Q2. A call that leaves the line has taken nothing. What one has taken and not used goes back when it ends.
+// Q3. A wait that is longer than a call may wait is none: the call is told so at once, or when that becomes known and its turn has come.
+
+import type { AnySignal } from "../kernel/cancel.ts";
+import type { Clock } from "../kernel/clock.ts";
+import { TurnLine } from "../kernel/turn-line.ts";
+
+const MS_PER_MINUTE = 60_000;
+
+/** What a provider takes of an account, as its page of limits says. At least one of them. */
+export interface ModelLimitsOptions {
+  /** Requests in a minute, each attempt counted. From 1. */
+  readonly requestsPerMinute?: number;
+  /**
+   * Tokens in a minute, from 1: the counted input of each request and its cap on output, until the reply says what was used. A request
+   * with more than a minute's tokens goes alone, once none other is under way, and is warned of.
+   */
+  readonly inputTokensPerMinute?: number;
+  /** Requests that are under way at once. From 1. */
+  readonly concurrent?: number;
+}
+
+/** Who asks. */
+export interface LimitsAsk {
+  /** Counted input and cap. */
+  readonly tokens: number;
+  readonly clock: Clock;
+  /** As `RetryPolicy.longestWaitMs`. */
+  readonly longestWaitMs: number;
+}
+
+/** A place in the limits, which is left once. */
+export interface LimitsPlace {
+  /** What is wrong with the request, in words for the user. */
+  readonly warning: string | undefined;
+  /** `used`: the tokens that the request in fact took; undefined: it was not sent. */
+  leave(used: number | undefined): void;
+}
+
+/** What asking came to. `paused`: for so long, which is longer than the call may wait. `cancelled`: its signal was aborted. */
+export type LimitsAnswer =
+  | { readonly type: "place"; readonly place: LimitsPlace }
+  | { readonly type: "paused"; readonly pausedMs: number }
+  | { readonly type: "cancelled" };
+
+interface Waiting extends LimitsAsk {
+  answer: Exclude<LimitsAnswer, { readonly type: "cancelled" }> | undefined;
+}
+
+/** What comes back by the minute. A request that takes more than there is leaves a debt. */
+class Bucket {
+  readonly perMinute: number;
+  #level: number;
+  #atMs = -Infinity;
+
+  constructor(perMinute: number) {
+    this.perMinute = perMinute;
+    this.#level = perMinute;
+  }
+
+  /** How long it takes until so much is there, or all that it can hold. 0: it is. */
+  readyInMs(amount: number, nowMs: number): number {
+    const missing = Math.min(amount, this.perMinute) - this.#levelAt(nowMs);
+    return missing <= 0 ? 0 : Math.ceil((missing * MS_PER_MINUTE) / this.perMinute);
+  }
+
+  take(amount: number): void {
+    this.#level -= amount;
+  }
+
+  giveBack(amount: number): void {
+    this.#level = Math.min(this.perMinute, this.#level + amount);
+  }
+
+  #levelAt(nowMs: number): number {
+    const passedMs = Math.max(0, nowMs - this.#atMs);
+    // A whole millisecond's error of rounding never keeps a request waiting.
+    const level = this.#level + (passedMs * this.perMinute) / MS_PER_MINUTE;
+    this.#level = Math.min(this.perMinute, Math.round(level * 1e6) / 1e6);
+    this.#atMs = Math.max(this.#atMs, nowMs);
+    return this.#level;
+  }
+}
+
+export class LimitsLine {
+  readonly #concurrent: number;
+  readonly #requests: Bucket | undefined;
+  readonly #tokens: Bucket | undefined;
+  readonly #line = new TurnLine<Waiting>({
+    take: (ask) => this.#take(ask),
+    onMoved: () => this.#setTimer(),
+  });
+  #underWay = 0;
+  /** A request that is larger than a minute's tokens is under way. */
+  #isAlone = false;
+  #pausedUntilMs = -Infinity;
+  #stopTimer: (() => void) | undefined;
+
+  constructor({ requestsPerMinute, inputTokensPerMinute, concurrent }: ModelLimitsOptions) {
+    this.#concurrent = concurrent ?? Infinity;
+    if (requestsPerMinute !== undefined) this.#requests = new Bucket(requestsPerMinute);
+    if (inputTokensPerMinute !== undefined) this.#tokens = new Bucket(inputTokensPerMinute);
+  }
+
+  /** Waits for a place. */
+  async enter(asked: LimitsAsk, signal: AnySignal): Promise<LimitsAnswer> {
+    const ask: Waiting = { ...asked, answer: undefined };
+    await this.#line.enter(ask, signal);
+    return ask.answer ?? { type: "cancelled" };
+  }
+
+  /** The provider has asked to be left alone for so long. */
+  pause(ms: number, clock: Clock): void {
+    this.#pausedUntilMs = Math.max(this.#pausedUntilMs, clock.monotonicMs() + ms);
+    this.#line.serve();
+  }
+
+  /** For how long it is paused still. */
+  pausedMs(clock: Clock): number {
+    return Math.max(0, this.#pausedUntilMs - clock.monotonicMs());
+  }
+
+  #take(ask: Waiting): boolean {
+    const { tokens, clock, longestWaitMs } = ask;
+    const pausedMs = this.pausedMs(clock);
+    if (pausedMs > longestWaitMs) {
+      ask.answer = { type: "paused", pausedMs };
+      return true;
+    }
+    const isTooLarge = this.#tokens !== undefined && tokens > this.#tokens.perMinute;
+    if (!this.#hasRoom(isTooLarge) || this.#readyInMs(ask) > 0) return false;
+    this.#underWay += 1;
+    this.#isAlone = isTooLarge;
+    this.#requests?.take(1);
+    this.#tokens?.take(tokens);
+    ask.answer = { type: "place", place: this.#place(tokens, isTooLarge) };
+    return true;
+  }
+
+  #hasRoom(isTooLarge: boolean): boolean {
+    if (this.#isAlone || this.#underWay >= this.#concurrent) return false;
+    return !isTooLarge || this.#underWay === 0;
+  }
+
+  /** How long it takes by the clock alone until a request could go. */
+  #readyInMs({ tokens, clock }: LimitsAsk): number {
+    const nowMs = clock.monotonicMs();
+    return Math.max(
+      this.#pausedUntilMs - nowMs,
+      this.#requests?.readyInMs(1, nowMs) ?? 0,
+      this.#tokens?.readyInMs(tokens, nowMs) ?? 0,
+      0,
+    );
+  }
+
+  #place(tokens: number, isTooLarge: boolean): LimitsPlace {
+    const most = this.#tokens?.perMinute;
+    return {
+      warning: isTooLarge
+        ? `A request counts ${tokens} tokens with its cap, and limits.inputTokensPerMinute is ${most}: it goes alone. Lower maxOutputTokens, or raise the limit.`
+        : undefined,
+      leave: (used) => {
+        this.#underWay -= 1;
+        if (isTooLarge) this.#isAlone = false;
+        if (used === undefined) this.#requests?.giveBack(1);
+        this.#tokens?.giveBack(tokens - (used ?? 0));
+        this.#line.serve();
+      },
+    };
+  }
+
+  /** Wakes the first in the line when the clock alone may let it go, on its clock. */
+  #setTimer(): void {
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
+    const { first } = this.#line;
+    if (first === undefined) return;
+    const waitMs = this.#readyInMs(first);
+    if (waitMs > 0) this.#stopTimer = first.clock.setTimer(waitMs, () => this.#line.serve());
+  }
+}

@@ -1,0 +1,128 @@
+// withFallback(): several models as one. Who asks them, and counts what each has cost, is generateWithRetries, which knows them by
+// `fallbackOf`.
+
+import { checkAmount, checkList, defaultAdvice, misdefinition } from "../kernel/check.ts";
+import { systemClock } from "../kernel/clock.ts";
+import { defined } from "../kernel/json.ts";
+import { checkModel } from "./check-model.ts";
+import { checkOptions, mustBe, type OptionChecks } from "./check-options.ts";
+import { estimateRequest } from "./count-tokens.ts";
+import {
+  DEFAULT_COOLDOWN_MS,
+  Fallback,
+  fallbackOf,
+  requestFor,
+  type FallbackOptions,
+} from "./fallback.ts";
+import type { Model, ModelRequest, ModelServer } from "./model.ts";
+import { generateWithRetries } from "./retry.ts";
+import { replayKeyOf } from "./written-by.ts";
+
+const CHECKS: OptionChecks<FallbackOptions> = {
+  on: mustBe(
+    "a function of an error",
+    (value) => typeof value === "function",
+    "Leave it out for failures that may pass, and keys that do not work.",
+  ),
+  cooldownMs: (field, value) => checkAmount(field, value, defaultAdvice(DEFAULT_COOLDOWN_MS)),
+};
+
+/**
+ * The first of these models, with the others in its place where it fails: in order, within one attempt, without a wait. A model that failed is passed
+ * over for `cooldownMs`, in all runs of the process. While calls of a reply are open, the model that wrote it is asked first.
+ *
+ * Each model sees its own reasoning alone, heeds its own `limits`, and is charged at its own price. A lease holds the dearest price, field by
+ * field: it is unknown if one of them is. Which model answered stands in `model.replied` (`answeredBy`), in `usage.byModel` and on the span.
+ *
+ * @throws EspalierError `invalid_definition` or `invalid_option`: fewer than two models, two with one `replayKey` (`provider/id`), one that
+ * is a fallback itself, or options that cannot be used.
+ */
+export function withFallback(
+  models: readonly [Model, Model, ...Model[]],
+  options: FallbackOptions = {},
+): Model {
+  checkModels(models);
+  checkOptions("withFallback", options, CHECKS);
+  const [first] = models;
+  const all: readonly Model[] = Object.freeze([...models]);
+  const { on, cooldownMs } = options;
+  const fallback = new Fallback(all, defined({ on, cooldownMs }));
+  const model: Model & { readonly replayKeys: readonly string[] } = {
+    get provider(): string {
+      return first.provider;
+    },
+    id: first.id,
+    get server(): ModelServer | undefined {
+      return first.server;
+    },
+    /** Of replies whose writer is not known: nobody's. */
+    get replayKey(): string {
+      return all.map(replayKeyOf).join(" or ");
+    },
+    get replayKeys(): readonly string[] {
+      return all.map(replayKeyOf);
+    },
+    get native(): boolean {
+      return all.every((one) => one.native === true);
+    },
+    get canForce(): boolean {
+      return all.every((one) => one.canForce === true);
+    },
+    get minOutputTokens(): number {
+      return Math.max(...all.map(({ minOutputTokens = 1 }) => minOutputTokens));
+    },
+    ...counterOf(all),
+    checkSettings: (settings) => all.forEach((one) => one.checkSettings?.(settings)),
+    assertReady: () => all.forEach((one) => one.assertReady?.()),
+    // For who asks it without us: a run goes by `fallbackOf`.
+    generate: async (request, { signal, onDelta, cacheKey }) => {
+      const outcome = await generateWithRetries(model, request, {
+        signal,
+        clock: systemClock,
+        policy: { maxAttempts: 1 },
+        inputTokens: model.countTokens?.(request) ?? estimateRequest(request),
+        ...defined({ onDelta, cacheKey }),
+        onRetry: () => onDelta?.({ type: "reset", reason: "fallback" }),
+      });
+      if (outcome.type === "replied") return outcome.reply;
+      if ("error" in outcome) throw outcome.error;
+      throw signal.reason;
+    },
+  };
+  return fallback.standFor(Object.freeze(model));
+}
+
+/** Counts the longest of the requests, if all of the models count. */
+function counterOf(models: readonly Model[]): Pick<Model, "countTokens"> {
+  if (models.some((one) => one.countTokens === undefined)) return {};
+  const countTokens = (request: ModelRequest): number =>
+    Math.max(...models.map((one) => one.countTokens?.(requestFor(request, one)) ?? 0));
+  return { countTokens };
+}
+
+function checkModels(models: readonly Model[]): void {
+  const field = "withFallback.models";
+  checkList(field, models);
+  if (models.length < 2)
+    throw misdefinition(
+      field,
+      "at least two models",
+      models.length,
+      "One alone needs no fallback.",
+    );
+  const keys = new Set<string>();
+  for (const [index, model] of models.entries()) {
+    const place = `${field}[${index}]`;
+    checkModel(place, model);
+    if (fallbackOf(model) !== undefined) {
+      const advice = "Put all models into one list.";
+      throw misdefinition(place, "a model that is no fallback itself", model.id, advice);
+    }
+    const key = replayKeyOf(model);
+    if (keys.has(key)) {
+      const advice = "Two deployments of one model need a replayKey of their own.";
+      throw misdefinition(place, "another model than those before it", key, advice);
+    }
+    keys.add(key);
+  }
+}

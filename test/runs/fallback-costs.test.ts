@@ -1,0 +1,179 @@
+// Goal: a fallback is paid for as what it is: room for the dearest of its models, and each at its own price. Method: scripted models with
+// prices, whole usages compared; the same over a pause, a crash and a replay.
+
+import { expect } from "vitest";
+import { z } from "zod";
+
+import type { ModelPrice } from "../../src/model/model-price.ts";
+import { withFallback } from "../../src/model/with-fallback.ts";
+import { approve } from "../../src/protocol/question.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { replay } from "../../src/testing/replay/replay.ts";
+import { asks, says, ScriptedModel, type ScriptStep } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { proves } from "../harness/proves.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { failing, roleOf } from "../support/limited-models.ts";
+
+const CHEAP: ModelPrice = { inputUsdPerMillion: 1, outputUsdPerMillion: 100 };
+const DEAR: ModelPrice = {
+  inputUsdPerMillion: 10,
+  cachedInputUsdPerMillion: 5,
+  outputUsdPerMillion: 20,
+};
+
+const look = defineTool({
+  name: "look",
+  description: "Looks.",
+  input: z.strictObject({}),
+  needsApproval: true,
+  execute: () => "Seen.",
+});
+
+/** A fallback of a model that is cheap for input, and one that is cheap for output. */
+function pair(first: readonly ScriptStep[], second: readonly ScriptStep[], maxOutputTokens = 50) {
+  const main = new ScriptedModel(first, { id: "main", price: CHEAP });
+  const spare = new ScriptedModel(second, { id: "spare", price: DEAR });
+  const both = withFallback([main, spare]);
+  return { main, spare, both, role: roleOf(both, { tools: [look], maxOutputTokens }) };
+}
+
+/** Tokens, cost and calls by model. */
+function figures({ usage }: RunResult): unknown {
+  const { total, byModel } = usage;
+  const figure = ({ modelCalls, steps, totalTokens, costMicroUsd }: typeof total) => ({
+    modelCalls,
+    steps,
+    totalTokens,
+    costMicroUsd,
+  });
+  const models = Object.entries(byModel).map(([id, used]) => [id, figure(used)]);
+  return { total: figure(total), ...Object.fromEntries(models) };
+}
+
+proves(
+  ["M68"],
+  "a lease holds the dearest price of each kind, and is settled at the model that answered",
+  async () => {
+    const { role, spare, both } = pair([failing("model_unavailable")], [says("Spare.")]);
+    expect(both.price).toEqual({
+      inputUsdPerMillion: 10,
+      cachedInputUsdPerMillion: 5,
+      outputUsdPerMillion: 100,
+    });
+    const s = newFixture();
+    // 10 input tokens at 10, and 40 of the cap of 50 at 100, are 4,100 micro-dollars.
+    const result = await s.run(role, { budget: { costUsd: 0.0041 } });
+    expect(spare.requests.map(({ maxOutputTokens }) => maxOutputTokens)).toEqual([40]);
+    const used = { modelCalls: 1, steps: 1, totalTokens: 15, costMicroUsd: 200 };
+    const none = { modelCalls: 0, steps: 0, totalTokens: 0, costMicroUsd: 0 };
+    expect(figures(result)).toEqual({ total: used, main: none, spare: used });
+    expect(result.accounts[0]).toMatchObject({
+      otherModels: [{ provider: "scripted", model: "spare", usage: used }],
+      reserved: { costMicroUsd: 0 },
+    });
+    expect(s.sink.of("budget.settled")).toMatchObject([
+      { usage: used, otherModels: [{ model: "spare", usage: used }] },
+    ]);
+    expect(result.prices).toEqual([
+      { provider: "scripted", model: "main", price: CHEAP },
+      { provider: "scripted", model: "spare", price: DEAR },
+    ]);
+  },
+);
+
+proves(
+  ["M68"],
+  "what a model lost is charged at its price, before the next one is paid for",
+  async () => {
+    const { role, spare } = pair(
+      [failing("model_unavailable", { lostOutputTokens: 30 })],
+      [says("Spare.")],
+    );
+    const s = newFixture();
+    const result = await s.run(role, { budget: { totalTokens: 90 } });
+    // 10 + 30 are gone: of the other 50 ten are input.
+    expect(spare.requests.map(({ maxOutputTokens }) => maxOutputTokens)).toEqual([40]);
+    expect([s.clock.nowMs(), figures(result)]).toEqual([
+      0,
+      {
+        total: { modelCalls: 1, steps: 1, totalTokens: 55, costMicroUsd: 3_210 },
+        main: { modelCalls: 0, steps: 0, totalTokens: 40, costMicroUsd: 3_010 },
+        spare: { modelCalls: 1, steps: 1, totalTokens: 15, costMicroUsd: 200 },
+      },
+    ]);
+  },
+);
+
+proves(["M68"], "a further model that cannot be paid for is not asked", async () => {
+  const { role, spare } = pair(
+    [failing("model_unavailable", { lostOutputTokens: 90 })],
+    [says("Spare.")],
+  );
+  const result = await newFixture().run(role, { budget: { totalTokens: 100 } });
+  expect([result.reason.code, spare.requests.length]).toEqual(["token_limit", 0]);
+  expect(figures(result)).toMatchObject({
+    total: { modelCalls: 1, totalTokens: 100 },
+    main: { modelCalls: 1, totalTokens: 100 },
+  });
+});
+
+proves(["M68"], "what both lost is charged at the price of each, if none replies", async () => {
+  const { role } = pair(
+    [failing("model_unavailable", { lostOutputTokens: 30 })],
+    [failing("model_timeout", { lostOutputTokens: 20 })],
+  );
+  const result = await newFixture({ retry: { maxAttempts: 1 } }).run(role);
+  expect(figures(result)).toEqual({
+    total: { modelCalls: 1, steps: 1, totalTokens: 70, costMicroUsd: 3_510 },
+    main: { modelCalls: 1, steps: 1, totalTokens: 40, costMicroUsd: 3_010 },
+    spare: { modelCalls: 0, steps: 0, totalTokens: 30, costMicroUsd: 500 },
+  });
+});
+
+proves(["M68"], "an unknown price of one of them makes a limit in dollars impossible", async () => {
+  const [main, spare] = [
+    new ScriptedModel([], { id: "main", price: CHEAP }),
+    new ScriptedModel([], { id: "spare" }),
+  ];
+  const role = roleOf(withFallback([main, spare]));
+  expect(() => newFixture().start(role, "Go.", { budget: { costUsd: 1 } })).toThrow(
+    "Expected a price for model spare of role solo",
+  );
+});
+
+proves(
+  ["M68"],
+  "over a pause: the writer of the open calls is asked first, and usage by model adds up",
+  async () => {
+    const before = pair([failing("model_unavailable")], [asks("look", {})]);
+    const s = newFixture();
+    const paused = await s.run(before.role);
+    expect(paused.status).toBe("paused");
+    const after = pair([], [says("Spare.")]);
+    const questions = paused.questions.map((question) => approve(question));
+    const resumed = await s.outcome(s.resume(after.role, paused.pausedRun, questions));
+    expect([resumed.text, after.main.requests.length]).toEqual(["Spare.", 0]);
+    const used = { modelCalls: 2, steps: 2, totalTokens: 30, costMicroUsd: 400 };
+    expect(figures(resumed)).toMatchObject({ total: used, spare: used });
+  },
+);
+
+proves(
+  ["M68"],
+  "over a replay: the same answer of the same model, which is not asked",
+  async () => {
+    const store = memoryStore();
+    const s = newFixture({ store });
+    const first = pair([failing("model_unavailable", { lostOutputTokens: 1 })], [says("Spare.")]);
+    const done = await s.run(first.role);
+    const recording = await recordingOf(store, done.runId);
+    const again = pair([], []);
+    const replayed = await replay(recording, { role: again.role });
+    expect(figures(replayed)).toEqual(figures(done));
+    expect(replayed.text).toBe("Spare.");
+    expect([again.main.requests.length, again.spare.requests.length]).toEqual([0, 0]);
+  },
+);
