@@ -14,6 +14,7 @@ import {
   misdefinition,
   mismatch,
 } from "../kernel/check.ts";
+import { checkAccepts } from "../model/check-options.ts";
 import { MOST_TOKENS } from "../model/count-tokens.ts";
 import type { Model, ModelServer } from "../model/model.ts";
 import {
@@ -303,6 +304,7 @@ function checkModel(field: string, model: Model): void {
     checkCount(`${field}.minOutputTokens`, model.minOutputTokens, defaultAdvice(1));
   for (const ability of ["native", "canForce"] as const)
     checkBoolean(`${field}.${ability}`, model[ability] ?? false);
+  if (model.accepts !== undefined) checkAccepts(`${field}.accepts`, model.accepts);
   if (model.server !== undefined) checkServer(`${field}.server`, model.server);
   if (model.serviceTier !== undefined) checkText(`${field}.serviceTier`, model.serviceTier);
   const { apiType = "responses" } = model;

@@ -68,8 +68,13 @@ const names = new WeakMap<Model, StepContext["model"]>();
 function namesOf(model: Model): StepContext["model"] {
   const known = names.get(model);
   if (known !== undefined) return known;
-  const { provider, id, replayKey } = model;
-  const named = Object.freeze({ provider, id, ...(replayKey === undefined ? {} : { replayKey }) });
+  const { provider, id, replayKey, accepts = [] } = model;
+  const named = Object.freeze({
+    provider,
+    id,
+    ...(replayKey === undefined ? {} : { replayKey }),
+    ...(accepts.length === 0 ? {} : { accepts: Object.freeze([...accepts]) }),
+  });
   names.set(model, named);
   return named;
 }

@@ -6,8 +6,7 @@ import { defined } from "../kernel/json.ts";
 import { withinBounds, type AnySignal, type BoundedOutcome } from "../kernel/cancel.ts";
 import type { GenerateOptions, ModelRequest, ModelServer } from "../model/model.ts";
 import { generateWithRetries, type GenerateOutcome, type BrokenAttempt } from "../model/retry.ts";
-import { withoutData } from "../model/written-by.ts";
-import type { Message } from "../protocol/message.ts";
+import { readable, withoutData } from "../model/written-by.ts";
 import { spanOf, timed, type TimeSpan } from "../protocol/step-timing.ts";
 import type { ModelDelta } from "../protocol/stream-piece.ts";
 import { NO_USAGE, type Usage, subtractUsage } from "../protocol/usage.ts";
@@ -131,10 +130,6 @@ function recordRequest(agent: AgentRuntime, call: InferCall, streaming: boolean)
     messages: messages.map(readable),
     tools,
   }));
-}
-
-function readable(message: Message): Message {
-  return message.role === "assistant" ? withoutData(message) : message;
 }
 
 /** Where the model is served; what it says besides is left out. */

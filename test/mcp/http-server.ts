@@ -23,8 +23,8 @@ export interface HttpFixture {
 }
 
 /** Starts one on a free port. */
-export async function handMadeOverHttp(): Promise<HttpFixture> {
-  const server = new HandMadeServer();
+export async function handMadeOverHttp(more: readonly unknown[] = []): Promise<HttpFixture> {
+  const server = new HandMadeServer(more);
   const headers: IncomingMessage["headers"][] = [];
   const sessions = new Set<string>();
   const openStreams = new Set<ServerResponse>();

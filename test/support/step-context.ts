@@ -3,6 +3,7 @@
 import type { HistoryChange } from "../../src/agent/history-change.ts";
 import { textHash } from "../../src/protocol/definition.ts";
 import { CallIdSchema, type CallId } from "../../src/protocol/ids.ts";
+import type { ContentPart } from "../../src/protocol/message-content.ts";
 import type { ReplyPart } from "../../src/protocol/message.ts";
 import type { ModelSettings } from "../../src/protocol/model-settings.ts";
 import type { StepContext } from "../../src/protocol/step-context.ts";
@@ -12,7 +13,7 @@ import type { StepTiming } from "../../src/protocol/step-timing.ts";
 export function contextOf(number: number, more: Partial<StepContext> = {}): StepContext {
   return {
     number,
-    model: { provider: "scripted", id: "scripted", replayKey: "scripted/eu" },
+    model: { provider: "scripted", id: "scripted", replayKey: "scripted/eu", accepts: ["image"] },
     toolNames: ["look"],
     promptHash: textHash("Work."),
     toolsHash: textHash("[]"),
@@ -69,6 +70,18 @@ export function partsOf(text: string, called: CallId): readonly ReplyPart[] {
   ];
 }
 
+/** Words, and one attachment with all that there may be. */
+export const CONTENT: readonly ContentPart[] = [
+  { type: "text", text: "See:" },
+  {
+    type: "image",
+    mediaType: "image/png",
+    name: "chart.png",
+    uri: "https://example.com/chart.png",
+    data: "aGVsbG8=",
+  },
+];
+
 /** A change of the history, with a message of each kind that it took away for good. */
 export const COMPACTION: HistoryChange = {
   afterStep: 1,
@@ -77,7 +90,7 @@ export const COMPACTION: HistoryChange = {
     {
       type: "dropped",
       messages: [
-        { role: "user", text: "Do it.", origin: "inherited" },
+        { role: "user", text: "Do it.", origin: "inherited", content: CONTENT },
         {
           role: "assistant",
           text: "Hm.",
@@ -94,7 +107,8 @@ export const COMPACTION: HistoryChange = {
 
 /** The keys of a context, and of a timing. */
 export const CONTEXT_KEYS = [
-  "number model.provider model.id model.replayKey toolNames[] promptHash toolsHash outputHash budget",
+  "number model.provider model.id model.replayKey model.accepts[] toolNames[] promptHash toolsHash",
+  "outputHash budget",
   "parameters.maxOutputTokens parameters.temperature parameters.toolChoice",
   "parameters.settings.reasoning.effort parameters.settings.reasoning.summary",
   "parameters.settings.verbosity parameters.settings.seed parameters.settings.stop[]",

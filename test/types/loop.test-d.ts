@@ -33,6 +33,7 @@ test("a model must have a name and reply; everything else is declared as optiona
   expectTypeOf<Optional>().toEqualTypeOf<
     | "server"
     | "replayKey"
+    | "accepts"
     | "minOutputTokens"
     | "native"
     | "canForce"
