@@ -18,6 +18,7 @@ export { replyMessage, type ReplyPiece } from "./protocol/reply-message.ts";
 export { replyPieces } from "./protocol/reply-pieces.ts";
 export { strictSchema, withoutAddedNulls, type StrictSchema } from "./model/strict-schema.ts";
 export { textOnly } from "./model/written-by.ts";
+export { contentParts, type ContentMessage } from "./model/accepted-content.ts";
 export { toCallId } from "./model/call-id.ts";
 export { ModelError, type ModelErrorOptions } from "./model/model-error.ts";
 export type { ModelLimitsOptions } from "./model/limits-line.ts";
@@ -117,6 +118,8 @@ export type { GuardCheck } from "./tools/tool-guard.ts";
 export type { FilterCheck } from "./tools/tool-filter.ts";
 
 // Parts of records and options
+export type { AttachmentKind } from "./protocol/attachment.ts";
+export type { MessageContent } from "./protocol/message-content.ts";
 export type { Account, AccountGrant } from "./protocol/account.ts";
 export type { AgentError, RunUsage } from "./orchestrator/run/run-result.ts";
 export type { AnswerType, QuestionKind, QuestionRef } from "./protocol/question.ts";

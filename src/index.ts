@@ -124,6 +124,7 @@ export type { StepRecord } from "./protocol/step-record.ts";
 export type { SpawnOutcome, SpawnRequest, SubagentResult } from "./protocol/subagent.ts";
 export type { Message, StoredMessage } from "./protocol/message.ts";
 export type { Attachment } from "./protocol/attachment.ts";
+export type { ContentPart } from "./protocol/message-content.ts";
 export type { AgentId, RunId } from "./protocol/ids.ts";
 export type { JsonObject, JsonValue } from "./kernel/json.ts";
 

@@ -771,6 +771,21 @@ const requirements = {
   M79: {
     text: "Every scenario of the public conformance suite for MCP clients passes",
   },
+  M70: {
+    text: "A task, a message on the way and a delegation in code may have images, sounds and files among their words; whoever cannot take them reads a line for each; what is told as text is kept as ever",
+  },
+  M71: {
+    text: "Each interface is sent what its model takes in its own words, in the result of a tool where the provider sees it there, else behind the results; the text of a request is a prefix of the next one",
+  },
+  M72: {
+    text: "What comes with the result of a tool or of an MCP server, failed or not, is shown to a model that takes it, unless the tool says otherwise",
+  },
+  M73: {
+    text: "What is no text goes through journal, pause, session, fork and to subagents, and to another model as far as that takes it; a journal has its bytes once, a trace or an event never",
+  },
+  M74: {
+    text: "What is no text is counted before the provider has, bounded, refused before anything is asked if it cannot be sent, and of a history that is made shorter the newest is kept",
+  },
   H10: {
     text: "The result of a run has the type of its role's `output`, alike for start, resume, recover and fork, in what `result`, `settled`, `orThrow` and `cancel` give; without a role, of the roles of the orchestrator",
   },

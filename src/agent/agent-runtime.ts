@@ -15,6 +15,7 @@ import { abortSignal } from "../policies/stop-signals.ts";
 import { tighterShape, type TreeShape } from "../policies/subagent-limits.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
 import type { EventScope, EventBody, EventDraft } from "../protocol/event.ts";
+import { contentText, type MessageContent } from "../protocol/message-content.ts";
 import type { AgentId, CallId, StepId } from "../protocol/ids.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
 import type { PieceSource } from "../protocol/stream-piece.ts";
@@ -49,7 +50,8 @@ export interface AgentRun extends RunPorts<AgentRuntime> {
 export interface NewAgent {
   readonly identity: AgentIdentity;
   readonly role: AgentRole;
-  readonly task: string;
+  /** What it is to do. */
+  readonly task: MessageContent;
   readonly metadata: JsonObject;
   readonly parent: AgentRuntime | undefined;
   /** The call in its parent that started it. */
@@ -92,6 +94,8 @@ export class AgentRuntime {
   readonly priceOf: PriceOf;
   readonly cacheKey: CacheKey;
   readonly task: string;
+  /** The task as it was given: where it is no text, `task` is what can be read of it. */
+  readonly taskContent: MessageContent;
   readonly metadata: JsonObject;
   readonly spawnCallId: CallId | undefined;
   readonly spawnStepId: StepId | undefined;
@@ -167,7 +171,8 @@ export class AgentRuntime {
     this.priceOf = run.settings.priceOf;
     const { tools, hooks, output, cacheKey } = run.partsOf(role);
     this.cacheKey = { role: cacheKey, agent: ordinalOf(identity.agentPath) };
-    this.task = made.task;
+    this.task = contentText(made.task);
+    this.taskContent = made.task;
     this.metadata = made.metadata;
     this.spawnCallId = made.spawnCallId;
     this.spawnStepId = made.spawnStepId;

@@ -7,8 +7,7 @@ import type { InSlot, PlannedAsk } from "../model/ask-model.ts";
 import type { Model, ModelRequest, ModelServer } from "../model/model.ts";
 import type { RequestPrefix } from "../model/request-prefix.ts";
 import type { BrokenAttempt, PlannedRetry } from "../model/retry.ts";
-import { withoutData } from "../model/written-by.ts";
-import type { Message } from "../protocol/message.ts";
+import { readable } from "../model/written-by.ts";
 import { spanOf, type TimeSpan } from "../protocol/step-timing.ts";
 import type { ModelDelta, PieceSource } from "../protocol/stream-piece.ts";
 import type { Usage } from "../protocol/usage.ts";
@@ -174,10 +173,6 @@ function recordRequest(agent: AgentRuntime, call: InferCall, streaming: boolean)
     messages: messages.map(readable),
     tools,
   }));
-}
-
-function readable(message: Message): Message {
-  return message.role === "assistant" ? withoutData(message) : message;
 }
 
 /** Where the model is served; what it says besides is left out. */

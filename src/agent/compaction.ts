@@ -20,6 +20,11 @@ export interface Compaction {
   readonly maxInputTokens?: number;
   /** Messages that are kept, at most; a call and its results stay together. Default 20. Not for `error`, which leaves nothing out. */
   readonly keepMessages?: number;
+  /**
+   * Attachments that are kept, at most: of older ones their lines stay. Those of the task that is worked on stay in any case. Nothing of
+   * the history is changed for this between compactions, so that prompt caches hit. Default 10. Not for `error`.
+   */
+  readonly keepAttachments?: number;
 }
 
 /** What is done with a history that is too long. */
@@ -42,6 +47,7 @@ export function compactionOf(
     strategy: checkStrategy,
     maxInputTokens: checkMost,
     keepMessages: checkMost,
+    keepAttachments: (name, value) => checkCount(name, value, "Leave it out for the default."),
   });
   const { strategy } = given;
   if (strategy === "error") checkError(field, given);
@@ -82,13 +88,14 @@ function checkSummary(
   }
 }
 
-function checkError(field: string, { maxInputTokens, keepMessages }: Compaction): void {
+function checkError(field: string, given: Compaction): void {
+  const { maxInputTokens, keepMessages, keepAttachments } = given;
   if (maxInputTokens === undefined) {
     const advice =
       "Without it, a request that the model refuses as too long fails the agent anyway.";
     throw mismatch(`${field}.maxInputTokens`, "given with error", maxInputTokens, advice);
   }
-  if (keepMessages === undefined) return;
   const advice = "Nothing is left out: leave it out, or choose another strategy.";
-  throw mismatch(`${field}.keepMessages`, "left out with error", keepMessages, advice);
+  for (const [name, kept] of Object.entries({ keepMessages, keepAttachments }))
+    if (kept !== undefined) throw mismatch(`${field}.${name}`, "left out with error", kept, advice);
 }

@@ -2,6 +2,8 @@
 
 import type { ModelRequest } from "../model/model.ts";
 import { statusOf, winningSignal } from "../policies/stop-signals.ts";
+import type { MessageContent } from "../protocol/message-content.ts";
+import { userMessage } from "../protocol/message.ts";
 import type { StopReason } from "../protocol/stop.ts";
 import type { HiddenTool } from "../tools/tool-filter.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
@@ -81,11 +83,8 @@ export function begin(agent: AgentRuntime, from: PendingState | PausedState): Ag
 }
 
 /** The state with the task in its history. */
-export function briefed(state: AgentState, text: string): AgentState {
-  return transition(state, {
-    type: "brief",
-    messages: [{ role: "user", text, origin: "task" }],
-  });
+export function briefed(state: AgentState, task: MessageContent): AgentState {
+  return transition(state, { type: "brief", messages: [userMessage(task, "task")] });
 }
 
 /** True if no request may follow: the agent has to end, stop or wait. */

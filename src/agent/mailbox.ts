@@ -1,6 +1,7 @@
 // Mailbox: what is written to one agent while it runs. Owns the messages that it has not read yet, and the answers to those who wrote. Made with
 // the first message: most agents get none.
 
+import type { MessageContent } from "../protocol/message-content.ts";
 import type { AgentId } from "../protocol/ids.ts";
 import type { SettledStatus } from "../protocol/stop.ts";
 
@@ -16,7 +17,7 @@ interface Mail {
 
 /** Something that was written to an agent. */
 export interface MailboxMessage {
-  readonly text: string;
+  readonly content: MessageContent;
   /** The subagent in the background whose result it is; undefined: the agent is steered. */
   readonly from: AgentId | undefined;
   /** The agent that steers it; undefined: it comes from outside the tree. */
@@ -45,16 +46,18 @@ export class Mailbox {
    * Writes to the agent. Resolves when it reads the message, or when it settles without having read it. `by`: the agent that writes;
    * left out: the caller, outside the tree.
    */
-  write(text: string, by?: AgentId): Promise<Delivery> {
+  write(content: MessageContent, by?: AgentId): Promise<Delivery> {
     if (this.#rested !== undefined)
       return Promise.resolve({ isDelivered: false, reason: this.#rested });
-    return new Promise((answer) => this.#post({ message: { text, from: undefined, by }, answer }));
+    return new Promise((answer) =>
+      this.#post({ message: { content, from: undefined, by }, answer }),
+    );
   }
 
   /** Takes in the result of a subagent in the background. An agent that has settled gets it when it continues. */
   report(from: AgentId, text: string): void {
     if (this.#rested === undefined)
-      this.#post({ message: { text, from }, answer: () => undefined });
+      this.#post({ message: { content: text, from }, answer: () => undefined });
   }
 
   /** Takes back what a subagent reported: the agent has it in another way. */

@@ -69,9 +69,14 @@ const names = new WeakMap<Model, StepContext["model"]>();
 function namesOf(model: Model): StepContext["model"] {
   const known = names.get(model);
   if (known !== undefined) return known;
-  const { provider, id, replayKey } = model;
+  const { provider, id, replayKey, accepts = [] } = model;
   const replayKeys = fallbackOf(model)?.models.map(replayKeyOf);
-  const named = Object.freeze({ provider, id, ...defined({ replayKey, replayKeys }) });
+  const named = Object.freeze({
+    provider,
+    id,
+    ...defined({ replayKey, replayKeys }),
+    ...(accepts.length === 0 ? {} : { accepts: Object.freeze([...accepts]) }),
+  });
   names.set(model, named);
   return named;
 }

@@ -114,6 +114,12 @@ export interface DelegatedCall extends EventPosition {
 /** A subagent that is not started, as the event of its call says. */
 export type RefusedSpawn = NonNullable<EventBody<"tool.rejected">["spawn"]>;
 
+/** A delegation as it is distinguished from others (X21): what is no text in its task is named there. */
+export interface Delegation {
+  readonly role: string;
+  readonly task: string;
+}
+
 /** What an agent does to its subagents. Implemented above, once per run. No method throws, no promise rejects. */
 export interface Subagents<Agent> {
   spawn(parent: Agent, request: SpawnRequest, call: DelegatedCall): Promise<SpawnOutcome>;
@@ -153,7 +159,7 @@ export interface Subagents<Agent> {
     call: DelegatedCall,
   ): RefusedSpawn | undefined;
   /** How often a role was started with this task in the run, calls of the step not counted (X21). */
-  delegationsBefore(request: Pick<SpawnRequest, "role" | "task">, stepId: StepId): number;
+  delegationsBefore(request: Delegation, stepId: StepId): number;
   /** What a call may do with the agent's subagents. */
   serviceFor(parent: Agent, call: DelegatedCall): SubagentService;
   /** Activates again what worked in the background when the agent was paused. */

@@ -19,6 +19,7 @@ import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import { countFailures } from "../policies/failure-counts.ts";
 import type { HiddenTool } from "../tools/tool-filter.ts";
+import { resultMessage } from "../tools/tool-result.ts";
 import type { LastStep } from "./account-view.ts";
 import { historyChange } from "./history-change.ts";
 import { replaced, tagRest, withAdded, type TagPlace } from "./message-tags.ts";
@@ -325,8 +326,7 @@ function incorporate(state: RunningState, change: Change<"incorporate">): Runnin
   const background = [...state.log.background];
   const reportedIds: AgentId[] = [];
   for (const execution of step.executions) {
-    const { callId, toolName } = execution.call;
-    messages.push({ role: "tool", callId, toolName, text: execution.text });
+    messages.push(resultMessage(execution));
     for (const request of execution.subtasks ?? []) subtasks.push({ request });
     background.push(...(execution.startedIds ?? []));
     reportedIds.push(...(execution.reportedIds ?? []));

@@ -1,6 +1,7 @@
 // The points of a run at which a hook may change something: what it is shown there, and what it may change.
 
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
+import type { ContentPart } from "../protocol/message-content.ts";
 import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
@@ -10,12 +11,16 @@ import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
 export interface UserInput {
   /** The role at the root. */
   readonly role: string;
+  /** With a line for each part that is no text. */
   readonly task: string;
+  /** All of the task, in order, if a part of it is no text. */
+  readonly content?: readonly ContentPart[];
   readonly metadata: JsonObject;
 }
 
 /** What a hook may do about a task. */
 export interface UserInputPatch {
+  /** Takes the place of the text. What is no text stays, and follows it. */
   readonly task?: string | undefined;
   /** Why the run stops before it has asked anything of a model. No later hook is asked. */
   readonly refuse?: string | undefined;

@@ -3,9 +3,8 @@
 import type { CallToolResult } from "@modelcontextprotocol/client";
 
 import { canonicalJson, type JsonObject } from "../kernel/json.ts";
-import { AttachmentSchema, type Attachment } from "../protocol/attachment.ts";
+import { attachmentLine, AttachmentSchema, type Attachment } from "../protocol/attachment.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
-import { toolResult } from "../tools/tool-result.ts";
 
 /** A result as we keep it. */
 export interface McpResult {
@@ -80,7 +79,7 @@ function withAttachment(given: Attachment): ReadPart {
   });
   if (parsed.success) {
     const { data: attachment } = parsed;
-    return { text: toolResult({ attachments: [attachment] }).text, attachment };
+    return { text: attachmentLine(attachment), attachment };
   }
   const field = parsed.error.issues[0]?.path[0] ?? "content";
   return { text: `[${given.type}, left out: its ${String(field)} cannot be read]` };

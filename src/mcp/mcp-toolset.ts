@@ -120,12 +120,10 @@ async function execute(
     describeCall(span, connection.attributes);
   }
   const { text, attachments, structured } = mcpResult(result);
-  if (result.isError === true) throw new ToolError(text === "" ? "It gave no reason." : text);
-  return toolResult({
-    text,
-    ...(attachments.length === 0 ? {} : { attachments }),
-    ...defined({ structured }),
-  });
+  const attached = attachments.length === 0 ? {} : { attachments };
+  if (result.isError === true)
+    throw new ToolError(text === "" ? "It gave no reason." : text, attached);
+  return toolResult({ text, ...attached, ...defined({ structured }) });
 }
 
 /** What of a report can be shown; servers may write anything. */

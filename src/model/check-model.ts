@@ -9,6 +9,7 @@ import {
   defaultAdvice,
   misdefinition,
 } from "../kernel/check.ts";
+import { checkAccepts } from "./check-options.ts";
 import type { Model, ModelServer } from "./model.ts";
 import { checkModelLimits } from "./model-limits.ts";
 import { checkPriceOption } from "./model-price.ts";
@@ -28,6 +29,7 @@ export function checkModel(field: string, model: Model): void {
   if (model.replayKey !== undefined) checkText(`${field}.replayKey`, model.replayKey);
   if (model.minOutputTokens !== undefined)
     checkCount(`${field}.minOutputTokens`, model.minOutputTokens, defaultAdvice(1));
+  if (model.accepts !== undefined) checkAccepts(`${field}.accepts`, model.accepts);
   if (model.limits !== undefined) checkModelLimits(`${field}.limits`, model.limits);
   for (const ability of ["native", "canForce"] as const)
     checkBoolean(`${field}.${ability}`, model[ability] ?? false);

@@ -2,6 +2,7 @@
 
 import { checkKeys, mismatch } from "../kernel/check.ts";
 import { isRecord } from "../kernel/json.ts";
+import type { AttachmentKind } from "../protocol/attachment.ts";
 
 /** What must hold of each option that is given. */
 export type OptionChecks<Options> = {
@@ -48,6 +49,14 @@ export const checkHeaders = mustBe(
   "names and values that HTTP allows",
   areHeaders,
   "Correct them.",
+);
+
+const KINDS: readonly unknown[] = ["image", "audio", "file"] satisfies AttachmentKind[];
+
+export const checkAccepts = mustBe(
+  "a list of image, audio and file",
+  (value) => Array.isArray(value) && value.every((kind) => KINDS.includes(kind)),
+  "Name what the model takes besides text; an empty list for nothing.",
 );
 
 /** Whether HTTP allows these names and values. */

@@ -1,8 +1,10 @@
 // How many tokens a request will cost. Exact where the model counts, else an estimate that grows with the new messages only.
 
 import type { Message } from "../protocol/message.ts";
+import { contentTokens } from "./attachment-tokens.ts";
 import type { Model, ModelReply, ModelRequest, OutputSchema, ToolSpec } from "./model.ts";
 import { remembered } from "./remembered.ts";
+import { hasContent } from "./written-by.ts";
 
 // One token is about four characters of English, three of code, one of Chinese. We take three bytes of UTF-8: a lease that is too large is given back,
 // one that is too small would be an overdraft.
@@ -86,32 +88,36 @@ export function estimateMessages(messages: Iterable<Message>): number {
 
 function messageTokens(message: Message): number {
   const calls = message.role === "assistant" ? JSON.stringify(message.toolCalls) : "";
-  const { reasoning, dataBytes } = extrasOf(message);
-  const extraTokens = tokensInBytes(Buffer.byteLength(reasoning) + dataBytes);
+  const { reasoning, dataBytes, attachedTokens } = extrasOf(message);
+  const extraTokens = tokensInBytes(Buffer.byteLength(reasoning) + dataBytes) + attachedTokens;
   return estimateMessageTokens(message.text + calls) + extraTokens;
 }
 
 /** Sealed reasoning is base64: of four characters, three are what the model reads. */
 const READ_OF_DATA = 3 / 4;
 
-/** What a reply says besides its text and its calls. */
-export interface ReplyExtras {
+/** What a message says besides its text and its calls. */
+export interface MessageExtras {
   readonly reasoning: string;
   /** Bytes of data that the model reads. */
   readonly dataBytes: number;
+  /** An estimate of what is no text. */
+  readonly attachedTokens: number;
 }
 
 /** What of a message is sent besides its text and its calls. */
-export function extrasOf(message: Message): ReplyExtras {
+export function extrasOf(message: Message): MessageExtras {
   let reasoning = "";
   let dataBytes = 0;
+  if (hasContent(message))
+    return { reasoning, dataBytes, attachedTokens: contentTokens(message.content) };
   const { parts = [] } = message.role === "assistant" ? message : {};
   for (const part of parts) {
     if (part.type === "reasoning") reasoning += part.text;
     if (part.data !== undefined)
       dataBytes += Buffer.byteLength(JSON.stringify(part.data)) * READ_OF_DATA;
   }
-  return { reasoning, dataBytes };
+  return { reasoning, dataBytes, attachedTokens: 0 };
 }
 
 /** What is read before the messages. */

@@ -1,6 +1,7 @@
 // The port to language models. What is in here is all that the loop knows of any provider.
 
 import type { JsonObject } from "../kernel/json.ts";
+import type { AttachmentKind } from "../protocol/attachment.ts";
 import type { FinishReason } from "../protocol/finish-reason.ts";
 import type { AssistantMessage, Message } from "../protocol/message.ts";
 import type { ModelSettings, ToolChoice } from "../protocol/model-settings.ts";
@@ -22,6 +23,8 @@ export interface Model {
    * deployments under one id need keys of their own; a model that hands its requests on to another one has the key of that one.
    */
   readonly replayKey?: string;
+  /** What it takes besides text, in what it is told and in results of tools. All else it reads as a line. Left out: nothing. */
+  readonly accepts?: readonly AttachmentKind[];
   /** The server takes no lower cap than this. Left out: 1. */
   readonly minOutputTokens?: number | undefined;
   /** It can be held to the schema of a typed result (`ModelRequest.output`), also beside tools. Left out: it cannot. */

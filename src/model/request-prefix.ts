@@ -75,10 +75,11 @@ function isSame(left: Message | undefined, right: Message | undefined): boolean 
 function sent(message: Message): string {
   switch (message.role) {
     case "system":
-    case "user":
       return JSON.stringify([message.role, message.text]);
+    case "user":
+      return JSON.stringify([message.role, message.text, message.content ?? null]);
     case "tool":
-      return JSON.stringify([message.role, message.callId, message.text]);
+      return JSON.stringify([message.role, message.callId, message.text, message.content ?? null]);
     case "assistant":
       return JSON.stringify([
         message.role,

@@ -4,6 +4,7 @@
 import { checkAmount, checkList, defaultAdvice, misdefinition } from "../kernel/check.ts";
 import { systemClock } from "../kernel/clock.ts";
 import { defined } from "../kernel/json.ts";
+import type { AttachmentKind } from "../protocol/attachment.ts";
 import { checkModel } from "./check-model.ts";
 import { checkOptions, mustBe, type OptionChecks } from "./check-options.ts";
 import { estimateRequest } from "./count-tokens.ts";
@@ -67,6 +68,10 @@ export function withFallback(
     },
     get canForce(): boolean {
       return all.every((one) => one.canForce === true);
+    },
+    /** What none but some take is left out of the requests to the others. */
+    get accepts(): readonly AttachmentKind[] {
+      return [...new Set(all.flatMap(({ accepts = [] }) => accepts))];
     },
     get minOutputTokens(): number {
       return Math.max(...all.map(({ minOutputTokens = 1 }) => minOutputTokens));

@@ -1,73 +1,138 @@
-// Whose parts a message has. Reasoning and data of one model are sent to that model alone: others refuse them, or take them for theirs.
+// Whose parts a message has, and what of its content a model takes. Reasoning and data of one model are sent to that model alone: others
+// refuse them, or take them for theirs. Images and files are sent to models that take them.
 
 import { growthOf, type Growth } from "../kernel/grown.ts";
+import type { AttachmentKind } from "../protocol/attachment.ts";
+import { attachedBytes } from "../protocol/message-content.ts";
 import type { AssistantMessage, Message, ReplyPart, StoredMessage } from "../protocol/message.ts";
+import { withAccepted, type ContentMessage } from "./accepted-content.ts";
 import type { Model } from "./model.ts";
 import { remembered } from "./remembered.ts";
 
 type Writer = Pick<Model, "provider" | "id" | "replayKey">;
-
-/** `replayKeys`: of the models that a fallback asks, each of which is shown its own alone. */
-type Reader = Writer & { readonly replayKeys?: readonly string[] };
 
 /** What the parts of a model's replies are stamped with: they go back where this is the same. */
 export function replayKeyOf({ provider, id, replayKey }: Writer): string {
   return replayKey ?? `${provider}/${id}`;
 }
 
+/** A model, by what of a history it may see. `replayKeys`: of those that a fallback asks, each of which is shown its own alone. */
+type Reader = Writer & Pick<Model, "accepts"> & { readonly replayKeys?: readonly string[] };
+
 /**
- * The messages as a model may see them: parts that another one wrote are left out. The same list, if there are none; and always the same
- * message for the same message, so that a request still begins like the one before it.
+ * The messages as a model may see them: without parts that another one wrote, and without content of kinds that it does not take. The same
+ * list, if there is nothing of it; and always the same message for the same message, so that a request still begins like the one before it.
  */
 export function forModel(messages: readonly Message[], reader: Reader): readonly Message[] {
   const growth = growthOf(messages);
   const from = growth === undefined ? 0 : (plainBeginnings.get(growth) ?? 0);
   for (let index = from; index < messages.length; index += 1) {
     const message = messages[index];
-    if (message?.role === "assistant" && message.parts !== undefined)
-      return withoutForeign(messages, reader.replayKeys ?? [replayKeyOf(reader)]);
+    if (message !== undefined && isMore(message))
+      return seenBy(messages, {
+        replayKeys: reader.replayKeys ?? [replayKeyOf(reader)],
+        accepts: reader.accepts,
+      });
   }
   if (growth !== undefined) plainBeginnings.set(growth, Math.max(from, messages.length));
   return messages;
 }
 
-/** How many messages at the beginning of histories that grow are known to have no parts. */
+/** True for a message that is not shown to every model as it is. */
+function isMore(message: Message): boolean {
+  return message.role === "assistant" ? message.parts !== undefined : hasContent(message);
+}
+
+/** How many messages at the beginning of histories that grow are known to be the same for all models. */
 const plainBeginnings = new WeakMap<Growth, number>();
 
-/**
- * The messages as an adapter sends them: the loop has left out what other models wrote, a caller of the model itself may have not. Parts
- * without a signature are taken for its own.
- */
-export function sendable(messages: readonly Message[], replayKey: string): readonly Message[] {
-  return withoutForeign(messages, [replayKey], replayKey);
+/** Who is sent messages, and what it takes besides text. */
+export interface Recipient {
+  readonly replayKey: string;
+  /** Left out: nothing. */
+  readonly accepts?: readonly AttachmentKind[] | undefined;
 }
 
-/** `unsigned`: taken for the writer of parts that are not signed. */
-function withoutForeign(
+/**
+ * The messages as an adapter sends them: the loop has left out what the model is not to see, a caller of the model itself may have not.
+ * Parts without a signature are taken for its own.
+ */
+export function sendable(
   messages: readonly Message[],
-  replayKeys: readonly string[],
+  { replayKey, accepts }: Recipient,
+): readonly Message[] {
+  return seenBy(messages, { replayKeys: [replayKey], accepts }, replayKey);
+}
+
+/** One model, or those of a fallback. */
+interface Seer {
+  readonly replayKeys: readonly string[];
+  readonly accepts?: readonly AttachmentKind[] | undefined;
+}
+
+const NOTHING: readonly AttachmentKind[] = [];
+
+/** `unsigned`: taken for the writer of parts that are not signed. */
+function seenBy(
+  messages: readonly Message[],
+  { replayKeys, accepts = NOTHING }: Seer,
   unsigned = "",
 ): readonly Message[] {
-  const isForeign = (message: Message): message is AssistantMessage =>
-    message.role === "assistant" &&
-    message.parts !== undefined &&
-    !replayKeys.includes(message.writtenBy ?? unsigned);
-  if (!messages.some(isForeign)) return messages;
-  return messages.map((one) => (isForeign(one) ? remembered(others, one, withoutParts) : one));
+  let isCarrier = false;
+  const seen = (message: Message): Message => {
+    if (message.role === "assistant") {
+      const isForeign =
+        message.parts !== undefined && !replayKeys.includes(message.writtenBy ?? unsigned);
+      return isForeign ? remembered(others, message, withoutParts) : message;
+    }
+    if (!hasContent(message)) return message;
+    isCarrier = true;
+    return withAccepted(message, accepts);
+  };
+  const isSame = messages.every((message) => seen(message) === message);
+  const list = isSame ? messages : messages.map(seen);
+  if (isCarrier) carriers.add(list);
+  return list;
 }
+
+/** Lists in which something is no text. */
+const carriers = new WeakSet<readonly Message[]>();
+
+/** The bytes of attachments in a list that `forModel` gave. */
+export function attachedBytesOf(messages: readonly Message[]): number {
+  if (!carriers.has(messages)) return 0;
+  return messages.reduce(
+    (sum, message) => sum + (hasContent(message) ? attachedBytes(message.content) : 0),
+    0,
+  );
+}
+
+/** True for a message of which something is no text. */
+export function hasContent(message: Message): message is ContentMessage & Carried {
+  return (message.role === "user" || message.role === "tool") && message.content !== undefined;
+}
+
+type Carried = Required<Pick<ContentMessage, "content">>;
 
 const others = new WeakMap<AssistantMessage, Message>();
 
 /**
- * The messages without reasoning, and without what only the models that wrote them can read: for keeping them elsewhere. Texts,
- * calls and results are as they were.
+ * The messages without reasoning, without what only the models that wrote them can read, and without what is no text: for keeping them
+ * elsewhere. Texts, calls and results are as they were.
  */
 export function textOnly(messages: readonly StoredMessage[]): readonly StoredMessage[];
 export function textOnly(messages: readonly Message[]): readonly Message[];
 export function textOnly(messages: readonly Message[]): readonly Message[] {
   return messages.map((message) =>
-    message.role === "assistant" ? withoutParts(message) : message,
+    message.role === "assistant" ? withoutParts(message) : withoutContent(message),
   );
+}
+
+/** The message by its text alone. */
+function withoutContent(message: Message): Message {
+  if (!hasContent(message)) return message;
+  const { content: _content, ...plain } = message;
+  return Object.freeze(plain);
 }
 
 function withoutParts({
@@ -78,7 +143,12 @@ function withoutParts({
   return Object.freeze(message);
 }
 
-/** The message as people may read it: with its reasoning, and without what only its model can read. */
+/** The message as people may read it: with its reasoning, and without what only its model can read, or nobody. */
+export function readable(message: Message): Message {
+  return message.role === "assistant" ? withoutData(message) : withoutContent(message);
+}
+
+/** The same for a reply. */
 export function withoutData(message: AssistantMessage): AssistantMessage {
   const { parts } = message;
   if (parts === undefined) return message;

@@ -3,6 +3,7 @@
 import { checkText } from "../kernel/check.ts";
 import type { AgentRole, ContextOf, OutputOf } from "../agent/agent-role.ts";
 import type { JsonValue } from "../kernel/json.ts";
+import type { MessageContent } from "../protocol/message-content.ts";
 import { RunIdSchema } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
 import type { PausedRun } from "./durability/paused-run.ts";
@@ -43,7 +44,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   }
 
   /**
-   * Starts a run: `role` at the root, with `task`. It begins in the next tick.
+   * Starts a run: `role` at the root, with `task`, a text or parts of which some are images, sounds or files: 20,000,000 bytes each and
+   * 50,000,000 in all at most. It begins in the next tick.
    *
    * @throws EspalierError before anything has started, if the roles do not fit together (`unknown_subagent`, `duplicate_role`), a
    * model cannot work (`missing_api_key`), a cost limit covers an unknown price (`price_unknown`), a context policy names a tool that
@@ -51,10 +53,10 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   start<Output, Context>(
     role: AgentRole<Output, Context>,
-    task: string,
+    task: MessageContent,
     ...options: OptionsWith<StartOptions, Context>
   ): Run<Output>;
-  start(role: AgentRole, task: string, options: StartOptions = {}): Run {
+  start(role: AgentRole, task: MessageContent, options: StartOptions = {}): Run {
     this.#live.assertOpen();
     return this.#live.add(startRun(this.#settings, role, task, options), options.signal);
   }

@@ -1,10 +1,15 @@
+import { grouped } from "../kernel/check.ts";
+import { shortened } from "../kernel/sentence.ts";
 import { z } from "./late-zod.ts";
 
 const MEDIA_TYPE = /^[\w.+!#$&^-]{1,127}\/[\w.+!#$&^-]{1,127}(?:;[^\p{Cc}]{0,255})?$/u;
 
-/** Something that came with the result of a tool and is no text for the model: kept with the call, and named to the model. */
+/** What an attachment is, by what a model needs to take it. */
+export type AttachmentKind = "image" | "audio" | "file";
+
+/** Something that is no text: a model that takes its kind is shown it, any other reads a line that names it. */
 export interface Attachment {
-  readonly type: "image" | "audio" | "file";
+  readonly type: AttachmentKind;
   /** Such as `image/png`. */
   readonly mediaType: string;
   /** The name that the model reads. */
@@ -17,10 +22,15 @@ export interface Attachment {
   readonly text?: string | undefined;
 }
 
+export const AttachmentKindSchema = z.enum(
+  ["image", "audio", "file"],
+  "image, audio or file",
+) satisfies z.ZodType<AttachmentKind>;
+
 /** Each message names what was expected. */
 export const AttachmentSchema = z
   .strictObject({
-    type: z.enum(["image", "audio", "file"], "image, audio or file"),
+    type: AttachmentKindSchema,
     mediaType: z.string("a text").regex(MEDIA_TYPE, "a media type such as image/png"),
     name: z.string("a text").optional(),
     uri: z.string("a text").min(1, "an address").optional(),
@@ -36,6 +46,28 @@ export const AttachmentSchema = z
 export function bytesOf({ data, text }: Attachment): number | undefined {
   if (data !== undefined) return Math.floor((unpadded(data).length * 3) / 4);
   return text === undefined ? undefined : new TextEncoder().encode(text).length;
+}
+
+/** What is read where it cannot be shown: `[image/png "chart.png", 1,234 bytes]`. */
+export function attachmentLine(attachment: Attachment): string {
+  const { mediaType, name = "", uri } = attachment;
+  const title = name === "" ? mediaType : `${mediaType} ${JSON.stringify(brief(name))}`;
+  const bytes = bytesOf(attachment);
+  const size = bytes === undefined ? [] : [sizeText(bytes)];
+  const place =
+    uri === undefined ? [] : [/[\s\p{Cc}]/u.test(uri) ? JSON.stringify(brief(uri)) : brief(uri)];
+  return `[${[title, ...size, ...place].join(", ")}]`;
+}
+
+function sizeText(bytes: number): string {
+  return `${grouped(bytes)} ${bytes === 1 ? "byte" : "bytes"}`;
+}
+
+/** Longer names and addresses are no use to a model. */
+const MOST_CHARACTERS = 200;
+
+function brief(text: string): string {
+  return shortened(text, MOST_CHARACTERS);
 }
 
 // Looks for the first wrong character: a pattern of the whole runs out of stack with many megabytes.

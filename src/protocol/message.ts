@@ -2,6 +2,12 @@
 
 import { isRecord, type JsonObject } from "../kernel/json.ts";
 import {
+  ContentSchema,
+  contentText,
+  type ContentPart,
+  type MessageContent,
+} from "./message-content.ts";
+import {
   AgentIdSchema,
   CallIdSchema,
   ExecutionIdSchema,
@@ -60,8 +66,11 @@ export interface SystemMessage {
 /** The task, and what else an agent reads on the way. */
 export interface UserMessage {
   readonly role: "user";
+  /** With a line for each part of the content that is no text. */
   readonly text: string;
   readonly origin: MessageOrigin;
+  /** All of it in order, if a part of it is no text. Where it does not say what the text says, the text holds, and what is no text follows. */
+  readonly content?: readonly ContentPart[];
 }
 
 /** A reply of the model. */
@@ -86,10 +95,20 @@ export interface ToolMessage {
   readonly callId: CallId;
   readonly toolName: string;
   readonly text: string;
+  /** What belongs to the result and is no text. */
+  readonly content?: readonly ContentPart[];
 }
 
 /** One entry of a history. */
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
+
+/** The message by which an agent is told this. */
+export function userMessage(said: MessageContent, origin: MessageOrigin): UserMessage {
+  const text = contentText(said);
+  return typeof said === "string"
+    ? { role: "user", text, origin }
+    : { role: "user", text, origin, content: said };
+}
 
 /**
  * A message that was not written in an execution: `left_out`, it stands for messages that a compaction or a retention left out, as a notice or
@@ -162,9 +181,11 @@ const SystemMessageSchema = z.strictObject({
   role: z.literal("system"),
   ...said,
 }) satisfies z.ZodType<SystemMessage>;
+const content = ContentSchema.exactOptional();
 const UserMessageSchema = z.strictObject({
   role: z.literal("user"),
   ...said,
+  content,
 }) satisfies z.ZodType<UserMessage>;
 export const AssistantMessageSchema = z.strictObject({
   role: z.literal("assistant"),
@@ -182,6 +203,7 @@ const ToolMessageSchema = z.strictObject({
   callId: CallIdSchema,
   toolName: z.string(),
   text: z.string(),
+  content,
 }) satisfies z.ZodType<ToolMessage>;
 
 export const MessageSchema = z.discriminatedUnion("role", [

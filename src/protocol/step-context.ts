@@ -1,5 +1,6 @@
 // What a step began with (R172), and what its model was shown, as far as that was not the history (R173).
 
+import { AttachmentKindSchema, type AttachmentKind } from "./attachment.ts";
 import { HashSchema } from "./definition.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import { JsonObjectSchema } from "./json-value.ts";
@@ -36,6 +37,8 @@ export interface StepContext {
     readonly replayKey?: string;
     /** Of the models of a fallback. */
     readonly replayKeys?: readonly string[];
+    /** What it takes besides text, if anything. */
+    readonly accepts?: readonly AttachmentKind[];
   };
   /** The tools that the model was offered, in their order. */
   readonly toolNames: readonly string[];
@@ -85,6 +88,7 @@ export const StepContextSchema = z.strictObject({
     id: z.string(),
     replayKey: z.string().exactOptional(),
     replayKeys: z.array(z.string()).readonly().exactOptional(),
+    accepts: z.array(AttachmentKindSchema).readonly().exactOptional(),
   }),
   toolNames: z.array(z.string()).readonly(),
   promptHash: HashSchema,

@@ -1,6 +1,7 @@
 // A delegation, as it is asked for and as it comes back. Values only: no live object reaches a parent (C25).
 
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
+import { ContentSchema, type MessageContent } from "./message-content.ts";
 import type { AgentId, ExecutionId } from "./ids.ts";
 import { z } from "./late-zod.ts";
 import type { ErrorRecord, StopReason, TerminalStatus } from "./stop.ts";
@@ -24,8 +25,8 @@ export interface DynamicRole {
 export interface SpawnRequest {
   /** Name of the role to start; with `draft`, the name that the new role gets. */
   readonly role: string;
-  /** What the subagent is to do. */
-  readonly task: string;
+  /** What the subagent is to do: a text, or parts of which some are images or files. */
+  readonly task: MessageContent;
   /** The call ends at once with a receipt; the result comes as a message (X10). Default false. */
   readonly background?: boolean;
   /** Subagents of the same parent that have ended: their results are handed on word for word, as `childName` names them (X12). */
@@ -132,7 +133,7 @@ export const DynamicRoleSchema = z.strictObject({
 
 export const SpawnRequestSchema = z.strictObject({
   role: z.string().min(1),
-  task: z.string().min(1),
+  task: z.union([z.string().min(1), ContentSchema]),
   background: z.boolean().exactOptional(),
   resultsOf: NamesSchema.exactOptional(),
   allowedTools: NamesSchema.exactOptional(),

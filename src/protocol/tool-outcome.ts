@@ -38,8 +38,10 @@ export interface ToolExecution {
   readonly fullText?: string | undefined;
   /** The result as data, if the tool gave it by `toolResult`. */
   readonly structured?: JsonValue | undefined;
-  /** Images, sounds and files that came with the result; the model reads of them in `text`. */
+  /** Images, sounds and files that came with the result. */
   readonly attachments?: readonly Attachment[] | undefined;
+  /** No model is shown the attachments: it reads `text` alone. */
+  readonly isTextOnly?: true | undefined;
   /** Set unless it succeeded: `unknown_tool`, `invalid_json`, `invalid_arguments`, `tool_error`, a refusal code, … */
   readonly errorCode?: string | undefined;
   /** What it failed with, where `errorCode` is `retry_limit`. */
@@ -78,6 +80,7 @@ export const ToolExecutionSchema = z.strictObject({
   fullText: z.string().optional(),
   structured: JsonValueSchema.optional(),
   attachments: z.array(AttachmentSchema).readonly().optional(),
+  isTextOnly: z.literal(true).optional(),
   errorCode: z.string().optional(),
   causeCode: z.string().optional(),
   severity: ToolErrorSeveritySchema.optional(),

@@ -9,6 +9,7 @@ import { replyPieces } from "../protocol/reply-pieces.ts";
 import type { ModelDelta } from "../protocol/stream-piece.ts";
 import type { TokenUsage } from "../model/token-usage.ts";
 import type { ModelPrice } from "../model/model-price.ts";
+import type { AttachmentKind } from "../protocol/attachment.ts";
 import type { FinishReason } from "../protocol/finish-reason.ts";
 import { CallIdSchema } from "../protocol/ids.ts";
 import { checkMessages } from "./check-messages.ts";
@@ -52,6 +53,8 @@ export interface ScriptedModelOptions {
   readonly id?: string;
   /** Whose parts it takes back. Default: `scripted/` and its id. */
   readonly replayKey?: string;
+  /** What it takes besides text. Default: nothing. */
+  readonly accepts?: readonly AttachmentKind[];
   readonly price?: ModelPrice;
   /** Whether it can be held to a schema, and to a choice of tools. Default false. */
   readonly native?: boolean;
@@ -86,6 +89,7 @@ export class ScriptedModel implements Model {
   readonly provider = "scripted";
   readonly id: string;
   readonly replayKey?: string;
+  readonly accepts?: readonly AttachmentKind[];
   readonly price?: ModelPrice;
   readonly native: boolean;
   readonly canForce: boolean;
@@ -105,6 +109,7 @@ export class ScriptedModel implements Model {
     this.native = options.native ?? false;
     this.canForce = options.canForce ?? false;
     if (options.replayKey !== undefined) this.replayKey = options.replayKey;
+    if (options.accepts !== undefined) this.accepts = options.accepts;
     if (options.price !== undefined) this.price = options.price;
     if (options.countTokens !== null)
       this.countTokens = options.countTokens ?? (() => DEFAULT_USAGE.inputTokens);

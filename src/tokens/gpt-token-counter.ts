@@ -86,8 +86,8 @@ function counterOver(count: CountText): TokenCounter {
         sum + TOKENS_PER_CALL + countInParts(count, toolName + argumentsText),
       0,
     );
-    const { reasoning, dataBytes } = extrasOf(message);
-    const extra = countInParts(count, reasoning) + tokensInBytes(dataBytes);
+    const { reasoning, dataBytes, attachedTokens } = extrasOf(message);
+    const extra = countInParts(count, reasoning) + tokensInBytes(dataBytes) + attachedTokens;
     return TOKENS_PER_MESSAGE + countInParts(count, message.text) + asked + extra;
   }
 }

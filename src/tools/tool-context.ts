@@ -1,6 +1,7 @@
 // What a tool may know and do while it serves a call. Read-only; each call has its own (R169, R170).
 
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
+import type { MessageContent } from "../protocol/message-content.ts";
 import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
 import type { SettledStatus } from "../protocol/stop.ts";
@@ -128,7 +129,7 @@ export interface SubagentInfo {
 /** What a subagent is to do next. Nothing of it is left out in silence: what cannot be done is refused, with the reason. */
 export interface ContinueRequest {
   readonly childName: string;
-  readonly task: string;
+  readonly task: MessageContent;
   /** Default false. */
   readonly background?: boolean;
   /** Refused if it is not the role that the subagent has. Default: that one. */

@@ -2,7 +2,10 @@
 
 import { mismatch } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
-import type { JsonObject } from "../kernel/json.ts";
+import { deepFreeze, type JsonObject } from "../kernel/json.ts";
+import { AttachmentSchema, type Attachment } from "../protocol/attachment.ts";
+import { z } from "../protocol/late-zod.ts";
+import { checkedAttachments } from "../protocol/message-content.ts";
 import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "../protocol/tool-error-record.ts";
 
 /** What goes with a `ToolError`. */
@@ -11,6 +14,8 @@ export interface ToolErrorOptions {
   readonly severity?: ToolErrorSeverity;
   /** What the model should do instead; follows the message. Blank: nothing. */
   readonly hint?: string;
+  /** What belongs to the failure and is no text: kept and shown as that of `toolResult`. Copied. Default none. */
+  readonly attachments?: readonly Attachment[];
   /** For logs and programs, not for the model. */
   readonly data?: JsonObject;
   readonly cause?: unknown;
@@ -19,14 +24,15 @@ export interface ToolErrorOptions {
 /**
  * The failure of a tool, with what it means for what follows. Any other error that a tool throws counts as `recoverable`.
  *
- * @throws EspalierError `invalid_option` if there is no such severity.
+ * @throws EspalierError `invalid_option` if there is no such severity, or an attachment does not fit.
  */
 export class ToolError extends EspalierError {
   readonly severity: ToolErrorSeverity;
   readonly hint: string | undefined;
+  readonly attachments: readonly Attachment[];
 
   constructor(message: string, options: ToolErrorOptions = {}) {
-    const { severity = "recoverable", hint, data = {}, cause } = options;
+    const { severity = "recoverable", hint, attachments, data = {}, cause } = options;
     super({ code: severity === "retryable" ? "tool_retry" : "tool_error", message, data, cause });
     const parsed = ToolErrorSeveritySchema.safeParse(severity);
     if (!parsed.success) {
@@ -35,6 +41,7 @@ export class ToolError extends EspalierError {
     }
     this.severity = parsed.data;
     this.hint = hint?.trim() === "" ? undefined : hint;
+    this.attachments = checkedAttachments("ToolError.attachments", attachments);
   }
 }
 
@@ -44,6 +51,15 @@ export class ToolRetryError extends ToolError {
     super(message, { ...options, severity: "retryable" });
   }
 }
+
+/** What came with an error of a tool; undefined: nothing. */
+export function attachmentsIn(thrown: unknown): readonly Attachment[] | undefined {
+  if (!EspalierError.is(thrown) || !("attachments" in thrown)) return undefined;
+  const given = AttachmentsSchema.safeParse(thrown.attachments).data ?? [];
+  return given.length === 0 ? undefined : deepFreeze(given);
+}
+
+const AttachmentsSchema = z.array(AttachmentSchema);
 
 /** True for what tools throw, also by way of another copy of the package. */
 export function isToolError(thrown: unknown): thrown is ToolError {

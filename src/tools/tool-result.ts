@@ -1,10 +1,12 @@
 // What a tool returns if it has more to give than a value: a text of its own for the model, data, images and files.
 
-import { checkKeys, grouped, mismatch } from "../kernel/check.ts";
+import { checkBoolean, checkKeys, mismatch } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { deepFreeze, unsoundness, type JsonValue } from "../kernel/json.ts";
-import { AttachmentSchema, bytesOf, type Attachment } from "../protocol/attachment.ts";
-import { shortened } from "./arguments/schema-words.ts";
+import { attachmentLine, type Attachment } from "../protocol/attachment.ts";
+import { checkedAttachments } from "../protocol/message-content.ts";
+import type { ToolMessage } from "../protocol/message.ts";
+import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { plainResult, resultText } from "./result-text.ts";
 
 /** What `toolResult` takes. */
@@ -16,8 +18,13 @@ export interface ToolResultOptions {
   readonly text?: string;
   /** The result as data: kept in the record of the step. Copied. No key in it may be named `__proto__`. */
   readonly structured?: unknown;
-  /** Images, sounds and files. Kept in the record of the step; the model is not shown them. Copied. Default none. */
+  /**
+   * Images, sounds and files. Kept in the record of the step. Those whose bytes are given, in a common format, are shown to a model that
+   * takes their kind (`Model.accepts`), after the text. Copied. Default none.
+   */
   readonly attachments?: readonly Attachment[];
+  /** False: no model is shown the attachments; it reads the text. Default true. */
+  readonly show?: boolean;
 }
 
 const MARK = Symbol.for("espalier.toolResult");
@@ -29,14 +36,18 @@ export class ToolResult {
   /** The result as plain data, if there is any. */
   readonly structured: JsonValue | undefined;
   readonly attachments: readonly Attachment[];
+  /** Whether a model that takes them is shown the attachments. */
+  readonly show: boolean;
 
   constructor(options: ToolResultOptions) {
-    checkKeys("toolResult", options, ["text", "structured", "attachments"]);
-    const { text, structured, attachments } = options;
+    checkKeys("toolResult", options, ["text", "structured", "attachments", "show"]);
+    const { text, structured, attachments, show = true } = options;
     if (text !== undefined && typeof text !== "string")
       throw mismatch("toolResult.text", "a text", text, "Leave it out to show the data.");
+    checkBoolean("toolResult.show", show, "Leave it out to show what the model takes.");
+    this.show = show;
     this.structured = structuredOf(structured);
-    this.attachments = attachmentsOf(attachments);
+    this.attachments = checkedAttachments("toolResult.attachments", attachments);
     this.text = text ?? defaultText(this.structured, this.attachments);
     // Its own, so that a copy with other fields has it, too.
     Object.defineProperty(this, MARK, { value: true, enumerable: true });
@@ -64,6 +75,31 @@ export function asToolResult(result: unknown): ToolResult | undefined {
   if (result instanceof ToolResult) return result;
   return isMarked(result) ? remade(result) : undefined;
 }
+
+/** The result of a call as a message. What belongs to it is in it if a model may be shown it: bytes in a format that providers read. */
+export function resultMessage(execution: ToolExecution): ToolMessage {
+  const { call, text, attachments, isTextOnly = false } = execution;
+  const { callId, toolName } = call;
+  const message = { role: "tool", callId, toolName, text } as const;
+  if (attachments === undefined || isTextOnly) return message;
+  const content = attachments.filter(
+    ({ data = "", mediaType }) => data !== "" && SHOWN_TYPES.has(mediaType.toLowerCase()),
+  );
+  return content.length === 0 ? message : { ...message, content };
+}
+
+/** A format that its provider cannot read would spoil the whole request. */
+const SHOWN_TYPES: ReadonlySet<string> = new Set([
+  "image/png",
+  "image/jpeg",
+  "image/gif",
+  "image/webp",
+  "audio/mpeg",
+  "audio/mp3",
+  "audio/wav",
+  "audio/x-wav",
+  "application/pdf",
+]);
 
 function isMarked(result: unknown): result is object {
   try {
@@ -102,55 +138,10 @@ function structuredOf(structured: unknown): JsonValue | undefined {
   }
 }
 
-function attachmentsOf(attachments: unknown = []): readonly Attachment[] {
-  if (!Array.isArray(attachments)) {
-    const advice = "Put it in brackets.";
-    throw mismatch("toolResult.attachments", "a list", attachments, advice);
-  }
-  return deepFreeze(Array.from(attachments, attachmentOf));
-}
-
-function attachmentOf(attachment: unknown, index: number): Attachment {
-  const field = `toolResult.attachments[${index}]`;
-  const advice = "See the type Attachment.";
-  if (typeof attachment !== "object" || attachment === null)
-    throw mismatch(field, "a plain object", attachment, advice);
-  checkKeys(field, attachment, Object.keys(AttachmentSchema.shape));
-  const parsed = AttachmentSchema.safeParse(attachment);
-  if (parsed.success) return parsed.data;
-  const { message = "an attachment", path = [] } = parsed.error.issues[0] ?? {};
-  const key = path[0];
-  if (key === undefined) throw mismatch(field, message, attachment, advice);
-  const got: unknown = Reflect.get(attachment, key);
-  throw mismatch(`${field}.${String(key)}`, message, got, advice);
-}
-
 function defaultText(
   structured: JsonValue | undefined,
   attachments: readonly Attachment[],
 ): string {
   const shown = structured === undefined ? [] : [resultText(structured)];
-  return [...shown, ...attachments.map(lineOf)].join("\n");
-}
-
-/** `[image/png "chart.png", 1,234 bytes]` */
-function lineOf(attachment: Attachment): string {
-  const { mediaType, name = "", uri } = attachment;
-  const title = name === "" ? mediaType : `${mediaType} ${JSON.stringify(brief(name))}`;
-  const bytes = bytesOf(attachment);
-  const size = bytes === undefined ? [] : [sizeText(bytes)];
-  const place =
-    uri === undefined ? [] : [/[\s\p{Cc}]/u.test(uri) ? JSON.stringify(brief(uri)) : brief(uri)];
-  return `[${[title, ...size, ...place].join(", ")}]`;
-}
-
-function sizeText(bytes: number): string {
-  return `${grouped(bytes)} ${bytes === 1 ? "byte" : "bytes"}`;
-}
-
-/** Longer names and addresses are no use to a model. */
-const MOST_CHARACTERS = 200;
-
-function brief(text: string): string {
-  return shortened(text, MOST_CHARACTERS);
+  return [...shown, ...attachments.map(attachmentLine)].join("\n");
 }

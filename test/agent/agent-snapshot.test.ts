@@ -18,6 +18,7 @@ import { transition, type Change } from "../../src/agent/transition.ts";
 import { type JsonObject, parseJson } from "../../src/kernel/json.ts";
 import type { Attachment } from "../../src/protocol/attachment.ts";
 import { AgentIdSchema, stepIdOf } from "../../src/protocol/ids.ts";
+import { userMessage } from "../../src/protocol/message.ts";
 import type { SpawnRequest } from "../../src/protocol/subagent.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import { NO_TIMING } from "../../src/protocol/step-timing.ts";
@@ -40,7 +41,7 @@ import { unfrozenParts } from "../support/frozen.ts";
 import { keysIn, keysOfSchema, listed } from "../support/json-keys.ts";
 import { callUsage } from "../support/ledger-fixture.ts";
 import { ENDED_KEYS, SHARED_KEYS, STEP_KEYS, words } from "../support/snapshot-keys.ts";
-import { COMPACTION, partsOf } from "../support/step-context.ts";
+import { COMPACTION, CONTENT, partsOf } from "../support/step-context.ts";
 
 const FIXED = { seed: 20_261_121, numRuns: 300 };
 
@@ -244,6 +245,8 @@ const REQUEST: SpawnRequest = {
   draft: { instructions: "Help.", tools: ["read"], model: "small", steps: 3 },
 };
 
+const REQUESTS = [REQUEST, { role: "helper", task: CONTENT }];
+
 /** A paused state in which every key has a value: optional ones, too. */
 function fullState(): SettledState {
   const all = changes();
@@ -262,9 +265,10 @@ function fullState(): SettledState {
     severity: "retryable",
     arguments: "all",
     isMended: true,
+    isTextOnly: true,
     blockedBy: "no-writing",
     metadata: { note: "Odd." },
-    subtasks: [REQUEST],
+    subtasks: REQUESTS,
     startedIds: [AgentIdSchema.parse("agent_6"), AgentIdSchema.parse("agent_7")],
     reportedIds: [AgentIdSchema.parse("agent_7")],
   } as const;
@@ -281,7 +285,7 @@ function fullState(): SettledState {
   return settledState(
     after(
       states().running,
-      all.brief,
+      { ...all.brief, messages: [userMessage(CONTENT, "task")] },
       openStep,
       addUsage,
       {
@@ -301,7 +305,10 @@ function fullState(): SettledState {
       all.failWith,
       all.recordStep,
       recordOutput,
-      { ...recordSubtasks, subtasks: [{ request: REQUEST, childId, text: second.toolName }] },
+      {
+        ...recordSubtasks,
+        subtasks: REQUESTS.map((request) => ({ request, childId, text: second.toolName })),
+      },
       { type: "addSignal", signal: { ...all.addSignal.signal, name: "enough", isOvershoot: true } },
       all.addTime,
       { ...openStep, stepId: secondId, number: 2 },
@@ -315,7 +322,7 @@ function fullState(): SettledState {
         executions: [full],
         deferrals: [
           Object.assign(questionAbout(third, stepId), { callHash: "abc" }),
-          { ...subagentOn(fourth), subtasks: [REQUEST], startedIds: full.startedIds },
+          { ...subagentOn(fourth), subtasks: REQUESTS, startedIds: full.startedIds },
         ],
         limit: { ...all.addSignal.signal, name: "enough", isOvershoot: true },
       },

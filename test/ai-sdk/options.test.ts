@@ -70,6 +70,7 @@ test.each<[string, unknown, string]>([
   ],
   ["a provider", { provider: " " }, "aiSdkModel.provider"],
   ["a replay key", { replayKey: "" }, "aiSdkModel.replayKey"],
+  ["what it takes", { accepts: ["video"] }, "aiSdkModel.accepts"],
   ["a time", { timeoutMs: 0 }, "aiSdkModel.timeoutMs"],
 ])("%s that cannot be used is refused", (_what, options, field) => {
   const { code, message } = thrownBy(() => made(NONE, options));

@@ -10,6 +10,7 @@ import type { StartOptions } from "../../src/orchestrator/run/start-options.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { PausedRun } from "../../src/orchestrator/durability/paused-run.ts";
+import type { MessageContent } from "../../src/protocol/message-content.ts";
 import type { Answer } from "../../src/protocol/question.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import { usageOf } from "../../src/protocol/usage-of-events.ts";
@@ -23,7 +24,7 @@ export interface Fixture {
   readonly sink: RecordingSink;
   readonly orchestrator: Orchestrator;
   /** Starts a run; its events are checked when `outcome` is awaited. */
-  start(role: AgentRole, task?: string, options?: StartOptions): Run;
+  start(role: AgentRole, task?: MessageContent, options?: StartOptions): Run;
   /** The result, after all that must hold for every run was checked. */
   outcome(run: Run): Promise<RunResult>;
   /** `start` and `outcome` in one. */

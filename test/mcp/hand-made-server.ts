@@ -83,6 +83,11 @@ export const TWIN = { name: "with_dots_and_more", inputSchema: OBJECT };
 
 const GROWN = { name: "grown", inputSchema: OBJECT };
 
+const IMAGE = [
+  { type: "text", text: "Here." },
+  { type: "image", data: "AAAA", mimeType: "image/png" },
+];
+
 const RESULTS: Readonly<Record<string, object>> = {
   shy: { content: [{ type: "text", text: "I would rather not." }], isError: true },
   empty: { content: [], isError: true },
@@ -90,6 +95,9 @@ const RESULTS: Readonly<Record<string, object>> = {
   data: { content: [], structuredContent: { b: 1, a: [true, null] } },
   // The pattern would go back over the name for longer than a test may take.
   liar: { content: [], structuredContent: { count: "many", name: `${"a".repeat(1_000)}!` } },
+  // Listed by whoever wants them.
+  paint: { content: IMAGE },
+  spill: { content: IMAGE, isError: true },
   grown: { content: [{ type: "text", text: "here" }] },
   "with.dots/and more": { content: [{ type: "text", text: "dotted" }] },
 };

@@ -165,7 +165,7 @@ proves(
         ),
       ).toMatchObject({
         code: "invalid_definition",
-        message: `Expected task to be text, got ${got}. Say in words what is to be done. A history that it follows upon is a session: start(role, task, { session }).`,
+        message: `Expected task to be text, or a list of parts, got ${got}. Say in words what is to be done. A history that it follows upon is a session: start(role, task, { session }).`,
       });
   },
 );

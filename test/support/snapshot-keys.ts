@@ -6,18 +6,25 @@ export const words = (list: string): readonly string[] => list.split(" ");
 const below = (path: string, list: string): readonly string[] =>
   words(list).map((key) => `${path}.${key}`);
 
+/** Of the parts of what is said. */
+function partKeys(path: string): string {
+  const keys = words("type text mediaType name uri data");
+  return keys.map((key) => `${path}[].${key}`).join(" ");
+}
+
 const REASON = "code data message";
 const CALL = "argumentsText callId toolName";
 const ASSISTANT = "refusal writtenBy";
 const PARTS = "type text data length callId kind";
+const CONTENT = partKeys("content");
 const TAG = "executionId stepNumber number agentId note";
 const EXECUTION = [
   "call.argumentsText call.callId call.toolName arguments isMended type text fullText structured errorCode causeCode severity blockedBy metadata",
   "attachments[].type attachments[].mediaType attachments[].name attachments[].uri attachments[].data",
-  "attachments[].text startedAtMs endedAtMs startedIds[] reportedIds[]",
+  "attachments[].text isTextOnly startedAtMs endedAtMs startedIds[] reportedIds[]",
 ].join(" ");
 const REQUEST_KEYS = [
-  "role task background resultsOf[] allowedTools[] deniedTools[]",
+  `role task ${partKeys("task")} background resultsOf[] allowedTools[] deniedTools[]`,
   "draft.instructions draft.tools[] draft.model draft.steps",
 ].join(" ");
 
@@ -25,14 +32,17 @@ const REQUEST_KEYS = [
 export const SHARED_KEYS = [
   ...words(".status .executionId"),
   ...below(".reason", REASON),
-  ...below(".conversation.messages[]", `role text origin callId toolName ${ASSISTANT}`),
+  ...below(".conversation.messages[]", `role text origin callId toolName ${ASSISTANT} ${CONTENT}`),
   ...below(".conversation.messages[].toolCalls[]", CALL),
   ...below(".conversation.messages[].parts[]", PARTS),
   ...below(".conversation.prefix", "messageCount tokens"),
   ".conversation.added",
   ...below(".conversation.tags[]", TAG),
   ...below(".conversation.leftOut[].tag", TAG),
-  ...below(".conversation.leftOut[].message", `role text origin callId toolName ${ASSISTANT}`),
+  ...below(
+    ".conversation.leftOut[].message",
+    `role text origin callId toolName ${ASSISTANT} ${CONTENT}`,
+  ),
   ...below(".conversation.leftOut[].message.toolCalls[]", CALL),
   ...below(".conversation.leftOut[].message.parts[]", PARTS),
   ...below(".log.steps[]", "stepId number"),
@@ -41,7 +51,7 @@ export const SHARED_KEYS = [
   ...below(".log.compactions[]", "afterStep before[].type before[].from before[].to"),
   ...below(
     ".log.compactions[].before[].messages[]",
-    `role text origin callId toolName ${ASSISTANT}`,
+    `role text origin callId toolName ${ASSISTANT} ${CONTENT}`,
   ),
   ...below(".log.compactions[].before[].messages[].toolCalls[]", CALL),
   ...below(".log.compactions[].before[].messages[].parts[]", PARTS),

@@ -3,6 +3,7 @@
 import type { HistoryChange } from "../../src/agent/history-change.ts";
 import { textHash } from "../../src/protocol/definition.ts";
 import { CallIdSchema, type CallId } from "../../src/protocol/ids.ts";
+import type { ContentPart } from "../../src/protocol/message-content.ts";
 import type { ReplyPart } from "../../src/protocol/message.ts";
 import type { ModelSettings } from "../../src/protocol/model-settings.ts";
 import type { StepContext } from "../../src/protocol/step-context.ts";
@@ -17,6 +18,7 @@ export function contextOf(number: number, more: Partial<StepContext> = {}): Step
       id: "scripted",
       replayKey: "scripted/eu",
       replayKeys: ["scripted/eu", "scripted/us"],
+      accepts: ["image"],
     },
     toolNames: ["look"],
     promptHash: textHash("Work."),
@@ -74,6 +76,18 @@ export function partsOf(text: string, called: CallId): readonly ReplyPart[] {
   ];
 }
 
+/** Words, and one attachment with all that there may be. */
+export const CONTENT: readonly ContentPart[] = [
+  { type: "text", text: "See:" },
+  {
+    type: "image",
+    mediaType: "image/png",
+    name: "chart.png",
+    uri: "https://example.com/chart.png",
+    data: "aGVsbG8=",
+  },
+];
+
 /** A change of the history, with a message of each kind that it took away for good. */
 export const COMPACTION: HistoryChange = {
   afterStep: 1,
@@ -82,7 +96,7 @@ export const COMPACTION: HistoryChange = {
     {
       type: "dropped",
       messages: [
-        { role: "user", text: "Do it.", origin: "inherited" },
+        { role: "user", text: "Do it.", origin: "inherited", content: CONTENT },
         {
           role: "assistant",
           text: "Hm.",
@@ -99,7 +113,8 @@ export const COMPACTION: HistoryChange = {
 
 /** The keys of a context, and of a timing. */
 export const CONTEXT_KEYS = [
-  "number model.provider model.id model.replayKey model.replayKeys[] toolNames[] promptHash toolsHash outputHash budget",
+  "number model.provider model.id model.replayKey model.replayKeys[] model.accepts[] toolNames[]",
+  "promptHash toolsHash outputHash budget",
   "parameters.maxOutputTokens parameters.temperature parameters.toolChoice",
   "parameters.settings.reasoning.effort parameters.settings.reasoning.summary",
   "parameters.settings.verbosity parameters.settings.seed parameters.settings.stop[]",

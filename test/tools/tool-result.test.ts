@@ -94,17 +94,17 @@ const REFUSED: readonly (readonly [string, unknown, string])[] = [
   [
     "a text",
     "text",
-    'Expected toolResult to be a plain object, got "text". Its fields are text, structured, attachments.',
+    'Expected toolResult to be a plain object, got "text". Its fields are text, structured, attachments, show.',
   ],
   [
     "nothing",
     undefined,
-    "Expected toolResult to be a plain object, got undefined. Its fields are text, structured, attachments.",
+    "Expected toolResult to be a plain object, got undefined. Its fields are text, structured, attachments, show.",
   ],
   [
     "another field",
     { txt: "a" },
-    'Expected toolResult.txt to be one of text, structured, attachments, got "txt". Correct the name.',
+    'Expected toolResult.txt to be one of text, structured, attachments, show, got "txt". Correct the name.',
   ],
   [
     "a text that is a number",

@@ -34,6 +34,7 @@ test("a model must have a name and reply; everything else is declared as optiona
     | "server"
     | "replayKey"
     | "limits"
+    | "accepts"
     | "minOutputTokens"
     | "native"
     | "canForce"

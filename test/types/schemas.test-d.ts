@@ -19,7 +19,18 @@ import type {
   AccountSchema,
   GrantSchema,
 } from "../../src/protocol/account.ts";
-import type { Attachment, AttachmentSchema } from "../../src/protocol/attachment.ts";
+import type {
+  Attachment,
+  AttachmentKind,
+  AttachmentKindSchema,
+  AttachmentSchema,
+} from "../../src/protocol/attachment.ts";
+import type {
+  ContentPart,
+  ContentPartSchema,
+  MessageContent,
+  MessageContentSchema,
+} from "../../src/protocol/message-content.ts";
 import type {
   ContextManifest,
   ContextManifestSchema,
@@ -177,6 +188,9 @@ test("the schema beside an interface reads what the interface says", () => {
   expectTypeOf<Read<typeof AccountSchema>>().toEqualTypeOf<Frozen<Account>>();
   expectTypeOf<Read<typeof GrantSchema>>().toEqualTypeOf<Frozen<AccountGrant>>();
   expectTypeOf<Read<typeof AttachmentSchema>>().toEqualTypeOf<Frozen<Attachment>>();
+  expectTypeOf<Read<typeof AttachmentKindSchema>>().toEqualTypeOf<AttachmentKind>();
+  expectTypeOf<Read<typeof ContentPartSchema>>().toEqualTypeOf<Frozen<ContentPart>>();
+  expectTypeOf<Read<typeof MessageContentSchema>>().toEqualTypeOf<Frozen<MessageContent>>();
   expectTypeOf<Read<typeof ContextManifestSchema>>().toEqualTypeOf<Frozen<ContextManifest>>();
   expectTypeOf<Read<typeof DefinitionsSchema>>().toEqualTypeOf<Frozen<Definitions>>();
   expectTypeOf<Read<typeof ToolCallSchema>>().toEqualTypeOf<Frozen<ToolCall>>();

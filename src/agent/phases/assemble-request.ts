@@ -1,7 +1,10 @@
 // What the model is to be shown: the sections of a request in their order. The stored history stays as it is (C17).
 
 import type { ModelRequest, ToolSpec } from "../../model/model.ts";
-import { forModel } from "../../model/written-by.ts";
+import { attachedBytesOf, forModel } from "../../model/written-by.ts";
+import { grouped, mismatch } from "../../kernel/check.ts";
+import type { EspalierError } from "../../kernel/error.ts";
+import { MOST_REQUEST_BYTES } from "../../protocol/message-content.ts";
 import type { Message } from "../../protocol/message.ts";
 import { type HiddenTool, hiddenTools } from "../../tools/tool-filter.ts";
 import type { AgentRole } from "../agent-role.ts";
@@ -43,8 +46,11 @@ export function plainRequest(
   const toolChoice =
     role.toolChoice === undefined ? undefined : toolChoiceNow(role.toolChoice, state, tools);
   const { temperature, modelSettings: settings } = role;
+  const history = forModel(state.conversation.messages, role.model);
+  const attached = attachedBytesOf(history);
+  if (attached > MOST_REQUEST_BYTES) throw tooMuchAttached(attached);
   const request: ModelRequest = {
-    messages: requestMessages(role, state.conversation.messages, sections),
+    messages: requestMessages(role, history, sections),
     tools,
     maxOutputTokens: role.maxOutputTokens,
     ...defined({ temperature, settings, toolChoice, output }),
@@ -63,16 +69,23 @@ export function plainRequest(
 const NONE_HIDDEN: readonly HiddenTool[] = Object.freeze([]);
 const NOTHING: ReadonlySet<Message> = new Set();
 
-/**
- * The history, as far as the role's model may see it, with sections before and behind it, in the order that the role declares. Without any,
- * and with nothing to hide: the same list.
- */
+function tooMuchAttached(bytes: number): EspalierError {
+  const advice =
+    "Set compaction, which keeps the newest attachments, or show the model fewer: toolResult({ show: false }).";
+  return mismatch(
+    "the attachments of a request",
+    `at most ${grouped(MOST_REQUEST_BYTES)} bytes`,
+    bytes,
+    advice,
+  );
+}
+
+/** The history, as far as the role's model may see it, with sections before and behind it, in the order that the role declares. */
 export function requestMessages(
-  { sections: declared, model }: AgentRole,
-  messages: readonly Message[],
+  { sections: declared }: Pick<AgentRole, "sections">,
+  history: readonly Message[],
   sections: SectionMessages,
 ): readonly Message[] {
-  const history = forModel(messages, model);
   if (sections.size === 0) return history;
   const begin = history[0]?.role === "system" ? 1 : 0;
   return declared.flatMap(({ name }) => {

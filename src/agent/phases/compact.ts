@@ -4,6 +4,7 @@
 import { countInputTokens } from "../../model/count-tokens.ts";
 import { headLength } from "../../policies/message-groups.ts";
 import { cutHistory, truncateHistory } from "../../policies/truncate-history.ts";
+import { withNewestContent } from "../../policies/newest-content.ts";
 import { isSummary, summaryMessage, summaryTask, type SummaryRoom } from "./summary-request.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
@@ -13,6 +14,8 @@ import { failWith } from "../stop-requests.ts";
 import { transition } from "../transition.ts";
 import { FEWEST_SUMMARY_TOKENS, SUMMARY_PART } from "../compaction.ts";
 import { makeSideCall, NOT_CALLED, type SideCallReply } from "../model-call.ts";
+import { attachedBytesOf, forModel } from "../../model/written-by.ts";
+import { MOST_REQUEST_BYTES } from "../../protocol/message-content.ts";
 import { requestMessages } from "./assemble-request.ts";
 import { NO_SECTIONS, type SectionMessages } from "./make-sections.ts";
 import { defined } from "../../kernel/json.ts";
@@ -23,24 +26,35 @@ import {
 } from "../../policies/retention-policy.ts";
 import { storedMessages } from "../message-tags.ts";
 
-/** Messages that a compaction keeps by default. */
+/** Messages, and attachments, that a compaction keeps by default. */
 const DEFAULT_KEPT_MESSAGES = 20;
+const DEFAULT_KEPT_ATTACHMENTS = 10;
 
-/** True if the role has a window in which a request is made to fit, and the history with the sections is longer. */
+/** True if the role has a window in which a request is made to fit, and the history with the sections is longer, or carries too much. */
 export function isOverflowing(
   agent: AgentRuntime,
   { conversation }: AgentState,
   sections: SectionMessages,
 ): boolean {
-  const { maxInputTokens = Infinity, strategy } = agent.role.compaction ?? {};
-  if (maxInputTokens === Infinity || strategy === "error") return false;
-  return measure(agent, sections)(conversation.messages, conversation.prefix) > maxInputTokens;
+  const { compaction, model } = agent.role;
+  if (compaction === undefined || compaction.strategy === "error") return false;
+  const { maxInputTokens = Infinity } = compaction;
+  const seen = forModel(conversation.messages, model);
+  if (attachedBytesOf(seen) > MOST_REQUEST_BYTES) return true;
+  if (maxInputTokens === Infinity) return false;
+  return measureSeen(agent, sections)(seen, conversation.prefix) > maxInputTokens;
 }
 
 /** How many input tokens a list of messages takes, among the sections. */
 type Measure = (messages: readonly Message[], prefix?: typeof NO_PREFIX) => number;
 
-function measure({ role, tools }: AgentRuntime, sections: SectionMessages): Measure {
+function measure(agent: AgentRuntime, sections: SectionMessages): Measure {
+  const tokensOf = measureSeen(agent, sections);
+  return (history, prefix) => tokensOf(forModel(history, agent.role.model), prefix);
+}
+
+/** The same for what the model may see of them. */
+function measureSeen({ role, tools }: AgentRuntime, sections: SectionMessages): Measure {
   const ephemeral = new Set(sections.values());
   const { maxOutputTokens } = role;
   return (history, prefix = NO_PREFIX) => {
@@ -51,15 +65,17 @@ function measure({ role, tools }: AgentRuntime, sections: SectionMessages): Meas
 }
 
 /**
- * Leaves out the oldest messages, keeping the instructions, the task and the most recent ones: as many as the role says, and fewer if
- * that is still too long. The same state: there is nothing to leave out.
+ * Leaves out the oldest attachments; if that is not enough, the oldest messages, keeping the instructions, the task and the most recent
+ * ones: as many as the role says, and fewer if that is still too long. The same state: there is nothing to leave out.
  */
 export async function compact(
   agent: AgentRuntime,
   state: AgentState,
   sections: SectionMessages = NO_SECTIONS,
 ): Promise<AgentState> {
-  const { keepMessages = DEFAULT_KEPT_MESSAGES, maxInputTokens } = agent.role.compaction ?? {};
+  const { compaction = {} } = agent.role;
+  const { keepMessages = DEFAULT_KEPT_MESSAGES, maxInputTokens } = compaction;
+  const { keepAttachments = DEFAULT_KEPT_ATTACHMENTS } = compaction;
   const { messages, prefix } = state.conversation;
   const tokensOf = measure(agent, sections);
   const tokensBefore = tokensOf(messages, prefix);
@@ -71,19 +87,28 @@ export async function compact(
   });
   if (hooked?.type === "cancelled") return state;
   if (hooked?.type === "failed") return failWith(agent, state, hooked.error);
-  const most = cutHistory(messages, { keepMessages: 0 });
-  if (most === undefined || most.dropped.every(isSummary)) return state;
+  const lighter = withNewestContent(messages, keepAttachments);
+  const most = cutHistory(lighter, { keepMessages: 0 });
+  // Of a request that the model itself refused nobody knows how much is enough.
+  const isRefused = state.step !== undefined;
+  const isEnough =
+    !isRefused && lighter !== messages && tokensOf(lighter) <= (maxInputTokens ?? Infinity);
+  const isShort = isEnough || most === undefined || most.dropped.every(isSummary);
+  if (isShort && lighter === messages) return state;
   const keep = hooked?.value.patch.keepMessages ?? keepMessages;
-  const isSummarizing = agent.role.compaction?.strategy === "summarize";
+  const isSummarizing = !isShort && compaction.strategy === "summarize";
   const summed: Summed = isSummarizing
-    ? await summarized(agent, state, { tokensOf, keep })
+    ? await summarized(agent, state, { messages: lighter, tokensOf, keep })
     : NOT_CALLED;
   const { usage, text } = summed;
   const { isEnding } = agent.effects;
   // An agent that is to end makes nothing shorter, and says what the summary consumed that it has asked for.
   const shorter = isEnding
     ? messages
-    : (summed.messages ?? truncateHistory(messages, fitting(agent, messages, { tokensOf, keep })));
+    : (summed.messages ??
+      (isShort
+        ? lighter
+        : truncateHistory(lighter, fitting(agent, { messages: lighter, tokensOf, keep }))));
   const compacted = charged(state, shorter, summed);
   if (isEnding && usage === undefined) return compacted;
   const isSummed = shorter === summed.messages;
@@ -102,6 +127,7 @@ export async function compact(
 }
 
 interface CompactionRequest {
+  readonly messages: readonly Message[];
   readonly tokensOf: Measure;
   /** Messages that are to be kept. */
   readonly keep: number;
@@ -110,8 +136,7 @@ interface CompactionRequest {
 /** Half as many messages as are to be kept, and half of that, until something is left out and the rest fits, with room for so many tokens. */
 function fitting(
   { role }: AgentRuntime,
-  messages: readonly Message[],
-  { tokensOf, keep }: CompactionRequest,
+  { messages, tokensOf, keep }: CompactionRequest,
   room = 0,
 ): { readonly keepMessages: number } {
   const most = (role.compaction?.maxInputTokens ?? Infinity) - room;
@@ -139,13 +164,13 @@ async function summarized(
   request: CompactionRequest,
 ): Promise<Summed> {
   const { role } = agent;
-  const { messages, added } = state.conversation;
+  const { added } = state.conversation;
   const maxInputTokens = role.compaction?.maxInputTokens;
   const window = maxInputTokens ?? Infinity;
   const targetTokens = Math.floor(
     Math.min(MOST_SUMMARY_TOKENS, role.maxOutputTokens, window / SUMMARY_PART),
   );
-  const cut = cutHistory(messages, fitting(agent, messages, request, targetTokens));
+  const cut = cutHistory(request.messages, fitting(agent, request, targetTokens));
   if (cut === undefined) return NOT_CALLED;
   const left = Math.min(targetTokens, window - request.tokensOf([...cut.head, ...cut.tail]));
   if (left < FEWEST_SUMMARY_TOKENS) return NOT_CALLED;

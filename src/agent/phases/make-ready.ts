@@ -15,7 +15,9 @@ import { failWith, addSignal, fail } from "../stop-requests.ts";
 import { transition } from "../transition.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { pauseForSubagents } from "../pausing.ts";
-import type { UserMessage } from "../../protocol/message.ts";
+import type { UserInput } from "../../hooks/hook-points.ts";
+import { contentText, withText } from "../../protocol/message-content.ts";
+import { userMessage, type UserMessage } from "../../protocol/message.ts";
 import type { MailboxMessage } from "../mailbox.ts";
 
 /** Does what is due, until something holds the agent: then the state says so. */
@@ -51,7 +53,7 @@ async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentSt
           point: "userInput",
           stepNumber: 0,
           place: {},
-          input: { role: role.name, task, metadata },
+          input: { role: role.name, task, metadata, ...contentOf(agent) },
         });
   if (hooked?.type === "failed") return failWith(agent, unbriefed(state), hooked.error);
   if (hooked?.type === "cancelled") return unbriefed(state);
@@ -62,8 +64,14 @@ async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentSt
     const name = changedBy.at(-1)?.hook;
     return addSignal(agent, unbriefed(state), { source: "hook", reason, ...defined({ name }) });
   }
-  const text = patch?.task ?? task;
-  return await askConditions(agent, briefed(state, text));
+  const { taskContent } = agent;
+  const said = patch?.task === undefined ? taskContent : withText(taskContent, patch.task);
+  return await askConditions(agent, briefed(state, said));
+}
+
+/** What hooks see of a task that is more than a text. */
+function contentOf({ taskContent: content }: AgentRuntime): Pick<UserInput, "content"> {
+  return typeof content === "string" ? {} : { content };
 }
 
 function unbriefed(state: AgentState): AgentState {
@@ -105,15 +113,15 @@ export function delivered(
   mail: readonly MailboxMessage[],
 ): Prepared {
   const place = stepPosition(agent, state);
-  for (const { text, from, by = from } of mail) {
+  for (const { content, from, by = from } of mail) {
     const origin = from === undefined ? "steering" : "report";
     const sender = defined({ fromAgentId: by });
-    const characters = text.length;
+    const characters = contentText(content).length;
     agent.effects.record({ type: "message.delivered", origin, characters, ...sender }, place);
   }
   return { state: withMessages(state, mail), call };
 }
 
-function messageOf({ text, from }: MailboxMessage): UserMessage {
-  return { role: "user", origin: from === undefined ? "steering" : "report", text };
+function messageOf({ content, from }: MailboxMessage): UserMessage {
+  return userMessage(content, from === undefined ? "steering" : "report");
 }

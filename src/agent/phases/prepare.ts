@@ -23,7 +23,10 @@ import { noticesNow, noticeTokens, withNotices, type Notices } from "./notices.t
 export async function prepare(agent: AgentRuntime, state: AgentState): Promise<Prepared> {
   // Awaited in any case: agents that are started together all begin before the first of them asks for its lease.
   const ready = await (isReady(agent, state)
-    ? { state: state.log.isBriefed ? state : briefed(state, agent.task), sections: NO_SECTIONS }
+    ? {
+        state: state.log.isBriefed ? state : briefed(state, agent.taskContent),
+        sections: NO_SECTIONS,
+      }
     : makeReady(agent, state));
   if (isHeld(agent, ready.state) || ready.state.log.subtasks.length > 0)
     return { state: ready.state, call: undefined };

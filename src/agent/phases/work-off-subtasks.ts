@@ -1,6 +1,7 @@
 // Queued subtasks: delegations that a tool asked for. They are worked off, in parallel, before the next model call (R13).
 
 import { delegationText } from "../../tools/delegation-text.ts";
+import { contentText } from "../../protocol/message-content.ts";
 import type { SpawnOutcome } from "../../protocol/subagent.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
@@ -71,6 +72,6 @@ function withOutcome({ request }: Subtask, outcome: SpawnOutcome): Subtask {
 }
 
 function messageOf({ request, text = "" }: Subtask): UserMessage {
-  const heading = `A subtask that was queued for ${request.role} has ended. Its task: ${request.task}`;
+  const heading = `A subtask that was queued for ${request.role} has ended. Its task: ${contentText(request.task)}`;
   return { role: "user", origin: "subtask", text: `${heading}\nIts result: ${text}` };
 }

@@ -4,6 +4,12 @@ import { withinBounds, type BoundedOutcome } from "../../kernel/cancel.ts";
 import { shown, checkKeys, checkText } from "../../kernel/check.ts";
 import { defined, isRecord } from "../../kernel/json.ts";
 import type { AgentId } from "../../protocol/ids.ts";
+import {
+  checkedContent,
+  contentText,
+  withText,
+  type MessageContent,
+} from "../../protocol/message-content.ts";
 import type { SpawnOutcome, SpawnRequest, SubagentOutcome } from "../../protocol/subagent.ts";
 import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
@@ -188,18 +194,20 @@ export interface Delegator {
 /** The task as hooks changed it. Rejects with the coded error of a hook that broke. */
 async function taskAfterHooks(
   { agent, place }: Delegator,
-  { role, task }: Pick<SpawnRequest, "role" | "task">,
+  { role, task: asked }: Pick<SpawnRequest, "role" | "task">,
   call: DelegatedCall,
-): Promise<string> {
+): Promise<MessageContent> {
   const point = "subagentStart";
-  if (agent.hooks.chain(point).length === 0) return task;
+  if (agent.hooks.chain(point).length === 0) return asked;
   const { callId = null, nth = 0 } = call;
-  return await agent.effects.taskOf(callId, nth, task, async () => {
+  const task = contentText(asked);
+  const hooked = await agent.effects.taskOf(callId, nth, task, async () => {
     const input = { role, task, childDepth: agent.identity.depth + 1 };
     const { stepNumber } = place;
     const { patch } = await applyChain(agent, { point, stepNumber, place: call, input });
     return patch.task ?? task;
   });
+  return hooked === task ? asked : withText(asked, hooked);
 }
 
 // What a delegation may do with the subagents of its agent: wait for them, write to them, cancel and continue them.
@@ -216,19 +224,20 @@ function serviceWithin(call: OpenCall): SubagentService {
     cancel: async (childName: string, reason?: string) =>
       call.isClosed ? TOO_LATE : await service.cancel(childName, reason),
     continue: (request: ContinueRequest) => {
-      checkContinue(request);
+      const asked = continueRequest(request);
       return call.isClosed
         ? Promise.resolve(TOO_LATE)
-        : call.take(continueWithHooks(call, request, call.delegation()));
+        : call.take(continueWithHooks(call, asked, call.delegation()));
     },
   });
 }
 
-function checkContinue(request: ContinueRequest): void {
+/** Throws `invalid_option` or `invalid_definition` for what is no request. */
+function continueRequest(request: ContinueRequest): ContinueRequest {
   const fields = ["childName", "task", "background", "role", "resultsOf", "draft"];
   checkKeys("continue", request, fields);
   checkText("continue.childName", request.childName);
-  checkText("continue.task", request.task);
+  return { ...request, task: checkedContent("continue.task", request.task) };
 }
 
 /** Continues a subagent that has ended, with the task as hooks changed it. */

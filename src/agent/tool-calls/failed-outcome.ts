@@ -12,7 +12,7 @@ import { delegationText } from "../../tools/delegation-text.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
 import { errorNameOf, resultText } from "../../tools/result-text.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
-import { severityOf } from "../../tools/tool-error.ts";
+import { attachmentsIn, severityOf } from "../../tools/tool-error.ts";
 import { isToolTimeout } from "../../tools/tool-timeout.ts";
 import type { PlannedCall } from "../effects.ts";
 import { errorRecord } from "../error-record.ts";
@@ -96,9 +96,11 @@ function outcomeOfThrown(toolName: string, thrown: unknown): CallOutcome {
   const severity = severityOf(cause);
   const saying = failureSaying(toolName, cause, severity);
   if (severity !== undefined) {
-    if (severity === "retryable") return failedSaying("tool_retry", saying);
+    const attachments = attachmentsIn(cause);
+    const kept = attachments === undefined ? {} : { attachments };
+    if (severity === "retryable") return failedSaying("tool_retry", saying, kept);
     const failure = severity === "abortive" ? { failure: toolErrorRecord(cause) } : {};
-    return failedSaying("tool_error", saying, { severity, ...failure });
+    return failedSaying("tool_error", saying, { severity, ...failure, ...kept });
   }
   return isBrokenHook(cause)
     ? failedSaying("tool_error", saying, { severity: "abortive", failure: errorRecord(cause) })

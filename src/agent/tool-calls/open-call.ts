@@ -3,8 +3,9 @@
 
 import { CancelSignal, onAbort } from "../../kernel/cancel.ts";
 import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
-import { deepFreeze, defined } from "../../kernel/json.ts";
+import { deepFreeze, defined, isRecord } from "../../kernel/json.ts";
 import { JsonObjectSchema } from "../../protocol/json-value.ts";
+import { checkedContent } from "../../protocol/message-content.ts";
 import {
   SpawnRequestSchema,
   type SpawnOutcome,
@@ -169,7 +170,11 @@ export class OpenCall {
 
 /** Throws `invalid_option` for what is no request. */
 export function spawnRequest(field: string, request: unknown): SpawnRequest {
-  const parsed = SpawnRequestSchema.safeParse(request);
+  const given = isRecord(request) && Array.isArray(request["task"]) ? request["task"] : undefined;
+  const task = given && checkedContent(`${field}.task`, given);
+  const parsed = SpawnRequestSchema.safeParse(
+    isRecord(request) ? { ...request, ...defined({ task }) } : request,
+  );
   if (parsed.success) return parsed.data;
   const advice = "Both are texts, not empty; the role is a name.";
   throw mismatch(field, "an object with role and task", request, advice);

@@ -187,7 +187,7 @@ export function executed(
   outcome: Formatted,
 ): CallEnd {
   const { type, text, arguments: given, failure, isShortened } = outcome;
-  const { fullText, structured, attachments, errorCode, causeCode } = outcome;
+  const { fullText, structured, attachments, isTextOnly, errorCode, causeCode } = outcome;
   const { severity, blockedBy, metadata, subtasks, startedIds, reportedIds } = outcome;
   const execution: ToolExecution = {
     call,
@@ -198,6 +198,7 @@ export function executed(
       fullText,
       structured,
       attachments,
+      isTextOnly,
       errorCode,
       causeCode,
       severity,

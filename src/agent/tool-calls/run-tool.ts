@@ -130,7 +130,8 @@ export function returnedOutcome(result: unknown): CallOutcome {
   if (typeof result === "string") return { type: "succeeded", text: result };
   const known = asToolResult(result);
   if (known === undefined) return { type: "succeeded", text: resultText(result) };
-  const { text, structured, attachments } = known;
-  const kept = attachments.length === 0 ? {} : { attachments };
+  const { text, structured, attachments, show } = known;
+  const kept =
+    attachments.length === 0 ? {} : { attachments, ...(show ? {} : { isTextOnly: true as const }) };
   return { type: "succeeded", text, ...defined({ structured }), ...kept };
 }

@@ -20,6 +20,7 @@ import { heldTools, unheld } from "../held-tools.ts";
 import { replyLimits } from "../reply-limits.ts";
 import { capError, failures, strangeError, toModelError } from "./ai-sdk-errors.ts";
 import { callOptions, type CallSettings } from "./call-options.ts";
+import type { FetchedAddresses } from "./taken-content.ts";
 import { OutputCap, sentCap, type AskedOptions } from "./output-cap.ts";
 import { SdkReply } from "./sdk-reply.ts";
 
@@ -28,6 +29,8 @@ type Parts = ReadableStream<LanguageModelV4StreamPart>;
 export class AiSdkConnection {
   readonly #settings: CallSettings;
   readonly #cap = new OutputCap();
+  /** Undefined: not asked yet. */
+  #fetched: FetchedAddresses | undefined;
 
   constructor(settings: CallSettings) {
     this.#settings = settings;
@@ -46,7 +49,9 @@ export class AiSdkConnection {
     const { signal: attemptSignal } = attempt.controller;
     const stopDeadline = clock.setTimer(timeoutMs, () => attempt.controller.abort());
     try {
-      const { options, warnings } = callOptions(request, this.#settings, cacheKey);
+      this.#fetched ??= await withinSignal(attemptSignal, model.supportedUrls);
+      const facts = { cacheKey, fetched: this.#fetched ?? {} };
+      const { options, warnings } = callOptions(request, this.#settings, facts);
       const asked = { ...options, abortSignal: attemptSignal };
       const opened = await this.#open(asked, request.maxOutputTokens);
       await readParts(opened.parts, { signal: attemptSignal, clock }, reply);
@@ -90,16 +95,23 @@ async function openStream(
 ): Promise<{ readonly parts: Parts; readonly body: unknown }> {
   const { abortSignal } = options;
   abortSignal.throwIfAborted();
-  const aborted = Promise.withResolvers<never>();
-  const unlink = onAbort(abortSignal, () => aborted.reject(abortSignal.reason));
   const opening = invoke(() => model.doStream(options));
   try {
-    const { stream, request } = await Promise.race([opening, aborted.promise]);
+    const { stream, request } = await withinSignal(abortSignal, opening);
     return { parts: stream, body: request?.body };
   } catch (thrown) {
     // Not waited for any more.
     void opening.then(({ stream }) => letGo(stream)).catch(() => undefined);
     throw thrown;
+  }
+}
+
+/** What the provider gives, unless the signal is aborted before. */
+async function withinSignal<T>(signal: AbortSignal, given: PromiseLike<T> | T): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const unlink = onAbort(signal, () => aborted.reject(signal.reason));
+  try {
+    return await Promise.race([given, aborted.promise]);
   } finally {
     unlink();
   }

@@ -10,7 +10,9 @@ import type {
 import { checkBoolean, checkText, misdefinition } from "../../kernel/check.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { defined, isRecord } from "../../kernel/json.ts";
+import type { AttachmentKind } from "../../protocol/attachment.ts";
 import {
+  checkAccepts,
   checkHeaders,
   checkOptions,
   checkTimeout,
@@ -21,6 +23,7 @@ import type { Model } from "../model.ts";
 import { checkModelLimits, type ModelLimits } from "../model-limits.ts";
 import { checkPriceOption, copyPrice, type ModelPrice } from "../model-price.ts";
 import { isStandardTier } from "../prices.ts";
+import { takenBy } from "./taken-content.ts";
 import { AiSdkConnection } from "./ai-sdk-connection.ts";
 import { providerNameOf } from "./provider-name.ts";
 
@@ -46,6 +49,11 @@ export interface AiSdkOptions {
    * unless the model says `supportsStructuredOutputs: false`.
    */
   readonly native?: boolean;
+  /**
+   * What the model takes besides text. Default: images and files for Anthropic, OpenAI and Azure, sounds besides for Google; nothing for
+   * other providers, whose models differ.
+   */
+  readonly accepts?: readonly AttachmentKind[];
   /** How long one attempt may take, from the request to the last piece of the reply. Default: 600,000. */
   readonly timeoutMs?: number;
   /** What the provider takes of all models that are given this object, in every run of the process: see `modelLimits`. */
@@ -78,6 +86,7 @@ const CHECKS: OptionChecks<AiSdkOptions> = {
   provider: checkText,
   replayKey: checkText,
   native: (field, value) => checkBoolean(field, value),
+  accepts: checkAccepts,
   timeoutMs: checkTimeout,
   limits: checkModelLimits,
 };
@@ -104,12 +113,14 @@ export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): 
     provider = providerNameOf(model.provider),
     timeoutMs = DEFAULT_TIMEOUT_MS,
   } = options;
+  const accepts = Object.freeze([...(options.accepts ?? takenBy(model.provider))]);
   const replayKey = options.replayKey ?? `ai-sdk:${model.provider}/${model.modelId}`;
   const apiType = apiTypeOf(model);
   const connection = new AiSdkConnection({
     ...options,
     model,
     replayKey,
+    accepts,
     timeoutMs,
     clock: systemClock,
   });
@@ -117,6 +128,7 @@ export function aiSdkModel(model: LanguageModelV4, options: AiSdkOptions = {}): 
     provider,
     id: model.modelId,
     replayKey,
+    ...(accepts.length === 0 ? {} : { accepts }),
     native: options.native ?? hasStructuredOutputs(model),
     canForce: FORCING.test(model.provider),
     apiType,

@@ -10,11 +10,13 @@ import type {
 
 import type { Clock } from "../../kernel/clock.ts";
 import { defined } from "../../kernel/json.ts";
+import type { AttachmentKind } from "../../protocol/attachment.ts";
 import type { ModelSettings, ToolChoice } from "../../protocol/model-settings.ts";
 import type { CacheKey, ModelRequest, OutputSchema, ToolSpec } from "../model.ts";
 import { heldTools, type HeldTool } from "../held-tools.ts";
 import type { AskedOptions } from "./output-cap.ts";
 import { toPrompt } from "./prompt.ts";
+import { isFetched, seesResults, type FetchedAddresses } from "./taken-content.ts";
 import { providerOptionsFor } from "./provider-options.ts";
 
 /** What of a model holds for all its calls. */
@@ -23,6 +25,8 @@ export interface CallSettings {
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly replayKey: string;
+  /** What the model takes besides text. */
+  readonly accepts?: readonly AttachmentKind[];
   readonly reasoning?: LanguageModelV4CallOptions["reasoning"];
   readonly providerOptions?: SharedV4ProviderOptions;
   readonly headers?: Readonly<Record<string, string>>;
@@ -30,11 +34,17 @@ export interface CallSettings {
 
 type Options = Omit<AskedOptions, "abortSignal">;
 
+/** What is known besides of one call. */
+export interface CallFacts {
+  readonly cacheKey: CacheKey | undefined;
+  readonly fetched: FetchedAddresses;
+}
+
 /** The options, and what of the request they cannot say. */
 export function callOptions(
   request: ModelRequest,
   settings: CallSettings,
-  cacheKey: CacheKey | undefined,
+  { cacheKey, fetched }: CallFacts,
 ): { readonly options: Options; readonly warnings: readonly string[] } {
   const { tools, toolChoice, temperature, settings: said = {}, output } = request;
   const { headers } = settings;
@@ -47,7 +57,12 @@ export function callOptions(
     output,
   });
   const options = {
-    prompt: toPrompt(request.messages, settings.replayKey),
+    prompt: toPrompt(request.messages, {
+      replayKey: settings.replayKey,
+      accepts: settings.accepts,
+      seesResults: seesResults(settings.model.provider),
+      fetches: (mediaType, address) => isFetched(fetched, mediaType, address),
+    }),
     ...(tools.length === 0 ? {} : toolOptions(tools, toolChoice)),
     ...defined({
       temperature,

@@ -1,19 +1,24 @@
 // Our messages as a prompt of the AI SDK. A reply goes back in its pieces, each with the data that the provider gave to it.
 
 import type {
+  LanguageModelV4FilePart,
   LanguageModelV4Message,
   LanguageModelV4Prompt,
+  LanguageModelV4TextPart,
   LanguageModelV4ToolResultPart,
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
 
-import { isRecord } from "../../kernel/json.ts";
+import { defined, isRecord } from "../../kernel/json.ts";
 import { mendedJson } from "../../kernel/mend-json.ts";
-import type { Message, ProviderData, ToolMessage } from "../../protocol/message.ts";
+import type { Attachment } from "../../protocol/attachment.ts";
+import { isHttps, type ContentPart } from "../../protocol/message-content.ts";
+import type { Message, ProviderData, ToolMessage, UserMessage } from "../../protocol/message.ts";
 import { replyPieces } from "../../protocol/reply-pieces.ts";
 import { type ReplyPiece } from "../../protocol/reply-message.ts";
 import { parseWireJson } from "../wire-json.ts";
-import { sendable } from "../written-by.ts";
+import { asText, contentParts } from "../accepted-content.ts";
+import { hasContent, sendable, type Recipient } from "../written-by.ts";
 
 type AssistantPart = Extract<LanguageModelV4Message, { role: "assistant" }>["content"][number];
 
@@ -26,22 +31,41 @@ const SENT_BACK: ReadonlySet<unknown> = new Set<AssistantPart["type"]>([
   "reasoning-file",
 ]);
 
-/** The prompt for the model with this key. */
-export function toPrompt(messages: readonly Message[], replayKey: string): LanguageModelV4Prompt {
+/** Who reads the prompt. */
+export interface PromptReader extends Recipient {
+  /** It sees what stands in the result of a tool; of others the provider would make text. */
+  readonly seesResults: boolean;
+  /** Whether the provider fetches a file of this type from this address. */
+  readonly fetches: (mediaType: string, address: string) => boolean;
+}
+
+/** The prompt for this model. */
+export function toPrompt(
+  messages: readonly Message[],
+  reader: PromptReader,
+): LanguageModelV4Prompt {
   const prompt: LanguageModelV4Prompt = [];
-  for (const message of sendable(messages, replayKey)) {
+  /** What belongs to the results of a reply and does not stand in them: it follows the last of them. */
+  let following: UserParts = [];
+  for (const message of sendable(messages, reader)) {
+    if (message.role !== "tool" && following.length > 0) {
+      prompt.push({ role: "user", content: following });
+      following = [];
+    }
     const last = prompt.at(-1);
     switch (message.role) {
       case "system":
         prompt.push({ role: "system", content: message.text });
         break;
       case "user":
-        prompt.push({ role: "user", content: [{ type: "text", text: message.text }] });
+        prompt.push({ role: "user", content: toUserParts(message, reader) });
         break;
       case "tool":
         // The results of one reply are one message: Gemini wants as many of them as there were calls.
-        if (last?.role === "tool") last.content.push(toResult(message));
-        else prompt.push({ role: "tool", content: [toResult(message)] });
+        if (last?.role === "tool") last.content.push(toResult(message, reader));
+        else prompt.push({ role: "tool", content: [toResult(message, reader)] });
+        if (!reader.seesResults && hasContent(message))
+          following = [...following, ...toFollowing(message, reader)];
         break;
       case "assistant": {
         const content = replyPieces(message).flatMap(toParts);
@@ -50,7 +74,42 @@ export function toPrompt(messages: readonly Message[], replayKey: string): Langu
       }
     }
   }
+  if (following.length > 0) prompt.push({ role: "user", content: following });
   return prompt;
+}
+
+type UserPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
+type UserParts = UserPart[];
+
+function toUserParts(message: UserMessage, reader: PromptReader): UserParts {
+  if (message.content === undefined) return [{ type: "text", text: message.text }];
+  return contentParts(message).map((part) => toUserPart(part, reader));
+}
+
+function toFollowing(
+  { toolName, callId, content = [] }: ToolMessage,
+  reader: PromptReader,
+): UserParts {
+  const text = `What belongs to the result of ${toolName} (${callId}):`;
+  return [{ type: "text", text }, ...content.map((part) => toUserPart(part, reader))];
+}
+
+/** A file that cannot be had by its provider goes as the line that names it: nothing is fetched here. */
+function toUserPart(part: ContentPart, { fetches }: PromptReader): UserPart {
+  const data = part.type === "text" ? undefined : dataOf(part, fetches);
+  if (part.type === "text" || data === undefined) return asText(part);
+  const { mediaType, name: filename } = part;
+  return { type: "file", data, mediaType, ...defined({ filename }) };
+}
+
+function dataOf(
+  { data, mediaType, uri }: Attachment,
+  fetches: PromptReader["fetches"],
+): LanguageModelV4FilePart["data"] | undefined {
+  if (data !== undefined) return { type: "data", data };
+  return uri !== undefined && isHttps(uri) && fetches(mediaType, uri)
+    ? { type: "url", url: new URL(uri) }
+    : undefined;
 }
 
 /** The value of arguments: providers want one, and most of them an object. */
@@ -84,13 +143,13 @@ function toParts(piece: ReplyPiece): readonly AssistantPart[] {
   }
 }
 
-function toResult({ callId, toolName, text }: ToolMessage): LanguageModelV4ToolResultPart {
-  return {
-    type: "tool-result",
-    toolCallId: callId,
-    toolName,
-    output: { type: "text", value: text },
-  };
+function toResult(message: ToolMessage, reader: PromptReader): LanguageModelV4ToolResultPart {
+  const { callId, toolName, text } = message;
+  const output: LanguageModelV4ToolResultPart["output"] =
+    reader.seesResults && hasContent(message)
+      ? { type: "content", value: contentParts(message).map((part) => toUserPart(part, reader)) }
+      : { type: "text", value: text };
+  return { type: "tool-result", toolCallId: callId, toolName, output };
 }
 
 function providerOptions(data: ProviderData | undefined): {

@@ -6,10 +6,12 @@ import { checkText, mismatch } from "../../kernel/check.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { defined } from "../../kernel/json.ts";
+import type { AttachmentKind } from "../../protocol/attachment.ts";
 import type { ModelSettings } from "../../protocol/model-settings.ts";
 import { checkModelSettings, SETTING_NAMES } from "../check-model-settings.ts";
 import {
   areHeaders,
+  checkAccepts,
   checkHeaders,
   checkOptions,
   checkTimeout,
@@ -66,6 +68,10 @@ export interface OpenAiOptions extends OpenAiAnswerOptions {
    * others demand. Default: the one that arrived. `false`: it is neither kept nor sent.
    */
   readonly reasoningField?: ReasoningField | false;
+  /**
+   * What the model takes besides text. Default: images and files at OpenAI and Azure; nothing at any other base URL, where it is not known.
+   */
+  readonly accepts?: readonly AttachmentKind[];
   /** Headers to send along with each request. */
   readonly headers?: Readonly<Record<string, string>>;
   /**
@@ -129,6 +135,9 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
     /** What one deployment seals, another cannot open. */
     get replayKey(): string {
       return address().replayKey;
+    },
+    get accepts(): readonly AttachmentKind[] {
+      return acceptedAt(options, address().isAtOpenAi);
     },
     get minOutputTokens(): number {
       return api() === "responses" ? LEAST_CAP : 1;
@@ -222,12 +231,20 @@ function settingsOf(modelId: string, options: OpenAiOptions): ConnectionSettings
     maxTokensField: options.maxTokensField ?? (isAtOpenAi ? "max_completion_tokens" : "max_tokens"),
     replayKey,
     reasoningField: options.reasoningField,
+    accepts: acceptedAt(options, isAtOpenAi),
     headers: options.headers ?? {},
     fetch: options.fetch,
     // A fetch of the user's finds its own way.
     proxy:
       options.fetch === undefined ? proxyTo(baseUrl ?? OPENAI_ORIGIN, options.proxy) : undefined,
   };
+}
+
+const AT_OPENAI: readonly AttachmentKind[] = Object.freeze(["image", "file"]);
+const TEXT_ALONE: readonly AttachmentKind[] = Object.freeze([]);
+
+function acceptedAt({ accepts }: OpenAiOptions, isAtOpenAi: boolean): readonly AttachmentKind[] {
+  return accepts ?? (isAtOpenAi ? AT_OPENAI : TEXT_ALONE);
 }
 
 function baseUrlOf(options: OpenAiOptions): string | undefined {
@@ -290,6 +307,7 @@ const CHECKS: OptionChecks<Omit<OpenAiOptions, keyof ModelSettings>> = {
     (value) => value === false || REASONING_FIELDS.some((field) => field === value),
     "Leave it out to go by what the server sends.",
   ),
+  accepts: checkAccepts,
   headers: checkHeaders,
   proxy: checkProxy,
   fetch: mustBe("a function like fetch", isFunction, "Leave it out for our own transport."),

@@ -67,6 +67,6 @@ export class ResponsesApi implements WireApi {
   }
 
   #sendable(messages: readonly Message[]): readonly Message[] {
-    return sendable(messages, this.#settings.replayKey);
+    return sendable(messages, this.#settings);
   }
 }

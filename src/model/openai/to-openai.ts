@@ -1,12 +1,14 @@
 // Our request as the JSON text of a Chat Completions request. A history grows by a few messages a step and never changes
 // otherwise, so each message and each list of tools is written once and the text is kept for as long as the value lives.
 
-import type { AssistantMessage, Message } from "../../protocol/message.ts";
+import type { AttachmentKind } from "../../protocol/attachment.ts";
+import type { AssistantMessage, Message, ToolMessage } from "../../protocol/message.ts";
+import { contentParts } from "../accepted-content.ts";
 import type { ModelRequest } from "../model.ts";
 import { remembered } from "../remembered.ts";
 import { replyPieces } from "../../protocol/reply-pieces.ts";
 import { type ReplyPiece } from "../../protocol/reply-message.ts";
-import { sendable } from "../written-by.ts";
+import { attachedBytesOf, hasContent, sendable } from "../written-by.ts";
 import {
   fieldOf,
   sentExtraContent,
@@ -15,6 +17,7 @@ import {
 } from "./chat-reasoning.ts";
 import type { HeldTool } from "../held-tools.ts";
 import { mendedArguments } from "./mended-arguments.ts";
+import { chatParts } from "./wire-content.ts";
 import { chatFields, textOfFields, toolsWriter, type RequestOptions } from "./request-fields.ts";
 
 /** How a server calls the cap on output tokens. */
@@ -26,6 +29,8 @@ export interface WireSettings {
   /** Of the model: its own reasoning stands in the texts that are kept for it. */
   readonly replayKey: string;
   readonly reasoningField: ReasoningOption;
+  /** What the model takes besides text. */
+  readonly accepts?: readonly AttachmentKind[] | undefined;
   readonly options: RequestOptions;
 }
 
@@ -40,13 +45,14 @@ export function toOpenAi(
 ): string {
   const head = `{"model":${JSON.stringify(settings.modelId)}${textOfTools(request.tools, settings.options)},"messages":[`;
   const { replayKey, reasoningField } = settings;
-  const shown = sendable(request.messages, replayKey);
+  const shown = sendable(request.messages, settings);
   // DeepSeek, Kimi and GLM refuse a reply without the field once another one has it, also if that is of another model.
   const isFilled = shown.some((message) => isThought(message, reasoningField));
   const written = textsUnder(`${isFilled} ${reasoningField} ${replayKey}`);
   const write = (message: Message): string =>
     JSON.stringify(wireMessage(message, reasoningField, isFilled));
-  const messages = shown.map((message) => remembered(written, message, write)).join(",");
+  const texts = shown.map((message) => remembered(written, message, write));
+  const messages = withFollowing(texts, shown).join(",");
   const cap = `],"${settings.maxTokensField}":${request.maxOutputTokens}`;
   const fields = {
     ...chatFields(request, settings.options),
@@ -54,6 +60,34 @@ export function toOpenAi(
     ...settings.options.extraBody,
   };
   return `${head}${messages}${cap}${textOfFields(fields)}}`;
+}
+
+/** Results of tools are texts: what else belongs to them follows the last result of their reply, as one message of the user's. */
+function withFollowing(
+  written: readonly string[],
+  messages: readonly Message[],
+): readonly string[] {
+  if (attachedBytesOf(messages) === 0) return written;
+  const texts: string[] = [];
+  let following: string[] = [];
+  for (const [index, text] of written.entries()) {
+    const message = messages[index];
+    texts.push(text);
+    if (message?.role !== "tool") continue;
+    if (hasContent(message)) following.push(remembered(attachedTexts, message, textOfAttached));
+    if (following.length === 0 || messages[index + 1]?.role === "tool") continue;
+    texts.push(`{"role":"user","content":[${following.join(",")}]}`);
+    following = [];
+  }
+  return texts;
+}
+
+const attachedTexts = new WeakMap<ToolMessage, string>();
+
+function textOfAttached({ toolName, callId, content = [] }: ToolMessage): string {
+  const heading = `What belongs to the result of ${toolName} (${callId}):`;
+  const parts = chatParts([{ type: "text", text: heading }, ...content]);
+  return JSON.stringify(parts).slice(1, -1);
 }
 
 /** The texts of messages, by the model, and by whether replies without reasoning have a field for it: they are written otherwise then. */
@@ -83,8 +117,12 @@ const textOfTools = toolsWriter(wireTool);
 function wireMessage(message: Message, option: ReasoningOption, isFilled: boolean): object {
   switch (message.role) {
     case "system":
-    case "user":
       return { role: message.role, content: message.text };
+    case "user":
+      return {
+        role: message.role,
+        content: message.content === undefined ? message.text : chatParts(contentParts(message)),
+      };
     case "tool":
       return { role: "tool", tool_call_id: message.callId, content: message.text };
     case "assistant":

@@ -3,6 +3,7 @@
 // model wrote has been taken out before, and so stands in another value, with a text of its own.
 
 import type { AssistantMessage, Message } from "../../protocol/message.ts";
+import { contentParts, type ContentMessage } from "../accepted-content.ts";
 import type { ModelRequest } from "../model.ts";
 import { remembered } from "../remembered.ts";
 import { replyPieces } from "../../protocol/reply-pieces.ts";
@@ -11,6 +12,7 @@ import type { HeldTool } from "../held-tools.ts";
 import { mendedArguments } from "./mended-arguments.ts";
 import { responsesFields, textOfFields, toolsWriter } from "./request-fields.ts";
 import type { WireSettings } from "./to-openai.ts";
+import { responsesParts } from "./wire-content.ts";
 import { ownData } from "../wire-json.ts";
 
 /** Under this name our data stands in `ReplyPart.data`. */
@@ -18,8 +20,8 @@ export const NAMESPACE = "openai";
 
 /**
  * The body of a request. What stays the same from step to step comes first: the text of one request, up to the end of its
- * input, is a prefix of the next one, so that prompt caches hit. No part of `request.messages` may be of another model. `isSealed`: whether
- * reasoning is asked for in the form in which it can be sent back; models without reasoning refuse to be asked.
+ * input, is a prefix of the next one, so that prompt caches hit. Nothing of `request.messages` may be what the model is not to see.
+ * `isSealed`: whether reasoning is asked for in the form in which it can be sent back; models without reasoning refuse to be asked.
  */
 export function toResponses(
   request: ModelRequest,
@@ -63,12 +65,18 @@ function itemsOf(message: Message): readonly object[] {
     case "system":
       return [{ role: "developer", content: message.text }];
     case "user":
-      return [{ role: "user", content: message.text }];
+      return [{ role: "user", content: contentOf(message) }];
     case "tool":
-      return [{ type: "function_call_output", call_id: message.callId, output: message.text }];
+      return [
+        { type: "function_call_output", call_id: message.callId, output: contentOf(message) },
+      ];
     case "assistant":
       return replyItems(message);
   }
+}
+
+function contentOf(message: ContentMessage): string | readonly object[] {
+  return message.content === undefined ? message.text : responsesParts(contentParts(message));
 }
 
 function replyItems(message: AssistantMessage): readonly object[] {

@@ -1,16 +1,22 @@
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { MessageContent } from "../../protocol/message-content.ts";
 import type { PausedAgent } from "./paused-run.ts";
+
+/** What is no text is kept once: with the task as long as no message says it. */
+export function taskToKeep({ task, taskContent, currentState }: AgentRuntime): MessageContent {
+  return currentState.log.isBriefed ? task : taskContent;
+}
 
 /** What is recorded of an agent besides its state and its children. */
 export function agentRecord(
   node: AgentRuntime,
 ): Omit<PausedAgent, "state" | "children" | "ordinals"> {
-  const { identity, role, task, metadata } = node;
+  const { identity, role, metadata } = node;
   const { runId: _ofAll, ...place } = identity;
   return {
     ...place,
     role: role.name,
-    task,
+    task: taskToKeep(node),
     metadata,
     spawnCallId: node.spawnCallId ?? null,
     spawnStepId: node.spawnStepId ?? null,

@@ -4,6 +4,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
 import { questionsOf } from "../../agent/agent-state.ts";
+import { contentText } from "../../protocol/message-content.ts";
 import { z } from "../../protocol/late-zod.ts";
 import type { LostSpan } from "../../protocol/tracing.ts";
 import {
@@ -267,7 +268,7 @@ class Fold {
 
   #act({ agentId: childId, by, ...record }: RecordOf<"letter" | "cancel">): void {
     if (by === undefined) return;
-    const text = record.type === "letter" ? { text: record.text } : {};
+    const text = record.type === "letter" ? { text: contentText(record.text) } : {};
     this.#agent(by.agentId).act({ callId: by.callId, childId, ...text });
   }
 

@@ -8,6 +8,7 @@ import { transition } from "../../agent/transition.ts";
 import { deepFreeze, sameJson } from "../../kernel/json.ts";
 import { changedBy } from "../../kernel/json-delta.ts";
 import type { CallEnd } from "../../agent/effects.ts";
+import type { MessageContent } from "../../protocol/message-content.ts";
 import type { AgentId, LeaseId } from "../../protocol/ids.ts";
 import type { StopReason, StopSignal } from "../../protocol/stop.ts";
 import { childNameOf } from "../../agent/agent-identity.ts";
@@ -44,7 +45,7 @@ export class FoldedAgent {
   readonly #holds = new Map<LeaseId, PersistedHold>();
   #recorded: string[] = [];
   #signals: StopSignal[] = [];
-  #messages: string[] = [];
+  #messages: MessageContent[] = [];
 
   constructor(created: CreatedAgent) {
     this.#created = created;

@@ -5,6 +5,7 @@ import { canonicalJson } from "../../kernel/json.ts";
 import type { LeaseOutcome } from "../../agent/account-view.ts";
 import type { ChildOperation } from "../../agent/agent-effects.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
+import type { MessageContent } from "../../protocol/message-content.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, CallId, LeaseId } from "../../protocol/ids.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
@@ -43,7 +44,7 @@ export class InFlightWork {
   /** Stop requests that are not in its log. */
   signals: readonly StopSignal[] = [];
   /** What was written to it and is not in its history. */
-  messages: readonly string[] = [];
+  messages: readonly MessageContent[] = [];
   /** Fingerprints of the events of the agent, and how often each was recorded. */
   readonly #recorded = new Map<string, number>();
 

@@ -14,6 +14,7 @@ import {
   RunIdSchema,
   StepIdSchema,
 } from "../../protocol/ids.ts";
+import { MessageContentSchema } from "../../protocol/message-content.ts";
 import { z } from "../../protocol/late-zod.ts";
 import { AnswerSchema } from "../../protocol/question.ts";
 import { StopSignalSchema } from "../../protocol/stop.ts";
@@ -72,7 +73,7 @@ export const JournalRecordSchema = z.discriminatedUnion("type", [
     agentId,
     executionId: ExecutionIdSchema,
     execution: z.int().positive(),
-    task: z.string(),
+    task: MessageContentSchema,
     spawnCallId: CallIdSchema.nullable(),
     spawnStepId: StepIdSchema.nullable(),
     isBackground: z.boolean(),
@@ -100,7 +101,7 @@ export const JournalRecordSchema = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("letter"),
     agentId,
-    text: z.string(),
+    text: MessageContentSchema,
     by: BySchema.exactOptional(),
     isApart,
   }),

@@ -5,6 +5,7 @@ import { pid } from "node:process";
 
 import { EspalierError } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
+import { contentText } from "../../protocol/message-content.ts";
 import type { Ownership, RunOwner, RunStore } from "../../store/run-store.ts";
 import type { PausedRunRecord } from "./paused-run.ts";
 import type { SessionRef } from "../sessions/session-ref.ts";
@@ -92,7 +93,7 @@ async function openedAgain(
   const found = await store.find(runId);
   if (found === undefined) {
     const [root] = run.agents;
-    const title = `${root?.role}: ${root?.task}`.slice(0, MOST_TITLE_CHARACTERS);
+    const title = `${root?.role}: ${contentText(root?.task ?? "")}`.slice(0, MOST_TITLE_CHARACTERS);
     return { ownership: await store.create(runId, title, owner), recordCount: 0 };
   }
   // Without records its first process died before its first one.

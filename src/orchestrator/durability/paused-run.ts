@@ -18,6 +18,7 @@ import {
 } from "../../protocol/ids.ts";
 import { DefinitionsSchema, textHash, type Definitions } from "../../protocol/definition.ts";
 import { EVENT_SCHEMAS } from "../../protocol/event-schemas.ts";
+import { MessageContentSchema } from "../../protocol/message-content.ts";
 import { JsonObjectSchema } from "../../protocol/json-value.ts";
 import { z } from "../../protocol/late-zod.ts";
 import { PriceUsedSchema } from "../budget/prices-used.ts";
@@ -67,7 +68,8 @@ export const PausedAgentSchema = z.strictObject({
   agentPath: z.string(),
   depth: count,
   role: z.string(),
-  task: z.string(),
+  /** Its text alone, once it is in the history. */
+  task: MessageContentSchema,
   metadata: JsonObjectSchema,
   spawnCallId: CallIdSchema.nullable(),
   spawnStepId: StepIdSchema.nullable(),

@@ -8,7 +8,7 @@ import type { EventSink } from "../../protocol/event-sink.ts";
 import type { Account } from "../../protocol/account.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { agentRecord } from "./agent-record.ts";
+import { agentRecord, taskToKeep } from "./agent-record.ts";
 import type { JournalWriter } from "./journal.ts";
 import type { JournalRecord } from "./journal-record.ts";
 import type { InFlightWork } from "./in-flight.ts";
@@ -73,14 +73,14 @@ export class RunJournal {
 
   /** An agent that had ended begins a further execution. */
   continued(node: AgentRuntime, isBackground: boolean, nth = 0): void {
-    const { identity, execution, task, spawnCallId = null, spawnStepId = null } = node;
+    const { identity, execution, spawnCallId = null, spawnStepId = null } = node;
     const { agentId, executionId } = identity;
     this.append({
       type: "execution",
       agentId,
       executionId,
       execution,
-      task,
+      task: taskToKeep(node),
       spawnCallId,
       spawnStepId,
       isBackground,

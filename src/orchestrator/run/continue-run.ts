@@ -88,7 +88,12 @@ export function continueRun(
   });
   let root = rested;
   if (instructions !== undefined) {
-    const next = { ...AS_ROOT, task: rested.task, instructions, message: stoppedNotice(run) };
+    const next = {
+      ...AS_ROOT,
+      task: rested.taskContent,
+      instructions,
+      message: stoppedNotice(run),
+    };
     root = continueAgent(runtime, rested, next);
     journal?.continued(root, false);
   }

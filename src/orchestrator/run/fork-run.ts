@@ -9,6 +9,7 @@ import type { IdSource } from "../../kernel/id-source.ts";
 import type { AgentSnapshot } from "../../agent/agent-snapshot.ts";
 import { foreignTags } from "../../agent/message-tags.ts";
 import type { Account } from "../../protocol/account.ts";
+import { checkedContent } from "../../protocol/message-content.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import {
   AgentIdSchema,
@@ -18,7 +19,12 @@ import {
   type AgentId,
   type StepId,
 } from "../../protocol/ids.ts";
-import type { Message, MessageTag, UserMessage } from "../../protocol/message.ts";
+import {
+  userMessage,
+  type Message,
+  type MessageTag,
+  type UserMessage,
+} from "../../protocol/message.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import { childNameOf } from "../../agent/agent-identity.ts";
 import { spendLimitsOf, tighterLimits, type Budget } from "../../policies/budget.ts";
@@ -90,7 +96,9 @@ export function forkedRun(
       accounts: freshAccounts(original.accounts, cut, agents, budget),
     }),
     message:
-      message === undefined ? undefined : { role: "user", text: message, origin: "steering" },
+      message === undefined
+        ? undefined
+        : userMessage(checkedContent("fork options.message", message), "steering"),
     forkedFrom: {
       runId: original.runId,
       stepNumber,

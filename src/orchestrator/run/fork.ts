@@ -66,7 +66,7 @@ export function startFork(
   });
   const { run: runtime } = supervisor;
   const rested = restore(runtime, run, roles);
-  const { task } = rested;
+  const { taskContent: task } = rested;
   const root = continueAgent(runtime, rested, { ...AS_ROOT, task, instructions, message });
   journal?.continued(root, false);
   const event = (): EventBody<"run.started"> => ({ ...started(runtime, root), forkedFrom });

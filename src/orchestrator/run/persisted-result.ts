@@ -6,6 +6,7 @@ import { deepFreeze, defined, type JsonValue } from "../../kernel/json.ts";
 import { invalidJournal, type FoldedRun } from "../durability/fold-journal.ts";
 import type { RecordOf } from "../durability/journal-record.ts";
 import { PAUSED_RUN_VERSION, type PausedRunRecord } from "../durability/paused-run.ts";
+import { contentText } from "../../protocol/message-content.ts";
 import { subtractUsage } from "../../protocol/usage.ts";
 import { runResult, type RunResult } from "./run-result.ts";
 import type { RestedAgent } from "../tree/agent-report.ts";
@@ -81,7 +82,7 @@ function restedAgents(
       executionId,
       role,
       model,
-      task,
+      task: contentText(task),
       executions: agent.execution,
       usage: { own, descendants: subtractUsage(total, own), total },
       ...defined({ otherModels }),
@@ -102,7 +103,9 @@ function pausedRun({ run }: FoldedRun, { atMs, prices }: RecordOf<"result">): Pa
     prices,
     agents: agents.map(({ state, inFlight: _nothing, kept: _same, ...agent }) => {
       if (state.status === "pending") throw new Error(`${agent.agentPath} is not at rest.`);
-      return { ...agent, state: snapshotOf(state) };
+      // As a pause keeps it: what is no text is kept once, with the message that says it.
+      const task = state.log.isBriefed ? contentText(agent.task) : agent.task;
+      return { ...agent, task, state: snapshotOf(state) };
     }),
   };
 }

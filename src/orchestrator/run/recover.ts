@@ -3,6 +3,7 @@
 import { mismatch } from "../../kernel/check.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import type { JsonValue } from "../../kernel/json.ts";
+import { contentText } from "../../protocol/message-content.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { RunStore, StoredRun } from "../../store/run-store.ts";
 import { isProcessGone, thisHostname } from "../../store/holding.ts";
@@ -160,7 +161,7 @@ async function contextOfLost(
   if (root === undefined) throw new Error("A run has a root.");
   const { role, task, metadata } = root;
   try {
-    return await contextOf(Object.freeze({ runId, role, task, metadata }));
+    return await contextOf(Object.freeze({ runId, role, task: contentText(task), metadata }));
   } catch (cause) {
     const message = `Expected contextOf to give the context of run ${runId}, but it threw: ${messageOf(cause)}. The run stays as it was.`;
     throw new EspalierError({ code: "context_failed", message, data: { runId }, cause });

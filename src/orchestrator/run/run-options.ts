@@ -11,6 +11,7 @@ import {
 } from "../../kernel/check.ts";
 import type { JsonObject } from "../../kernel/json.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
+import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { checkBudget, type Budget } from "../../policies/budget.ts";
@@ -60,7 +61,7 @@ export interface ForkOptions<out Role extends AgentRole<unknown, never> = AgentR
   /** The step of the root after which the fork goes its own way: from 1; 0 for before the first. Default: its last completed one. */
   readonly atStep?: number;
   /** The next message to the root. Default: none; it continues from where it was. */
-  readonly message?: string;
+  readonly message?: MessageContent;
   /** Over the whole fork, on top of the limits that the root had. */
   readonly budget?: Budget;
   /**
@@ -139,7 +140,8 @@ export function checkForkOptions(options: ForkOptions): void {
   checkKeys(field, options, FORK_FIELDS);
   const { atStep, message, budget = {} } = options;
   if (atStep !== undefined) checkCount(`${field}.atStep`, atStep);
-  if (message !== undefined && (typeof message !== "string" || message.trim() === ""))
+  if (Array.isArray(message)) checkedContent(`${field}.message`, message);
+  else if (message !== undefined && (typeof message !== "string" || message.trim() === ""))
     throw mismatch(`${field}.message`, "text that is not empty", message, "Or leave it out.");
   checkBudget(`${field}.budget`, budget);
   checkRunOptions(field, options);

@@ -7,6 +7,7 @@ import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { asSentence } from "../../kernel/sentence.ts";
 import type { PhaseReport } from "../../agent/phase-report.ts";
 import type { EspalierEvent, EventBody, TraceIds } from "../../protocol/event.ts";
+import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
 import type { AgentId, QuestionId, RunId } from "../../protocol/ids.ts";
 import type { StreamPiece } from "../../protocol/stream-piece.ts";
 import type { Delivery } from "../../agent/mailbox.ts";
@@ -134,9 +135,9 @@ export interface Run<out Output = unknown> {
    * Resolves with the step before which it was read, or with the status in which the agent came to rest without reading it.
    * `agentId`: default the root.
    *
-   * @throws EspalierError `invalid_definition` for a text that is empty, `unknown_agent`.
+   * @throws EspalierError `invalid_definition` for a text that is empty, `invalid_option` for parts that cannot be sent, `unknown_agent`.
    */
-  steer(text: string, agentId?: AgentId): Promise<Delivery>;
+  steer(message: MessageContent, agentId?: AgentId): Promise<Delivery>;
   /**
    * Leaves out the calls that the root's model has asked for and that have not begun: each gets `reason` as its result, and the agent
    * continues. For callers of `iterate()`, between infer and execute. It holds for the step that is open, or for the next one if none is.
@@ -318,8 +319,11 @@ export class LiveRun implements Run {
     tree.requestPause();
   }
 
-  steer(text: string, agentId: AgentId = this.#root.identity.agentId): Promise<Delivery> {
-    checkText("text", text);
+  steer(
+    message: MessageContent,
+    agentId: AgentId = this.#root.identity.agentId,
+  ): Promise<Delivery> {
+    const text = checkedContent("message", message);
     const mailbox = this.#node(agentId).openMailbox();
     if (!mailbox.isClosed) this.#supervisor.run.journal?.append({ type: "letter", agentId, text });
     return mailbox.write(text);

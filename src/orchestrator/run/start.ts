@@ -1,10 +1,15 @@
 // How a new run starts: everything is checked before anything is made.
 
-import { checkText, misdefinition } from "../../kernel/check.ts";
-import type { JsonObject } from "../../kernel/json.ts";
+import { misdefinition } from "../../kernel/check.ts";
+import { isRecord, type JsonObject } from "../../kernel/json.ts";
 import { checkRole, instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
+import {
+  checkedContent,
+  contentText,
+  type MessageContent,
+} from "../../protocol/message-content.ts";
 import { EVENT_SCHEMA_VERSION } from "../../protocol/event-bodies.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { RunId } from "../../protocol/ids.ts";
@@ -25,11 +30,11 @@ import { warnOfUnknownToolNames } from "./unknown-tool-names.ts";
 export function startRun(
   settings: Settings,
   role: AgentRole,
-  task: string,
+  given: MessageContent,
   options: StartOptions,
 ): LiveRun {
   checkRole("role", role);
-  checkTask(task);
+  const task = checkedTask(given);
   checkStartOptions(options);
   const { budget = {}, deadlineAtMs, onPiece, context } = options;
   const metadata = options.metadata === undefined ? NO_METADATA : frozenMetadata(options.metadata);
@@ -42,7 +47,7 @@ export function startRun(
   const session = options.session === undefined ? undefined : startingSession(options.session);
   const { store, clock, limits } = settings;
   const journal = (runId: RunId): RunJournal | undefined => {
-    const title = `${role.name}: ${task}`;
+    const title = `${role.name}: ${contentText(task)}`;
     return store && newJournal({ store, clock }, { runId, limits, title, session: session?.ref });
   };
   const root = {
@@ -89,13 +94,14 @@ export interface LedRun {
   readonly runtime: RunRuntime;
 }
 
-function checkTask(task: unknown): void {
-  if (typeof task === "object" && task !== null) {
+function checkedTask(task: unknown): MessageContent {
+  const isHistory = Array.isArray(task) && task.some((one) => isRecord(one) && "role" in one);
+  if (isHistory || isRecord(task)) {
     const advice =
       "Say in words what is to be done. A history that it follows upon is a session: start(role, task, { session }).";
-    throw misdefinition("task", "text", task, advice);
+    throw misdefinition("task", "text, or a list of parts", task, advice);
   }
-  checkText("task", task);
+  return checkedContent("task", task);
 }
 
 const NO_METADATA: JsonObject = Object.freeze({});

@@ -3,6 +3,7 @@
 
 import { instructionsFor } from "../../agent/agent-role.ts";
 import type { DelegatedCall } from "../../agent/run-ports.ts";
+import { userMessage } from "../../protocol/message.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
 import type { ContinueRequest } from "../../tools/tool-context.ts";
 import { nothingLeft, TOLD_TO_END, type SpawnCall } from "./admission.ts";
@@ -30,7 +31,7 @@ export function continued(
   return continueAgent(run, child, {
     task,
     instructions: instructionsFor(child.role, run.context),
-    message: { role: "user", text: task, origin: "task" },
+    message: userMessage(task, "task"),
     spawnCallId: call.callId,
     spawnStepId: call.stepId,
   });

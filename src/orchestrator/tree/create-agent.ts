@@ -6,6 +6,7 @@ import { NO_PREFIX, pendingState } from "../../agent/agent-state.ts";
 import { withAdded, type TaggedHistory } from "../../agent/message-tags.ts";
 import { transition } from "../../agent/transition.ts";
 import { idOf, type CallId, type ExecutionId, type StepId } from "../../protocol/ids.ts";
+import type { MessageContent } from "../../protocol/message-content.ts";
 import type { Message, UserMessage } from "../../protocol/message.ts";
 import { spendLimitsOf, type SpendLimits } from "../../policies/budget.ts";
 import { AgentRuntime, type NewAgent } from "../../agent/agent-runtime.ts";
@@ -81,7 +82,7 @@ function openingOf(
 
 /** What an agent that has ended does next. */
 export interface NextExecution {
-  readonly task: string;
+  readonly task: MessageContent;
   /** The text that its role has for it: see `instructionsFor`. */
   readonly instructions: string;
   /** Its task; undefined: none, it continues from where it was. */

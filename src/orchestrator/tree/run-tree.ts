@@ -5,7 +5,7 @@ import { invariant } from "../../kernel/assert.ts";
 import { CancelSignal } from "../../kernel/cancel.ts";
 import type { AgentId, StepId } from "../../protocol/ids.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
-import type { SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
+import type { SpawnRefusal } from "../../protocol/subagent.ts";
 import {
   checkSubagentLimits,
   checkTotal,
@@ -13,11 +13,9 @@ import {
 } from "../../policies/subagent-limits.ts";
 import { modelsOf } from "../../model/fallback.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { Delegation } from "../../agent/run-ports.ts";
 import type { PriceUsed } from "../budget/prices-used.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
-
-/** A delegation as it is distinguished from others (X21). */
-export type Delegation = Pick<SpawnRequest, "role" | "task">;
 
 /** What is known of a run that was paused. */
 export type Before = Pick<

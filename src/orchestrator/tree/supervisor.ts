@@ -11,7 +11,7 @@ import type { EventPosition } from "../../agent/agent-identity.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { type SettledState } from "../../agent/agent-state.ts";
 import { runAgent } from "../../agent/run-agent.ts";
-import type { DelegatedCall, RefusedSpawn, Subagents } from "../../agent/run-ports.ts";
+import type { DelegatedCall, Delegation, RefusedSpawn, Subagents } from "../../agent/run-ports.ts";
 import type { EventScope } from "../../protocol/event.ts";
 import type { AgentId, StepId } from "../../protocol/ids.ts";
 import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
@@ -74,7 +74,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     request: ContinueRequest,
     call: DelegatedCall,
   ): Promise<SpawnOutcome> {
-    const { childName, task, background: isBackground = false } = request;
+    const { childName, background: isBackground = false } = request;
     const adopted = this.#adopted(parent, call, isBackground);
     if (adopted !== undefined) return await adopted;
     const group = groupOf(parent, call);
@@ -94,7 +94,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     this.run.recorder.record(scope, {
       type: "subagent.continued",
       ...childInEvents(child),
-      task,
+      task: child.task,
       isBackground,
       execution: child.execution,
     });
@@ -200,7 +200,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     return refusedSpawn(this.run, role, refusal);
   }
 
-  delegationsBefore(request: Pick<SpawnRequest, "role" | "task">, stepId: StepId): number {
+  delegationsBefore(request: Delegation, stepId: StepId): number {
     return this.run.tree.delegationsBefore(request, stepId);
   }
 

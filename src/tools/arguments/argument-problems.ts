@@ -1,6 +1,7 @@
 // From what a schema has against arguments to what a model reads. Bounded: a long list does not help to correct a call.
 
 import type { JsonObject, JsonValue } from "../../kernel/json.ts";
+import { shortened } from "../../kernel/sentence.ts";
 import {
   isList,
   partIssue,
@@ -11,7 +12,7 @@ import {
   type Path,
   type UnionIssue,
 } from "./validation-issue.ts";
-import { allowedWords, eitherWords, shortened, shownJson } from "./schema-words.ts";
+import { allowedWords, eitherWords, shownJson } from "./schema-words.ts";
 
 /** One thing that is wrong with arguments. */
 export interface ArgumentProblem {

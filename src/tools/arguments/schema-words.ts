@@ -2,6 +2,7 @@
 
 import { messageOf } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
+import { shortened } from "../../kernel/sentence.ts";
 
 /** So many allowed values are named. */
 const MOST_VALUES = 20;
@@ -156,6 +157,7 @@ export function oneLine(message: string): string {
       .slice(0, 10 * MOST_CHARACTERS)
       .replaceAll(/\s+/gu, " ")
       .trim(),
+    MOST_CHARACTERS,
   );
 }
 
@@ -169,12 +171,4 @@ export function shownJson(value: unknown): string {
   } catch {
     return "a value that is no JSON";
   }
-}
-
-/** The start of a text that is too long, cut between two characters. */
-export function shortened(text: string, most = MOST_CHARACTERS): string {
-  if (text.length <= most) return text;
-  const last = text.charCodeAt(most - 1);
-  const isHalf = last >= 0xd800 && last <= 0xdbff;
-  return `${text.slice(0, isHalf ? most - 1 : most)}…`;
 }

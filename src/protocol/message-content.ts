@@ -1,0 +1,159 @@
+// What is said to a model: a text, or parts of which some are no text. Pure.
+
+import { checkKeys, checkText, grouped, mismatch } from "../kernel/check.ts";
+import { deepFreeze, isRecord } from "../kernel/json.ts";
+import { shortened } from "../kernel/sentence.ts";
+import { AttachmentSchema, attachmentLine, bytesOf, type Attachment } from "./attachment.ts";
+import { z } from "./late-zod.ts";
+
+/** A part of what is said: words, or something that is no text. */
+export type ContentPart = { readonly type: "text"; readonly text: string } | Attachment;
+
+/** What is said to an agent: a text, or parts in the order in which they are to be seen. */
+export type MessageContent = string | readonly ContentPart[];
+
+export const ContentPartSchema = z.union([
+  z.strictObject({ type: z.literal("text"), text: z.string() }),
+  AttachmentSchema,
+]) satisfies z.ZodType<ContentPart>;
+
+export const ContentSchema = z.array(ContentPartSchema).min(1).readonly();
+
+/** As it was said: a text, or parts. */
+export const MessageContentSchema = z.union([
+  z.string(),
+  ContentSchema,
+]) satisfies z.ZodType<MessageContent>;
+
+/** Bytes of one attachment, and of all attachments of a request. */
+export const MOST_ATTACHMENT_BYTES = 20_000_000;
+export const MOST_REQUEST_BYTES = 50_000_000;
+
+/** All of it as text: a line for what is none. */
+export function contentText(content: MessageContent): string {
+  return typeof content === "string" ? content : content.map(partText).join("\n");
+}
+
+function partText(part: ContentPart): string {
+  if (part.type === "text") return part.text;
+  const line = attachmentLine(part);
+  return part.text === undefined ? line : `${line}\n${part.text}`;
+}
+
+/** True for what a text cannot show. */
+export function isAttached(part: ContentPart): part is Attachment {
+  return part.type !== "text" && part.text === undefined;
+}
+
+/** The same content with another text, in which lines that name the attachments may stand. What is no text follows it. */
+export function withText(content: MessageContent, text: string): MessageContent {
+  if (typeof content === "string") return text;
+  const attached = content.filter(isAttached);
+  let words = text;
+  for (const attachment of attached) words = words.replace(attachmentLine(attachment), "");
+  return words.trim() === "" ? attached : [{ type: "text", text: words.trim() }, ...attached];
+}
+
+/** The bytes of attachments that a request has to carry. */
+export function attachedBytes(content: readonly ContentPart[]): number {
+  return content.reduce((sum, part) => sum + (isAttached(part) ? (bytesOf(part) ?? 0) : 0), 0);
+}
+
+/**
+ * A copy of what a user says, with its bytes in place of `data:` addresses; a text, if nothing of it is more.
+ *
+ * @throws EspalierError `invalid_definition` for a text that says nothing, `invalid_option` for parts that cannot be sent.
+ */
+export function checkedContent(field: string, given: unknown): MessageContent {
+  if (!Array.isArray(given)) {
+    checkText(field, given);
+    return String(given);
+  }
+  if (given.length === 0)
+    throw mismatch(field, "at least one part", given, "Say in words what is to be done.");
+  const content = deepFreeze(
+    Array.from(given, (part: unknown, index) => checkedPart(`${field}[${index}]`, part)),
+  );
+  checkBytes(field, attachedBytes(content), MOST_REQUEST_BYTES, "Leave something out.");
+  return content.some(isAttached) ? content : contentText(content);
+}
+
+const PART_TYPES: readonly unknown[] = ["text", "image", "audio", "file"];
+
+function checkedPart(field: string, part: unknown): ContentPart {
+  const { type } = objectOf(field, part);
+  if (!PART_TYPES.includes(type)) {
+    const advice = "See the type ContentPart.";
+    throw mismatch(`${field}.type`, "text, image, audio or file", type, advice);
+  }
+  if (type === "text") return textPart(field, part);
+  const attachment = checkedAttachment(field, part);
+  checkBytes(field, bytesOf(attachment) ?? 0, MOST_ATTACHMENT_BYTES, "Make it smaller.");
+  const { data, text, uri } = attachment;
+  if (data === "")
+    throw mismatch(`${field}.data`, "bytes in base64", data, "There is nothing to see.");
+  if (data !== undefined || text !== undefined || isHttps(uri)) return attachment;
+  const advice = "Nothing is fetched by espalier: for anything else give its bytes as data.";
+  throw mismatch(`${field}.uri`, "an https: or data: address", brief(uri), advice);
+}
+
+function textPart(field: string, part: unknown): ContentPart {
+  checkKeys(field, part, ["type", "text"]);
+  const { text } = objectOf(field, part);
+  checkText(`${field}.text`, text);
+  return { type: "text", text: String(text) };
+}
+
+function checkBytes(field: string, bytes: number, most: number, advice: string): void {
+  if (bytes > most) throw mismatch(field, `at most ${grouped(most)} bytes`, bytes, advice);
+}
+
+/** Whether a provider can fetch it. */
+export function isHttps(uri: string | undefined): boolean {
+  return uri !== undefined && URL.canParse(uri) && new URL(uri).protocol === "https:";
+}
+
+/** Copies of attachments, frozen. Throws `invalid_option` for what is none. */
+export function checkedAttachments(field: string, given: unknown = []): readonly Attachment[] {
+  if (!Array.isArray(given)) throw mismatch(field, "a list", given, "Put it in brackets.");
+  return deepFreeze(
+    Array.from(given, (one: unknown, index) => checkedAttachment(`${field}[${index}]`, one)),
+  );
+}
+
+function checkedAttachment(field: string, given: unknown): Attachment {
+  const advice = "See the type Attachment.";
+  const attachment = withOwnBytes(objectOf(field, given));
+  checkKeys(field, attachment, Object.keys(AttachmentSchema.shape));
+  const parsed = AttachmentSchema.safeParse(attachment);
+  if (parsed.success) return parsed.data;
+  const { message = "an attachment", path = [] } = parsed.error.issues[0] ?? {};
+  const key = path[0];
+  if (key === undefined) throw mismatch(field, message, attachment, advice);
+  const got: unknown = Reflect.get(attachment, key);
+  throw mismatch(`${field}.${String(key)}`, message, brief(got), advice);
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function objectOf(field: string, given: unknown): Fields {
+  if (isRecord(given)) return given;
+  throw mismatch(field, "a plain object", given, "See the type Attachment.");
+}
+
+const DATA_ADDRESS = /^data:[^,]{0,255};base64,/i;
+
+/** The bytes that its address consists of are its own. */
+function withOwnBytes(attachment: Fields): Fields {
+  const { uri, ...others } = attachment;
+  if (typeof uri !== "string" || "data" in others || "text" in others) return attachment;
+  const [head] = DATA_ADDRESS.exec(uri) ?? [];
+  return head === undefined ? attachment : { ...others, data: uri.slice(head.length) };
+}
+
+/** Bytes are not quoted as a whole. */
+function brief(got: unknown): unknown {
+  return typeof got === "string" ? shortened(got, MOST_QUOTED) : got;
+}
+
+const MOST_QUOTED = 60;

@@ -1,0 +1,319 @@
+// Goal: what is no text is counted, bounded and refused before it costs anything; a history that is made shorter keeps the newest of it.
+// Method: whole runs with scripted models; headers of images of known size; bad input at every door.
+
+import { describe, expect } from "vitest";
+
+import { estimateMessages } from "../../src/model/count-tokens.ts";
+import type { Attachment } from "../../src/protocol/attachment.ts";
+import type { ContentPart, MessageContent } from "../../src/protocol/message-content.ts";
+import { userMessage, type Message } from "../../src/protocol/message.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { EspalierError } from "../../src/kernel/error.ts";
+import { toolResult } from "../../src/tools/tool-result.ts";
+import { gptTokenCounter } from "../../src/tokens/gpt-token-counter.ts";
+import { proves } from "../harness/proves.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import {
+  CHART,
+  CHART_LINE,
+  jpeg,
+  PHOTO,
+  png,
+  REPORT,
+  SOUND,
+  words,
+} from "../support/attachments.ts";
+
+const image = (data: string | undefined): Attachment => ({
+  type: "image",
+  mediaType: "image/png",
+  ...(data === undefined ? { uri: PHOTO.uri } : { data }),
+});
+
+/** What a part adds to the estimate of its line. */
+function added(part: ContentPart): number {
+  const { content: _none, ...plain } = userMessage([part], "task");
+  return estimateMessages([userMessage([part], "task")]) - estimateMessages([plain]);
+}
+
+/** Base64 of so many bytes. */
+const ofBytes = (bytes: number): string => Buffer.alloc(bytes).toString("base64");
+
+describe("an estimate", () => {
+  proves(["M74"], "of an image goes by its size, within bounds; unknown, it is 1,600", () => {
+    expect(
+      [
+        png(750, 1_000),
+        png(751, 1_000),
+        png(10, 10),
+        png(10_000, 10_000),
+        jpeg(1_500, 500),
+        jpeg(1_500, 500, 60_000),
+        ofBytes(30),
+        jpeg(1_500, 500).slice(0, 12),
+        undefined,
+      ].map((data) => added(image(data))),
+    ).toEqual([1_000, 1_002, 85, 4_800, 1_000, 1_000, 1_600, 1_600, 1_600]);
+  });
+
+  proves(["M74"], "of a file and of a sound goes by its bytes", () => {
+    expect(
+      [
+        { ...REPORT, data: ofBytes(1_000) },
+        { ...REPORT, data: undefined, uri: PHOTO.uri },
+        { ...SOUND, data: ofBytes(5_001) },
+      ].map(added),
+    ).toEqual([2_050, 2_000, 11]);
+  });
+
+  proves(["M74", "R101"], "is in the lease, until the provider has counted", async () => {
+    const options = { accepts: ["image"], countTokens: null } as const;
+    const { role } = soloist([says("Done.")], {}, options);
+    const fixture = newFixture();
+    await fixture.outcome(fixture.start(role, [CHART]));
+    const blind = soloist([says("Done.")], {}, { countTokens: null });
+    await fixture.outcome(fixture.start(blind.role, [CHART]));
+    const [seen = 0, unseen = 0] = fixture.sink
+      .of("model.requested")
+      .map(({ estimatedInputTokens }) => estimatedInputTokens);
+    expect(seen - unseen).toBe(1_000);
+  });
+
+  proves(["M74"], "is part of what the tokenizer counts", async () => {
+    const count = await gptTokenCounter("gpt-5");
+    const request = { tools: [], maxOutputTokens: 10 };
+    const { content: _none, ...plain } = userMessage([CHART], "task");
+    const counted = (messages: readonly Message[]): number => count({ ...request, messages });
+    expect(counted([userMessage([CHART], "task")]) - counted([plain])).toBe(1_000);
+  });
+});
+
+/** The refusal of a task: its code and its words. */
+function refusal(task: unknown): readonly unknown[] {
+  const { role, model } = soloist([says("Done.")]);
+  try {
+    // @ts-expect-error Anything may be handed in.
+    newFixture().start(role, task);
+  } catch (cause) {
+    expect(model.requests).toEqual([]);
+    if (EspalierError.is(cause)) return [cause.code, cause.message];
+  }
+  return ["none"];
+}
+
+const BAD: readonly (readonly [what: string, task: unknown, code: string, message: string])[] = [
+  ["no parts", [], "invalid_option", "Expected task to be at least one part, got an array."],
+  ["nothing", [null], "invalid_option", "Expected task[0] to be a plain object, got null."],
+  [
+    "a message",
+    [{ role: "user", content: "Hi" }],
+    "invalid_definition",
+    "Expected task to be text, or a list of parts, got an array. Say in words what is to be done. A history that it follows upon is a session",
+  ],
+  [
+    "an unknown kind",
+    [{ type: "video", mediaType: "video/mp4", data: "AAAA" }],
+    "invalid_option",
+    'Expected task[0].type to be text, image, audio or file, got "video".',
+  ],
+  [
+    "an empty text",
+    [CHART, words(" ")],
+    "invalid_definition",
+    'Expected task[1].text to be text that is not empty, got " ".',
+  ],
+  [
+    "a key too many",
+    [{ ...CHART, url: "https://example.com" }],
+    "invalid_option",
+    'Expected task[0].url to be one of type, mediaType, name, uri, data, text, got "url".',
+  ],
+  [
+    "no media type",
+    [{ type: "image", data: "AAAA" }],
+    "invalid_option",
+    "Expected task[0].mediaType to be a text, got undefined.",
+  ],
+  [
+    "broken base64",
+    [{ ...CHART, data: `AAA${"!".repeat(100)}` }],
+    "invalid_option",
+    `Expected task[0].data to be bytes in base64, got "AAA${"!".repeat(57)}…".`,
+  ],
+  [
+    "no bytes",
+    [{ ...CHART, data: "" }],
+    "invalid_option",
+    'Expected task[0].data to be bytes in base64, got "". There is nothing to see.',
+  ],
+  [
+    "a broken data: address",
+    [{ ...PHOTO, uri: "data:image/png;base64,AAA!" }],
+    "invalid_option",
+    'Expected task[0].data to be bytes in base64, got "AAA!".',
+  ],
+  [
+    "an address that is not safe",
+    [{ ...PHOTO, uri: "http://example.com/photo.jpg" }],
+    "invalid_option",
+    'Expected task[0].uri to be an https: or data: address, got "http://example.com/photo.jpg". Nothing is fetched by espalier: for anything else give its bytes as data.',
+  ],
+  [
+    "a file of this machine",
+    [{ ...PHOTO, uri: "file:///etc/passwd" }],
+    "invalid_option",
+    "Expected task[0].uri to be an https: or data: address",
+  ],
+  [
+    "an address with text in it",
+    [{ ...PHOTO, uri: "data:text/plain,hello" }],
+    "invalid_option",
+    "Expected task[0].uri to be an https: or data: address",
+  ],
+  [
+    "neither bytes nor an address",
+    [{ type: "image", mediaType: "image/png" }],
+    "invalid_option",
+    "Expected task[0] to be something with a uri, or with either data or text, got an object.",
+  ],
+];
+
+for (const [what, task, code, message] of BAD)
+  proves(["M74"], `a task with ${what} is refused`, () => {
+    const [got, words = ""] = refusal(task);
+    expect(got).toBe(code);
+    expect(words).toContain(message);
+  });
+
+proves(
+  ["M74"],
+  "one of 20,000,000 bytes may be told, three are too many, and one byte more is",
+  () => {
+    const most = { ...CHART, data: ofBytes(20_000_000) };
+    expect(refusal([most])).toEqual(["none"]);
+    expect(refusal([{ ...CHART, data: ofBytes(20_000_001) }])).toEqual([
+      "invalid_option",
+      "Expected task[0] to be at most 20,000,000 bytes, got 20000001. Make it smaller.",
+    ]);
+    expect(refusal([most, most, most])).toEqual([
+      "invalid_option",
+      "Expected task to be at most 50,000,000 bytes, got 60000000. Leave something out.",
+    ]);
+  },
+);
+
+proves(["M74"], "so is refused what an agent is told on its way, and what a fork is", async () => {
+  const { role } = soloist([says("Done."), says("Done.")]);
+  const fixture = newFixture();
+  const run = fixture.start(role);
+  const bad: MessageContent = [{ ...PHOTO, uri: "http://example.com/a.jpg" }];
+  expect(() => run.steer(bad)).toThrow("Expected message[0].uri to be an https: or data: address");
+  await fixture.outcome(run);
+  expect(() => fixture.fork(role, run.snapshot(), { message: bad })).toThrow(
+    "Expected fork options.message[0].uri to be an https: or data: address",
+  );
+});
+
+proves(["M74"], "what a tool gives is refused by its own door", () => {
+  expect(() => toolResult({ attachments: [{ ...CHART, data: "!" }] })).toThrow(
+    'Expected toolResult.attachments[0].data to be bytes in base64, got "!".',
+  );
+  // @ts-expect-error No such value.
+  expect(() => toolResult({ show: "no" })).toThrow("Expected toolResult.show to be true or false");
+});
+
+proves(["M74"], "a role whose model takes what there is not is refused", () => {
+  // @ts-expect-error No such kind.
+  const smelling = (): unknown => soloist([], {}, { accepts: ["smell"] });
+  expect(smelling).toThrow(
+    "Expected solo.model.accepts to be a list of image, audio and file, got an array.",
+  );
+});
+
+describe("a request over 50,000,000 bytes", () => {
+  const big = { ...CHART, data: ofBytes(18_000_000) };
+  const draw = spyTool("draw", () => toolResult({ attachments: [big] }));
+  const script = [asks("draw", {}), asks("draw", {}), asks("draw", {}), says("Done.")];
+  const seeing = { accepts: ["image"] } as const;
+
+  proves(["M74"], "fails the agent before anything is asked", async () => {
+    const { role, model } = soloist(script, { tools: [draw] }, seeing);
+    const { status, errors } = await newFixture().run(role);
+    expect(status).toBe("failed");
+    expect(errors).toMatchObject([
+      {
+        code: "invalid_option",
+        message:
+          "Expected the attachments of a request to be at most 50,000,000 bytes, got 54000000. Set compaction, which keeps the newest attachments, or show the model fewer: toolResult({ show: false }).",
+      },
+    ]);
+    expect(model.requests).toHaveLength(3);
+  });
+
+  proves(["M74"], "is made shorter where the role has a compaction", async () => {
+    const compaction = { keepAttachments: 2 };
+    const { role, model } = soloist(script, { tools: [draw], compaction }, seeing);
+    const { status } = await newFixture().run(role);
+    expect(status).toBe("completed");
+    expect(attached(model.requests[3]?.messages)).toEqual(["tool 1", "tool 1"]);
+  });
+
+  proves(["M74"], "is none for a model that takes no images", async () => {
+    const { role } = soloist(script, { tools: [draw] });
+    expect((await newFixture().run(role)).status).toBe("completed");
+  });
+});
+
+/** Who has how many attachments. */
+function attached(messages: readonly Message[] = []): readonly string[] {
+  return messages.flatMap((message) =>
+    "content" in message && message.content !== undefined
+      ? [`${message.role} ${message.content.filter(({ type }) => type !== "text").length}`]
+      : [],
+  );
+}
+
+describe("a compaction", () => {
+  const draw = spyTool("draw", () => toolResult({ attachments: [CHART] }));
+  const counted = {
+    accepts: ["image"],
+    countTokens: ({ messages }: { readonly messages: readonly Message[] }) =>
+      10 * messages.length + 1_000 * attached(messages).length,
+  } as const;
+
+  proves(["M74", "R14"], "leaves lines of all but the newest, and the task as it is", async () => {
+    const script = [asks("draw", {}), asks("draw", {}), asks("draw", {}), says("Done.")];
+    const compaction = { maxInputTokens: 3_500, keepAttachments: 1 };
+    const { role, model } = soloist(script, { tools: [draw], compaction }, counted);
+    const fixture = newFixture();
+    const result = await fixture.outcome(fixture.start(role, [CHART]));
+    expect(model.requests.map(({ messages }) => attached(messages))).toEqual([
+      ["user 1"],
+      ["user 1", "tool 1"],
+      ["user 1", "tool 1", "tool 1"],
+      ["user 1", "tool 1"],
+    ]);
+    const last = model.requests[3]?.messages ?? [];
+    expect(last.filter(({ role: by }) => by === "tool").map(({ text }) => text)).toEqual([
+      CHART_LINE,
+      CHART_LINE,
+      CHART_LINE,
+    ]);
+    expect(fixture.sink.of("conversation.compacted")).toMatchObject([
+      { messagesBefore: 8, messagesAfter: 8, tokensBefore: 4_080, tokensAfter: 2_080 },
+    ]);
+    expect(attached(result.newMessages)).toEqual(["user 1", "tool 1", "tool 1", "tool 1"]);
+  });
+
+  proves(["M74"], "says what is odd about how many it keeps", () => {
+    expect(() => soloist([], { compaction: { keepAttachments: -1 } })).toThrow(
+      "Expected solo.compaction.keepAttachments to be a whole number from 0 up, got -1.",
+    );
+    const strict = { strategy: "error", maxInputTokens: 10, keepAttachments: 1 } as const;
+    expect(() => soloist([], { compaction: strict })).toThrow(
+      "Expected solo.compaction.keepAttachments to be left out with error, got 1.",
+    );
+  });
+});

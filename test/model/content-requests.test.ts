@@ -1,0 +1,263 @@
+// Goal: what is no text reaches each interface in its own words, where its model takes it; else the line that names it does.
+// Method: the real client against a server that keeps every request; whole messages are compared, after the types of the `openai` package.
+
+import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
+import type { ResponseInputItem } from "openai/resources/responses/responses";
+import { describe, expect } from "vitest";
+
+import type { AttachmentKind } from "../../src/protocol/attachment.ts";
+import type { Model } from "../../src/model/model.ts";
+import { openai } from "../../src/model/openai/openai-model.ts";
+import { replyMessage } from "../../src/protocol/reply-message.ts";
+import { CallIdSchema } from "../../src/protocol/ids.ts";
+import {
+  userMessage,
+  type AssistantMessage,
+  type Message,
+  type ToolMessage,
+} from "../../src/protocol/message.ts";
+import { proves } from "../harness/proves.ts";
+import {
+  CHART,
+  CHART_LINE,
+  PHOTO,
+  REPORT,
+  SAID,
+  SAID_TEXT,
+  SOUND,
+  words,
+} from "../support/attachments.ts";
+import { modelAt, never, QUESTION } from "../support/openai-calls.ts";
+import { OpenAiServer, says, type ServerReply } from "../support/openai-server.ts";
+
+const ids = ["call_1", "call_2"].map((id) => CallIdSchema.parse(id));
+const [first, second] = ids;
+const ASKED: AssistantMessage = replyMessage(
+  ids.map((callId) => ({ type: "call", callId, toolName: "draw", argumentsText: "{}" })),
+);
+
+function result(callId: (typeof ids)[number] | undefined, more: Partial<ToolMessage>): ToolMessage {
+  return {
+    role: "tool",
+    callId: CallIdSchema.parse(callId),
+    toolName: "draw",
+    text: "Drawn.",
+    ...more,
+  };
+}
+
+const HISTORY: readonly Message[] = [
+  userMessage(SAID, "task"),
+  ASKED,
+  result(first, { content: [CHART] }),
+  result(second, {}),
+];
+const LATER: readonly Message[] = [...HISTORY, userMessage("Go on.", "steering")];
+
+const CHART_URL = `data:image/png;base64,${CHART.data}`;
+const REPORT_URL = `data:application/pdf;base64,${REPORT.data}`;
+
+/** The answer of either interface. */
+function ok({ path }: { readonly path: string }): ServerReply {
+  if (path.endsWith("/chat/completions")) return says("ok");
+  const output = [{ type: "message", content: [{ type: "output_text", text: "ok" }] }];
+  return { type: "raw", body: JSON.stringify({ status: "completed", output }) };
+}
+
+/** The messages of each request, in the words of the interface, and its text up to their end. */
+async function sent(
+  options: { readonly api: "chat" | "responses"; readonly accepts?: readonly AttachmentKind[] },
+  ...histories: readonly (readonly Message[])[]
+) {
+  await using server = await OpenAiServer.start(ok);
+  const model = modelAt(server, options);
+  for (const messages of histories)
+    await model.generate({ ...QUESTION, messages }, { signal: never() });
+  return server.requests.map(({ body, bodyText }) => ({
+    messages: body[options.api === "chat" ? "messages" : "input"],
+    text: bodyText.slice(0, bodyText.lastIndexOf('],"max_')),
+  }));
+}
+
+const ALL = ["image", "file", "audio"] as const;
+
+describe("over Chat Completions", () => {
+  const said = (content: unknown) => ({ role: "user", content });
+  const asked = {
+    role: "assistant",
+    content: null,
+    tool_calls: ids.map((id) => ({
+      id,
+      type: "function",
+      function: { name: "draw", arguments: "{}" },
+    })),
+  };
+  const drawn = ids.map((id) => ({ role: "tool", tool_call_id: id, content: "Drawn." }));
+
+  proves(["M71"], "parts stand in order; those of results follow the last of them", async () => {
+    const [request] = await sent({ api: "chat", accepts: ALL }, HISTORY);
+    const expected: readonly ChatCompletionMessageParam[] = [
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "Compare" },
+          { type: "image_url", image_url: { url: CHART_URL } },
+          { type: "text", text: "with" },
+          { type: "file", file: { filename: "report.pdf", file_data: REPORT_URL } },
+          { type: "input_audio", input_audio: { data: SOUND.data ?? "", format: "wav" } },
+          { type: "image_url", image_url: { url: PHOTO.uri ?? "" } },
+        ],
+      },
+    ];
+    const following = said([
+      { type: "text", text: "What belongs to the result of draw (call_1):" },
+      { type: "image_url", image_url: { url: CHART_URL } },
+    ]);
+    expect(request?.messages).toEqual([...expected, asked, ...drawn, following]);
+  });
+
+  proves(["M70", "M71"], "a server of which nothing is known reads lines", async () => {
+    const [request] = await sent({ api: "chat" }, HISTORY);
+    expect(request?.messages).toEqual([said(SAID_TEXT), asked, ...drawn]);
+  });
+
+  proves(
+    ["M71"],
+    "a file that only an address names, and a sound of another format, go as lines",
+    async () => {
+      const odd = [
+        { ...PHOTO, type: "file" },
+        { ...SOUND, mediaType: "audio/ogg" },
+      ] as const;
+      const [request] = await sent({ api: "chat", accepts: ALL }, [userMessage(odd, "task")]);
+      expect(request?.messages).toEqual([
+        said([
+          { type: "text", text: "[image/jpeg, https://example.com/photo.jpg]" },
+          { type: "text", text: "[audio/ogg, 4 bytes]" },
+        ]),
+      ]);
+    },
+  );
+});
+
+describe("over Responses", () => {
+  const answered = (output: readonly unknown[]) => [
+    ...ids.map((id) => ({ type: "function_call", call_id: id, name: "draw", arguments: "{}" })),
+    ...ids.map((id, at) => ({ type: "function_call_output", call_id: id, output: output[at] })),
+  ];
+
+  proves(["M71"], "parts stand in order, and within the result that they belong to", async () => {
+    const [request] = await sent({ api: "responses", accepts: ALL }, HISTORY);
+    const said: ResponseInputItem = {
+      role: "user",
+      content: [
+        { type: "input_text", text: "Compare" },
+        { type: "input_image", image_url: CHART_URL, detail: "auto" },
+        { type: "input_text", text: "with" },
+        { type: "input_file", filename: "report.pdf", file_data: REPORT_URL },
+        { type: "input_text", text: "[audio/wav, 4 bytes]" },
+        { type: "input_image", image_url: PHOTO.uri ?? "", detail: "auto" },
+      ],
+    };
+    const shown = [
+      { type: "input_text", text: "Drawn." },
+      { type: "input_image", image_url: CHART_URL, detail: "auto" },
+    ];
+    expect(request?.messages).toEqual([said, ...answered([shown, "Drawn."])]);
+  });
+
+  proves(
+    ["M71"],
+    "a file is fetched by the provider where it is named by its address",
+    async () => {
+      const named = userMessage(
+        [
+          { ...PHOTO, type: "file" },
+          { ...REPORT, name: undefined },
+        ],
+        "task",
+      );
+      const [request] = await sent({ api: "responses", accepts: ["file"] }, [named]);
+      const content = [
+        { type: "input_file", file_url: PHOTO.uri },
+        { type: "input_file", filename: "file.pdf", file_data: REPORT_URL },
+      ];
+      expect(request?.messages).toEqual([{ role: "user", content }]);
+    },
+  );
+
+  proves(["M70", "M71"], "a model that is said to take nothing reads lines", async () => {
+    const [request] = await sent({ api: "responses", accepts: [] }, HISTORY);
+    expect(request?.messages).toEqual([
+      { role: "user", content: SAID_TEXT },
+      ...answered(["Drawn.", "Drawn."]),
+    ]);
+  });
+});
+
+for (const api of ["chat", "responses"] as const) {
+  proves(["M71"], `over ${api} a request begins with the text of the one before`, async () => {
+    const [one, two] = await sent({ api, accepts: ALL }, HISTORY, LATER);
+    expect(two?.text.startsWith(one?.text ?? "none")).toBe(true);
+    expect(two?.text).toContain("Go on.");
+  });
+
+  proves(
+    ["M71"],
+    `over ${api} one message is another text for a model that takes less`,
+    async () => {
+      const [image] = await sent({ api, accepts: ["image"] }, HISTORY);
+      const [file] = await sent({ api, accepts: ["file"] }, HISTORY);
+      const [again] = await sent({ api, accepts: ["image"] }, HISTORY);
+      const counts = [image, file, again].map((one) =>
+        [CHART, REPORT].map(({ data = "none" }) => (one?.text.split(data).length ?? 0) - 1),
+      );
+      expect(counts).toEqual([
+        [2, 0],
+        [0, 1],
+        [2, 0],
+      ]);
+      expect(again).toEqual(image);
+    },
+  );
+
+  proves(["M70"], `over ${api} a text that a hook has changed is what goes out`, async () => {
+    const changed: Message = { ...userMessage([words("Secret"), CHART], "task"), text: "Hidden" };
+    const [request] = await sent({ api, accepts: ["image"] }, [changed]);
+    expect(request?.text).toContain("Hidden");
+    expect(request?.text).toContain(CHART.data);
+    expect(request?.text).not.toMatch(/Secret|chart\.png/);
+  });
+}
+
+describe("what a model takes besides text", () => {
+  const KEY = { apiKey: "sk-test" };
+  const taken = ({ accepts }: Model) => accepts;
+
+  proves(["M71"], "is known at OpenAI and Azure, and said elsewhere", () => {
+    expect(
+      [
+        openai("gpt-5.6", KEY),
+        openai("gpt-5.6", { ...KEY, baseUrl: "https://eu.api.openai.com/v1" }),
+        openai("gpt-5.6", { ...KEY, baseUrl: "https://me.openai.azure.com/openai/v1" }),
+        openai("llava", { ...KEY, baseUrl: "http://127.0.0.1:1/v1" }),
+        openai("llava", { ...KEY, baseUrl: "http://127.0.0.1:1/v1", accepts: ["image"] }),
+        openai("gpt-5.6", { ...KEY, accepts: [] }),
+      ].map(taken),
+    ).toEqual([["image", "file"], ["image", "file"], ["image", "file"], [], ["image"], []]);
+  });
+
+  proves(["M74"], "is refused if it is no list of kinds", () => {
+    // @ts-expect-error A kind that there is not.
+    expect(() => openai("gpt-5.6", { accepts: ["video"] })).toThrow(
+      "Expected openai.accepts to be a list of image, audio and file, got an array.",
+    );
+  });
+});
+
+proves(["M70"], "a line says what it is that is not shown", () => {
+  expect(userMessage([CHART], "task").text).toBe(CHART_LINE);
+  expect(userMessage([{ ...REPORT, data: undefined, text: "Whole." }], "task")).toMatchObject({
+    text: '[application/pdf "report.pdf", 6 bytes]\nWhole.',
+  });
+});
