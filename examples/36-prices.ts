@@ -7,6 +7,8 @@ import { defineAgent, EspalierError, Orchestrator, type ModelPrice } from "espal
 import { replyMessage, type Model, type Prices } from "espalier/extend";
 import { pricesOf } from "espalier/prices";
 
+const orchestrator = new Orchestrator({ prices: await pricesOf() });
+
 const price: ModelPrice = {
   inputUsdPerMillion: 2.5,
   cachedInputUsdPerMillion: 0.25, // read from the provider's cache; default: as other input
@@ -38,20 +40,17 @@ function reader(inputTokens: number, more: Partial<Model>): Model {
   };
 }
 
-async function costOf(model: Model, orchestrator = new Orchestrator()): Promise<number> {
+async function costOf(model: Model, by = new Orchestrator()): Promise<number> {
   const role = defineAgent({ name: "reader", instructions: "You read.", model });
-  const { usage } = await orchestrator.start(role, "Read it.", { budget: { costUsd: 5 } }).result;
+  const { usage } = await by.start(role, "Read it.", { budget: { costUsd: 5 } }).result;
   return usage.total.costMicroUsd / 1_000_000;
 }
 
 assert.equal(await costOf(reader(100_000, { price })), 0.265);
 assert.equal(await costOf(reader(300_000, { price })), 1.5225); // the whole request at the higher tier
 
-{
-  const orchestrator = new Orchestrator({ prices: await pricesOf() });
-  const claude = reader(1_000, { provider: "anthropic", id: "claude-sonnet-4-5" });
-  assert.ok((await costOf(claude, orchestrator)) > 0);
-}
+const claude = reader(1_000, { provider: "anthropic", id: "claude-sonnet-4-5" });
+assert.ok((await costOf(claude, orchestrator)) > 0);
 
 const prices: Prices = {
   priceFor: ({ provider }) =>

@@ -142,7 +142,7 @@ export type {
   SessionForkOptions,
 } from "./orchestrator/sessions/session-options.ts";
 export type { OpenStepReport } from "./agent/phase-report.ts";
-export type { OutputMode } from "./agent/output-mode.ts";
+export type { OutputMode } from "./agent/agent-role.ts";
 export type { PlacedSection, SectionLifeCycle, SectionText } from "./agent/request-sections.ts";
 export type { ModelDelta, PieceBody, PieceSource, ResetReason } from "./protocol/stream-piece.ts";
 export type { PiecesOptions } from "./orchestrator/run/run.ts";

@@ -18,7 +18,6 @@ import type { ToolGuard } from "../tools/tool-guard.ts";
 import type { ToolDefaults } from "../tools/tool-settings.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
 import type { Compaction } from "./compaction.ts";
-import type { OutputMode } from "./output-mode.ts";
 import type { PlacedSection } from "./request-sections.ts";
 import type { DynamicRoleBounds } from "./dynamic-role-bounds.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
@@ -40,6 +39,9 @@ export type ContextOf<Part extends AgentRole<unknown, never> | ToolsetTool<never
   ) extends (context: infer Context) => void
     ? Context
     : never;
+
+/** How a typed result is asked for. `auto`: natively where the model can, and nothing in the way of the result wants a call of `Finish`. */
+export type OutputMode = "auto" | "native" | "tool";
 
 /**
  * An agent's definition, checked and frozen. Made by `defineAgent`. `Output`: the typed result of its agents; undefined: they give none.

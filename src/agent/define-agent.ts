@@ -50,7 +50,7 @@ import type { ToolDefaults } from "../tools/tool-settings.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
 import { compactionOf, type Compaction } from "./compaction.ts";
 import { finishTool } from "./finish-tool.ts";
-import { outputModeOf, requireNative, type OutputMode } from "./output-mode.ts";
+import { outputModeOf, requireNative } from "./output-mode.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 import { placedSections, type RequestSection } from "./request-sections.ts";
 import { dynamicRoleBounds, type DynamicRoleBounds } from "./dynamic-role-bounds.ts";
@@ -60,6 +60,7 @@ import {
   SPAWN_TOOL_NAME,
   type AgentRole,
   type ContextOf,
+  type OutputMode,
 } from "./agent-role.ts";
 
 /**
@@ -216,17 +217,12 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     checkText(`${name}.instructions`, definition.instructions);
   if (definition.purpose !== undefined) checkText(`${name}.purpose`, definition.purpose);
   checkModel(`${name}.model`, model);
-  const { tools: given = [], subagents = [], stopWhen = [], hooks = [], output } = definition;
+  const { tools: given = [], subagents = [], stopWhen = [], hooks = [] } = definition;
   checkList(`${name}.tools`, given, toolListAdvice(given));
   for (const [field, list] of Object.entries({ subagents, stopWhen, hooks }))
     checkList(`${name}.${field}`, list);
-  const outputMode = outputModeOf(
-    `${name}.outputMode`,
-    definition.outputMode,
-    output !== undefined,
-  );
-  const finish = output === undefined ? undefined : finishTool(`${name}.output`, output);
-  requireNative({ name, outputMode, model });
+  const result = resultOf(definition);
+  const { finish, outputMode } = result;
   const tools = finish === undefined || outputMode === "native" ? [...given] : [...given, finish];
   checkTools(name, tools);
   checkSubagents(name, subagents);
@@ -279,11 +275,22 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     maxOutputTokens,
     temperature: definition.temperature,
     ...settingsOf(definition, toolNames),
-    output,
-    hasOutput: output !== undefined,
-    outputMode,
-    finish,
+    ...result,
   });
+}
+
+/** Its typed result, and how that is asked for. */
+function resultOf({
+  name,
+  model,
+  output,
+  outputMode: given,
+}: AgentDefinition): Pick<AgentRole, "output" | "hasOutput" | "outputMode" | "finish"> {
+  const hasOutput = output !== undefined;
+  const outputMode = outputModeOf(`${name}.outputMode`, given, hasOutput);
+  requireNative({ name, outputMode, model });
+  const finish = hasOutput ? finishTool(`${name}.output`, output) : undefined;
+  return { output, hasOutput, outputMode, finish };
 }
 
 const TOOL_KINDS = ["function", "external", "delegation", "finish"] as const;

@@ -9,10 +9,7 @@ import { strictSchema } from "../model/strict-schema.ts";
 import type { ToolChoice } from "../protocol/model-settings.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 import type { FinishTool } from "../tools/tool.ts";
-import type { AgentRole } from "./agent-role.ts";
-
-/** `auto`: natively where the model can, and nothing in the way of the result wants a call of `Finish`. */
-export type OutputMode = "auto" | "native" | "tool";
+import type { AgentRole, OutputMode } from "./agent-role.ts";
 
 /** The mode that a definition says. Throws `invalid_definition` for what is none, or none of a role without a typed result. */
 export function outputModeOf(field: string, given: unknown, hasOutput: boolean): OutputMode {

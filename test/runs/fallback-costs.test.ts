@@ -16,6 +16,7 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { failing, roleOf } from "../support/limited-models.ts";
+import { priceLookup } from "../../src/model/prices.ts";
 
 const CHEAP: ModelPrice = { inputUsdPerMillion: 1, outputUsdPerMillion: 100 };
 const DEAR: ModelPrice = {
@@ -58,7 +59,7 @@ proves(
   "a lease holds the dearest price of each kind, and is settled at the model that answered",
   async () => {
     const { role, spare, both } = pair([failing("model_unavailable")], [says("Spare.")]);
-    expect(both.price).toEqual({
+    expect(priceLookup(undefined)(both)).toEqual({
       inputUsdPerMillion: 10,
       cachedInputUsdPerMillion: 5,
       outputUsdPerMillion: 100,
