@@ -1,0 +1,86 @@
+// What a tree says while it says it: a page follows two agents, drops what a broken attempt had said, and reads on after a reload.
+
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { pipeline } from "node:stream/promises";
+
+import { defineAgent, memoryStore, Orchestrator, toSse } from "espalier";
+import { ModelError, replyMessage, toCallId, type Model } from "espalier/extend";
+
+// In your program: openai("gpt-5-mini"). This one delegates once, and breaks off in the middle of its last answer.
+let asked = 0;
+const model: Model = {
+  provider: "example",
+  id: "speaker",
+  generate: async ({ messages }, { onDelta }) => {
+    asked += 1;
+    const isLead = messages.some(({ text }) => text === "You lead.");
+    if (isLead && asked === 1) {
+      const argumentsText = '{"role":"gardener","task":"What grows along a wall?"}';
+      const callId = toCallId("call_1");
+      const call = { type: "call", callId, toolName: "SpawnSubagent", argumentsText } as const;
+      return { message: replyMessage([call]), finishReason: "tool_calls" };
+    }
+    const text = isLead ? "An espalier grows along a wall." : "Espaliers do.";
+    for (const word of text.split(/(?<= )/)) {
+      onDelta?.({ type: "text", text: word });
+      if (asked === 3 && word === "grows ")
+        throw new ModelError({ code: "model_unavailable", message: "The connection is gone." });
+    }
+    return { message: replyMessage([{ type: "text", text }]), finishReason: "stop" };
+  },
+};
+const gardener = defineAgent({
+  name: "gardener",
+  purpose: "Knows plants",
+  instructions: "You know plants.",
+  model,
+});
+const lead = defineAgent({ name: "lead", instructions: "You lead.", model, subagents: [gardener] });
+const orchestrator = new Orchestrator({ store: memoryStore() });
+
+const run = orchestrator.start(lead, "What grows along a wall?");
+
+const texts = new Map<string, string>();
+const resets: string[] = [];
+
+for await (const piece of run.pieces()) {
+  const said = texts.get(piece.stepId) ?? "";
+  switch (piece.type) {
+    case "text":
+      texts.set(piece.stepId, said + piece.text); // show it behind what the agent at piece.agentPath has said
+      break;
+    case "reset":
+      texts.set(piece.stepId, ""); // drop it: it is said anew
+      resets.push(piece.reason);
+      break;
+    case "call":
+      console.log(`${piece.agentPath} calls ${piece.toolName} …`);
+      break;
+    case "result":
+      console.log(`${piece.toolName}: ${piece.text}`);
+      break;
+  }
+}
+
+const { text } = await run.result;
+assert.deepEqual([...texts.values()], ["Espaliers do.", text]);
+assert.deepEqual(resets, ["retry"]);
+
+// Over HTTP: a page opens `new EventSource("/run")`, and comes back with `Last-Event-ID` whenever its connection breaks.
+const server = createServer((request, response) => {
+  const lastEventId = request.headers["last-event-id"]?.toString();
+  response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
+  pipeline(toSse(run, { from: 1, lastEventId }), response).catch(() => response.destroy());
+});
+
+await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+const address = server.address();
+assert.ok(typeof address === "object" && address !== null);
+const url = `http://127.0.0.1:${address.port}/run`;
+const whole = await (await fetch(url)).text();
+const rest = await (await fetch(url, { headers: { "last-event-id": "5" } })).text();
+server.close();
+assert.ok(whole.startsWith("id: 1\nevent: event\n"));
+assert.ok(rest.startsWith("id: 6\nevent: event\n") && whole.endsWith(rest));
+assert.match(rest, /event: result\ndata: .*"status":"completed"/);
