@@ -12,6 +12,7 @@ import { aiSdkModel } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import type { Model } from "../../src/model/model.ts";
 import { openai } from "../../src/model/openai/openai-model.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { withFallback } from "../../src/model/with-fallback.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -28,12 +29,13 @@ const MOST_BROKEN = 20;
 type Fetch = typeof globalThis.fetch;
 
 /** A model over this network, for a recorded stream. */
-function modelFor(file: string, fetch: Fetch): Model {
+function modelFor(file: string, fetch: Fetch, id?: string): Model {
   const provider = SDK_STREAMS.find((stream) => stream.file === file)?.provider;
-  if (provider !== undefined) return aiSdkModel(PROVIDERS[provider](fetch), { price: "unknown" });
+  if (provider !== undefined)
+    return aiSdkModel(PROVIDERS[provider](fetch, id), { price: "unknown" });
   const api = file.startsWith("responses") ? "responses" : "chat";
   const baseUrl = "https://api.example.com/v1";
-  return openai("model", { api, fetch, baseUrl, apiKey: "key-0123456789" });
+  return openai(id ?? "model", { api, fetch, baseUrl, apiKey: "key-0123456789" });
 }
 
 /** Answers that break, one after so many bytes after the other, and every so often a whole one. */
@@ -102,18 +104,31 @@ const FILES = globSync(`${FOLDER}/*.sse`)
   .map((file) => basename(file))
   .filter((file) => !file.startsWith("sdk-hangs") && !file.startsWith("sdk-error"));
 
+/** Why anything was taken back. */
+const resets = new Set<string>();
+
 for (const file of FILES)
   proves(["F1"], `${file}, cut anywhere, is read as it came in the end`, async () => {
     const bytes = new Uint8Array(readFileSync(`${FOLDER}/${file}`));
     const network = new BreakingNetwork(bytes);
     const model = modelFor(file, network.fetch);
-    const role = defineAgent({ name: "solo", instructions: "Work.", model, tools: [weather] });
+    const spare = modelFor(file, network.fetch, "spare");
+    const roles = [model, withFallback([model, spare])].map((asked) =>
+      defineAgent({ name: "solo", instructions: "Work.", model: asked, tools: [weather] }),
+    );
     const retry = { maxAttempts: MOST_BROKEN + 1 };
     const orchestrator = new Orchestrator({ clock: new HastyClock(), retry });
-    while (!network.isDone) {
+    for (let runs = 0; !network.isDone; runs += 1) {
+      const role = roles[runs % 2] ?? expect.fail();
       const said = new SaidSteps();
       const options = { budget: { steps: 1 }, onPiece: said.take };
       const result = await orchestrator.start(role, "Do it.", options).result;
       checkSaid(result, said);
+      for (const { resets: own } of said.steps.values()) for (const reset of own) resets.add(reset);
     }
   });
+
+proves(["F3"], "what broke was taken back, by another attempt and by another model", () => {
+  expect(resets).toContain("retry");
+  expect(resets).toContain("fallback");
+});
