@@ -16,6 +16,7 @@ import type { EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { errorRecord } from "./error-record.ts";
 import { parametersOf } from "./make-step-context.ts";
+import type { LeaveSlot } from "./run-ports.ts";
 
 /** A model call that is paid for. */
 export interface InferCall {
@@ -70,6 +71,7 @@ export class AskedTurn {
   /** Since when it has not waited. */
   #fromMs: number;
   #isOver = false;
+  #leaveSlot: LeaveSlot;
 
   constructor(agent: AgentRuntime, turn: Turn, spans: TimeSpan[]) {
     this.#agent = agent;
@@ -82,16 +84,23 @@ export class AskedTurn {
     this.#queuedMs = this.#fromMs - turn.askedAtMs;
   }
 
-  /** An attempt begins when it has its slot, and holds that until its model has ended, or is left behind. */
-  readonly inSlot: InSlot = (asking, ask) => {
+  /** An attempt begins when it has its slot, and holds that until what came of it is on record. */
+  readonly inSlot: InSlot = async (asking, ask) => {
     const { run, bounds } = this.#agent;
     const { position, signals } = this.#turn.call;
     const { signal } = signals;
-    return run.limiter.model(asking.signal, () => {
-      this.#begin(asking);
-      return withinBounds(this.#agent.within(position, ask), { ...bounds, signal });
-    });
+    const entered = run.limiter.model(asking.signal);
+    this.#leaveSlot = entered instanceof Promise ? await entered : entered;
+    if (this.#leaveSlot === undefined) return undefined;
+    this.#begin(asking);
+    return await withinBounds(this.#agent.within(position, ask), { ...bounds, signal });
   };
+
+  /** Gives the slot of the last attempt back. */
+  leaveSlot(): void {
+    this.#leaveSlot?.();
+    this.#leaveSlot = undefined;
+  }
 
   #begin({ sinceMs, warning }: PlannedAsk): void {
     const nowMs = this.#agent.run.clock.nowMs();
@@ -126,6 +135,7 @@ export class AskedTurn {
     const { position } = this.#turn.call;
     const failure = { attempt, error: errorRecord(error), delayMs, ...next };
     this.#agent.emit({ type: "model.retried", ...failure }, position);
+    this.leaveSlot();
   };
 
   /** The turn is over: nothing more is heard of it. */

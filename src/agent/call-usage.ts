@@ -5,7 +5,7 @@ import { modelsOf } from "../model/fallback.ts";
 import type { Model, ModelReply } from "../model/model.ts";
 import type { AttemptLoss } from "../model/retry.ts";
 import type { TokenUsage } from "../model/token-usage.ts";
-import { costMicroUsd, type ModelPrice } from "../model/model-price.ts";
+import { costMicroUsd } from "../model/model-price.ts";
 import { isStandardTier, type PriceOf } from "../model/prices.ts";
 import {
   addUsage,
@@ -139,35 +139,33 @@ function lostShare(
   return { model, requests, estimatedCalls: brokenAttempts };
 }
 
-/** What the requests of a share took and cost together. */
+/** What the requests of a share took and cost together. What the provider says that one cost is charged in place of its price. */
 function charged(priceOf: PriceOf, { model, requests, estimatedCalls }: Share): Usage {
-  const sum = (tokens: (request: TokenUsage) => number): number =>
-    requests.reduce((total, request) => total + tokens(request), 0);
-  const inputTokens = sum((request) => request.inputTokens);
-  const outputTokens = sum((request) => request.outputTokens);
+  const price = priceOf(model);
+  let [inputTokens, cachedInputTokens, outputTokens, reasoningTokens] = [0, 0, 0, 0];
+  let reportedMicroUsd = 0;
+  const priced: TokenUsage[] = [];
+  for (const request of requests) {
+    inputTokens += request.inputTokens;
+    cachedInputTokens += request.cachedInputTokens;
+    outputTokens += request.outputTokens;
+    reasoningTokens += request.reasoningTokens;
+    if (request.reportedCostUsd === undefined) priced.push(request);
+    else reportedMicroUsd += microUsd(request.reportedCostUsd);
+  }
   return {
     modelCalls: 0,
     steps: 0,
     toolCalls: 0,
     inputTokens,
-    cachedInputTokens: sum((request) => request.cachedInputTokens),
+    cachedInputTokens,
     outputTokens,
-    reasoningTokens: sum((request) => request.reasoningTokens),
+    reasoningTokens,
     totalTokens: inputTokens + outputTokens,
-    costMicroUsd: costOf(priceOf(model), requests),
+    costMicroUsd: reportedMicroUsd + (price === undefined ? 0 : costMicroUsd(price, ...priced)),
     unpricedCalls: 0,
     estimatedCalls,
   };
-}
-
-/** What the provider says that a request cost is charged in place of its price. */
-function costOf(price: ModelPrice | undefined, requests: readonly TokenUsage[]): number {
-  const priced = requests.filter(({ reportedCostUsd }) => reportedCostUsd === undefined);
-  const byPrice = price === undefined ? 0 : costMicroUsd(price, ...priced);
-  return requests.reduce(
-    (total, { reportedCostUsd = 0 }) => total + microUsd(reportedCostUsd),
-    byPrice,
-  );
 }
 
 /**

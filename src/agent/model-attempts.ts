@@ -79,16 +79,23 @@ async function askInTurn(agent: AgentRuntime, turn: Turn, spans: TimeSpan[]): Pr
   // A thousand replies that arrive at once are acted upon in as many turns of the event loop as they need.
   const continuing = agent.run.throttle.turn();
   if (continuing !== undefined) await continuing;
+  const outcome = turnEnd(agent, turn, settled, asked);
+  asked.leaveSlot();
+  spans.push(...asked.restSpan());
+  return outcome;
+}
+
+/** What a turn came to, recorded. */
+function turnEnd(agent: AgentRuntime, turn: Turn, settled: Settled, asked: AskedTurn): TurnEnd {
+  const { call } = turn;
   const tries = asked.end();
   if (settled.type === "aborted" && !asked.isOpen) return withoutSlot(agent, turn);
   asked.open(); // Limits may refuse a call before it has a slot.
   // A reply that came in the last moment, when the call had to end already, must not be acted upon.
-  const isReply = settled.type === "replied" && !signals.signal.aborted;
-  const outcome = isReply
+  const isReply = settled.type === "replied" && !call.signals.signal.aborted;
+  return isReply
     ? replied(agent, call, settled, tries)
     : endWithoutReply(agent, turn, settled, tries);
-  spans.push(...asked.restSpan());
-  return outcome;
 }
 
 /** The reply with what it cost, recorded. */

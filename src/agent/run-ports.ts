@@ -95,9 +95,13 @@ export interface Recorder {
   readonly recordContent: ((scope: EventScope, content: () => SpanContent) => void) | undefined;
 }
 
-/** How many model calls and tool bodies run at once: `work` runs when there is room, or not at all if `signal` is aborted before. */
+export type LeaveSlot = (() => void) | undefined;
+
+/** How many model calls and tool bodies run at once. */
 export interface Limiter {
-  model<T>(signal: AnySignal, work: () => Promise<T>): Promise<T | undefined>;
+  /** A slot for a model call, at once if there is one: it is given back by a call of this. Undefined: `signal` was aborted before. */
+  model(signal: AnySignal): LeaveSlot | Promise<LeaveSlot>;
+  /** `work` runs when there is room, or not at all if `signal` is aborted before. */
   tool<T>(signal: AnySignal, work: () => Promise<T>): Promise<T | undefined>;
 }
 

@@ -16,6 +16,24 @@ type Kind = keyof Limiter;
 const broken = (): Promise<never> =>
   Promise.reject(new EspalierError({ code: "model_timeout", message: "late" }));
 
+/** A model call leaves its slot itself. */
+async function inSlot<T>(
+  slots: Limiter,
+  kind: Kind,
+  signal: AbortSignal,
+  work: () => Promise<T>,
+): Promise<T | undefined> {
+  if (kind === "tool") return await slots.tool(signal, work);
+  const entered = slots.model(signal);
+  const leave = entered instanceof Promise ? await entered : entered;
+  if (leave === undefined) return undefined;
+  try {
+    return await work();
+  } finally {
+    leave();
+  }
+}
+
 /** One piece of work in a slot: whether it has begun, what came of it, and the means to end it or to abort it. */
 class Job {
   readonly #latch = latch();
@@ -30,7 +48,8 @@ class Job {
       await this.#latch.opened;
       return `${name} done`;
     };
-    void slots[kind](this.#controller.signal, work).then((result) => {
+    const ended = inSlot(slots, kind, this.#controller.signal, work);
+    void ended.then((result) => {
       this.state = "ended";
       this.result = result;
     });
@@ -100,7 +119,9 @@ proves(["X19"], "model calls and tool bodies have slots of their own", async () 
 
 test("work begins in the tick in which it is asked for, if there is a slot", () => {
   let hasBegun = false;
-  void limiter({ modelCalls: 1, toolCalls: 1 }, new Throttle(64)).model(
+  void inSlot(
+    limiter({ modelCalls: 1, toolCalls: 1 }, new Throttle(64)),
+    "model",
     new AbortController().signal,
     () => {
       hasBegun = true;
@@ -169,12 +190,14 @@ test("a whole line that is aborted leaves the queue empty and usable", async () 
 test("work that throws gives its slot back and its error to its owner, whether it waited or not", async () => {
   const slots = limiter({ modelCalls: 1, toolCalls: 1 }, new Throttle(64));
   const { signal } = new AbortController();
-  const both = [slots.model(signal, broken), slots.model(signal, broken)].map(rejectionOf);
+  const both = [inSlot(slots, "model", signal, broken), inSlot(slots, "model", signal, broken)].map(
+    rejectionOf,
+  );
   expect((await Promise.all(both)).map(({ code }) => code)).toEqual([
     "model_timeout",
     "model_timeout",
   ]);
-  expect(await slots.model(signal, () => Promise.resolve("next"))).toBe("next");
+  expect(await inSlot(slots, "model", signal, () => Promise.resolve("next"))).toBe("next");
 });
 
 proves(
@@ -186,10 +209,10 @@ proves(
     let most = 0;
     const done = await Promise.all(
       Array.from({ length: 100 }, (_item, index) =>
-        slots.model(new AbortController().signal, async () => {
+        inSlot(slots, "model", new AbortController().signal, async () => {
           active += 1;
           most = Math.max(most, active);
-          for (let turn = 0; turn < index % 4; turn += 1) await Promise.resolve();
+          for (let turn = 0; turn <= index % 4; turn += 1) await Promise.resolve();
           active -= 1;
           return index;
         }),
@@ -228,7 +251,7 @@ test("of model calls that are asked for at once, so many begin in one turn of th
   const begun: number[] = [];
   const { signal } = new AbortController();
   const work = (index: number) => () => Promise.resolve(begun.push(index));
-  const done = [0, 1, 2, 3, 4].map((index) => slots.model(signal, work(index)));
+  const done = [0, 1, 2, 3, 4].map((index) => inSlot(slots, "model", signal, work(index)));
   expect(begun).toEqual([0, 1]);
   await Promise.all(done);
   expect(begun).toEqual([0, 1, 2, 3, 4]);

@@ -30,8 +30,6 @@ export class Outside {
   readonly #asked = new Map<string, ModelRequest[]>();
   /** Every tool body that began. */
   readonly toolRuns: string[] = [];
-  /** All that was written, by agent. */
-  readonly texts = new Map<string, string>();
 
   constructor(world: World) {
     this.#learn(world.root);
@@ -50,9 +48,7 @@ export class Outside {
     this.#asked.set(key, [...before, request]);
     const act = this.#plans.get(key)?.acts[before.length];
     const last = hasOutput ? GIVES_RESULT : ANSWERS;
-    const reply = performed(act ?? last, `${key}:${before.length}`, request);
-    this.texts.set(key, `${this.texts.get(key) ?? ""}${reply.text ?? ""}`);
-    return reply;
+    return performed(act ?? last, `${key}:${before.length}`, request);
   }
 
   #learn(plan: Plan): void {

@@ -8,12 +8,11 @@ import { expect, vi } from "vitest";
 
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { proves } from "../harness/proves.ts";
-import { keyOf } from "./equivalence-agents.ts";
 import { recordOf } from "./equivalence-record.ts";
 import { RICH_WORLD } from "./equivalence-rich-world.ts";
 import { play, type Moment, type Played, type Way } from "./equivalence-fixture.ts";
 import { withoutToolLimits, worlds, type World } from "./equivalence-world.ts";
-import { texts } from "../support/texts.ts";
+import { SaidSteps } from "../support/said.ts";
 
 const RUNS = Number(process.env["FC_RUNS"] ?? 35);
 
@@ -63,25 +62,32 @@ function inOrder({ events }: Played): unknown {
   });
 }
 
-proves(["R1"], "a streaming run is the run drained, and its pieces make up its texts", async () => {
-  await fc.assert(
-    fc.asyncProperty(anyWorld, async (world) => {
-      const heard = new Map<string, string>();
-      const onPiece: Way["onPiece"] = texts(
-        (text, { agentPath }) => void heard.set(agentPath, `${heard.get(agentPath) ?? ""}${text}`),
-      );
-      const hidden = new Set(["streaming"]);
-      const [, { result, outside }] = await comesToTheSame(world, { onPiece }, hidden);
-      const written = result.agents.map(({ agentPath, task }) => [
-        agentPath,
-        outside.texts.get(keyOf(task)) ?? "",
-      ]);
-      const pieces = result.agents.map(({ agentPath }) => [agentPath, heard.get(agentPath) ?? ""]);
-      expect(pieces).toEqual(written);
-    }),
-    { numRuns: RUNS },
-  );
-});
+proves(
+  ["R1", "F1"],
+  "a streaming run is the run drained, and what was said is what its replies are",
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(anyWorld, async (world) => {
+        const said = new SaidSteps();
+        const hidden = new Set(["streaming"]);
+        const [, { result }] = await comesToTheSame(world, { onPiece: said.take }, hidden);
+        const steps = result.agents.flatMap((agent) => agent.steps);
+        const pieces = steps.map(({ stepId }) => {
+          const { text, calls } = said.of(stepId);
+          return { stepId, text, calls: calls.map(({ callId }) => callId) };
+        });
+        expect(pieces).toEqual(
+          steps.map(({ stepId, io, tools }) => ({
+            stepId,
+            text: io.text,
+            calls: tools.calls.map(({ callId }) => callId),
+          })),
+        );
+      }),
+      { numRuns: RUNS },
+    );
+  },
+);
 
 const seen = new Set<string>();
 

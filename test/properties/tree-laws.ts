@@ -208,14 +208,15 @@ function checkWidth({ concurrency }: World, events: readonly EspalierEvent[]): v
   }
 }
 
-/** The events from which on a model call had a slot until its reply. One that breaks gives it back, and no event says when. */
+/** The events from which on a model call had a slot until its reply. One that fails gives it back, and no event says when it has another. */
 function turnsOf(events: readonly EspalierEvent[]): ReadonlySet<EspalierEvent> {
   const begun = new Map<string, EspalierEvent>();
   const turns = new Set<EspalierEvent>();
   for (const event of events) {
     const call = modelCallOf(event);
     const before = begun.get(call);
-    if (event.type === "model.requested" || event.type === "model.retried") begun.set(call, event);
+    if (event.type === "model.requested") begun.set(call, event);
+    if (event.type === "model.retried") begun.delete(call);
     if (event.type === "model.replied" && before !== undefined) turns.add(before);
   }
   return turns;

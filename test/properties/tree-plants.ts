@@ -98,8 +98,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "usage of a continued subagent counts twice",
     file: "orchestrator/run/run-result.ts",
-    from: "sums.set(key, addUsage(sums.get(key) ?? NO_USAGE, agent.usage.own));",
-    to: "for (let execution = 1; execution <= agent.executions; execution += 1)\n      sums.set(key, addUsage(sums.get(key) ?? NO_USAGE, agent.usage.own));",
+    from: "byRole: sumUp(all.map(({ role, usage: { own } }) => [role, own])),",
+    to: "byRole: sumUp(all.flatMap(({ role, usage: { own }, executions }) => Array.from({ length: executions }, () => [role, own] as const))),",
     law: /X18: by/,
     seed: 1,
   },

@@ -4,7 +4,7 @@
 import type { AnySignal } from "../../kernel/cancel.ts";
 import type { Throttle } from "../../kernel/throttle.ts";
 import { TurnLine } from "../../kernel/turn-line.ts";
-import type { Limiter } from "../../agent/run-ports.ts";
+import type { LeaveSlot, Limiter } from "../../agent/run-ports.ts";
 
 /** How much of a run may be under way at once, over the whole tree. */
 export interface Concurrency {
@@ -25,11 +25,9 @@ export function limiter({ modelCalls, toolCalls }: Concurrency, throttle: Thrott
   /** Made when a tool is first called. */
   let tools: Slots | undefined;
   return {
-    model: (signal, work) => {
+    model: (signal) => {
       const turn = throttle.turn();
-      return turn === undefined
-        ? models.run(signal, work)
-        : turn.then(() => models.run(signal, work));
+      return turn === undefined ? models.enter(signal) : turn.then(() => models.enter(signal));
     },
     tool: (signal, work) => {
       tools ??= new Slots(toolCalls);
@@ -46,17 +44,28 @@ class Slots {
     this.#free = slots;
   }
 
-  /** A slot is the work's own until that has ended, whatever becomes of the signal. Undefined: the signal was aborted before it had one. */
-  async run<T>(signal: AnySignal, work: () => Promise<T>): Promise<T | undefined> {
+  /** A slot is its owner's own until that leaves it, whatever becomes of the signal. Undefined: the signal was aborted before there was one. */
+  enter(signal: AnySignal): LeaveSlot | Promise<LeaveSlot> {
     const turn = this.#line.enter(undefined, signal);
-    if (!(typeof turn === "boolean" ? turn : await turn)) return undefined;
+    if (typeof turn !== "boolean") return turn.then((isIn) => (isIn ? this.#leave : undefined));
+    return turn ? this.#leave : undefined;
+  }
+
+  async run<T>(signal: AnySignal, work: () => Promise<T>): Promise<T | undefined> {
+    const entered = this.enter(signal);
+    const leave = entered instanceof Promise ? await entered : entered;
+    if (leave === undefined) return undefined;
     try {
       return await work();
     } finally {
-      this.#free += 1;
-      this.#line.serve();
+      leave();
     }
   }
+
+  readonly #leave = (): void => {
+    this.#free += 1;
+    this.#line.serve();
+  };
 
   #take(): boolean {
     if (this.#free === 0) return false;
