@@ -91,6 +91,7 @@ export class AskedTurn {
     const { signal } = signals;
     const entered = run.limiter.model(asking.signal);
     this.#leaveSlot = entered instanceof Promise ? await entered : entered;
+    if (asking.signal.aborted) this.leaveSlot(); // Since it was given.
     if (this.#leaveSlot === undefined) return undefined;
     this.#begin(asking);
     return await withinBounds(this.#agent.within(position, ask), { ...bounds, signal });
