@@ -106,8 +106,9 @@ async function* sseMessages(
       if (came === undefined) yield HEARTBEAT;
       else if (came.read.done === true) awaited.delete(came.name);
       else {
-        awaited.set(came.name, next[came.name]());
         yield message(came.name, came.read.value);
+        // Not before: what fails while the client is slow would be a rejection that nobody waits for.
+        awaited.set(came.name, next[came.name]());
       }
     }
     if (!isLeft()) yield message("result", resultFor(await run.settled));
