@@ -269,6 +269,8 @@ proves(["M67"], "who asks a fallback itself gets what the first that can says", 
     text: "Spare.",
     writtenBy: "scripted/spare",
   });
+  const cut = pair([failing("model_unavailable", { lostOutputTokens: 3 })], [says("Spare.")]);
+  expect((await cut.both.generate(QUESTION, { signal })).message.text).toBe("Spare.");
   const broken = pair([failing("model_refused_request")], []);
   await expect(broken.both.generate(QUESTION, { signal })).rejects.toMatchObject({
     code: "model_refused_request",
