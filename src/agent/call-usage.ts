@@ -92,6 +92,15 @@ export function usageOfOthers(
   return others.length === 0 ? undefined : others;
 }
 
+/** Of a call besides that of its step. */
+export function withoutStep(usage: Usage): Usage {
+  return { ...usage, steps: 0 };
+}
+
+export function besideStep(used: ModelUsage): ModelUsage {
+  return { ...used, usage: withoutStep(used.usage) };
+}
+
 /** One for each model. */
 function sharesOf(
   model: Model,

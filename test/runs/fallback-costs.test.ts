@@ -4,6 +4,7 @@
 import { expect } from "vitest";
 import { z } from "zod";
 
+import { wrapModelCall } from "../../src/hooks/hook.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
 import { withFallback } from "../../src/model/with-fallback.ts";
 import { approve } from "../../src/protocol/question.ts";
@@ -132,6 +133,18 @@ proves(["M68"], "what both lost is charged at the price of each, if none replies
     main: { modelCalls: 1, steps: 1, totalTokens: 40, costMicroUsd: 3_010 },
     spare: { modelCalls: 0, steps: 0, totalTokens: 30, costMicroUsd: 500 },
   });
+});
+
+proves(["M68"], "what hooks made of one call is one step, whichever models answered", async () => {
+  const { both } = pair([failing("model_unavailable")], [says("One."), says("Two.")]);
+  const twice = wrapModelCall(async (_call, next) => {
+    await next();
+    return await next();
+  });
+  const result = await newFixture().run(roleOf(both, { hooks: [twice] }));
+  const used = { modelCalls: 2, steps: 1, totalTokens: 30, costMicroUsd: 400 };
+  const none = { modelCalls: 0, steps: 0, totalTokens: 0, costMicroUsd: 0 };
+  expect(figures(result)).toEqual({ total: used, main: none, spare: used });
 });
 
 proves(["M68"], "an unknown price of one of them makes a limit in dollars impossible", async () => {
