@@ -126,7 +126,7 @@ export async function generateWithRetries(
       startSignal,
       longestWaitMs: patienceMs,
     });
-    startSignal = signal;
+    if (end.type !== "failed" || end.isUnsent !== true) startSignal = signal;
     switch (end.type) {
       case "unasked":
         return { type: "aborted", ...before };
