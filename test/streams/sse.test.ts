@@ -83,7 +83,8 @@ proves(["F6"], "a client that comes back goes on after the last event that it ha
   expect(whole.flatMap(({ id }) => id ?? []).length).toBe(ids.length);
   for (const lastEventId of ["", "x", "-1", "1.5", "9".repeat(16)])
     expect(() => toSse(run, { lastEventId })).toThrow(/number of an event/);
-  expect(() => toSse(run, { heartbeatMs: -1 })).toThrow(/heartbeatMs/);
+  for (const heartbeatMs of [-1, 0])
+    expect(() => toSse(run, { heartbeatMs })).toThrow(/heartbeatMs/);
 });
 
 proves(
