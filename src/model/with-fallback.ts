@@ -56,6 +56,12 @@ export function withFallback(
     get server(): ModelServer | undefined {
       return first.server;
     },
+    get apiType(): Model["apiType"] {
+      return first.apiType;
+    },
+    get serviceTier(): string | undefined {
+      return first.serviceTier;
+    },
     /** Of replies whose writer is not known: nobody's. */
     get replayKey(): string {
       return all.map(replayKeyOf).join(" or ");

@@ -262,6 +262,14 @@ proves(["M67"], "a model whose limits are paused is passed over at once", async 
   expect([result.text, main.requests.length, s.clock.nowMs()]).toEqual(["Spare.", 0, 0]);
 });
 
+proves(["M59"], "a request to a fallback is described as one to its first model", async () => {
+  const [main, spare] = [model("main", [says("Main.")]), model("spare", [])];
+  const told = { apiType: "responses", serviceTier: "flex" } as const;
+  const s = newFixture();
+  await s.run(roleOf(withFallback([Object.assign(main, told), spare])));
+  expect(s.sink.of("model.requested")).toMatchObject([{ model: "main", ...told }]);
+});
+
 proves(
   ["M65"],
   "who is to stop leaves the line, also where a paused model was passed over",
