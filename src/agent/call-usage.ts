@@ -27,9 +27,7 @@ export type ModelCallEnd =
       readonly reply: ModelReply;
       readonly answeredBy?: Model;
     } & BrokenAttempts)
-  | ({ readonly type: "failed" } & BrokenAttempts)
-  /** It was aborted; `isInFlight`: during an attempt, which is paid for even if its answer had not begun. */
-  | ({ readonly type: "aborted"; readonly isInFlight: boolean } & BrokenAttempts);
+  | ({ readonly type: "failed" | "aborted" } & BrokenAttempts);
 
 interface BrokenAttempts extends AttemptLoss {
   readonly lossOf?: ReadonlyMap<Model, AttemptLoss>;
@@ -92,6 +90,15 @@ export function usageOfOthers(
   return others.length === 0 ? undefined : others;
 }
 
+/** Of a call besides that of its step. */
+export function withoutStep(usage: Usage): Usage {
+  return { ...usage, steps: 0 };
+}
+
+export function besideStep(used: ModelUsage): ModelUsage {
+  return { ...used, usage: withoutStep(used.usage) };
+}
+
 /** One for each model. */
 function sharesOf(
   model: Model,
@@ -101,7 +108,6 @@ function sharesOf(
   if (end.type === "abandoned") return [begun(model, lease)];
   const losses = lossesOf(model, end);
   const lost = losses.map(([of, loss]) => lostShare(of, lease, loss));
-  if (end.type === "aborted" && end.isInFlight && lost.length === 0) return [begun(model, lease)];
   if (end.type !== "replied") return lost;
   const { reply, answeredBy = model } = end;
   const answer = reply.usage ?? estimate(lease.inputTokens, replyTokens(reply));

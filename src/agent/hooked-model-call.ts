@@ -19,7 +19,7 @@ import {
 } from "../protocol/usage.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { BudgetRefusal } from "./account-view.ts";
-import { callUsage, leaseTerms } from "./call-usage.ts";
+import { besideStep, callUsage, leaseTerms } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { errorRecord } from "./error-record.ts";
 import { hookContext } from "./consult.ts";
@@ -92,8 +92,11 @@ class InnerCalls {
     leave();
     this.#inference = [...this.#inference, ...(outcome.spans ?? [])];
     this.#usage = { ...addUsage(this.#usage, outcome.usage), steps: 1 };
-    if (outcome.otherModels !== undefined)
-      this.otherModels = addModelUsage(this.otherModels ?? [], outcome.otherModels);
+    if (outcome.otherModels !== undefined) {
+      const { otherModels } = outcome;
+      const used = number === 1 ? otherModels : otherModels.map(besideStep); // All are one step.
+      this.otherModels = addModelUsage(this.otherModels ?? [], used);
+    }
     if (outcome.type === "replied") {
       const reply = deepFreeze(outcome.reply);
       this.#replies.add(reply);

@@ -248,8 +248,8 @@ function settledOutcome(
 
 function endOf(settled: Settled, after: BrokenAttempt | undefined): ModelCallEnd {
   if (settled.type === "broken") return { type: "failed", ...settled.log };
-  if (settled.type !== "abandoned" && settled.type !== "threw") return settled;
-  // An attempt that was left behind, with what was lost before it.
+  if (settled.type !== "threw") return settled;
+  // What was under way, with what was lost before it.
   if (after === undefined) return { type: "abandoned" };
   const { lostOutputTokens, brokenAttempts } = after.log;
   return { type: "failed", lostOutputTokens, brokenAttempts: brokenAttempts + 1 };

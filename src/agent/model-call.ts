@@ -6,7 +6,7 @@ import { prefixOf, type RequestPrefix } from "../model/request-prefix.ts";
 import type { EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { Lease, LeaseOutcome } from "./account-view.ts";
-import { leaseTerms } from "./call-usage.ts";
+import { besideStep, leaseTerms, withoutStep } from "./call-usage.ts";
 import type { InferOutcome } from "./effects.ts";
 import { inferWrapped } from "./hooked-model-call.ts";
 import type { InferCall } from "./asked-turn.ts";
@@ -14,7 +14,7 @@ import { inferOnce } from "./model-attempts.ts";
 import { countInputTokens } from "../model/count-tokens.ts";
 import type { ModelRequest } from "../model/model.ts";
 import { timingOf, type StepTiming } from "../protocol/step-timing.ts";
-import type { ModelUsage, Usage } from "../protocol/usage.ts";
+import type { Usage } from "../protocol/usage.ts";
 import { NO_PREFIX } from "./agent-state.ts";
 
 /** Asks for the right to one model call; waits in line while calls in flight may still make room (X2). Never rejects. */
@@ -81,14 +81,6 @@ export function settleCall(
   if (outcome.type === "refused")
     effects.record({ type: "budget.denied", ...outcome.refusal }, positionOf(place));
   return usage;
-}
-
-function withoutStep(usage: Usage): Usage {
-  return { ...usage, steps: 0 };
-}
-
-function besideStep(used: ModelUsage): ModelUsage {
-  return { ...used, usage: withoutStep(used.usage) };
 }
 
 /** False for a call besides that of its step, and for one of a step that is counted already. */

@@ -44,7 +44,9 @@ export interface AskOptions {
 /** `unasked`: the signal was aborted before. `abandoned`: it was aborted, and the model did not end for too long. */
 export type AskEnd =
   | { readonly type: "replied"; readonly reply: ModelReply }
-  | ({ readonly type: "failed" | "aborted" } & FailedAttempt)
+  /** `isUnsent`: its limits are paused for longer than it may wait. */
+  | ({ readonly type: "failed"; readonly isUnsent?: true } & FailedAttempt)
+  | ({ readonly type: "aborted" } & FailedAttempt)
   | { readonly type: "unasked" | "abandoned" };
 
 /** Never rejects. */
@@ -67,6 +69,7 @@ export async function askModel(
   if (entered.type === "paused")
     return {
       type: "failed",
+      isUnsent: true,
       error: pausedError(model, entered.pausedMs),
       lostOutputTokens: undefined,
     };

@@ -11,7 +11,7 @@ const RETRYABLE_CODES: ReadonlySet<ModelErrorCode> = new Set([
 /** What a `ModelError` is made of. */
 export interface ModelErrorOptions extends EspalierErrorOptions {
   readonly code: ModelErrorCode;
-  /** How long the provider asked us to wait before the next attempt. */
+  /** How long the provider asked us to wait before the next attempt. A figure that is no finite number from 0 counts as none. */
   readonly retryAfterMs?: number;
   /**
    * Output tokens that had arrived before the call broke, by estimate: they are paid for. A figure that is no whole number from 0, or more
@@ -32,7 +32,10 @@ export class ModelError extends EspalierError {
     super(options);
     this.code = options.code;
     this.isRetryable = RETRYABLE_CODES.has(options.code);
-    this.retryAfterMs = options.retryAfterMs;
+    const { retryAfterMs = -1 } = options;
+    // Many share what it holds up: a header that could not be read must not hold them up for ever.
+    this.retryAfterMs =
+      Number.isFinite(retryAfterMs) && retryAfterMs >= 0 ? retryAfterMs : undefined;
     this.lostOutputTokens = options.lostOutputTokens;
   }
 }

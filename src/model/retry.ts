@@ -90,10 +90,8 @@ export type GenerateOutcome =
   | (AttemptLog & { readonly type: "failed"; readonly error: ModelError })
   /** An attempt broke that is paid for. Once another one is, call again, with `after`. */
   | (BrokenAttempt & { readonly type: "broken" })
-  /** The signal was aborted. `isInFlight`: during an attempt, so that it may be paid for even if its answer had not begun. */
-  | (AttemptLog & { readonly type: "aborted"; readonly isInFlight: boolean })
-  /** It was aborted, and its model did not end for too long. */
-  | (AttemptLog & { readonly type: "abandoned" });
+  /** The signal was aborted. During an attempt: it counts as broken even if its answer had not begun, since it may be paid for. */
+  | (AttemptLog & { readonly type: "aborted" });
 
 /**
  * Calls the model until it replies, fails for good, has failed too often, or has to be paid for once more. Never rejects; resolves soon
@@ -128,20 +126,20 @@ export async function generateWithRetries(
       startSignal,
       longestWaitMs: patienceMs,
     });
-    startSignal = signal;
+    if (end.type !== "failed" || end.isUnsent !== true) startSignal = signal;
     switch (end.type) {
       case "unasked":
-        return { type: "aborted", isInFlight: false, ...before };
+        return { type: "aborted", ...before };
       case "abandoned":
-        return { type: "abandoned", ...log };
+        return { type: "aborted", ...withLoss(log, asked, 0, fallback) };
       case "aborted":
-        return { type: "aborted", isInFlight: true, ...withLoss(log, asked, end, fallback) };
+        return { type: "aborted", ...withLoss(log, asked, end.lostOutputTokens ?? 0, fallback) };
       case "replied":
         return fallback === undefined
           ? { type: "replied", reply: end.reply, ...log }
           : { type: "replied", reply: signedReply(end.reply, asked), answeredBy: asked, ...log };
       case "failed":
-        log = withLoss(log, asked, end, fallback);
+        log = withLoss(log, asked, end.lostOutputTokens, fallback);
         error = end.error;
         hopeful = moreHopeful(hopeful, error);
     }
@@ -156,7 +154,7 @@ export async function generateWithRetries(
     if (end.lostOutputTokens !== undefined)
       return { type: "broken", error, log, left, ...defined({ hopeful }) };
   }
-  return { type: "aborted", isInFlight: false, ...log };
+  return { type: "aborted", ...log };
 }
 
 const NONE: readonly Model[] = Object.freeze([]);
@@ -176,7 +174,7 @@ async function backOff(
 function withLoss(
   log: AttemptLog,
   model: Model,
-  { lostOutputTokens }: Pick<FailedAttempt, "lostOutputTokens">,
+  lostOutputTokens: FailedAttempt["lostOutputTokens"],
   fallback: object | undefined,
 ): AttemptLog {
   if (lostOutputTokens === undefined) return log;

@@ -16,7 +16,7 @@ import {
   type FallbackOptions,
 } from "./fallback.ts";
 import type { Model, ModelRequest, ModelServer } from "./model.ts";
-import { generateWithRetries } from "./retry.ts";
+import { generateWithRetries, type RetryOptions } from "./retry.ts";
 import { replayKeyOf } from "./written-by.ts";
 
 const CHECKS: OptionChecks<FallbackOptions> = {
@@ -56,6 +56,12 @@ export function withFallback(
     get server(): ModelServer | undefined {
       return first.server;
     },
+    get apiType(): Model["apiType"] {
+      return first.apiType;
+    },
+    get serviceTier(): string | undefined {
+      return first.serviceTier;
+    },
     /** Of replies whose writer is not known: nobody's. */
     get replayKey(): string {
       return all.map(replayKeyOf).join(" or ");
@@ -81,14 +87,17 @@ export function withFallback(
     assertReady: () => all.forEach((one) => one.assertReady?.()),
     // For who asks it without us: a run goes by `fallbackOf`.
     generate: async (request, { signal, onDelta, cacheKey }) => {
-      const outcome = await generateWithRetries(model, request, {
+      const options: RetryOptions = {
         signal,
         clock: systemClock,
         policy: { maxAttempts: 1 },
         inputTokens: model.countTokens?.(request) ?? estimateRequest(request),
         ...defined({ onDelta, cacheKey }),
         onRetry: () => onDelta?.({ type: "reset", reason: "fallback" }),
-      });
+      };
+      let outcome = await generateWithRetries(model, request, options);
+      while (outcome.type === "broken")
+        outcome = await generateWithRetries(model, request, { ...options, after: outcome });
       if (outcome.type === "replied") return outcome.reply;
       if ("error" in outcome) throw outcome.error;
       throw signal.reason;

@@ -233,6 +233,36 @@ proves(
 
 proves(
   ["M66"],
+  "a Retry-After that is no time holds up nobody, and spoils no later one",
+  async () => {
+    const { clock, first, second } = two();
+    const limits = modelLimits({ concurrent: 8 });
+    const sharing = limited(new ScriptedModel(() => says("Shared.")), limits);
+    const refused = async (retryAfterMs: number): Promise<void> => {
+      const refusing = new ScriptedModel([
+        failing("model_rate_limited", { retryAfterMs }),
+        says("Again."),
+      ]);
+      const run = first.start(roleOf(limited(refusing, limits)));
+      await settled();
+      clock.advance(500);
+      expect((await run.settled).text).toBe("Again.");
+    };
+    for (const wrong of [Number.NaN, Infinity, -1]) await refused(wrong);
+    expect((await second.start(roleOf(sharing)).settled).text).toBe("Shared.");
+    const refusing = new ScriptedModel([failing("model_rate_limited", { retryAfterMs: 5_000 })]);
+    const held = first.start(roleOf(limited(refusing, limits)));
+    await settled();
+    const waiting = second.start(roleOf(sharing));
+    await settled();
+    expect(sharing.requests.length).toBe(1);
+    for (const run of [held, waiting]) await run.cancel();
+    expect(clock.pendingTimers).toBe(0);
+  },
+);
+
+proves(
+  ["M66"],
   "who would be held up for longer than it may wait fails at once, in the line and before it",
   async () => {
     const { clock, first, second } = two();

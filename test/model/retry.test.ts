@@ -232,7 +232,6 @@ describe("an aborted signal", () => {
     caller.abort();
     expect(await run(model, caller, new ManualClock())).toEqual({
       type: "aborted",
-      isInFlight: false,
       attempts: 0,
       lostOutputTokens: 0,
       brokenAttempts: 0,
@@ -247,7 +246,6 @@ describe("an aborted signal", () => {
     const outcome = await run(model, caller, clock, () => queueMicrotask(() => caller.abort()));
     expect(outcome).toEqual({
       type: "aborted",
-      isInFlight: false,
       attempts: 1,
       lostOutputTokens: 3,
       brokenAttempts: 1,
@@ -266,7 +264,6 @@ describe("an aborted signal", () => {
     });
     expect(await run(model, caller, new ManualClock())).toEqual({
       type: "aborted",
-      isInFlight: true,
       attempts: 1,
       lostOutputTokens: 3,
       brokenAttempts: 1,

@@ -4,6 +4,8 @@
 import { expect } from "vitest";
 import { z } from "zod";
 
+import { defined } from "../../src/kernel/json.ts";
+import { wrapModelCall } from "../../src/hooks/hook.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
 import { withFallback } from "../../src/model/with-fallback.ts";
 import { approve } from "../../src/protocol/question.ts";
@@ -14,7 +16,7 @@ import { replay } from "../../src/testing/replay/replay.ts";
 import { asks, says, ScriptedModel, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
-import { newFixture } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { failing, roleOf } from "../support/limited-models.ts";
 import { priceLookup } from "../../src/model/prices.ts";
 
@@ -133,6 +135,51 @@ proves(["M68"], "what both lost is charged at the price of each, if none replies
     spare: { modelCalls: 0, steps: 0, totalTokens: 30, costMicroUsd: 500 },
   });
 });
+
+proves(["M68"], "what hooks made of one call is one step, whichever models answered", async () => {
+  const { both } = pair([failing("model_unavailable")], [says("One."), says("Two.")]);
+  const twice = wrapModelCall(async (_call, next) => {
+    await next();
+    return await next();
+  });
+  const result = await newFixture().run(roleOf(both, { hooks: [twice] }));
+  const used = { modelCalls: 2, steps: 1, totalTokens: 30, costMicroUsd: 400 };
+  const none = { modelCalls: 0, steps: 0, totalTokens: 0, costMicroUsd: 0 };
+  expect(figures(result)).toEqual({ total: used, main: none, spare: used });
+});
+
+for (const { how, ignoresSignal, lost, expected } of [
+  { how: "gives up at once", ignoresSignal: false, lost: undefined, expected: [0, 10, 100] },
+  {
+    how: "gives up, and the first had lost some",
+    ignoresSignal: false,
+    lost: 30,
+    expected: [40, 10, 3_110],
+  },
+  {
+    how: "does not, and the first had lost some",
+    ignoresSignal: true,
+    lost: 30,
+    expected: [40, 10, 3_110],
+  },
+])
+  proves(["M68"], `a model that is told to end, and ${how}, is charged its request`, async () => {
+    const held = latch();
+    const { both } = pair(
+      [failing("model_unavailable", defined({ lostOutputTokens: lost }))],
+      [says("Late.", { after: held.opened, ignoresSignal })],
+    );
+    const s = newFixture();
+    const run = s.start(roleOf(both));
+    for (let turn = 0; turn < 20; turn += 1) await settled();
+    const cancelled = run.cancel();
+    await settled();
+    s.clock.advance(60_000);
+    const { usage } = await cancelled;
+    held.open();
+    const { main, spare } = usage.byModel;
+    expect([main?.totalTokens, spare?.totalTokens, usage.total.costMicroUsd]).toEqual(expected);
+  });
 
 proves(["M68"], "an unknown price of one of them makes a limit in dollars impossible", async () => {
   const [main, spare] = [

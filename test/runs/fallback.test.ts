@@ -15,7 +15,7 @@ import { toCallId } from "../../src/model/call-id.ts";
 import { asks, says, ScriptedModel, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
-import { newFixture, settled } from "../harness/run-scripted.ts";
+import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { failing, limited, roleOf } from "../support/limited-models.ts";
 import { QUESTION } from "../support/openai-calls.ts";
 
@@ -262,6 +262,37 @@ proves(["M67"], "a model whose limits are paused is passed over at once", async 
   expect([result.text, main.requests.length, s.clock.nowMs()]).toEqual(["Spare.", 0, 0]);
 });
 
+proves(["M59"], "a request to a fallback is described as one to its first model", async () => {
+  const [main, spare] = [model("main", [says("Main.")]), model("spare", [])];
+  const told = { apiType: "responses", serviceTier: "flex" } as const;
+  const s = newFixture();
+  await s.run(roleOf(withFallback([Object.assign(main, told), spare])));
+  expect(s.sink.of("model.requested")).toMatchObject([{ model: "main", ...told }]);
+});
+
+proves(
+  ["M65"],
+  "who is to stop leaves the line, also where a paused model was passed over",
+  async () => {
+    const held = latch();
+    const [paused, busy] = [modelLimits({ concurrent: 1 }), modelLimits({ concurrent: 1 })];
+    const s = newFixture({ retry: { maxAttempts: 1 } });
+    const refusal = failing("model_rate_limited", { retryAfterMs: 9_000 });
+    await s.run(roleOf(limited(model("other", [refusal]), paused)));
+    const holder = limited(model("holder", [says("Held.", { after: held.opened })]), busy);
+    const holding = s.start(roleOf(holder));
+    const spare = limited(model("spare", [says("Spare.")]), busy);
+    const run = s.start(roleOf(withFallback([limited(model("main", []), paused), spare])));
+    for (let turn = 0; turn < 20; turn += 1) await settled();
+    run.requestStop("Enough.");
+    const result = await s.outcome(run);
+    expect([result.status, spare.requests.length]).toEqual(["stopped", 0]);
+    expect(result.usage.total).toMatchObject({ totalTokens: 0 });
+    held.open();
+    await s.outcome(holding);
+  },
+);
+
 proves(["M67"], "who asks a fallback itself gets what the first that can says", async () => {
   const { both, asked } = pair([failing("model_unavailable")], [says("Spare.")]);
   const { signal } = new AbortController();
@@ -269,6 +300,8 @@ proves(["M67"], "who asks a fallback itself gets what the first that can says", 
     text: "Spare.",
     writtenBy: "scripted/spare",
   });
+  const cut = pair([failing("model_unavailable", { lostOutputTokens: 3 })], [says("Spare.")]);
+  expect((await cut.both.generate(QUESTION, { signal })).message.text).toBe("Spare.");
   const broken = pair([failing("model_refused_request")], []);
   await expect(broken.both.generate(QUESTION, { signal })).rejects.toMatchObject({
     code: "model_refused_request",

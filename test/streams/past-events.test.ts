@@ -234,3 +234,24 @@ proves(
     expect([isLeft, await events.next()]).toEqual([true, { done: true, value: undefined }]);
   },
 );
+
+proves(
+  ["F5"],
+  "reads that wait together are answered in order where the past meets the live",
+  async () => {
+    const held = latch();
+    const { role } = soloist([says("Done.", { after: held.opened })]);
+    const fixture = newFixture({ store: memoryStore({ clock: new ManualClock() }) });
+    const run = fixture.start(role);
+    for (let turn = 0; turn < 20; turn += 1) await settled();
+    const from = fixture.sink.events.length;
+    const events = run.events({ from });
+    const reads = [events.next(), events.next(), events.next()];
+    for (let turn = 0; turn < 20; turn += 1) await settled();
+    reads.push(events.next());
+    held.open();
+    await fixture.outcome(run);
+    const seqs = (await Promise.all(reads)).map(({ value }) => value?.seq);
+    expect(seqs).toEqual([from, from + 1, from + 2, from + 3]);
+  },
+);

@@ -271,6 +271,51 @@ proves(["F4"], "who comes in the middle of a reply reads it from its beginning",
   expect(await allOf(run.pieces())).toEqual([]);
 });
 
+proves(["F4"], "of a reply whose second call is said first, too", async () => {
+  const held = latch();
+  const fixture = newFixture();
+  const message = {
+    role: "assistant",
+    text: "",
+    toolCalls: ["one", "two"].map((id) => ({
+      callId: idOf<"CallId">(id),
+      toolName: "work",
+      argumentsText: "{}",
+    })),
+  } as const;
+  let replies = 0;
+  const model: Model = {
+    provider: "own",
+    id: "own",
+    generate: async (request, options) => {
+      replies += 1;
+      if (replies > 1) return await soloist([says("Done.")]).model.generate(request, options);
+      for (const index of [1, 0]) {
+        const { callId = idOf<"CallId">(""), toolName = "" } = message.toolCalls[index] ?? {};
+        options.onDelta?.({ type: "call", index, callId, toolName });
+        options.onDelta?.({ type: "arguments", index, text: "{}" });
+        await held.opened;
+      }
+      return { message, finishReason: "tool_calls" };
+    },
+  };
+  const tools = [spyTool("work")];
+  const role = defineAgent({ name: "solo", instructions: "Work.", model, tools });
+  const run = fixture.start(role, "Do it.", { onPiece: () => undefined });
+  await settled();
+  const late = run.pieces();
+  held.open();
+  await fixture.outcome(run);
+  expect(brief(await allOf(late)).slice(0, 6)).toEqual([
+    "reset joined 0",
+    "two work",
+    "{}",
+    "one work",
+    "{}",
+    "end tool_calls",
+  ]);
+});
+
 proves(["F4"], "a slow reader fails alone, a listener that throws is warned of once", async () => {
   const fixture = newFixture();
   const bad = (): void => {

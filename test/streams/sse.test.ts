@@ -4,15 +4,18 @@
 import { expect } from "vitest";
 import { z } from "zod";
 
+import type { Model } from "../../src/model/model.ts";
 import { toSse } from "../../src/orchestrator/run/to-sse.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
+import { forwarding } from "../journal/forwarding-store.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { allOf } from "../support/all-of.ts";
+import { roleOf } from "../support/limited-models.ts";
 import { rejectionOf } from "../support/thrown.ts";
 
 const MessageSchema = z.object({
@@ -80,7 +83,8 @@ proves(["F6"], "a client that comes back goes on after the last event that it ha
   expect(whole.flatMap(({ id }) => id ?? []).length).toBe(ids.length);
   for (const lastEventId of ["", "x", "-1", "1.5", "9".repeat(16)])
     expect(() => toSse(run, { lastEventId })).toThrow(/number of an event/);
-  expect(() => toSse(run, { heartbeatMs: -1 })).toThrow(/heartbeatMs/);
+  for (const heartbeatMs of [-1, 0])
+    expect(() => toSse(run, { heartbeatMs })).toThrow(/heartbeatMs/);
 });
 
 proves(
@@ -124,3 +128,47 @@ proves(["F6"], "a reader that is too slow is broken off, and may come back", asy
   expect((await rejectionOf(allOf(slow))).code).toBe("backlog_overflow");
   expect((await allOf(toSse(run, { from: 1 }))).at(-1)).toContain("event: result");
 });
+
+proves(
+  ["F6"],
+  "a run that fails while its client is slow is a rejection of the client's",
+  async () => {
+    const [begin, finish] = [latch(), latch()];
+    const inner = memoryStore({ clock: new ManualClock() });
+    let isBroken = false;
+    const store = {
+      ...forwarding(inner),
+      append: async (...given: Parameters<typeof inner.append>) => {
+        if (isBroken) throw new Error("full");
+        return await inner.append(...given);
+      },
+    };
+    const model: Model = {
+      provider: "own",
+      id: "own",
+      generate: async (_request, { onDelta }) => {
+        await begin.opened;
+        onDelta?.({ type: "text", text: "Done." });
+        await finish.opened;
+        const message = { role: "assistant", text: "Done.", toolCalls: [] } as const;
+        return { message, finishReason: "stop" };
+      },
+    };
+    const run = newFixture({ store }).start(roleOf(model));
+    const messages = toSse(run);
+    const first = (async () => {
+      let text: string | undefined;
+      do text = (await messages.next()).value;
+      while (text?.startsWith("event: piece") === false);
+      return text;
+    })();
+    for (let turn = 0; turn < 20; turn += 1) await settled();
+    begin.open();
+    expect(read((await first) ?? "").data).toMatchObject({ type: "text", text: "Done." });
+    isBroken = true;
+    finish.open();
+    expect((await rejectionOf(run.result)).code).toBe("store_failed");
+    for (let turn = 0; turn < 20; turn += 1) await settled();
+    expect((await rejectionOf(allOf(messages))).code).toBe("store_failed");
+  },
+);

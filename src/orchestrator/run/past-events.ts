@@ -91,7 +91,6 @@ export class JoinedEvents implements AsyncIterableIterator<EspalierEvent, undefi
   }
 
   next(): Promise<IteratorResult<EspalierEvent, undefined>> {
-    if (this.#past === undefined) return this.#live.next();
     const next = this.#turn.then(() => this.#next());
     this.#turn = next.catch(() => undefined);
     return next;

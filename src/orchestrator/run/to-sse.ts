@@ -1,8 +1,9 @@
 // A run as server-sent events, for a page or another process that follows it: what happened, what is being said, and how it came out.
 
-import { checkAmount, checkKeys, mismatch } from "../../kernel/check.ts";
+import { checkKeys, mismatch } from "../../kernel/check.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { defined } from "../../kernel/json.ts";
+import { mustBeWhole } from "../../model/check-options.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
 import type { StreamPiece } from "../../protocol/stream-piece.ts";
 import { DONE } from "./feed.ts";
@@ -16,13 +17,14 @@ export interface SseOptions extends Pick<EventsOptions, "from" | "maxBacklog"> {
    * here for the first time.
    */
   readonly lastEventId?: string | null | undefined;
-  /** After so long without a message a comment is sent, so that nothing between takes the connection for dead. Default 15,000. */
+  /** After so long without a message a comment is sent, so that nothing between takes the connection for dead. From 1. Default 15,000. */
   readonly heartbeatMs?: number;
   /** Default: the clock of the machine. */
   readonly clock?: Clock;
 }
 
 const DEFAULT_HEARTBEAT_MS = 15_000;
+const checkHeartbeat = mustBeWhole("Leave it out for 15 seconds.");
 const HEARTBEAT = ": still here\n\n";
 
 /**
@@ -46,7 +48,7 @@ export function toSse(
 ): AsyncIterableIterator<string, undefined> {
   checkKeys("sse options", options, ["from", "lastEventId", "maxBacklog", "heartbeatMs", "clock"]);
   const { heartbeatMs = DEFAULT_HEARTBEAT_MS, clock = systemClock, lastEventId } = options;
-  checkAmount("heartbeatMs", heartbeatMs);
+  checkHeartbeat("heartbeatMs", heartbeatMs);
   const { from, maxBacklog } = options;
   const first = lastEventId === undefined || lastEventId === null ? from : after(lastEventId);
   const events = run.events(defined({ from: first, maxBacklog }));
@@ -106,8 +108,9 @@ async function* sseMessages(
       if (came === undefined) yield HEARTBEAT;
       else if (came.read.done === true) awaited.delete(came.name);
       else {
-        awaited.set(came.name, next[came.name]());
         yield message(came.name, came.read.value);
+        // Not before: what fails while the client is slow would be a rejection that nobody waits for.
+        awaited.set(came.name, next[came.name]());
       }
     }
     if (!isLeft()) yield message("result", resultFor(await run.settled));

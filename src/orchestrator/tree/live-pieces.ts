@@ -30,7 +30,8 @@ interface SaidReply {
   reasoning: string;
   text: string;
   refusal: string;
-  calls: SaidCall[];
+  /** By their index: a model may say a later one first. */
+  calls: Map<number, SaidCall>;
 }
 
 export class LivePieces implements Pieces {
@@ -60,11 +61,11 @@ export class LivePieces implements Pieces {
     switch (delta.type) {
       case "call": {
         const { callId, toolName } = delta;
-        said.calls[delta.index] = { callId, toolName, argumentsText: "" };
+        said.calls.set(delta.index, { callId, toolName, argumentsText: "" });
         break;
       }
       case "arguments": {
-        const call = said.calls[delta.index];
+        const call = said.calls.get(delta.index);
         if (call !== undefined) call.argumentsText += delta.text;
         break;
       }
@@ -120,7 +121,7 @@ export class LivePieces implements Pieces {
 }
 
 function emptyReply(source: PieceSource): SaidReply {
-  return { source, reasoning: "", text: "", refusal: "", calls: [] };
+  return { source, reasoning: "", text: "", refusal: "", calls: new Map() };
 }
 
 /** A reply as it is when nothing more is said of it. */
@@ -129,14 +130,13 @@ function cameAs(source: PieceSource, message: AssistantMessage): SaidReply {
   const reasoning = replyPieces(message)
     .map((piece) => (piece.type === "reasoning" ? piece.text : ""))
     .join("");
-  return { source, reasoning, text, refusal, calls: toolCalls.map((call) => ({ ...call })) };
+  const calls = new Map(toolCalls.map((call, index) => [index, { ...call }]));
+  return { source, reasoning, text, refusal, calls };
 }
 
 function lengthOf({ reasoning, text, refusal, calls }: SaidReply): number {
-  const ofCalls = calls.reduce(
-    (sum, call) => sum + call.toolName.length + call.argumentsText.length,
-    0,
-  );
+  let ofCalls = 0;
+  for (const call of calls.values()) ofCalls += call.toolName.length + call.argumentsText.length;
   return reasoning.length + text.length + refusal.length + ofCalls;
 }
 
@@ -144,8 +144,8 @@ function lengthOf({ reasoning, text, refusal, calls }: SaidReply): number {
 function isSaidBy(said: SaidReply, came: SaidReply): boolean {
   const { text, refusal, calls } = came;
   if (!text.startsWith(said.text) || !refusal.startsWith(said.refusal)) return false;
-  return said.calls.every(({ callId, toolName }, index) => {
-    const call = calls[index];
+  return [...said.calls].every(([index, { callId, toolName }]) => {
+    const call = calls.get(index);
     return call?.callId === callId && call.toolName === toolName;
   });
 }
@@ -158,8 +158,8 @@ function piecesOf(came: SaidReply, said = emptyReply(came.source)): readonly Rep
   if (said.reasoning === "") pieces.push({ type: "reasoning", text: came.reasoning });
   pieces.push({ type: "text", text: came.text.slice(said.text.length) });
   pieces.push({ type: "refusal", text: came.refusal.slice(said.refusal.length) });
-  for (const [index, { callId, toolName, argumentsText }] of came.calls.entries()) {
-    const known = said.calls[index];
+  for (const [index, { callId, toolName, argumentsText }] of came.calls) {
+    const known = said.calls.get(index);
     if (known === undefined) pieces.push({ type: "call", index, callId, toolName });
     if (known === undefined || known.argumentsText === "")
       pieces.push({ type: "arguments", index, text: argumentsText });
