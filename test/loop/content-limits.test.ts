@@ -260,6 +260,20 @@ describe("a request over 50,000,000 bytes", () => {
     expect(attached(model.requests[3]?.messages)).toEqual(["tool 1", "tool 1"]);
   });
 
+  proves(["M74"], "is made shorter however few of its messages those are", async () => {
+    const look = spyTool("look", () => "Nothing.");
+    const looking = Array.from({ length: 10 }, () => asks("look", {}));
+    const tools = [draw, look];
+    const { role, model } = soloist([...looking, ...script], { tools, compaction: {} }, seeing);
+    const { status } = await newFixture().run(role);
+    const { messages = [] } = model.requests[13] ?? {};
+    expect([status, messages.length, attached(messages)]).toEqual([
+      "completed",
+      28,
+      ["tool 1", "tool 1"],
+    ]);
+  });
+
   proves(["M74"], "is none for a model that takes no images", async () => {
     const { role } = soloist(script, { tools: [draw] });
     expect((await newFixture().run(role)).status).toBe("completed");
