@@ -61,7 +61,7 @@ export class AuthorizedRequests {
     } catch (cause) {
       throw this.#isRefused(sending) ? refusal(cause, sending.challenge) : cause;
     } finally {
-      sending.endTurn?.();
+      endTurn(sending);
     }
   }
 
@@ -83,34 +83,36 @@ export class AuthorizedRequests {
 
   async #post(url: string | URL, init: RequestInit): Promise<Response> {
     const sending = this.#sendings.getStore() ?? {};
+    // It has what it authorized for: what it does with that may take long, and others need not wait for it.
+    endTurn(sending);
+    const response = await this.#sendMessage(url, init, sending);
+    const { auth } = this.#options;
+    if (sending.challenge === undefined || auth === undefined) return response;
+    const headers = new Headers(init.headers);
+    await this.#takeTurn(sending);
+    const token = await tokenOfOthers(auth, headers.get("authorization"));
+    if (token === undefined) return response;
+    endTurn(sending);
+    await response.body?.cancel();
+    headers.set("authorization", token);
+    const again = await this.#sendMessage(url, { ...init, headers }, sending);
+    if (sending.challenge !== undefined) await this.#takeTurn(sending);
+    return again;
+  }
+
+  async #sendMessage(url: string | URL, init: RequestInit, sending: Sending): Promise<Response> {
     sending.wasAsked = true;
     const response = await this.#send(url, init);
     sending.challenge = challengeOf(response);
-    if (sending.challenge === undefined || sending.endTurn !== undefined) return response;
-    const headers = new Headers(init.headers);
-    const token = await this.#tokenOfOthers(sending, headers.get("authorization"));
-    if (token === undefined) return response;
-    await response.body?.cancel();
-    headers.set("authorization", token);
-    return await this.#post(url, { ...init, headers });
+    return response;
   }
 
-  /** Waits for its turn, and has it then; or gives what to send now, if another request has got a token meanwhile. */
-  async #tokenOfOthers(sending: Sending, sent: string | null): Promise<string | undefined> {
-    const { auth } = this.#options;
-    // A token that is bound to a key is signed for each request, by the SDK.
-    const isSigned = sent !== null && !sent.startsWith("Bearer ");
-    if (auth === undefined) return undefined;
+  async #takeTurn(sending: Sending): Promise<void> {
     const before = this.#turns;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#turns = promise;
     sending.endTurn = resolve;
     await before;
-    const now = "token" in auth ? await auth.token() : (await auth.tokens())?.access_token;
-    if (now === undefined || isSigned || `Bearer ${now}` === sent) return undefined;
-    delete sending.endTurn;
-    resolve();
-    return `Bearer ${now}`;
   }
 
   /** A request of an authorization, or one without an answer that is waited for. */
@@ -132,6 +134,22 @@ export class AuthorizedRequests {
   async #send(url: string | URL, init: RequestInit): Promise<Response> {
     return await (this.#options.fetch ?? fetch)(url, init);
   }
+}
+
+function endTurn(sending: Sending): void {
+  sending.endTurn?.();
+  delete sending.endTurn;
+}
+
+/** What to send now, if another request has got a token meanwhile. */
+async function tokenOfOthers(
+  auth: NonNullable<McpHttp["auth"]>,
+  sent: string | null,
+): Promise<string | undefined> {
+  const now = "token" in auth ? await auth.token() : (await auth.tokens())?.access_token;
+  // A token that is bound to a key is signed for each request, by the SDK.
+  const isSigned = sent !== null && !sent.startsWith("Bearer ");
+  return now === undefined || isSigned || `Bearer ${now}` === sent ? undefined : `Bearer ${now}`;
 }
 
 /** Only streams are asked for by the requests of the protocol itself. */

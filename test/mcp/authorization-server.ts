@@ -31,11 +31,14 @@ export interface GuardedPeer extends HttpFixture {
 }
 
 export interface GuardedOptions {
+  /** Tools that it has besides. */
+  readonly tools?: readonly unknown[];
   /** Sent with a refusal, besides the challenge: what a careless server may give away. */
   readonly refusalBody?: (request: IncomingMessage) => string;
 }
 
 export async function guardedPeer({
+  tools = [],
   refusalBody = () => "Who are you?",
 }: GuardedOptions = {}): Promise<GuardedPeer> {
   const valid = new Map<string, readonly string[]>();
@@ -97,6 +100,7 @@ export async function guardedPeer({
   );
 
   const peer = await handMadeOverHttp({
+    tools,
     front: (request, response) => {
       const url = `http://${request.headers.host ?? ""}`;
       const metadataUrl = `${url}/.well-known/oauth-protected-resource/mcp`;
