@@ -198,7 +198,9 @@ describe("a token", () => {
   proves(["M76"], "is in no error and no event, whatever the server gives away", async () => {
     const refusalBody = ({ headers }: IncomingMessage): string =>
       `No: ${headers.authorization ?? ""}`;
-    const peer = await guardedPeer({ refusalBody });
+    const description = ({ headers }: IncomingMessage): string =>
+      `No for authorization: ${headers.authorization ?? ""}`;
+    const peer = await guardedPeer({ refusalBody, description });
     const { access_token: token } = peer.issue();
     const headers = { authorization: `Bearer ${token}` };
     for (const given of [{ headers }, { auth: fixed(token) }]) {
