@@ -90,6 +90,34 @@ describe("a provider", () => {
     expect([peer.grants, auth.redirects]).toEqual([["refresh_token"], 0]);
   });
 
+  describe("for the stream on which the server may say something", () => {
+    /** What came before is not valid any more when that stream is asked for. */
+    const expiring =
+      (peer: GuardedPeer): NonNullable<McpHttp["fetch"]> =>
+      async (url, init) => {
+        const response = await fetch(url, init);
+        const body: unknown = init?.body;
+        if (typeof body === "string" && body.includes("notifications/initialized")) peer.expire();
+        return response;
+      };
+
+    proves(["M75"], "refreshes no second time", async () => {
+      const peer = await guardedPeer();
+      peer.hold(until(() => peer.refusals() === 2));
+      const auth = withTokens(peer);
+      const { tools } = await connected({ ...peer.transport, auth, fetch: expiring(peer) });
+      expect(textsOf(await made(tools, [["meta"]]))).toEqual(["{}"]);
+      expect([peer.grants, peer.refusals()]).toEqual([["refresh_token"], 2]);
+    });
+
+    proves(["M75"], "keeps no call waiting if that fails", async () => {
+      const peer = await guardedPeer();
+      const auth = fixed(peer.issue().access_token);
+      const refused = connected({ ...peer.transport, auth, fetch: expiring(peer) });
+      expect((await rejectionOf(refused)).code).toBe("mcp_unauthorized");
+    });
+  });
+
   proves(["M75"], "keeps no call waiting for what another does with the new token", async () => {
     const peer = await guardedPeer({ tools: ASKING });
     const filter: McpOptions["filter"] = ({ name }) => name === "elicit";
