@@ -23,9 +23,15 @@ const FENCE = "```";
 const LANGUAGE = /^\w*[ \t]*\n/;
 
 function jsonIn(text: string): JsonValue | undefined {
+  // First the whole: a block within one of its texts is a part of it.
+  const whole = parsed(text);
+  if (whole !== undefined) return whole;
   const [, block, ...others] = text.split(FENCE);
   const isFenced = block !== undefined && others.length === 1;
-  const json = isFenced ? block.replace(LANGUAGE, "") : text;
+  return isFenced ? parsed(block.replace(LANGUAGE, "")) : undefined;
+}
+
+function parsed(json: string): JsonValue | undefined {
   if (json.trim() === "") return undefined;
   try {
     return argumentsOf(json);

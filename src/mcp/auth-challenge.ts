@@ -1,8 +1,10 @@
-// What a server asks for where it does not take a request: HTTP 401, or 403 with a challenge. It is the server's word, kept in bounds.
+// What a server asks for where it does not take a request: HTTP 401, or 403 with a challenge. It is the server's word, kept in bounds, without what
+// looks like a secret: a careless server says what it was sent.
 
 import { extractWWWAuthenticateParams } from "@modelcontextprotocol/client";
 
 import { defined } from "../kernel/json.ts";
+import { redactSecrets } from "../tools/redact-secrets.ts";
 
 /** As its `WWW-Authenticate` says, as far as it does. */
 export interface AuthChallenge {
@@ -55,5 +57,5 @@ export function challengeText(challenge: AuthChallenge): string | undefined {
 }
 
 function bounded(text = ""): string | undefined {
-  return text === "" ? undefined : text.slice(0, MOST_CHARACTERS);
+  return text === "" ? undefined : redactSecrets(text).slice(0, MOST_CHARACTERS);
 }

@@ -18,7 +18,7 @@ import { McpFault } from "./mcp-fault.ts";
 import type { McpHttp } from "./mcp-options.ts";
 import { reasonOf } from "./sdk-fault.ts";
 
-/** A message on its way to the server, over as many requests as it takes. */
+/** A message on its way to the server, over as many requests as it takes, and the stream that the SDK asks for after it. */
 interface Sending {
   /** What the server asked for last, if it did not take the request. */
   challenge?: AuthChallenge | undefined;
@@ -50,7 +50,7 @@ export class AuthorizedRequests {
   readonly fetch: Fetch = async (url, init = {}) => {
     const isOwn = new URL(url).origin === this.#origin;
     const all = isOwn ? { ...init, headers: this.#withOurs(init.headers) } : init;
-    return isMessage(init) ? await this.#post(url, all) : await this.#ask(url, all);
+    return isStream(init) ? await this.#exchange(url, all) : await this.#ask(url, all);
   };
 
   /** Sends a message by the requests that `send` makes. Throws a fault `unauthorized` if the server, or the provider, does not let it. */
@@ -61,7 +61,7 @@ export class AuthorizedRequests {
     } catch (cause) {
       throw this.#isRefused(sending) ? refusal(cause, sending.challenge) : cause;
     } finally {
-      sending.endTurn?.();
+      endTurn(sending);
     }
   }
 
@@ -81,41 +81,51 @@ export class AuthorizedRequests {
     return headers;
   }
 
-  async #post(url: string | URL, init: RequestInit): Promise<Response> {
+  /** The requests of a stream, which no `sending` waits for, came to nothing. Called where it is known, within their context. */
+  failed(): void {
+    const sending = this.#sendings.getStore();
+    if (sending !== undefined) endTurn(sending);
+  }
+
+  /** A message, or a stream that is asked for. */
+  async #exchange(url: string | URL, init: RequestInit): Promise<Response> {
     const sending = this.#sendings.getStore() ?? {};
+    // It has what it authorized for: what it does with that may take long, and others need not wait for it.
+    endTurn(sending);
+    const response = await this.#take(url, init, sending);
+    const { auth } = this.#options;
+    if (sending.challenge === undefined || auth === undefined) return response;
+    const headers = new Headers(init.headers);
+    await this.#takeTurn(sending, init);
+    const token = await tokenOfOthers(auth, headers.get("authorization"));
+    if (token === undefined) return response;
+    endTurn(sending);
+    await response.body?.cancel();
+    headers.set("authorization", token);
+    const again = await this.#take(url, { ...init, headers }, sending);
+    if (sending.challenge !== undefined) await this.#takeTurn(sending, init);
+    return again;
+  }
+
+  async #take(url: string | URL, init: RequestInit, sending: Sending): Promise<Response> {
     sending.wasAsked = true;
     const response = await this.#send(url, init);
     sending.challenge = challengeOf(response);
-    if (sending.challenge === undefined || sending.endTurn !== undefined) return response;
-    const headers = new Headers(init.headers);
-    const token = await this.#tokenOfOthers(sending, headers.get("authorization"));
-    if (token === undefined) return response;
-    await response.body?.cancel();
-    headers.set("authorization", token);
-    return await this.#post(url, { ...init, headers });
+    return response;
   }
 
-  /** Waits for its turn, and has it then; or gives what to send now, if another request has got a token meanwhile. */
-  async #tokenOfOthers(sending: Sending, sent: string | null): Promise<string | undefined> {
-    const { auth } = this.#options;
-    // A token that is bound to a key is signed for each request, by the SDK.
-    const isSigned = sent !== null && !sent.startsWith("Bearer ");
-    if (auth === undefined) return undefined;
+  async #takeTurn(sending: Sending, { method, signal }: RequestInit): Promise<void> {
     const before = this.#turns;
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#turns = promise;
+    this.#turns = before.then(() => promise);
     sending.endTurn = resolve;
+    // Of a stream that is given up nothing more is heard.
+    if (method === "GET") signal?.addEventListener("abort", () => resolve(), { once: true });
     await before;
-    const now = "token" in auth ? await auth.token() : (await auth.tokens())?.access_token;
-    if (now === undefined || isSigned || `Bearer ${now}` === sent) return undefined;
-    delete sending.endTurn;
-    resolve();
-    return `Bearer ${now}`;
   }
 
   /** A request of an authorization, or one without an answer that is waited for. */
   async #ask(url: string | URL, init: RequestInit): Promise<Response> {
-    if (isStream(init)) return await this.#send(url, init);
     const timed = new AbortController();
     const stop = this.#clock.setTimer(this.#timeoutMs, () => {
       const message = `No answer came within ${this.#timeoutMs} ms.`;
@@ -134,13 +144,25 @@ export class AuthorizedRequests {
   }
 }
 
-/** Only streams are asked for by the requests of the protocol itself. */
-function isStream({ headers }: RequestInit): boolean {
-  return new Headers(headers).get("accept")?.includes("text/event-stream") ?? false;
+function endTurn(sending: Sending): void {
+  sending.endTurn?.();
+  delete sending.endTurn;
 }
 
-function isMessage(init: RequestInit): boolean {
-  return init.method === "POST" && isStream(init);
+/** What to send now, if another request has got a token meanwhile. */
+async function tokenOfOthers(
+  auth: NonNullable<McpHttp["auth"]>,
+  sent: string | null,
+): Promise<string | undefined> {
+  const now = "token" in auth ? await auth.token() : (await auth.tokens())?.access_token;
+  // A token that is bound to a key is signed for each request, by the SDK.
+  const isSigned = sent !== null && !sent.startsWith("Bearer ");
+  return now === undefined || isSigned || `Bearer ${now}` === sent ? undefined : `Bearer ${now}`;
+}
+
+/** Only the requests of the protocol itself ask for streams: messages, and streams alone. */
+function isStream({ headers }: RequestInit): boolean {
+  return new Headers(headers).get("accept")?.includes("text/event-stream") ?? false;
 }
 
 /** A body that the server sent along may hold what it was sent. */

@@ -54,6 +54,8 @@ export class HttpTransport extends StreamableHTTPClientTransport {
     this.#timers = timers;
     this.#requests = requests;
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A transport is no event target; the client calls this one, too.
+    this.onerror = () => requests.failed();
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- The same.
     this.onmessage = (message) => {
       if ("id" in message && !("method" in message) && message.id !== undefined)
         this.#streams.delete(message.id);

@@ -232,30 +232,38 @@ proves(["M77"], "an attempt that a wrapper has given up asks no more", async () 
   expect([result.status, open.length]).toEqual(["completed", 2]);
 });
 
-proves(["M77"], "what is no request is refused with what to do", async () => {
-  const wrong: readonly unknown[] = [
-    { arguments: {} },
-    { reason: "Why", arguments: [1] },
-    { reason: "Why", arguments: {}, problemWith: "text" },
-    { reason: "Why", arguments: {}, signal: {} },
-    { reason: "Why", arguments: {}, schema: {} },
-  ];
-  const fields: unknown[] = [];
-  const { role } = asker(async ({ ask }) => {
-    for (const request of wrong) {
-      const { code, data } = await rejectionOf(ask(foreign(request)));
-      fields.push([code, data["field"]]);
+proves(
+  ["M77"],
+  "what is no request is refused with what to do, within a time limit, too",
+  async () => {
+    const wrong: readonly unknown[] = [
+      null,
+      { arguments: {} },
+      { reason: "Why", arguments: [1] },
+      { reason: "Why", arguments: {}, problemWith: "text" },
+      { reason: "Why", arguments: {}, signal: {} },
+      { reason: "Why", arguments: {}, schema: {} },
+    ];
+    for (const more of [{}, { timeoutMs: 100 }]) {
+      const fields: unknown[] = [];
+      const { role } = asker(async ({ ask }) => {
+        for (const request of wrong) {
+          const { code, data } = await rejectionOf(ask(foreign(request)));
+          fields.push([code, data["field"]]);
+        }
+      }, more);
+      await newFixture().run(role);
+      expect(fields).toEqual([
+        ["invalid_option", "ask"],
+        ["invalid_definition", "ask.reason"],
+        ["invalid_option", "ask.arguments"],
+        ["invalid_option", "ask.problemWith"],
+        ["invalid_option", "ask.signal"],
+        ["invalid_option", "ask.schema"],
+      ]);
     }
-  });
-  await newFixture().run(role);
-  expect(fields).toEqual([
-    ["invalid_definition", "ask.reason"],
-    ["invalid_option", "ask.arguments"],
-    ["invalid_option", "ask.problemWith"],
-    ["invalid_option", "ask.signal"],
-    ["invalid_option", "ask.schema"],
-  ]);
-});
+  },
+);
 
 /** What a user without types may hand over. */
 function foreign(request: unknown): AskRequest {

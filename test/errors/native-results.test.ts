@@ -290,3 +290,17 @@ test("what has no strict form is asked for all the same, and says so", async () 
     { name: "result", schema: { required: ["counts"] }, strict: false },
   ]);
 });
+
+proves(["M58", "R14"], "a history that is made shorter leaves room for the schema", async () => {
+  const long = z.object({ note: z.string().describe("x".repeat(4_000)) });
+  const usage = { inputTokens: 3_000 };
+  const script = [...[1, 2].map(() => ({ ...asks("look", {}), usage })), says('{"note":""}')];
+  const compaction = { maxInputTokens: 2_000, keepMessages: 2 };
+  const options = { ...NATIVE, countTokens: null };
+  const { role } = soloist(script, { output: long, tools: [look], compaction }, options);
+  const { sink, ...fixture } = newFixture();
+  await fixture.run(role);
+  const last = sink.of("model.requested").at(-1)?.estimatedInputTokens;
+  expect(last).toBeGreaterThan(1_000);
+  expect(sink.of("conversation.compacted").map(({ tokensAfter }) => tokensAfter)).toEqual([last]);
+});

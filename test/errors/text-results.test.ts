@@ -35,6 +35,15 @@ for (const [name, text] of Object.entries(TAKEN))
     expect(result.steps.map(({ io }) => io.isResult)).toEqual([true]);
   });
 
+proves(["M52"], "a block within a text of the result is a part of it", async () => {
+  const wanted = { code: "Count so:\n```json\n{}\n```" };
+  const { role, model } = soloist([says(JSON.stringify(wanted))], {
+    output: z.object({ code: z.string() }),
+  });
+  expect((await newFixture().run(role)).output).toEqual(wanted);
+  expect(model.requests).toHaveLength(1);
+});
+
 describe("is asked for its result", () => {
   const cases: Readonly<Record<string, ScriptedReply>> = {
     "who writes words": says("It is three."),

@@ -9,6 +9,7 @@ import type { ContentPart, MessageContent } from "../../src/protocol/message-con
 import { userMessage, type Message } from "../../src/protocol/message.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
+import { transform } from "../../src/hooks/hook.ts";
 import { toolResult } from "../../src/tools/tool-result.ts";
 import { gptTokenCounter } from "../../src/tokens/gpt-token-counter.ts";
 import { proves } from "../harness/proves.ts";
@@ -258,6 +259,44 @@ describe("a request over 50,000,000 bytes", () => {
     const { status } = await newFixture().run(role);
     expect(status).toBe("completed");
     expect(attached(model.requests[3]?.messages)).toEqual(["tool 1", "tool 1"]);
+  });
+
+  proves(["M74"], "is made shorter however few of its messages those are", async () => {
+    const look = spyTool("look", () => "Nothing.");
+    const looking = Array.from({ length: 10 }, () => asks("look", {}));
+    const tools = [draw, look];
+    const { role, model } = soloist([...looking, ...script], { tools, compaction: {} }, seeing);
+    const { status } = await newFixture().run(role);
+    const { messages = [] } = model.requests[13] ?? {};
+    expect([status, messages.length, attached(messages)]).toEqual([
+      "completed",
+      28,
+      ["tool 1", "tool 1"],
+    ]);
+  });
+
+  proves(["M74"], "is one as hooks leave it", async () => {
+    const without = transform("beforeModel", ({ messages }) => ({
+      messages: messages.map((message) => {
+        if (message.role !== "tool") return message;
+        const { content: _none, ...plain } = message;
+        return plain;
+      }),
+    }));
+    const lean = soloist(script, { tools: [draw], hooks: [without] }, seeing);
+    expect((await newFixture().run(lean.role)).status).toBe("completed");
+
+    const more = userMessage([big, big, big], "notice");
+    const adding = transform("beforeModel", ({ messages }) => ({ messages: [...messages, more] }));
+    const heavy = soloist([says("Done.")], { hooks: [adding] }, seeing);
+    const { errors } = await newFixture().run(heavy.role);
+    expect([errors.map(({ code }) => code), heavy.model.requests]).toEqual([
+      ["invalid_option"],
+      [],
+    ]);
+    const blind = soloist([says("Done.")], { hooks: [adding] });
+    expect((await newFixture().run(blind.role)).status).toBe("completed");
+    expect(attached(blind.model.requests[0]?.messages)).toEqual([]);
   });
 
   proves(["M74"], "is none for a model that takes no images", async () => {

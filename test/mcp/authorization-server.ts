@@ -31,12 +31,18 @@ export interface GuardedPeer extends HttpFixture {
 }
 
 export interface GuardedOptions {
+  /** Tools that it has besides. */
+  readonly tools?: readonly unknown[];
   /** Sent with a refusal, besides the challenge: what a careless server may give away. */
   readonly refusalBody?: (request: IncomingMessage) => string;
+  /** The same, within the challenge. */
+  readonly description?: (request: IncomingMessage) => string;
 }
 
 export async function guardedPeer({
+  tools = [],
   refusalBody = () => "Who are you?",
+  description,
 }: GuardedOptions = {}): Promise<GuardedPeer> {
   const valid = new Map<string, readonly string[]>();
   const refreshTokens = new Set<string>();
@@ -97,6 +103,7 @@ export async function guardedPeer({
   );
 
   const peer = await handMadeOverHttp({
+    tools,
     front: (request, response) => {
       const url = `http://${request.headers.host ?? ""}`;
       const metadataUrl = `${url}/.well-known/oauth-protected-resource/mcp`;
@@ -112,6 +119,7 @@ export async function guardedPeer({
       refused += 1;
       const challenge = [
         `Bearer error="${error}"`,
+        ...(description === undefined ? [] : [`error_description="${description(request)}"`]),
         ...(demanded.length === 0 ? [] : [`scope="${demanded.join(" ")}"`]),
         `resource_metadata="${metadataUrl}"`,
       ].join(", ");

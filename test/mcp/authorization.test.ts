@@ -18,6 +18,7 @@ import { caller, executionsOf, made, textsOf } from "./agents.ts";
 import { guardedPeer, listening, type GuardedPeer } from "./authorization-server.ts";
 import { CodeProvider } from "./code-provider.ts";
 import { until } from "./connecting.ts";
+import { ASKING } from "./hand-made-server.ts";
 import { handMadeOverHttp } from "./http-server.ts";
 
 async function connected(transport: McpHttp, more: Partial<McpOptions> = {}): Promise<McpServer> {
@@ -89,6 +90,49 @@ describe("a provider", () => {
     expect([peer.grants, auth.redirects]).toEqual([["refresh_token"], 0]);
   });
 
+  describe("for the stream on which the server may say something", () => {
+    /** What came before is not valid any more when that stream is asked for. */
+    const expiring =
+      (peer: GuardedPeer): NonNullable<McpHttp["fetch"]> =>
+      async (url, init) => {
+        const response = await fetch(url, init);
+        const body: unknown = init?.body;
+        if (typeof body === "string" && body.includes("notifications/initialized")) peer.expire();
+        return response;
+      };
+
+    proves(["M75"], "refreshes no second time", async () => {
+      const peer = await guardedPeer();
+      peer.hold(until(() => peer.refusals() === 2));
+      const auth = withTokens(peer);
+      const { tools } = await connected({ ...peer.transport, auth, fetch: expiring(peer) });
+      expect(textsOf(await made(tools, [["meta"]]))).toEqual(["{}"]);
+      expect([peer.grants, peer.refusals()]).toEqual([["refresh_token"], 2]);
+    });
+
+    proves(["M75"], "keeps no call waiting if that fails", async () => {
+      const peer = await guardedPeer();
+      const auth = fixed(peer.issue().access_token);
+      const refused = connected({ ...peer.transport, auth, fetch: expiring(peer) });
+      expect((await rejectionOf(refused)).code).toBe("mcp_unauthorized");
+    });
+  });
+
+  proves(["M75"], "keeps no call waiting for what another does with the new token", async () => {
+    const peer = await guardedPeer({ tools: ASKING });
+    const filter: McpOptions["filter"] = ({ name }) => name === "elicit";
+    const { tools } = await connected({ ...peer.transport, auth: withTokens(peer) }, { filter });
+    peer.expire();
+    peer.hold(until(() => peer.refusals() === 2));
+    // The server answers neither, and begins no stream, before it has both.
+    const both = [1, 2].map(() => made(tools, [["elicit", { together: 2 }]]));
+    expect((await Promise.all(both)).flatMap(textsOf)).toEqual([
+      '{"action":"decline"}',
+      '{"action":"decline"}',
+    ]);
+    expect(peer.grants).toEqual(["refresh_token"]);
+  });
+
   proves(["M75"], "that sends somebody to authorize has said so, and can be finished", async () => {
     const peer = await guardedPeer();
     peer.demand("notes");
@@ -121,6 +165,18 @@ describe("a provider", () => {
     const { code, message } = await rejectionOf(connected({ ...transport, auth }));
     expect([code, server.seen]).toEqual(["mcp_unauthorized", []]);
     expect(message).toContain("got: The keychain is locked.");
+  });
+
+  proves(["M75"], "that has another token each time is not asked for ever", async () => {
+    const peer = await guardedPeer();
+    const made: string[] = [];
+    const token = (): Promise<string> => {
+      // A promise that never settles ends a loop that would have no end.
+      if (made.length > 10) return new Promise(() => {});
+      return Promise.resolve(`secret-${made.push("")}`);
+    };
+    const { code } = await rejectionOf(connected({ ...peer.transport, auth: { token } }));
+    expect([code, peer.refusals()]).toEqual(["mcp_unauthorized", 2]);
   });
 
   proves(["M75"], "is not waited for longer than a connection may take", async () => {
@@ -170,7 +226,9 @@ describe("a token", () => {
   proves(["M76"], "is in no error and no event, whatever the server gives away", async () => {
     const refusalBody = ({ headers }: IncomingMessage): string =>
       `No: ${headers.authorization ?? ""}`;
-    const peer = await guardedPeer({ refusalBody });
+    const description = ({ headers }: IncomingMessage): string =>
+      `No for authorization: ${headers.authorization ?? ""}`;
+    const peer = await guardedPeer({ refusalBody, description });
     const { access_token: token } = peer.issue();
     const headers = { authorization: `Bearer ${token}` };
     for (const given of [{ headers }, { auth: fixed(token) }]) {

@@ -3,7 +3,6 @@
 import type { ModelRequest, ToolSpec } from "../../model/model.ts";
 import { attachedBytesOf, forModel } from "../../model/written-by.ts";
 import { grouped, mismatch } from "../../kernel/check.ts";
-import type { EspalierError } from "../../kernel/error.ts";
 import { MOST_REQUEST_BYTES } from "../../protocol/message-content.ts";
 import type { Message } from "../../protocol/message.ts";
 import { type HiddenTool, hiddenTools } from "../../tools/tool-filter.ts";
@@ -17,6 +16,7 @@ import { FINISH_TOOL_NAME } from "../../protocol/tool-rule.ts";
 import { headLength } from "../../policies/message-groups.ts";
 import { repairMessages } from "../../policies/message-repair.ts";
 import { consultHooks } from "../consult.ts";
+import { errorRecord } from "../error-record.ts";
 import { failWith } from "../stop-requests.ts";
 
 export interface Assembled {
@@ -47,8 +47,7 @@ export function plainRequest(
     role.toolChoice === undefined ? undefined : toolChoiceNow(role.toolChoice, state, tools);
   const { temperature, modelSettings: settings } = role;
   const history = forModel(state.conversation.messages, role.model);
-  const attached = attachedBytesOf(history);
-  if (attached > MOST_REQUEST_BYTES) throw tooMuchAttached(attached);
+  if (!agent.hooks.points.has("beforeModel")) checkAttached(history);
   const request: ModelRequest = {
     messages: requestMessages(role, history, sections),
     tools,
@@ -69,13 +68,16 @@ export function plainRequest(
 const NONE_HIDDEN: readonly HiddenTool[] = Object.freeze([]);
 const NOTHING: ReadonlySet<Message> = new Set();
 
-function tooMuchAttached(bytes: number): EspalierError {
+/** Throws `invalid_option` for more than a request may carry. `messages`: as `forModel` gave them. */
+function checkAttached(messages: readonly Message[]): void {
+  const attached = attachedBytesOf(messages);
+  if (attached <= MOST_REQUEST_BYTES) return;
   const advice =
     "Set compaction, which keeps the newest attachments, or show the model fewer: toolResult({ show: false }).";
-  return mismatch(
+  throw mismatch(
     "the attachments of a request",
     `at most ${grouped(MOST_REQUEST_BYTES)} bytes`,
-    bytes,
+    attached,
     advice,
   );
 }
@@ -152,6 +154,25 @@ function toolChoiceNow(
 
 /** A state: there is no request, since the agent fails or was asked to end. */
 export async function hookedRequest(
+  agent: AgentRuntime,
+  state: AgentState,
+  plain: Assembled,
+): Promise<Assembled | AgentState> {
+  const hooked = await changedRequest(agent, state, plain);
+  if (!("request" in hooked)) return hooked;
+  // Hooks may have put in what the model does not take, or taken out what was too much.
+  const messages = forModel(hooked.request.messages, agent.role.model);
+  try {
+    checkAttached(messages);
+  } catch (cause) {
+    return failWith(agent, state, errorRecord(cause));
+  }
+  return messages === hooked.request.messages
+    ? hooked
+    : { ...hooked, request: { ...hooked.request, messages } };
+}
+
+async function changedRequest(
   agent: AgentRuntime,
   state: AgentState,
   plain: Assembled,

@@ -54,12 +54,12 @@ function measure(agent: AgentRuntime, sections: SectionMessages): Measure {
 }
 
 /** The same for what the model may see of them. */
-function measureSeen({ role, tools }: AgentRuntime, sections: SectionMessages): Measure {
+function measureSeen({ role, tools, output }: AgentRuntime, sections: SectionMessages): Measure {
   const ephemeral = new Set(sections.values());
   const { maxOutputTokens } = role;
   return (history, prefix = NO_PREFIX) => {
     const messages = requestMessages(role, history, sections);
-    const request = { messages, tools: tools.specs, maxOutputTokens };
+    const request = { messages, tools: tools.specs, maxOutputTokens, ...defined({ output }) };
     return countInputTokens(role.model, request, prefix, ephemeral).tokens;
   };
 }

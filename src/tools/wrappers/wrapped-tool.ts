@@ -1,10 +1,10 @@
 // What all wrappers share: the same tool with another use of its calls. Nothing is kept between two calls here.
 
 import { mismatch } from "../../kernel/check.ts";
-import type { JsonValue } from "../../kernel/json.ts";
+import { isRecord, type JsonValue } from "../../kernel/json.ts";
 import { checkTool } from "../check-tool.ts";
 import { ToolError } from "../tool-error.ts";
-import { QUESTION_ENDED, type ToolContext } from "../tool-context.ts";
+import { QUESTION_ENDED, type AskRequest, type ToolContext } from "../tool-context.ts";
 import type { Bound, FunctionTool, FunctionUse } from "../tool.ts";
 
 /** Throws `invalid_definition` unless `tool` is one that can be wrapped. */
@@ -74,8 +74,7 @@ export function closable(context: ToolContext): {
       ask: async (request) => {
         if (isClosed) return QUESTION_ENDED;
         asking ??= new AbortController();
-        const signals = [asking.signal, ...(request.signal === undefined ? [] : [request.signal])];
-        return await context.ask({ ...request, signal: AbortSignal.any(signals) });
+        return await context.ask(endedWith(request, asking.signal));
       },
     } satisfies ToolContext),
     close: () => {
@@ -83,6 +82,15 @@ export function closable(context: ToolContext): {
       asking?.abort();
     },
   };
+}
+
+/** A question that ends with an attempt, too. What is no request stays as it is: who is asked says what is wrong with it. */
+function endedWith(request: AskRequest, ending: AbortSignal): AskRequest {
+  const given: unknown = isRecord(request) ? request.signal : null;
+  if (given === undefined) return { ...request, signal: ending };
+  return given instanceof AbortSignal
+    ? { ...request, signal: AbortSignal.any([ending, given]) }
+    : request;
 }
 
 /** The failure of a call whose signal was aborted before it had a result. What is made of it depends on who aborted it. */
