@@ -46,20 +46,13 @@ const resets: string[] = [];
 
 for await (const piece of run.pieces()) {
   const said = texts.get(piece.stepId) ?? "";
-  switch (piece.type) {
-    case "text":
-      texts.set(piece.stepId, said + piece.text); // show it behind what the agent at piece.agentPath has said
-      break;
-    case "reset":
-      texts.set(piece.stepId, ""); // drop it: it is said anew
-      resets.push(piece.reason);
-      break;
-    case "call":
-      console.log(`${piece.agentPath} calls ${piece.toolName} …`);
-      break;
-    case "result":
-      console.log(`${piece.toolName}: ${piece.text}`);
-      break;
+  // Show it behind what the agent at piece.agentPath has said.
+  if (piece.type === "text") texts.set(piece.stepId, said + piece.text);
+  if (piece.type === "call") console.log(`${piece.agentPath} calls ${piece.toolName} …`);
+  if (piece.type === "result") console.log(`${piece.toolName}: ${piece.text}`);
+  if (piece.type === "reset") {
+    texts.set(piece.stepId, ""); // drop it: it is said anew
+    resets.push(piece.reason);
   }
 }
 

@@ -219,7 +219,7 @@ export function taskOf(key: string): string {
 }
 
 /** The agent that a task is for. */
-export function keyOf(task: string): string {
+function keyOf(task: string): string {
   return /#(\S+)#/.exec(task)?.[1] ?? "nobody";
 }
 
