@@ -79,8 +79,16 @@ for (const { file, provider, reply: first, sentBack } of called)
       const [replied] = fixture.sink.events.flatMap((event) =>
         event.type === "model.replied" ? [event] : [],
       );
-      const { cacheWriteInputTokens: _written, ...usage } = first.usage ?? {};
-      expect(replied?.usage).toMatchObject(usage);
+      const {
+        cacheWriteInputTokens: _written,
+        reportedCostUsd,
+        serviceTier,
+        ...usage
+      } = first.usage ?? {};
+      const reported =
+        reportedCostUsd === undefined ? {} : { costMicroUsd: reportedCostUsd * 1_000_000 };
+      expect(replied?.usage).toMatchObject({ ...usage, ...reported });
+      expect(replied?.serviceTier).toBe(serviceTier);
     },
   );
 
