@@ -60,6 +60,11 @@ function isInOrder({ role, text, content = [] }: ContentMessage): boolean {
   return role === "user" && contentText(content) === text;
 }
 
+/** What stands before the attachments of a result where they follow it in a message of their own. */
+export function followingHeading({ toolName, callId }: ToolMessage): ContentPart {
+  return { type: "text", text: `What belongs to the result of ${toolName} (${callId}):` };
+}
+
 /** What a model is shown of a message with content, in order: texts, and attachments of kinds that it takes. For adapters. */
 export function contentParts(message: ContentMessage): readonly ContentPart[] {
   const { text, content = [] } = message;

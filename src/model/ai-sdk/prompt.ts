@@ -17,7 +17,7 @@ import type { Message, ProviderData, ToolMessage, UserMessage } from "../../prot
 import { replyPieces } from "../../protocol/reply-pieces.ts";
 import { type ReplyPiece } from "../../protocol/reply-message.ts";
 import { parseWireJson } from "../wire-json.ts";
-import { asText, contentParts } from "../accepted-content.ts";
+import { asText, contentParts, followingHeading } from "../accepted-content.ts";
 import { hasContent, sendable, type Recipient } from "../written-by.ts";
 
 type AssistantPart = Extract<LanguageModelV4Message, { role: "assistant" }>["content"][number];
@@ -86,12 +86,9 @@ function toUserParts(message: UserMessage, reader: PromptReader): UserParts {
   return contentParts(message).map((part) => toUserPart(part, reader));
 }
 
-function toFollowing(
-  { toolName, callId, content = [] }: ToolMessage,
-  reader: PromptReader,
-): UserParts {
-  const text = `What belongs to the result of ${toolName} (${callId}):`;
-  return [{ type: "text", text }, ...content.map((part) => toUserPart(part, reader))];
+function toFollowing(message: ToolMessage, reader: PromptReader): UserParts {
+  const parts = [followingHeading(message), ...(message.content ?? [])];
+  return parts.map((part) => toUserPart(part, reader));
 }
 
 /** A file that cannot be had by its provider goes as the line that names it: nothing is fetched here. */

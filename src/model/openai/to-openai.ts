@@ -3,7 +3,7 @@
 
 import type { AttachmentKind } from "../../protocol/attachment.ts";
 import type { AssistantMessage, Message, ToolMessage } from "../../protocol/message.ts";
-import { contentParts } from "../accepted-content.ts";
+import { contentParts, followingHeading } from "../accepted-content.ts";
 import type { ModelRequest } from "../model.ts";
 import { remembered } from "../remembered.ts";
 import { replyPieces } from "../../protocol/reply-pieces.ts";
@@ -84,9 +84,8 @@ function withFollowing(
 
 const attachedTexts = new WeakMap<ToolMessage, string>();
 
-function textOfAttached({ toolName, callId, content = [] }: ToolMessage): string {
-  const heading = `What belongs to the result of ${toolName} (${callId}):`;
-  const parts = chatParts([{ type: "text", text: heading }, ...content]);
+function textOfAttached(message: ToolMessage): string {
+  const parts = chatParts([followingHeading(message), ...(message.content ?? [])]);
   return JSON.stringify(parts).slice(1, -1);
 }
 
