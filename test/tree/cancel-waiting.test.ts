@@ -6,7 +6,9 @@
 import { expect, test } from "vitest";
 
 import { ModelError } from "../../src/model/model-error.ts";
+import type { EventSink } from "../../src/protocol/event-sink.ts";
 import { says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
 import { latch, newFixture } from "../harness/run-scripted.ts";
 import {
   aborted,
@@ -71,6 +73,46 @@ test("in the ledger's line, all at once: no lease is left behind", async () => {
   expect(ends(result)).toEqual(["cancelled", "cancelled", "cancelled", "cancelled"]);
   expect(result.accounts.every((account) => account.reserved.totalTokens === 0)).toBe(true);
 });
+
+proves(
+  ["X19"],
+  "in the moment in which it is given a slot: it asks nothing, and the next has it",
+  async () => {
+    const held = latch();
+    const first = part("first", [says("1.", { after: held.opened })]);
+    const second = part("second", [says("2.")]);
+    const third = part("third", [says("3.")]);
+    const lead = part(
+      "lead",
+      [calls(spawn("first"), spawn("second"), spawn("third")), says("Done.")],
+      {
+        subagents: [first.role, second.role, third.role],
+      },
+    );
+    const cancelSecond: EventSink = {
+      take: (event) => {
+        if (event.type !== "model.replied" || event.agentPath !== "lead/first#1") return;
+        // Its slot is given back right after this, and the call behind it begins a little later.
+        queueMicrotask(() =>
+          run.cancelAgent(s.sink.of("subagent.spawned")[1]?.childId ?? expect.fail()),
+        );
+      },
+    };
+    const s = newFixture({ concurrency: { modelCalls: 1 }, sinks: [cancelSecond] });
+    const run = s.start(lead.role);
+    await until(() => first.model.requests.length === 1);
+    await quiet();
+    held.open();
+    const result = await s.outcome(run);
+    expect(ends(result)).toEqual(["completed", "completed", "cancelled", "completed"]);
+    expect(s.sink.of("model.requested").map(({ agentPath }) => agentPath)).toEqual([
+      "lead",
+      "lead/first#1",
+      "lead/third#1",
+      "lead",
+    ]);
+  },
+);
 
 test("in the queue for a slot, behind a model that hangs", async () => {
   const stuck = latch();
