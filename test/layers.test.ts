@@ -11,7 +11,7 @@ const VOCABULARY = ["kernel", "protocol"];
 const AGENT = ["agent", "agent/phases", "agent/tool-calls"];
 const TOOLS = ["tools", "tools/arguments", "tools/wrappers"];
 const BELOW_AGENT = [...VOCABULARY, "policies", "model", ...TOOLS, "hooks"];
-const BELOW_TREE = [...BELOW_AGENT, ...AGENT, "store"];
+const BELOW_TREE = [...BELOW_AGENT, ...AGENT, "store", "engine"];
 const ORCHESTRATOR = ["budget", "sessions", "durability", "tree", "run"].map(
   (folder) => `orchestrator/${folder}`,
 );
@@ -34,6 +34,9 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   "tools/wrappers": [...VOCABULARY, "tools", "tools/arguments"],
   hooks: [...VOCABULARY, "model"],
   store: VOCABULARY,
+  engine: [...VOCABULARY, "store"],
+  "engine/restate": [...VOCABULARY, "engine"],
+  "engine/pg-boss": [...VOCABULARY, "engine"],
   "store/sqlite": [...VOCABULARY, "store"],
   "store/postgres": [...VOCABULARY, "store"],
   ...Object.fromEntries(
