@@ -49,7 +49,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    *
    * @throws EspalierError before anything has started, if the roles do not fit together (`unknown_subagent`, `duplicate_role`), a
    * model cannot work (`missing_api_key`), a cost limit covers an unknown price (`price_unknown`), a context policy names a tool that
-   * no role has (`unknown_tool`), an option is not usable, or the orchestrator was closed (`invalid_state`).
+   * no role has (`unknown_tool`), an option is not usable, the id is that of a run under way with another role or task (`run_exists`), or the
+   * orchestrator was closed (`invalid_state`).
    */
   start<Output, Context>(
     role: AgentRole<Output, Context>,
@@ -58,6 +59,9 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   ): Run<Output>;
   start(role: AgentRole, task: MessageContent, options: StartOptions = {}): Run {
     this.#live.assertOpen();
+    const { runId } = options;
+    const known = this.#live.started(runId, role.name, task);
+    if (known !== undefined) return known;
     return this.#live.add(startRun(this.#settings, role, task, options), options.signal);
   }
 

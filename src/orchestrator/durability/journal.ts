@@ -5,20 +5,21 @@
 //     write: they are written with what comes next, or a moment later.
 // D6. A store that fails is asked again where that may help. When it does not, the journal is broken: it takes nothing more, no caller that
 //     waits learns that a record is persisted, and the run ends as if its process had: it can be recovered.
+// D7. A run that is given up begins nothing further: from then on nobody who waits learns that a record is kept. What was under way is
+//     kept as it comes, until the journal is handed over.
 
 import type { Clock } from "../../kernel/clock.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
 import { sleep } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { outsideScopes } from "../../protocol/correlation.ts";
-import type { Ownership, RunStore } from "../../store/run-store.ts";
+import type { Ownership, RunStore, StoredStatus } from "../../store/run-store.ts";
 import { storeFailed } from "../../store/store-errors.ts";
 import type { JournalRecord } from "./journal-record.ts";
 import { RecordCodec } from "./record-codec.ts";
 
-/** How long the owner of a run may show no sign of life before another process may take it over. */
-export const STALE_AFTER_MS = 30_000;
-const HEARTBEAT_MS = 5_000;
+export const DEFAULT_STALE_AFTER_MS = 30_000;
+export const DEFAULT_HEARTBEAT_MS = 5_000;
 /** How long events are held back that nothing waits for and nothing else follows. */
 const EVENT_DELAY_MS = 100;
 /** Waits between attempts at a store that may recover. */
@@ -28,6 +29,10 @@ const RETRY_DELAYS_MS = [20, 100, 500, 2_000, 5_000] as const;
 export interface RunStorage {
   readonly store: RunStore;
   readonly clock: Clock;
+  /** How often the owner of a run shows a sign of life. */
+  readonly heartbeatMs: number;
+  /** How long it may show none before another process may take the run over. */
+  readonly staleAfterMs: number;
 }
 
 export interface JournalOptions extends RunStorage {
@@ -46,13 +51,20 @@ export interface OpenJournal {
   readonly recordCount: number;
 }
 
+/** Somebody who waits until a record is kept. `isLast`: nothing of the run follows from it. */
+interface Waiter {
+  readonly number: number;
+  readonly isLast: boolean;
+  readonly resolve: () => void;
+}
+
 export class Journal {
   /** Rejects when the store has failed for good; never resolves. */
   readonly broken: Promise<never>;
   readonly #options: JournalOptions;
   readonly #codec: RecordCodec;
   readonly #break: (cause: unknown) => void;
-  #waiters: { readonly number: number; readonly resolve: () => void }[] = [];
+  #waiters: Waiter[] = [];
   /** How many records were put in, and how many of them are kept. */
   #last = 0;
   #kept = 0;
@@ -64,6 +76,10 @@ export class Journal {
   #due = 0;
   #isWriting = false;
   #isBroken = false;
+  /** Nobody learns that anything is kept (D7). */
+  #isHeld = false;
+  /** Its end is on its way to the store, whether the run rests or is given up. */
+  #isClosing = false;
   #stopBeating: () => void = () => undefined;
   #stopDelay: (() => void) | undefined;
 
@@ -87,10 +103,42 @@ export class Journal {
 
   /** Resolves once all that was put in so far is kept; never, if the journal is broken. */
   kept(): Promise<void> {
+    return this.#isHeld ? this.#wait(false) : this.#written(false);
+  }
+
+  #written(isLast: boolean): Promise<void> {
     if (this.#kept === this.#last && !this.#isBroken) return Promise.resolve();
+    return this.#wait(isLast);
+  }
+
+  #wait(isLast: boolean): Promise<void> {
     this.#writeSoon();
     const number = this.#last;
-    return new Promise((resolve) => this.#waiters.push({ number, resolve }));
+    return new Promise((resolve) => this.#waiters.push({ number, isLast, resolve }));
+  }
+
+  /** Lets nothing further begin (D7). False: the run is over, or its journal is broken. */
+  hold(): boolean {
+    if (this.#isBroken || this.#isClosing) return false;
+    this.#isHeld = true;
+    return true;
+  }
+
+  /** Takes `hold` back: who has waited goes on. False: it is too late. */
+  goOn(): boolean {
+    if (this.#isBroken || this.#isClosing) return false;
+    this.#isHeld = false;
+    void this.#resolve();
+    return true;
+  }
+
+  /** Keeps what is there, and leaves the run to whoever finds it. The journal is broken then, for this reason. */
+  async giveUp(why: EspalierError): Promise<void> {
+    if (this.#isBroken || this.#isClosing) return;
+    await this.#release("open").catch(() => undefined);
+    if (this.#isBroken) return;
+    this.abandon();
+    this.#break(why);
   }
 
   /** Resolves once the store has given the right to write, never if it does not; undefined: it has. */
@@ -104,7 +152,12 @@ export class Journal {
    * of it is kept, its result with it, and the owner is gone as soon as it gives no sign of life any more.
    */
   async close(status: "paused" | "ended"): Promise<void> {
-    await Promise.race([this.kept(), this.broken]);
+    await this.#release(status);
+  }
+
+  async #release(status: StoredStatus): Promise<void> {
+    this.#isClosing = true;
+    await Promise.race([this.#written(true), this.broken]);
     this.#stopTimers();
     const { store, clock } = this.#options;
     const opened = this.#opened;
@@ -171,8 +224,10 @@ export class Journal {
 
   /** One in each turn of the event loop: what comes of it is done before the next is released, so that a replay can follow. */
   async #resolve(): Promise<void> {
-    const due = this.#waiters.filter(({ number }) => number <= this.#kept);
-    this.#waiters = this.#waiters.filter(({ number }) => number > this.#kept);
+    const isDue = ({ number, isLast }: Waiter): boolean =>
+      number <= this.#kept && (isLast || !this.#isHeld);
+    const due = this.#waiters.filter(isDue);
+    this.#waiters = this.#waiters.filter((waiter) => !isDue(waiter));
     for (const { resolve } of due) {
       resolve();
       await endOfTurn();
@@ -181,7 +236,8 @@ export class Journal {
   }
 
   #beatLater(): void {
-    this.#stopBeating = this.#options.clock.setTimer(HEARTBEAT_MS, () => void this.#beat());
+    const { clock, heartbeatMs } = this.#options;
+    this.#stopBeating = clock.setTimer(heartbeatMs, () => void this.#beat());
   }
 
   async #beat(): Promise<void> {
@@ -224,5 +280,5 @@ function isTransient(cause: unknown): boolean {
 /** What records are put into. */
 export type JournalWriter = Pick<
   Journal,
-  "append" | "broken" | "claimed" | "kept" | "close" | "abandon"
+  "append" | "broken" | "claimed" | "kept" | "hold" | "goOn" | "giveUp" | "close" | "abandon"
 >;

@@ -5,14 +5,14 @@ import { pid } from "node:process";
 
 import { EspalierError } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
-import { contentText } from "../../protocol/message-content.ts";
-import type { Ownership, RunOwner, RunStore } from "../../store/run-store.ts";
+import type { RunId } from "../../protocol/ids.ts";
+import { contentText, type MessageContent } from "../../protocol/message-content.ts";
+import type { Ownership, RunOwner } from "../../store/run-store.ts";
 import type { PausedRunRecord } from "./paused-run.ts";
 import type { SessionRef } from "../sessions/session-ref.ts";
 import { foldJournal, type FoldedJournal } from "./fold-journal.ts";
 import {
   Journal,
-  STALE_AFTER_MS,
   tried,
   type JournalOptions,
   type OpenJournal,
@@ -24,18 +24,39 @@ import { RunJournal } from "./run-journal.ts";
 
 const MOST_TITLE_CHARACTERS = 200;
 
-/** The journal of a run that begins. `title`: in what words it was started. */
-export function newJournal(
-  { store, clock }: RunStorage,
-  { title, ...run }: Headed & { readonly title: string },
-): RunJournal {
+/** In what words a run was started, for lists of runs. */
+export function titleOf(role: string, task: MessageContent): string {
+  return `${role}: ${contentText(task)}`.slice(0, MOST_TITLE_CHARACTERS);
+}
+
+/** The journal of a run that begins. */
+export function newJournal(storage: RunStorage, run: Headed, title: string): RunJournal {
   const owner = newOwner();
-  const words = title.slice(0, MOST_TITLE_CHARACTERS);
   const open = async (): Promise<OpenJournal> => ({
-    ownership: await tried(clock, () => store.create(run.runId, words, owner)),
+    ownership: await tried(storage.clock, () => opened(storage, run.runId, title, owner)),
     recordCount: 0,
   });
-  return headed({ store, clock, open }, run);
+  return headed({ ...storage, open }, run);
+}
+
+/** Makes the journal of a run, or takes it over if nothing is in it: whoever made it has died before its first record. */
+async function opened(
+  { store, staleAfterMs }: RunStorage,
+  runId: RunId,
+  title: string,
+  owner: RunOwner,
+): Promise<Ownership> {
+  try {
+    return await store.create(runId, title, owner);
+  } catch (cause) {
+    const isThere = EspalierError.is(cause) && cause.code === "run_exists";
+    if (!isThere || (await store.find(runId))?.recordCount !== 0) throw cause;
+    const ownership = await store.claim(runId, { owner, staleAfterMs }).catch(() => undefined);
+    if (ownership === undefined) throw cause;
+    if ((await store.find(runId))?.recordCount === 0) return ownership;
+    await store.release(ownership, "paused"); // Another process was faster, and has left it already.
+    throw cause;
+  }
 }
 
 /** What the first record of a journal says. */
@@ -63,20 +84,20 @@ function keptIn(options: JournalOptions): RunJournal {
  * not let it.
  */
 export function resumedJournal(
-  { store, clock }: RunStorage,
+  storage: RunStorage,
   run: PausedRunRecord,
   refused: () => void = () => undefined,
 ): RunJournal {
   const owner = newOwner();
   const open = async (): Promise<OpenJournal> => {
     try {
-      return await tried(clock, () => openedAgain(store, run, owner));
+      return await tried(storage.clock, () => openedAgain(storage, run, owner));
     } catch (cause) {
       refused();
       throw cause;
     }
   };
-  const journal = headed({ store, clock, open }, run);
+  const journal = headed({ ...storage, open }, run);
   // The root of a fork has had no execution yet: its first one follows.
   const agents = run.agents.map((agent) => ({ ...agent, execution: Math.max(1, agent.execution) }));
   journal.append({ type: "restored", run: { ...run, agents } });
@@ -85,7 +106,7 @@ export function resumedJournal(
 
 /** Makes the journal of a run that was paused, or takes it over. What was done of it before is done once. */
 async function openedAgain(
-  store: RunStore,
+  { store, staleAfterMs }: RunStorage,
   run: PausedRunRecord,
   owner: RunOwner,
 ): Promise<OpenJournal> {
@@ -93,7 +114,7 @@ async function openedAgain(
   const found = await store.find(runId);
   if (found === undefined) {
     const [root] = run.agents;
-    const title = `${root?.role}: ${contentText(root?.task ?? "")}`.slice(0, MOST_TITLE_CHARACTERS);
+    const title = titleOf(root?.role ?? "", root?.task ?? "");
     return { ownership: await store.create(runId, title, owner), recordCount: 0 };
   }
   // Without records its first process died before its first one.
@@ -101,7 +122,7 @@ async function openedAgain(
   const { status, run: kept, recordCount = 0 } = before ?? {};
   const isSame = status !== "open" && kept?.eventCount === run.eventCount;
   if (before !== undefined && !isSame) throw alreadyResumed(run);
-  const ownership = await store.claim(runId, { owner, staleAfterMs: STALE_AFTER_MS });
+  const ownership = await store.claim(runId, { owner, staleAfterMs });
   if ((await store.find(runId))?.recordCount === recordCount) return { ownership, recordCount };
   await store.release(ownership, "paused"); // Another process was faster, and has left it already.
   throw alreadyResumed(run);
@@ -109,12 +130,12 @@ async function openedAgain(
 
 /** The journal of a run that is recovered continues where it broke off. */
 export function recoveredJournal(
-  { store, clock }: RunStorage,
+  storage: RunStorage,
   ownership: Ownership,
   { recordCount, codec }: FoldedJournal,
 ): RunJournal {
   const open = (): Promise<OpenJournal> => Promise.resolve({ ownership, recordCount });
-  const journal = keptIn({ store, clock, open, codec, isClaimed: true });
+  const journal = keptIn({ ...storage, open, codec, isClaimed: true });
   journal.append({ type: "recovered" });
   return journal;
 }

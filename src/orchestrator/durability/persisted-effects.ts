@@ -64,8 +64,8 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     const isAgain = this.#inFlight !== undefined && place.sideCall === undefined;
     if (isAgain) run.pieces.reset(this.agent.pieceSource(place), "recovered");
     await this.kept();
-    const outcome = await work();
-    await this.#keep(name, outcome, lease.leaseId);
+    const outcome = await this.#recorded(name, work, lease.leaseId);
+    await this.kept();
     return outcome;
   }
 
@@ -87,8 +87,10 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     const { type } = call.bound;
     const isWork = type === "function" || type === "external" || type === "delegation";
     if (isWork && this.#isAhead) await this.kept();
-    const end = await work(call);
-    this.#append(name, end);
+    const end =
+      type === "function"
+        ? await this.#recorded(name, () => work(call))
+        : this.#append(name, await work(call));
     // A call that does nothing need not wait until its end is kept: it is, so that it is recorded once.
     if (!isWork && call.deferral === undefined) return end;
     if (this.#isActedUponLater(end)) this.#unwaited += 1;
@@ -141,8 +143,9 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
 
   async #permitted(name: string, asked: Permission | Promise<Permission>): Promise<Permission> {
     const permission = await asked;
-    if (permission.type === "granted")
-      await this.#keep(name, { arguments: permission.bound.input });
+    if (permission.type !== "granted") return permission;
+    this.#append(name, { arguments: permission.bound.input });
+    await this.kept();
     return permission;
   }
 
@@ -268,16 +271,25 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     return this.#inFlight?.begun.delete(name) === true;
   }
 
-  /** `leaseId`: of a model call. */
-  async #keep(name: string, outcome: object, leaseId?: LeaseId): Promise<void> {
-    this.#append(name, outcome, leaseId);
-    await this.kept();
+  /** What is done in the world is waited for, for a while, where the run is given up. `leaseId`: of a model call. */
+  async #recorded<T extends object>(
+    name: string,
+    work: () => Promise<T>,
+    leaseId?: LeaseId,
+  ): Promise<T> {
+    this.#journal.workBegins();
+    try {
+      return this.#append(name, await work(), leaseId);
+    } finally {
+      this.#journal.workEnds();
+    }
   }
 
-  #append(name: string, outcome: object, leaseId?: LeaseId): void {
+  #append<T extends object>(name: string, outcome: T, leaseId?: LeaseId): T {
     const { agentId } = this.agent.identity;
     const lease = leaseId === undefined ? {} : { leaseId };
     this.#journal.append({ type: "effect", agentId, name, outcome, ...lease });
+    return outcome;
   }
 }
 

@@ -4,6 +4,7 @@ import { nextTick } from "node:process";
 import type { AgentState } from "../../agent/agent-state.ts";
 import type { AgentEffects } from "../../agent/agent-effects.ts";
 import { deltaOf } from "../../kernel/json-delta.ts";
+import { endOfTurn } from "../../kernel/throttle.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
 import type { Account } from "../../protocol/account.ts";
 import type { AgentId } from "../../protocol/ids.ts";
@@ -44,6 +45,9 @@ export class RunJournal {
   readonly #inFlight = new Map<AgentId, InFlightWork>();
   /** What follows from the last record at once is under way. */
   #isInTurn = false;
+  /** Model calls and functions that are under way. */
+  #workCount = 0;
+  #rest: (() => void) | undefined;
 
   constructor(writer: JournalWriter, options: KeepingOptions) {
     this.writer = writer;
@@ -58,6 +62,23 @@ export class RunJournal {
     this.#isInTurn = true;
     // A tick that is asked for out of a microtask comes after all microtasks: what follows from this record at once has happened by then.
     queueMicrotask(() => nextTick(() => (this.#isInTurn = false)));
+  }
+
+  /** A model call, or a function of the user's, begins. */
+  workBegins(): void {
+    this.#workCount += 1;
+  }
+
+  /** One of them has ended, and what it came to is recorded. */
+  workEnds(): void {
+    this.#workCount -= 1;
+    if (this.#workCount === 0) this.#rest?.();
+  }
+
+  /** Resolves once none of them is under way. */
+  async atRest(): Promise<void> {
+    await endOfTurn(); // What has learned that it may begin does so first.
+    if (this.#workCount > 0) await new Promise<void>((resolve) => (this.#rest = resolve));
   }
 
   /** Keeps all events of the run. */

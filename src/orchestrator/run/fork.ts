@@ -12,7 +12,7 @@ import { assertReady, rootRole } from "./check-continuation.ts";
 import { forkedRun } from "./fork-run.ts";
 import { checkForkOptions, type ForkOptions } from "./run-options.ts";
 import { AS_ROOT, NO_HISTORY, started, type LedRun } from "./start.ts";
-import type { Settings } from "../tree/settings.ts";
+import { storageIn, type Settings } from "../tree/settings.ts";
 import { LiveRun } from "./run.ts";
 import { restore, rolesOf } from "./pause-run.ts";
 import { RoleRegistry } from "../tree/role-registry.ts";
@@ -29,11 +29,12 @@ export function forkRun(
   const role = rootRole(restoredFrom(original), options.role, settings.roles);
   const isReplacing = options.role !== undefined;
   const registry = new RoleRegistry(role, settings, { isReplacing });
-  const { store, ids, clock } = settings;
+  const { ids, clock } = settings;
+  const storage = storageIn(settings);
   const { run: paused, ...begin } = forkedRun(original, options, { ids, clock });
   const run = restoredFrom(paused);
   assertReady(run, registry);
-  const journal = (): RunJournal | undefined => store && resumedJournal({ store, clock }, paused);
+  const journal = (): RunJournal | undefined => storage && resumedJournal(storage, paused);
   return startFork(settings, { run, registry, ...begin, journal }, options).run;
 }
 

@@ -3,7 +3,17 @@
 
 import { EspalierError } from "../../kernel/error.ts";
 import type { RunId } from "../../protocol/ids.ts";
+import type { MessageContent } from "../../protocol/message-content.ts";
 import type { LiveRun } from "./run.ts";
+
+/** The id of a run that was started with another role or task. */
+export function otherRun(runId: string): EspalierError {
+  return new EspalierError({
+    code: "run_exists",
+    message: `Expected run ${JSON.stringify(runId)} to have been started with this role and task, got one with others. Choose another id for another task.`,
+    data: { runId },
+  });
+}
 
 export class LiveRuns {
   /** In the order in which they began. */
@@ -18,8 +28,19 @@ export class LiveRuns {
   }
 
   /** The newest of this id: one that was taken over may still be on its way out. */
-  find(runId: RunId): LiveRun | undefined {
+  find(runId: string): LiveRun | undefined {
     return this.all.findLast((run) => run.runId === runId);
+  }
+
+  /** The run that was started under this id and goes on. Throws `run_exists` if it was started with another role or task. */
+  started(
+    runId: string | undefined,
+    role: string,
+    task: MessageContent,
+  ): LiveRun | undefined {
+    const run = runId === undefined ? undefined : this.find(runId);
+    if (run === undefined || run.isOf(role, task)) return run;
+    throw otherRun(runId);
   }
 
   /** Throws `invalid_state` once the orchestrator was closed. */

@@ -9,10 +9,10 @@ import type { RunStore, StoredRun } from "../../store/run-store.ts";
 import { isProcessGone, thisHostname } from "../../store/holding.ts";
 import { storeFailed } from "../../store/store-errors.ts";
 import { foldJournal, type FoldedJournal } from "../durability/fold-journal.ts";
-import { STALE_AFTER_MS, type RunStorage } from "../durability/journal.ts";
+import type { RunStorage } from "../durability/journal.ts";
 import { newOwner, recoveredJournal } from "../durability/open-journal.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
-import type { Settings } from "../tree/settings.ts";
+import { storageIn, type Settings } from "../tree/settings.ts";
 import { continueRun, readyToContinue, type Continuation } from "./continue-run.ts";
 import type { LiveRuns } from "./live-runs.ts";
 import { persistedResult } from "./persisted-result.ts";
@@ -56,7 +56,7 @@ export async function recoverRun(
   };
   const before = await read();
   const { takeOver = false } = options;
-  const claim = { owner: newOwner(), staleAfterMs: STALE_AFTER_MS, takeOver };
+  const claim = { owner: newOwner(), staleAfterMs: storage.staleAfterMs, takeOver };
   const ownership = await store.claim(runId, claim);
   try {
     const { recordCount } = (await storedRun(store, runId)) ?? {};
@@ -119,8 +119,9 @@ export async function storedResult(
 }
 
 /** The store of the runs. Throws `invalid_option` without one. */
-function storageOf({ store, clock }: Settings): RunStorage {
-  if (store !== undefined) return { store, clock };
+export function storageOf(settings: Settings): RunStorage {
+  const storage = storageIn(settings);
+  if (storage !== undefined) return storage;
   throw mismatch("options.store", "a store", undefined, "Hand one to the orchestrator.");
 }
 
@@ -128,18 +129,22 @@ function storageOf({ store, clock }: Settings): RunStorage {
 const ALL_OF_THEM = 2 ** 31 - 1;
 
 /** The runs that are open and that no process seems to lead, oldest first. Rejects with `store_failed`. */
-async function lostRuns({ store, clock }: RunStorage): Promise<readonly RunId[]> {
+async function lostRuns({ store, clock, staleAfterMs }: RunStorage): Promise<readonly RunId[]> {
   const open = await asked("its runs", () => store.list({ status: "open", limit: ALL_OF_THEM }));
   const nowMs = clock.nowMs();
-  const lost = open.filter((run) => run.recordCount > 0 && !seemsAlive(run, nowMs));
+  const lost = open.filter((run) => run.recordCount > 0 && !seemsAlive(run, nowMs, staleAfterMs));
   return lost.map(({ runId }) => runId).toReversed();
 }
 
 /** Spares the reading of a journal. The store, which has a clock of its own, decides whether the run may be claimed. */
-function seemsAlive({ owner, heartbeatAtMs }: StoredRun, nowMs: number): boolean {
+function seemsAlive(
+  { owner, heartbeatAtMs }: StoredRun,
+  nowMs: number,
+  staleAfterMs: number,
+): boolean {
   if (owner === null || heartbeatAtMs === null) return false;
   if (owner.hostname === thisHostname() && isProcessGone(owner.processId)) return false;
-  return Math.abs(nowMs - heartbeatAtMs) < STALE_AFTER_MS;
+  return Math.abs(nowMs - heartbeatAtMs) < staleAfterMs;
 }
 
 /** Why a lost run could not be recovered; undefined: it was not lost after all. */

@@ -4,7 +4,7 @@ import type { Answer } from "../../protocol/question.ts";
 import { alreadyResumed, resumedJournal } from "../durability/open-journal.ts";
 import { parsePausedRun, type PausedRun } from "../durability/paused-run.ts";
 import { restoredFrom, type RestoredRun } from "../durability/restored-run.ts";
-import type { Settings } from "../tree/settings.ts";
+import { storageIn, type Settings } from "../tree/settings.ts";
 import { continueRun, readyToContinue } from "./continue-run.ts";
 import type { LiveRun } from "./run.ts";
 import { checkResumeOptions, type ResumeOptions } from "./run-options.ts";
@@ -21,9 +21,9 @@ export function resumeRun(
   const run = restoredFrom(paused);
   const ready = readyToContinue(settings, run, options, { answers, areAllNeeded: true });
   const giveBack = takePause(run, settings.givenTracing); // Where nothing happens it may be tried again.
-  const { store, clock } = settings;
+  const storage = storageIn(settings);
   try {
-    const journal = store && resumedJournal({ store, clock }, paused, giveBack);
+    const journal = storage && resumedJournal(storage, paused, giveBack);
     return continueRun(settings, run, ready, { journal }).run;
   } catch (cause) {
     giveBack();

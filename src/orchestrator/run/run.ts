@@ -1,9 +1,17 @@
 // Run: the caller's handle on one tree execution. Owns the one driver of the root's phases: it runs freely, or at the pace of
 // the caller that iterates. `result` is that iteration drained (R1); there is no second way through the loop.
 
-import { checkCount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
-import { onAbort } from "../../kernel/cancel.ts";
+import {
+  checkAmount,
+  checkCount,
+  checkKeys,
+  checkText,
+  defaultAdvice,
+  mismatch,
+} from "../../kernel/check.ts";
+import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { sameJson } from "../../kernel/json.ts";
 import { asSentence } from "../../kernel/sentence.ts";
 import type { PhaseReport } from "../../agent/phase-report.ts";
 import type { EspalierEvent, EventBody, TraceIds } from "../../protocol/event.ts";
@@ -65,6 +73,12 @@ export interface GrantOptions {
   readonly by: string;
   /** Default the root. */
   readonly agentId?: AgentId;
+}
+
+/** How a run is given up. */
+export interface LeaveOptions {
+  /** How long what is under way may take to return, in milliseconds; 0: not at all. Default: `graceMs` of the orchestrator. */
+  readonly graceMs?: number;
 }
 
 const DEFAULT_MAX_BACKLOG = 10_000;
@@ -158,6 +172,15 @@ export interface Run<out Output = unknown> {
    */
   grant(budget: Budget, options: GrantOptions): boolean;
   /**
+   * Gives the run up without ending it, so that another process, or this one later, recovers it: nothing further begins, and what is under
+   * way is kept if it returns within `graceMs` (default: that of the orchestrator); what does not is aborted, and done again by whoever
+   * continues. `result` rejects with `run_left` then, and readers end with it. True: the run is given up. False: it has come to rest, or was
+   * taken up again here meanwhile (`execute`, `recover`).
+   *
+   * @throws EspalierError `invalid_state` if the run is kept nowhere; `invalid_option`.
+   */
+  leave(options?: LeaveOptions): Promise<boolean>;
+  /**
    * Everything of a run at rest, as JSON: to fork it, to continue one that a limit stopped, or, if it is paused, what its result has as
    * `pausedRun`. Made anew at each call.
    *
@@ -192,6 +215,8 @@ export class LiveRun implements Run {
   #settled: Promise<RunResult> | undefined;
   /** Records what was granted before the run began. */
   readonly #early: (() => void)[] = [];
+  /** It is being given up: `cancel` takes that back. */
+  #leaving: { readonly cancel: () => void; readonly left: Promise<boolean> } | undefined;
   /** What follows the end of the run. */
   readonly #afterwards: (() => void)[] = [];
 
@@ -357,6 +382,50 @@ export class LiveRun implements Run {
     return true;
   }
 
+  async leave(options: LeaveOptions = {}): Promise<boolean> {
+    checkKeys("leave options", options, ["graceMs"]);
+    const { run } = this.#supervisor;
+    const { graceMs = run.settings.graceMs } = options;
+    checkAmount("graceMs", graceMs, defaultAdvice(run.settings.graceMs));
+    const { journal } = run;
+    if (journal === undefined) throw notKeptAnywhere();
+    if (this.#leaving !== undefined) return await this.#leaving.left;
+    if (!journal.writer.hold()) return false;
+    this.result.catch(() => undefined); // Whoever gives a run up knows why it has no result.
+    const controller = new CancelSignal();
+    const left = this.#leave(journal, graceMs, controller).finally(() => (this.#leaving = undefined));
+    this.#leaving = { cancel: () => controller.abort("taken up again"), left };
+    return await left;
+  }
+
+  async #leave(journal: RunJournal, graceMs: number, takenUp: CancelSignal): Promise<boolean> {
+    const { clock } = this.#supervisor.run.settings;
+    const over = new CancelSignal();
+    const done = (): void => over.abort("nothing is under way");
+    void journal.atRest().then(done);
+    const forget = takenUp.onAbort(done);
+    await sleep(clock, graceMs, over);
+    forget();
+    if (takenUp.aborted) return false;
+    await journal.writer.giveUp(runLeft(this.runId));
+    return this.#failure !== undefined;
+  }
+
+  /** A run that is being given up goes on here after all. False: it is over, or given up. */
+  takeUp(): boolean {
+    if (this.#isOver) return false;
+    if (this.#leaving === undefined) return true;
+    if (this.#supervisor.run.journal?.writer.goOn() !== true) return false;
+    this.#leaving.cancel();
+    return true;
+  }
+
+  /** Whether it was started with this role and task. */
+  isOf(role: string, task: MessageContent): boolean {
+    const root = this.#root;
+    return root.role.name === role && sameJson(root.taskContent, task);
+  }
+
   snapshot(): PausedRun {
     if (this.#isOver) return pausedRunOf(this.#supervisor.run, this.#pauseFacts());
     throw new EspalierError({
@@ -492,4 +561,20 @@ export class LiveRun implements Run {
     this.#stepper?.end(failure);
     for (const backlog of this.#backlogs) backlog.end(failure);
   }
+}
+
+function runLeft(runId: RunId): EspalierError {
+  return new EspalierError({
+    code: "run_left",
+    message: `Run ${runId} was given up by this process, and rests where it was. Recover it here or elsewhere to have its result.`,
+    data: { runId },
+  });
+}
+
+function notKeptAnywhere(): EspalierError {
+  return new EspalierError({
+    code: "invalid_state",
+    message:
+      "Expected a run that is kept in a store, got one that is kept nowhere: given up, it would be gone. Give the orchestrator a store, or pause the run.",
+  });
 }

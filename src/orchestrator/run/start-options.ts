@@ -2,12 +2,20 @@
 
 import { checkAmount, checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
 import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
+import type { RunId } from "../../protocol/ids.ts";
 import type { StreamPiece } from "../../protocol/stream-piece.ts";
 import { checkBudget, type Budget } from "../../policies/budget.ts";
 import type { Session } from "../sessions/session.ts";
 
 /** What holds for one run. */
 export interface StartOptions {
+  /**
+   * The id of the run, 1 to 512 characters. Once more while that run is under way here: its handle, and nothing else starts. A run of this
+   * id that the store has, and of which anything is kept, is left alone: `result` rejects with `run_exists`; one of which nothing is kept yet,
+   * since its process died before, begins. To start, recover or take the result of a run, whichever it is: `orchestrator.execute`. Default:
+   * one that no other run has.
+   */
+  readonly runId?: string;
   /** Over the whole tree, on top of the root role's own. */
   readonly budget?: Budget;
   /** Plain data for tools, checked to survive JSON; subagents inherit what the context policy hands on. */
@@ -42,6 +50,7 @@ export type OptionsWith<
 > = unknown extends Context ? readonly [options?: Options] : readonly [options: Options & Needed];
 
 const START_FIELDS = [
+  "runId",
   "budget",
   "metadata",
   "deadlineAtMs",
@@ -55,10 +64,22 @@ const START_FIELDS = [
 export function checkStartOptions(options: StartOptions): void {
   const field = "start options";
   checkKeys(field, options, START_FIELDS);
-  const { budget, deadlineAtMs } = options;
+  const { runId, budget, deadlineAtMs } = options;
+  if (runId !== undefined) checkRunId("runId", runId);
   if (budget !== undefined) checkBudget("budget", budget);
   if (deadlineAtMs !== undefined) checkAmount("deadlineAtMs", deadlineAtMs);
   checkRunOptions(field, options);
+}
+
+/** Characters: what every store takes. */
+const LONGEST_RUN_ID = 512;
+
+/** The text as the id of a run. Throws `invalid_option` for what no store could have as one. */
+export function checkRunId(field: string, runId: unknown): asserts runId is RunId {
+  const isText = typeof runId === "string" && runId !== "" && runId.length <= LONGEST_RUN_ID;
+  if (isText && runId.isWellFormed() && !runId.includes("\0")) return;
+  const expected = `1 to ${LONGEST_RUN_ID} characters of well-formed Unicode without U+0000`;
+  throw mismatch(field, expected, runId, "Choose another id.");
 }
 
 /** What may go with a run however it begins. */

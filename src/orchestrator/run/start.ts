@@ -5,19 +5,15 @@ import { isRecord, type JsonObject } from "../../kernel/json.ts";
 import { checkRole, instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
-import {
-  checkedContent,
-  contentText,
-  type MessageContent,
-} from "../../protocol/message-content.ts";
+import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
 import { EVENT_SCHEMA_VERSION } from "../../protocol/event-bodies.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import type { RunId } from "../../protocol/ids.ts";
-import { newJournal } from "../durability/open-journal.ts";
+import { idOf, type RunId } from "../../protocol/ids.ts";
+import { newJournal, titleOf } from "../durability/open-journal.ts";
 import { startingSession } from "../sessions/sessions.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import { createAgent, type AgentFacts } from "../tree/create-agent.ts";
-import { registryOf, type Settings } from "../tree/settings.ts";
+import { registryOf, storageIn, type Settings } from "../tree/settings.ts";
 import type { NewRun, RunRuntime } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
@@ -36,7 +32,7 @@ export function startRun(
   checkRole("role", role);
   const task = checkedTask(given);
   checkStartOptions(options);
-  const { budget = {}, deadlineAtMs, onPiece, context } = options;
+  const { budget = {}, deadlineAtMs, onPiece, context, runId: chosen } = options;
   const metadata = options.metadata === undefined ? NO_METADATA : frozenMetadata(options.metadata);
   const registry = registryOf(settings, role);
   registry.assertReady(role, budget);
@@ -45,10 +41,12 @@ export function startRun(
     warnOfUnknownToolNames(registry, settings);
   const instructions = instructionsFor(role, context);
   const session = options.session === undefined ? undefined : startingSession(options.session);
-  const { store, clock, limits } = settings;
-  const journal = (runId: RunId): RunJournal | undefined => {
-    const title = `${role.name}: ${contentText(task)}`;
-    return store && newJournal({ store, clock }, { runId, limits, title, session: session?.ref });
+  const { limits } = settings;
+  const runId = chosen === undefined ? undefined : idOf<"RunId">(chosen);
+  const storage = storageIn(settings);
+  const journal = (id: RunId): RunJournal | undefined => {
+    const head = { runId: id, limits, session: session?.ref };
+    return storage && newJournal(storage, head, titleOf(role.name, task));
   };
   const root = {
     role,
@@ -60,7 +58,7 @@ export function startRun(
     wallTimeMs: earlier(role.budget.wallTimeMs, budget.wallTimeMs),
     deadlineAtMs,
   };
-  return startWith(settings, { registry, onPiece, context, session, journal }, root).run;
+  return startWith(settings, { registry, onPiece, context, runId, session, journal }, root).run;
 }
 
 /** What is not the same for every root. */

@@ -24,6 +24,7 @@ import type { Tracing } from "../../protocol/tracing.ts";
 import type { SubagentLimits } from "../../policies/subagent-limits.ts";
 import { checkGuards, type ToolGuard } from "../../tools/tool-guard.ts";
 import type { Store } from "../../store/store.ts";
+import { DEFAULT_HEARTBEAT_MS, DEFAULT_STALE_AFTER_MS } from "../durability/journal.ts";
 import { DEFAULT_CONCURRENCY, type Concurrency } from "./limiter.ts";
 
 /** What holds for all runs of an orchestrator. Everything has a default. */
@@ -60,6 +61,13 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
    * `postgresStore(…)`. Default: nowhere.
    */
   readonly store?: Store;
+  /** How often the store is told that a run is led still, in milliseconds. Default 5,000. */
+  readonly heartbeatMs?: number;
+  /**
+   * For how long the process that leads a run may show no sign of life before another may take the run over, in milliseconds: at least twice
+   * `heartbeatMs`, and the same in all processes that share a store. Default 30,000.
+   */
+  readonly staleAfterMs?: number;
   readonly sinks?: readonly EventSink[];
   /** Called with each piece of what any agent of any run says, before the `onPiece` of its run. Makes model calls stream. */
   readonly onPiece?: (piece: StreamPiece) => void;
@@ -87,6 +95,8 @@ const OPTION_FIELDS = [
   "answerTimeoutMs",
   "unanswered",
   "store",
+  "heartbeatMs",
+  "staleAfterMs",
   "sinks",
   "onPiece",
   "tracing",
@@ -113,9 +123,20 @@ export function checkOrchestratorOptions(options: OrchestratorOptions): void {
     checkEach("sinks", sinks, (field, sink) => checkMethods(field, sink, ["take"]));
   checkApprovals(options);
   if (store !== undefined) checkMethods("store", store, STORE_METHODS);
+  checkSignsOfLife(options);
   if (tracing !== undefined) checkMethods("tracing", tracing, ["place", "within", "idsOf"]);
   if (clock !== undefined) checkMethods("clock", clock, ["nowMs", "monotonicMs", "setTimer"]);
   if (ids !== undefined) checkMethods("ids", ids, ["next"]);
+}
+
+function checkSignsOfLife(options: OrchestratorOptions): void {
+  const { heartbeatMs = DEFAULT_HEARTBEAT_MS, staleAfterMs = DEFAULT_STALE_AFTER_MS } = options;
+  checkAmount("heartbeatMs", heartbeatMs, defaultAdvice(DEFAULT_HEARTBEAT_MS));
+  checkAmount("staleAfterMs", staleAfterMs, defaultAdvice(DEFAULT_STALE_AFTER_MS));
+  if (heartbeatMs === 0) throw mismatch("heartbeatMs", "more than 0", 0, defaultAdvice(DEFAULT_HEARTBEAT_MS));
+  if (staleAfterMs >= 2 * heartbeatMs) return;
+  const expected = `at least twice heartbeatMs (${2 * heartbeatMs})`;
+  throw mismatch("staleAfterMs", expected, staleAfterMs, "One sign of life may be late.");
 }
 
 function checkEach(

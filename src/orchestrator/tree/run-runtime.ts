@@ -34,6 +34,8 @@ export interface NewRun {
   readonly registry: RoleRegistry;
   readonly onPiece: PieceListener | undefined;
   readonly context: unknown;
+  /** Of a new run whose id was chosen. */
+  readonly runId?: RunId | undefined;
   /** The run that continues; undefined: a new one. */
   readonly restored?: RestoredRun;
   readonly answers?: ReadonlyMap<QuestionId, Answer>;
@@ -82,7 +84,7 @@ export class RunRuntime implements AgentRun {
     this.answers = answers;
     this.ids = ids;
     this.clock = new SteadyClock(settings.clock, restored?.pausedAtMs);
-    this.runId = restored?.runId ?? idOf<"RunId">(ids.next("run"));
+    this.runId = restored?.runId ?? made.runId ?? idOf<"RunId">(ids.next("run"));
     this.journal = made.journal?.(this.runId);
     this.tree = new RunTree(restored?.limits ?? limits, restored);
     this.pauseSignal = this.tree.pauseSignal;

@@ -14,6 +14,7 @@ import { priceLookup } from "../../model/prices.ts";
 import type { Tracing } from "../../protocol/tracing.ts";
 import type { Store } from "../../store/store.ts";
 import { namedGuards, type NamedGuard } from "../../tools/tool-guard.ts";
+import { DEFAULT_HEARTBEAT_MS, DEFAULT_STALE_AFTER_MS, type RunStorage } from "../durability/journal.ts";
 import { DEFAULT_CONCURRENCY, type Concurrency } from "./limiter.ts";
 import type { PieceListener } from "./live-pieces.ts";
 import { localTracing } from "./local-tracing.ts";
@@ -36,6 +37,9 @@ export interface Settings
   /** How many runs, delegations and model calls begin in one turn of the event loop. */
   readonly throttle: Throttle;
   readonly store: Store | undefined;
+  /** How the ownership of kept runs is shown, and when it counts as gone. */
+  readonly heartbeatMs: number;
+  readonly staleAfterMs: number;
   readonly onPiece: PieceListener | undefined;
   /** Undefined: `tracing` is the default. */
   readonly givenTracing: Tracing | undefined;
@@ -52,6 +56,12 @@ export function registryOf(settings: Settings, root: AgentRole): RoleRegistry {
   return registry;
 }
 
+/** Where runs are kept; undefined: nowhere. */
+export function storageIn(settings: Settings): RunStorage | undefined {
+  const { store, clock, heartbeatMs, staleAfterMs } = settings;
+  return store && { store, clock, heartbeatMs, staleAfterMs };
+}
+
 /** Some ten milliseconds of work. */
 const BEGUN_PER_TURN = 64;
 
@@ -65,6 +75,7 @@ export function settingsOf(given?: OrchestratorOptions): Settings {
   const { limits, concurrency, graceMs = DEFAULT_GRACE_MS, roles = [], sinks = [] } = options;
   const { hooks = [], guards = [], hookTimeoutMs = DEFAULT_HOOK_TIMEOUT_MS } = options;
   const { approver, answerTimeoutMs, unanswered = "pause", store } = options;
+  const { heartbeatMs = DEFAULT_HEARTBEAT_MS, staleAfterMs = DEFAULT_STALE_AFTER_MS } = options;
   const { tracing = localTracing(), clock = systemClock, ids = randomIds } = options;
   return Object.freeze({
     limits: limits === undefined ? DEFAULT_SUBAGENT_LIMITS : subagentLimits("limits", limits),
@@ -79,6 +90,8 @@ export function settingsOf(given?: OrchestratorOptions): Settings {
     hookTimeoutMs,
     approvals: Object.freeze({ approver, answerTimeoutMs, unanswered }),
     store,
+    heartbeatMs,
+    staleAfterMs,
     sinks: [...sinks],
     onPiece: options.onPiece,
     tracing,

@@ -115,6 +115,9 @@ function journalOf({ append, effects, script: { hasDeadlines } }: SetUpParts): R
     broken: new Promise<never>(() => undefined),
     claimed: () => undefined,
     kept: () => Promise.resolve(),
+    hold: () => false,
+    goOn: () => false,
+    giveUp: () => Promise.resolve(),
     close: () => Promise.resolve(),
     abandon: () => undefined,
   };
