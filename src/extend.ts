@@ -49,6 +49,7 @@ export type {
   ClaimOptions,
   JournalBatch,
   Ownership,
+  Post,
   RunOwner,
   RunStore,
   StoredRun,

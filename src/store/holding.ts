@@ -3,7 +3,7 @@
 import { hostname } from "node:os";
 
 import { EspalierError } from "../kernel/error.ts";
-import type { JournalBatch, Ownership, RunOwner } from "./run-store.ts";
+import type { JournalBatch, Ownership, RunOwner, StoredStatus } from "./run-store.ts";
 import { runFenced } from "./store-errors.ts";
 
 /** What a store knows about who holds a run. */
@@ -47,8 +47,20 @@ export function checkHeld(ownership: Ownership, holding: Holding): void {
 }
 
 /** Whether the run was not taken over since. */
-export function isLastOwner({ token, epoch }: Ownership, holding: Holding): boolean {
+function isLastOwner({ token, epoch }: Ownership, holding: Holding): boolean {
   return holding.token === token && holding.epoch === epoch;
+}
+
+/** Whether the process that gives the run up so has done that already: only the answer was lost. `found`: the status that the run has. */
+export function hasReleased(
+  ownership: Ownership,
+  holding: Holding,
+  status: StoredStatus,
+  found: StoredStatus,
+): boolean {
+  // A post opens a paused run.
+  const isSame = found === status || (found === "open" && status === "paused");
+  return isSame && holding.owner === null && isLastOwner(ownership, holding);
 }
 
 /** Whether a process asks for what it has already: its token is unique, so only the answer was lost. */

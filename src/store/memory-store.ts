@@ -1,5 +1,5 @@
 // The store of one process, and the reference for the others: what it keeps is gone with the process, so D1 does not hold for it.
-// Owns runs with their journals, and sessions.
+// Owns runs with their journals and mailboxes, and sessions.
 
 import { systemClock, type Clock } from "../kernel/clock.ts";
 import type { RunId, SessionId } from "../protocol/ids.ts";
@@ -7,7 +7,7 @@ import {
   checkFree,
   checkHeld,
   hasAlready,
-  isLastOwner,
+  hasReleased,
   isProcessGone,
   positionOf,
   thisHostname,
@@ -17,6 +17,7 @@ import type {
   ClaimOptions,
   JournalBatch,
   Ownership,
+  Post,
   RunOwner,
   StoredRun,
   StoredStatus,
@@ -28,6 +29,7 @@ import {
   checkFilter,
   checkId,
   checkedOwner,
+  checkedPost,
   checkStaleAfterMs,
   checkStoredText,
   firstToRead,
@@ -36,6 +38,7 @@ import {
 } from "./store-arguments.ts";
 import {
   journalConflict,
+  runEnded,
   runExists,
   sessionConflict,
   storeClosed,
@@ -62,6 +65,8 @@ interface Entry {
   beatMs: number;
   /** Grows in place. */
   readonly records: string[];
+  /** By key, in order. Grows in place. */
+  readonly posts: Map<string, Post>;
 }
 
 class MemoryStore implements Store {
@@ -100,7 +105,7 @@ class MemoryStore implements Store {
       heartbeatAtMs: nowMs,
     };
     const beatMs = this.#clock.monotonicMs();
-    this.#runs.set(runId, { run, token: owner.token, beatMs, records: [] });
+    this.#runs.set(runId, { run, token: owner.token, beatMs, records: [], posts: new Map() });
     return ownership;
   }
 
@@ -141,13 +146,12 @@ class MemoryStore implements Store {
     this.#beat(this.#held(ownership));
   }
 
-  async release(ownership: Ownership, status: "paused" | "ended"): Promise<void> {
+  async release(ownership: Ownership, status: StoredStatus): Promise<void> {
     this.#check("runId", ownership.runId);
     const entry = this.#find(ownership.runId);
-    const { owner } = entry.run;
-    const wasDone = owner === null && entry.run.status === status;
-    if (wasDone && isLastOwner(ownership, this.#holdingOf(entry))) return;
-    checkHeld(ownership, this.#holdingOf(entry));
+    const holding = this.#holdingOf(entry);
+    if (hasReleased(ownership, holding, status, entry.run.status)) return;
+    checkHeld(ownership, holding);
     const change = { status, owner: null, heartbeatAtMs: null, updatedAtMs: this.#clock.nowMs() };
     entry.run = { ...entry.run, ...change };
   }
@@ -161,6 +165,27 @@ class MemoryStore implements Store {
       if (record === undefined) return;
       yield record;
     }
+  }
+
+  async post(runId: RunId, given: Pick<Post, "key" | "body">): Promise<number> {
+    this.#check("runId", runId);
+    const { key, body } = checkedPost(given);
+    const entry = this.#find(runId);
+    const { run, posts } = entry;
+    const known = posts.get(key);
+    if (known !== undefined) return known.number;
+    if (run.status === "ended") throw runEnded(runId);
+    const number = posts.size + 1;
+    const atMs = this.#clock.nowMs();
+    posts.set(key, { number, key, body, atMs });
+    entry.run = { ...run, status: "open", updatedAtMs: atMs };
+    return number;
+  }
+
+  async posts(runId: RunId, from?: number): Promise<readonly Post[]> {
+    this.#check("runId", runId);
+    const first = firstToRead(from);
+    return [...this.#find(runId).posts.values()].slice(first - 1);
   }
 
   async find(runId: RunId): Promise<StoredRun | undefined> {

@@ -1,9 +1,9 @@
-// The port through which runs are kept: one journal for each, written by one owner at a time. A store knows nothing of what is in a
-// record: it keeps texts, in order, and whole batches of them or nothing.
+// The port through which runs are kept: one journal for each, written by one owner at a time, and one mailbox, into which anybody may post.
+// A store knows nothing of what is in a record or in a post: it keeps texts, in order, and whole batches of them or nothing.
 //
 // D1. What `append` has resolved for is there after a crash of the process and of the machine, unless the store says otherwise.
 // D4. A run has one owner. A takeover bumps its epoch; from then on nothing is taken from the one before (`run_fenced`).
-// D5. A batch that was taken, but whose acknowledgement was lost, may be handed in again: it is taken once.
+// D5. A batch or a post that was taken, but whose acknowledgement was lost, may be handed in again: it is taken once.
 
 import type { RunId } from "../protocol/ids.ts";
 
@@ -23,7 +23,7 @@ export interface Ownership {
   readonly epoch: number;
 }
 
-/** `open`: it lives, or it was not ended properly; `paused`: at rest, may continue; `ended`: for good. */
+/** `open`: it lives, or has something to do and waits for an owner; `paused`: at rest, may continue; `ended`: for good. */
 export type StoredStatus = "open" | "paused" | "ended";
 
 /** What a store knows of a run without reading its journal. */
@@ -60,7 +60,19 @@ export interface JournalBatch {
   readonly records: readonly string[];
 }
 
-/** Where runs are kept: the journal of each, and which process leads it. */
+/** What somebody has put into the mailbox of a run, for whoever leads it. */
+export interface Post {
+  /** Within its run: from 1, without gaps. */
+  readonly number: number;
+  /** What it is known by within its run, up to 512 characters. */
+  readonly key: string;
+  /** The text of one JSON value without line breaks. */
+  readonly body: string;
+  /** When it was taken, by the clock that the store goes by. */
+  readonly atMs: number;
+}
+
+/** Where runs are kept: the journal of each, its mailbox, and which process leads it. */
 export interface RunStore {
   /**
    * Makes an empty journal, owned by `owner`. Epoch 1.
@@ -81,10 +93,22 @@ export interface RunStore {
   append(ownership: Ownership, batch: JournalBatch): Promise<void>;
   /** A sign of life. Rejects like `append`. */
   beat(ownership: Ownership): Promise<void>;
-  /** Gives the run up, at rest or ended. Rejects like `append`. */
-  release(ownership: Ownership, status: "paused" | "ended"): Promise<void>;
+  /**
+   * Gives the run up: at rest, ended, or `open`, so that whoever finds it leads it on. The same once more changes nothing and is no error, also
+   * of a paused run that a post has opened since. Rejects like `append`.
+   */
+  release(ownership: Ownership, status: StoredStatus): Promise<void>;
   /** The records from number `from` on (default 1), in order. Rejects with `unknown_run`, or `store_failed`. */
   read(runId: RunId, from?: number): AsyncIterable<string>;
+  /**
+   * Puts something into the mailbox of a run, whoever owns it. A paused run is `open` from then on, still without an owner. Gives the number
+   * of the post, which is one more than that of the post before. A key that was posted already changes nothing, whatever its body, and
+   * gives the number that it has, also of a run that has ended since. Is no sign of life of the owner.
+   * Rejects with `unknown_run`, `run_ended` if the run has ended, or `store_failed`.
+   */
+  post(runId: RunId, post: Pick<Post, "key" | "body">): Promise<number>;
+  /** The posts from number `from` on (default 1), in order. Rejects with `unknown_run`, or `store_failed`. */
+  posts(runId: RunId, from?: number): Promise<readonly Post[]>;
   /** One run; undefined: there is none. */
   find(runId: RunId): Promise<StoredRun | undefined>;
   /** Newest first. `limit`: default 100. */
@@ -92,6 +116,6 @@ export interface RunStore {
     readonly status?: StoredStatus;
     readonly limit?: number;
   }): Promise<readonly StoredRun[]>;
-  /** Removes a run without an owner, or whose owner is gone. Rejects with `run_alive`. False: there is none. */
+  /** Removes all that is kept of a run without an owner, or whose owner is gone. Rejects with `run_alive`. False: there is none. */
   remove(runId: RunId, staleAfterMs: number): Promise<boolean>;
 }

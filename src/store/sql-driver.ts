@@ -16,10 +16,13 @@ type SqlWord =
   | "schema"
   /** What is read of a run: under the names of stored-row.ts, its numbers as numbers. */
   | "run"
+  /** What is read of a post, likewise. */
+  | "post"
   /** The columns of times. */
   | "heartbeat"
   | "created"
   | "updated"
+  | "posted"
   /** The next number in the order in which sessions are written. */
   | "next_written"
   /** Keeps the rows that are read from others until the transaction ends. */

@@ -6,14 +6,14 @@ import {
   checkFree,
   checkHeld,
   hasAlready,
-  isLastOwner,
+  hasReleased,
   positionOf,
   type Claimant,
 } from "./holding.ts";
 import type { JournalBatch, Ownership, RunOwner, StoredRun, StoredStatus } from "./run-store.ts";
 import { NOW, NOW_MS, lockingSql, sql, type SqlPage, type SqlWork } from "./sql-driver.ts";
 import { journalConflict, runExists, storeFailed, unknownRun } from "./store-errors.ts";
-import { holdingIn, numberIn, runIn, textIn } from "./stored-row.ts";
+import { holdingIn, numberIn, runIn, statusIn, textIn } from "./stored-row.ts";
 
 export function* createRun(runId: RunId, title: string, owner: RunOwner): SqlWork<Ownership> {
   const ownership = { runId, token: owner.token, epoch: 1 };
@@ -72,12 +72,11 @@ function* beat(runId: RunId): SqlWork<void> {
   yield sql`update {schema}.run set {heartbeat} = ${NOW} where run_id = ${runId}`;
 }
 
-export function* releaseRun(ownership: Ownership, status: "paused" | "ended"): SqlWork<void> {
+export function* releaseRun(ownership: Ownership, status: StoredStatus): SqlWork<void> {
   const { runId } = ownership;
   const row = yield* lockedRun(runId);
   const holding = holdingIn(row);
-  const wasDone = holding.owner === null && textIn(row, "status") === status;
-  if (wasDone && isLastOwner(ownership, holding)) return;
+  if (hasReleased(ownership, holding, status, statusIn(row))) return;
   checkHeld(ownership, holding);
   yield sql`
     update {schema}.run set status = ${status}, owner_hostname = null, owner_process_id = null, {updated} = ${NOW}
@@ -90,6 +89,7 @@ export function* removeRun(claimant: Claimant): SqlWork<boolean> {
   checkFree(holdingIn(row), claimant);
   const run = numberIn(row, "sequence");
   yield sql`delete from {schema}.journal where run = ${run}`;
+  yield sql`delete from {schema}.post where run = ${run}`;
   yield sql`delete from {schema}.run where sequence = ${run}`;
   return true;
 }
@@ -138,7 +138,8 @@ function* heldRun(ownership: Ownership): SqlWork<unknown> {
   return row;
 }
 
-function* lockedRun(runId: RunId): SqlWork<unknown> {
+/** The row of a run, kept from others until the transaction ends. Throws `unknown_run`. */
+export function* lockedRun(runId: RunId): SqlWork<unknown> {
   const row = yield* lockedRow(runId);
   if (row === undefined) throw unknownRun(runId);
   return row;

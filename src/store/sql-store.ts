@@ -1,7 +1,7 @@
 // The store in a SQL database: checks what it is handed, and asks its driver for the rest. Owns whether it is open.
 //
-// What a driver has done may have gone unheard. All of it may be asked for again: a batch is taken once (D5), a token owns a run once, and
-// a run is given up once.
+// What a driver has done may have gone unheard. All of it may be asked for again: a batch and a post are taken once (D5), a token
+// owns a run once, and a run is given up once.
 
 import type { RunId, SessionId } from "../protocol/ids.ts";
 import { thisHostname } from "./holding.ts";
@@ -9,12 +9,14 @@ import type {
   ClaimOptions,
   JournalBatch,
   Ownership,
+  Post,
   RunOwner,
   StoredRun,
   StoredStatus,
 } from "./run-store.ts";
 import type { StoredSession } from "./session-store.ts";
 import type { SqlDriver, SqlWork } from "./sql-driver.ts";
+import { postsOf, postTo } from "./sql-posts.ts";
 import {
   beatRun,
   checkTaken,
@@ -33,6 +35,7 @@ import {
   checkFilter,
   checkId,
   checkedOwner,
+  checkedPost,
   checkStaleAfterMs,
   checkStoredText,
   firstToRead,
@@ -80,7 +83,7 @@ export class SqlStore implements Store {
     await this.#write(() => beatRun(ownership));
   }
 
-  async release(ownership: Ownership, status: "paused" | "ended"): Promise<void> {
+  async release(ownership: Ownership, status: StoredStatus): Promise<void> {
     this.#check("runId", ownership.runId);
     await this.#write(() => releaseRun(ownership, status));
   }
@@ -94,6 +97,18 @@ export class SqlStore implements Store {
       yield* records;
       first += records.length;
     }
+  }
+
+  async post(runId: RunId, given: Pick<Post, "key" | "body">): Promise<number> {
+    this.#check("runId", runId);
+    const post = checkedPost(given);
+    return await this.#write(() => postTo(runId, post));
+  }
+
+  async posts(runId: RunId, from?: number): Promise<readonly Post[]> {
+    this.#check("runId", runId);
+    const first = firstToRead(from);
+    return await this.#read(() => postsOf(runId, first));
   }
 
   async find(runId: RunId): Promise<StoredRun | undefined> {

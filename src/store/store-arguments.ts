@@ -3,7 +3,7 @@
 // JSON text is: `JSON.stringify` escapes both. Titles are for people only, and mended instead.
 
 import { checkAmount, checkCount, checkKeys, mismatch } from "../kernel/check.ts";
-import type { JournalBatch, RunOwner, StoredStatus } from "./run-store.ts";
+import type { JournalBatch, Post, RunOwner, StoredStatus } from "./run-store.ts";
 import { storeFailed } from "./store-errors.ts";
 
 /** Characters. Long enough for any id, short enough for any index. */
@@ -50,12 +50,22 @@ export function checkedBatch(batch: JournalBatch): JournalBatch {
   // So many that the numbers of its records are whole as well.
   checkWithin("firstNumber", firstNumber, 1, 2 ** 31 - 1);
   if (records.length === 0) throw unsuitable("records", "at least one record", "none");
-  for (const record of records) {
-    checkStoredText("a record", record);
-    if (/[\n\r]/.test(record)) throw unsuitable("a record", "a text of one line", "a line break");
-    if (record === "") throw unsuitable("a record", "the text of one JSON value", "nothing");
-  }
+  for (const record of records) checkLine("a record", record);
   return { firstNumber, records };
+}
+
+/** A copy of what is posted, which cannot be changed. Rejects what cannot be. */
+export function checkedPost({ key, body }: Pick<Post, "key" | "body">): Pick<Post, "key" | "body"> {
+  checkId("key", key);
+  checkLine("body", body);
+  return { key, body };
+}
+
+/** Rejects what is no JSON text of one line: as far as a store looks. */
+function checkLine(field: string, text: string): void {
+  checkStoredText(field, text);
+  if (/[\n\r]/.test(text)) throw unsuitable(field, "a text of one line", "a line break");
+  if (text === "") throw unsuitable(field, "the text of one JSON value", "nothing");
 }
 
 function checkWithin(field: string, value: unknown, least: number, most: number): void {
@@ -64,12 +74,11 @@ function checkWithin(field: string, value: unknown, least: number, most: number)
   throw unsuitable(field, `a whole number from ${least} to ${most}`, String(value));
 }
 
-/** The number of the first record to read. Throws `invalid_option`. */
+/** The number of the first one to read. Throws `invalid_option`. */
 export function firstToRead(from: number | undefined): number {
   if (from === undefined) return 1;
   checkCount("from", from, "Leave it out to read all of them.");
-  if (from === 0)
-    throw mismatch("from", "a whole number from 1 up", from, "The first record is 1.");
+  if (from === 0) throw mismatch("from", "a whole number from 1 up", from, "The first is 1.");
   return from;
 }
 

@@ -57,6 +57,12 @@ export function unknownRun(runId: RunId): EspalierError {
   return new EspalierError({ code: "unknown_run", message, data: { runId } });
 }
 
+/** A run that has ended, and of which something further is wanted. */
+export function runEnded(runId: RunId): EspalierError {
+  const message = `Expected run ${JSON.stringify(runId)} to go on, got one that has ended. Its result: orchestrator.resultOf. Start another one, or fork a snapshot of it.`;
+  return new EspalierError({ code: "run_ended", message, data: { runId } });
+}
+
 /** A process writes a run that is not its own any more. */
 export function runFenced({ runId, epoch }: Ownership, foundEpoch: number): EspalierError {
   const got =

@@ -2,7 +2,7 @@
 
 import { RunIdSchema } from "../protocol/ids.ts";
 import type { Holding } from "./holding.ts";
-import type { StoredRun, StoredStatus } from "./run-store.ts";
+import type { Post, StoredRun, StoredStatus } from "./run-store.ts";
 import { storeFailed } from "./store-errors.ts";
 
 /** The text in a column. Throws `store_failed`. */
@@ -40,6 +40,16 @@ export function runIn(row: unknown): StoredRun {
   };
 }
 
+/** A post, likewise. Throws `store_failed`. */
+export function postIn(row: unknown): Post {
+  return {
+    number: numberIn(row, "number"),
+    key: textIn(row, "key"),
+    body: textIn(row, "body"),
+    atMs: numberIn(row, "posted_at_ms"),
+  };
+}
+
 /** Who holds the run of a row, at the time that the row has as `now_ms`. Throws `store_failed`. */
 export function holdingIn(row: unknown): Holding {
   const owner = ownerIn(row);
@@ -60,7 +70,8 @@ function ownerIn(row: unknown): StoredRun["owner"] {
   };
 }
 
-function statusIn(row: unknown): StoredStatus {
+/** The status in a row. Throws `store_failed`. */
+export function statusIn(row: unknown): StoredStatus {
   const status = textIn(row, "status");
   if (status === "open" || status === "paused" || status === "ended") return status;
   throw unreadable("status", "open, paused or ended");

@@ -9,6 +9,8 @@ export function forwarding(store: Store): Store {
     beat: (...asked) => store.beat(...asked),
     release: (...asked) => store.release(...asked),
     read: (...asked) => store.read(...asked),
+    post: (...asked) => store.post(...asked),
+    posts: (...asked) => store.posts(...asked),
     find: (...asked) => store.find(...asked),
     list: (...asked) => store.list(...asked),
     remove: (...asked) => store.remove(...asked),

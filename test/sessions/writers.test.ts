@@ -10,6 +10,7 @@ import { says } from "../../src/testing/scripted-model.ts";
 import { newFixture, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
+import { forwarding } from "../journal/forwarding-store.ts";
 import { approveAll, payTool } from "../support/pause-stories.ts";
 import { calls, use } from "../tree/scripted-agents.ts";
 import { codeOf, rejectionOf, said, newSessionFixture, storeOf } from "./session-fixture.ts";
@@ -135,28 +136,10 @@ function dying(store: Store, at: "writeSession" | "release", isDone: boolean): S
       if (isDone) await ask(...asked);
       return await never;
     };
-  return {
-    create: (...asked) => store.create(...asked),
-    claim: (...asked) => store.claim(...asked),
-    append: (...asked) => store.append(...asked),
-    beat: (...asked) => store.beat(...asked),
-    read: (...asked) => store.read(...asked),
-    find: (...asked) => store.find(...asked),
-    list: (...asked) => store.list(...asked),
-    remove: (...asked) => store.remove(...asked),
-    close: () => store.close(),
-    readSession: (...asked) => store.readSession(...asked),
-    listSessions: (...asked) => store.listSessions(...asked),
-    removeSession: (...asked) => store.removeSession(...asked),
-    writeSession:
-      at === "writeSession"
-        ? cut((...asked: Parameters<Store["writeSession"]>) => store.writeSession(...asked))
-        : (...asked) => store.writeSession(...asked),
-    release:
-      at === "release"
-        ? cut((...asked: Parameters<Store["release"]>) => store.release(...asked))
-        : (...asked) => store.release(...asked),
-  };
+  const whole = forwarding(store);
+  return at === "release"
+    ? { ...whole, release: cut(whole.release) }
+    : { ...whole, writeSession: cut(whole.writeSession) };
 }
 
 const DEATHS = [

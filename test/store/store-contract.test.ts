@@ -7,6 +7,7 @@ import { SessionIdSchema, type SessionId } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { storeContract } from "../../src/testing/store-contract.ts";
+import { forwarding } from "../journal/forwarding-store.ts";
 
 type Break = (real: Store) => Partial<Store>;
 
@@ -110,23 +111,7 @@ function lower(sessionId: SessionId): SessionId {
 /** The real store, but for what is broken. */
 function broken(how: Break): Store {
   const real = memoryStore();
-  const whole: Store = {
-    create: (...args) => real.create(...args),
-    claim: (...args) => real.claim(...args),
-    append: (...args) => real.append(...args),
-    beat: (...args) => real.beat(...args),
-    release: (...args) => real.release(...args),
-    read: (...args) => real.read(...args),
-    find: (...args) => real.find(...args),
-    list: (...args) => real.list(...args),
-    remove: (...args) => real.remove(...args),
-    readSession: (...args) => real.readSession(...args),
-    writeSession: (...args) => real.writeSession(...args),
-    listSessions: (...args) => real.listSessions(...args),
-    removeSession: (...args) => real.removeSession(...args),
-    close: (...args) => real.close(...args),
-  };
-  return { ...whole, ...how(real) };
+  return { ...forwarding(real), ...how(real) };
 }
 
 /** The first check that fails. */

@@ -7,7 +7,7 @@ import { contentText } from "../../protocol/message-content.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { RunStore, StoredRun } from "../../store/run-store.ts";
 import { isProcessGone, thisHostname } from "../../store/holding.ts";
-import { storeFailed } from "../../store/store-errors.ts";
+import { runEnded, storeFailed } from "../../store/store-errors.ts";
 import { foldJournal, type FoldedJournal } from "../durability/fold-journal.ts";
 import type { RunStorage } from "../durability/journal.ts";
 import { newOwner, recoveredJournal } from "../durability/open-journal.ts";
@@ -206,14 +206,6 @@ function nothingStored(runId: RunId): EspalierError {
   return new EspalierError({
     code: "unknown_run",
     message: `Expected a run of which something is kept, got ${runId}, whose process ended before its first record. Start it anew.`,
-    data: { runId },
-  });
-}
-
-function runEnded(runId: RunId): EspalierError {
-  return new EspalierError({
-    code: "run_ended",
-    message: `Expected a run that can continue, got ${runId}, which has ended. Its result: orchestrator.resultOf. Start another one, or fork a snapshot of it.`,
     data: { runId },
   });
 }

@@ -103,7 +103,18 @@ const OPTION_FIELDS = [
   "clock",
   "ids",
 ];
-const STORE_METHODS = ["create", "claim", "append", "beat", "release", "read", "find", "list"];
+const STORE_METHODS = [
+  "create",
+  "claim",
+  "append",
+  "beat",
+  "release",
+  "read",
+  "post",
+  "posts",
+  "find",
+  "list",
+];
 
 /** Throws `invalid_option`, naming the option, what was expected and what came. `limits` and `concurrency` are checked where they are filled up. */
 export function checkOrchestratorOptions(options: OrchestratorOptions): void {

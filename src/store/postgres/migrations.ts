@@ -37,6 +37,17 @@ const MIGRATIONS: readonly SqlQuery[] = [
     updated_at timestamptz not null default clock_timestamp()
   );
   `,
+  sql`
+  create table {schema}.post (
+    run bigint not null references {schema}.run on delete cascade,
+    number integer not null,
+    key text collate "C" not null,
+    body text not null,
+    posted_at timestamptz not null default clock_timestamp(),
+    primary key (run, number),
+    unique (run, key)
+  );
+  `,
 ];
 
 /** The version that this release writes. */

@@ -38,9 +38,11 @@ const DIALECT: SqlDialect = {
   words: {
     schema: "main",
     run: "*",
+    post: "number, key, body, posted_at_ms",
     heartbeat: "heartbeat_at_ms",
     created: "created_at_ms",
     updated: "updated_at_ms",
+    posted: "posted_at_ms",
     next_written: "(select coalesce(max(written), 0) + 1 from session)",
     for_update: "",
   },

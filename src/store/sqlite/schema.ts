@@ -41,6 +41,17 @@ const MIGRATIONS: readonly string[] = [
     updated_at_ms integer not null
   ) strict;
   `,
+  `
+  create table post (
+    run integer not null,
+    number integer not null,
+    key text not null,
+    body text not null,
+    posted_at_ms integer not null,
+    primary key (run, number),
+    unique (run, key)
+  ) strict, without rowid;
+  `,
 ];
 
 /** The version that this release writes. */
