@@ -132,7 +132,7 @@ export type { ContextManifest, Tightening } from "./protocol/context-manifest.ts
 export { textHash, type Definitions } from "./protocol/definition.ts";
 export type { Delivery } from "./agent/mailbox.ts";
 export type { EspalierErrorOptions, ModelErrorCode } from "./kernel/error.ts";
-export type { EventsOptions, GrantOptions } from "./orchestrator/run/run.ts";
+export type { EventsOptions, GrantOptions, LeaveOptions } from "./orchestrator/run/run.ts";
 export type { ExecutionBoundary } from "./orchestrator/sessions/session-changes.ts";
 export type { FailedRecovery } from "./orchestrator/run/recover.ts";
 export type { InputOf, ToolInput } from "./tools/arguments/input-schema.ts";

@@ -209,7 +209,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "an agent that is cancelled while paused continues after it",
-    file: "orchestrator/run/run.ts",
+    file: "orchestrator/run/live-run.ts",
     from: "if (late.length === 0) return false;",
     to: "if (late.length >= 0) return false;",
     law: /T5/,
@@ -225,7 +225,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "a root that has ended is to live on for a late end",
-    file: "orchestrator/run/run.ts",
+    file: "orchestrator/run/live-run.ts",
     from: "while (!root.hasEnded) {",
     to: "while (!root.hasEnded || lateEnds(tree).length > 0) {",
     law: /not active/,

@@ -14,7 +14,7 @@ import { registryOf, type Settings } from "../tree/settings.ts";
 import { restore, rolesOf } from "./pause-run.ts";
 import { chargeLost, reapply } from "./lost-work.ts";
 import { assertReady, grantsFor, rootRole, stoppedNotice } from "./check-continuation.ts";
-import { LiveRun } from "./run.ts";
+import { LiveRun } from "./live-run.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { resumedSession } from "../sessions/sessions.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";

@@ -13,7 +13,7 @@ import { forkedRun } from "./fork-run.ts";
 import { checkForkOptions, type ForkOptions } from "./run-options.ts";
 import { AS_ROOT, NO_HISTORY, started, type LedRun } from "./start.ts";
 import { storageIn, type Settings } from "../tree/settings.ts";
-import { LiveRun } from "./run.ts";
+import { LiveRun } from "./live-run.ts";
 import { restore, rolesOf } from "./pause-run.ts";
 import { RoleRegistry } from "../tree/role-registry.ts";
 import { Supervisor } from "../tree/supervisor.ts";

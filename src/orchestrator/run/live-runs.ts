@@ -2,9 +2,8 @@
 // further ones may begin.
 
 import { EspalierError } from "../../kernel/error.ts";
-import type { RunId } from "../../protocol/ids.ts";
 import type { MessageContent } from "../../protocol/message-content.ts";
-import type { LiveRun } from "./run.ts";
+import type { LiveRun } from "./live-run.ts";
 
 /** The id of a run that was started with another role or task. */
 export function otherRun(runId: string): EspalierError {
@@ -40,7 +39,7 @@ export class LiveRuns {
   ): LiveRun | undefined {
     const run = runId === undefined ? undefined : this.find(runId);
     if (run === undefined || run.isOf(role, task)) return run;
-    throw otherRun(runId);
+    throw otherRun(run.runId);
   }
 
   /** Throws `invalid_state` once the orchestrator was closed. */

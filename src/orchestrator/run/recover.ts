@@ -16,7 +16,8 @@ import { storageIn, type Settings } from "../tree/settings.ts";
 import { continueRun, readyToContinue, type Continuation } from "./continue-run.ts";
 import type { LiveRuns } from "./live-runs.ts";
 import { persistedResult } from "./persisted-result.ts";
-import type { LiveRun, Run } from "./run.ts";
+import type { LiveRun } from "./live-run.ts";
+import type { Run } from "./run.ts";
 import type { RecoverAllOptions, RecoverOptions } from "./run-options.ts";
 import type { RunResult } from "./run-result.ts";
 

@@ -6,7 +6,7 @@ import { parsePausedRun, type PausedRun } from "../durability/paused-run.ts";
 import { restoredFrom, type RestoredRun } from "../durability/restored-run.ts";
 import { storageIn, type Settings } from "../tree/settings.ts";
 import { continueRun, readyToContinue } from "./continue-run.ts";
-import type { LiveRun } from "./run.ts";
+import type { LiveRun } from "./live-run.ts";
 import { checkResumeOptions, type ResumeOptions } from "./run-options.ts";
 
 /** Continues a run at rest; see `Orchestrator.resume` for what it throws before anything has happened. */

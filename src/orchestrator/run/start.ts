@@ -18,7 +18,7 @@ import type { NewRun, RunRuntime } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
 import { frozenMetadata } from "./metadata.ts";
-import { LiveRun } from "./run.ts";
+import { LiveRun } from "./live-run.ts";
 import { checkStartOptions, type StartOptions } from "./start-options.ts";
 import { warnOfUnknownToolNames } from "./unknown-tool-names.ts";
 

@@ -1,0 +1,445 @@
+// LiveRun: a run that this process leads. Owns the one driver of the root's phases: it runs freely, or at the pace of
+// the caller that iterates. `result` is that iteration drained (R1); there is no second way through the loop.
+
+import {
+  checkAmount,
+  checkCount,
+  checkKeys,
+  checkText,
+  defaultAdvice,
+  mismatch,
+} from "../../kernel/check.ts";
+import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";
+import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { sameJson } from "../../kernel/json.ts";
+import { asSentence } from "../../kernel/sentence.ts";
+import type { PhaseReport } from "../../agent/phase-report.ts";
+import type { EspalierEvent, EventBody, TraceIds } from "../../protocol/event.ts";
+import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
+import type { AgentId, QuestionId, RunId } from "../../protocol/ids.ts";
+import type { StreamPiece } from "../../protocol/stream-piece.ts";
+import type { Delivery } from "../../agent/mailbox.ts";
+import type { Budget } from "../../policies/budget.ts";
+import { checkGrant } from "../budget/ledger-grant.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { RunJournal } from "../durability/run-journal.ts";
+import { Backlog } from "./backlog.ts";
+import type { FeedFailure } from "./feed.ts";
+import { JoinedEvents, pastEvents } from "./past-events.ts";
+import { Stepper } from "./stepper.ts";
+import type { PausedRun } from "../durability/paused-run.ts";
+import { RunError } from "./run-error.ts";
+import type { EventsOptions, GrantOptions, LeaveOptions, PiecesOptions, Run } from "./run.ts";
+import type { RunResult } from "./run-result.ts";
+import { grantBudget, scopeOf } from "../tree/budget-events.ts";
+import type { Supervisor } from "../tree/supervisor.ts";
+import { concludedEnd, concludedPause, lateEnds, resultOf } from "./conclude.ts";
+import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
+
+/** How a run begins, or continues. */
+export interface RunBeginning {
+  /** Its first event. */
+  readonly event: () => EventBody<"run.started" | "run.resumed">;
+  /** How often it was paused before, and the questions that were answered by then. */
+  readonly pauses: number;
+  readonly answered: readonly QuestionId[];
+  /** Resolves once the store has let the run continue, never if it does not; undefined: there is nothing to wait for. */
+  readonly allowed?: () => Promise<void> | undefined;
+  /** What has to be done before the first event. */
+  readonly before?: () => void;
+  /** What is recorded right after it. */
+  readonly afterwards?: () => void;
+}
+
+const DEFAULT_MAX_BACKLOG = 10_000;
+const NO_TRACE: TraceIds = { traceId: "", spanId: "" };
+
+/** A run that this process leads. */
+export class LiveRun implements Run {
+  readonly runId: RunId;
+  readonly result: Promise<RunResult>;
+  readonly #supervisor: Supervisor;
+  readonly #root: AgentRuntime;
+  readonly #beginning: RunBeginning;
+  /** Undefined: the phases run freely. */
+  #stepper: Stepper | undefined;
+  /** Agents that were continued once more at the end, since they had to end. */
+  #late: readonly AgentRuntime[] = [];
+  /** Where its first event stands in the traces. */
+  #trace: TraceIds = NO_TRACE;
+  #backlogs: readonly { end(failure?: FeedFailure): void }[] = [];
+  #hasBegun = false;
+  /** It rests, or broke off. */
+  #isOver = false;
+  /** Readers and the session were released. */
+  #isClosed = false;
+  /** Why it has no result. */
+  #failure: FeedFailure | undefined;
+  /** The end of a run whose result was given before detached agents had ended. */
+  #tail: Promise<RunResult> | undefined;
+  #settled: Promise<RunResult> | undefined;
+  /** Records what was granted before the run began. */
+  readonly #early: (() => void)[] = [];
+  /** It is being given up: `cancel` takes that back. */
+  #leaving: { readonly cancel: () => void; readonly left: Promise<boolean> } | undefined;
+  /** What follows the end of the run. */
+  readonly #afterwards: (() => void)[] = [];
+
+  constructor(supervisor: Supervisor, root: AgentRuntime, beginning: RunBeginning) {
+    this.runId = supervisor.run.runId;
+    this.#supervisor = supervisor;
+    this.#root = root;
+    this.#beginning = beginning;
+    this.result = this.#stored(this.#drive());
+  }
+
+  get settled(): Promise<RunResult> {
+    // Made when it is asked for: who reads `result` only has an error there, and nowhere else.
+    return (this.#settled ??= this.result.then((result) => this.#tail ?? result));
+  }
+
+  async orThrow(): Promise<RunResult> {
+    const result = await this.result;
+    if (result.status === "completed") return result;
+    throw new RunError(result, result.status);
+  }
+
+  events(options: EventsOptions = {}): AsyncIterableIterator<EspalierEvent, undefined> {
+    checkKeys("events options", options, ["from", "maxBacklog", "agentId"]);
+    const { run } = this.#supervisor;
+    const to = run.recorder.eventCount;
+    const { from = to + 1, agentId } = options;
+    if (!Number.isSafeInteger(from) || from < 1)
+      throw mismatch(
+        "from",
+        "the number of an event, from 1",
+        from,
+        "Leave it out for those to come.",
+      );
+    const past = from <= to ? pastEvents(run, { from, to, agentId }) : undefined;
+    const backlog = this.#read<EspalierEvent>(options, (live) =>
+      run.recorder.subscribe({ take: (event) => event.seq >= from && live.take(event) }),
+    );
+    return past === undefined ? backlog : new JoinedEvents(past, backlog);
+  }
+
+  pieces(options: PiecesOptions = {}): AsyncIterableIterator<StreamPiece, undefined> {
+    checkKeys("pieces options", options, ["maxBacklog", "agentId"]);
+    const { pieces } = this.#supervisor.run;
+    return this.#read<StreamPiece>(options, (backlog) =>
+      pieces.subscribe((piece) => backlog.take(piece)),
+    );
+  }
+
+  /** A reader of what the run gives from now on, until it leaves or the run rests. */
+  #read<T extends { readonly agentId: AgentId }>(
+    { maxBacklog = DEFAULT_MAX_BACKLOG, agentId }: PiecesOptions,
+    subscribe: (backlog: Backlog<T>) => () => void,
+  ): Backlog<T> {
+    checkCount("maxBacklog", maxBacklog);
+    if (agentId !== undefined) this.#node(agentId);
+    let unsubscribe: (() => void) | undefined;
+    const onClose = (): void => {
+      unsubscribe?.();
+      this.#backlogs = this.#backlogs.filter((one) => one !== backlog);
+    };
+    const backlog = new Backlog<T>({ maxBacklog, agentId, onClose });
+    this.#backlogs = [...this.#backlogs, backlog];
+    unsubscribe = subscribe(backlog);
+    if (backlog.isOver) unsubscribe(); // What it was told at once was too much for it.
+    if (this.#isClosed) backlog.end(this.#failure);
+    return backlog;
+  }
+
+  iterate(): AsyncIterableIterator<PhaseReport, undefined> {
+    if (this.#stepper !== undefined) {
+      throw new EspalierError({
+        code: "already_iterating",
+        message:
+          "Expected one iterate() per run, got a second. Share the first iterator, or listen to events().",
+      });
+    }
+    const stepper = new Stepper(() => this.cancel("The caller broke off the iteration."));
+    this.#stepper = stepper;
+    this.#root.stepper = stepper;
+    // An iteration that is not asked for its next phase must not hold up a cancellation or a deadline.
+    const { signal } = this.#root;
+    if (signal.aborted) stepper.open();
+    else signal.onAbort(() => stepper.open());
+    if (this.#isClosed || this.#tail !== undefined) stepper.end(this.#failure);
+    return stepper;
+  }
+
+  async cancel(message = "The caller cancelled the run."): Promise<RunResult> {
+    checkText("message", message);
+    this.#cancelNode(this.#root, message);
+    return await this.settled;
+  }
+
+  cancelAgent(agentId: AgentId, message = "The caller cancelled the agent."): void {
+    checkText("message", message);
+    this.#cancelNode(this.#node(agentId), message);
+  }
+
+  /** Cancels the run when the signal is aborted, or at once if it is. */
+  cancelWith(signal: AbortSignal): void {
+    const cancel = (): void => {
+      const message = asSentence(`The signal of the run was aborted: ${messageOf(signal.reason)}`);
+      this.#cancelNode(this.#root, message);
+    };
+    if (signal.aborted) cancel();
+    else this.whenOver(onAbort(signal, cancel));
+  }
+
+  /** Calls `heed` once the run rests, or broke off: before its result is there. */
+  whenOver(heed: () => void): void {
+    this.#afterwards.push(heed);
+  }
+
+  #cancelNode(node: AgentRuntime, message: string): void {
+    const { agentId } = node.identity;
+    this.#supervisor.run.journal?.append({ type: "cancel", agentId, message });
+    node.cancel(message);
+  }
+
+  requestPause(): void {
+    const { tree, journal } = this.#supervisor.run;
+    if (this.#root.hasEnded) return;
+    journal?.append({ type: "pause" });
+    tree.requestPause();
+  }
+
+  steer(
+    message: MessageContent,
+    agentId: AgentId = this.#root.identity.agentId,
+  ): Promise<Delivery> {
+    const text = checkedContent("message", message);
+    const mailbox = this.#node(agentId).openMailbox();
+    if (!mailbox.isClosed) this.#supervisor.run.journal?.append({ type: "letter", agentId, text });
+    return mailbox.write(text);
+  }
+
+  skipToolCalls(reason = "The caller left it out."): void {
+    checkText("reason", reason);
+    this.#supervisor.run.journal?.append({ type: "skip", message: reason });
+    this.#root.openMailbox().skip(reason);
+  }
+
+  requestStop(message = "The caller asked the run to stop."): void {
+    checkText("message", message);
+    const reason = { code: "stop_requested", message, data: {} };
+    const signal = { source: "caller", reason } as const;
+    this.#supervisor.run.journal?.append({ type: "stop", signal });
+    this.#supervisor.run.tree.stop(signal);
+  }
+
+  grant(budget: Budget, options: GrantOptions): boolean {
+    checkKeys("grant options", options, ["by", "agentId"]);
+    const { by, agentId = this.#root.identity.agentId } = options;
+    checkGrant("grant", { budget, by });
+    const given = { budget: { ...budget }, by };
+    checkGrant("grant", given);
+    const node = this.#node(agentId);
+    if (this.#isOver) return false;
+    const record = grantBudget(this.#supervisor.run, node, given);
+    if (this.#hasBegun) record();
+    else this.#early.push(record);
+    return true;
+  }
+
+  async leave(options: LeaveOptions = {}): Promise<boolean> {
+    checkKeys("leave options", options, ["graceMs"]);
+    const { run } = this.#supervisor;
+    const { graceMs = run.settings.graceMs } = options;
+    checkAmount("graceMs", graceMs, defaultAdvice(run.settings.graceMs));
+    const { journal } = run;
+    if (journal === undefined) throw notKeptAnywhere();
+    if (this.#leaving !== undefined) return await this.#leaving.left;
+    if (!journal.writer.hold()) return false;
+    this.result.catch(() => undefined); // Whoever gives a run up knows why it has no result.
+    const controller = new CancelSignal();
+    const left = this.#leave(journal, graceMs, controller).finally(() => (this.#leaving = undefined));
+    this.#leaving = { cancel: () => controller.abort("taken up again"), left };
+    return await left;
+  }
+
+  async #leave(journal: RunJournal, graceMs: number, takenUp: CancelSignal): Promise<boolean> {
+    const { clock } = this.#supervisor.run.settings;
+    const over = new CancelSignal();
+    const done = (): void => over.abort("nothing is under way");
+    void journal.atRest().then(done);
+    const forget = takenUp.onAbort(done);
+    await sleep(clock, graceMs, over);
+    forget();
+    if (takenUp.aborted) return false;
+    await journal.writer.giveUp(runLeft(this.runId));
+    return this.#failure !== undefined;
+  }
+
+  /** A run that is being given up goes on here after all. False: it is over, or given up. */
+  takeUp(): boolean {
+    if (this.#isOver) return false;
+    if (this.#leaving === undefined) return true;
+    if (this.#supervisor.run.journal?.writer.goOn() !== true) return false;
+    this.#leaving.cancel();
+    return true;
+  }
+
+  /** Whether it was started with this role and task. */
+  isOf(role: string, task: MessageContent): boolean {
+    const root = this.#root;
+    return root.role.name === role && sameJson(root.taskContent, task);
+  }
+
+  snapshot(): PausedRun {
+    if (this.#isOver) return pausedRunOf(this.#supervisor.run, this.#pauseFacts());
+    throw new EspalierError({
+      code: "invalid_state",
+      message:
+        "Expected a run at rest, got one that goes on. Await run.settled, or pause the run first.",
+    });
+  }
+
+  #node(agentId: AgentId): AgentRuntime {
+    const node = this.#supervisor.run.tree.find(agentId);
+    if (node !== undefined) return node;
+    throw new EspalierError({
+      code: "unknown_agent",
+      message: `Expected the id of an agent of this run, got ${JSON.stringify(agentId)}. Take it from an event.`,
+      data: { agentId },
+    });
+  }
+
+  async #drive(): Promise<RunResult> {
+    await Promise.resolve(); // The caller may subscribe, or take over by iterate(), in the tick of start().
+    const turn = this.#supervisor.run.throttle.turn();
+    if (turn !== undefined) await turn;
+    const allowing = this.#beginning.allowed?.();
+    if (allowing !== undefined) await allowing; // A run that the store refuses records nothing.
+    this.#begin();
+    const root = this.#root;
+    const { tree, session } = this.#supervisor.run;
+    while (!root.hasEnded) {
+      await this.#stepper?.pass();
+      await this.#supervisor.runUntilSettled(root);
+      if (!root.hasEnded && !(await this.#hasLateEnds())) break;
+    }
+    if (session !== undefined) {
+      // What the root has added, once its end is kept; a paused one releases the session.
+      await this.#supervisor.run.journal?.writer.kept();
+      await session.keep(root, root.account.usage().total);
+    }
+    if (!root.hasEnded || !tree.hasDetached) return await this.#conclude();
+    this.#stepper?.end();
+    this.#tail = this.#stored(this.#supervisor.settleDetached().then(() => this.#conclude()));
+    return resultOf(this.#supervisor.run, this.#trace.traceId);
+  }
+
+  #begin(): void {
+    const { event, before, afterwards } = this.#beginning;
+    const { recorder } = this.#supervisor.run;
+    before?.();
+    recorder.record(scopeOf(this.#root), event());
+    const { traceId, spanId, isSampled } = recorder.lastIds ?? NO_TRACE;
+    this.#trace = { traceId, spanId, ...(isSampled === undefined ? {} : { isSampled }) };
+    afterwards?.();
+    this.#hasBegun = true;
+    for (const record of this.#early) record();
+  }
+
+  /**
+   * The root is paused. Before the run can be, agents that were asked to end meanwhile have to, and detached agents settle.
+   * True: the root is to be run once more.
+   */
+  async #hasLateEnds(): Promise<boolean> {
+    if (this.#isLate()) return true;
+    if (!this.#supervisor.run.tree.hasDetached) return false;
+    await this.#supervisor.run.tree.detachedAtRest();
+    return this.#isLate();
+  }
+
+  #isLate(): boolean {
+    const late = lateEnds(this.#supervisor.run.tree).filter((agent) => !this.#late.includes(agent));
+    if (late.length === 0) return false;
+    this.#late = [...this.#late, ...late];
+    this.#supervisor.reactivateDetached(late);
+    return true;
+  }
+
+  /** What a paused run says besides its agents. */
+  #pauseFacts(): PauseFacts {
+    const { pauses, answered } = this.#beginning;
+    return { pauses: pauses + 1, answered, ...this.#trace };
+  }
+
+  /** The same. If nothing can be kept any more, the run stops where it is, as if its process had died (D1). */
+  async #stored(result: Promise<RunResult>): Promise<RunResult> {
+    const { journal } = this.#supervisor.run;
+    try {
+      return await (journal === undefined ? result : Promise.race([result, journal.writer.broken]));
+    } catch (cause) {
+      if (journal !== undefined && !this.#isClosed) this.#abandon(journal);
+      this.#close({ cause });
+      throw cause;
+    }
+  }
+
+  #abandon(journal: RunJournal): void {
+    const { tree, recorder } = this.#supervisor.run;
+    journal.writer.abandon();
+    this.#root.cancel("The run cannot be kept any more.");
+    for (const node of tree.nodes) {
+      node.close();
+      node.openMailbox().close("cancelled"); // Nothing is read any more: the senders learn so.
+    }
+    recorder.leave(scopeOf(this.#root));
+  }
+
+  /** Gives the result once the end of the run is kept. */
+  async #conclude(): Promise<RunResult> {
+    this.#isOver = true; // Before its last event: nothing is granted after it.
+    const { run } = this.#supervisor;
+    const result = this.#root.hasEnded
+      ? concludedEnd(run, this.#root, this.#trace.traceId)
+      : concludedPause(run, this.#root, this.#pauseFacts());
+    await this.#supervisor.run.journal?.writer.close(
+      result.status === "paused" ? "paused" : "ended",
+    );
+    const { mismatch } = this.#supervisor.run;
+    this.#close(mismatch === undefined ? undefined : { cause: mismatch });
+    if (mismatch !== undefined) throw mismatch;
+    return result;
+  }
+
+  /** Releases the session and all readers of the run. `failure`: why it has no result; then they have to know. */
+  #close(failure: FeedFailure | undefined): void {
+    if (this.#isClosed) return;
+    this.#isOver = true;
+    this.#isClosed = true;
+    this.#failure = failure;
+    this.#supervisor.run.session?.release();
+    for (const heed of this.#afterwards) heed();
+    // A caller that iterates has the failure from there. Without one, it is a rejection that nothing handles, and Node says so.
+    if (failure !== undefined && (this.#stepper !== undefined || this.#backlogs.length > 0)) {
+      for (const outcome of [this.result, this.#tail]) outcome?.catch(() => undefined);
+    }
+    this.#stepper?.end(failure);
+    for (const backlog of this.#backlogs) backlog.end(failure);
+  }
+}
+
+function runLeft(runId: RunId): EspalierError {
+  return new EspalierError({
+    code: "run_left",
+    message: `Run ${runId} was given up by this process, and rests where it was. Recover it here or elsewhere to have its result.`,
+    data: { runId },
+  });
+}
+
+function notKeptAnywhere(): EspalierError {
+  return new EspalierError({
+    code: "invalid_state",
+    message:
+      "Expected a run that is kept in a store, got one that is kept nowhere: given up, it would be gone. Give the orchestrator a store, or pause the run.",
+  });
+}
