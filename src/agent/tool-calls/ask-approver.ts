@@ -1,6 +1,12 @@
 // Questions as the approver is asked them: whether a call may run, and what a tool at work wants to know.
 
-import { linkedController, runBounded, sleep, type CancelSignal } from "../../kernel/cancel.ts";
+import {
+  invoke,
+  linkedController,
+  runBounded,
+  sleep,
+  type CancelSignal,
+} from "../../kernel/cancel.ts";
 import { messageOf } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
@@ -45,7 +51,7 @@ export async function askApprover(
     readonly otherwise: string;
   },
 ): Promise<Said> {
-  const { clock, pauseSignal, settings } = agent.run;
+  const { clock, desk, pauseSignal, settings } = agent.run;
   const { approver } = settings.approvals;
   if (approver === undefined) return {};
   const linked = linkedController(ending);
@@ -58,9 +64,11 @@ export async function askApprover(
   const giveUp = (): void => controller.abort();
   if (pauseSignal.aborted) giveUp();
   const stopListening = pauseSignal.onAbort(giveUp);
+  const waiting = desk.wait(question.questionId, checks.problemWith);
   try {
     const bounds = { signal, clock, graceMs: 0 };
-    const bounded = await runBounded(() => approver(question, { signal }), bounds);
+    const said = () => Promise.race([invoke(() => approver(question, { signal })), waiting.answer]);
+    const bounded = await runBounded(said, bounds);
     if (bounded.type === "threw") throw bounded.error;
     if (bounded.type === "abandoned" || bounded.value === undefined) return {};
     const answer = answerIn(bounded.value);
@@ -76,6 +84,7 @@ export async function askApprover(
     return { failure: `The approver gave no answer that can be used (${what}).` };
   } finally {
     controller.abort();
+    waiting.leave();
     stopListening();
     linked.unlink();
   }

@@ -42,6 +42,8 @@ export interface FoldedRun {
   readonly stops: readonly StopSignal[];
   /** Answers that were given when it continued last. */
   readonly answers: readonly Answer[];
+  /** The numbers of the posts that were heeded. */
+  readonly posts: readonly number[];
   /** What its result says that nothing else does; undefined: it has not settled. */
   readonly said: RecordOf<"result"> | undefined;
   /** Subagents in the background whose calls have ended, and that their parents do not know yet. */
@@ -107,6 +109,7 @@ class Fold {
   #prices: RestoredRun["prices"] = [];
   #answered: readonly QuestionId[] = [];
   #answers: readonly Answer[] = [];
+  readonly #posts: number[] = [];
   #cancelled: FoldedRun["cancelled"] = [];
   #overdue: FoldedRun["overdue"] = [];
   #said: RecordOf<"result"> | undefined;
@@ -178,6 +181,7 @@ class Fold {
       overdue: this.#overdue,
       stops: this.#stops,
       answers: this.#answers,
+      posts: this.#posts,
       said: this.#said,
       unknownIds: [...this.#agents.values()].flatMap((agent) => agent.startedIds),
       lostSpans: this.#spans.lost(),
@@ -197,6 +201,9 @@ class Fold {
         return;
       case "result":
         this.#said = record;
+        return;
+      case "post":
+        this.#posts.push(record.number);
         return;
       case "definition":
         this.#definitions[record.hash] = record.text;

@@ -137,6 +137,12 @@ export const JournalRecordSchema = z.discriminatedUnion("type", [
   }),
   /** A text that steps speak of (C28). */
   z.strictObject({ type: z.literal("definition"), hash: z.string(), text: z.string() }),
+  /** A post of the mailbox of the run was heeded. `problem`: why nothing came of it. */
+  z.strictObject({
+    type: z.literal("post"),
+    number: z.int().positive(),
+    problem: z.string().exactOptional(),
+  }),
   /** The answers with which the run continues after a pause. */
   z.strictObject({ type: z.literal("answers"), answers: z.array(AnswerSchema).readonly() }),
 ]);

@@ -13,7 +13,7 @@ import { endOfTurn } from "../../kernel/throttle.ts";
 import { sleep } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { outsideScopes } from "../../protocol/correlation.ts";
-import type { Ownership, RunStore, StoredStatus } from "../../store/run-store.ts";
+import type { Ownership, Post, RunStore, StoredStatus } from "../../store/run-store.ts";
 import { storeFailed } from "../../store/store-errors.ts";
 import type { JournalRecord } from "./journal-record.ts";
 import { RecordCodec } from "./record-codec.ts";
@@ -49,6 +49,8 @@ export interface OpenJournal {
   readonly ownership: Ownership;
   /** Lines that it has already. */
   readonly recordCount: number;
+  /** The posts that were heeded before. */
+  readonly posts: readonly number[];
 }
 
 /** Somebody who waits until a record is kept. `isLast`: nothing of the run follows from it. */
@@ -71,6 +73,8 @@ export class Journal {
   /** Lines that are kept. */
   #lineCount = 0;
   #opened: OpenJournal | undefined;
+  /** The posts that were heeded: all up to a number, and some after it. */
+  readonly #heeded = { upTo: 0, later: new Set<number>() };
   readonly #claim = Promise.withResolvers<void>();
   /** So many of them are to be written without a delay. */
   #due = 0;
@@ -96,6 +100,7 @@ export class Journal {
   append(record: JournalRecord): void {
     if (this.#isBroken) return;
     this.#codec.add(record);
+    if (record.type === "post") this.#noteHeeded(record.number);
     this.#last += 1;
     if (record.type === "event") this.#writeLater();
     else this.#writeSoon();
@@ -139,6 +144,24 @@ export class Journal {
     if (this.#isBroken) return;
     this.abandon();
     this.#break(why);
+  }
+
+  /** What is in the mailbox of the run and was not heeded yet, in order. Rejects like the store. */
+  async unread(): Promise<readonly Post[]> {
+    if (this.#opened === undefined || this.#isBroken) return [];
+    const { runId } = this.#opened.ownership;
+    const posts = await this.#options.store.posts(runId, this.#heeded.upTo + 1);
+    return posts.filter(({ number }) => !this.#hasHeeded(number));
+  }
+
+  #hasHeeded(number: number): boolean {
+    return number <= this.#heeded.upTo || this.#heeded.later.has(number);
+  }
+
+  #noteHeeded(number: number): void {
+    const heeded = this.#heeded;
+    heeded.later.add(number);
+    while (heeded.later.delete(heeded.upTo + 1)) heeded.upTo += 1;
   }
 
   /** Resolves once the store has given the right to write, never if it does not; undefined: it has. */
@@ -216,6 +239,7 @@ export class Journal {
 
   async #open(): Promise<OpenJournal> {
     this.#opened = await this.#options.open();
+    for (const number of this.#opened.posts) this.#noteHeeded(number);
     this.#beatLater();
     await endOfTurn();
     this.#claim.resolve();
@@ -280,5 +304,14 @@ function isTransient(cause: unknown): boolean {
 /** What records are put into. */
 export type JournalWriter = Pick<
   Journal,
-  "append" | "broken" | "claimed" | "kept" | "hold" | "goOn" | "giveUp" | "close" | "abandon"
+  | "append"
+  | "broken"
+  | "claimed"
+  | "kept"
+  | "unread"
+  | "hold"
+  | "goOn"
+  | "giveUp"
+  | "close"
+  | "abandon"
 >;

@@ -29,14 +29,22 @@ export function titleOf(role: string, task: MessageContent): string {
   return `${role}: ${contentText(task)}`.slice(0, MOST_TITLE_CHARACTERS);
 }
 
-/** The journal of a run that begins. */
-export function newJournal(storage: RunStorage, run: Headed, title: string): RunJournal {
+/** The journal of a run that begins. `claimed`: it was made before, with nothing in it, and is this process's own. */
+export function newJournal(
+  storage: RunStorage,
+  run: Headed,
+  title: string,
+  claimed?: Ownership,
+): RunJournal {
   const owner = newOwner();
+  const own = (): Promise<Ownership> =>
+    tried(storage.clock, () => opened(storage, run.runId, title, owner));
   const open = async (): Promise<OpenJournal> => ({
-    ownership: await tried(storage.clock, () => opened(storage, run.runId, title, owner)),
+    ownership: claimed ?? (await own()),
     recordCount: 0,
+    posts: [],
   });
-  return headed({ ...storage, open }, run);
+  return headed({ ...storage, open, isClaimed: claimed !== undefined }, run);
 }
 
 /** Makes the journal of a run, or takes it over if nothing is in it: whoever made it has died before its first record. */
@@ -115,15 +123,16 @@ async function openedAgain(
   if (found === undefined) {
     const [root] = run.agents;
     const title = titleOf(root?.role ?? "", root?.task ?? "");
-    return { ownership: await store.create(runId, title, owner), recordCount: 0 };
+    return { ownership: await store.create(runId, title, owner), recordCount: 0, posts: [] };
   }
   // Without records its first process died before its first one.
   const before = found.recordCount > 0 ? await foldJournal(runId, store.read(runId)) : undefined;
-  const { status, run: kept, recordCount = 0 } = before ?? {};
+  const { status, run: kept, recordCount = 0, posts = [] } = before ?? {};
   const isSame = status !== "open" && kept?.eventCount === run.eventCount;
   if (before !== undefined && !isSame) throw alreadyResumed(run);
   const ownership = await store.claim(runId, { owner, staleAfterMs });
-  if ((await store.find(runId))?.recordCount === recordCount) return { ownership, recordCount };
+  if ((await store.find(runId))?.recordCount === recordCount)
+    return { ownership, recordCount, posts };
   await store.release(ownership, "paused"); // Another process was faster, and has left it already.
   throw alreadyResumed(run);
 }
@@ -132,9 +141,9 @@ async function openedAgain(
 export function recoveredJournal(
   storage: RunStorage,
   ownership: Ownership,
-  { recordCount, codec }: FoldedJournal,
+  { recordCount, posts, codec }: FoldedJournal,
 ): RunJournal {
-  const open = (): Promise<OpenJournal> => Promise.resolve({ ownership, recordCount });
+  const open = (): Promise<OpenJournal> => Promise.resolve({ ownership, recordCount, posts });
   const journal = keptIn({ ...storage, open, codec, isClaimed: true });
   journal.append({ type: "recovered" });
   return journal;

@@ -28,6 +28,7 @@ import type { FeedFailure } from "./feed.ts";
 import { JoinedEvents, pastEvents } from "./past-events.ts";
 import { Stepper } from "./stepper.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
+import { MailReader } from "./mail-reader.ts";
 import { RunError } from "./run-error.ts";
 import type { EventsOptions, GrantOptions, LeaveOptions, PiecesOptions, Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";
@@ -58,6 +59,8 @@ const NO_TRACE: TraceIds = { traceId: "", spanId: "" };
 export class LiveRun implements Run {
   readonly runId: RunId;
   readonly result: Promise<RunResult>;
+  /** Undefined: it is kept nowhere. */
+  readonly mail: MailReader | undefined;
   readonly #supervisor: Supervisor;
   readonly #root: AgentRuntime;
   readonly #beginning: RunBeginning;
@@ -90,6 +93,8 @@ export class LiveRun implements Run {
     this.#supervisor = supervisor;
     this.#root = root;
     this.#beginning = beginning;
+    const { run } = supervisor;
+    this.mail = run.journal && new MailReader(this, run, run.journal);
     this.result = this.#stored(this.#drive());
   }
 
@@ -258,7 +263,9 @@ export class LiveRun implements Run {
     if (!journal.writer.hold()) return false;
     this.result.catch(() => undefined); // Whoever gives a run up knows why it has no result.
     const controller = new CancelSignal();
-    const left = this.#leave(journal, graceMs, controller).finally(() => (this.#leaving = undefined));
+    const left = this.#leave(journal, graceMs, controller).finally(
+      () => (this.#leaving = undefined),
+    );
     this.#leaving = { cancel: () => controller.abort("taken up again"), left };
     return await left;
   }
@@ -344,6 +351,7 @@ export class LiveRun implements Run {
     this.#trace = { traceId, spanId, ...(isSampled === undefined ? {} : { isSampled }) };
     afterwards?.();
     this.#hasBegun = true;
+    this.mail?.start();
     for (const record of this.#early) record();
   }
 
@@ -418,6 +426,7 @@ export class LiveRun implements Run {
     this.#isClosed = true;
     this.#failure = failure;
     this.#supervisor.run.session?.release();
+    this.mail?.stop();
     for (const heed of this.#afterwards) heed();
     // A caller that iterates has the failure from there. Without one, it is a rejection that nothing handles, and Node says so.
     if (failure !== undefined && (this.#stepper !== undefined || this.#backlogs.length > 0)) {

@@ -32,11 +32,7 @@ export class LiveRuns {
   }
 
   /** The run that was started under this id and goes on. Throws `run_exists` if it was started with another role or task. */
-  started(
-    runId: string | undefined,
-    role: string,
-    task: MessageContent,
-  ): LiveRun | undefined {
+  started(runId: string | undefined, role: string, task: MessageContent): LiveRun | undefined {
     const run = runId === undefined ? undefined : this.find(runId);
     if (run === undefined || run.isOf(role, task)) return run;
     throw otherRun(run.runId);

@@ -144,7 +144,8 @@ function checkSignsOfLife(options: OrchestratorOptions): void {
   const { heartbeatMs = DEFAULT_HEARTBEAT_MS, staleAfterMs = DEFAULT_STALE_AFTER_MS } = options;
   checkAmount("heartbeatMs", heartbeatMs, defaultAdvice(DEFAULT_HEARTBEAT_MS));
   checkAmount("staleAfterMs", staleAfterMs, defaultAdvice(DEFAULT_STALE_AFTER_MS));
-  if (heartbeatMs === 0) throw mismatch("heartbeatMs", "more than 0", 0, defaultAdvice(DEFAULT_HEARTBEAT_MS));
+  if (heartbeatMs === 0)
+    throw mismatch("heartbeatMs", "more than 0", 0, defaultAdvice(DEFAULT_HEARTBEAT_MS));
   if (staleAfterMs >= 2 * heartbeatMs) return;
   const expected = `at least twice heartbeatMs (${2 * heartbeatMs})`;
   throw mismatch("staleAfterMs", expected, staleAfterMs, "One sign of life may be late.");

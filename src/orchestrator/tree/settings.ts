@@ -14,7 +14,11 @@ import { priceLookup } from "../../model/prices.ts";
 import type { Tracing } from "../../protocol/tracing.ts";
 import type { Store } from "../../store/store.ts";
 import { namedGuards, type NamedGuard } from "../../tools/tool-guard.ts";
-import { DEFAULT_HEARTBEAT_MS, DEFAULT_STALE_AFTER_MS, type RunStorage } from "../durability/journal.ts";
+import {
+  DEFAULT_HEARTBEAT_MS,
+  DEFAULT_STALE_AFTER_MS,
+  type RunStorage,
+} from "../durability/journal.ts";
 import { DEFAULT_CONCURRENCY, type Concurrency } from "./limiter.ts";
 import type { PieceListener } from "./live-pieces.ts";
 import { localTracing } from "./local-tracing.ts";

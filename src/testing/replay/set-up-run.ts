@@ -115,6 +115,7 @@ function journalOf({ append, effects, script: { hasDeadlines } }: SetUpParts): R
     broken: new Promise<never>(() => undefined),
     claimed: () => undefined,
     kept: () => Promise.resolve(),
+    unread: () => Promise.resolve([]),
     hold: () => false,
     goOn: () => false,
     giveUp: () => Promise.resolve(),

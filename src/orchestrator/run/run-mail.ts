@@ -1,0 +1,185 @@
+// What is in the mailbox of a run: its order, answers, and what else is asked of whoever leads it, now or next.
+
+import { checkKeys, checkText, misdefinition } from "../../kernel/check.ts";
+import { EspalierError, messageOf, type ErrorCode } from "../../kernel/error.ts";
+import { randomIds } from "../../kernel/id-source.ts";
+import { parseJson } from "../../kernel/json.ts";
+import type { Budget } from "../../policies/budget.ts";
+import type { RunId } from "../../protocol/ids.ts";
+import { z } from "../../protocol/late-zod.ts";
+import {
+  checkedContent,
+  MessageContentSchema,
+  type MessageContent,
+} from "../../protocol/message-content.ts";
+import { AnswerSchema } from "../../protocol/question.ts";
+import type { Post, RunStore } from "../../store/run-store.ts";
+import { storeFailed } from "../../store/store-errors.ts";
+import { checkGrant } from "../budget/ledger-grant.ts";
+import { checkedOrder, type CheckedOrder } from "./run-order.ts";
+
+/** What can be asked of a run from any process, wherever it is led. */
+export type RunRequest =
+  /** As `run.requestPause()`. It rests then until it is asked to `resume`. */
+  | { readonly type: "pause" }
+  /** Goes on with a run that was asked to pause, or that has been granted more. */
+  | { readonly type: "resume" }
+  /** As `run.requestStop()`. */
+  | { readonly type: "stop"; readonly message?: string | undefined }
+  /** As `run.steer()`. `agentPath`: default the root. */
+  | {
+      readonly type: "steer";
+      readonly message: MessageContent;
+      readonly agentPath?: string | undefined;
+    }
+  /** As `run.grant()`. `agentPath`: default the root. */
+  | {
+      readonly type: "grant";
+      readonly budget: Budget;
+      readonly by: string;
+      readonly agentPath?: string | undefined;
+    };
+
+const text = z.string().min(1);
+const MailSchema = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("order"), order: z.unknown() }),
+  z.strictObject({ type: z.literal("answer"), answer: AnswerSchema }),
+  z.strictObject({ type: z.literal("cancel"), message: text }),
+  z.strictObject({ type: z.literal("pause") }),
+  z.strictObject({ type: z.literal("resume") }),
+  z.strictObject({ type: z.literal("stop"), message: text.exactOptional() }),
+  z.strictObject({
+    type: z.literal("steer"),
+    message: MessageContentSchema,
+    agentPath: text.exactOptional(),
+  }),
+  z.strictObject({
+    type: z.literal("grant"),
+    budget: z.record(z.string(), z.number()),
+    by: text,
+    agentPath: text.exactOptional(),
+  }),
+  /** No process could lead the run: why. It rests until something else is in its mailbox. */
+  z.strictObject({ type: z.literal("refused"), code: z.string(), message: z.string() }),
+]);
+/** One piece of mail. */
+export type RunMail = z.infer<typeof MailSchema>;
+
+/** A piece of mail that has come. */
+export interface ReceivedMail {
+  readonly number: number;
+  readonly mail: RunMail;
+}
+
+/** What a post says; undefined: what only a later release understands. */
+export function mailIn({ number, body }: Post): ReceivedMail | undefined {
+  const { data: mail } = MailSchema.safeParse(jsonIn(body));
+  return mail && { number, mail };
+}
+
+function jsonIn(body: string): unknown {
+  try {
+    return parseJson(body);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What has come since the journal of a run was written last, in order. `heeded`: the numbers of the posts that were. */
+export async function unreadMail(
+  store: RunStore,
+  runId: RunId,
+  heeded: readonly number[],
+): Promise<readonly ReceivedMail[]> {
+  const known = new Set(heeded);
+  const posts = await store.posts(runId);
+  return posts.flatMap((post) => (known.has(post.number) ? [] : (mailIn(post) ?? [])));
+}
+
+/** True if mail makes a run at rest go on. */
+export function isCall({ mail: { type } }: ReceivedMail): boolean {
+  return type !== "order" && type !== "refused";
+}
+
+const ORDER_KEY = "order";
+
+/** Posts the order of a run; the first one counts. Gives the one that does. */
+export async function postOrder(store: RunStore, order: CheckedOrder): Promise<CheckedOrder> {
+  const { runId } = order;
+  await store.post(runId, { key: ORDER_KEY, body: JSON.stringify({ type: "order", order }) });
+  return (await orderOf(store, runId)) ?? order;
+}
+
+/** The order of a run, if one was posted. Rejects with `unsupported_version` for one of a later release. */
+export async function orderOf(store: RunStore, runId: RunId): Promise<CheckedOrder | undefined> {
+  const post = (await store.posts(runId)).find(({ key }) => key === ORDER_KEY);
+  const mail = post && mailIn(post)?.mail;
+  if (mail?.type !== "order") return undefined;
+  return checkedOrder(orderFrom(mail.order));
+}
+
+const OrderFormSchema = z.custom<CheckedOrder>(
+  (value) => typeof value === "object" && value !== null,
+);
+
+function orderFrom(value: unknown): CheckedOrder {
+  const { data } = OrderFormSchema.safeParse(value);
+  if (data !== undefined) return data;
+  const message =
+    "Expected the order of a run to be an object, got something else. Restore the store from a copy.";
+  throw storeFailed("corrupt", message);
+}
+
+/** Posts mail under a key of its own, or under the one that is given. Rejects with `unknown_run` or `run_ended`. Gives its number. */
+export async function postMail(
+  store: RunStore,
+  runId: RunId,
+  mail: RunMail,
+  key = `${mail.type}:${randomIds.next("post")}`,
+): Promise<number> {
+  return await store.post(runId, { key, body: JSON.stringify(mail) });
+}
+
+/** A copy of a request. Throws `invalid_option` or `invalid_definition`. */
+export function checkedRequest(request: RunRequest): RunMail {
+  const { type } = request;
+  switch (type) {
+    case "pause":
+    case "resume":
+      checkKeys("request", request, ["type"]);
+      return { type };
+    case "stop": {
+      checkKeys("request", request, ["type", "message"]);
+      const { message } = request;
+      if (message !== undefined) checkText("request.message", message);
+      return message === undefined ? { type } : { type, message };
+    }
+    case "steer": {
+      checkKeys("request", request, ["type", "message", "agentPath"]);
+      const message = checkedContent("request.message", request.message);
+      return { type, message, ...pathIn(request) };
+    }
+    case "grant": {
+      checkKeys("request", request, ["type", "budget", "by", "agentPath"]);
+      const { budget, by } = request;
+      checkGrant("request", { budget, by });
+      return { type, budget: { ...budget }, by, ...pathIn(request) };
+    }
+    default: {
+      const expected = "pause, resume, stop, steer or grant";
+      throw misdefinition("request.type", expected, type satisfies never, "Correct it.");
+    }
+  }
+}
+
+function pathIn({ agentPath }: { readonly agentPath?: string | undefined }) {
+  if (agentPath === undefined) return {};
+  checkText("request.agentPath", agentPath);
+  return { agentPath };
+}
+
+/** Why no process could lead a run, as it is posted. */
+export function refusedMail(cause: unknown): RunMail {
+  const code: ErrorCode = EspalierError.is(cause) ? cause.code : "internal_error";
+  return { type: "refused", code, message: messageOf(cause) };
+}

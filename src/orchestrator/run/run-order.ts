@@ -1,0 +1,109 @@
+// RunOrder: a run as it is asked for, before it begins, in plain JSON: what `execute` takes, and what the mailbox of a run keeps of it.
+
+import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
+import { EspalierError } from "../../kernel/error.ts";
+import { defined, sameJson, type JsonObject } from "../../kernel/json.ts";
+import { checkBudget, type Budget } from "../../policies/budget.ts";
+import { idOf, type RunId } from "../../protocol/ids.ts";
+import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
+import { frozenMetadata } from "./metadata.ts";
+import { checkRunId } from "./start-options.ts";
+
+/** The form of orders that this release writes, and the newest that it reads. */
+export const ORDER_VERSION = 1;
+
+/** A run that is to be started under an id of the caller's: plain JSON, so that it can be handed to another process. */
+export interface RunOrder {
+  /** Of the form; default, and the newest known: 1. */
+  readonly version?: number;
+  /** As in `StartOptions`. */
+  readonly runId: string;
+  /** The name of the role at the root: one of those of the orchestrator that executes it. */
+  readonly role: string;
+  readonly task: MessageContent;
+  /** As in `StartOptions`. */
+  readonly budget?: Budget;
+  /** As in `StartOptions`. */
+  readonly deadlineAtMs?: number;
+  /** As in `StartOptions`. */
+  readonly metadata?: JsonObject;
+  /** The id of the session that the run continues, in the store of the orchestrator. */
+  readonly sessionId?: string;
+  /** As in `StartOptions`. */
+  readonly traceparent?: string;
+  /** The version of the roles that it is for: workers of another one leave it alone. Default "1". */
+  readonly rolesVersion?: string;
+}
+
+/** An order that was checked. */
+export interface CheckedOrder extends RunOrder {
+  readonly version: typeof ORDER_VERSION;
+  readonly runId: RunId;
+  readonly rolesVersion: string;
+}
+
+const FIELDS = [
+  "version",
+  "runId",
+  "role",
+  "task",
+  "budget",
+  "deadlineAtMs",
+  "metadata",
+  "sessionId",
+  "traceparent",
+  "rolesVersion",
+];
+
+export const DEFAULT_ROLES_VERSION = "1";
+
+/** A copy. Throws `unsupported_version` for a newer one, `invalid_option` or `invalid_definition`, naming the part. */
+export function checkedOrder(given: RunOrder): CheckedOrder {
+  checkVersion(given);
+  checkKeys("order", given, FIELDS);
+  const { runId, role, task, budget, deadlineAtMs, metadata, sessionId, traceparent } = given;
+  const { rolesVersion = DEFAULT_ROLES_VERSION } = given;
+  checkRunId("order.runId", runId);
+  checkText("order.role", role);
+  checkVersionName("order.rolesVersion", rolesVersion);
+  if (budget !== undefined) checkBudget("order.budget", budget);
+  if (deadlineAtMs !== undefined) checkAmount("order.deadlineAtMs", deadlineAtMs);
+  if (sessionId !== undefined) checkText("order.sessionId", sessionId);
+  return Object.freeze({
+    version: ORDER_VERSION,
+    runId: idOf<"RunId">(runId),
+    role,
+    task: checkedContent("order.task", task),
+    rolesVersion,
+    ...defined({
+      budget: budget && { ...budget },
+      deadlineAtMs,
+      metadata: metadata && frozenMetadata(metadata),
+      sessionId,
+      traceparent,
+    }),
+  });
+}
+
+function checkVersion(given: unknown): void {
+  if (typeof given !== "object" || given === null) return;
+  const version: unknown = Reflect.get(given, "version");
+  if (version === undefined || version === ORDER_VERSION) return;
+  throw new EspalierError({
+    code: "unsupported_version",
+    message: `Expected an order of version ${ORDER_VERSION} at most, got ${JSON.stringify(version)}. Use the release that wrote it, or a later one.`,
+    data: { expected: ORDER_VERSION, got: typeof version === "number" ? version : null },
+  });
+}
+
+/** Throws `invalid_option` for what does not name a version of roles: it stands in the names of queues and services. */
+export function checkVersionName(field: string, version: unknown): void {
+  if (typeof version === "string" && /^[\w.-]{1,40}$/u.test(version)) return;
+  const expected = "1 to 40 letters, digits, dots, hyphens and underscores";
+  throw mismatch(field, expected, version, "Name a release of your roles, as v3.");
+}
+
+/** Whether two orders ask for the same run. */
+export function isSameOrder(left: CheckedOrder, right: CheckedOrder): boolean {
+  return sameJson(left, right);
+}
