@@ -90,6 +90,6 @@ const led = await orchestrator
 assert.equal(led.text, "Two.");
 
 const { runs, failed } = await orchestrator.recoverAll({
-  contextOf: ({ metadata }) => ({ ...shop, customerId: z.string().parse(metadata["customer"]) }),
+  context: ({ metadata }) => ({ ...shop, customerId: z.string().parse(metadata["customer"]) }),
 });
 assert.deepEqual([runs, failed], [[], []]); // none was lost

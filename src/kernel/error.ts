@@ -7,7 +7,7 @@ import type { JsonObject } from "./json.ts";
  * `price_unknown`, `missing_api_key`, `invalid_role_file`, `unknown_tool`. In use: `already_iterating`, `backlog_overflow`, `events_not_kept`, `unknown_agent`,
  * `illegal_transition`, `invalid_state`, `script_mismatch` and `replay_diverged` (testing). At a resumption: `invalid_paused_run`,
  * `unsupported_version`, `invalid_answer`, `already_resumed`. Of stores: `run_exists`, `unknown_run`, `run_alive`, `run_ended`, `run_fenced`,
- * `run_left`, `journal_conflict`, `invalid_journal`, `store_failed`, `session_conflict`, `invalid_session`. Of engines: `unknown_role`, `engine_failed`. Of a model: `model_rate_limited`,
+ * `run_left`, `other_run`, `journal_conflict`, `invalid_journal`, `store_failed`, `session_conflict`, `invalid_session`. Of engines: `unknown_role`, `engine_failed`. Of a model: `model_rate_limited`,
  * `model_overloaded`, `model_unavailable`, `model_timeout`, `model_refused_request`, `model_not_authorized`,
  * `model_protocol_error`, `model_context_overflow`, `model_misbehaved`. Of hooks: `hook_failed`, `hook_contract`, `hook_timeout`,
  * `model_call_failed`. Of tools: `tool_error`, `tool_retry`, `mcp_unavailable`, `mcp_unauthorized`. Of a delegation: `invalid_context`. Of a run: `condition_failed`, `filter_failed`,
@@ -44,6 +44,7 @@ export type ErrorCode =
   | "run_ended"
   | "run_fenced"
   | "run_left"
+  | "other_run"
   | "journal_conflict"
   | "invalid_journal"
   | "store_failed"

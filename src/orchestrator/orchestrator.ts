@@ -5,11 +5,21 @@ import type { AgentRole, ContextOf, OutputOf } from "../agent/agent-role.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import type { MessageContent } from "../protocol/message-content.ts";
 import { RunIdSchema } from "../protocol/ids.ts";
-import type { Answer } from "../protocol/question.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Answer, Question } from "../protocol/question.ts";
 import type { PausedRun } from "./durability/paused-run.ts";
+import { cancelRun, type CancelOptions } from "./run/cancel-run.ts";
+import { executeOrder, type ExecuteOptions } from "./run/execute.ts";
 import { forkRun } from "./run/fork.ts";
 import { LiveRuns } from "./run/live-runs.ts";
-import { recoverAllRuns, recoverRun, storedResult, type RecoveredRuns } from "./run/recover.ts";
+import { postAnswers } from "./run/open-questions.ts";
+import {
+  recoverAllRuns,
+  recoverRun,
+  storageOf,
+  storedResult,
+  type RecoveredRuns,
+} from "./run/recover.ts";
 import { resumeRun } from "./run/resume.ts";
 import type { Run } from "./run/run.ts";
 import {
@@ -21,8 +31,11 @@ import {
   type ResumeOptions,
 } from "./run/run-options.ts";
 import type { RunResult } from "./run/run-result.ts";
+import { checkedRequest, postMail, type RunRequest } from "./run/run-mail.ts";
+import type { RunOrder } from "./run/run-order.ts";
 import { startRun } from "./run/start.ts";
-import type { OptionsWith, StartOptions } from "./run/start-options.ts";
+import { checkRunId, type OptionsWith, type StartOptions } from "./run/start-options.ts";
+import { workFor, type Worker, type WorkOptions } from "./run/work.ts";
 import type { Session } from "./sessions/session.ts";
 import type { SessionOptions } from "./sessions/session-options.ts";
 import { sessionHandle } from "./sessions/sessions.ts";
@@ -49,7 +62,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    *
    * @throws EspalierError before anything has started, if the roles do not fit together (`unknown_subagent`, `duplicate_role`), a
    * model cannot work (`missing_api_key`), a cost limit covers an unknown price (`price_unknown`), a context policy names a tool that
-   * no role has (`unknown_tool`), an option is not usable, the id is that of a run under way with another role or task (`run_exists`), or the
+   * no role has (`unknown_tool`), an option is not usable, the id is that of a run under way with another role or task (`other_run`), or the
    * orchestrator was closed (`invalid_state`).
    */
   start<Output, Context>(
@@ -62,7 +75,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     const { runId } = options;
     const known = this.#live.started(runId, role.name, task);
     if (known !== undefined) return known;
-    return this.#live.add(startRun(this.#settings, role, task, options), options.signal);
+    return this.#live.add(startRun(this.#settings, { role, task, options }), options.signal);
   }
 
   /**
@@ -121,7 +134,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
 
   /**
    * Recovers every run in the store that is lost: it was under way, and its process has died. One after the other, oldest first; what is
-   * wrong with one of them is in `failed` and keeps no other from continuing. `contextOf` gives each its context. The roles must be among those of the orchestrator. Left alone
+   * wrong with one of them is in `failed` and keeps no other from continuing. `context` gives each its context. The roles must be among those of the orchestrator. Left alone
    * are runs that a process leads, here or elsewhere; those that are paused, since they wait for answers and not for a process; and those whose
    * process died before anything of them was kept.
    *
@@ -180,6 +193,95 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   async resultOf(runId: string): Promise<RunResult<JsonValue>> {
     checkText("runId", runId);
     return await storedResult(this.#settings, RunIdSchema.parse(runId));
+  }
+
+  /**
+   * Executes an order: starts its run, goes on with it after a crash, joins it if it is under way here, or gives its result if it rests,
+   * whichever it is. So it may be called any number of times, in any process with this store. Resolves once the run rests and nothing is asked
+   * of it by mail; of a run that another process leads, once that is so, or goes on with it if that process is lost. A paused run goes on with
+   * the answers that were given to it since (`answer`).
+   *
+   * Rejects with `run_left` when `leave` was aborted; `other_run` if the run was started with another role or task; `unknown_role`;
+   * `unsupported_version` for an order of a later release; with what `start` throws and `recover` rejects with, and nothing has changed; and
+   * with what `result` of a run rejects with.
+   *
+   * @throws EspalierError `invalid_option`, if the orchestrator has no store.
+   */
+  execute<Role extends AgentRole<unknown, never> = Roles>(
+    order: RunOrder,
+    ...options: OptionsWith<ExecuteOptions, ContextOf<Role>>
+  ): Promise<RunResult<JsonValue>>;
+  async execute(order: RunOrder, options: ExecuteOptions = {}): Promise<RunResult<JsonValue>> {
+    this.#live.assertOpen();
+    return await executeOrder(this.#settings, this.#live, order, options);
+  }
+
+  /**
+   * Answers questions of a run that is kept in the store, some of them or all, wherever it is led and whether it is paused: the answers are
+   * put into its mailbox, where the first one counts. Whoever leads the run takes them from there: while its approver is being asked, or when
+   * it goes on with `recover` or `execute`. No role is needed. Gives the questions that are still open.
+   *
+   * Rejects, and nothing was answered: with `invalid_answer` if an answer is unknown, a second one, of the wrong kind, for other arguments or
+   * late; `run_ended`; `unknown_run`; `store_failed`.
+   *
+   * @throws EspalierError `invalid_option`, if the orchestrator has no store.
+   */
+  async answer(runId: string, answers: readonly Answer[]): Promise<readonly Question[]> {
+    checkRunId("runId", runId);
+    const open = await postAnswers(storageOf(this.#settings), runId, answers);
+    this.#live.find(runId)?.mail?.look();
+    return open;
+  }
+
+  /**
+   * Cancels a run that is kept in the store: one that is led here at once, one that another process leads by its mailbox, and one that is
+   * paused or lost by leading it to its end here, for which its roles have to be there, and its `context`. Resolves when a run that is led
+   * here, or led to its end here, has ended; of one that is led elsewhere, when the wish is in its mailbox.
+   *
+   * Rejects with `run_ended`, `unknown_run` or `store_failed`, and with what `recover` rejects with: the wish stays in the mailbox then, for
+   * the next process that leads the run.
+   *
+   * @throws EspalierError `invalid_option`, if the orchestrator has no store.
+   */
+  async cancel(runId: string, options: CancelOptions = {}): Promise<void> {
+    checkRunId("runId", runId);
+    await cancelRun(this.#settings, this.#live, runId, options);
+  }
+
+  /**
+   * Asks something of a run that is kept in the store, wherever it is led, by its mailbox: to pause, to go on, to stop, a message to an agent,
+   * or more budget. Whoever leads it does so within some seconds, or when it goes on.
+   *
+   * Rejects with `invalid_option` or `invalid_definition` for a request that is none, `run_ended`, `unknown_run` or `store_failed`.
+   *
+   * @throws EspalierError `invalid_option`, if the orchestrator has no store.
+   */
+  async post(runId: string, request: RunRequest): Promise<void> {
+    checkRunId("runId", runId);
+    await postMail(storageOf(this.#settings).store, runId, checkedRequest(request));
+    this.#live.find(runId)?.mail?.look();
+  }
+
+  /**
+   * Makes this process a worker of an engine: it leads runs that were ordered by a `RunClient`, with the roles of this orchestrator, until it is
+   * closed. Resolves once it serves.
+   *
+   * Rejects with `store_failed` or `unsupported_version` if the store cannot be used, and with `engine_failed` or `invalid_option` if the
+   * engine cannot serve.
+   *
+   * @throws EspalierError `invalid_option`, if the orchestrator has no store or no roles.
+   */
+  work<Role extends AgentRole<unknown, never> = Roles>(
+    engine: Engine,
+    ...options: OptionsWith<
+      WorkOptions<ContextOf<Role>>,
+      ContextOf<Role>,
+      Required<Pick<WorkOptions<ContextOf<Role>>, "context">>
+    >
+  ): Promise<Worker>;
+  async work(engine: Engine, options: WorkOptions = {}): Promise<Worker> {
+    this.#live.assertOpen();
+    return await workFor(this.#settings, this.#live, engine, options);
   }
 
   /**

@@ -335,7 +335,7 @@ proves(["H14"], "each of the runs that are recovered has a context of its own", 
   const { orchestrator, runIds, store } = await lostRuns(["Ann", "Ben", "Eve"]);
   const asked: unknown[] = [];
   const { runs, failed } = await orchestrator.recoverAll({
-    contextOf: async (run) => {
+    context: async (run) => {
       asked.push(run);
       const { owner } = z.object({ owner: z.string() }).parse(run.metadata);
       if (owner === "Eve") throw new Error("Eve is gone");
@@ -356,11 +356,11 @@ proves(["H14"], "each of the runs that are recovered has a context of its own", 
     [
       runIds[2],
       "context_failed",
-      `Expected contextOf to give the context of run ${runIds[2]}, but it threw: Eve is gone. The run stays as it was.`,
+      `Expected options.context to give the context of run ${runIds[2]}, but it threw: Eve is gone. The run stays as it was.`,
     ],
   ]);
   expect(await store.find(RunIdSchema.parse(runIds[2]))).toMatchObject({ status: "open" });
-  const rest = await orchestrator.recoverAll({ contextOf: () => ({ owner: "Fay" }) });
+  const rest = await orchestrator.recoverAll({ context: () => ({ owner: "Fay" }) });
   expect(await Promise.all(rest.runs.map(async (run) => (await run.orThrow()).text))).toEqual([
     "Fay owes.",
   ]);
@@ -403,7 +403,7 @@ proves(
 
 test("what gives contexts must be a function", async () => {
   const orchestrator = new Orchestrator({ store: memoryStore() });
-  const options: object = { contextOf: { owner: "Ann" } };
+  const options: object = { context: { owner: "Ann" } };
   expect((await rejectionOf(orchestrator.recoverAll(options)))?.code).toBe("invalid_option");
   expect(thrownBy(() => orchestrator.resume("{}", [], options)).code).toBe("invalid_option");
 });

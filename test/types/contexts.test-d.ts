@@ -349,9 +349,9 @@ test("a run continues with the context that is asked for by its role, or else by
   expectTypeOf(one.fork(paused, { context: user })).toEqualTypeOf<Run<{ a: string }>>();
   expectTypeOf(await one.recover("run", { context: user })).toEqualTypeOf<Run<{ a: string }>>();
   expectTypeOf(
-    await one.recoverAll({ contextOf: ({ metadata }) => ({ userId: JSON.stringify(metadata) }) }),
+    await one.recoverAll({ context: ({ metadata }) => ({ userId: JSON.stringify(metadata) }) }),
   ).toEqualTypeOf<RecoveredRuns<{ a: string }>>();
-  void (() => one.recoverAll({ contextOf: async () => await Promise.resolve(user) }));
+  void (() => one.recoverAll({ context: async () => await Promise.resolve(user) }));
   // @ts-expect-error -- none is given
   void (() => one.resume(paused));
   // @ts-expect-error -- none is given
@@ -369,7 +369,7 @@ test("a run continues with the context that is asked for by its role, or else by
   // @ts-expect-error -- none is given
   void (() => one.recoverAll());
   // @ts-expect-error -- another one is given
-  void (() => one.recoverAll({ contextOf: () => ({ userId: 7 }) }));
+  void (() => one.recoverAll({ context: () => ({ userId: 7 }) }));
   // @ts-expect-error -- another one is given
   void (() => one.resume(paused, [], { context: { userId: 7 } }));
   // @ts-expect-error -- another one is given

@@ -60,7 +60,11 @@ export function resultOf(
 }
 
 /** Records that the run has ended and gives its result. */
-export function concludedEnd(run: RunRuntime, root: AgentRuntime, traceId: string): RunResult {
+export function concludedEnd(
+  run: RunRuntime,
+  root: AgentRuntime,
+  traceId: string,
+): RunResult<JsonValue> {
   const result = resultOf(run, traceId);
   run.journal?.append(resultRecord(result, run.clock.nowMs()));
   run.recorder.record(scopeOf(root), runEnded(result));
@@ -68,7 +72,11 @@ export function concludedEnd(run: RunRuntime, root: AgentRuntime, traceId: strin
 }
 
 /** Records that the run is paused and gives its result. */
-export function concludedPause(run: RunRuntime, root: AgentRuntime, facts: PauseFacts): RunResult {
+export function concludedPause(
+  run: RunRuntime,
+  root: AgentRuntime,
+  facts: PauseFacts,
+): RunResult<JsonValue> {
   const { tree, recorder } = run;
   for (const node of tree.nodes) node.close();
   const pausedRun = pausedRunOf(run, facts);

@@ -2,11 +2,13 @@
 
 import { instructionsFor } from "../../agent/agent-role.ts";
 import { SteadyClock } from "../../kernel/clock.ts";
+import { EspalierError } from "../../kernel/error.ts";
 import type { ResumeOptions } from "./run-options.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { continueAgent } from "../tree/create-agent.ts";
-import { checkAnswers } from "./check-answers.ts";
+import { checkAnswers, type AnswerChecks } from "./check-answers.ts";
+import { isCall, type ReceivedMail } from "./run-mail.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import { AS_ROOT, runStartFacts, type LedRun } from "./start.ts";
@@ -23,10 +25,14 @@ import { grantBudget } from "../tree/budget-events.ts";
 /** What a run that stands still continues with. */
 export type Continuation = ReturnType<typeof readyToContinue>;
 
-/** Answers to questions that are open. `areAllNeeded`: none may stay so. */
-export interface GivenAnswers {
+/** What a run that stands still was left with, and what has come since. */
+export interface Arrival {
+  /** Its process died, or gave it up: it had not settled. */
+  readonly wasCutOff: boolean;
   readonly answers: readonly Answer[];
-  readonly areAllNeeded: boolean;
+  readonly mail?: readonly ReceivedMail[];
+  /** No question may stay open. Default: of a run that had settled, unless something is asked by mail: that is done whatever is open. */
+  readonly areAllNeeded?: boolean;
 }
 
 /** What a run that stands still needs to continue. Throws before anything has happened. */
@@ -34,26 +40,63 @@ export function readyToContinue(
   settings: Settings,
   run: RestoredRun,
   options: ResumeOptions,
-  { answers, areAllNeeded }: GivenAnswers,
+  { wasCutOff, answers, mail = [], areAllNeeded = !wasCutOff && !mail.some(isCall) }: Arrival,
 ) {
   const { onPiece, context, role, grants: asked = [] } = options;
-  const cutOffId = areAllNeeded ? undefined : run.agents[0]?.executionId;
+  const cutOffId = wasCutOff ? run.agents[0]?.executionId : undefined;
   const session = resumedSession({ ...run, cutOffId }, options.session, settings);
   const registry = registryOf(settings, rootRole(run, role, settings.roles));
   const roles = rolesOf(run, registry);
   const nowMs = new SteadyClock(settings.clock, run.pausedAtMs).nowMs();
-  const given = checkAnswers(run, answers, {
-    areAllNeeded,
+  const checks: AnswerChecks = {
     isOverdue: ({ deadlineAtMs }) => deadlineAtMs !== null && nowMs >= deadlineAtMs,
     toolsOf: ({ agentId }) => registry.partsOf(roles.get(agentId) ?? registry.root).tools,
-  });
+  };
+  const mailed = mailedAnswers(run, mail, { given: answers, checks });
+  const given = checkAnswers(run, [...answers, ...mailed.answers], { ...checks, areAllNeeded });
   assertReady(run, registry);
-  const grants = grantsFor(run, asked, { hasToEnd: !areAllNeeded });
+  const grants = grantsFor(run, asked, { hasToEnd: wasCutOff });
   const status = run.agents[0]?.state.status;
   // Its root has ended and begins a further execution, with these instructions; else it continues the one that it had begun.
-  const isOver = areAllNeeded && status !== "paused" && status !== "pending";
+  const isOver = !wasCutOff && status !== "paused" && status !== "pending";
   const instructions = isOver ? instructionsFor(registry.root, context) : undefined;
-  return { registry, roles, onPiece, context, instructions, session, answers: given, grants };
+  return {
+    registry,
+    roles,
+    onPiece,
+    context,
+    instructions,
+    session,
+    answers: given,
+    grants,
+    mail,
+    settledMail: mailed.settled,
+  };
+}
+
+/** The answers among the mail: those that fit, and which mail is settled, with what was wrong with it. */
+function mailedAnswers(
+  run: RestoredRun,
+  mail: readonly ReceivedMail[],
+  { given, checks }: { readonly given: readonly Answer[]; readonly checks: AnswerChecks },
+) {
+  const known = new Set(given.map(({ questionId }) => questionId));
+  const answers: Answer[] = [];
+  const settled = new Map<number, string | undefined>();
+  for (const { number, mail: one } of mail) {
+    if (one.type !== "answer") continue;
+    settled.set(number, undefined);
+    if (known.has(one.answer.questionId)) continue;
+    known.add(one.answer.questionId);
+    try {
+      checkAnswers(run, [one.answer], { ...checks, areAllNeeded: false });
+      answers.push(one.answer);
+    } catch (cause) {
+      if (!EspalierError.is(cause) || cause.code !== "invalid_answer") throw cause;
+      settled.set(number, cause.message);
+    }
+  }
+  return { answers, settled };
 }
 
 /** Where the run is kept, and what its journal has of it if its process died. */
@@ -66,9 +109,10 @@ export interface Kept {
 export function continueRun(
   settings: Settings,
   run: RestoredRun,
-  { registry, roles, onPiece, context, instructions, session, answers, grants }: Continuation,
+  ready: Continuation,
   { journal, folded }: Kept,
 ): LedRun {
+  const { registry, roles, onPiece, context, instructions, session, answers, grants } = ready;
   const supervisor = new Supervisor(settings, {
     registry,
     onPiece,
@@ -124,5 +168,7 @@ export function continueRun(
   // Another process may have continued it from the same store.
   const allowed = (): Promise<void> | undefined => journal?.writer.claimed();
   const beginning = { pauses: run.pauses, answered, event, allowed, before, afterwards };
-  return { run: new LiveRun(supervisor, root, beginning), runtime };
+  const led = new LiveRun(supervisor, root, beginning);
+  led.mail?.heed(ready.mail, ready.settledMail);
+  return { run: led, runtime };
 }

@@ -11,7 +11,7 @@ import {
 } from "../../kernel/check.ts";
 import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { sameJson } from "../../kernel/json.ts";
+import { sameJson, type JsonValue } from "../../kernel/json.ts";
 import { asSentence } from "../../kernel/sentence.ts";
 import type { PhaseReport } from "../../agent/phase-report.ts";
 import type { EspalierEvent, EventBody, TraceIds } from "../../protocol/event.ts";
@@ -58,7 +58,7 @@ const NO_TRACE: TraceIds = { traceId: "", spanId: "" };
 /** A run that this process leads. */
 export class LiveRun implements Run {
   readonly runId: RunId;
-  readonly result: Promise<RunResult>;
+  readonly result: Promise<RunResult<JsonValue>>;
   /** Undefined: it is kept nowhere. */
   readonly mail: MailReader | undefined;
   readonly #supervisor: Supervisor;
@@ -79,8 +79,8 @@ export class LiveRun implements Run {
   /** Why it has no result. */
   #failure: FeedFailure | undefined;
   /** The end of a run whose result was given before detached agents had ended. */
-  #tail: Promise<RunResult> | undefined;
-  #settled: Promise<RunResult> | undefined;
+  #tail: Promise<RunResult<JsonValue>> | undefined;
+  #settled: Promise<RunResult<JsonValue>> | undefined;
   /** Records what was granted before the run began. */
   readonly #early: (() => void)[] = [];
   /** It is being given up: `cancel` takes that back. */
@@ -98,12 +98,12 @@ export class LiveRun implements Run {
     this.result = this.#stored(this.#drive());
   }
 
-  get settled(): Promise<RunResult> {
+  get settled(): Promise<RunResult<JsonValue>> {
     // Made when it is asked for: who reads `result` only has an error there, and nowhere else.
     return (this.#settled ??= this.result.then((result) => this.#tail ?? result));
   }
 
-  async orThrow(): Promise<RunResult> {
+  async orThrow(): Promise<RunResult<JsonValue>> {
     const result = await this.result;
     if (result.status === "completed") return result;
     throw new RunError(result, result.status);
@@ -175,7 +175,7 @@ export class LiveRun implements Run {
     return stepper;
   }
 
-  async cancel(message = "The caller cancelled the run."): Promise<RunResult> {
+  async cancel(message = "The caller cancelled the run."): Promise<RunResult<JsonValue>> {
     checkText("message", message);
     this.#cancelNode(this.#root, message);
     return await this.settled;
@@ -317,7 +317,7 @@ export class LiveRun implements Run {
     });
   }
 
-  async #drive(): Promise<RunResult> {
+  async #drive(): Promise<RunResult<JsonValue>> {
     await Promise.resolve(); // The caller may subscribe, or take over by iterate(), in the tick of start().
     const turn = this.#supervisor.run.throttle.turn();
     if (turn !== undefined) await turn;
@@ -381,7 +381,7 @@ export class LiveRun implements Run {
   }
 
   /** The same. If nothing can be kept any more, the run stops where it is, as if its process had died (D1). */
-  async #stored(result: Promise<RunResult>): Promise<RunResult> {
+  async #stored(result: Promise<RunResult<JsonValue>>): Promise<RunResult<JsonValue>> {
     const { journal } = this.#supervisor.run;
     try {
       return await (journal === undefined ? result : Promise.race([result, journal.writer.broken]));
@@ -404,7 +404,7 @@ export class LiveRun implements Run {
   }
 
   /** Gives the result once the end of the run is kept. */
-  async #conclude(): Promise<RunResult> {
+  async #conclude(): Promise<RunResult<JsonValue>> {
     this.#isOver = true; // Before its last event: nothing is granted after it.
     const { run } = this.#supervisor;
     const result = this.#root.hasEnded

@@ -8,7 +8,7 @@ import type { LiveRun } from "./live-run.ts";
 /** The id of a run that was started with another role or task. */
 export function otherRun(runId: string): EspalierError {
   return new EspalierError({
-    code: "run_exists",
+    code: "other_run",
     message: `Expected run ${JSON.stringify(runId)} to have been started with this role and task, got one with others. Choose another id for another task.`,
     data: { runId },
   });
@@ -31,7 +31,7 @@ export class LiveRuns {
     return this.all.findLast((run) => run.runId === runId);
   }
 
-  /** The run that was started under this id and goes on. Throws `run_exists` if it was started with another role or task. */
+  /** The run that was started under this id and goes on. Throws `other_run` if it was started with another role or task. */
   started(runId: string | undefined, role: string, task: MessageContent): LiveRun | undefined {
     const run = runId === undefined ? undefined : this.find(runId);
     if (run === undefined || run.isOf(role, task)) return run;

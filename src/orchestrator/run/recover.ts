@@ -16,6 +16,7 @@ import { storageIn, type Settings } from "../tree/settings.ts";
 import { continueRun, readyToContinue, type Continuation } from "./continue-run.ts";
 import type { LiveRuns } from "./live-runs.ts";
 import { persistedResult } from "./persisted-result.ts";
+import { unreadMail, type ReceivedMail } from "./run-mail.ts";
 import type { LiveRun } from "./live-run.ts";
 import type { Run } from "./run.ts";
 import type { RecoverAllOptions, RecoverOptions } from "./run-options.ts";
@@ -35,6 +36,20 @@ export interface FailedRecovery {
   readonly error: EspalierError;
 }
 
+/** A run as its journal has it, and what has come by mail since. */
+export interface KeptRun {
+  readonly folded: FoldedJournal;
+  readonly mail: readonly ReceivedMail[];
+}
+
+/** How a run is recovered: as its caller says, or as a worker does it. */
+export interface Recovery extends RecoverOptions {
+  /** In place of `context`. */
+  readonly contextOf?: RecoverAllOptions["context"] | undefined;
+  /** What was read of it before. */
+  readonly kept?: KeptRun;
+}
+
 /**
  * Continues a run that is kept in the store, after its process has died, or after a pause. Rejects with `unknown_run`, `run_alive`, `run_ended`,
  * `unsupported_version`, `invalid_journal` or `store_failed`, and with what continuing throws: nothing has changed then.
@@ -42,48 +57,65 @@ export interface FailedRecovery {
 export async function recoverRun(
   settings: Settings,
   runId: RunId,
-  options: RecoverOptions & RecoverAllOptions,
+  options: Recovery,
 ): Promise<LiveRun> {
   const storage = storageOf(settings);
   const { store } = storage;
-  const found = await storedRun(store, runId);
-  if (found?.status === "ended") throw runEnded(runId);
-  if (found?.recordCount === 0) throw nothingStored(runId);
-  /** The run as its journal has it, with what it continues from; undefined: it has ended. */
-  const read = async () => {
-    const folded = await foldJournal(runId, storedLines(store, runId));
-    const isOver = folded.status === "ended";
-    return { folded, going: isOver ? undefined : await readyToRecover(settings, folded, options) };
-  };
-  const before = await read();
+  const kept = options.kept ?? (await keptRun(storage, runId));
+  const before = { kept, going: await readyToRecover(settings, kept, options) };
   const { takeOver = false } = options;
   const claim = { owner: newOwner(), staleAfterMs: storage.staleAfterMs, takeOver };
   const ownership = await store.claim(runId, claim);
   try {
     const { recordCount } = (await storedRun(store, runId)) ?? {};
-    const isSame = recordCount === before.folded.recordCount;
-    const { folded, going } = isSame ? before : await read();
-    if (going === undefined) throw runEnded(runId);
+    const mail = await unreadMail(store, runId, kept.folded.posts);
+    const isSame = recordCount === kept.folded.recordCount && mail.length === kept.mail.length;
+    const now = isSame ? before : await readAgain(settings, storage, runId, options);
+    const { going } = now;
+    const { folded } = now.kept;
     const journal = recoveredJournal(storage, ownership, folded);
     return continueRun(settings, folded.run, going, { journal, folded }).run;
   } catch (cause) {
     const isOver = EspalierError.is(cause) && cause.code === "run_ended";
-    await store.release(ownership, isOver ? "ended" : "paused");
+    const { status } = kept.folded;
+    await store.release(ownership, isOver ? "ended" : status);
     throw cause;
   }
 }
 
+/** The run came further, or got mail, between a first look and its claim. */
+async function readAgain(settings: Settings, storage: RunStorage, runId: RunId, options: Recovery) {
+  const kept = await keptRun(storage, runId);
+  return { kept, going: await readyToRecover(settings, kept, options) };
+}
+
+/** Rejects with `unknown_run`, also for one of which nothing is kept, `unsupported_version`, `invalid_journal` or `store_failed`. */
+export async function keptRun({ store }: RunStorage, runId: RunId): Promise<KeptRun> {
+  const folded = await foldedRun(store, runId);
+  const mail = await asked(`the mail of run ${runId}`, () =>
+    unreadMail(store, runId, folded.posts),
+  );
+  return { folded, mail };
+}
+
+async function foldedRun(store: RunStore, runId: RunId): Promise<FoldedJournal> {
+  const found = await storedRun(store, runId);
+  if (found?.recordCount === 0) throw nothingStored(runId);
+  return await foldJournal(runId, storedLines(store, runId));
+}
+
 async function readyToRecover(
   settings: Settings,
-  { run, status, answers: before }: FoldedJournal,
-  { contextOf, answers = [], ...others }: RecoverOptions & RecoverAllOptions,
+  { folded: { run, status, answers: before }, mail }: KeptRun,
+  { contextOf, answers = [], ...others }: Recovery,
 ): Promise<Continuation> {
+  if (status === "ended") throw runEnded(run.runId);
   const kept = before.filter(({ questionId }) =>
     run.questions.some((question) => question.questionId === questionId),
   );
   const context = contextOf === undefined ? others.context : await contextOfLost(run, contextOf);
-  const given = { answers: [...kept, ...answers], areAllNeeded: status !== "open" };
-  return readyToContinue(settings, run, { ...others, context }, given);
+  const arrival = { wasCutOff: status === "open", answers: [...kept, ...answers], mail };
+  return readyToContinue(settings, run, { ...others, context }, arrival);
 }
 
 /** Recovers every run of the store that is lost, one after the other. */
@@ -97,7 +129,7 @@ export async function recoverAllRuns(
   for (const runId of await lostRuns(storageOf(settings))) {
     if (live.find(runId) !== undefined) continue;
     try {
-      const run = live.add(await recoverRun(settings, runId, options));
+      const run = live.add(await recoverRun(settings, runId, { contextOf: options.context }));
       run.result.catch(() => undefined); // The caller can only look at it once all are under way.
       runs.push(run);
     } catch (cause) {
@@ -113,10 +145,7 @@ export async function storedResult(
   settings: Settings,
   runId: RunId,
 ): Promise<RunResult<JsonValue>> {
-  const { store } = storageOf(settings);
-  const found = await storedRun(store, runId);
-  if (found?.recordCount === 0) throw nothingStored(runId);
-  return persistedResult(await foldJournal(runId, storedLines(store, runId)));
+  return persistedResult(await foldedRun(storageOf(settings).store, runId));
 }
 
 /** The store of the runs. Throws `invalid_option` without one. */
@@ -161,7 +190,7 @@ function failedRecovery(runId: RunId, cause: unknown): EspalierError | undefined
 /** The context of a lost run, as the caller gives it. Rejects with `context_failed`. */
 async function contextOfLost(
   { runId, agents }: RestoredRun,
-  contextOf: NonNullable<RecoverAllOptions["contextOf"]>,
+  contextOf: NonNullable<RecoverAllOptions["context"]>,
 ): Promise<unknown> {
   const [root] = agents;
   if (root === undefined) throw new Error("A run has a root.");
@@ -169,13 +198,13 @@ async function contextOfLost(
   try {
     return await contextOf(Object.freeze({ runId, role, task: contentText(task), metadata }));
   } catch (cause) {
-    const message = `Expected contextOf to give the context of run ${runId}, but it threw: ${messageOf(cause)}. The run stays as it was.`;
+    const message = `Expected options.context to give the context of run ${runId}, but it threw: ${messageOf(cause)}. The run stays as it was.`;
     throw new EspalierError({ code: "context_failed", message, data: { runId }, cause });
   }
 }
 
 /** What a store knows of a run. */
-function storedRun(store: RunStore, runId: RunId): Promise<StoredRun | undefined> {
+export function storedRun(store: RunStore, runId: RunId): Promise<StoredRun | undefined> {
   return asked(`run ${runId}`, () => store.find(runId));
 }
 

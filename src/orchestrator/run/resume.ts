@@ -19,7 +19,7 @@ export function resumeRun(
   checkResumeOptions(options);
   const paused = parsePausedRun(stored);
   const run = restoredFrom(paused);
-  const ready = readyToContinue(settings, run, options, { answers, areAllNeeded: true });
+  const ready = readyToContinue(settings, run, options, { answers, wasCutOff: false });
   const giveBack = takePause(run, settings.givenTracing); // Where nothing happens it may be tried again.
   const storage = storageIn(settings);
   try {

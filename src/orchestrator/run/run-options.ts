@@ -83,7 +83,7 @@ export interface RecoverAllOptions<out Context = unknown> {
    * Gives the context of a run that is about to be recovered, from what is kept of the run: its metadata, say. If it throws or rejects,
    * the run is not recovered: it stays as it was, and is among those that `failed`. Default: no run has a context.
    */
-  readonly contextOf?: (run: LostRun) => Context | Promise<Context>;
+  readonly context?: (run: LostRun) => Context | Promise<Context>;
 }
 
 /** A run whose process has died, as it was started. */
@@ -118,8 +118,8 @@ export function checkRecoverOptions(options: RecoverOptions): void {
 /** Throws `invalid_option`. */
 export function checkRecoverAllOptions(options: RecoverAllOptions): void {
   const field = "recoverAll options";
-  checkKeys(field, options, ["contextOf"]);
-  if (options.contextOf !== undefined) checkMethods(field, options, ["contextOf"]);
+  checkKeys(field, options, ["context"]);
+  if (options.context !== undefined) checkMethods(field, options, ["context"]);
 }
 
 function checkContinueOptions(field: string, options: ResumeOptions): void {

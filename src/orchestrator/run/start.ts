@@ -9,6 +9,7 @@ import { checkedContent, type MessageContent } from "../../protocol/message-cont
 import { EVENT_SCHEMA_VERSION } from "../../protocol/event-bodies.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import { idOf, type RunId } from "../../protocol/ids.ts";
+import type { Ownership } from "../../store/run-store.ts";
 import { newJournal, titleOf } from "../durability/open-journal.ts";
 import { startingSession } from "../sessions/sessions.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
@@ -22,12 +23,19 @@ import { LiveRun } from "./live-run.ts";
 import { checkStartOptions, type StartOptions } from "./start-options.ts";
 import { warnOfUnknownToolNames } from "./unknown-tool-names.ts";
 
+/** What a new run is asked for with. */
+export interface NewStart {
+  readonly role: AgentRole;
+  readonly task: MessageContent;
+  readonly options: StartOptions;
+  /** Of its journal, which is there and empty. Default: it is made. */
+  readonly ownership?: Ownership;
+}
+
 /** Starts a run; see `Orchestrator.start` for what it throws before anything is made. */
 export function startRun(
   settings: Settings,
-  role: AgentRole,
-  given: MessageContent,
-  options: StartOptions,
+  { role, task: given, options, ownership }: NewStart,
 ): LiveRun {
   checkRole("role", role);
   const task = checkedTask(given);
@@ -46,7 +54,7 @@ export function startRun(
   const storage = storageIn(settings);
   const journal = (id: RunId): RunJournal | undefined => {
     const head = { runId: id, limits, session: session?.ref };
-    return storage && newJournal(storage, head, titleOf(role.name, task));
+    return storage && newJournal(storage, head, titleOf(role.name, task), ownership);
   };
   const root = {
     role,

@@ -104,7 +104,7 @@ function continueAgain(parts: SetUpParts, beginning: ContinuedStart): LedRun {
   const { run, folded, answers, grants } = beginning;
   const store = fakeSessionStore(run.session, segment.records); // The run is not persisted.
   const settings = settingsFor(parts, run.limits, { store });
-  const given = { answers, areAllNeeded: folded?.status !== "open" };
+  const given = { answers, wasCutOff: folded?.status === "open", areAllNeeded: false };
   const ready = readyToContinue(settings, run, { role, context, grants }, given);
   return continueRun(settings, run, ready, { journal: journalOf(parts), folded });
 }

@@ -1,0 +1,46 @@
+// Cancels a run that is kept in a store, whether this process leads it, another one, or none.
+
+import { checkKeys, checkText } from "../../kernel/check.ts";
+import { EspalierError } from "../../kernel/error.ts";
+import type { RunId } from "../../protocol/ids.ts";
+import type { Settings } from "../tree/settings.ts";
+import type { LiveRuns } from "./live-runs.ts";
+import { recoverRun, storageOf, storedRun } from "./recover.ts";
+import { postMail } from "./run-mail.ts";
+
+/** How a run is cancelled. */
+export interface CancelOptions {
+  /** Why, for the reason of its end. Default: that the caller cancelled it. */
+  readonly message?: string;
+  /** As in `StartOptions`, for a run that has to be led to its end here. */
+  readonly context?: unknown;
+}
+
+/** See `Orchestrator.cancel`. */
+export async function cancelRun(
+  settings: Settings,
+  live: LiveRuns,
+  runId: RunId,
+  options: CancelOptions,
+): Promise<void> {
+  checkKeys("cancel options", options, ["message", "context"]);
+  const { message = "The caller cancelled the run.", context } = options;
+  checkText("message", message);
+  const { store } = storageOf(settings);
+  const here = live.find(runId);
+  if (here !== undefined) {
+    await here.cancel(message);
+    return;
+  }
+  await postMail(store, runId, { type: "cancel", message });
+  // Nothing is kept of it: it is cancelled before it begins.
+  if ((await storedRun(store, runId))?.recordCount === 0) return;
+  try {
+    const run = await live.during(async () =>
+      live.add(await recoverRun(settings, runId, { context })),
+    );
+    await run.settled;
+  } catch (cause) {
+    if (!EspalierError.is(cause) || cause.code !== "run_alive") throw cause;
+  }
+}

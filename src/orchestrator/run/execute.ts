@@ -1,0 +1,249 @@
+// Executes an order: starts the run, goes on with it, joins it, or gives its result, whichever it is. Any number of times, in any process.
+
+import { checkAmount, checkKeys, checkMethods } from "../../kernel/check.ts";
+import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";
+import { EspalierError } from "../../kernel/error.ts";
+import { defined, sameJson, type JsonValue } from "../../kernel/json.ts";
+import type { AgentRole } from "../../agent/agent-role.ts";
+import type { StreamPiece } from "../../protocol/stream-piece.ts";
+import { runExists } from "../../store/store-errors.ts";
+import { newOwner } from "../durability/open-journal.ts";
+import type { RunStorage } from "../durability/journal.ts";
+import { sessionHandle } from "../sessions/sessions.ts";
+import type { Settings } from "../tree/settings.ts";
+import { LiveRun } from "./live-run.ts";
+import { otherRun, type LiveRuns } from "./live-runs.ts";
+import { persistedResult } from "./persisted-result.ts";
+import { keptRun, recoverRun, storageOf, storedRun, type KeptRun } from "./recover.ts";
+import { isCall, unreadMail } from "./run-mail.ts";
+import { checkedOrder, type CheckedOrder, type RunOrder } from "./run-order.ts";
+import type { RunResult } from "./run-result.ts";
+import { startRun } from "./start.ts";
+import { checkRunOptions, type StartOptions } from "./start-options.ts";
+
+/** What goes with the execution of an order. */
+export interface ExecuteOptions {
+  /** As in `StartOptions`: for a run that starts here as for one that goes on here. */
+  readonly context?: unknown;
+  /** As in `StartOptions`. */
+  readonly onPiece?: (piece: StreamPiece) => void;
+  /** Cancels the run when it is aborted, as in `StartOptions`. */
+  readonly signal?: AbortSignal;
+  /** Gives the run up when it is aborted, as `run.leave()` does: the execution rejects with `run_left`. */
+  readonly leave?: AbortSignal;
+  /** How long what is under way may take to return then, in milliseconds. Default: `graceMs` of the orchestrator. */
+  readonly graceMs?: number;
+  /**
+   * After how many milliseconds the run is taken over from a process that seems to lead it still: for engines, which know that they have let go
+   * of that process. Default: never; the result of that process is waited for, or the run goes on here once it is lost.
+   */
+  readonly takeOverAfterMs?: number;
+}
+
+const FIELDS = ["context", "onPiece", "signal", "leave", "graceMs", "takeOverAfterMs"];
+
+/** How often a run that another process leads is looked at. */
+const LOOK_MS = 100;
+/** How often the mailbox of a run is looked into whose order came from elsewhere. */
+const MAIL_MS = 200;
+
+/** Throws `invalid_option`. */
+export function checkExecuteOptions(options: ExecuteOptions): void {
+  const field = "execute options";
+  checkKeys(field, options, FIELDS);
+  const { leave, graceMs, takeOverAfterMs } = options;
+  if (leave !== undefined) checkMethods(`${field}.leave`, leave, ["addEventListener"]);
+  if (graceMs !== undefined) checkAmount(`${field}.graceMs`, graceMs);
+  if (takeOverAfterMs !== undefined) checkAmount(`${field}.takeOverAfterMs`, takeOverAfterMs);
+  checkRunOptions(field, options);
+}
+
+/** See `Orchestrator.execute`. */
+export async function executeOrder(
+  settings: Settings,
+  live: LiveRuns,
+  given: RunOrder,
+  options: ExecuteOptions,
+): Promise<RunResult<JsonValue>> {
+  const order = checkedOrder(given);
+  checkExecuteOptions(options);
+  const role = roleOf(settings, order);
+  return await new Execution(settings, live, { order, role, options }).rest();
+}
+
+/** The role of an order. Throws `unknown_role`. */
+function roleOf({ roles }: Settings, { role: name }: CheckedOrder): AgentRole {
+  const role = roles.find((one) => one.name === name);
+  if (role !== undefined) return role;
+  const known = roles.map((one) => one.name).join(", ") || "none";
+  throw new EspalierError({
+    code: "unknown_role",
+    message: `Expected a role of the orchestrator (${known}), got an order for ${JSON.stringify(name)}. List it in options.roles, or correct the order.`,
+    data: { role: name },
+  });
+}
+
+interface Parts {
+  readonly order: CheckedOrder;
+  readonly role: AgentRole;
+  readonly options: ExecuteOptions;
+}
+
+class Execution {
+  readonly #settings: Settings;
+  readonly #live: LiveRuns;
+  readonly #storage: RunStorage;
+  readonly #parts: Parts;
+  readonly #beganMs: number;
+  /** Aborted when nothing is to be waited for any more. */
+  readonly #given = new CancelSignal();
+
+  constructor(settings: Settings, live: LiveRuns, parts: Parts) {
+    this.#settings = settings;
+    this.#live = live;
+    this.#storage = storageOf(settings);
+    this.#parts = parts;
+    this.#beganMs = settings.clock.monotonicMs();
+  }
+
+  /** The result once the run rests, and nothing is asked of it by mail. */
+  async rest(): Promise<RunResult<JsonValue>> {
+    const { leave } = this.#parts.options;
+    const giveUp = (): void => this.#given.abort("left");
+    if (leave?.aborted === true) giveUp();
+    const forget = leave === undefined || leave.aborted ? undefined : onAbort(leave, giveUp);
+    try {
+      for (;;) {
+        const result = await this.#try();
+        if (result !== undefined) return result;
+        if (this.#given.aborted) throw this.#left();
+      }
+    } finally {
+      forget?.();
+    }
+  }
+
+  /** Undefined: to be tried again. */
+  async #try(): Promise<RunResult<JsonValue> | undefined> {
+    const run = this.#joined();
+    if (run !== undefined) return await this.#result(run);
+    try {
+      const led = await this.#led();
+      return led instanceof LiveRun ? await this.#result(led) : led;
+    } catch (cause) {
+      if (!this.#isPassing(cause)) throw cause;
+      await sleep(this.#storage.clock, LOOK_MS, this.#given);
+      return undefined;
+    }
+  }
+
+  /** Another process leads the run, has led it meanwhile, or leads it now instead of this one. */
+  #isPassing(cause: unknown): boolean {
+    if (!EspalierError.is(cause)) return false;
+    // Who takes runs over was told to: it has to learn that it was told so in vain.
+    const isTaken =
+      cause.code === "run_fenced" && this.#parts.options.takeOverAfterMs === undefined;
+    return isTaken || PASSING.has(cause.code);
+  }
+
+  /** The run, if this process leads it already. Throws `other_run` if it was started with another role or task. */
+  #joined(): LiveRun | undefined {
+    const { runId, role, task } = this.#parts.order;
+    const run = this.#live.started(runId, role, task);
+    return run?.takeUp() === true ? run : undefined;
+  }
+
+  /** The run, led by this process from now on; or its result, if it rests. Rejects with `run_alive` while another process leads it. */
+  async #led(): Promise<LiveRun | RunResult<JsonValue>> {
+    const { runId } = this.#parts.order;
+    const { signal } = this.#parts.options;
+    return await this.#live.during(async () => {
+      const found = await storedRun(this.#storage.store, runId);
+      if (found === undefined || found.recordCount === 0)
+        return this.#live.add(await this.#begun(found !== undefined), signal);
+      const kept = await keptRun(this.#storage, runId);
+      if (!isSame(this.#parts.order, kept)) throw otherRun(runId);
+      if (!isDue(kept, this.#settings.clock.nowMs())) return persistedResult(kept.folded);
+      const { context, onPiece } = this.#parts.options;
+      const takeOver = this.#mayTakeOver;
+      const recovery = { role: this.#parts.role, context, kept, takeOver, ...defined({ onPiece }) };
+      return this.#live.add(await recoverRun(this.#settings, runId, recovery), signal);
+    });
+  }
+
+  get #mayTakeOver(): boolean {
+    const { takeOverAfterMs = Infinity } = this.#parts.options;
+    return this.#settings.clock.monotonicMs() - this.#beganMs >= takeOverAfterMs;
+  }
+
+  /** `isMade`: there is an empty journal, with mail perhaps. */
+  async #begun(isMade: boolean): Promise<LiveRun> {
+    const { order, role, options } = this.#parts;
+    const { store, staleAfterMs } = this.#storage;
+    const { runId, task, budget, deadlineAtMs, metadata, sessionId } = order;
+    const session =
+      sessionId === undefined ? undefined : await sessionHandle(this.#settings, sessionId, {});
+    const { context, onPiece } = options;
+    const start: StartOptions = {
+      runId,
+      context,
+      ...defined({ budget, deadlineAtMs, metadata, session, onPiece }),
+    };
+    if (!isMade) return startRun(this.#settings, { role, task, options: start });
+    const claim = { owner: newOwner(), staleAfterMs, takeOver: this.#mayTakeOver };
+    const ownership = await store.claim(runId, claim);
+    try {
+      const mail = await unreadMail(store, runId, []);
+      if ((await storedRun(store, runId))?.recordCount !== 0) throw runExists(runId);
+      const run = startRun(this.#settings, { role, task, options: start, ownership });
+      run.mail?.heed(mail);
+      return run;
+    } catch (cause) {
+      await store.release(ownership, "open");
+      throw cause;
+    }
+  }
+
+  async #result(run: LiveRun): Promise<RunResult<JsonValue> | undefined> {
+    const { graceMs } = this.#parts.options;
+    run.mail?.hurry(MAIL_MS);
+    const leave = (): void => void run.leave(defined({ graceMs }));
+    if (this.#given.aborted) leave();
+    const forget = this.#given.aborted ? undefined : this.#given.onAbort(leave);
+    try {
+      const result = await run.settled;
+      if (result.status !== "paused") return result;
+    } finally {
+      forget?.();
+    }
+    // Paused: what has come by mail since is done first.
+    return undefined;
+  }
+
+  #left(): EspalierError {
+    const { runId } = this.#parts.order;
+    return new EspalierError({
+      code: "run_left",
+      message: `Run ${runId} was left to another process, or to a later execution of its order.`,
+      data: { runId },
+    });
+  }
+}
+
+const PASSING: ReadonlySet<string> = new Set(["run_alive", "run_ended", "run_exists"]);
+
+/** Whether there is something to do for a run. */
+function isDue({ folded, mail }: KeptRun, nowMs: number): boolean {
+  const { status, run } = folded;
+  if (status !== "paused") return status === "open";
+  const isOverdue = run.questions.some(
+    ({ deadlineAtMs }) => deadlineAtMs !== null && nowMs >= deadlineAtMs,
+  );
+  return isOverdue || mail.some(isCall);
+}
+
+/** Whether a run was started with this role and task. */
+function isSame({ role, task }: CheckedOrder, { folded }: KeptRun): boolean {
+  const [root] = folded.run.agents;
+  return root?.role === role && sameJson(root.task, task);
+}

@@ -1,0 +1,150 @@
+// The questions of a run that is kept in a store, whoever leads it and whether it rests; and answers to them, put into its mailbox.
+// X17. An answer is about one exact call, and the first one counts.
+
+import type { Clock } from "../../kernel/clock.ts";
+import { shown } from "../../kernel/check.ts";
+import { EspalierError } from "../../kernel/error.ts";
+import { problemWith } from "../../agent/tool-calls/ask-approver.ts";
+import type { QuestionId, RunId } from "../../protocol/ids.ts";
+import { AnswerSchema, type Answer, type Question } from "../../protocol/question.ts";
+import type { RunStore } from "../../store/run-store.ts";
+import { JournalReader } from "../durability/journal-reader.ts";
+import { keptEvent } from "../durability/open-spans.ts";
+import { mailIn, postMail } from "./run-mail.ts";
+
+/** What is asked of people in a run, and what they have said. */
+interface Asked {
+  /** In the order in which they were asked. */
+  readonly open: readonly Question[];
+  /** Those that were answered, or need no answer any more. */
+  readonly over: ReadonlySet<QuestionId>;
+  /** Answers that whoever leads the run has not taken yet, by question. */
+  readonly posted: ReadonlyMap<QuestionId, Answer>;
+  /** How many answers to each question were taken and found unfit. */
+  readonly unfit: ReadonlyMap<QuestionId, number>;
+}
+
+/** The questions to which a run needs an answer still. */
+export async function openQuestions(store: RunStore, runId: RunId): Promise<readonly Question[]> {
+  const { open, posted } = await askedIn(store, runId);
+  return open.filter(({ questionId }) => !posted.has(questionId));
+}
+
+/**
+ * Posts answers, all of them or none, and gives the questions that are still open. Rejects with `invalid_answer`, `unknown_run`, `run_ended`
+ * or `store_failed`.
+ */
+export async function postAnswers(
+  { store, clock }: { readonly store: RunStore; readonly clock: Clock },
+  runId: RunId,
+  given: readonly Answer[],
+): Promise<readonly Question[]> {
+  const asked = await askedIn(store, runId);
+  const answers = checkedAnswers(given, asked, clock.nowMs());
+  for (const answer of answers) {
+    const { questionId } = answer;
+    const key = `answer:${questionId}:${asked.unfit.get(questionId) ?? 0}`;
+    const number = await postMail(store, runId, { type: "answer", answer }, key);
+    const [post] = await store.posts(runId, number);
+    const mail = post && mailIn(post)?.mail;
+    // Of two who answer at once the first has its post under the key.
+    if (mail?.type === "answer" && JSON.stringify(mail.answer) !== JSON.stringify(answer))
+      throw answeredBefore(questionId);
+  }
+  const now = new Set(answers.map(({ questionId }) => questionId));
+  return asked.open.filter(
+    ({ questionId }) => !now.has(questionId) && !asked.posted.has(questionId),
+  );
+}
+
+async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
+  const reader = new JournalReader();
+  const open = new Map<QuestionId, Question>();
+  const over = new Set<QuestionId>();
+  const heeded = new Map<number, string | undefined>();
+  for await (const line of store.read(runId)) {
+    for (const record of reader.read(line)) {
+      if (record.type === "post") heeded.set(record.number, record.problem);
+      const event = record.type === "event" ? keptEvent(record.event) : undefined;
+      if (event?.type === "question.asked") open.set(event.question.questionId, event.question);
+      if (event?.type === "question.answered") {
+        open.delete(event.questionId);
+        over.add(event.questionId);
+      }
+      if (event?.type === "run.ended") open.clear();
+    }
+  }
+  const posted = new Map<QuestionId, Answer>();
+  const unfit = new Map<QuestionId, number>();
+  for (const post of await store.posts(runId)) {
+    const mail = mailIn(post)?.mail;
+    if (mail?.type !== "answer") continue;
+    const { questionId } = mail.answer;
+    if (!heeded.has(post.number)) posted.set(questionId, mail.answer);
+    else if (heeded.get(post.number) !== undefined)
+      unfit.set(questionId, (unfit.get(questionId) ?? 0) + 1);
+  }
+  return { open: [...open.values()], over, posted, unfit };
+}
+
+function checkedAnswers(given: unknown, asked: Asked, nowMs: number): readonly Answer[] {
+  if (!Array.isArray(given))
+    throw wrong(
+      "malformed",
+      `Expected answers to be a list, got ${shown(given)}. Put it in brackets.`,
+    );
+  const answers: Answer[] = [];
+  for (const [index, one] of given.entries()) {
+    const { data: answer } = AnswerSchema.safeParse(one);
+    if (answer === undefined) {
+      const advice = "Make it with approve, deny, giveResult or reportFailure.";
+      throw wrong(
+        "malformed",
+        `Expected answers[${index}] to be an answer, got ${shown(one)}. ${advice}`,
+      );
+    }
+    const { questionId } = answer;
+    const question = asked.open.find((other) => other.questionId === questionId);
+    if (asked.posted.has(questionId) || (question === undefined && asked.over.has(questionId)))
+      throw answeredBefore(questionId);
+    if (question === undefined)
+      throw wrong(
+        "unknown",
+        `Expected answers[${index}] to answer a question of the run, got one to ${questionId}, which it does not ask.`,
+        questionId,
+      );
+    if (answers.some((other) => other.questionId === questionId))
+      throw wrong(
+        "duplicate",
+        `Expected one answer to ${questionId}, got a second one. Give one.`,
+        questionId,
+      );
+    const problem = problemWith(answer, question);
+    if (problem !== undefined) {
+      const code = answer.argumentsHash === question.argumentsHash ? "wrong_kind" : "altered";
+      throw wrong(
+        code,
+        `Expected answers[${index}] to fit question ${questionId}, but ${problem}. Answer the question as it is.`,
+        questionId,
+      );
+    }
+    if (question.deadlineAtMs !== null && nowMs >= question.deadlineAtMs)
+      throw wrong(
+        "late",
+        `Expected an answer to ${questionId} before its deadline, got one after it. It counts as ${question.kind === "approval" ? "denied" : "failed"}.`,
+        questionId,
+      );
+    answers.push(answer);
+  }
+  return answers;
+}
+
+function answeredBefore(questionId: QuestionId): EspalierError {
+  const message = `Expected a question that is open, got an answer to ${questionId}, which has been answered. The first answer counts.`;
+  return wrong("already_answered", message, questionId);
+}
+
+function wrong(problem: string, message: string, questionId?: QuestionId): EspalierError {
+  const data = { problem, ...(questionId === undefined ? {} : { questionId }) };
+  return new EspalierError({ code: "invalid_answer", message, data });
+}

@@ -1,0 +1,260 @@
+// A worker: hands an engine what leads runs, with the roles of one orchestrator. What is wrong with a run for good is put on record, and the run
+// rests; what may pass is handed back to the engine. Owns how many runs are led at once, and looks for runs that no engine remembers.
+
+import {
+  checkAmount,
+  checkCount,
+  checkKeys,
+  checkMethods,
+  defaultAdvice,
+  mismatch,
+} from "../../kernel/check.ts";
+import { EspalierError, messageOf } from "../../kernel/error.ts";
+import type { Engine, EngineWorker, RunExecutor, RunSettled, RunTicket } from "../../engine/engine.ts";
+import type { RunId } from "../../protocol/ids.ts";
+import type { RunStore } from "../../store/run-store.ts";
+import { newOwner } from "../durability/open-journal.ts";
+import type { RunStorage } from "../durability/journal.ts";
+import type { Settings } from "../tree/settings.ts";
+import { executeOrder } from "./execute.ts";
+import type { LiveRuns } from "./live-runs.ts";
+import { isLost, storageOf, storedRuns } from "./recover.ts";
+import { orderOf, postMail, refusedMail } from "./run-mail.ts";
+import {
+  checkVersionName,
+  DEFAULT_ROLES_VERSION,
+  type CheckedOrder,
+  type RunOrder,
+} from "./run-order.ts";
+import { Places } from "./places.ts";
+
+/** What goes with a worker. */
+export interface WorkOptions<out Context = unknown> {
+  /**
+   * The version of its roles. Runs that were ordered for another one are left to workers that have it. Change it when runs that are under way
+   * cannot go on with the roles as they are now. Default "1".
+   */
+  readonly rolesVersion?: string;
+  /** Gives the context of a run that is to be led here, from its order. Default: no run has a context. */
+  readonly context?: (order: RunOrder) => Context | Promise<Context>;
+  /** How many runs are led at once. Default 100. */
+  readonly maxRuns?: number;
+  /**
+   * How long what is under way in a run may take to return when the run is given up, in milliseconds: when the worker is closed, or the engine
+   * takes the run back. Default 20,000.
+   */
+  readonly graceMs?: number;
+  /** How long a process that seems to lead a run still is waited for when the engine hands the run to this one. Default 500 ms. */
+  readonly takeOverAfterMs?: number;
+  /** How often the store is searched for runs that no process leads and no engine remembers. Default 30,000 ms. */
+  readonly sweepMs?: number;
+}
+
+/** A process that leads runs for an engine. */
+export interface Worker {
+  /**
+   * Takes nothing more, and gives its runs up: others go on with them. What is under way is kept if it returns within `graceMs`, by default that
+   * of the worker. Resolves once all runs are given up.
+   */
+  close(options?: { readonly graceMs?: number }): Promise<void>;
+  /** The same, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+const DEFAULT_MAX_RUNS = 100;
+const DEFAULT_GRACE_MS = 20_000;
+const DEFAULT_TAKE_OVER_AFTER_MS = 500;
+const DEFAULT_SWEEP_MS = 30_000;
+const FIELDS = ["rolesVersion", "context", "maxRuns", "graceMs", "takeOverAfterMs", "sweepMs"];
+
+/** Throws `invalid_option`. */
+function checkWorkOptions(options: WorkOptions): void {
+  const field = "work options";
+  checkKeys(field, options, FIELDS);
+  const { rolesVersion, context, maxRuns, graceMs, takeOverAfterMs, sweepMs } = options;
+  if (rolesVersion !== undefined) checkVersionName(`${field}.rolesVersion`, rolesVersion);
+  if (context !== undefined) checkMethods(field, options, ["context"]);
+  if (maxRuns !== undefined) checkCount(`${field}.maxRuns`, maxRuns);
+  if (maxRuns === 0) throw mismatch(`${field}.maxRuns`, "at least 1", 0, defaultAdvice(DEFAULT_MAX_RUNS));
+  if (graceMs !== undefined) checkAmount(`${field}.graceMs`, graceMs);
+  if (takeOverAfterMs !== undefined) checkAmount(`${field}.takeOverAfterMs`, takeOverAfterMs);
+  if (sweepMs !== undefined) checkAmount(`${field}.sweepMs`, sweepMs);
+}
+
+/** See `Orchestrator.work`. */
+export async function workFor(
+  settings: Settings,
+  live: LiveRuns,
+  engine: Engine,
+  options: WorkOptions,
+): Promise<Worker> {
+  checkMethods("engine", engine, ["lead", "serve"]);
+  checkWorkOptions(options);
+  const storage = storageOf(settings);
+  if (settings.roles.length === 0)
+    throw mismatch("options.roles", "the roles of the runs that it is to lead", [], "List them.");
+  await storage.store.list({ limit: 1 }); // A store that cannot be used is no reason to begin.
+  const executor = new Executor(settings, live, options);
+  const serving = await engine.serve(executor);
+  return new LiveWorker(storage, engine, { executor, serving, options });
+}
+
+class Executor implements RunExecutor {
+  readonly roles: readonly string[];
+  readonly version: string;
+  readonly maxRuns: number;
+  /** Of runs that are given up. */
+  graceMs: number;
+  readonly #settings: Settings;
+  readonly #live: LiveRuns;
+  readonly #store: RunStore;
+  readonly #options: WorkOptions;
+  readonly #places: Places;
+
+  constructor(settings: Settings, live: LiveRuns, options: WorkOptions) {
+    const { rolesVersion = DEFAULT_ROLES_VERSION, maxRuns = DEFAULT_MAX_RUNS } = options;
+    this.#settings = settings;
+    this.#live = live;
+    this.#store = storageOf(settings).store;
+    this.#options = options;
+    this.roles = settings.roles.map(({ name }) => name);
+    this.version = rolesVersion;
+    this.maxRuns = maxRuns;
+    this.graceMs = options.graceMs ?? DEFAULT_GRACE_MS;
+    this.#places = new Places(maxRuns);
+  }
+
+  async settle(runId: RunId, leave: AbortSignal): Promise<RunSettled> {
+    const giveBack = await this.#places.take(leave);
+    try {
+      return await this.#lead(runId, leave);
+    } catch (cause) {
+      if (isPassing(cause)) throw cause;
+      await this.#refuse(runId, cause);
+      return { type: "ended" };
+    } finally {
+      giveBack();
+    }
+  }
+
+  async #lead(runId: RunId, leave: AbortSignal): Promise<RunSettled> {
+    const order = await orderOf(this.#store, runId);
+    if (order === undefined) return { type: "ended" }; // It was removed.
+    const { takeOverAfterMs = DEFAULT_TAKE_OVER_AFTER_MS } = this.#options;
+    const context = await this.#contextFor(order);
+    const { graceMs } = this;
+    const how = { context, leave, graceMs, takeOverAfterMs };
+    const { status, questions } = await executeOrder(this.#settings, this.#live, order, how);
+    if (status !== "paused") return { type: "ended" };
+    const deadlines = questions.flatMap(({ deadlineAtMs }) => deadlineAtMs ?? []);
+    return { type: "waiting", ...(deadlines.length === 0 ? {} : { untilMs: Math.min(...deadlines) }) };
+  }
+
+  async #contextFor(order: CheckedOrder): Promise<unknown> {
+    const { context } = this.#options;
+    try {
+      return await context?.(order);
+    } catch (cause) {
+      const message = `Expected options.context to give the context of run ${order.runId}, but it threw: ${messageOf(cause)}. Correct it, and ask the run to resume.`;
+      throw new EspalierError({ code: "context_failed", message, cause });
+    }
+  }
+
+  /** Puts on record why the run cannot be led, and lets it rest: it would be no better next time. */
+  async #refuse(runId: RunId, cause: unknown): Promise<void> {
+    try {
+      await postMail(this.#store, runId, refusedMail(cause));
+      const { staleAfterMs } = storageOf(this.#settings);
+      const ownership = await this.#store.claim(runId, { owner: newOwner(), staleAfterMs });
+      await this.#store.release(ownership, "paused");
+    } catch (failure) {
+      // It has ended, or another process has it: nothing is to be done here.
+      if (isPassing(failure) && codeOf(failure) === "store_failed") throw failure;
+    }
+  }
+}
+
+/** What may be gone at another time, or in another process. */
+const PASSING: ReadonlySet<string> = new Set([
+  "run_left",
+  "run_alive",
+  "run_fenced",
+  "journal_conflict",
+  "already_resumed",
+  "store_failed",
+]);
+
+function codeOf(cause: unknown): string | undefined {
+  return EspalierError.is(cause) ? cause.code : undefined;
+}
+
+function isPassing(cause: unknown): boolean {
+  return PASSING.has(codeOf(cause) ?? "");
+}
+
+interface Serving {
+  readonly executor: Executor;
+  readonly serving: EngineWorker;
+  readonly options: WorkOptions;
+}
+
+class LiveWorker implements Worker {
+  readonly #storage: RunStorage;
+  readonly #engine: Engine;
+  readonly #parts: Serving;
+  #stopTimer: () => void = () => undefined;
+  #sweeping: Promise<void> = Promise.resolve();
+  #closing: Promise<void> | undefined;
+
+  constructor(storage: RunStorage, engine: Engine, parts: Serving) {
+    this.#storage = storage;
+    this.#engine = engine;
+    this.#parts = parts;
+    this.#sweep();
+  }
+
+  /** What no process leads, and what was ordered but never reached the engine, is handed to it. */
+  #sweep(): void {
+    const { sweepMs = DEFAULT_SWEEP_MS } = this.#parts.options;
+    this.#sweeping = this.#sweepOnce().catch(() => undefined); // The store fails: it is swept another time.
+    this.#stopTimer = this.#storage.clock.setTimer(sweepMs, () => this.#sweep());
+  }
+
+  async #sweepOnce(): Promise<void> {
+    const { executor } = this.#parts;
+    for (const run of await storedRuns(this.#storage.store, "open")) {
+      if (!isLost(this.#storage, run) || this.#closing !== undefined) continue;
+      const order = await orderOf(this.#storage.store, run.runId).catch(() => undefined);
+      if (order === undefined || !serves(executor, order)) continue;
+      await this.#engine.lead(ticketOf(order));
+    }
+  }
+
+  close({ graceMs }: { readonly graceMs?: number } = {}): Promise<void> {
+    if (graceMs !== undefined) {
+      checkAmount("graceMs", graceMs);
+      this.#parts.executor.graceMs = graceMs;
+    }
+    return (this.#closing ??= this.#close());
+  }
+
+  async #close(): Promise<void> {
+    this.#stopTimer();
+    await this.#sweeping;
+    await this.#parts.serving.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+/** Whether a worker has the role of an order, in its version. */
+export function serves({ roles, version }: RunExecutor, order: CheckedOrder): boolean {
+  return roles.includes(order.role) && version === order.rolesVersion;
+}
+
+/** What an engine is told of an order. */
+export function ticketOf({ runId, role, rolesVersion }: CheckedOrder): RunTicket {
+  return { runId, role, version: rolesVersion };
+}
