@@ -807,6 +807,15 @@ const requirements = {
   H20: {
     text: "The root entry has at most 150 names; every name is exported from one entry; what can be reached from an entry is exported, so that no internal declaration is part of the public face; the report of the root has at most 2,500 lines",
   },
+  E1: {
+    text: "A run has a mailbox in its store: anybody may post to it, each key once, in an order without gaps also where many post at once; a paused run is open from then on, and one that has ended takes nothing",
+  },
+  E2: {
+    text: "A store that an earlier version wrote is found whole, and has mailboxes from then on",
+  },
+  E3: {
+    text: "A run can be given up open: it has no owner, and whoever claims it leads it on",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -213,7 +213,7 @@ const ownership: readonly StoreCheck[] = [
 
   check("a run that is given up has the status that was given, and no owner", async (store) => {
     let held = await store.create(run1, "", ownerOf("a"));
-    for (const status of ["paused", "ended", "paused"] as const) {
+    for (const status of ["paused", "open", "ended", "paused"] as const) {
       await store.release(held, status);
       const { epoch } = held;
       const found = await store.find(run1);
@@ -224,7 +224,7 @@ const ownership: readonly StoreCheck[] = [
       );
       // The process that gave it up, and never got the answer, may do so again, and nothing else.
       await store.release(held, status);
-      const other = status === "paused" ? "ended" : "paused";
+      const other = status === "ended" ? "paused" : "ended";
       await rejects(store.release(held, other), "run_fenced", { epoch, foundEpoch: epoch });
       await rejects(store.append(held, next(1, "1")), "run_fenced");
       await rejects(store.beat(held), "run_fenced");
@@ -312,6 +312,8 @@ function attemptsOn(store: Store, held: Ownership): readonly (() => Promise<unkn
     () => store.beat(held),
     () => store.release(held, "ended"),
     () => all(store.read(run1)),
+    () => store.post(run1, { key: "a", body: "1" }),
+    () => store.posts(run1),
     () => store.find(run1),
     () => store.list(),
     () => store.remove(run1, ALWAYS_MS),

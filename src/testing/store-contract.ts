@@ -1,4 +1,5 @@
 import { journalChecks } from "./store-contract-journals.ts";
+import { postChecks } from "./store-contract-posts.ts";
 import { runStoreChecks } from "./store-contract-runs.ts";
 import { sessionStoreChecks } from "./store-contract-sessions.ts";
 import type { StoreCheck } from "./store-contract-support.ts";
@@ -10,5 +11,5 @@ export type { StoreCheck } from "./store-contract-support.ts";
  * `for (const { name, run } of storeContract()) test(name, () => run(() => makeMyStore()));`
  */
 export function storeContract(): readonly StoreCheck[] {
-  return [...runStoreChecks, ...journalChecks, ...sessionStoreChecks];
+  return [...runStoreChecks, ...journalChecks, ...postChecks, ...sessionStoreChecks];
 }

@@ -29,6 +29,36 @@ proves(["S7.5"], "a wall clock that is set makes no owner older or younger", asy
   expect(await store.claim(runId, claim)).toMatchObject({ epoch: 2 });
 });
 
+proves(["E1", "E3"], "what is posted has its time, and opens a run that rests", async () => {
+  const clock = new ManualClock(1_000);
+  const store = memoryStore({ clock });
+  const held = await store.create(runId, "", owner);
+  clock.advance(10);
+  expect(await store.post(runId, { key: "order", body: "{}" })).toBe(1);
+  clock.advance(10);
+  await store.release(held, "open");
+  const claim = { owner: { ...owner, token: "b" }, staleAfterMs: 1e9 };
+  await store.release(await store.claim(runId, claim), "paused");
+  clock.advance(10);
+  expect(await store.post(runId, { key: "answer", body: "1" })).toBe(2);
+  expect(await store.post(runId, { key: "order", body: "null" })).toBe(1);
+  expect(await store.posts(runId)).toEqual([
+    { number: 1, key: "order", body: "{}", atMs: 1_010 },
+    { number: 2, key: "answer", body: "1", atMs: 1_030 },
+  ]);
+  expect(await store.find(runId)).toEqual({
+    runId,
+    status: "open",
+    title: "",
+    epoch: 2,
+    recordCount: 0,
+    createdAtMs: 1_000,
+    updatedAtMs: 1_030,
+    owner: null,
+    heartbeatAtMs: null,
+  });
+});
+
 test("an owner is gone when it has been silent for exactly as long as was said, and not before", async () => {
   const clock = new ManualClock(1_000);
   const store = memoryStore({ clock });

@@ -53,7 +53,10 @@ const batch = fc.record({
   records: fc.array(record, { maxLength: 3 }),
 });
 const status = fc.constantFrom<StoredStatus>("open", "paused", "ended");
-const end = fc.constantFrom("paused" as const, "ended" as const);
+const post = fc.record({
+  key: fc.constantFrom("a", "b", "c", ""),
+  body: fc.constantFrom("1", "2", "a\nb"),
+});
 
 /** What is asked, in words, and how. Several of one kind are there so that runs get somewhere. */
 const command: fc.Arbitrary<readonly [string, Command]> = fc.oneof(
@@ -67,9 +70,14 @@ const command: fc.Arbitrary<readonly [string, Command]> = fc.oneof(
   asked("append next", fc.tuple(runId, record), appendNext),
   asked("append next", fc.tuple(runId, record), appendNext),
   asked("append again", runId, appendAgain),
-  asked("give up", fc.tuple(runId, end), giveUp),
+  asked("give up", fc.tuple(runId, status), giveUp),
+  asked("post", fc.tuple(runId, post), (store, args) => store.post(...args)),
+  asked("post", fc.tuple(runId, post), (store, args) => store.post(...args)),
+  asked("posts", fc.tuple(runId, fc.integer({ min: 0, max: 3 })), async (store, args) =>
+    (await store.posts(...args)).map(({ atMs: _time, ...rest }) => rest),
+  ),
   asked("beat", ownership, (store, held) => store.beat(held)),
-  asked("release", fc.tuple(ownership, end), (store, args) => store.release(...args)),
+  asked("release", fc.tuple(ownership, status), (store, args) => store.release(...args)),
   asked("read", fc.tuple(runId, fc.integer({ min: 0, max: 5 })), (store, args) =>
     textsOf(store.read(...args)),
   ),
@@ -113,7 +121,7 @@ async function appendAgain(store: Store, id: RunId): Promise<unknown> {
 
 async function giveUp(
   store: Store,
-  [id, status]: readonly [RunId, "paused" | "ended"],
+  [id, status]: readonly [RunId, StoredStatus],
 ): Promise<unknown> {
   return await store.release(await heldBy(store, id), status);
 }

@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 
 import { SessionIdSchema, type SessionId } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
+import { runEnded } from "../../src/store/store-errors.ts";
 import type { Store } from "../../src/store/store.ts";
 import { storeContract } from "../../src/testing/store-contract.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
@@ -71,6 +72,79 @@ const BREAKS: Readonly<Record<string, Break>> = {
     },
   }),
   "every end is an end": (real) => ({ release: (ownership) => real.release(ownership, "ended") }),
+  "what is given up open rests": (real) => ({
+    release: (held, status) => real.release(held, status === "open" ? "paused" : status),
+  }),
+  "a run that rests is not opened by a post": (real) => ({
+    find: async (runId) => {
+      const run = await real.find(runId);
+      const rests = run?.status === "open" && run.owner === null && run.recordCount > 0;
+      return rests ? { ...run, status: "paused" } : run;
+    },
+  }),
+  "a run that a post has opened cannot be given up once more": (real) => ({
+    release: async (held, status) => {
+      const run = await real.find(held.runId);
+      const isOpened = run?.status === "open" && run.owner === null;
+      await real.release(isOpened ? { ...held, epoch: 0 } : held, status);
+    },
+  }),
+  "a post gives the run to who posts": (real) => ({
+    post: async (runId, post) => {
+      const number = await real.post(runId, post);
+      await real.claim(runId, {
+        owner: { token: post.key, hostname: "x", processId: 1 },
+        staleAfterMs: 0,
+      });
+      return number;
+    },
+  }),
+  "a key may be posted twice": (real) => ({
+    post: async (runId, { key, body }) => {
+      const { length } = await real.posts(runId);
+      return await real.post(runId, { key: key && `${key} ${length}`, body });
+    },
+  }),
+  "a key once more opens the run": (real) => ({
+    post: async (runId, post) => {
+      const { length } = await real.posts(runId);
+      const number = await real.post(runId, post);
+      const run = await real.find(runId);
+      if (number <= length && run?.status === "paused")
+        await real.post(runId, { key: "again", body: "1" });
+      return number;
+    },
+  }),
+  "a key once more is an error of a run that has ended": (real) => ({
+    post: async (runId, post) => {
+      if ((await real.find(runId))?.status === "ended") throw runEnded(runId);
+      return await real.post(runId, post);
+    },
+  }),
+  "two writers get one number": (real) => ({
+    post: async (runId, post) => {
+      const { length } = await real.posts(runId);
+      await real.post(runId, post);
+      return length + 1;
+    },
+  }),
+  "posts are listed newest first": (real) => ({
+    posts: async (runId, from) => (await real.posts(runId, from)).toReversed(),
+  }),
+  "all posts are always given": (real) => ({ posts: (runId) => real.posts(runId) }),
+  "posts are read after the one that was said": (real) => ({
+    posts: (runId, from) => real.posts(runId, from === undefined ? from : from + 1),
+  }),
+  "an unknown run has no posts": (real) => ({
+    posts: async (runId, from) =>
+      (await real.find(runId)) === undefined ? [] : await real.posts(runId, from),
+  }),
+  "a body is altered": (real) => ({
+    post: (runId, { key, body }) => real.post(runId, { key, body: body.trim() }),
+  }),
+  "keys lose their case": (real) => ({
+    post: (runId, { key, body }) => real.post(runId, { key: key.toLowerCase(), body }),
+  }),
   "oldest first": (real) => ({
     list: async (filter) => (await real.list(filter)).toReversed(),
   }),
