@@ -5,6 +5,7 @@
 // G2. Of one run, one `settle` is under way at a time as far as the engine can tell. Where it errs the store decides: the last to claim a run
 //     writes it.
 
+import { EspalierError } from "../kernel/error.ts";
 import type { RunId } from "../protocol/ids.ts";
 
 /** A run that has something to do, and who can do it. At most 1 KiB as JSON. */
@@ -55,6 +56,17 @@ export interface Engine {
   lead(ticket: RunTicket, atMs?: number): Promise<void>;
   /** Leads runs with `executor` until it is closed. Rejects with `invalid_option` or `engine_failed` if it cannot. */
   serve(executor: RunExecutor): Promise<EngineWorker>;
+  /** How often workers have to search the store for runs of which the engine does not tell them, in milliseconds. Default 30,000. */
+  readonly sweepMs?: number;
   /** Releases connections. Default: there are none. */
   close?(): Promise<void>;
+}
+
+/** A role that no worker of an engine ever had. */
+export function unknownRole({ role, version }: RunTicket): EspalierError {
+  return new EspalierError({
+    code: "unknown_role",
+    message: `Expected a role that a worker has, or has had, got ${JSON.stringify(role)} in version ${version}. Start a worker with this role and version first, or correct the name.`,
+    data: { role, version },
+  });
 }

@@ -1,7 +1,7 @@
 // Orchestrator: the facade. Checks what it is given, at once and whole, then hands out runs.
 
 import { checkText } from "../kernel/check.ts";
-import type { AgentRole, ContextOf, OutputOf } from "../agent/agent-role.ts";
+import { checkRole, type AgentRole, type ContextOf, type OutputOf } from "../agent/agent-role.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import type { MessageContent } from "../protocol/message-content.ts";
 import { RunIdSchema } from "../protocol/ids.ts";
@@ -34,7 +34,12 @@ import type { RunResult } from "./run/run-result.ts";
 import { checkedRequest, postMail, type RunRequest } from "./run/run-mail.ts";
 import type { RunOrder } from "./run/run-order.ts";
 import { startRun } from "./run/start.ts";
-import { checkRunId, type OptionsWith, type StartOptions } from "./run/start-options.ts";
+import {
+  checkRunId,
+  checkStartOptions,
+  type OptionsWith,
+  type StartOptions,
+} from "./run/start-options.ts";
 import { workFor, type Worker, type WorkOptions } from "./run/work.ts";
 import type { Session } from "./sessions/session.ts";
 import type { SessionOptions } from "./sessions/session-options.ts";
@@ -72,8 +77,9 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   ): Run<Output>;
   start(role: AgentRole, task: MessageContent, options: StartOptions = {}): Run {
     this.#live.assertOpen();
-    const { runId } = options;
-    const known = this.#live.started(runId, role.name, task);
+    checkRole("role", role);
+    checkStartOptions(options);
+    const known = this.#live.started(options.runId, role.name, task);
     if (known !== undefined) return known;
     return this.#live.add(startRun(this.#settings, { role, task, options }), options.signal);
   }

@@ -5,6 +5,7 @@ import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { defined, sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
+import type { RunId } from "../../protocol/ids.ts";
 import type { StreamPiece } from "../../protocol/stream-piece.ts";
 import { runExists } from "../../store/store-errors.ts";
 import { newOwner } from "../durability/open-journal.ts";
@@ -116,7 +117,7 @@ class Execution {
       for (;;) {
         const result = await this.#try();
         if (result !== undefined) return result;
-        if (this.#given.aborted) throw this.#left();
+        if (this.#given.aborted) throw leftTo(this.#parts.order.runId);
       }
     } finally {
       forget?.();
@@ -219,15 +220,15 @@ class Execution {
     // Paused: what has come by mail since is done first.
     return undefined;
   }
+}
 
-  #left(): EspalierError {
-    const { runId } = this.#parts.order;
-    return new EspalierError({
-      code: "run_left",
-      message: `Run ${runId} was left to another process, or to a later execution of its order.`,
-      data: { runId },
-    });
-  }
+/** Why an execution has no result, and the run goes on. */
+export function leftTo(runId: RunId): EspalierError {
+  return new EspalierError({
+    code: "run_left",
+    message: `Run ${runId} was left to another process, or to a later execution of its order.`,
+    data: { runId },
+  });
 }
 
 const PASSING: ReadonlySet<string> = new Set(["run_alive", "run_ended", "run_exists"]);

@@ -126,8 +126,8 @@ export async function recoverAllRuns(
 ): Promise<RecoveredRuns> {
   const runs: Run[] = [];
   const failed: FailedRecovery[] = [];
-  for (const runId of await lostRuns(storageOf(settings))) {
-    if (live.find(runId) !== undefined) continue;
+  for (const { runId, recordCount } of await lostRuns(storageOf(settings))) {
+    if (recordCount === 0 || live.find(runId) !== undefined) continue;
     try {
       const run = live.add(await recoverRun(settings, runId, { contextOf: options.context }));
       run.result.catch(() => undefined); // The caller can only look at it once all are under way.
@@ -159,11 +159,11 @@ export function storageOf(settings: Settings): RunStorage {
 const ALL_OF_THEM = 2 ** 31 - 1;
 
 /** The runs that are open and that no process seems to lead, oldest first. Rejects with `store_failed`. */
-async function lostRuns({ store, clock, staleAfterMs }: RunStorage): Promise<readonly RunId[]> {
-  const open = await asked("its runs", () => store.list({ status: "open", limit: ALL_OF_THEM }));
-  const nowMs = clock.nowMs();
-  const lost = open.filter((run) => run.recordCount > 0 && !seemsAlive(run, nowMs, staleAfterMs));
-  return lost.map(({ runId }) => runId).toReversed();
+export async function lostRuns(storage: RunStorage): Promise<readonly StoredRun[]> {
+  const filter = { status: "open", limit: ALL_OF_THEM } as const;
+  const open = await asked("its runs", () => storage.store.list(filter));
+  const nowMs = storage.clock.nowMs();
+  return open.filter((run) => !seemsAlive(run, nowMs, storage.staleAfterMs)).toReversed();
 }
 
 /** Spares the reading of a journal. The store, which has a clock of its own, decides whether the run may be claimed. */

@@ -41,6 +41,7 @@ export type RunRequest =
     };
 
 const text = z.string().min(1);
+const CodeSchema = z.custom<ErrorCode>((value) => typeof value === "string");
 const MailSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("order"), order: z.unknown() }),
   z.strictObject({ type: z.literal("answer"), answer: AnswerSchema }),
@@ -60,7 +61,7 @@ const MailSchema = z.discriminatedUnion("type", [
     agentPath: text.exactOptional(),
   }),
   /** No process could lead the run: why. It rests until something else is in its mailbox. */
-  z.strictObject({ type: z.literal("refused"), code: z.string(), message: z.string() }),
+  z.strictObject({ type: z.literal("refused"), code: CodeSchema, message: z.string() }),
 ]);
 /** One piece of mail. */
 export type RunMail = z.infer<typeof MailSchema>;

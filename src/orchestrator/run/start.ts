@@ -2,7 +2,7 @@
 
 import { misdefinition } from "../../kernel/check.ts";
 import { isRecord, type JsonObject } from "../../kernel/json.ts";
-import { checkRole, instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
+import { instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
 import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
@@ -20,7 +20,7 @@ import { Supervisor } from "../tree/supervisor.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
 import { frozenMetadata } from "./metadata.ts";
 import { LiveRun } from "./live-run.ts";
-import { checkStartOptions, type StartOptions } from "./start-options.ts";
+import type { StartOptions } from "./start-options.ts";
 import { warnOfUnknownToolNames } from "./unknown-tool-names.ts";
 
 /** What a new run is asked for with. */
@@ -32,14 +32,12 @@ export interface NewStart {
   readonly ownership?: Ownership;
 }
 
-/** Starts a run; see `Orchestrator.start` for what it throws before anything is made. */
+/** Starts a run with options that were checked; see `Orchestrator.start` for what it throws before anything is made. */
 export function startRun(
   settings: Settings,
   { role, task: given, options, ownership }: NewStart,
 ): LiveRun {
-  checkRole("role", role);
   const task = checkedTask(given);
-  checkStartOptions(options);
   const { budget = {}, deadlineAtMs, onPiece, context, runId: chosen } = options;
   const metadata = options.metadata === undefined ? NO_METADATA : frozenMetadata(options.metadata);
   const registry = registryOf(settings, role);

@@ -10,15 +10,21 @@ import {
   mismatch,
 } from "../../kernel/check.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
-import type { Engine, EngineWorker, RunExecutor, RunSettled, RunTicket } from "../../engine/engine.ts";
+import type {
+  Engine,
+  EngineWorker,
+  RunExecutor,
+  RunSettled,
+  RunTicket,
+} from "../../engine/engine.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { newOwner } from "../durability/open-journal.ts";
 import type { RunStorage } from "../durability/journal.ts";
 import type { Settings } from "../tree/settings.ts";
-import { executeOrder } from "./execute.ts";
+import { executeOrder, leftTo } from "./execute.ts";
 import type { LiveRuns } from "./live-runs.ts";
-import { isLost, storageOf, storedRuns } from "./recover.ts";
+import { lostRuns, storageOf } from "./recover.ts";
 import { orderOf, postMail, refusedMail } from "./run-mail.ts";
 import {
   checkVersionName,
@@ -46,7 +52,7 @@ export interface WorkOptions<out Context = unknown> {
   readonly graceMs?: number;
   /** How long a process that seems to lead a run still is waited for when the engine hands the run to this one. Default 500 ms. */
   readonly takeOverAfterMs?: number;
-  /** How often the store is searched for runs that no process leads and no engine remembers. Default 30,000 ms. */
+  /** How often the store is searched for runs that no process leads and no engine remembers. Default: as the engine says, 30,000 ms. */
   readonly sweepMs?: number;
 }
 
@@ -75,7 +81,8 @@ function checkWorkOptions(options: WorkOptions): void {
   if (rolesVersion !== undefined) checkVersionName(`${field}.rolesVersion`, rolesVersion);
   if (context !== undefined) checkMethods(field, options, ["context"]);
   if (maxRuns !== undefined) checkCount(`${field}.maxRuns`, maxRuns);
-  if (maxRuns === 0) throw mismatch(`${field}.maxRuns`, "at least 1", 0, defaultAdvice(DEFAULT_MAX_RUNS));
+  if (maxRuns === 0)
+    throw mismatch(`${field}.maxRuns`, "at least 1", 0, defaultAdvice(DEFAULT_MAX_RUNS));
   if (graceMs !== undefined) checkAmount(`${field}.graceMs`, graceMs);
   if (takeOverAfterMs !== undefined) checkAmount(`${field}.takeOverAfterMs`, takeOverAfterMs);
   if (sweepMs !== undefined) checkAmount(`${field}.sweepMs`, sweepMs);
@@ -125,7 +132,8 @@ class Executor implements RunExecutor {
   }
 
   async settle(runId: RunId, leave: AbortSignal): Promise<RunSettled> {
-    const giveBack = await this.#places.take(leave);
+    const giveBack = await this.#places.enter(leave);
+    if (giveBack === undefined) throw leftTo(runId);
     try {
       return await this.#lead(runId, leave);
     } catch (cause) {
@@ -147,7 +155,10 @@ class Executor implements RunExecutor {
     const { status, questions } = await executeOrder(this.#settings, this.#live, order, how);
     if (status !== "paused") return { type: "ended" };
     const deadlines = questions.flatMap(({ deadlineAtMs }) => deadlineAtMs ?? []);
-    return { type: "waiting", ...(deadlines.length === 0 ? {} : { untilMs: Math.min(...deadlines) }) };
+    return {
+      type: "waiting",
+      ...(deadlines.length === 0 ? {} : { untilMs: Math.min(...deadlines) }),
+    };
   }
 
   async #contextFor(order: CheckedOrder): Promise<unknown> {
@@ -202,6 +213,8 @@ class LiveWorker implements Worker {
   readonly #storage: RunStorage;
   readonly #engine: Engine;
   readonly #parts: Serving;
+  /** Runs without an order, or whose role it has not: left to others. */
+  readonly #foreign = new Set<RunId>();
   #stopTimer: () => void = () => undefined;
   #sweeping: Promise<void> = Promise.resolve();
   #closing: Promise<void> | undefined;
@@ -215,18 +228,19 @@ class LiveWorker implements Worker {
 
   /** What no process leads, and what was ordered but never reached the engine, is handed to it. */
   #sweep(): void {
-    const { sweepMs = DEFAULT_SWEEP_MS } = this.#parts.options;
+    const { sweepMs = this.#engine.sweepMs ?? DEFAULT_SWEEP_MS } = this.#parts.options;
     this.#sweeping = this.#sweepOnce().catch(() => undefined); // The store fails: it is swept another time.
     this.#stopTimer = this.#storage.clock.setTimer(sweepMs, () => this.#sweep());
   }
 
   async #sweepOnce(): Promise<void> {
     const { executor } = this.#parts;
-    for (const run of await storedRuns(this.#storage.store, "open")) {
-      if (!isLost(this.#storage, run) || this.#closing !== undefined) continue;
-      const order = await orderOf(this.#storage.store, run.runId).catch(() => undefined);
-      if (order === undefined || !serves(executor, order)) continue;
-      await this.#engine.lead(ticketOf(order));
+    for (const { runId } of await lostRuns(this.#storage)) {
+      if (this.#closing !== undefined) return;
+      if (this.#foreign.has(runId)) continue;
+      const order = await orderOf(this.#storage.store, runId).catch(() => undefined);
+      if (order !== undefined && serves(executor, order)) await this.#engine.lead(ticketOf(order));
+      else this.#foreign.add(runId);
     }
   }
 
@@ -250,7 +264,7 @@ class LiveWorker implements Worker {
 }
 
 /** Whether a worker has the role of an order, in its version. */
-export function serves({ roles, version }: RunExecutor, order: CheckedOrder): boolean {
+function serves({ roles, version }: RunExecutor, order: CheckedOrder): boolean {
   return roles.includes(order.role) && version === order.rolesVersion;
 }
 
