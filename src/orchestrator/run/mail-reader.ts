@@ -21,7 +21,7 @@ export class MailReader {
   /** While nobody waits for an answer. */
   #everyMs: number;
   #stopTimer: (() => void) | undefined;
-  #reading: Promise<void> | undefined;
+  #isReading = false;
   #isDue = false;
 
   constructor(run: MailedRun, runtime: RunRuntime, journal: RunJournal) {
@@ -64,16 +64,18 @@ export class MailReader {
   /** Looks now; once more, if it is looking already. */
   look(): void {
     this.#isDue = true;
-    this.#reading ??= this.#readAll().finally(() => (this.#reading = undefined));
+    if (!this.#isReading) void this.#readAll();
   }
 
   async #readAll(): Promise<void> {
+    this.#isReading = true;
     while (this.#isDue) {
       this.#isDue = false;
       // A store that cannot be read now is asked again later; one that is lost is noticed by who writes.
       const posts = await this.#journal.writer.unread().catch(() => []);
       if (this.#stopTimer !== undefined) this.heed(posts.flatMap((post) => mailIn(post) ?? []));
     }
+    this.#isReading = false;
   }
 
   /** Does what is asked, in order. `settled`: what needs nothing further, with what was wrong with it. */

@@ -13,6 +13,7 @@ import type { MessageContent } from "../../protocol/message-content.ts";
 import type { Answer, Question } from "../../protocol/question.ts";
 import type { Store } from "../../store/store.ts";
 import { runExists } from "../../store/store-errors.ts";
+import type { JournalRecord } from "../durability/journal-record.ts";
 import { JournalReader } from "../durability/journal-reader.ts";
 import { keptEvent } from "../durability/open-spans.ts";
 import { newOwner, titleOf } from "../durability/open-journal.ts";
@@ -200,12 +201,9 @@ class StoredRemoteRun implements RemoteRun {
       const found = await store.find(this.runId);
       for await (const line of store.read(this.runId, next)) {
         next += 1;
-        for (const record of reader.read(line)) {
-          const event = record.type === "event" ? keptEvent(record.event) : undefined;
-          if (event === undefined || event.seq < due) continue;
-          due = event.seq + 1;
-          yield deepFreeze(event);
-        }
+        const events = reader.read(line).flatMap(eventIn);
+        for (const event of events) if (event.seq >= due) yield deepFreeze(event);
+        due = Math.max(due, (events.at(-1)?.seq ?? 0) + 1);
       }
       // What was at rest before it was read has been read whole.
       if (found !== undefined && found.status !== "open") return undefined;
@@ -226,6 +224,10 @@ class StoredRemoteRun implements RemoteRun {
     const order = this.#order ?? (await orderOf(this.#means.store, this.runId));
     if (order !== undefined) await this.#means.engine.lead(ticketOf(order));
   }
+}
+
+function eventIn(record: JournalRecord): EspalierEvent | [] {
+  return record.type === "event" ? (keptEvent(record.event) ?? []) : [];
 }
 
 const NEVER = new CancelSignal();
