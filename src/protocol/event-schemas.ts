@@ -130,7 +130,9 @@ export const EVENT_SCHEMAS = {
     previousSpanId: z.string().optional(),
     wasSampled: z.boolean().optional(),
     answers: count,
-    recovery: z.strictObject({ lostCalls: count }).optional(),
+    recovery: z
+      .strictObject({ lostCalls: count, isSpanOpen: z.boolean().optional() })
+      .optional(),
   },
   "agent.started": agentBeginning,
   "agent.paused": {

@@ -30,8 +30,9 @@ export interface Tracing {
   /** Takes content of the span of a scope, while that is open. Left out: no content is made. */
   readonly recordContent?: ((scope: EventScope, content: SpanContent) => void) | undefined;
   /**
-   * Ends spans that had not ended when their process died, before the run continues in this one (E3). The outermost first. `atUs`: when the
-   * last event of the dead process happened, on the time line of spans. Left out: nothing is ended.
+   * Ends spans that had not ended when their process died, before the run continues in this one (E3). The outermost first: that of the run,
+   * which goes on with `run.resumed`. `atUs`: when the last event of the dead process happened, on the time line of spans. Left out: nothing
+   * is ended.
    */
   readonly endLost?: ((lost: readonly LostSpan[], atUs: number) => void) | undefined;
   /**
@@ -52,14 +53,17 @@ export interface LostSpan extends SpanMoment {
   readonly conversationId: string | undefined;
   /** What happened within it, the latest of it. */
   readonly notes: readonly (SpanMoment & { readonly body: SpanNote })[];
+  /** How many spans its trace had. */
+  readonly spansInTrace: number;
   /** Further traces in which the run, or the agent, continued, and when. */
   readonly elsewhere: readonly FurtherTrace[];
   /** What it shows was over, but not all that is within it. */
   readonly closing?: (SpanMoment & { readonly body: SpanClosing }) | undefined;
 }
 
-/** A further trace, and when the first of it began, in microseconds since the epoch. */
+/** A further trace, when the first of it began, in microseconds since the epoch, and how many spans it had. */
 export interface FurtherTrace {
   readonly traceId: string;
   readonly sinceUs: number;
+  readonly spansInTrace: number;
 }

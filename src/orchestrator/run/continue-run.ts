@@ -108,7 +108,7 @@ export function continueRun(
     ...(run.spanId === undefined ? {} : { previousSpanId: run.spanId }),
     ...(run.isSampled === undefined ? {} : { wasSampled: run.isSampled }),
     answers: answers.size,
-    ...(folded?.status === "open" ? { recovery: { lostCalls: folded.lost.length } } : {}),
+    ...(folded?.status === "open" ? { recovery: recoveryOf(folded) } : {}),
   });
   const before = (): void => {
     if (folded?.status === "open") runtime.recorder.endLost(folded.lostSpans, folded.lastSpanUs);
@@ -125,4 +125,8 @@ export function continueRun(
   const allowed = (): Promise<void> | undefined => journal?.writer.claimed();
   const beginning = { pauses: run.pauses, answered, event, allowed, before, afterwards };
   return { run: new LiveRun(supervisor, root, beginning), runtime };
+}
+
+function recoveryOf({ lost, isSpanOpen }: FoldedRun): EventBody<"run.resumed">["recovery"] {
+  return { lostCalls: lost.length, isSpanOpen };
 }

@@ -6,6 +6,7 @@ import { mintTraceIds, randomHex, type MintHex } from "../../kernel/trace-ids.ts
 import type { EventScope, EventBody, EventType, TraceIds } from "../../protocol/event.ts";
 import type { Tracing } from "../../protocol/tracing.ts";
 import { callKey, type AgentId, type RunId } from "../../protocol/ids.ts";
+import { goesOn } from "../../protocol/span-tree.ts";
 
 interface OpenRun {
   readonly ids: TraceIds;
@@ -22,13 +23,14 @@ interface OpenAgent {
 
 export function localTracing(mintHex: MintHex = randomHex): Tracing {
   const runs = new Map<RunId, OpenRun>();
-  const follow = (scope: EventScope, { type }: EventBody): TraceIds => {
+  const follow = (scope: EventScope, body: EventBody): TraceIds => {
+    const { type } = body;
     const { runId } = scope;
     const run = runs.get(runId);
     switch (type) {
       case "run.started":
       case "run.resumed": {
-        const ids = mintTraceIds(mintHex, undefined);
+        const ids = idsBefore(body) ?? mintTraceIds(mintHex, undefined);
         runs.set(runId, { ids, agents: new Map() });
         return ids;
       }
@@ -56,6 +58,13 @@ export function localTracing(mintHex: MintHex = randomHex): Tracing {
     },
     leave: ({ scope }) => void runs.delete(scope.runId),
   };
+}
+
+/** A run that is recovered goes on under the ids that it had. */
+function idsBefore(body: EventBody<"run.started" | "run.resumed">): TraceIds | undefined {
+  if (!goesOn(body)) return undefined;
+  const { previousTraceId: traceId, previousSpanId: spanId = "" } = body;
+  return traceId === "" || spanId === "" ? undefined : { traceId, spanId };
 }
 
 function followAgent(run: OpenRun, mintHex: MintHex, scope: EventScope, type: EventType): TraceIds {
