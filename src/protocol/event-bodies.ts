@@ -45,6 +45,8 @@ export interface EventBodies {
     readonly budget: Readonly<Record<string, number>>;
     /** The session on which it runs. */
     readonly sessionId?: SessionId | undefined;
+    /** The span of the caller below which it was asked to stand, as W3C Trace Context writes it. */
+    readonly traceparent?: string | undefined;
     /** The run and the step of its root from which this one was forked, and the trace and span of that run (X24). */
     readonly forkedFrom?:
       | {

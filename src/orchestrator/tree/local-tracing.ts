@@ -2,7 +2,13 @@
 // execution, model call and tool call, so that an event log can be read as a trace. Ids have the format of W3C Trace Context.
 // Owns the ids of what is open, by the rules of `SpanTree`. Nothing is kept of a run that has ended or is paused.
 
-import { mintTraceIds, randomHex, type MintHex } from "../../kernel/trace-ids.ts";
+import {
+  mintTraceIds,
+  parseTraceparent,
+  randomHex,
+  type MintHex,
+  type TraceParent,
+} from "../../kernel/trace-ids.ts";
 import type { EventScope, EventBody, EventType, TraceIds } from "../../protocol/event.ts";
 import type { Tracing } from "../../protocol/tracing.ts";
 import { callKey, type AgentId, type RunId } from "../../protocol/ids.ts";
@@ -30,9 +36,10 @@ export function localTracing(mintHex: MintHex = randomHex): Tracing {
     switch (type) {
       case "run.started":
       case "run.resumed": {
-        const ids = idsBefore(body) ?? mintTraceIds(mintHex, undefined);
+        const caller = callerOf(body);
+        const ids = idsBefore(body) ?? mintTraceIds(mintHex, caller);
         runs.set(runId, { ids, agents: new Map() });
-        return ids;
+        return caller === undefined ? ids : { ...ids, parentSpanId: caller.spanId };
       }
       case "run.paused":
       case "run.ended":
@@ -58,6 +65,12 @@ export function localTracing(mintHex: MintHex = randomHex): Tracing {
     },
     leave: ({ scope }) => void runs.delete(scope.runId),
   };
+}
+
+/** The span that the caller named. */
+function callerOf(body: EventBody<"run.started" | "run.resumed">): TraceParent | undefined {
+  if (body.type !== "run.started" || body.traceparent === undefined) return undefined;
+  return parseTraceparent(body.traceparent);
 }
 
 /** A run that is recovered goes on under the ids that it had. */

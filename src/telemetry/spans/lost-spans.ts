@@ -110,15 +110,19 @@ class LostSpanRecorder {
   #begin(lost: LostSpan, back: Reference | undefined, around: Context): OpenSpan {
     const { body, ids, parent } = lost;
     const { seq, atMs, atUs, scope } = lost;
-    const begun = this.#maker.begin(body, { seq, atMs, atUs, scope }, {
-      around,
-      role: this.#above(lost)?.role ?? "",
-      ids,
-      links: back === undefined ? originOf(body) : [back.link],
-      run: this.#run,
-      trace: this.#trace,
-      onward: parent === undefined ? this.#run.parts : [],
-    });
+    const begun = this.#maker.begin(
+      body,
+      { seq, atMs, atUs, scope },
+      {
+        around,
+        role: this.#above(lost)?.role ?? "",
+        ids,
+        links: back === undefined ? originOf(body) : [back.link],
+        run: this.#run,
+        trace: this.#trace,
+        onward: parent === undefined ? this.#run.parts : [],
+      },
+    );
     return { ...begun, ids };
   }
 

@@ -1,7 +1,7 @@
 // SpanProjector: the spans of a run, drawn from its events as they happen.
 // Owns the open spans. Knows neither which event belongs where (SpanTree) nor how a span is begun (SpanMaker) and what is recorded on it
 // (span-recording.ts).
-// 1. A parent is passed, never taken from the active context; only the caller of a run is looked up there.
+// 1. A parent is passed, never taken from the active context; only the caller of a run is looked up there, unless the run names it.
 // 2. Every event gets usable ids: those of its span, or ids of our own if no SDK gave any.
 // 3. A pause ends spans, and nothing of them is kept: what is resumed has new ones. A resumed run is a new trace with a link to the
 //    one before, unless it joins that of the code that resumes it. A run whose process died goes on in its span, in any process.
@@ -47,7 +47,14 @@ import { newRun, type Onward, type OpenSpan, type RunFacts, type TraceSize } fro
 import type { RunMetrics } from "../metrics/run-metrics.ts";
 import { contextWithBaggage, unmarked } from "./run-baggage.ts";
 import { isLongWait, sideSpanOf, waitAcrossPause, waitBefore } from "./side-spans.ts";
-import { continuedFrom, continueIn, linkTo, originOf, remoteSpan } from "./span-links.ts";
+import {
+  continuedFrom,
+  continueIn,
+  linkTo,
+  namedCaller,
+  originOf,
+  remoteSpan,
+} from "./span-links.ts";
 import { callerOf, partIdIn, SpanMaker, type SpanPlan } from "./span-maker.ts";
 import { endSpan, recordSpanEnd, recordNote, recordResumedChild } from "./span-recording.ts";
 import { countCall, expectedOf, expectIn, expectNoMore, hasRoom, isFull } from "./trace-size.ts";
@@ -229,7 +236,9 @@ export class SpanProjector implements Tracing {
 
   /** Below the caller's span; else in a trace of its own, if that is sampled as the one before was: otherwise below that. */
   #startRun(body: SpanOpening, moment: SpanMoment): OpenSpan {
-    const around = unmarked(context.active());
+    const active = unmarked(context.active());
+    const named = namedCaller(body);
+    const around = named === undefined ? active : trace.setSpanContext(active, named);
     const before = callerOf(around) === undefined ? earlierSpan(body) : undefined;
     const after = body.type === "run.resumed" ? body.previousTraceId : undefined;
     const plan = planOf(body, { moment, after });
