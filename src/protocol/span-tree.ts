@@ -203,6 +203,11 @@ export class SpanTree<Span> {
     }
   }
 
+  /** True while the span of a run is open. */
+  has(runId: RunId): boolean {
+    return this.#runs.has(runId);
+  }
+
   /** How many spans are open. */
   get size(): number {
     let size = 0;

@@ -1,6 +1,7 @@
 // Tracing: the port by which telemetry follows a run, and what it is given besides events.
 
 import type { EventBody, EventDraft, EventScope, EventType, TraceIds } from "./event.ts";
+import type { RunId } from "./ids.ts";
 import type { SpanContent } from "./span-content.ts";
 import type { SpanClosing, EventMoment, SpanMoment, SpanNote, SpanOpening } from "./span-tree.ts";
 
@@ -35,6 +36,12 @@ export interface Tracing {
    * is ended.
    */
   readonly endLost?: ((lost: readonly LostSpan[], atUs: number) => void) | undefined;
+  /**
+   * Events of the run up to this number are kept where another process finds them. Called with 0 before the first event of a run that is kept,
+   * and whenever more are. A span that came to its end with a later event should not leave the process: another one may have to end it. Left
+   * out: spans leave when they end.
+   */
+  readonly kept?: ((runId: RunId, seq: number) => void) | undefined;
   /**
    * No event of a run follows. `left`: it is given up where it is, as if its process had died, and its spans stay open for the process that
    * continues it; `abandoned`: they end here. Nothing of it stays in memory. Left out: nothing is forgotten.

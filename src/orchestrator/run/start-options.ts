@@ -91,7 +91,7 @@ export function checkRunId(field: string, runId: unknown): asserts runId is RunI
 }
 
 /** Throws `invalid_option` for what is no `traceparent` of version 00. */
-function checkTraceparent(field: string, value: unknown): void {
+export function checkTraceparent(field: string, value: unknown): void {
   if (typeof value === "string" && parseTraceparent(value) !== undefined) return;
   const expected =
     "a traceparent of version 00: 00-{32 hexadecimal digits}-{16}-{2}, in lower case, ids not all zeros";

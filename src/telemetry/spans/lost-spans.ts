@@ -19,31 +19,33 @@ import { ESPALIER } from "../gen-ai-attributes.ts";
 import { newRun, type Onward, type OpenSpan, type RunFacts, type TraceSize } from "./open-span.ts";
 import { continuedFrom, continueIn, originOf, remoteSpan, type Reference } from "./span-links.ts";
 import { hasId, partIdIn, type SpanMaker } from "./span-maker.ts";
-import { endSpan, recordSpanEnd, recordNote } from "./span-recording.ts";
+import { recordSpanEnd, recordNote } from "./span-recording.ts";
 
 /**
- * Gives the span of the run, which goes on; undefined: it is not among them. `lost`: the outermost first, of traces that were taken. `atUs`:
- * when the last event of the dead process happened.
+ * Gives the spans that end, those within others first, and that of the run, which goes on; undefined: it is not among them. `lost`: the
+ * outermost first, of traces that were taken. `atUs`: when the last event of the dead process happened.
  */
 export function recordLostSpans(
   maker: SpanMaker,
   lost: readonly LostSpan[],
   atUs: number,
-): OpenSpan | undefined {
+): { readonly run: OpenSpan | undefined; readonly ended: readonly OpenSpan[] } {
   const recorder = new LostSpanRecorder(maker, newRun(lost[0]?.conversationId));
   const recorded = lost.flatMap((span) => {
     const open = recorder.record(span);
     return open === undefined ? [] : [{ ...span, open }];
   });
   const run = recorded.find(({ parent }) => parent === undefined);
-  // Later than the last event, which may be the one with which a span began.
-  const end = { atUs: atUs + 1 };
-  for (const { open, closing } of recorded.toReversed()) {
-    if (open === run?.open) continue;
+  const end = endOfLost(atUs);
+  const ended = recorded.filter((one) => one !== run).toReversed();
+  for (const { open, closing } of ended)
     recordSpanEnd(open, closing?.body ?? "crashed", closing ?? end);
-    endSpan(open, end);
-  }
-  return run === undefined ? undefined : goneOn(run.open, run);
+  return { run: run && goneOn(run.open, run), ended: ended.map(({ open }) => open) };
+}
+
+/** Later than the last event, which may be the one with which a span began. */
+export function endOfLost(atUs: number): { readonly atUs: number } {
+  return { atUs: atUs + 1 };
 }
 
 /** As it is to go on: known by the id that it has here, with traces that are as large as they were. */

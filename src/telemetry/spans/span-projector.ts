@@ -7,7 +7,7 @@
 //    one before, unless it joins that of the code that resumes it. A run whose process died goes on in its span, in any process.
 // 4. A trace that has grown large takes nothing further: an agent that begins, or that is at work and asks its model, continues in
 //    another trace of the run, with links in both directions.
-// 5. A span is ended once: by its process, or, if that died, by the one that recovers its run.
+// 5. A span is ended once: by its process, as soon as the event of its end is kept, or, if that died, by the one that recovers its run.
 // 6. Of a run all is shown or nothing: what continues in another trace is sampled as the trace before.
 
 import {
@@ -27,6 +27,7 @@ import type {
   TraceIds,
   EventType,
 } from "../../protocol/event.ts";
+import type { RunId } from "../../protocol/ids.ts";
 import type { LostSpan, Tracing } from "../../protocol/tracing.ts";
 import {
   goesOn,
@@ -42,7 +43,8 @@ import { writeContent } from "../content/content.ts";
 import type { ContentSettings } from "../content/content-options.ts";
 import { seedOf, traceIdAfter, type ChosenIds } from "./derived-ids.ts";
 import { LINK } from "../gen-ai-attributes.ts";
-import { recordLostSpans } from "./lost-spans.ts";
+import { HeldEnds } from "./held-ends.ts";
+import { endOfLost, recordLostSpans } from "./lost-spans.ts";
 import { newRun, type Onward, type OpenSpan, type RunFacts, type TraceSize } from "./open-span.ts";
 import type { RunMetrics } from "../metrics/run-metrics.ts";
 import { contextWithBaggage, unmarked } from "./run-baggage.ts";
@@ -101,6 +103,7 @@ export interface ProjectorOptions {
 
 export class SpanProjector implements Tracing {
   readonly #maker: SpanMaker;
+  readonly #ends = new HeldEnds();
   readonly #mintHex: MintHex;
   readonly #maxSpansPerTrace: number;
   readonly #hasBaggage: boolean;
@@ -113,7 +116,7 @@ export class SpanProjector implements Tracing {
 
   /** `mintHex` gives ids to runs that no SDK records. */
   constructor(tracer: Tracer, mintHex: MintHex, options: ProjectorOptions = {}) {
-    this.#maker = new SpanMaker(tracer, mintHex);
+    this.#maker = new SpanMaker(tracer, mintHex, this.#ends);
     this.#mintHex = mintHex;
     this.#maxSpansPerTrace = options.maxSpansPerTrace ?? Infinity;
     this.#hasBaggage = options.hasBaggage ?? false;
@@ -148,7 +151,7 @@ export class SpanProjector implements Tracing {
       },
       end: (open, moment) => {
         if (open.expected > 0) expectNoMore(open);
-        endSpan(open, moment);
+        this.#ends.end(moment, () => endSpan(open, moment));
       },
     });
   }
@@ -181,14 +184,24 @@ export class SpanProjector implements Tracing {
     if (first === undefined) return;
     // Whatever this process had of the run it has lost, too.
     this.#spans.leave(first, "left");
-    const run = recordLostSpans(this.#maker, lost, atUs);
+    const { run, ended } = recordLostSpans(this.#maker, lost, atUs);
+    // With whatever this process keeps first: before, another one would record them again.
+    const moment = { seq: 1, scope: first.scope };
+    for (const open of ended) this.#ends.end(moment, () => endSpan(open, endOfLost(atUs)));
     if (run === undefined) return;
     this.#spans.takeUp(first.scope.runId, run, atUs);
     this.#metrics?.opened(run);
   }
 
+  kept(runId: RunId, seq: number): void {
+    const waiting = this.#ends.kept(runId, seq);
+    const isOver = seq > 0 && waiting === 0 && !this.#spans.has(runId);
+    if (isOver) this.#ends.forget(runId, { hasEnded: true });
+  }
+
   leave(moment: EventMoment, why: "left" | "abandoned"): void {
     this.#spans.leave(moment, why);
+    this.#ends.forget(moment.scope.runId, { hasEnded: why === "abandoned" });
   }
 
   /** How many spans are open: none, when all runs have ended or are paused. */
