@@ -22,7 +22,6 @@ import {
 import { describe, expect, test } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
-import { defineAgent } from "../../src/agent/define-agent.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { OpenSpans } from "../../src/orchestrator/durability/open-spans.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
@@ -40,35 +39,11 @@ import { turns } from "../journal/crash-play.ts";
 import { DEATHS, dyingStore, type Kill } from "../journal/dying-store.ts";
 import { eventsIn } from "../journal/stored-story.ts";
 import { storedRecords } from "../journal/stored-events.ts";
-import { countedTool, spawnCall, thinker } from "../journal/thinkers.ts";
 import { sampleEvents } from "../support/sample-events.ts";
+import { leadOfReaders } from "./lead-of-readers.ts";
 import { mortalTracing } from "./mortal-tracing.ts";
 import { timeFaults } from "./span-times.ts";
 import { recorded, type RecordedSpan } from "./recorded-spans.ts";
-
-/** A lead with two readers, each of which uses a tool; one of them works in the background. */
-function leadOf(): AgentRole {
-  const reader = defineAgent({
-    name: "reader",
-    purpose: "Reads.",
-    instructions: "You read.",
-    model: thinker("reader-model", ({ results }) =>
-      results.length === 0 ? { calls: [["look", { thing: "it" }]] } : { text: "Read." },
-    ),
-    tools: [countedTool(new Map(), "look", () => Promise.resolve("seen"))],
-  });
-  return defineAgent({
-    name: "lead",
-    instructions: "You lead.",
-    model: thinker("lead-model", ({ results }) => {
-      if (results.length > 0) return { text: "Done." };
-      const [name, input] = spawnCall("reader", "One.");
-      return { calls: [spawnCall("reader", "Two."), [name, { ...input, background: true }]] };
-    }),
-    subagents: [reader],
-    delegation: { background: true },
-  });
-}
 
 interface Told {
   readonly spans: readonly RecordedSpan[];
@@ -118,7 +93,7 @@ async function told(kills: readonly Kill[], options: HowTold = {}): Promise<Told
         projector.kept?.(id, seq);
       },
     };
-    const role = leadOf();
+    const role = leadOfReaders();
     const orchestrator = new Orchestrator({
       clock,
       ids,
@@ -471,7 +446,7 @@ test("a process that lives on without its store keeps nothing of the run, and en
   const projector = new SpanProjector(provider.getTracer("test"), () => expect.fail("no ids"));
   const { store } = dyingStore(memoryStore({ clock: new ManualClock() }), { at: 4, how: "before" });
   const clock = new ManualClock();
-  const run = new Orchestrator({ clock, store, tracing: projector }).start(leadOf(), "Go.");
+  const run = new Orchestrator({ clock, store, tracing: projector }).start(leadOfReaders(), "Go.");
   await expect(run.result).rejects.toMatchObject({ code: "store_failed" });
   await turns(5);
   expect(projector.openSpans).toBe(0);
