@@ -804,6 +804,19 @@ const requirements = {
   H15: {
     text: "Instructions may be a function of the context: asked once per execution of an agent, their text is kept with it, over pauses and crashes; an execution that continues has the same, a further one asks anew; what throws or gives no text is a coded error before anything has happened",
   },
+  E80: {
+    text: "A run that moves between processes, after a crash or because it was left, is one trace: its span goes on under its id, in any number of processes, with OpenTelemetry and without",
+  },
+  E81: {
+    text: "Ids and times of a run that moved follow from its log: every event stands in its trace, in order of its number, and no id of a span is used twice",
+  },
+  E82: {
+    text: "No span of a run is emitted twice: it leaves its process once the event of its end is kept; of a process that is fenced, or that cannot keep the run, what was not kept leaves never",
+  },
+  E83: {
+    text: "`traceparent` of `start`: the run stands below that span, in its trace, before an active one, sampled as it is, also once it has moved; the event log says so without OpenTelemetry",
+  },
+  E84: { text: "A `traceparent` that is none of version 00 is refused at once" },
   H20: {
     text: "The root entry has at most 150 names; every name is exported from one entry; what can be reached from an entry is exported, so that no internal declaration is part of the public face; the report of the root has at most 2,500 lines",
   },

@@ -18,6 +18,23 @@ export function mintTraceIds(
   return { traceId: parent?.traceId ?? mintHex(TRACE_ID_BYTES), spanId: mintHex(SPAN_ID_BYTES) };
 }
 
+/** A span of somebody else, as a `traceparent` of W3C Trace Context says it. */
+export interface TraceParent {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly isSampled: boolean;
+}
+
+const TRACEPARENT = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
+const SAMPLED = 1;
+
+/** Undefined for what is no `traceparent` of version 00. */
+export function parseTraceparent(text: string): TraceParent | undefined {
+  const [, traceId, spanId, flags] = TRACEPARENT.exec(text) ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
+  return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & SAMPLED) !== 0 };
+}
+
 const POOL_BYTES = 2_048;
 
 /** Fetches chance in large pieces: the system takes microseconds for each, however small it is. */

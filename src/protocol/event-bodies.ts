@@ -45,6 +45,8 @@ export interface EventBodies {
     readonly budget: Readonly<Record<string, number>>;
     /** The session on which it runs. */
     readonly sessionId?: SessionId | undefined;
+    /** The span of the caller below which it was asked to stand, as W3C Trace Context writes it. */
+    readonly traceparent?: string | undefined;
     /** The run and the step of its root from which this one was forked, and the trace and span of that run (X24). */
     readonly forkedFrom?:
       | {
@@ -94,8 +96,15 @@ export interface EventBodies {
     /** Whether that trace was taken. */
     readonly wasSampled?: boolean | undefined;
     readonly answers: number;
-    /** Set if its process had died. `lostCalls`: model calls whose end is unknown; they are charged by estimate. */
-    readonly recovery?: { readonly lostCalls: number } | undefined;
+    /** Set if its process had died, or had given it up. */
+    readonly recovery?:
+      | {
+          /** Model calls whose end is unknown; they are charged by estimate. */
+          readonly lostCalls: number;
+          /** The span of the run had not ended: it goes on, under the ids that it had. Set since 0.1.0; a run of before has a further trace. */
+          readonly isSpanOpen?: boolean | undefined;
+        }
+      | undefined;
   };
   readonly "agent.started": {
     readonly role: string;

@@ -109,6 +109,7 @@ const startedSubagent = {
 export const EVENT_SCHEMAS = {
   "run.started": {
     ...runBeginning,
+    traceparent: z.string().optional(),
     forkedFrom: ForkOriginSchema.optional(),
   },
   "run.ended": {
@@ -130,7 +131,7 @@ export const EVENT_SCHEMAS = {
     previousSpanId: z.string().optional(),
     wasSampled: z.boolean().optional(),
     answers: count,
-    recovery: z.strictObject({ lostCalls: count }).optional(),
+    recovery: z.strictObject({ lostCalls: count, isSpanOpen: z.boolean().optional() }).optional(),
   },
   "agent.started": agentBeginning,
   "agent.paused": {

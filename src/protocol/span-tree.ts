@@ -1,6 +1,6 @@
 // SpanTree: to which span of a run an event belongs. There is one for the run, for one execution of an
 // agent, for a model call and for a tool call. A pause closes a span as an end does; what follows a
-// resumption is a new one. Owns what is open, of all runs, with one value for each span, which its
+// resumption is a new one; the run whose process died goes on in its span. Owns what is open, of all runs, with one value for each span, which its
 // listener chooses. Knows no trace and no id of one.
 // 1. A span is closed once: by an event of its own, or abandoned when the span around it closes.
 //    It ends then, or with the last span within it if that is later: a call that was answered
@@ -48,8 +48,10 @@ type RunClosing = EventBody<"run.ended" | "run.paused">;
 type AgentClosing = EventBody<"agent.ended" | "agent.paused">;
 type CallClosing = Exclude<SpanClosing, RunClosing | AgentClosing>;
 
-/** Events within a span. */
-export type SpanNote = EventBody<Exclude<EventType, SpanOpening["type"] | SpanClosing["type"]>>;
+/** Events within a span. A run that is recovered goes on in the span that it had. */
+export type SpanNote = EventBody<
+  Exclude<EventType, SpanOpening["type"] | SpanClosing["type"]> | "run.resumed"
+>;
 
 /**
  * Why a span ends without an end of its own: what is around it had to end, was paused, or has
@@ -170,6 +172,12 @@ export class SpanTree<Span> {
     return (callAt(agent, "tool", scope) ?? callAt(agent, "model", scope) ?? agent.held).span;
   }
 
+  /** A run whose process died goes on here, in the span that it had. `lastUs`: when its last event happened. */
+  takeUp(runId: RunId, span: Span, lastUs: number): void {
+    const held = { span, around: undefined, within: 0, isClosed: false };
+    this.#runs.set(runId, { held, agents: new Map(), lastUs });
+  }
+
   /**
    * Forgets a run. `left`: another process may continue it; `abandoned`: its end will never come. What the listener throws for one span holds
    * up no other.
@@ -193,6 +201,11 @@ export class SpanTree<Span> {
         // The listener has failed before: that is why the run is left.
       }
     }
+  }
+
+  /** True while the span of a run is open. */
+  has(runId: RunId): boolean {
+    return this.#runs.has(runId);
   }
 
   /** How many spans are open. */
@@ -236,6 +249,10 @@ export class SpanTree<Span> {
     const { runId } = moment.scope;
     if (before !== undefined) {
       this.#abandonAgents(before, moment, "abandoned");
+      if (goesOn(body)) {
+        this.#listener.note(before.held.span, body, moment);
+        return before.held.span;
+      }
       this.#runs.delete(runId);
       this.#abandon(before.held, moment, "abandoned");
     }
@@ -357,6 +374,11 @@ function forget<Span>(run: OpenRun<Span>, agentId: AgentId): OpenAgent<Span> | u
   siblings?.delete(agentId);
   if (siblings?.size === 0) agent?.parent?.children.delete(agent.spawnKey);
   return agent;
+}
+
+/** True for a recovery of a run whose span had not ended. */
+export function goesOn(body: SpanOpening): body is EventBody<"run.resumed"> {
+  return body.type === "run.resumed" && body.recovery?.isSpanOpen === true;
 }
 
 function whyAbandoned(body: RunClosing | AgentClosing): Abandonment {

@@ -1,6 +1,7 @@
 // Tracing: the port by which telemetry follows a run, and what it is given besides events.
 
 import type { EventBody, EventDraft, EventScope, EventType, TraceIds } from "./event.ts";
+import type { RunId } from "./ids.ts";
 import type { SpanContent } from "./span-content.ts";
 import type { SpanClosing, EventMoment, SpanMoment, SpanNote, SpanOpening } from "./span-tree.ts";
 
@@ -30,10 +31,17 @@ export interface Tracing {
   /** Takes content of the span of a scope, while that is open. Left out: no content is made. */
   readonly recordContent?: ((scope: EventScope, content: SpanContent) => void) | undefined;
   /**
-   * Ends spans that had not ended when their process died, before the run continues in this one (E3). The outermost first. `atUs`: when the
-   * last event of the dead process happened, on the time line of spans. Left out: nothing is ended.
+   * Ends spans that had not ended when their process died, before the run continues in this one (E3). The outermost first: that of the run,
+   * which goes on with `run.resumed`. `atUs`: when the last event of the dead process happened, on the time line of spans. Left out: nothing
+   * is ended.
    */
   readonly endLost?: ((lost: readonly LostSpan[], atUs: number) => void) | undefined;
+  /**
+   * Events of the run up to this number are kept where another process finds them. Called with 0 before the first event of a run that is kept,
+   * and whenever more are. A span that came to its end with a later event should not leave the process: another one may have to end it. Left
+   * out: spans leave when they end.
+   */
+  readonly kept?: ((runId: RunId, seq: number) => void) | undefined;
   /**
    * No event of a run follows. `left`: it is given up where it is, as if its process had died, and its spans stay open for the process that
    * continues it; `abandoned`: they end here. Nothing of it stays in memory. Left out: nothing is forgotten.
@@ -52,14 +60,17 @@ export interface LostSpan extends SpanMoment {
   readonly conversationId: string | undefined;
   /** What happened within it, the latest of it. */
   readonly notes: readonly (SpanMoment & { readonly body: SpanNote })[];
+  /** How many spans its trace had. */
+  readonly spansInTrace: number;
   /** Further traces in which the run, or the agent, continued, and when. */
   readonly elsewhere: readonly FurtherTrace[];
   /** What it shows was over, but not all that is within it. */
   readonly closing?: (SpanMoment & { readonly body: SpanClosing }) | undefined;
 }
 
-/** A further trace, and when the first of it began, in microseconds since the epoch. */
+/** A further trace, when the first of it began, in microseconds since the epoch, and how many spans it had. */
 export interface FurtherTrace {
   readonly traceId: string;
   readonly sinceUs: number;
+  readonly spansInTrace: number;
 }

@@ -76,6 +76,7 @@ export const ESPALIER = {
   runSegment: "espalier.run.segment",
   /** Only on the span of a run whose process had died: model calls whose end is unknown. */
   runLostCalls: "espalier.run.lost_calls",
+  runRecoveries: "espalier.run.recoveries",
   /** How long a run that was resumed had been paused. */
   runPausedMs: "espalier.run.paused_ms",
   /** Questions that a paused run waits for. */
@@ -237,6 +238,8 @@ export const SPAN_EVENT = {
   approvalDecided: "espalier.approval.decided",
   messageReceived: "espalier.message.received",
   compacted: "espalier.compacted",
+  /** On the span of a run: its process had died, and another one goes on with it. */
+  recovered: "espalier.recovered",
   /** Only on a span that ends later, with the last one within it: when what it shows was over. */
   over: "espalier.over",
 } as const;

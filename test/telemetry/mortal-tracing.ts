@@ -8,6 +8,7 @@ export function mortalTracing(tracing: Tracing, isDead: () => boolean): Tracing 
     within: (scope, work) => (isDead() ? work() : tracing.within(scope, work)),
     idsOf: (scope) => tracing.idsOf(scope),
     endLost: (lost, atUs) => (isDead() ? undefined : tracing.endLost?.(lost, atUs)),
+    kept: (runId, seq) => (isDead() ? undefined : tracing.kept?.(runId, seq)),
     leave: (moment, why) => (isDead() ? undefined : tracing.leave?.(moment, why)),
   };
 }

@@ -1,5 +1,5 @@
 // Goal (E3): spans that were open when their process died are ended once, by the process that recovers the run, under the ids that the
-// events of the run say; the tree is whole in every trace.
+// events of the run say; that of the run goes on; the tree is whole in every trace.
 // Method: one run through deaths of its processes at every append; every process traces into the same exporter until it dies.
 
 import {
@@ -22,12 +22,13 @@ import {
 import { describe, expect, test } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
-import { defineAgent } from "../../src/agent/define-agent.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { OpenSpans } from "../../src/orchestrator/durability/open-spans.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
-import type { EspalierEvent } from "../../src/protocol/event.ts";
+import type { EspalierEvent, TraceIds } from "../../src/protocol/event.ts";
+import type { Tracing } from "../../src/protocol/tracing.ts";
+import type { Store } from "../../src/store/store.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { openTelemetry, runIdGenerator } from "../../src/telemetry/otel.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
@@ -35,43 +36,21 @@ import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { proves } from "../harness/proves.ts";
 import { turns } from "../journal/crash-play.ts";
-import { dyingStore, type Kill } from "../journal/dying-store.ts";
+import { DEATHS, dyingStore, type Kill } from "../journal/dying-store.ts";
 import { eventsIn } from "../journal/stored-story.ts";
 import { storedRecords } from "../journal/stored-events.ts";
-import { countedTool, spawnCall, thinker } from "../journal/thinkers.ts";
 import { sampleEvents } from "../support/sample-events.ts";
+import { leadOfReaders } from "./lead-of-readers.ts";
 import { mortalTracing } from "./mortal-tracing.ts";
 import { timeFaults } from "./span-times.ts";
 import { recorded, type RecordedSpan } from "./recorded-spans.ts";
-
-/** A lead with two readers, each of which uses a tool; one of them works in the background. */
-function leadOf(): AgentRole {
-  const reader = defineAgent({
-    name: "reader",
-    purpose: "Reads.",
-    instructions: "You read.",
-    model: thinker("reader-model", ({ results }) =>
-      results.length === 0 ? { calls: [["look", { thing: "it" }]] } : { text: "Read." },
-    ),
-    tools: [countedTool(new Map(), "look", () => Promise.resolve("seen"))],
-  });
-  return defineAgent({
-    name: "lead",
-    instructions: "You lead.",
-    model: thinker("lead-model", ({ results }) => {
-      if (results.length > 0) return { text: "Done." };
-      const [name, input] = spawnCall("reader", "One.");
-      return { calls: [spawnCall("reader", "Two."), [name, { ...input, background: true }]] };
-    }),
-    subagents: [reader],
-    delegation: { background: true },
-  });
-}
 
 interface Told {
   readonly spans: readonly RecordedSpan[];
   readonly events: readonly EspalierEvent[];
   readonly appends: number;
+  /** Numbers of events that were kept when their process died before it learned so. */
+  readonly unheard: ReadonlySet<number>;
 }
 
 const CALLER = { traceId: "a".repeat(32), spanId: "b".repeat(16), traceFlags: TraceFlags.SAMPLED };
@@ -101,10 +80,20 @@ async function told(kills: readonly Kill[], options: HowTold = {}): Promise<Told
   const clock = new ManualClock(startMs);
   let runId: Run["runId"] | undefined;
   let appends = 0;
+  let heard = 0;
+  const unheard = new Set<number>();
   for (const kill of [...kills, undefined]) {
     const dying = dyingStore(store, kill);
-    const tracing = mortalTracing(openTelemetry({ tracer, maxSpansPerTrace }), () => dying.isDead);
-    const role = leadOf();
+    const projector = openTelemetry({ tracer, maxSpansPerTrace });
+    const tracing: Tracing = {
+      ...mortalTracing(projector, () => dying.isDead),
+      kept: (id, seq) => {
+        if (dying.isDead) return;
+        heard = Math.max(heard, seq);
+        projector.kept?.(id, seq);
+      },
+    };
+    const role = leadOfReaders();
     const orchestrator = new Orchestrator({
       clock,
       ids,
@@ -125,9 +114,24 @@ async function told(kills: readonly Kill[], options: HowTold = {}): Promise<Told
     await turns(5);
     clock.advance(1_000);
     appends += dying.appends;
+    for (const { seq } of await keptEvents(store, runId)) if (seq > heard) unheard.add(seq);
+    heard = Math.max(heard, ...unheard);
   }
-  const events = runId === undefined ? [] : eventsIn(await storedRecords(store, runId));
-  return { spans: exporter.getFinishedSpans().map(recorded), events, appends };
+  const events = await keptEvents(store, runId);
+  return { spans: exporter.getFinishedSpans().map(recorded), events, appends, unheard };
+}
+
+async function keptEvents(
+  store: Store,
+  runId: Run["runId"] | undefined,
+): Promise<readonly EspalierEvent[]> {
+  if (runId === undefined) return [];
+  try {
+    return eventsIn(await storedRecords(store, runId));
+  } catch (cause) {
+    if (EspalierError.is(cause) && cause.code === "unknown_run") return [];
+    throw cause;
+  }
 }
 
 async function begun(
@@ -156,54 +160,104 @@ const OPENINGS: ReadonlySet<string> = new Set([
   "tool.resumed",
 ]);
 
-/** Every trace is a whole tree, and every span of which the journal knows was emitted. Gives spans that were emitted twice. */
-function checkWhole({ spans, events }: Told): readonly (readonly RecordedSpan[])[] {
-  const byId = Map.groupBy(spans, ({ traceId, spanId }) => `${traceId} ${spanId}`);
-  const orphans = spans.filter(
-    ({ traceId, parentSpanId }) =>
-      parentSpanId !== undefined && !byId.has(`${traceId} ${parentSpanId}`),
-  );
-  expect(orphans).toEqual([]);
-  const untold = events.filter(
-    ({ type, traceId, spanId }) => OPENINGS.has(type) && !byId.has(`${traceId} ${spanId}`),
-  );
-  expect(untold).toEqual([]);
-  return [...byId.values()].filter((same) => same.length > 1);
+const ENDINGS: ReadonlySet<string> = new Set([
+  "run.ended",
+  "agent.ended",
+  "model.replied",
+  "model.failed",
+  "tool.ended",
+]);
+
+type Ids = Pick<TraceIds, "traceId" | "spanId">;
+
+function nameOf({ traceId, spanId }: Ids): string {
+  return `${traceId} ${spanId}`;
 }
 
-test("killed at any append, after it was kept: every span is emitted once, and no tree has a gap", async () => {
-  const plain = await told([]);
-  expect(checkWhole(plain)).toEqual([]);
-  let crashed = 0;
-  for (let at = 1; at <= plain.appends; at += 1) {
-    const story = await told([{ at, how: "after" }]);
-    expect(checkWhole(story), `killed after append ${at}`).toEqual([]);
-    expect(timeFaults(story.spans), `killed after append ${at}`).toEqual([]);
-    crashed += story.spans.filter(isCrashed).length;
-  }
-  expect(crashed).toBeGreaterThan(plain.appends);
-});
+/**
+ * No span was emitted twice, all are one tree in each trace, and all that the journal knows were emitted; but for those whose end was kept
+ * without their process knowing so.
+ */
+function checkWhole({ spans, events, unheard }: Told): void {
+  const names = new Set(spans.map(nameOf));
+  expect(spans.length).toBe(names.size);
+  const lost = new Set(
+    events
+      .filter(({ type, seq }) => ENDINGS.has(type) && unheard.has(seq))
+      .flatMap((event) => [event, ...callsOf(event, events)])
+      .map(nameOf),
+  );
+  const orphans = spans.filter(({ traceId, parentSpanId: spanId }) => {
+    const parent = spanId === undefined ? undefined : nameOf({ traceId, spanId });
+    return parent !== undefined && !names.has(parent) && !lost.has(parent);
+  });
+  expect(orphans).toEqual([]);
+  const untold = events.filter(
+    (event) => OPENINGS.has(event.type) && !names.has(nameOf(event)) && !lost.has(nameOf(event)),
+  );
+  expect(untold).toEqual([]);
+}
 
-test("before it was kept: what was emitted of the lost events is emitted again, nothing else is emitted twice", async () => {
-  const plain = await told([]);
-  let again = 0;
-  for (let at = 1; at <= plain.appends; at += 1) {
-    const twice = checkWhole(await told([{ at, how: "before" }]));
-    for (const same of twice) expect(same.map(isReplayed)).toEqual([false, true]);
-    again += twice.length;
-  }
-  expect(again).toBeGreaterThan(0);
-});
+/** The span of a call that started a subagent ends with that. */
+function callsOf(ended: EspalierEvent, events: readonly EspalierEvent[]): readonly EspalierEvent[] {
+  if (ended.type !== "agent.ended") return [];
+  const callIds = events.flatMap((event) =>
+    event.type === "agent.started" && event.agentId === ended.agentId ? [event.spawnCallId] : [],
+  );
+  return events.filter(
+    ({ type, agentId, callId }) =>
+      type === "tool.started" && agentId === ended.parentAgentId && callIds.includes(callId),
+  );
+}
 
-test("a recovery of which nothing was kept is emitted again by the next one, word for word", async () => {
-  const story = await told([
-    { at: 6, how: "after" },
-    { at: 1, how: "before" },
-  ]);
-  const byId = Map.groupBy(story.spans.filter(isCrashed), ({ spanId }) => spanId);
-  const twice = [...byId.values()].filter((same) => same.length > 1);
-  expect(twice.length).toBeGreaterThan(0);
-  for (const [first, ...others] of twice) expect(others).toEqual([first]);
+proves(
+  ["E80", "E82"],
+  "killed before any append: every span is emitted once, in one trace, without a gap",
+  async () => {
+    const plain = await told([]);
+    checkWhole(plain);
+    let crashed = 0;
+    for (let at = 1; at <= plain.appends; at += 1) {
+      const story = await told([{ at, how: "before" }]);
+      expect(story.unheard, `killed before append ${at}`).toEqual(new Set());
+      checkWhole(story);
+      expect(timeFaults(story.spans), `killed before append ${at}`).toEqual([]);
+      expect(new Set(story.spans.map(({ traceId }) => traceId)).size).toBe(1);
+      expect(story.spans.filter(isRun).map(({ parentSpanId }) => parentSpanId)).toEqual([
+        undefined,
+      ]);
+      crashed += story.spans.filter(isCrashed).length;
+    }
+    expect(crashed).toBeGreaterThan(plain.appends);
+  },
+);
+
+proves(
+  ["E82"],
+  "killed when an append was kept and not acknowledged: only what ended with it is lost",
+  async () => {
+    const plain = await told([]);
+    let unheard = 0;
+    for (let at = 1; at <= plain.appends; at += 1) {
+      const story = await told([{ at, how: "after" }]);
+      checkWhole(story);
+      expect(timeFaults(story.spans), `killed after append ${at}`).toEqual([]);
+      expect(new Set(story.spans.map(({ traceId }) => traceId)).size).toBeLessThan(2);
+      unheard += story.unheard.size;
+    }
+    expect(unheard).toBeGreaterThan(plain.appends);
+  },
+);
+
+test("a recovery of which nothing was kept emits nothing", async () => {
+  for (const how of DEATHS) {
+    const story = await told([
+      { at: 6, how },
+      { at: 1, how: "before" },
+    ]);
+    checkWhole(story);
+    expect(story.spans.filter(isCrashed).length).toBeGreaterThan(0);
+  }
 });
 
 proves(
@@ -213,16 +267,21 @@ proves(
     const plain = await told([]);
     let lost = 0;
     for (let at = 1; at <= plain.appends; at += 1) {
-      for (const how of ["before", "after"] as const) {
-        const { spans, events } = await told([{ at, how }]);
+      for (const how of DEATHS) {
+        const { spans, events, unheard } = await told([{ at, how }]);
+        const untold = events.flatMap((event) =>
+          event.type === "model.replied" && unheard.has(event.seq) ? [event.usage] : [],
+        );
         const ended = events.findLast((event) => event.type === "run.ended");
         const calls = spans.filter(({ name }) => name.startsWith("chat ")).filter(isOfKept(events));
-        const sum = (key: string): number =>
-          calls.reduce((total, { attributes }) => total + Number(attributes[key] ?? 0), 0);
-        expect({
-          inputTokens: sum("gen_ai.usage.input_tokens"),
-          outputTokens: sum("gen_ai.usage.output_tokens"),
-        }).toEqual({
+        const sum = (key: "input" | "output"): number => {
+          const name = `gen_ai.usage.${key}_tokens`;
+          return (
+            calls.reduce((total, { attributes }) => total + Number(attributes[name] ?? 0), 0) +
+            untold.reduce((total, usage) => total + usage[`${key}Tokens`], 0)
+          );
+        };
+        expect({ inputTokens: sum("input"), outputTokens: sum("output") }).toEqual({
           inputTokens: ended?.usage.total.inputTokens,
           outputTokens: ended?.usage.total.outputTokens,
         });
@@ -266,14 +325,14 @@ describe("of a trace that a sampler left out", () => {
   });
 
   test.each([false, true])(
-    "both traces are emitted or none, also with ids of the provider's own: %s",
+    "all of it is emitted or nothing, also with ids of the provider's own: %s",
     async (hasOwnIds) => {
       const counts = new Set<number>();
       for (let index = 0; index < 24; index += 1) {
         const options = { sampler: half, hasOwnIds, startMs: 1_000 + index };
         const { spans } = await told([{ at: 6, how: "after" }], options);
-        const runs = spans.filter(({ name }) => name === "invoke_workflow lead");
-        expect([0, 2]).toContain(runs.length);
+        const runs = spans.filter(isRun);
+        expect([0, 1]).toContain(runs.length);
         counts.add(runs.length);
       }
       expect(counts.size).toBe(2);
@@ -300,11 +359,9 @@ test("spans of a process that dies while it recovers are emitted by the next one
       { at: 2, how: "after" },
       { at: 3, how: "after" },
     ]);
-    expect(checkWhole(story), `killed after append ${at}`).toEqual([]);
+    checkWhole(story);
     const runs = story.events.filter(({ type }) => type.startsWith("run."));
-    expect(new Set(runs.map(({ traceId }) => traceId)).size).toBe(
-      runs.filter(({ type }) => type !== "run.ended").length,
-    );
+    expect(new Set(runs.map(nameOf)).size).toBe(1);
   }
 });
 
@@ -312,8 +369,8 @@ test("a tree that was split is whole in each of its traces", async () => {
   const plain = await told([], { maxSpansPerTrace: 3 });
   expect(new Set(plain.spans.map(({ traceId }) => traceId)).size).toBeGreaterThan(1);
   for (let at = 1; at <= plain.appends; at += 1) {
-    const story = await told([{ at, how: "after" }], { maxSpansPerTrace: 3 });
-    expect(checkWhole(story)).toEqual([]);
+    const story = await told([{ at, how: "before" }], { maxSpansPerTrace: 3 });
+    checkWhole(story);
     expect(timeFaults(story.spans)).toEqual([]);
     expect(linked(story.spans, "continues_in")).toEqual(
       linked(story.spans, "continues_from").map(([later, earlier]) => [earlier, later]),
@@ -359,7 +416,7 @@ test("what is emitted again says the session of its run", () => {
   ]);
 });
 
-test("where the events of a process stood in one span, one is emitted", () => {
+test("where the events of a process stood in one span, one goes on", () => {
   const exporter = new InMemorySpanExporter();
   const provider = new NodeTracerProvider({
     spanProcessors: [new SimpleSpanProcessor(exporter)],
@@ -367,29 +424,20 @@ test("where the events of a process stood in one span, one is emitted", () => {
   });
   const projector = new SpanProjector(provider.getTracer("test"), () => expect.fail("no ids"));
   projector.endLost(leftOpen().lost(), 5_000);
-  expect(exporter.getFinishedSpans().map(({ name }) => name)).toEqual(["invoke_workflow lead"]);
+  expect([exporter.getFinishedSpans(), projector.openSpans]).toEqual([[], 1]);
 });
 
-test("below a span of the caller: it stands there again, and the resumed run in a trace of its own", async () => {
+test("below a span of the caller it goes on there", async () => {
   new NodeTracerProvider().register();
   const { spans } = await told([{ at: 6, how: "after" }], { caller: CALLER });
   for (const api of [context, trace, propagation]) api.disable();
-  const roots = spans.filter(({ name }) => name === "invoke_workflow lead");
+  const runs = spans.filter(isRun);
+  expect(runs.map(({ traceId, parentSpanId }) => ({ traceId, parentSpanId }))).toEqual([
+    { traceId: CALLER.traceId, parentSpanId: CALLER.spanId },
+  ]);
   expect(
-    roots.map(({ traceId, parentSpanId }) => [traceId === CALLER.traceId, parentSpanId]),
-  ).toEqual([
-    [true, CALLER.spanId],
-    [false, undefined],
-  ]);
-  expect(roots.map(isCrashed)).toEqual([true, false]);
-  const first = roots[0] ?? expect.fail("no span");
-  expect(roots[1]?.links).toEqual([
-    {
-      traceId: first.traceId,
-      spanId: first.spanId,
-      attributes: { "espalier.link.type": "resumes" },
-    },
-  ]);
+    runs.map(({ links, attributes }) => [links, attributes["espalier.run.recoveries"]]),
+  ).toEqual([[[], 1]]);
 });
 
 test("a process that lives on without its store keeps nothing of the run, and ends none of its spans", async () => {
@@ -398,7 +446,7 @@ test("a process that lives on without its store keeps nothing of the run, and en
   const projector = new SpanProjector(provider.getTracer("test"), () => expect.fail("no ids"));
   const { store } = dyingStore(memoryStore({ clock: new ManualClock() }), { at: 4, how: "before" });
   const clock = new ManualClock();
-  const run = new Orchestrator({ clock, store, tracing: projector }).start(leadOf(), "Go.");
+  const run = new Orchestrator({ clock, store, tracing: projector }).start(leadOfReaders(), "Go.");
   await expect(run.result).rejects.toMatchObject({ code: "store_failed" });
   await turns(5);
   expect(projector.openSpans).toBe(0);
@@ -406,8 +454,8 @@ test("a process that lives on without its store keeps nothing of the run, and en
   expect(told_.filter((name) => name !== "chat" && name !== "execute_tool")).toEqual([]);
 });
 
-function isReplayed({ attributes }: RecordedSpan): boolean {
-  return attributes["espalier.replayed"] === true;
+function isRun({ name }: RecordedSpan): boolean {
+  return name === "invoke_workflow lead";
 }
 
 function isCrashed({ attributes }: RecordedSpan): boolean {

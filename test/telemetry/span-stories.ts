@@ -208,7 +208,7 @@ async function crashAndRecovery(newTracing: NewTracing, newClock = manualClock):
   const ids = sequentialIds();
   const store = memoryStore({ clock: new ManualClock() });
   const clock = newClock(START_MS);
-  const dying = dyingStore(store, { at: 7, how: "after" });
+  const dying = dyingStore(store, { at: 8, how: "before" });
   const tracing = mortalTracing(newTracing(), () => dying.isDead);
   const lead = recoverable(clock);
   const first = new Orchestrator({ clock, ids, store: dying.store, tracing, roles: [lead] });

@@ -48,6 +48,8 @@ export interface FoldedRun {
   readonly said: RecordOf<"result"> | undefined;
   /** Subagents in the background whose calls have ended, and that their parents do not know yet. */
   readonly unknownIds: readonly AgentId[];
+  /** The span of the run had not ended. */
+  readonly isSpanOpen: boolean;
   /** Spans that had not ended: none, if it had settled. */
   readonly lostSpans: readonly LostSpan[];
   /** When its last event happened, on the time line of spans. */
@@ -184,6 +186,7 @@ class Fold {
       posts: this.#posts,
       said: this.#said,
       unknownIds: [...this.#agents.values()].flatMap((agent) => agent.startedIds),
+      isSpanOpen: this.#spans.isRunOpen,
       lostSpans: this.#spans.lost(),
       lastSpanUs: this.#spans.lastUs,
     };

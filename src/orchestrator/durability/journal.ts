@@ -70,6 +70,9 @@ export class Journal {
   /** How many records were put in, and how many of them are kept. */
   #last = 0;
   #kept = 0;
+  /** The number of the last event that was put in. */
+  #lastSeq = 0;
+  #heedKept: (seq: number) => void = () => undefined;
   /** Lines that are kept. */
   #lineCount = 0;
   #opened: OpenJournal | undefined;
@@ -102,8 +105,15 @@ export class Journal {
     this.#codec.add(record);
     if (record.type === "post") this.#noteHeeded(record.number);
     this.#last += 1;
-    if (record.type === "event") this.#writeLater();
-    else this.#writeSoon();
+    if (record.type !== "event") return this.#writeSoon();
+    this.#lastSeq = record.event.seq;
+    this.#writeLater();
+  }
+
+  /** Tells how far events are kept, by the number of the last one: 0 at once, and the others before `kept` resolves. */
+  whenKept(heed: (seq: number) => void): void {
+    this.#heedKept = heed;
+    heed(0);
   }
 
   /** Resolves once all that was put in so far is kept; never, if the journal is broken. */
@@ -223,11 +233,13 @@ export class Journal {
       const { ownership, recordCount } = this.#opened ?? (await this.#open());
       while (this.#due > this.#kept && !this.#isBroken) {
         const last = this.#last;
+        const seq = this.#lastSeq;
         const records = this.#codec.take();
         const firstNumber = recordCount + this.#lineCount + 1;
         await tried(clock, () => store.append(ownership, { firstNumber, records }));
         this.#lineCount += records.length;
         this.#kept = last;
+        if (seq > 0) this.#heedKept(seq);
         await this.#resolve();
       }
       this.#isWriting = false;
@@ -308,6 +320,7 @@ export type JournalWriter = Pick<
   | "broken"
   | "claimed"
   | "kept"
+  | "whenKept"
   | "unread"
   | "hold"
   | "goOn"

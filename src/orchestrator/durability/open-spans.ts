@@ -1,7 +1,7 @@
 // OpenSpans: which spans of a run have not ended, according to the events of its journal. Owns what happened within each, the latest of it. Only
 // for traces: an event that it cannot read is left out, and nothing else of the run hangs on it.
 
-import { isRecord } from "../../kernel/json.ts";
+import { defined, isRecord } from "../../kernel/json.ts";
 import {
   checkEvent,
   isEventType,
@@ -46,6 +46,8 @@ const NO_IDS: TraceIds = { traceId: "", spanId: "" };
 
 export class OpenSpans {
   readonly #open = new Set<Scope>();
+  /** How many spans each trace has. */
+  readonly #counts = new Map<string, number>();
   #lastUs = 0;
   readonly #scopes = new SpanTree<Scope>({
     open: (body, moment, parent) => {
@@ -74,9 +76,22 @@ export class OpenSpans {
     if (event === undefined) return;
     const { seq, atMs } = event;
     const scope = this.#scopes.place({ seq, atMs, scope: event, body: event });
-    if (scope?.ids !== NO_IDS) return;
-    scope.ids = event;
+    if (scope === undefined) return;
+    const isNew = scope.ids === NO_IDS;
+    // A process that recovers a run may have to give its span another id.
+    if (isNew || event.type === "run.resumed") scope.ids = idsIn(event);
+    if (!isNew) return;
+    this.#counts.set(event.traceId, this.#countIn(event) + 1);
     noteElsewhere(scope);
+  }
+
+  #countIn({ traceId }: TraceIds): number {
+    return this.#counts.get(traceId) ?? 0;
+  }
+
+  /** The span of the run has not ended. */
+  get isRunOpen(): boolean {
+    return this.#scopes.size > 0;
   }
 
   /** When the last event happened, on the time line of spans. */
@@ -96,9 +111,17 @@ export class OpenSpans {
         conversationId: conversationOf(scope),
         notes: scope.notes,
         closing: scope.closing,
-        elsewhere: [...scope.elsewhere].map(([traceId, sinceUs]) => ({ traceId, sinceUs })),
+        spansInTrace: this.#countIn(scope.ids),
+        elsewhere: [...scope.elsewhere].map(([traceId, sinceUs]) => {
+          const spansInTrace = this.#counts.get(traceId) ?? 0;
+          return { traceId, sinceUs, spansInTrace };
+        }),
       }));
   }
+}
+
+function idsIn({ traceId, spanId, parentSpanId, isSampled }: TraceIds): TraceIds {
+  return { traceId, spanId, ...defined({ parentSpanId, isSampled }) };
 }
 
 /** A span in another trace than the one around it: the run continues there, and so does the agent whose call it is. */

@@ -152,7 +152,7 @@ export function continueRun(
     ...(run.spanId === undefined ? {} : { previousSpanId: run.spanId }),
     ...(run.isSampled === undefined ? {} : { wasSampled: run.isSampled }),
     answers: answers.size,
-    ...(folded?.status === "open" ? { recovery: { lostCalls: folded.lost.length } } : {}),
+    ...(folded?.status === "open" ? { recovery: recoveryOf(folded) } : {}),
   });
   const before = (): void => {
     if (folded?.status === "open") runtime.recorder.endLost(folded.lostSpans, folded.lastSpanUs);
@@ -171,4 +171,8 @@ export function continueRun(
   const led = new LiveRun(supervisor, root, beginning);
   led.mail?.heed(ready.mail, ready.settledMail);
   return { run: led, runtime };
+}
+
+function recoveryOf({ lost, isSpanOpen }: FoldedRun): EventBody<"run.resumed">["recovery"] {
+  return { lostCalls: lost.length, isSpanOpen };
 }

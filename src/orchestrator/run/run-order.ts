@@ -7,7 +7,7 @@ import { checkBudget, type Budget } from "../../policies/budget.ts";
 import { idOf, type RunId } from "../../protocol/ids.ts";
 import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
 import { frozenMetadata } from "./metadata.ts";
-import { checkRunId } from "./start-options.ts";
+import { checkRunId, checkTraceparent } from "./start-options.ts";
 
 /** The form of orders that this release writes, and the newest that it reads. */
 export const ORDER_VERSION = 1;
@@ -69,6 +69,7 @@ export function checkedOrder(given: RunOrder): CheckedOrder {
   if (budget !== undefined) checkBudget("order.budget", budget);
   if (deadlineAtMs !== undefined) checkAmount("order.deadlineAtMs", deadlineAtMs);
   if (sessionId !== undefined) checkText("order.sessionId", sessionId);
+  if (traceparent !== undefined) checkTraceparent("order.traceparent", traceparent);
   return Object.freeze({
     version: ORDER_VERSION,
     runId: idOf<"RunId">(runId),

@@ -1,6 +1,7 @@
 // What goes with a run when it is started.
 
 import { checkAmount, checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
+import { parseTraceparent } from "../../kernel/trace-ids.ts";
 import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { StreamPiece } from "../../protocol/stream-piece.ts";
@@ -40,6 +41,11 @@ export interface StartOptions {
    * tree have this very value. It is never copied, frozen or kept, and in no event, trace, journal or paused run: give it again to continue.
    */
   readonly context?: unknown;
+  /**
+   * The span below which the run stands, as the header `traceparent` of W3C Trace Context, version 00: its trace continues that of the caller,
+   * and is left out where that is. Goes before an active span of OpenTelemetry. Default: that one, or a trace of its own.
+   */
+  readonly traceparent?: string;
 }
 
 /** The options of a call, which cannot be left out if a role asks for a `Context`: then `Needed` has to be among them. */
@@ -58,16 +64,18 @@ const START_FIELDS = [
   "signal",
   "session",
   "context",
+  "traceparent",
 ];
 
 /** Throws `invalid_option`. */
 export function checkStartOptions(options: StartOptions): void {
   const field = "start options";
   checkKeys(field, options, START_FIELDS);
-  const { runId, budget, deadlineAtMs } = options;
+  const { runId, budget, deadlineAtMs, traceparent } = options;
   if (runId !== undefined) checkRunId("runId", runId);
   if (budget !== undefined) checkBudget("budget", budget);
   if (deadlineAtMs !== undefined) checkAmount("deadlineAtMs", deadlineAtMs);
+  if (traceparent !== undefined) checkTraceparent("traceparent", traceparent);
   checkRunOptions(field, options);
 }
 
@@ -80,6 +88,14 @@ export function checkRunId(field: string, runId: unknown): asserts runId is RunI
   if (isText && runId.isWellFormed() && !runId.includes("\0")) return;
   const expected = `1 to ${LONGEST_RUN_ID} characters of well-formed Unicode without U+0000`;
   throw mismatch(field, expected, runId, "Choose another id.");
+}
+
+/** Throws `invalid_option` for what is no `traceparent` of version 00. */
+export function checkTraceparent(field: string, value: unknown): void {
+  if (typeof value === "string" && parseTraceparent(value) !== undefined) return;
+  const expected =
+    "a traceparent of version 00: 00-{32 hexadecimal digits}-{16}-{2}, in lower case, ids not all zeros";
+  throw mismatch(field, expected, value, "Leave it out for a trace of its own.");
 }
 
 /** What may go with a run however it begins. */

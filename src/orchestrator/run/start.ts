@@ -1,7 +1,7 @@
 // How a new run starts: everything is checked before anything is made.
 
 import { misdefinition } from "../../kernel/check.ts";
-import { isRecord, type JsonObject } from "../../kernel/json.ts";
+import { defined, isRecord, type JsonObject } from "../../kernel/json.ts";
 import { instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
@@ -64,7 +64,8 @@ export function startRun(
     wallTimeMs: earlier(role.budget.wallTimeMs, budget.wallTimeMs),
     deadlineAtMs,
   };
-  return startWith(settings, { registry, onPiece, context, runId, session, journal }, root).run;
+  const made = { registry, onPiece, context, runId, session, journal };
+  return startWith(settings, made, root, options.traceparent).run;
 }
 
 /** What is not the same for every root. */
@@ -73,8 +74,13 @@ type RootFacts = Omit<
   "agentPath" | "depth" | "parent" | "inherited" | "spawnCallId" | "spawnStepId"
 >;
 
-/** Makes a run with its root. */
-export function startWith(settings: Settings, made: NewRun, given: RootFacts): LedRun {
+/** Makes a run with its root. `traceparent`: the span of its caller. */
+export function startWith(
+  settings: Settings,
+  made: NewRun,
+  given: RootFacts,
+  traceparent?: string,
+): LedRun {
   const supervisor = new Supervisor(settings, made);
   const { run: runtime } = supervisor;
   const root = createAgent(runtime, {
@@ -88,7 +94,10 @@ export function startWith(settings: Settings, made: NewRun, given: RootFacts): L
   const account = runtime.ledger.account(root.identity.agentId);
   runtime.journal?.created(root, { account, isBackground: false });
   made.session?.begin(runtime.runId);
-  const beginning = { ...NO_HISTORY, event: () => started(runtime, root) };
+  const beginning = {
+    ...NO_HISTORY,
+    event: () => ({ ...started(runtime, root), ...defined({ traceparent }) }),
+  };
   return { run: new LiveRun(supervisor, root, beginning), runtime };
 }
 

@@ -8,6 +8,7 @@ import { warnOnce } from "../../kernel/warn-once.ts";
 import type { Recorder } from "../../agent/run-ports.ts";
 import { inScope } from "../../protocol/correlation.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
+import type { RunId } from "../../protocol/ids.ts";
 import type { LostSpan, Tracing } from "../../protocol/tracing.ts";
 import type {
   EventScope,
@@ -132,6 +133,11 @@ export class EventRecorder implements Recorder {
   /** Ends spans that a dead process left open; see `Tracing.endLost`. */
   endLost(lost: readonly LostSpan[], atUs: number): void {
     if (lost.length > 0) this.#tracing.endLost?.(lost, atUs);
+  }
+
+  /** Events up to this number are kept; see `Tracing.kept`. */
+  kept(runId: RunId, seq: number): void {
+    this.#tracing.kept?.(runId, seq);
   }
 
   /** Gives the run up where it is; see `Tracing.leave`. */

@@ -7,6 +7,7 @@ import { mintTraceIds, randomHex } from "../../kernel/trace-ids.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { LostSpan, Tracing } from "../../protocol/tracing.ts";
 import type { EventScope, EventDraft, TraceIds } from "../../protocol/event.ts";
+import type { RunId } from "../../protocol/ids.ts";
 import type { EventMoment } from "../../protocol/span-tree.ts";
 
 export class GuardedTracing implements Tracing {
@@ -55,6 +56,10 @@ export class GuardedTracing implements Tracing {
 
   endLost(lost: readonly LostSpan[], atUs: number): void {
     this.#tried((tracing) => tracing.endLost?.(lost, atUs));
+  }
+
+  kept(runId: RunId, seq: number): void {
+    this.#tried((tracing) => tracing.kept?.(runId, seq));
   }
 
   leave(moment: EventMoment, why: "left" | "abandoned"): void {

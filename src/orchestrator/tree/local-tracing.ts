@@ -2,10 +2,17 @@
 // execution, model call and tool call, so that an event log can be read as a trace. Ids have the format of W3C Trace Context.
 // Owns the ids of what is open, by the rules of `SpanTree`. Nothing is kept of a run that has ended or is paused.
 
-import { mintTraceIds, randomHex, type MintHex } from "../../kernel/trace-ids.ts";
+import {
+  mintTraceIds,
+  parseTraceparent,
+  randomHex,
+  type MintHex,
+  type TraceParent,
+} from "../../kernel/trace-ids.ts";
 import type { EventScope, EventBody, EventType, TraceIds } from "../../protocol/event.ts";
 import type { Tracing } from "../../protocol/tracing.ts";
 import { callKey, type AgentId, type RunId } from "../../protocol/ids.ts";
+import { goesOn } from "../../protocol/span-tree.ts";
 
 interface OpenRun {
   readonly ids: TraceIds;
@@ -22,15 +29,17 @@ interface OpenAgent {
 
 export function localTracing(mintHex: MintHex = randomHex): Tracing {
   const runs = new Map<RunId, OpenRun>();
-  const follow = (scope: EventScope, { type }: EventBody): TraceIds => {
+  const follow = (scope: EventScope, body: EventBody): TraceIds => {
+    const { type } = body;
     const { runId } = scope;
     const run = runs.get(runId);
     switch (type) {
       case "run.started":
       case "run.resumed": {
-        const ids = mintTraceIds(mintHex, undefined);
+        const caller = callerOf(body);
+        const ids = idsBefore(body) ?? mintTraceIds(mintHex, caller);
         runs.set(runId, { ids, agents: new Map() });
-        return ids;
+        return caller === undefined ? ids : { ...ids, parentSpanId: caller.spanId };
       }
       case "run.paused":
       case "run.ended":
@@ -56,6 +65,19 @@ export function localTracing(mintHex: MintHex = randomHex): Tracing {
     },
     leave: ({ scope }) => void runs.delete(scope.runId),
   };
+}
+
+/** The span that the caller named. */
+function callerOf(body: EventBody<"run.started" | "run.resumed">): TraceParent | undefined {
+  if (body.type !== "run.started" || body.traceparent === undefined) return undefined;
+  return parseTraceparent(body.traceparent);
+}
+
+/** A run that is recovered goes on under the ids that it had. */
+function idsBefore(body: EventBody<"run.started" | "run.resumed">): TraceIds | undefined {
+  if (!goesOn(body)) return undefined;
+  const { previousTraceId: traceId, previousSpanId: spanId = "" } = body;
+  return traceId === "" || spanId === "" ? undefined : { traceId, spanId };
 }
 
 function followAgent(run: OpenRun, mintHex: MintHex, scope: EventScope, type: EventType): TraceIds {

@@ -98,6 +98,7 @@ export class RunRuntime implements AgentRun {
       eventCount: restored?.eventCount ?? 0,
     });
     const { journal } = this;
+    journal?.writer.whenKept((seq) => this.recorder.kept(this.runId, seq));
     this.ledger = new BudgetLedger(this.clock, {
       onThreshold: (reached) => recordThreshold(this, reached),
       onOperation:

@@ -1,6 +1,6 @@
 // Spans that were open when their process died. A span that is never ended is never exported, and all that was exported below it has
 // no parent: so the process that recovers the run begins them once more, under the ids that the events of the run have, and ends them at
-// the last event of the dead one.
+// the last event of the dead one. That of the run, and those around its further traces, go on.
 // Where the provider does not let ids be chosen, they have other ids, stand in the same trace, and name the id that they have in the
 // events: what was exported before stays without its parent there.
 
@@ -19,21 +19,45 @@ import { ESPALIER } from "../gen-ai-attributes.ts";
 import { newRun, type Onward, type OpenSpan, type RunFacts, type TraceSize } from "./open-span.ts";
 import { continuedFrom, continueIn, originOf, remoteSpan, type Reference } from "./span-links.ts";
 import { hasId, partIdIn, type SpanMaker } from "./span-maker.ts";
-import { endSpan, recordSpanEnd, recordNote } from "./span-recording.ts";
+import { recordSpanEnd, recordNote } from "./span-recording.ts";
 
-/** `lost`: the outermost first, of traces that were taken. `atUs`: when the last event of the dead process happened. */
-export function recordLostSpans(maker: SpanMaker, lost: readonly LostSpan[], atUs: number): void {
+/**
+ * Gives the spans that end, those within others first, and that of the run, which goes on; undefined: it is not among them. `lost`: the
+ * outermost first, of traces that were taken. `atUs`: when the last event of the dead process happened.
+ */
+export function recordLostSpans(
+  maker: SpanMaker,
+  lost: readonly LostSpan[],
+  atUs: number,
+): { readonly run: OpenSpan | undefined; readonly ended: readonly OpenSpan[] } {
   const recorder = new LostSpanRecorder(maker, newRun(lost[0]?.conversationId));
   const recorded = lost.flatMap((span) => {
     const open = recorder.record(span);
-    return open === undefined ? [] : [{ open, closing: span.closing }];
+    return open === undefined ? [] : [{ ...span, open }];
   });
-  // Later than the last event, which may be the one with which a span began.
-  const end = { atUs: atUs + 1 };
-  for (const { open, closing } of recorded.toReversed()) {
+  const run = recorded.find(({ parent }) => parent === undefined);
+  const end = endOfLost(atUs);
+  const ended = recorded.filter((one) => one !== run).toReversed();
+  for (const { open, closing } of ended)
     recordSpanEnd(open, closing?.body ?? "crashed", closing ?? end);
-    endSpan(open, end);
+  return { run: run && goneOn(run.open, run), ended: ended.map(({ open }) => open) };
+}
+
+/** Later than the last event, which may be the one with which a span began. */
+export function endOfLost(atUs: number): { readonly atUs: number } {
+  return { atUs: atUs + 1 };
+}
+
+/** As it is to go on: known by the id that it has here, with traces that are as large as they were. */
+function goneOn(open: OpenSpan, { spansInTrace, elsewhere }: LostSpan): OpenSpan {
+  open.trace.spans = spansInTrace;
+  for (const [index, { spansInTrace: spans }] of elsewhere.entries()) {
+    const part = open.onward[index];
+    if (part !== undefined) part.trace.spans = spans + 1;
   }
+  const { traceId, spanId } = open.span.isRecording() ? open.span.spanContext() : open.ids;
+  open.run.root = { ...open, ids: { traceId, spanId } };
+  return open.run.root;
 }
 
 class LostSpanRecorder {
@@ -59,7 +83,7 @@ class LostSpanRecorder {
     // One that began a trace of its own is never ended, so it is not seen: another one stands below the id that it should have.
     const recorded = isOwn || !beginsTrace(lost) ? open : this.#begin(lost, back, below(lost.ids));
     if (recorded.span.isRecording())
-      setAttributes(recorded.span, { ...attributesOf(recorded, ids), ...back?.attributes });
+      setAttributes(recorded.span, { ...attributesOf(recorded, lost), ...back?.attributes });
     const above = this.#above(lost);
     if (above !== undefined && beginsTrace(lost) && isAgent(lost))
       continueIn(above.span, recorded.span.spanContext());
@@ -79,7 +103,7 @@ class LostSpanRecorder {
         part === undefined
           ? this.#maker.part(recorded, { traceId, spanId: partIdIn(traceId) }, sinceUs)
           : this.#maker.onward(recorded, part, sinceUs);
-      onward.span.setAttribute(ESPALIER.replayed, true);
+      if (parent !== undefined) onward.span.setAttribute(ESPALIER.replayed, true);
       recorded.onward.push(onward);
       this.#onward.set(part === undefined ? traceId : `${ids.spanId} ${traceId}`, onward);
     }
@@ -87,15 +111,20 @@ class LostSpanRecorder {
 
   #begin(lost: LostSpan, back: Reference | undefined, around: Context): OpenSpan {
     const { body, ids, parent } = lost;
-    const begun = this.#maker.begin(body, lost, {
-      around,
-      role: this.#above(lost)?.role ?? "",
-      ids,
-      links: back === undefined ? originOf(body) : [back.link],
-      run: this.#run,
-      trace: this.#trace,
-      onward: parent === undefined ? this.#run.parts : [],
-    });
+    const { seq, atMs, atUs, scope } = lost;
+    const begun = this.#maker.begin(
+      body,
+      { seq, atMs, atUs, scope },
+      {
+        around,
+        role: this.#above(lost)?.role ?? "",
+        ids,
+        links: back === undefined ? originOf(body) : [back.link],
+        run: this.#run,
+        trace: this.#trace,
+        onward: parent === undefined ? this.#run.parts : [],
+      },
+    );
     return { ...begun, ids };
   }
 
@@ -142,8 +171,11 @@ function isAgent({ body }: LostSpan): boolean {
   return body.type === "agent.started" || body.type === "agent.resumed";
 }
 
-function attributesOf({ span }: OpenSpan, { spanId }: TraceIds): Attributes {
+/** What goes on is not replayed. */
+function attributesOf({ span }: OpenSpan, { ids: { spanId }, parent }: LostSpan): Attributes {
   const isReplaced = isSpanContextValid(span.spanContext()) && !hasId(span, spanId);
-  const replaced = isReplaced ? { [ESPALIER.replacesSpanId]: spanId } : {};
-  return { [ESPALIER.replayed]: true, ...replaced };
+  return {
+    [ESPALIER.replayed]: parent === undefined ? undefined : true,
+    [ESPALIER.replacesSpanId]: isReplaced ? spanId : undefined,
+  };
 }

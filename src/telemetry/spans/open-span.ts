@@ -20,6 +20,8 @@ export interface RunFacts {
   unseen: Span | undefined;
   /** Its span; undefined before that begins. */
   root: OpenSpan | undefined;
+  /** How often it was recovered in that span. */
+  recoveries: number;
 }
 
 /** Of a run that begins, or is shown again. */
@@ -31,6 +33,7 @@ export function newRun(conversationId: string | undefined): RunFacts {
     isWhole: false,
     unseen: undefined,
     root: undefined,
+    recoveries: 0,
   };
 }
 

@@ -72,6 +72,8 @@ export function spanEventOf(body: SpanNote, moment: SpanMoment): SpanEvent | und
     case "signal.raised":
       if (body.signal.reason.code !== OUTCOME.cancelled) return undefined;
       return spanEvent(SPAN_EVENT.cancelled, { [ESPALIER.signalSource]: body.signal.source });
+    case "run.resumed":
+      return spanEvent(SPAN_EVENT.recovered, { [ESPALIER.runLostCalls]: body.recovery?.lostCalls });
     case "subagent.refused":
       // A subtask that was refused has no call and no span for it.
       if (moment.scope.callId !== null) return undefined;

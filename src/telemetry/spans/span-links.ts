@@ -9,6 +9,7 @@ import {
   type SpanContext,
 } from "@opentelemetry/api";
 
+import { parseTraceparent } from "../../kernel/trace-ids.ts";
 import type { SpanOpening } from "../../protocol/span-tree.ts";
 import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
 
@@ -57,6 +58,14 @@ export function continueIn(span: Span, next: SpanContext): void {
 /** `meaning`: one of `LINK`. */
 export function linkTo(meaning: string, context: SpanContext): Link {
   return { context, attributes: { [ESPALIER.linkType]: meaning } };
+}
+
+/** The span that the caller of a run named. */
+export function namedCaller(body: SpanOpening): SpanContext | undefined {
+  if (body.type !== "run.started" || body.traceparent === undefined) return undefined;
+  const named = parseTraceparent(body.traceparent);
+  if (named === undefined) return undefined;
+  return remoteSpan(named, named.isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE);
 }
 
 /** A span that this process knows by its ids alone. */

@@ -27,6 +27,7 @@ import {
 } from "../bounded/bounded-attributes.ts";
 import { chooseIds, spanIdFrom, type ChosenIds } from "./derived-ids.ts";
 import { ESPALIER } from "../gen-ai-attributes.ts";
+import type { HeldEnds } from "./held-ends.ts";
 import type { Onward, OpenSpan } from "./open-span.ts";
 import { continuedFrom, continueIn } from "./span-links.ts";
 import { showOutcome } from "./show-outcome.ts";
@@ -53,11 +54,13 @@ export interface SpanPlan extends Pick<OpenSpan, "around" | "run" | "trace" | "o
 export class SpanMaker {
   readonly #tracer: Tracer;
   readonly #mintHex: MintHex;
+  readonly #ends: HeldEnds;
 
   /** `mintHex` gives ids to spans that have none. */
-  constructor(tracer: Tracer, mintHex: MintHex) {
+  constructor(tracer: Tracer, mintHex: MintHex, ends: HeldEnds) {
     this.#tracer = tracer;
     this.#mintHex = mintHex;
+    this.#ends = ends;
   }
 
   /** Begins a span. */
@@ -174,7 +177,7 @@ export class SpanMaker {
     setAttributes(span, side.attributes);
     if (side.lostUsage !== undefined) setUsage(span, side.lostUsage);
     if (outcome !== undefined) showOutcome(span, name, outcome);
-    span.end(hrTimeOf(endUs));
+    this.#ends.end(moment, () => span.end(hrTimeOf(endUs)));
     return true;
   }
 }

@@ -1,13 +1,13 @@
 // SpanProjector: the spans of a run, drawn from its events as they happen.
 // Owns the open spans. Knows neither which event belongs where (SpanTree) nor how a span is begun (SpanMaker) and what is recorded on it
 // (span-recording.ts).
-// 1. A parent is passed, never taken from the active context; only the caller of a run is looked up there.
+// 1. A parent is passed, never taken from the active context; only the caller of a run is looked up there, unless the run names it.
 // 2. Every event gets usable ids: those of its span, or ids of our own if no SDK gave any.
 // 3. A pause ends spans, and nothing of them is kept: what is resumed has new ones. A resumed run is a new trace with a link to the
-//    one before, unless it joins that of the code that resumes it.
+//    one before, unless it joins that of the code that resumes it. A run whose process died goes on in its span, in any process.
 // 4. A trace that has grown large takes nothing further: an agent that begins, or that is at work and asks its model, continues in
 //    another trace of the run, with links in both directions.
-// 5. A span is ended once: by its process, or, if that died, by the one that recovers its run.
+// 5. A span is ended once: by its process, as soon as the event of its end is kept, or, if that died, by the one that recovers its run.
 // 6. Of a run all is shown or nothing: what continues in another trace is sampled as the trace before.
 
 import {
@@ -27,8 +27,10 @@ import type {
   TraceIds,
   EventType,
 } from "../../protocol/event.ts";
+import type { RunId } from "../../protocol/ids.ts";
 import type { LostSpan, Tracing } from "../../protocol/tracing.ts";
 import {
+  goesOn,
   SpanTree,
   type EventMoment,
   type SpanMoment,
@@ -39,14 +41,22 @@ import { mintTraceIds, type MintHex } from "../../kernel/trace-ids.ts";
 import { warnOfUnseenProvider } from "./api-versions.ts";
 import { writeContent } from "../content/content.ts";
 import type { ContentSettings } from "../content/content-options.ts";
-import { seedOf, traceIdAfter } from "./derived-ids.ts";
+import { seedOf, traceIdAfter, type ChosenIds } from "./derived-ids.ts";
 import { LINK } from "../gen-ai-attributes.ts";
-import { recordLostSpans } from "./lost-spans.ts";
+import { HeldEnds } from "./held-ends.ts";
+import { endOfLost, recordLostSpans } from "./lost-spans.ts";
 import { newRun, type Onward, type OpenSpan, type RunFacts, type TraceSize } from "./open-span.ts";
 import type { RunMetrics } from "../metrics/run-metrics.ts";
 import { contextWithBaggage, unmarked } from "./run-baggage.ts";
 import { isLongWait, sideSpanOf, waitAcrossPause, waitBefore } from "./side-spans.ts";
-import { continuedFrom, continueIn, linkTo, originOf, remoteSpan } from "./span-links.ts";
+import {
+  continuedFrom,
+  continueIn,
+  linkTo,
+  namedCaller,
+  originOf,
+  remoteSpan,
+} from "./span-links.ts";
 import { callerOf, partIdIn, SpanMaker, type SpanPlan } from "./span-maker.ts";
 import { endSpan, recordSpanEnd, recordNote, recordResumedChild } from "./span-recording.ts";
 import { countCall, expectedOf, expectIn, expectNoMore, hasRoom, isFull } from "./trace-size.ts";
@@ -93,6 +103,7 @@ export interface ProjectorOptions {
 
 export class SpanProjector implements Tracing {
   readonly #maker: SpanMaker;
+  readonly #ends = new HeldEnds();
   readonly #mintHex: MintHex;
   readonly #maxSpansPerTrace: number;
   readonly #hasBaggage: boolean;
@@ -105,7 +116,7 @@ export class SpanProjector implements Tracing {
 
   /** `mintHex` gives ids to runs that no SDK records. */
   constructor(tracer: Tracer, mintHex: MintHex, options: ProjectorOptions = {}) {
-    this.#maker = new SpanMaker(tracer, mintHex);
+    this.#maker = new SpanMaker(tracer, mintHex, this.#ends);
     this.#mintHex = mintHex;
     this.#maxSpansPerTrace = options.maxSpansPerTrace ?? Infinity;
     this.#hasBaggage = options.hasBaggage ?? false;
@@ -140,7 +151,7 @@ export class SpanProjector implements Tracing {
       },
       end: (open, moment) => {
         if (open.expected > 0) expectNoMore(open);
-        endSpan(open, moment);
+        this.#ends.end(moment, () => endSpan(open, moment));
       },
     });
   }
@@ -169,11 +180,28 @@ export class SpanProjector implements Tracing {
   }
 
   endLost(lost: readonly LostSpan[], atUs: number): void {
-    recordLostSpans(this.#maker, lost, atUs);
+    const [first] = lost;
+    if (first === undefined) return;
+    // Whatever this process had of the run it has lost, too.
+    this.#spans.leave(first, "left");
+    const { run, ended } = recordLostSpans(this.#maker, lost, atUs);
+    // With whatever this process keeps first: before, another one would record them again.
+    const moment = { seq: 1, scope: first.scope };
+    for (const open of ended) this.#ends.end(moment, () => endSpan(open, endOfLost(atUs)));
+    if (run === undefined) return;
+    this.#spans.takeUp(first.scope.runId, run, atUs);
+    this.#metrics?.opened(run);
+  }
+
+  kept(runId: RunId, seq: number): void {
+    const waiting = this.#ends.kept(runId, seq);
+    const isOver = seq > 0 && waiting === 0 && !this.#spans.has(runId);
+    if (isOver) this.#ends.forget(runId, { hasEnded: true });
   }
 
   leave(moment: EventMoment, why: "left" | "abandoned"): void {
     this.#spans.leave(moment, why);
+    this.#ends.forget(moment.scope.runId, { hasEnded: why === "abandoned" });
   }
 
   /** How many spans are open: none, when all runs have ended or are paused. */
@@ -197,25 +225,36 @@ export class SpanProjector implements Tracing {
   }
 
   #openRun(body: SpanOpening, moment: SpanMoment): OpenSpan {
-    const open = this.#startRun(body, moment);
+    const open = this.#goOn(body, moment) ?? this.#startRun(body, moment);
     open.run.root = open;
-    if (open.span.spanContext().spanId !== open.ids.spanId) open.run.unseen = open.span;
+    if (isUnseen(open)) open.run.unseen = open.span;
     return open;
+  }
+
+  /**
+   * The span of a run that is recovered, of which nothing was lost that could be recorded again: no SDK had shown it, or a sampler had left it
+   * out. Undefined: it has to begin another one.
+   */
+  #goOn(body: SpanOpening, moment: SpanMoment): OpenSpan | undefined {
+    if (!goesOn(body)) return undefined;
+    const { previousTraceId: traceId, previousSpanId: spanId = "", wasSampled } = body;
+    const last = remoteSpan({ traceId, spanId }, TraceFlags.NONE);
+    if (!isSpanContextValid(last)) return undefined;
+    const apart = trace.deleteSpan(unmarked(context.active()));
+    const around = wasSampled === false ? trace.setSpanContext(apart, last) : apart;
+    const open = this.#begin(body, moment, { ...planOf(body, { traceId, spanId }), around });
+    this.#lookForUnseen(open.span);
+    return open.span.isRecording() ? open : { ...open, ids: { traceId, spanId } };
   }
 
   /** Below the caller's span; else in a trace of its own, if that is sampled as the one before was: otherwise below that. */
   #startRun(body: SpanOpening, moment: SpanMoment): OpenSpan {
-    const around = unmarked(context.active());
+    const active = unmarked(context.active());
+    const named = namedCaller(body);
+    const around = named === undefined ? active : trace.setSpanContext(active, named);
     const before = callerOf(around) === undefined ? earlierSpan(body) : undefined;
     const after = body.type === "run.resumed" ? body.previousTraceId : undefined;
-    const run = newRun("sessionId" in body ? body.sessionId : undefined);
-    const plan = {
-      role: "",
-      run,
-      trace: { spans: 0, expected: 0 },
-      ids: { moment, after },
-      onward: run.parts,
-    };
+    const plan = planOf(body, { moment, after });
     if (before !== undefined && !isSampled(before))
       return this.#begin(body, moment, { ...plan, around: trace.setSpanContext(around, before) });
     const open = this.#begin(body, moment, { ...plan, around, links: originOf(body) });
@@ -328,6 +367,19 @@ export class SpanProjector implements Tracing {
     const writer = this.#spans.find({ ...scope, ...place, agentId: fromAgentId });
     if (writer !== undefined) span.addLink(linkTo(LINK.messageFrom, writer.span.spanContext()));
   }
+}
+
+/** Of the span of a run. */
+function planOf(body: SpanOpening, ids: ChosenIds): Omit<SpanPlan, "around"> {
+  const run = newRun("sessionId" in body ? body.sessionId : undefined);
+  return { role: "", run, trace: { spans: 0, expected: 0 }, ids, onward: run.parts };
+}
+
+/** No SDK made it. */
+function isUnseen({ span, around }: OpenSpan): boolean {
+  const own = span.spanContext();
+  if (span.isRecording()) return false;
+  return !isSpanContextValid(own) || own.spanId === callerOf(around)?.spanId;
 }
 
 /** What the first event of a run has of its trace besides its ids. */

@@ -33,6 +33,7 @@ export function recordNote(open: OpenSpan, body: SpanNote, moment: SpanMoment): 
     span.addEvent(event.name, eventAttributes(event.attributes), hrTimeOf(moment.atUs));
   if ("isBackground" in body && body.isBackground) open.run.background.set(body.childId, undefined);
   if (body.type === "subagent.ended") linkToAwaited(open, body);
+  if (body.type === "run.resumed") countRecovery(open);
 }
 
 /** An agent that waited for a subagent in the background is linked to it, where it reads of its end. */
@@ -43,6 +44,11 @@ function linkToAwaited(open: OpenSpan, { childId }: EventBody<"subagent.ended">)
   open.awaited += 1;
   span.setAttribute(ESPALIER.awaitsCount, open.awaited);
   if (open.awaited <= MOST_AWAITED) span.addLink(linkTo(LINK.awaits, awaited));
+}
+
+function countRecovery({ span, run }: OpenSpan): void {
+  run.recoveries += 1;
+  span.setAttribute(ESPALIER.runRecoveries, run.recoveries);
 }
 
 /** What becomes of a delegation is on the span of its call. A subtask has no call, only its own span. */

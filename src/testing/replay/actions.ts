@@ -121,7 +121,7 @@ export function isTime(key: string): boolean {
 }
 
 const TRACE_PLACE =
-  /^(?:(?:trace|span|parentSpan|previousTrace|previousSpan)Id|(?:is|was)Sampled)$/u;
+  /^(?:(?:trace|span|parentSpan|previousTrace|previousSpan)Id|(?:is|was)Sampled|isSpanOpen|traceparent)$/u;
 
 /** True for a change that is nothing but time: another one took longer. */
 export function isTimeOnly(value: unknown): boolean {

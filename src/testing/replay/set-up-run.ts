@@ -114,6 +114,7 @@ function journalOf({ append, effects, script: { hasDeadlines } }: SetUpParts): R
     append,
     broken: new Promise<never>(() => undefined),
     claimed: () => undefined,
+    whenKept: () => undefined,
     kept: () => Promise.resolve(),
     unread: () => Promise.resolve([]),
     hold: () => false,
