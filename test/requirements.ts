@@ -756,6 +756,30 @@ const requirements = {
   M64: {
     text: "At another service tier than the standard one a published price does not hold: asked for, the price is unknown unless it is given; said by the reply, the call counts as unpriced",
   },
+  E40: {
+    text: "A run is led by a worker that has its role in its version, whoever asked for it, whether one serves already or only later; other workers leave it alone",
+  },
+  E41: {
+    text: "A run of a role that no worker ever had in this version is refused (`unknown_role`), at once and for later",
+  },
+  E42: {
+    text: "However many leads of a run come from however many places, one of them is led at a time; what came while it was led is led once more, after it",
+  },
+  E43: {
+    text: "A lead for later is led then, not before; it holds no earlier one up; a run that waits until a time is led again then",
+  },
+  E44: {
+    text: "A run that could not be led is led again, as often as it takes, after waits that grow to some seconds",
+  },
+  E45: {
+    text: "A worker that closes takes nothing more, has all its runs left, waits until they have settled, and what it left is led elsewhere at once",
+  },
+  E46: {
+    text: "A worker has no more runs at once than it has room for, over all its roles",
+  },
+  E47: {
+    text: "Roles and versions may have any name, also in an engine whose own names may not",
+  },
   M75: {
     text: "A provider of the official client authorizes over HTTP: its token goes with every request, and one that the server refuses is replaced before the message is sent once more, by one request at a time",
   },
