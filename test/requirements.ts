@@ -780,6 +780,18 @@ const requirements = {
   E47: {
     text: "Roles and versions may have any name, also in an engine whose own names may not",
   },
+  E48: {
+    text: "A worker that is killed or frozen has its runs led by another one within 35 s",
+  },
+  E49: {
+    text: "What a worker says of a run that is led elsewhere by then does not count; it is told to leave it, and leads it again only after it has",
+  },
+  E50: {
+    text: "A run may be led, and may wait, for any time while its worker lives: no limit of the engine ends it or forgets it",
+  },
+  E51: {
+    text: "A database that goes away while a worker serves ends no process; the worker goes on when it is back, and nothing is lost",
+  },
   M75: {
     text: "A provider of the official client authorizes over HTTP: its token goes with every request, and one that the server refuses is replaced before the message is sent once more, by one request at a time",
   },

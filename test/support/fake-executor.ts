@@ -23,12 +23,13 @@ interface FakeExecutorOptions {
 export class FakeExecutor implements RunExecutor {
   readonly roles: readonly string[];
   readonly version: string;
-  readonly maxRuns: number;
+  maxRuns: number;
   /** The runs, in the order in which they were to be led. */
   readonly begun: RunId[] = [];
   mostAtOnce = 0;
   readonly #untaken: LedRun[] = [];
   readonly #open = new Set<LedRun>();
+  #endsAtOnce = false;
   #waiting: ((isThere: void) => void)[] = [];
 
   constructor({ roles = ["lead"], version = "v1", maxRuns = 10 }: FakeExecutorOptions = {}) {
@@ -61,6 +62,7 @@ export class FakeExecutor implements RunExecutor {
     this.#open.add(run);
     this.mostAtOnce = Math.max(this.mostAtOnce, this.#open.size);
     this.#untaken.push(run);
+    if (this.#endsAtOnce) run.end();
     for (const wake of this.#waiting.splice(0)) wake();
     return settled.promise;
   }
@@ -81,6 +83,12 @@ export class FakeExecutor implements RunExecutor {
       );
       await Promise.race(there);
     }
+  }
+
+  /** What is under way, and all that comes, ends at once. */
+  endAll(): void {
+    this.#endsAtOnce = true;
+    for (const run of this.#open) run.end();
   }
 
   /** All that is under way is left. */
