@@ -792,6 +792,12 @@ const requirements = {
   E51: {
     text: "A database that goes away while a worker serves ends no process; the worker goes on when it is back, and nothing is lost",
   },
+  E52: {
+    text: "An engine that cannot be used says so (`engine_failed`, with its cause and what to do; `invalid_option` for a package that is not installed), and is tried anew when it is next asked",
+  },
+  E53: {
+    text: "An engine may be given the user's own instance: it stays the user's, and what else is in it is left alone",
+  },
   M75: {
     text: "A provider of the official client authorizes over HTTP: its token goes with every request, and one that the server refuses is replaced before the message is sent once more, by one request at a time",
   },

@@ -56,7 +56,7 @@ async function loadPackage(): Promise<{ readonly PgBoss: typeof PgBoss }> {
   try {
     return await import("pg-boss");
   } catch (cause) {
-    throw loadingError("pg-boss", "no run can be led over it", cause);
+    throw loadingError("pg-boss", "no run can be led by this engine", cause);
   }
 }
 
