@@ -156,6 +156,29 @@ describe.skipIf(place === undefined)("a worker that is lost", () => {
 });
 
 describe.skipIf(place === undefined)("time", () => {
+  proves(["E50"], "a worker gives signs of life for as long as it leads a run", async () => {
+    const schema = there().newSchema();
+    const executor = new FakeExecutor();
+    const engine = opened(() => there().engine(schema));
+    const worker = await served(engine, executor);
+    await engine.lead(ticketOf("run_1"));
+    const run = await executor.next();
+    const signs = async (afterSeconds: number): Promise<unknown> => {
+      const { rows } = await there().admin.query(
+        `select heartbeat_on > started_on + $1 * interval '1 second' as is_later from ${schema}.job`,
+        [afterSeconds],
+      );
+      return rows;
+    };
+    await expect.poll(() => signs(2), { timeout: 9_000 }).toEqual([{ is_later: true }]);
+    // Also while it is left, which may take its grace period.
+    const closed = worker.close();
+    await run.left;
+    await expect.poll(() => signs(5), { timeout: 9_000 }).toEqual([{ is_later: true }]);
+    run.end();
+    await closed;
+  });
+
   proves(
     ["E50"],
     "a run may be led, and may wait, for longer than pg-boss lets jobs be",

@@ -6,11 +6,10 @@ import { expect } from "vitest";
 import type { Engine, EngineWorker, RunTicket } from "../../src/engine/engine.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
 import { afterwards } from "../harness/afterwards.ts";
-import type { RequirementId } from "../requirements.ts";
 import { FakeExecutor } from "./fake-executor.ts";
 
 export interface EngineTrial {
-  readonly ids: readonly [RequirementId, ...RequirementId[]];
+  /** The promise that it proves, and what it tries. */
   readonly name: string;
   /** `open`: an engine of its own each time, over the same place. */
   run(open: () => Engine): Promise<void>;
@@ -45,8 +44,7 @@ async function madeKnown(engine: Engine, roles: readonly string[] = ["lead"]): P
 
 const trials: EngineTrial[] = [
   {
-    ids: ["E40"],
-    name: "a run is led by a worker that has its role in its version, whoever else serves",
+    name: "E40: a run is led by a worker that has its role in its version, whoever else serves",
     run: async (open) => {
       const [one, two, client] = [opened(open), opened(open), opened(open)];
       const writer = new FakeExecutor({ roles: ["writer"] });
@@ -65,8 +63,7 @@ const trials: EngineTrial[] = [
     },
   },
   {
-    ids: ["E40"],
-    name: "what is led while nobody serves is led as soon as somebody does",
+    name: "E40: what is led while nobody serves is led as soon as somebody does",
     run: async (open) => {
       const client = opened(open);
       await madeKnown(client, ["lead", "writer"]);
@@ -79,8 +76,7 @@ const trials: EngineTrial[] = [
     },
   },
   {
-    ids: ["E41"],
-    name: "a role that no worker ever had in this version is unknown, now and for later",
+    name: "E41: a role that no worker ever had in this version is unknown, now and for later",
     run: async (open) => {
       const client = opened(open);
       await madeKnown(opened(open));
@@ -103,8 +99,7 @@ const trials: EngineTrial[] = [
     },
   },
   {
-    ids: ["E42"],
-    name: "of a hundred leads at once, while a run waits, one is led; while it is led, another one, after it",
+    name: "E42: of a hundred leads at once, while a run waits, one is led; while it is led, another one, after it",
     run: async (open) => {
       const clients = [opened(open), opened(open), opened(open)] as const;
       const [client] = clients;
@@ -134,8 +129,7 @@ const trials: EngineTrial[] = [
     },
   },
   {
-    ids: ["E43"],
-    name: "a lead for later waits until then, and holds no lead at once up",
+    name: "E43: a lead for later waits until then, and holds no lead at once up",
     run: async (open) => {
       const client = opened(open);
       await madeKnown(client);
@@ -155,8 +149,7 @@ const trials: EngineTrial[] = [
     },
   },
   {
-    ids: ["E43"],
-    name: "a lead for a time that is over is one at once",
+    name: "E43: a lead for a time that is over is one at once",
     run: async (open) => {
       const client = opened(open);
       const executor = new FakeExecutor();
@@ -167,8 +160,7 @@ const trials: EngineTrial[] = [
     },
   },
   {
-    ids: ["E43"],
-    name: "a run that waits until a time is led again then, and one that waits for its mailbox when it is led",
+    name: "E43: a run that waits until a time is led again then, and one that waits for its mailbox when it is led",
     run: async (open) => {
       const client = opened(open);
       const executor = new FakeExecutor();
@@ -187,8 +179,7 @@ const trials: EngineTrial[] = [
     },
   },
   {
-    ids: ["E44"],
-    name: "what could not be led is led again, as often as it takes, while others are led",
+    name: "E44: what could not be led is led again, as often as it takes, while others are led",
     run: async (open) => {
       const client = opened(open);
       const executor = new FakeExecutor();
@@ -206,8 +197,7 @@ const trials: EngineTrial[] = [
     },
   },
   {
-    ids: ["E45"],
-    name: "a worker that closes takes nothing more, has its runs left, waits for that, and another one goes on with them",
+    name: "E45: a worker that closes takes nothing more, has its runs left, waits for that, and another one goes on with them",
     run: async (open) => {
       const client = opened(open);
       const leaving = new FakeExecutor();
@@ -239,8 +229,7 @@ const trials: EngineTrial[] = [
     },
   },
   {
-    ids: ["E45"],
-    name: "an engine that is closed closes its workers first, and is of no use then",
+    name: "E45: an engine that is closed closes its workers first, and is of no use then",
     run: async (open) => {
       const engine = open();
       const client = opened(open);
@@ -262,8 +251,7 @@ const trials: EngineTrial[] = [
     },
   },
   {
-    ids: ["E46"],
-    name: "a worker has no more runs than it has room for, over all its roles; the others wait for another worker or for room",
+    name: "E46: a worker has no more runs than it has room for, over all its roles; the others wait for another worker or for room",
     run: async (open) => {
       const client = opened(open);
       const roles = ["lead", "writer", "reader"];
@@ -285,8 +273,7 @@ const trials: EngineTrial[] = [
     },
   },
   {
-    ids: ["E47"],
-    name: "roles and versions may have any name",
+    name: "E47: roles and versions may have any name",
     run: async (open) => {
       const client = opened(open);
       const names = [
@@ -311,8 +298,7 @@ const trials: EngineTrial[] = [
     },
   },
   {
-    ids: ["E40"],
-    name: "an engine serves twice, each with its own roles",
+    name: "E40: an engine serves twice, each with its own roles",
     run: async (open) => {
       const engine = opened(open);
       const [lead, writer] = [new FakeExecutor(), new FakeExecutor({ roles: ["writer"] })];

@@ -46,6 +46,7 @@ export interface PgBossEngineOptions {
   readonly pollIntervalMs?: number;
 }
 
+const BOSS_METHODS = ["createQueue", "getQueue", "insert", "fetch", "touch", "complete", "fail"];
 const DEFAULT_SCHEMA = "espalier_jobs";
 const DEFAULT_LOST_AFTER_MS = 10_000;
 const DEFAULT_POLL_INTERVAL_MS = 500;
@@ -108,7 +109,7 @@ function givenBoss(boss: BossInstance, options: PgBossEngineOptions): BossSource
   const extra = owned.find((name) => options[name] !== undefined);
   if (extra !== undefined)
     throw mismatch(extra, "left out beside boss", options[extra], "Set up the boss instead.");
-  checkMethods("boss", boss, ["insert", "fetch", "touch", "complete", "fail", "on", "off"]);
+  checkMethods("boss", boss, BOSS_METHODS);
   // Without a listener its first error would end the process.
   boss.on("error", ignoreFault);
   return { open: async () => boss, end: async () => void boss.off("error", ignoreFault) };
