@@ -6,8 +6,9 @@ import { afterAll, describe, expect, test } from "vitest";
 
 import { pgBossEngine, type PgBossEngineOptions } from "../../src/engine/pg-boss/pg-boss-engine.ts";
 import { proves } from "../harness/proves.ts";
-import { engineTrials, opened, served, ticketOf } from "../support/engine-trials.ts";
+import { engineTrials } from "../support/engine-trials.ts";
 import { FakeExecutor } from "../support/fake-executor.ts";
+import { opened, served, ticketOf } from "../support/opened-engine.ts";
 import { PgBossPlace } from "../support/pg-boss-place.ts";
 import { outputWithout } from "../support/without-package.ts";
 

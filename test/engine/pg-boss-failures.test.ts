@@ -11,8 +11,8 @@ import { afterAll, describe, expect, test } from "vitest";
 import { afterwards } from "../harness/afterwards.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { proves } from "../harness/proves.ts";
-import { opened, served, ticketOf } from "../support/engine-trials.ts";
 import { FakeExecutor } from "../support/fake-executor.ts";
+import { opened, served, ticketOf } from "../support/opened-engine.ts";
 import { PgBossPlace } from "../support/pg-boss-place.ts";
 
 const place = await PgBossPlace.find();

@@ -3,37 +3,16 @@
 
 import { expect } from "vitest";
 
-import type { Engine, EngineWorker, RunTicket } from "../../src/engine/engine.ts";
-import { RunIdSchema } from "../../src/protocol/ids.ts";
-import { afterwards } from "../harness/afterwards.ts";
+import type { Engine } from "../../src/engine/engine.ts";
+import { churn } from "./engine-churn.ts";
 import { FakeExecutor } from "./fake-executor.ts";
+import { opened, served, ticketOf } from "./opened-engine.ts";
 
 export interface EngineTrial {
   /** The promise that it proves, and what it tries. */
   readonly name: string;
   /** `open`: an engine of its own each time, over the same place. */
   run(open: () => Engine): Promise<void>;
-}
-
-export function ticketOf(runId: string, role = "lead", version = "v1"): RunTicket {
-  return { runId: RunIdSchema.parse(runId), role, version };
-}
-
-/** An engine that is closed after the test, before the place goes away. */
-export function opened(open: () => Engine): Engine {
-  const engine = open();
-  afterwards(() => engine.close?.());
-  return engine;
-}
-
-/** A worker that is closed after the test; what it still leads is given up. */
-export async function served(engine: Engine, executor: FakeExecutor): Promise<EngineWorker> {
-  const worker = await engine.serve(executor);
-  afterwards(async () => {
-    executor.giveUp();
-    await worker.close();
-  });
-  return worker;
 }
 
 /** The role is known from then on, and nobody serves it. */
@@ -311,6 +290,10 @@ const trials: EngineTrial[] = [
       (await writer.next()).end();
       expect([lead.begun, writer.begun]).toEqual([["run_1"], ["run_2"]]);
     },
+  },
+  {
+    name: "E42: while workers come and go, no run is led twice at a time, and each is led after it was last asked for",
+    run: churn,
   },
 ];
 
