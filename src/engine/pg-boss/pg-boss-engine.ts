@@ -11,8 +11,15 @@ import {
 } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { MadeOnce } from "../../kernel/made-once.ts";
+import { outsideScopes } from "../../protocol/correlation.ts";
 import type { RunId } from "../../protocol/ids.ts";
-import type { Engine, EngineWorker, RunExecutor, RunTicket } from "../engine.ts";
+import {
+  unknownRole,
+  type Engine,
+  type EngineWorker,
+  type RunExecutor,
+  type RunTicket,
+} from "../engine.ts";
 import {
   bossFailed,
   ignoreFault,
@@ -139,16 +146,18 @@ class PgBossEngine implements Engine {
 
   async lead(ticket: RunTicket, atMs?: number): Promise<void> {
     if (atMs !== undefined) checkAmount("atMs", atMs, "Leave it out to have the run led at once.");
-    const { role, version } = ticket;
-    await this.#asking(`have a run of the role "${role}" led`, async (boss) => {
-      const queues = this.#queuesIn(boss);
-      try {
-        if (atMs !== undefined && !(await queues.has(ticket))) throw unknownRole(role, version);
-        await queues.put({ ...ticket, failures: 0 }, atMs);
-      } catch (cause) {
-        throw isQueueMissing(cause) ? unknownRole(role, version) : cause;
-      }
-    });
+    await this.#asking(
+      `have a run of the role ${JSON.stringify(ticket.role)} led`,
+      async (boss) => {
+        const queues = this.#queuesIn(boss);
+        try {
+          if (atMs !== undefined && !(await queues.has(ticket))) throw unknownRole(ticket);
+          await queues.put({ ...ticket, failures: 0 }, atMs);
+        } catch (cause) {
+          throw isQueueMissing(cause) ? unknownRole(ticket) : cause;
+        }
+      },
+    );
   }
 
   async serve(executor: RunExecutor): Promise<EngineWorker> {
@@ -159,7 +168,8 @@ class PgBossEngine implements Engine {
       this.#refuseIfClosed();
       const { pollIntervalMs } = this.#options;
       const settling = this.#settling;
-      const worker = new PgBossWorker({ boss, queues, executor, pollIntervalMs, settling });
+      const parts = { boss, queues, executor, pollIntervalMs, settling };
+      const worker = outsideScopes(() => new PgBossWorker(parts));
       this.#workers.add(worker);
       return worker;
     });
@@ -180,7 +190,7 @@ class PgBossEngine implements Engine {
   async #asking<T>(what: string, ask: (boss: BossInstance) => Promise<T>): Promise<T> {
     this.#refuseIfClosed();
     try {
-      return await ask(await this.#options.open());
+      return await ask(await outsideScopes(() => this.#options.open()));
     } catch (cause) {
       throw bossFailed(what, cause);
     }
@@ -191,9 +201,4 @@ class PgBossEngine implements Engine {
     const message = "Expected the engine to be open, got one that was closed. Close it last.";
     throw new EspalierError({ code: "engine_failed", message });
   }
-}
-
-function unknownRole(role: string, version: string): EspalierError {
-  const message = `Expected a worker to have served the role "${role}" in version "${version}" before, got none. Start a worker that has it, or correct the name or the version.`;
-  return new EspalierError({ code: "unknown_role", message, data: { role, version } });
 }
