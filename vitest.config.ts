@@ -5,6 +5,7 @@ const DEEP = [
   "test/**/*.property.test.ts",
   "test/bundles/**/*.test.ts",
   "test/ai-sdk/provider-*.test.ts",
+  "test/engine/pg-boss-*.test.ts",
   "test/examples/demo-*.test.ts",
   "test/properties/**/*.test.ts",
   "test/stress/**/*.test.ts",

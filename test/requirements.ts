@@ -756,6 +756,48 @@ const requirements = {
   M64: {
     text: "At another service tier than the standard one a published price does not hold: asked for, the price is unknown unless it is given; said by the reply, the call counts as unpriced",
   },
+  E40: {
+    text: "A run is led by a worker that has its role in its version, whoever asked for it, whether one serves already or only later; other workers leave it alone",
+  },
+  E41: {
+    text: "A run of a role that no worker ever had in this version is refused (`unknown_role`), at once and for later",
+  },
+  E42: {
+    text: "However many leads of a run come from however many places, one of them is led at a time; what came while it was led is led once more, after it",
+  },
+  E43: {
+    text: "A lead for later is led then, not before; it holds no earlier one up; a run that waits until a time is led again then",
+  },
+  E44: {
+    text: "A run that could not be led is led again, as often as it takes, after waits that grow to some seconds",
+  },
+  E45: {
+    text: "A worker that closes takes nothing more, has all its runs left, waits until they have settled, and what it left is led elsewhere at once",
+  },
+  E46: {
+    text: "A worker has no more runs at once than it has room for, over all its roles",
+  },
+  E47: {
+    text: "Roles and versions may have any name, also in an engine whose own names may not",
+  },
+  E48: {
+    text: "A worker that is killed or frozen has its runs led by another one within 35 s",
+  },
+  E49: {
+    text: "What a worker says of a run that is led elsewhere by then does not count; it is told to leave it, and leads it again only after it has",
+  },
+  E50: {
+    text: "A run may be led, and may wait, for any time while its worker lives: no limit of the engine ends it or forgets it",
+  },
+  E51: {
+    text: "A database that goes away while a worker serves ends no process; the worker goes on when it is back, and nothing is lost",
+  },
+  E52: {
+    text: "An engine that cannot be used says so (`engine_failed`, with its cause and what to do; `invalid_option` for a package that is not installed), and is tried anew when it is next asked",
+  },
+  E53: {
+    text: "An engine may be given the user's own instance: it stays the user's, and what else is in it is left alone",
+  },
   M75: {
     text: "A provider of the official client authorizes over HTTP: its token goes with every request, and one that the server refuses is replaced before the message is sent once more, by one request at a time",
   },

@@ -2,7 +2,7 @@
 // statement was done.
 
 import type { EspalierError } from "../../kernel/error.ts";
-import { MadeOnce } from "../made-once.ts";
+import { MadeOnce } from "../../kernel/made-once.ts";
 import type { JournalBatch, Ownership } from "../run-store.ts";
 import {
   sql,

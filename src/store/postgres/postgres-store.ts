@@ -8,7 +8,7 @@ import {
   mismatch,
 } from "../../kernel/check.ts";
 import { isProcessGone } from "../holding.ts";
-import { MadeOnce } from "../made-once.ts";
+import { MadeOnce } from "../../kernel/made-once.ts";
 import { SqlStore } from "../sql-store.ts";
 import type { Store } from "../store.ts";
 import { PostgresDriver, type PostgresDriverOptions } from "./postgres-driver.ts";

@@ -1,0 +1,89 @@
+// The connection to pg-boss: as much of it as is needed. The package is loaded when one is first needed only.
+
+import type { PgBoss } from "pg-boss";
+
+import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { isRecord } from "../../kernel/json.ts";
+import { loadingError } from "../../kernel/optional-package.ts";
+
+/** An instance of pg-boss, started: what an engine needs of one. */
+export type BossInstance = Pick<
+  PgBoss,
+  "on" | "off" | "createQueue" | "getQueue" | "insert" | "fetch" | "touch" | "complete" | "fail"
+>;
+
+/** An instance of our own. */
+export type OwnBoss = BossInstance & Pick<PgBoss, "stop">;
+
+/**
+ * How often lost workers are looked for, by one of all processes. pg-boss does so when both intervals are over, and asks for 60 s each unless
+ * it is told otherwise.
+ */
+const SUPERVISE_SECONDS = 2;
+const MAINTENANCE_SECONDS = 600;
+const MAX_CONNECTIONS = 5;
+/** Without it a connection that was cut without a word would hold a worker up for as long as the system waits. */
+const QUERY_TIMEOUT_MS = 30_000;
+
+/** Makes an instance and starts it, which makes its tables. Rejects with `invalid_option` if the package is not installed, and with what pg-boss says. */
+export async function startBoss(connectionString: string, schema: string): Promise<OwnBoss> {
+  const { PgBoss } = await loadPackage();
+  const options = {
+    connectionString,
+    schema,
+    instanceName: "espalier",
+    max: MAX_CONNECTIONS,
+    keepAlive: true,
+    query_timeout: QUERY_TIMEOUT_MS,
+    schedule: false,
+    superviseIntervalSeconds: SUPERVISE_SECONDS,
+    monitorIntervalSeconds: SUPERVISE_SECONDS,
+    maintenanceIntervalSeconds: MAINTENANCE_SECONDS,
+    monitorVacuum: false, // It only warns.
+    openTelemetry: { enabled: false }, // A run has its own trace.
+  };
+  const boss = new PgBoss(options);
+  boss.on("error", ignoreFault);
+  try {
+    return await boss.start();
+  } catch (cause) {
+    await boss.stop({ graceful: false }).catch(ignoreFault);
+    throw cause;
+  }
+}
+
+async function loadPackage(): Promise<{ readonly PgBoss: typeof PgBoss }> {
+  try {
+    return await import("pg-boss");
+  } catch (cause) {
+    throw loadingError("pg-boss", "no run can be led by this engine", cause);
+  }
+}
+
+/** What goes wrong in the background goes wrong for whoever asks next, too. Without a listener an error of it would end the process. */
+export function ignoreFault(): void {}
+
+/** What pg-boss or the database said, as an error of ours. `what`: what it was to do. */
+export function bossFailed(what: string, cause: unknown): EspalierError {
+  if (EspalierError.is(cause)) return cause;
+  const code = isRecord(cause) && typeof cause["code"] === "string" ? cause["code"] : undefined;
+  // Errors of several attempts at once have a code only.
+  const words = messageOf(cause) || code || "no reason";
+  const message = `Expected pg-boss to ${what}, got: ${words}. ${adviceFor(code)}`;
+  return new EspalierError({ code: "engine_failed", message, cause });
+}
+
+function adviceFor(code: string | undefined): string {
+  // SQLSTATEs: the database does not let us in, or has no such database.
+  if (code === "42501" || code?.startsWith("28") === true || code === "3D000")
+    return "Check the name, the password and the rights of its user: it makes its schema and its tables unless they are there.";
+  // What it wants to write to is not there, or is another.
+  if (code?.startsWith("42") === true)
+    return "Its schema is not what this release of pg-boss works with: use the release that wrote it, or another schema.";
+  return "Check that the server runs and can be reached, and that a boss of your own is started.";
+}
+
+/** True if it says that a queue was never made. */
+export function isQueueMissing(cause: unknown): boolean {
+  return isRecord(cause) && cause["code"] === "PGBOSS_QUEUE_NOT_FOUND";
+}

@@ -1,0 +1,116 @@
+// How leads are kept in pg-boss. Owns the names of queues and the settings of jobs.
+//
+// Q1. A queue for each role in each version has, of one run, at most one job that was put in and waits, one that came back and waits, and one
+//     that is led: a further lead counts as the one that waits, and none is led beside another (policy `stately`, which has a unique index
+//     of states and keys).
+// Q2. What is led at a later time waits in a queue of its own until then, since there it would count as the one that waits.
+// Q3. A job is never given up: no limit of retries, of time to wait, or of time to be led in. Heartbeats alone say that its worker is gone.
+
+import type { JobInsert } from "pg-boss";
+
+import { systemClock } from "../../kernel/clock.ts";
+import { sha256 } from "../../kernel/crypto.ts";
+import { RunIdSchema } from "../../protocol/ids.ts";
+import { z } from "../../protocol/late-zod.ts";
+import type { RunTicket } from "../engine.ts";
+import { isQueueMissing, type BossInstance } from "./boss-connection.ts";
+
+/** What a job carries: a ticket, and how often in a row it could not be led. */
+export interface Lead extends RunTicket {
+  readonly failures: number;
+}
+
+const LeadSchema = z.object({
+  runId: RunIdSchema,
+  role: z.string(),
+  version: z.string(),
+  failures: z.int().nonnegative(),
+});
+
+/** The queue of Q2. Whoever serves moves what is due, whichever roles it has. */
+const LATER = "espalier/later";
+
+/** The largest integer of PostgreSQL: 68 years, or so many times. */
+const NO_LIMIT = 2 ** 31 - 1;
+/** For who wants to see what was led lately. */
+const KEEP_ENDED_SECONDS = 3_600;
+const BATCH = 100;
+
+/** The name of a queue: that of the role as far as pg-boss allows it, and a hash of both. */
+export function queueOf({ role, version }: Pick<RunTicket, "role" | "version">): string {
+  const words = role.replaceAll(/[^\w-]/g, "_").slice(0, 64);
+  return `espalier/${words}/${sha256(JSON.stringify([role, version])).slice(0, 24)}`;
+}
+
+/** What a job carries; undefined: it is none of ours. */
+export function leadOf(data: unknown): Lead | undefined {
+  return LeadSchema.safeParse(data).data;
+}
+
+export class LeadQueues {
+  readonly #boss: BossInstance;
+  readonly #heartbeatSeconds: number;
+
+  constructor(boss: BossInstance, heartbeatSeconds: number) {
+    this.#boss = boss;
+    this.#heartbeatSeconds = heartbeatSeconds;
+  }
+
+  /** Makes the queues of these roles, unless they are there. Who leads to one of them can then count on that of Q2, too. */
+  async make(roles: readonly string[], version: string): Promise<void> {
+    await this.#boss.createQueue(LATER, { policy: "short" });
+    for (const role of roles)
+      await this.#boss.createQueue(queueOf({ role, version }), { policy: "stately" });
+  }
+
+  async has(ticket: RunTicket): Promise<boolean> {
+    return (await this.#boss.getQueue(queueOf(ticket))) !== null;
+  }
+
+  /** Puts it in: to be led at once, or from `atMs` on. */
+  async put(lead: Lead, atMs = 0): Promise<void> {
+    if (atMs <= systemClock.nowMs()) return this.#putNow([lead]);
+    const startAfter = new Date(atMs).toISOString();
+    const singletonKey = `${startAfter} ${lead.runId}`;
+    await this.#boss.insert(LATER, [{ ...this.#jobOf(lead), startAfter, singletonKey }]);
+  }
+
+  /** Moves what is due to where it is led. True: there may be more. */
+  async moveDue(): Promise<boolean> {
+    const jobs = await this.#boss.fetch(LATER, { batchSize: BATCH });
+    if (jobs.length === 0) return false;
+    const leads = jobs.flatMap(({ data }) => leadOf(data) ?? []);
+    for (const same of Map.groupBy(leads, queueOf).values())
+      await this.#putNow(same).catch((cause: unknown) => {
+        if (!isQueueMissing(cause)) throw cause; // Who has removed the queue wants none of them led.
+      });
+    // Not before: if this process dies in between, they are moved once more.
+    await this.#boss.complete(LATER, jobs);
+    return jobs.length === BATCH;
+  }
+
+  /** All for one queue. */
+  async #putNow(leads: readonly Lead[]): Promise<void> {
+    const [first] = leads;
+    if (first === undefined) return;
+    await this.#boss.insert(
+      queueOf(first),
+      leads.map((lead) => this.#jobOf(lead)),
+    );
+  }
+
+  /** `insert` takes more than a day for `expireInSeconds`, `send` does not. */
+  #jobOf({ runId, role, version, failures }: Lead): JobInsert<Lead> {
+    return {
+      data: { runId, role, version, failures },
+      singletonKey: runId,
+      heartbeatSeconds: this.#heartbeatSeconds,
+      retryLimit: NO_LIMIT,
+      retryDelay: 0,
+      retryBackoff: false,
+      expireInSeconds: NO_LIMIT,
+      retentionSeconds: NO_LIMIT,
+      deleteAfterSeconds: KEEP_ENDED_SECONDS,
+    };
+  }
+}

@@ -1,0 +1,204 @@
+// Entry `espalier/pg-boss`: runs are led by workers that share a PostgreSQL database, over pg-boss.
+
+import {
+  checkAmount,
+  checkCount,
+  checkKeys,
+  checkMethods,
+  defaultAdvice,
+  grouped,
+  mismatch,
+} from "../../kernel/check.ts";
+import { EspalierError } from "../../kernel/error.ts";
+import { MadeOnce } from "../../kernel/made-once.ts";
+import { outsideScopes } from "../../protocol/correlation.ts";
+import type { RunId } from "../../protocol/ids.ts";
+import {
+  unknownRole,
+  type Engine,
+  type EngineWorker,
+  type RunExecutor,
+  type RunTicket,
+} from "../engine.ts";
+import {
+  bossFailed,
+  ignoreFault,
+  isQueueMissing,
+  startBoss,
+  type BossInstance,
+  type OwnBoss,
+} from "./boss-connection.ts";
+import { LeadQueues } from "./lead-queues.ts";
+import { PgBossWorker } from "./pg-boss-worker.ts";
+
+export type { BossInstance } from "./boss-connection.ts";
+
+/** Where pg-boss keeps its queues, and how soon it acts. */
+export interface PgBossEngineOptions {
+  /** Where the database is, as `postgres://user:password@host:5432/database`. Either this or `boss`. */
+  readonly connectionString?: string;
+  /**
+   * An instance of `PgBoss`, which you have started. It stays yours: `close()` does not stop it. Its `superviseIntervalSeconds` and
+   * `monitorIntervalSeconds` (60 each unless you say otherwise) are added to `lostAfterMs`: ask for 2 each.
+   */
+  readonly boss?: BossInstance;
+  /** The schema of the queues; made if it is not there. Default `espalier_jobs`. Not with `boss`. */
+  readonly schema?: string;
+  /**
+   * How long a worker may give no sign of life until its runs are led elsewhere, which takes up to 3 s more. Whole seconds, from 10,000: pg-boss
+   * allows no less. Workers give one every 3 s, so that one that is busy for longer than this without a pause loses its runs. Default 10,000.
+   */
+  readonly lostAfterMs?: number;
+  /** How often a worker that has room looks for runs. At least 10. Default 500. */
+  readonly pollIntervalMs?: number;
+}
+
+const BOSS_METHODS = ["createQueue", "getQueue", "insert", "fetch", "touch", "complete", "fail"];
+const DEFAULT_SCHEMA = "espalier_jobs";
+const DEFAULT_LOST_AFTER_MS = 10_000;
+const DEFAULT_POLL_INTERVAL_MS = 500;
+const SHORTEST_POLL_INTERVAL_MS = 10;
+const OPTIONS = ["connectionString", "boss", "schema", "lostAfterMs", "pollIntervalMs"];
+
+/**
+ * An engine over the package `pg-boss`: workers on several machines, which need the database alone. Nothing is connected to before it is
+ * needed. A process with an engine that was used does not end by itself before `close()`.
+ *
+ * @throws EspalierError `invalid_option`. What is asked of the engine also rejects with `invalid_option` if the package `pg-boss` is not
+ * installed, `unknown_role`, and `engine_failed`, with what pg-boss says as its cause.
+ */
+export function pgBossEngine(options: PgBossEngineOptions): Engine {
+  checkKeys("options", options, OPTIONS);
+  const { lostAfterMs = DEFAULT_LOST_AFTER_MS, pollIntervalMs = DEFAULT_POLL_INTERVAL_MS } =
+    options;
+  checkAtLeast("pollIntervalMs", pollIntervalMs, [
+    SHORTEST_POLL_INTERVAL_MS,
+    DEFAULT_POLL_INTERVAL_MS,
+  ]);
+  checkAtLeast("lostAfterMs", lostAfterMs, [DEFAULT_LOST_AFTER_MS, DEFAULT_LOST_AFTER_MS]);
+  if (lostAfterMs % 1_000 !== 0)
+    throw mismatch(
+      "lostAfterMs",
+      "whole seconds",
+      lostAfterMs,
+      defaultAdvice(DEFAULT_LOST_AFTER_MS),
+    );
+  const { boss } = options;
+  const source = boss === undefined ? ownBoss(options) : givenBoss(boss, options);
+  return new PgBossEngine({ ...source, heartbeatSeconds: lostAfterMs / 1_000, pollIntervalMs });
+}
+
+interface BossSource {
+  readonly open: () => Promise<BossInstance>;
+  readonly end: () => Promise<void>;
+}
+
+/** One that is started when it is needed, and stopped with the engine. */
+function ownBoss({ connectionString, schema = DEFAULT_SCHEMA }: PgBossEngineOptions): BossSource {
+  if (typeof connectionString !== "string" || connectionString === "") {
+    const advice = "Say where the database is, or hand in a boss.";
+    throw mismatch("connectionString", "text that is not empty", connectionString, advice);
+  }
+  if (!/^[a-z_][a-z0-9_]{0,49}$/.test(schema)) {
+    const words = "up to 50 small letters, digits and underscores, and no digit first";
+    throw mismatch("schema", words, schema, "Choose another name.");
+  }
+  const boss = new MadeOnce<OwnBoss>();
+  return {
+    open: () => boss.get(() => startBoss(connectionString, schema)),
+    end: async () => await (await boss.made?.catch(ignoreFault))?.stop(),
+  };
+}
+
+/** One that stays with the user. */
+function givenBoss(boss: BossInstance, options: PgBossEngineOptions): BossSource {
+  const owned = ["connectionString", "schema"] as const;
+  const extra = owned.find((name) => options[name] !== undefined);
+  if (extra !== undefined)
+    throw mismatch(extra, "left out beside boss", options[extra], "Set up the boss instead.");
+  checkMethods("boss", boss, BOSS_METHODS);
+  // Without a listener its first error would end the process.
+  boss.on("error", ignoreFault);
+  return { open: async () => boss, end: async () => void boss.off("error", ignoreFault) };
+}
+
+/** `atLeast`: the least, and the default. */
+function checkAtLeast(field: string, value: number, [least, standard]: [number, number]): void {
+  checkCount(field, value, defaultAdvice(standard));
+  if (value >= least) return;
+  throw mismatch(field, `a whole number from ${grouped(least)} up`, value, defaultAdvice(standard));
+}
+
+interface PgBossSettings extends BossSource {
+  readonly heartbeatSeconds: number;
+  readonly pollIntervalMs: number;
+}
+
+class PgBossEngine implements Engine {
+  readonly #options: PgBossSettings;
+  readonly #workers = new Set<PgBossWorker>();
+  readonly #settling = new Map<RunId, Promise<unknown>>();
+  #closed: Promise<void> | undefined;
+
+  constructor(options: PgBossSettings) {
+    this.#options = options;
+  }
+
+  async lead(ticket: RunTicket, atMs?: number): Promise<void> {
+    if (atMs !== undefined) checkAmount("atMs", atMs, "Leave it out to have the run led at once.");
+    await this.#asking(
+      `have a run of the role ${JSON.stringify(ticket.role)} led`,
+      async (boss) => {
+        const queues = this.#queuesIn(boss);
+        try {
+          if (atMs !== undefined && !(await queues.has(ticket))) throw unknownRole(ticket);
+          await queues.put({ ...ticket, failures: 0 }, atMs);
+        } catch (cause) {
+          throw isQueueMissing(cause) ? unknownRole(ticket) : cause;
+        }
+      },
+    );
+  }
+
+  async serve(executor: RunExecutor): Promise<EngineWorker> {
+    checkMethods("executor", executor, ["settle"]);
+    return await this.#asking("let a worker serve", async (boss) => {
+      const queues = this.#queuesIn(boss);
+      await queues.make(executor.roles, executor.version);
+      this.#refuseIfClosed();
+      const { pollIntervalMs } = this.#options;
+      const settling = this.#settling;
+      const parts = { boss, queues, executor, pollIntervalMs, settling };
+      const worker = outsideScopes(() => new PgBossWorker(parts));
+      this.#workers.add(worker);
+      return worker;
+    });
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= (async () => {
+      await Promise.all([...this.#workers].map((worker) => worker.close()));
+      await this.#options.end();
+    })();
+    return this.#closed;
+  }
+
+  #queuesIn(boss: BossInstance): LeadQueues {
+    return new LeadQueues(boss, this.#options.heartbeatSeconds);
+  }
+
+  async #asking<T>(what: string, ask: (boss: BossInstance) => Promise<T>): Promise<T> {
+    this.#refuseIfClosed();
+    try {
+      return await ask(await outsideScopes(() => this.#options.open()));
+    } catch (cause) {
+      throw bossFailed(what, cause);
+    }
+  }
+
+  #refuseIfClosed(): void {
+    if (this.#closed === undefined) return;
+    const message = "Expected the engine to be open, got one that was closed. Close it last.";
+    throw new EspalierError({ code: "engine_failed", message });
+  }
+}

@@ -1,0 +1,204 @@
+// A worker of the engine over pg-boss. Owns what it has fetched: sees to it that each job shows signs of life, and reports how it ended.
+//
+// W1. A job is fetched only where there is room for it, and given back unled if the worker closes meanwhile.
+// W2. Whatever is said of a job names the attempt that was fetched (`retryCount`): if it was taken away, nothing is said of what became of it.
+// W3. What cannot be reported is no longer kept alive, and so is led once more.
+
+import type { Job } from "pg-boss";
+
+import { CancelSignal, sleep } from "../../kernel/cancel.ts";
+import { systemClock } from "../../kernel/clock.ts";
+import { messageOf } from "../../kernel/error.ts";
+import { isRecord } from "../../kernel/json.ts";
+import { warnOnce } from "../../kernel/warn-once.ts";
+import type { RunId } from "../../protocol/ids.ts";
+import type { EngineWorker, RunExecutor, RunSettled } from "../engine.ts";
+import type { BossInstance } from "./boss-connection.ts";
+import { leadOf, queueOf, type Lead, type LeadQueues } from "./lead-queues.ts";
+
+export interface PgBossWorkerOptions {
+  readonly boss: BossInstance;
+  readonly queues: LeadQueues;
+  readonly executor: RunExecutor;
+  readonly pollIntervalMs: number;
+  /** The last `settle` of each run in this process. Shared by the workers of an engine. */
+  readonly settling: Map<RunId, Promise<unknown>>;
+}
+
+/** An attempt at a job that is ours. */
+interface HeldJob {
+  readonly queue: string;
+  readonly id: string;
+  readonly retryCount: number;
+  readonly lead: Lead;
+  readonly leave: AbortController;
+}
+
+type Outcome = RunSettled | { readonly type: "rejected" };
+
+/** A third of the least time that pg-boss lets a job be without a sign of life. */
+const BEAT_MS = 3_000;
+/** A run that could not be led is led again after the first, twice that, and so on up to the last. */
+const FIRST_DELAY_MS = 250;
+const LAST_DELAY_MS = 5_000;
+const LARGEST_BATCH = 100;
+
+export class PgBossWorker implements EngineWorker {
+  readonly #options: PgBossWorkerOptions;
+  readonly #held = new Map<HeldJob, Promise<void>>();
+  readonly #serving: Promise<void>;
+  readonly #beating: Promise<void>;
+  /** The queues, the one that is asked first in front. */
+  #queueNames: readonly string[];
+  #isClosing = false;
+  #wake = new CancelSignal();
+  readonly #end = new CancelSignal();
+  /** What is warned about once: a new one after each time that the database has answered. */
+  #outage = {};
+  #closed: Promise<void> | undefined;
+
+  constructor(options: PgBossWorkerOptions) {
+    this.#options = options;
+    const { roles, version } = options.executor;
+    this.#queueNames = roles.map((role) => queueOf({ role, version }));
+    this.#serving = this.#serve();
+    this.#beating = this.#beat();
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    this.#isClosing = true;
+    this.#wake.abort("closing");
+    for (const { leave } of this.#held.keys()) leave.abort();
+    await this.#serving;
+    await Promise.all(this.#held.values());
+    this.#end.abort("closed");
+    await this.#beating;
+  }
+
+  async #serve(): Promise<void> {
+    while (!this.#isClosing) {
+      const isMore = await this.#trying(() => this.#fetchAll());
+      if (isMore === true) continue;
+      await sleep(systemClock, this.#options.pollIntervalMs, this.#wake);
+      if (!this.#isClosing) this.#wake = new CancelSignal();
+    }
+  }
+
+  /** Fetches as much as there is room for. True: there may be more. */
+  async #fetchAll(): Promise<boolean> {
+    let isMore = await this.#options.queues.moveDue();
+    const [first, ...others] = this.#queueNames;
+    for (const queue of this.#queueNames) {
+      const room = Math.min(LARGEST_BATCH, this.#options.executor.maxRuns - this.#held.size);
+      if (this.#isClosing || room <= 0) break;
+      const jobs = await this.#options.boss.fetch(queue, { batchSize: room });
+      for (const job of jobs) this.#hold(queue, job);
+      isMore ||= jobs.length === room;
+    }
+    // So that no role keeps the others out.
+    if (first !== undefined) this.#queueNames = [...others, first];
+    return isMore && this.#held.size < this.#options.executor.maxRuns;
+  }
+
+  #hold(queue: string, { id, retryCount, data }: Job<unknown>): void {
+    const lead = leadOf(data);
+    // It comes back after a while, for who can read it.
+    if (lead === undefined)
+      return warnOnce(
+        this,
+        `Job ${id} in the queue ${queue} of pg-boss cannot be read. Remove it.`,
+      );
+    const job = { queue, id, retryCount, lead, leave: new AbortController() };
+    if (this.#isClosing) job.leave.abort();
+    const led = this.#lead(job).finally(() => {
+      this.#held.delete(job);
+      this.#wake.abort("room");
+    });
+    this.#held.set(job, led);
+  }
+
+  async #lead(job: HeldJob): Promise<void> {
+    const outcome = await this.#inTurn(job);
+    await this.#trying(() => this.#report(job, outcome));
+  }
+
+  /** A job that this process has lost, to itself, too, waits for the end of what it had begun. */
+  async #inTurn(job: HeldJob): Promise<Outcome> {
+    const { settling } = this.#options;
+    const { runId } = job.lead;
+    const before = settling.get(runId);
+    const turn = (async () => {
+      await before;
+      return await this.#settle(job);
+    })();
+    settling.set(runId, turn);
+    const outcome = await turn;
+    if (settling.get(runId) === turn) settling.delete(runId);
+    return outcome;
+  }
+
+  async #settle({ lead, leave }: HeldJob): Promise<Outcome> {
+    if (leave.signal.aborted) return { type: "rejected" };
+    try {
+      return await this.#options.executor.settle(lead.runId, leave.signal);
+    } catch {
+      return { type: "rejected" };
+    }
+  }
+
+  /** What is to be led later is put in first: if this process dies in between, it is led once more than it need be. */
+  async #report(job: HeldJob, outcome: Outcome): Promise<void> {
+    const { boss, queues } = this.#options;
+    const { queue, lead, leave } = job;
+    if (outcome.type === "rejected" && leave.signal.aborted) {
+      // Elsewhere, and at once: this worker fetches nothing any more, or has lost it already.
+      await boss.fail(queue, job);
+      return;
+    }
+    if (outcome.type === "rejected") {
+      const failures = lead.failures + 1;
+      const delayMs = Math.min(FIRST_DELAY_MS * 2 ** lead.failures, LAST_DELAY_MS);
+      await queues.put({ ...lead, failures }, systemClock.nowMs() + delayMs);
+    } else if (outcome.type === "waiting" && outcome.untilMs !== undefined) {
+      await queues.put({ ...lead, failures: 0 }, outcome.untilMs);
+    }
+    await boss.complete(queue, job);
+  }
+
+  async #beat(): Promise<void> {
+    while (!this.#end.aborted) {
+      await sleep(systemClock, BEAT_MS, this.#end);
+      const byQueue = Map.groupBy(this.#held.keys(), ({ queue }) => queue);
+      for (const [queue, jobs] of byQueue) await this.#trying(() => this.#touch(queue, jobs));
+    }
+  }
+
+  /** Says that they are alive. What is not ours any more is left. */
+  async #touch(queue: string, jobs: HeldJob[]): Promise<void> {
+    const response: unknown = await this.#options.boss.touch(queue, jobs);
+    const alive: unknown = isRecord(response) ? response["settled"] : undefined;
+    if (!Array.isArray(alive)) return;
+    for (const { id, leave } of jobs) if (!alive.includes(id)) leave.abort();
+  }
+
+  /** Undefined: it could not be done, and the next time it is tried anew. */
+  async #trying<T>(work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      const value = await work();
+      this.#outage = {};
+      return value;
+    } catch (cause) {
+      const advice = "It is tried again; what is not reported is led once more.";
+      warnOnce(
+        this.#outage,
+        `A worker over pg-boss could not go on (${messageOf(cause)}). ${advice}`,
+      );
+      return undefined;
+    }
+  }
+}

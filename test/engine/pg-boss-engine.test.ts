@@ -1,0 +1,167 @@
+// Goal: runs are led over pg-boss as every engine has to lead them; what cannot be done is refused in words that help.
+// Method: a real PostgreSQL server of our own; a fake executor; users and schemas that cannot be used; an instance of the user's.
+
+import { PgBoss } from "pg-boss";
+import { afterAll, describe, expect, test } from "vitest";
+
+import { pgBossEngine, type PgBossEngineOptions } from "../../src/engine/pg-boss/pg-boss-engine.ts";
+import { proves } from "../harness/proves.ts";
+import { engineTrials } from "../support/engine-trials.ts";
+import { FakeExecutor } from "../support/fake-executor.ts";
+import { opened, served, ticketOf } from "../support/opened-engine.ts";
+import { PgBossPlace } from "../support/pg-boss-place.ts";
+import { outputWithout } from "../support/without-package.ts";
+
+const place = await PgBossPlace.find();
+afterAll(() => place?.close());
+
+function there(): PgBossPlace {
+  return place ?? expect.fail("no server");
+}
+
+describe.skipIf(place === undefined)("as every engine", () => {
+  for (const { name, run } of engineTrials())
+    // Each of them proves one, and says which.
+    proves(["E40", "E41", "E42", "E43", "E44", "E45", "E46", "E47"], name, async () => {
+      const schema = there().newSchema();
+      await run(() => there().engine(schema));
+    });
+});
+
+describe.skipIf(place === undefined)("a boss of the user's", () => {
+  proves(["E53"], "is used, beside what else is in it, and not stopped", async () => {
+    const options = { connectionString: there().url, schema: there().newSchema() };
+    const boss = new PgBoss({ ...options, superviseIntervalSeconds: 2, monitorIntervalSeconds: 2 });
+    const engine = pgBossEngine({ boss });
+    await expect(engine.lead(ticketOf("run_1"))).rejects.toMatchObject({ code: "engine_failed" });
+    await boss.start();
+    await boss.createQueue("mine");
+    await boss.send("mine", { own: true });
+    const executor = new FakeExecutor();
+    await served(engine, executor);
+    await engine.lead(ticketOf("run_1"));
+    (await executor.next()).end();
+    executor.giveUp();
+    await engine.close?.();
+    expect(boss.listenerCount("error")).toBe(0);
+    expect((await boss.fetch("mine")).map(({ data }) => data)).toEqual([{ own: true }]);
+    expect(executor.begun).toEqual(["run_1"]);
+    await boss.stop();
+  });
+});
+
+describe.skipIf(place === undefined)("what cannot be used", () => {
+  /** What leading and serving are refused with. */
+  async function refusals(options: PgBossEngineOptions): Promise<unknown> {
+    const engine = opened(() => pgBossEngine(options));
+    const asked = [engine.lead(ticketOf("run_1")), engine.serve(new FakeExecutor())];
+    return await Promise.all(asked.map((one) => one.then(() => "done", String)));
+  }
+
+  /** All of these words, of both. */
+  function refusedWith(...words: readonly string[]): unknown {
+    const isSaid = (text: unknown): boolean => words.every((word) => String(text).includes(word));
+    return [expect.toSatisfy(isSaid), expect.toSatisfy(isSaid)];
+  }
+
+  proves(["E52"], "a database that is not there, and one without the rights", async () => {
+    const elsewhere = there().url.replace(/postgres$/, "nothing");
+    expect(await refusals({ connectionString: elsewhere })).toEqual(
+      refusedWith("does not exist", "Check the name, the password and the rights"),
+    );
+    expect(await refusals({ connectionString: "postgres://127.0.0.1:1/nothing" })).toEqual(
+      refusedWith("ECONNREFUSED", "Check that the server runs"),
+    );
+    const user = `guest_${process.pid}`;
+    await there().admin.query(`create role ${user} login password 'x'`);
+    const connectionString = there().url.replace("postgres@", `${user}:x@`);
+    expect(await refusals({ connectionString })).toEqual(
+      refusedWith("permission denied", "Check the name, the password and the rights"),
+    );
+    await there().admin.query(`drop role ${user}`);
+  });
+
+  proves(["E52"], "a schema that this release of pg-boss does not know", async () => {
+    const schema = there().newSchema();
+    const engine = there().engine(schema);
+    await engine.serve(new FakeExecutor());
+    await engine.close?.();
+    await there().admin.query(`update ${schema}.version set version = 999`);
+    await there().admin.query(`alter table ${schema}.queue rename column policy to rule`);
+    expect(await refusals({ connectionString: there().url, schema })).toEqual(
+      refusedWith("policy", "Its schema is not what this release of pg-boss works with"),
+    );
+  });
+
+  proves(["E52"], "what could not be begun is tried anew when it is next asked for", async () => {
+    const schema = there().newSchema();
+    const user = `late_${process.pid}`;
+    await there().admin.query(`create role ${user} login password 'x'`);
+    const connectionString = there().url.replace("postgres@", `${user}:x@`);
+    const engine = opened(() => pgBossEngine({ connectionString, schema, pollIntervalMs: 100 }));
+    await expect(engine.serve(new FakeExecutor())).rejects.toMatchObject({
+      code: "engine_failed",
+      cause: { code: "42501" },
+    });
+    await there().admin.query(`create schema ${schema} authorization ${user}`);
+    await there().admin.query(`grant create on database postgres to ${user}`);
+    const executor = new FakeExecutor();
+    await served(engine, executor);
+    await engine.lead(ticketOf("run_1"));
+    (await executor.next()).end();
+    expect(executor.begun).toEqual(["run_1"]);
+  });
+});
+
+test("options that cannot be used are refused", () => {
+  const connectionString = "postgres://localhost/nothing";
+  const boss = new PgBoss(connectionString);
+  const refused: readonly (readonly [string, PgBossEngineOptions])[] = [
+    ["connectionString", {}],
+    ["connectionString", { connectionString: "" }],
+    ["connectionString", { connectionString, boss }],
+    ["schema", { boss, schema: "jobs" }],
+    ["schema", { connectionString, schema: "a".repeat(51) }],
+    ["schema", { connectionString, schema: 'a"; drop table run; --' }],
+    ["lostAfterMs", { connectionString, lostAfterMs: 9_000 }],
+    ["lostAfterMs", { connectionString, lostAfterMs: 10_500 }],
+    ["lostAfterMs", { connectionString, lostAfterMs: Infinity }],
+    ["pollIntervalMs", { connectionString, pollIntervalMs: 0 }],
+    ["pollIntervalMs", { connectionString, pollIntervalMs: Number.NaN }],
+  ];
+  for (const [field, options] of refused) {
+    const data: unknown = expect.objectContaining({ field });
+    expect(() => pgBossEngine(options), field).toThrow(
+      expect.objectContaining({ code: "invalid_option", data }),
+    );
+  }
+  expect(boss.listenerCount("error")).toBe(0);
+});
+
+test("nothing is connected to before it is needed, and a time that is none is refused", async () => {
+  const engine = pgBossEngine({ connectionString: "postgres://127.0.0.1:1/nothing" });
+  await expect(engine.lead(ticketOf("run_1"), Number.NaN)).rejects.toMatchObject({
+    code: "invalid_option",
+    data: { field: "atMs" },
+  });
+  await engine.close?.();
+  await expect(engine.lead(ticketOf("run_1"))).rejects.toMatchObject({
+    code: "engine_failed",
+    message: "Expected the engine to be open, got one that was closed. Close it last.",
+  });
+});
+
+proves(["E52"], "without the package pg-boss it is said which one is missing", () => {
+  const output = outputWithout(
+    "pg-boss",
+    `import { pgBossEngine } from "./src/engine/pg-boss/pg-boss-engine.ts";
+     const engine = pgBossEngine({ connectionString: "postgres://127.0.0.1:1/nothing" });
+     await engine.lead({ runId: "run_1", role: "lead", version: "v1" }).catch(({ code, message, data }) => console.log(JSON.stringify({ code, message, data })));`,
+  );
+  expect(JSON.parse(output)).toEqual({
+    code: "invalid_option",
+    message:
+      "Expected the package pg-boss to be installed, got none, and without it no run can be led by this engine. Run: npm install pg-boss.",
+    data: { package: "pg-boss" },
+  });
+});

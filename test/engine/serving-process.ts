@@ -1,0 +1,18 @@
+// A worker in a process of its own, for tests that freeze or kill it: says when it leads a run, and when it has left it.
+
+import { systemClock } from "../../src/kernel/clock.ts";
+import { pgBossEngine } from "../../src/engine/pg-boss/pg-boss-engine.ts";
+import { FakeExecutor } from "../support/fake-executor.ts";
+
+const [connectionString = "", schema = ""] = process.argv.slice(2);
+const engine = pgBossEngine({ connectionString, schema, pollIntervalMs: 100 });
+const executor = new FakeExecutor();
+await engine.serve(executor);
+process.stdout.write("serves\n");
+const run = await executor.next();
+process.stdout.write("leads\n");
+await run.left;
+run.fail("run_left");
+process.stdout.write("left\n");
+// Until it is killed.
+systemClock.setTimer(600_000, () => undefined);
