@@ -181,14 +181,14 @@ class Execution {
   async #begun(isMade: boolean): Promise<LiveRun> {
     const { order, role, options } = this.#parts;
     const { store, staleAfterMs } = this.#storage;
-    const { runId, task, budget, deadlineAtMs, metadata, sessionId } = order;
+    const { runId, task, budget, deadlineAtMs, metadata, sessionId, traceparent } = order;
     const session =
       sessionId === undefined ? undefined : await sessionHandle(this.#settings, sessionId, {});
     const { context, onPiece } = options;
     const start: StartOptions = {
       runId,
       context,
-      ...defined({ budget, deadlineAtMs, metadata, session, onPiece }),
+      ...defined({ budget, deadlineAtMs, metadata, session, onPiece, traceparent }),
     };
     if (!isMade) return startRun(this.#settings, { role, task, options: start });
     const claim = { owner: newOwner(), staleAfterMs, takeOver: this.#mayTakeOver };
