@@ -815,6 +815,7 @@ const requirements = {
   },
   E3: {
     text: "A run can be given up open: it has no owner, and whoever claims it leads it on",
+  },
   E60: {
     text: "Over Restate a run that is handed over is led once, by a worker that has its role in its version, and by no other",
   },
@@ -836,14 +837,14 @@ const requirements = {
   E66: {
     text: "A run whose role no worker ever had in its version is refused by Restate's engine as unknown",
   },
+  E67: {
+    text: "A Restate server that cannot be reached or refuses, and a port that is taken, are coded errors that say what to do",
+  },
   E68: {
     text: "Without keys a worker behind Restate listens on this machine alone; with keys it refuses what Restate has not signed with one of them",
   },
   E69: {
     text: "Options of Restate's engine that cannot be used are refused at once; a package that is missing is named where it is needed",
-  },
-  E67: {
-    text: "A Restate server that cannot be reached or refuses, and a port that is taken, are coded errors that say what to do",
   },
 } as const satisfies Readonly<Record<string, Requirement>>;
 

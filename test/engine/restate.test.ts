@@ -245,7 +245,7 @@ describe.skipIf(server === undefined)("what cannot be done", () => {
     ])
       await expect(client.lead({ runId, role, version })).rejects.toMatchObject({
         code: "unknown_role",
-        message: `Expected role "${role}" in version "${version}" to have a worker that Restate knows, got none. Start one with adminUrl, or register its address with Restate; else correct the name or the version.`,
+        message: `Expected a role that a worker has, or has had, got "${role}" in version ${version}. Start a worker with this role and version first, or correct the name.`,
         data: { role, version },
       });
   });

@@ -6,7 +6,7 @@ import { systemClock } from "../../kernel/clock.ts";
 import { randomDigits } from "../../kernel/crypto.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { loadingError } from "../../kernel/optional-package.ts";
-import type { RunTicket } from "../engine.ts";
+import { unknownRole, type RunTicket } from "../engine.ts";
 import { restateFailed, unreachable } from "./restate-errors.ts";
 import { LEAD, serviceNameOf } from "./leading-object.ts";
 
@@ -49,7 +49,7 @@ export class RestateIngress {
 
   #failed(ticket: RunTicket, service: string, cause: unknown): EspalierError {
     const { status, responseText: reply } = replyIn(cause);
-    if (status === 404 && reply.includes(`'${service}'`)) return unknownRole(ticket, cause);
+    if (status === 404 && reply.includes(`'${service}'`)) return unknownRole(ticket);
     const got = status === undefined ? unreachable(cause) : reply;
     return restateFailed({ url: this.#url, expected: "to take the run", status, got, cause });
   }
@@ -61,11 +61,6 @@ async function loaded(): Promise<Sdk> {
   } catch (cause) {
     throw loadingError(PACKAGE, "no run can be handed to Restate", cause);
   }
-}
-
-function unknownRole({ role, version }: RunTicket, cause: unknown): EspalierError {
-  const message = `Expected role ${JSON.stringify(role)} in version ${JSON.stringify(version)} to have a worker that Restate knows, got none. Start one with adminUrl, or register its address with Restate; else correct the name or the version.`;
-  return new EspalierError({ code: "unknown_role", message, data: { role, version }, cause });
 }
 
 /** What the server replied. The class of these errors may exist twice. */
