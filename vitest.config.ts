@@ -4,6 +4,9 @@ import { defineConfig } from "vitest/config";
 const DEEP = [
   "test/**/*.property.test.ts",
   "test/bundles/**/*.test.ts",
+  "test/engine/restate.test.ts",
+  "test/engine/restate-crash.test.ts",
+  "test/engine/restate-identity.test.ts",
   "test/ai-sdk/provider-*.test.ts",
   "test/engine/pg-boss-*.test.ts",
   "test/examples/demo-*.test.ts",

@@ -871,6 +871,36 @@ const requirements = {
   E3: {
     text: "A run can be given up open: it has no owner, and whoever claims it leads it on",
   },
+  E60: {
+    text: "Over Restate a run that is handed over is led once, by a worker that has its role in its version, and by no other",
+  },
+  E61: {
+    text: "Over Restate one leading of a run is under way at a time; what is asked for meanwhile comes after it",
+  },
+  E62: {
+    text: "Over Restate a run is led at the time that was asked for, and a run that waits until a time is led then by itself",
+  },
+  E63: {
+    text: "Over Restate a leading that rejects is repeated until it settles",
+  },
+  E64: {
+    text: "A worker behind Restate takes no more over one connection than it can lead; one that closes leaves what it leads, which another one leads on, and resolves when all has settled",
+  },
+  E65: {
+    text: "What was handed to Restate is led again when its worker is killed, by another one, and when the server is killed and comes back; a worker writes nothing to the console",
+  },
+  E66: {
+    text: "A run whose role no worker ever had in its version is refused by Restate's engine as unknown",
+  },
+  E67: {
+    text: "A Restate server that cannot be reached or refuses, and a port that is taken, are coded errors that say what to do",
+  },
+  E68: {
+    text: "Without keys a worker behind Restate listens on this machine alone; with keys it refuses what Restate has not signed with one of them",
+  },
+  E69: {
+    text: "Options of Restate's engine that cannot be used are refused at once; a package that is missing is named where it is needed",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

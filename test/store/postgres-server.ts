@@ -3,9 +3,10 @@
 
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+
+import { freePort } from "../support/free-port.ts";
 
 export interface PostgresServer {
   readonly url: string;
@@ -55,18 +56,6 @@ function findBinaries(): string | undefined {
       existsSync(join(folder, "initdb")) &&
       existsSync(join(folder, "postgres")),
   );
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer().on("error", reject);
-    probe.listen(0, "127.0.0.1", () => {
-      const address = probe.address();
-      probe.close(() =>
-        resolve(typeof address === "object" && address !== null ? address.port : 0),
-      );
-    });
-  });
 }
 
 class Server implements PostgresMachine {

@@ -1,0 +1,192 @@
+// A worker behind a Restate server. Owns the port at which it listens, and what is led over it.
+//
+// W1. Of one run, one `settle` at a time: what Restate delivers anew, after it lost the worker or itself, waits until the earlier one has
+//     left.
+// W2. `leave` is aborted when Restate does not wait any more, and when the worker closes: first nothing new is taken, then all is left,
+//     then what was said goes out, then connections end.
+
+import { createServer, type Http2Server, type ServerHttp2Session } from "node:http2";
+
+import type * as RestateSdk from "@restatedev/restate-sdk";
+
+import { systemClock } from "../../kernel/clock.ts";
+import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { loadingError } from "../../kernel/optional-package.ts";
+import { warnOnce } from "../../kernel/warn-once.ts";
+import type { RunId } from "../../protocol/ids.ts";
+import type { EngineWorker, RunExecutor, RunSettled } from "../engine.ts";
+import { leadingObject, serviceNameOf } from "./leading-object.ts";
+import { registerWorker } from "./restate-admin.ts";
+
+/** Where a worker listens, and whom it tells. */
+export interface RestateListener {
+  readonly host: string;
+  readonly port: number;
+  readonly identityKeys: readonly string[];
+  readonly adminUrl?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly workerUrl?: string;
+}
+
+const PACKAGE = "@restatedev/restate-sdk";
+/** What a setting of HTTP/2 can say. */
+const MOST_STREAMS = 2 ** 32 - 1;
+/** How much of what it says is quoted. */
+const QUOTED = 300;
+/** What was said when all had settled has so long to go out. */
+const GOODBYE_MS = 2_000;
+
+/** Listens, and registers with Restate if it is said where. */
+export async function serveRestate(
+  executor: RunExecutor,
+  listener: RestateListener,
+): Promise<EngineWorker> {
+  const worker = new RestateWorker(executor, listener, await loaded());
+  const port = await worker.listen();
+  const close = (): Promise<void> => worker.close();
+  const { adminUrl, headers = {} } = listener;
+  if (adminUrl === undefined) return { close };
+  const { workerUrl = urlOf(listener.host, port) } = listener;
+  const services = executor.roles.map((role) => serviceNameOf(role, executor.version));
+  try {
+    await registerWorker({ adminUrl, headers, workerUrl, services });
+  } catch (cause) {
+    await close();
+    throw cause;
+  }
+  return { close };
+}
+
+type Sdk = Pick<typeof RestateSdk, "object" | "RetryableError" | "createEndpointHandler">;
+
+async function loaded(): Promise<Sdk> {
+  try {
+    return await import("@restatedev/restate-sdk");
+  } catch (cause) {
+    throw loadingError(PACKAGE, "no run can be led for Restate", cause);
+  }
+}
+
+function urlOf(host: string, port: number): string {
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+class RestateWorker {
+  readonly #executor: RunExecutor;
+  readonly #listener: RestateListener;
+  readonly #server: Http2Server;
+  readonly #sessions = new Set<ServerHttp2Session>();
+  readonly #underWay = new Map<RunId, Promise<RunSettled>>();
+  readonly #closing = new AbortController();
+  #closed: Promise<void> | undefined;
+
+  constructor(executor: RunExecutor, listener: RestateListener, sdk: Sdk) {
+    this.#executor = executor;
+    this.#listener = listener;
+    // Restate opens a further connection where one is full: to another worker, maybe, of those behind one address.
+    const maxConcurrentStreams = Math.min(Math.max(1, executor.maxRuns), MOST_STREAMS);
+    this.#server = createServer({ settings: { maxConcurrentStreams } }, this.#handler(sdk));
+    this.#server.on("session", (session) => {
+      this.#sessions.add(session);
+      session.once("close", () => this.#sessions.delete(session));
+    });
+  }
+
+  /** Resolves with the port. Rejects with `engine_failed` if it cannot be had. */
+  listen(): Promise<number> {
+    const { host, port } = this.#listener;
+    return new Promise((resolve, reject) => {
+      this.#server.on("error", (cause) => reject(cannotListen(host, port, cause)));
+      this.#server.listen({ host, port }, () => {
+        const address = this.#server.address();
+        resolve(typeof address === "object" && address !== null ? address.port : port);
+      });
+    });
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  #handler({ object, RetryableError, createEndpointHandler }: Sdk) {
+    const { roles, version } = this.#executor;
+    const { identityKeys } = this.#listener;
+    const services = roles.map((role) =>
+      leadingObject({ object, RetryableError }, serviceNameOf(role, version), (runId, lost) =>
+        this.#settle(runId, lost),
+      ),
+    );
+    try {
+      return createEndpointHandler({
+        services,
+        ...(identityKeys.length === 0 ? {} : { identityKeys: [...identityKeys] }),
+        logger: ({ source, level }, message) => this.#hear(source, level, message),
+      });
+    } catch (cause) {
+      throw unusableKeys(cause);
+    }
+  }
+
+  /** What became of a leading, Restate shows. What came to none, for want of a signature or of the role, is known here alone. */
+  #hear(source: string, level: string, message: unknown): void {
+    if (source !== "SYSTEM" || level !== "error") return;
+    const text = messageOf(message).slice(0, QUOTED);
+    const advice = "Check identityKeys, and what is registered at its address.";
+    warnOnce(
+      this,
+      `A worker behind Restate has refused a request. ${text}. ${advice} Further ones are not told.`,
+    );
+  }
+
+  #settle(runId: RunId, lost: AbortSignal): Promise<RunSettled> {
+    const earlier = this.#underWay.get(runId);
+    const leave = AbortSignal.any([lost, this.#closing.signal]);
+    const settled = this.#settleAfter(earlier, runId, leave).finally(() => {
+      if (this.#underWay.get(runId) === settled) this.#underWay.delete(runId);
+    });
+    this.#underWay.set(runId, settled);
+    return settled;
+  }
+
+  async #settleAfter(
+    earlier: Promise<RunSettled> | undefined,
+    runId: RunId,
+    leave: AbortSignal,
+  ): Promise<RunSettled> {
+    await earlier?.catch(() => undefined);
+    if (leave.aborted) throw leftBefore(runId);
+    return this.#executor.settle(runId, leave);
+  }
+
+  async #close(): Promise<void> {
+    const stopped = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    for (const session of this.#sessions) session.close();
+    this.#closing.abort();
+    await Promise.allSettled(this.#underWay.values());
+    const cancel = systemClock.setTimer(GOODBYE_MS, () => {
+      for (const session of this.#sessions) session.destroy();
+    });
+    await stopped;
+    cancel();
+  }
+}
+
+function leftBefore(runId: RunId): EspalierError {
+  const message = `Expected to lead run ${JSON.stringify(runId)}, got a worker that closes, or a request that was dropped. It is led elsewhere.`;
+  return new EspalierError({ code: "run_left", message, data: { runId } });
+}
+
+function cannotListen(host: string, port: number, cause: unknown): EspalierError {
+  const code: unknown = cause instanceof Error && "code" in cause ? cause.code : undefined;
+  const advice =
+    code === "EADDRINUSE" ? "Choose another port, or end what listens there." : "See its cause.";
+  const message = `Expected to listen at ${host}, port ${port}, got: ${messageOf(cause)}. ${advice}`;
+  return new EspalierError({ code: "engine_failed", message, data: { host, port }, cause });
+}
+
+function unusableKeys(cause: unknown): EspalierError {
+  const message = `Expected options.identityKeys to be public keys of Restate's request identity, got: ${messageOf(cause)}. Copy what it says when it starts.`;
+  const data = { field: "options.identityKeys" };
+  return new EspalierError({ code: "invalid_option", message, data, cause });
+}

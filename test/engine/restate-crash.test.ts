@@ -1,0 +1,141 @@
+// Goal: nothing that was handed to Restate is lost with a worker or with the server, and no process of a worker says a word by itself.
+// Method: a real server and processes, ended as by `kill -9`.
+
+import { fork, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+
+import { describe, expect } from "vitest";
+
+import { serviceNameOf } from "../../src/engine/restate/leading-object.ts";
+import { restateEngine } from "../../src/engine/restate/restate-engine.ts";
+import { RunIdSchema } from "../../src/protocol/ids.ts";
+import { afterwards } from "../harness/afterwards.ts";
+import { proves } from "../harness/proves.ts";
+import { balancer } from "../support/balancer.ts";
+import { freePort } from "../support/free-port.ts";
+import { findRestate, type RestateServer } from "../support/restate-server.ts";
+import { GatedExecutor, LEFT, toBeLeft } from "./gated-executor.ts";
+
+const found = await findRestate();
+if (typeof found === "string") console.warn(`Tests of Restate are skipped: ${found}.`);
+else await found.close();
+
+const role = "lead";
+const service = serviceNameOf(role, "1");
+const runIds = ["run_1", "run_2", "run_3", "run_4"].map((id) => RunIdSchema.parse(id));
+
+async function newServer(): Promise<RestateServer> {
+  const server = await findRestate();
+  if (typeof server === "string") throw new Error(server);
+  afterwards(() => server.close());
+  return server;
+}
+
+/** A worker in a process of its own, and what it says. */
+class WorkerProcess {
+  readonly led: string[] = [];
+  readonly #child: ChildProcess;
+  readonly #wake: () => void;
+  said = "";
+
+  constructor(options: readonly string[], wake: () => void) {
+    this.#wake = wake;
+    this.#child = fork(join(import.meta.dirname, "restate-worker-process.ts"), options, {
+      execArgv: ["--no-warnings", ...process.execArgv.filter((one) => one.startsWith("--import"))],
+      silent: true,
+    });
+    for (const stream of [this.#child.stdout, this.#child.stderr])
+      stream?.setEncoding("utf8").on("data", (text: string) => (this.said += text));
+    afterwards(() => this.kill());
+  }
+
+  async ready(): Promise<void> {
+    await once(this.#child, "message");
+    this.#child.on("message", (runId: string) => {
+      this.led.push(runId);
+      this.#wake();
+    });
+  }
+
+  settle(runId: string): void {
+    this.#child.send(runId);
+  }
+
+  async kill(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const ended = once(this.#child, "exit");
+    this.#child.kill("SIGKILL");
+    await ended;
+  }
+}
+
+/** Two workers at one address. `until` resolves when something holds of what they lead. */
+async function twoProcesses({ ingressUrl, adminUrl }: RestateServer) {
+  const ports = [await freePort(), await freePort()];
+  const workerUrl = `http://127.0.0.1:${await balancer(ports)}`;
+  let look = (): void => undefined;
+  const workers = ports.map(
+    (port) => new WorkerProcess([ingressUrl, adminUrl, workerUrl, `${port}`, role], () => look()),
+  );
+  for (const worker of workers) await worker.ready();
+  const until = (holds: () => boolean): Promise<void> =>
+    new Promise((resolve) => {
+      look = () => (holds() ? resolve() : undefined);
+      look();
+    });
+  return { workers, until };
+}
+
+describe.skipIf(typeof found === "string")("over a real server", () => {
+  proves(["E65"], "what a worker led that was killed is led by another one", async () => {
+    const server = await newServer();
+    const { workers, until } = await twoProcesses(server);
+    const client = restateEngine({ ingressUrl: server.ingressUrl });
+    for (const runId of runIds) await client.lead({ runId, role, version: "1" });
+    await until(() => workers.flatMap(({ led }) => led).length === 4);
+    const [one, other] = workers.toSorted((a, b) => b.led.length - a.led.length);
+    if (one === undefined || other === undefined) throw new Error("Expected two workers.");
+    expect([...one.led, ...other.led].toSorted()).toEqual(runIds);
+    await one.kill();
+    await until(() => other.led.length === 4);
+    expect(other.led.toSorted()).toEqual(runIds);
+    for (const runId of runIds) other.settle(runId);
+    await server.whenDone(service);
+    expect([other.led.length, one.said, other.said]).toEqual([4, "", ""]);
+  });
+
+  proves(["E65"], "what a server that was killed had taken is led when it is back", async () => {
+    const server = await newServer();
+    const { ingressUrl, adminUrl } = server;
+    const executor = new GatedExecutor([role]);
+    const engine = restateEngine({ ingressUrl, adminUrl, port: 0 });
+    const worker = await engine.serve(executor);
+    afterwards(() => worker.close());
+    const [led, behind, later] = runIds;
+    if (led === undefined || behind === undefined || later === undefined) throw new Error();
+    await engine.lead({ runId: led, role, version: "1" });
+    const first = await executor.next();
+    await engine.lead({ runId: led, role, version: "1" });
+    await engine.lead({ runId: behind, role, version: "1" }, Date.now() + 1_000);
+    await engine.lead({ runId: later, role, version: "1" });
+    (await executor.next()).settle({ type: "waiting", untilMs: Date.now() + 1_000 });
+    await server.crash();
+    await toBeLeft(first);
+    await server.start();
+    // It is left late: what the server has led again by now waits for it.
+    for (let nth = 1; nth <= 2; nth += 1) (await executor.next()).settle();
+    first.fail(LEFT);
+    for (let nth = 1; nth <= 2; nth += 1) (await executor.next()).settle();
+    await server.whenDone(service);
+    const timed = executor.led.slice(2, 4).toSorted();
+    const others = [executor.led.slice(0, 2), executor.led.slice(4)];
+    expect([timed, others]).toEqual([
+      [behind, later],
+      [
+        [led, later],
+        [led, led],
+      ],
+    ]);
+  });
+});

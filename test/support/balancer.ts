@@ -1,0 +1,42 @@
+// One address for several workers, as a balancer of connections gives it.
+
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+
+import { afterwards } from "../harness/afterwards.ts";
+
+/** Spreads connections over what listens at the ports, in turn. Resolves with its own. Ends after the test. */
+export async function balancer(ports: readonly number[]): Promise<number> {
+  let count = 0;
+  const open = new Set<Socket>();
+  const join = (client: Socket, attemptsLeft: number): void => {
+    const port = ports[count % ports.length] ?? 0;
+    count += 1;
+    const worker = connect(port, "127.0.0.1");
+    open.add(worker);
+    let isConnected = false;
+    worker.once("connect", () => {
+      isConnected = true;
+      client.pipe(worker).pipe(client);
+    });
+    worker.on("error", () => undefined);
+    worker.once("close", () => {
+      open.delete(worker);
+      if (!isConnected && attemptsLeft > 0) join(client, attemptsLeft - 1);
+      else client.destroy();
+    });
+    client.once("close", () => worker.destroy());
+  };
+  const server = createServer((client) => {
+    open.add(client);
+    client.on("error", () => undefined).once("close", () => open.delete(client));
+    join(client, ports.length - 1);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  afterwards(async () => {
+    const closed = new Promise((resolve) => server.close(resolve));
+    for (const socket of open) socket.destroy();
+    await closed;
+  });
+  const address: string | AddressInfo | null = server.address();
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
