@@ -59,11 +59,6 @@ export type { SessionStore, StoredSession } from "./store/session-store.ts";
 export type { StoreFailure } from "./store/store-errors.ts";
 export type { MemoryStoreOptions } from "./store/memory-store.ts";
 
-// Engines
-export type { Engine, EngineWorker, RunExecutor, RunSettled, RunTicket } from "./engine/engine.ts";
-export type { StoreEngineOptions } from "./engine/store-engine.ts";
-export type { OrderOptions, RunClientOptions } from "./orchestrator/run/run-client.ts";
-
 // Tracing, sinks, clocks and ids
 export type { FurtherTrace, LostSpan, Tracing } from "./protocol/tracing.ts";
 export type {

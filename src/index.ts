@@ -79,21 +79,12 @@ export type { RecoveredRuns } from "./orchestrator/run/recover.ts";
 export type { Run } from "./orchestrator/run/run.ts";
 export { toSse, type SseOptions } from "./orchestrator/run/to-sse.ts";
 export type { Phase, PhaseReport, PhaseState } from "./agent/phase-report.ts";
-export type { CancelOptions } from "./orchestrator/run/cancel-run.ts";
-export type { ExecuteOptions } from "./orchestrator/run/execute.ts";
-export type { RunRequest } from "./orchestrator/run/run-mail.ts";
-export type { RunOrder } from "./orchestrator/run/run-order.ts";
 export type { RunResult } from "./orchestrator/run/run-result.ts";
 export type { AgentReport } from "./orchestrator/tree/agent-report.ts";
 export type { StreamPiece } from "./protocol/stream-piece.ts";
 export type { RetryPolicy } from "./model/retry-policy.ts";
 export { memoryStore } from "./store/memory-store.ts";
 export { rebuildRecordedRequest, rebuildRequest } from "./orchestrator/run/rebuild-request.ts";
-
-// On more than one machine
-export { storeEngine } from "./engine/store-engine.ts";
-export { RunClient, type RemoteRun } from "./orchestrator/run/run-client.ts";
-export type { Worker, WorkOptions } from "./orchestrator/run/work.ts";
 
 // Pause and resume
 export {

@@ -12,7 +12,7 @@ import { cancelRun, type CancelOptions } from "./run/cancel-run.ts";
 import { executeOrder, type ExecuteOptions } from "./run/execute.ts";
 import { forkRun } from "./run/fork.ts";
 import { LiveRuns } from "./run/live-runs.ts";
-import { postAnswers } from "./run/open-questions.ts";
+import { postAnswers } from "./run/posted-answers.ts";
 import {
   recoverAllRuns,
   recoverRun,

@@ -18,7 +18,7 @@ import { JournalReader } from "../durability/journal-reader.ts";
 import { keptEvent } from "../durability/open-spans.ts";
 import { newOwner, titleOf } from "../durability/open-journal.ts";
 import { otherRun } from "./live-runs.ts";
-import { openQuestions, postAnswers } from "./open-questions.ts";
+import { openQuestions, postAnswers } from "./posted-answers.ts";
 import { checkedRequest, orderOf, postMail, postOrder, type RunRequest } from "./run-mail.ts";
 import { checkedOrder, isSameOrder, type CheckedOrder, type RunOrder } from "./run-order.ts";
 import type { RunResult } from "./run-result.ts";

@@ -1,0 +1,22 @@
+// Entry `espalier/engines`: runs that an engine has led by workers, on one machine or several: the client, the engine on the store alone, and
+// the port for engines of your own. `espalier/pg-boss` and `espalier/restate` are engines, too.
+
+export {
+  RunClient,
+  type OrderOptions,
+  type RemoteRun,
+  type RunClientOptions,
+} from "./orchestrator/run/run-client.ts";
+export type { Worker, WorkOptions } from "./orchestrator/run/work.ts";
+export type { CancelOptions } from "./orchestrator/run/cancel-run.ts";
+export type { ExecuteOptions } from "./orchestrator/run/execute.ts";
+export type { RunRequest } from "./orchestrator/run/run-mail.ts";
+export type { RunOrder } from "./orchestrator/run/run-order.ts";
+export { storeEngine, type StoreEngineOptions } from "./engine/store-engine.ts";
+export type {
+  Engine,
+  EngineWorker,
+  RunExecutor,
+  RunSettled,
+  RunTicket,
+} from "./engine/engine.ts";
