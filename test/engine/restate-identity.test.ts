@@ -43,7 +43,9 @@ function base58(bytes: Uint8Array): string {
   let text = "";
   for (let rest = BigInt(`0x${Buffer.from(bytes).toString("hex")}`); rest > 0n; rest /= 58n)
     text = `${digits[Number(rest % 58n)]}${text}`;
-  return text;
+  // Zeros at the beginning are lost in a number.
+  const zeros = bytes.findIndex((byte) => byte !== 0);
+  return `${"1".repeat(zeros)}${text}`;
 }
 
 /** The status with which a worker replies to a request that nobody has signed. */

@@ -52,6 +52,9 @@ function findBinary(): string | undefined {
   }
 }
 
+/** What it says when it takes connections. */
+const LISTENING = ["server_name: http-ingress-server", "server_name: admin-api-server"];
+
 interface Ports {
   readonly ingress: number;
   readonly admin: number;
@@ -75,6 +78,7 @@ class Server implements RestateServer {
       RESTATE_ADMIN__BIND_ADDRESS: `127.0.0.1:${ports.admin}`,
       RESTATE_BIND_ADDRESS: `127.0.0.1:${ports.node}`,
       RESTATE_LISTEN_MODE: "tcp",
+      RESTATE_LOG_DISABLE_ANSI_CODES: "true",
       RESTATE_ADMIN__DISABLE_WEB_UI: "true",
       RESTATE_DISABLE_TELEMETRY: "true",
       RESTATE_DEFAULT_NUM_PARTITIONS: "2",
@@ -94,8 +98,16 @@ class Server implements RestateServer {
     });
     this.#process = child;
     let said = "";
-    for (const stream of [child.stdout, child.stderr])
-      stream.setEncoding("utf8").on("data", (text: string) => (said += text));
+    // Not asked before it listens: to a port on which nobody does, a socket may by chance be connected with itself, and take it.
+    await new Promise<void>((resolve, reject) => {
+      child.once("error", reject);
+      child.once("exit", () => reject(new Error(`restate-server has ended: ${said}`)));
+      for (const stream of [child.stdout, child.stderr])
+        stream.setEncoding("utf8").on("data", (text: string) => {
+          said += text;
+          if (LISTENING.every((words) => said.includes(words))) resolve();
+        });
+    });
     while (!(await this.#isHealthy())) {
       if (hasEnded(child)) throw new Error(`restate-server has ended: ${said}`);
       await setTimeout(20);
@@ -134,7 +146,9 @@ class Server implements RestateServer {
 
   async #isHealthy(): Promise<boolean> {
     const urls = [`${this.adminUrl}/health`, `${this.ingressUrl}/restate/health`];
-    const replies = await Promise.all(urls.map((url) => fetch(url).catch(() => undefined)));
+    const replies = await Promise.all(
+      urls.map((url) => fetch(url, { signal: AbortSignal.timeout(1_000) }).catch(() => undefined)),
+    );
     return replies.every((reply) => reply?.ok === true);
   }
 }
