@@ -18,6 +18,7 @@ const DEEP = [
   "test/journal/store-faults.test.ts",
   "test/mcp/conformance.test.ts",
   "test/orchestrator/ledger-crowd.test.ts",
+  "test/engine/surveys-over-*.test.ts",
   "test/store/postgres-store.test.ts",
   "test/telemetry/span-burst.test.ts",
   "test/telemetry/trace-size.test.ts",

@@ -828,6 +828,24 @@ const requirements = {
   M74: {
     text: "What is no text is counted before the provider has, bounded, refused before anything is asked if it cannot be sent, and of a history that is made shorter the newest is kept",
   },
+  E100: {
+    text: "Runs that a killed worker led come to the texts that they would have come to, led on by another one; no effect that was kept is done again",
+  },
+  E101: {
+    text: "A worker that froze and wakes up after its run was taken over harms nothing: one journal, one result, and no call that must not be repeated is begun twice",
+  },
+  E102: {
+    text: "One order, given a hundred times at once over an engine, is one run, and each of its effects is done once",
+  },
+  E103: {
+    text: "A run that an engine has led, or that waits for an answer, is cancelled from any process; nothing of it begins afterwards",
+  },
+  E104: {
+    text: "A run that waits for an answer goes on with it after all workers were replaced; the call is made once, and a second answer is refused",
+  },
+  E105: {
+    text: "A worker that is told to end gives its runs up within its grace period, and what returned by then is not done again",
+  },
   H10: {
     text: "The result of a run has the type of its role's `output`, alike for start, resume, recover and fork, in what `result`, `settled`, `orThrow` and `cancel` give; without a role, of the roles of the orchestrator",
   },

@@ -1,0 +1,3 @@
+import { surveysOver } from "./surveys-suite.ts";
+
+await surveysOver("pg-boss");

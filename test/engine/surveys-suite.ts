@@ -1,0 +1,168 @@
+// What holds of runs that workers lead over a real engine and PostgreSQL, whatever is killed: they come to what a run comes to that nothing
+// happens to. Real servers, and workers in processes of their own, which are killed, frozen and replaced.
+
+import { afterAll, describe, expect, vi } from "vitest";
+
+import { approve } from "../../src/index.ts";
+import { proves } from "../harness/proves.ts";
+import { rejectionOf } from "../support/thrown.ts";
+import { findServers, SurveyPlace, type EngineName } from "../support/survey-place.ts";
+import { surveyTask } from "../support/surveys.ts";
+import {
+  approved,
+  askedSurvey,
+  doneAgain,
+  eventsOf,
+  expectTexts,
+  orderSurveys,
+  repeated,
+} from "./surveys.ts";
+
+/** Only a hang is caught. */
+const HANG_MS = 300_000;
+
+export async function surveysOver(name: EngineName): Promise<void> {
+  const found = await findServers(name);
+  if (typeof found === "string") console.warn(`Surveys over ${name} are skipped: ${found}.`);
+  const open = (pace = {}): Promise<SurveyPlace> => {
+    if (typeof found === "string") throw new Error(found);
+    return SurveyPlace.open(found, pace);
+  };
+  vi.setConfig({ testTimeout: HANG_MS });
+  afterAll(async () => {
+    vi.resetConfig();
+    if (typeof found === "string") return;
+    await found.restate?.close();
+    await found.postgres.close();
+  });
+
+  describe.skipIf(typeof found === "string")(`over ${name}`, () => {
+    proves(
+      ["E100"],
+      "30 runs of 25 agents, a worker of which is killed, are the runs that they would be",
+      async () => {
+        const place = await open();
+        const surveys = await orderSurveys(place, 30);
+        await place.until((effects) => effects.length > 600);
+        const killedMs = Date.now();
+        await place.workers[0]?.kill();
+        await expectTexts(surveys);
+        const { effects } = place;
+        expect(doneAgain(effects, killedMs)).toEqual([]);
+        // All that the dead worker had under way, no more.
+        const again = [...repeated(effects).values()].reduce((sum, count) => sum + count, 0);
+        expect(again).toBeLessThanOrEqual(30 * 20);
+      },
+    );
+
+    proves(
+      ["E101"],
+      "a frozen worker that wakes up harms nothing: one text, one journal, and no call twice that must not be",
+      async () => {
+        const place = await open({ modelMs: 200, toolMs: 400 });
+        const survey = await askedSurvey(place, "pears", 3);
+        await approved(survey.run);
+        await place.until((effects) =>
+          effects.some(({ what, key }) => what === "begin" && key === "pay pears"),
+        );
+        const payer = place.effects.find(({ key }) => key === "pay pears")?.pid;
+        const frozen = place.workers.find(({ pid }) => pid === payer);
+        frozen?.freeze();
+        const { text, status } = await survey.run.result();
+        frozen?.thaw();
+        expect(status).toBe("completed");
+        expect(text).toContain("interrupted");
+        const events = await eventsOf(survey.run);
+        expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
+        expect(
+          place.effects.filter(({ what, key }) => what === "begin" && key === "pay pears"),
+        ).toHaveLength(1);
+      },
+    );
+
+    proves(["E102"], "one order a hundred times at once is one run", async () => {
+      const place = await open();
+      const task = surveyTask("once");
+      const runs = await Promise.all(
+        Array.from({ length: 100 }, () => place.client.start("lead", task, { runId: "once" })),
+      );
+      await expectTexts(runs.map((run) => ({ task, run })));
+      expect([...repeated(place.effects)]).toEqual([]);
+      expect(place.effects.filter(({ what }) => what === "begin")).toHaveLength(70);
+      expect(
+        (await rejectionOf(place.client.start("lead", "Another.", { runId: "once" }))).code,
+      ).toBe("other_run");
+    });
+
+    proves(
+      ["E103"],
+      "a run of 25 agents is cancelled while it is led; none of its calls begins later",
+      async () => {
+        const place = await open({ modelMs: 2_000 });
+        const [survey] = await orderSurveys(place, 1);
+        if (survey === undefined) throw new Error();
+        await place.until((effects) => effects.some(({ key }) => key.startsWith("model leaf")));
+        const wishMs = Date.now();
+        await survey.run.cancel("Not needed.");
+        const { status } = await survey.run.result();
+        expect(status).toBe("cancelled");
+        expect(
+          place.effects.filter(({ what, atMs }) => what === "begin" && atMs > wishMs + 1_000),
+        ).toEqual([]);
+      },
+    );
+
+    proves(
+      ["E103"],
+      "a run that waits for an answer is cancelled: the call is not made",
+      async () => {
+        const place = await open();
+        const { run } = await askedSurvey(place, "pears", 2);
+        expect((await run.result()).status).toBe("paused");
+        await run.cancel("Not needed.");
+        expect((await run.result()).status).toBe("cancelled");
+        expect(place.effects.filter(({ key }) => key.startsWith("pay"))).toEqual([]);
+        expect((await rejectionOf(run.cancel())).code).toBe("run_ended");
+      },
+    );
+
+    proves(
+      ["E104"],
+      "a run goes on with an answer that came after all workers were replaced; the call is made once, a second answer refused",
+      async () => {
+        const place = await open();
+        const survey = await askedSurvey(place, "pears", 2);
+        const [question] = (await survey.run.result()).questions;
+        if (question === undefined) throw new Error();
+        for (const worker of place.workers) await worker.kill();
+        for (const index of place.workers.keys()) await place.add(index);
+        await survey.run.answer([approve(question)]);
+        expect((await rejectionOf(survey.run.answer([approve(question)]))).code).toBe(
+          "invalid_answer",
+        );
+        await expectTexts([survey]);
+        expect(
+          place.effects.filter(({ key }) => key === "pay pears").map(({ what }) => what),
+        ).toEqual(["begin", "end"]);
+      },
+    );
+
+    proves(
+      ["E105"],
+      "a worker that is told to end gives its runs up: what had returned is not done again",
+      async () => {
+        const place = await open();
+        const surveys = await orderSurveys(place, 10);
+        await place.until((effects) => effects.length > 200);
+        const leftMs = Date.now();
+        await place.workers[0]?.terminate();
+        await expectTexts(surveys);
+        expect(doneAgain(place.effects, leftMs)).toEqual([]);
+        const ended = new Map<string, number>();
+        for (const { what, key } of place.effects)
+          if (what === "end") ended.set(key, (ended.get(key) ?? 0) + 1);
+        expect([...ended].filter(([, count]) => count > 1)).toEqual([]);
+      },
+    );
+  });
+}

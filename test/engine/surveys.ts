@@ -1,0 +1,97 @@
+// What is asked of runs that real workers lead over a real engine, the same for each engine.
+
+import { expect } from "vitest";
+
+import { approve, type EspalierEvent } from "../../src/index.ts";
+import type { RemoteRun } from "../../src/engines.ts";
+import { JournalReader } from "../../src/orchestrator/durability/journal-reader.ts";
+import type { Effect, SurveyPlace } from "../support/survey-place.ts";
+import { surveyTask, surveyText } from "../support/surveys.ts";
+
+/** Orders this many surveys of 25 agents. */
+export async function orderSurveys(place: SurveyPlace, count: number): Promise<readonly Survey[]> {
+  return await Promise.all(
+    Array.from({ length: count }, async (_, index) => {
+      const task = surveyTask(`s${index}`);
+      return { task, run: await place.client.start("lead", task, { runId: `survey-${index}` }) };
+    }),
+  );
+}
+
+export interface Survey {
+  readonly task: string;
+  readonly run: RemoteRun;
+}
+
+/** All of them end with the text of a run to which nothing happens. */
+export async function expectTexts(surveys: readonly Survey[]): Promise<void> {
+  const results = await Promise.all(surveys.map(({ run }) => run.result()));
+  expect(results.map(({ status, text }) => [status, text])).toEqual(
+    surveys.map(({ task }) => ["completed", surveyText(task)]),
+  );
+}
+
+/** How often an effect began beyond once, by key. */
+export function repeated(effects: readonly Effect[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { what, key } of effects)
+    if (what === "begin") counts.set(key, (counts.get(key) ?? 0) + 1);
+  return new Map([...counts].flatMap(([key, count]) => (count > 1 ? [[key, count - 1]] : [])));
+}
+
+/** The effects whose outcome is kept, of all runs. */
+export async function keptEffects({ store }: SurveyPlace): Promise<ReadonlySet<string>> {
+  const kept = new Set<string>();
+  for (const { runId } of await store.list({ limit: 1_000 })) {
+    const reader = new JournalReader();
+    for await (const line of store.read(runId))
+      for (const record of reader.read(line)) {
+        if (record.type !== "effect") continue;
+        const said = JSON.stringify(record.outcome);
+        for (const [, key = ""] of said.matchAll(/"responseId":"([^"]+)"/g)) kept.add(key);
+        if (!said.includes("responseId"))
+          for (const [, path = ""] of said.matchAll(/"seen ([^"]+)"/g)) kept.add(`look ${path}`);
+      }
+  }
+  return kept;
+}
+
+/** Those of the keys that began after a time. */
+export function begunAfter(
+  effects: readonly Effect[],
+  atMs: number,
+  keys: ReadonlySet<string>,
+): readonly Effect[] {
+  return effects.filter(
+    ({ what, key, atMs: beganMs }) => what === "begin" && beganMs > atMs && keys.has(key),
+  );
+}
+
+/** All that is known of effects that ended more than once. */
+export function endedTwice(effects: readonly Effect[]): readonly Effect[] {
+  const counts = new Map<string, number>();
+  for (const { what, key } of effects)
+    if (what === "end") counts.set(key, (counts.get(key) ?? 0) + 1);
+  return effects.filter(({ key }) => (counts.get(key) ?? 0) > 1);
+}
+
+/** A survey of a lead and leaves that pays once it is allowed to, up to the question. */
+export async function askedSurvey(place: SurveyPlace, name: string, leaves = 9): Promise<Survey> {
+  const task = surveyTask(name, { sections: leaves, leaves: 0, asks: true });
+  const run = await place.client.start("lead", task, { runId: name });
+  return { task, run };
+}
+
+/** Approves what a run asks, once it does. */
+export async function approved(run: RemoteRun): Promise<void> {
+  const result = await run.result();
+  const [question] = result.questions;
+  if (question !== undefined) await run.answer([approve(question)]);
+}
+
+/** All events of a run that rests. */
+export async function eventsOf(run: RemoteRun): Promise<readonly EspalierEvent[]> {
+  const events: EspalierEvent[] = [];
+  for await (const event of run.events()) events.push(event);
+  return events;
+}

@@ -1,0 +1,180 @@
+// Roles for runs that are led by workers in processes of their own, with a model of our own behind them: what it says follows from what it
+// reads, so that a run has one text whatever happens to its workers. Each effect is a line of a file, written when it begins and when it ends.
+
+import { appendFileSync } from "node:fs";
+import { setTimeout } from "node:timers/promises";
+
+import { z } from "zod";
+
+import { defineAgent, defineTool } from "../../src/index.ts";
+import type { AgentRole } from "../../src/index.ts";
+import { toCallId, type Model, type ModelRequest } from "../../src/extend.ts";
+import { isRecord } from "../../src/kernel/json.ts";
+import { replyMessage, type ReplyPiece } from "../../src/protocol/reply-message.ts";
+
+/** How large a run is, and how long its effects take. */
+export interface SurveyOptions {
+  /** Where effects are noted. */
+  readonly log: string;
+  readonly modelMs: number;
+  readonly toolMs: number;
+}
+
+/** Room for a survey. */
+export const SURVEY_LIMITS = { maxDepth: 3, maxBreadthPerParent: 20, maxTotalSubagents: 200 };
+
+/** The tasks of the survey: `<run>|<sections>|<leaves of each>|<asks?>`. */
+export function surveyTask(
+  name: string,
+  {
+    sections = 4,
+    leaves = 5,
+    asks = false,
+  }: { sections?: number; leaves?: number; asks?: boolean } = {},
+): string {
+  return [name, sections, leaves, asks ? "asks" : "free"].join("|");
+}
+
+/** What a survey says at its end, if nothing was interrupted. */
+export function surveyText(task: string): string {
+  const [name = "", sections = "", leaves = "", asks] = task.split("|");
+  const parts = Array.from({ length: Number(sections) }, (_, section) => {
+    const path = `${name}/${section}`;
+    if (leaves === "0") return `${path}=seen ${path}`;
+    const below = Array.from(
+      { length: Number(leaves) },
+      (_none, leaf) => `${path}/${leaf}=seen ${path}/${leaf}`,
+    );
+    return `${path}[${below.join(" ")}]`;
+  });
+  return `${name}{${parts.join(" ")}}${asks === "asks" ? ` paid ${name}` : ""}`;
+}
+
+/** Roles `lead`, `section` and `leaf`; the lead pays at the end, once it is allowed to, where its task asks. */
+export function surveyRoles(options: SurveyOptions): readonly AgentRole[] {
+  const effect = async <T>(
+    key: string,
+    delayMs: number,
+    signal: AbortSignal,
+    result: T,
+  ): Promise<T> => {
+    note(options.log, "begin", key);
+    await setTimeout(delayMs, undefined, { signal });
+    note(options.log, "end", key);
+    return result;
+  };
+  const look = defineTool({
+    name: "look",
+    description: "Looks at a place.",
+    input: z.object({ path: z.string() }),
+    execute: ({ path }, { signal }) =>
+      effect(`look ${path}`, options.toolMs, signal, `seen ${path}`),
+  });
+  const pay = defineTool({
+    name: "pay",
+    description: "Pays.",
+    input: z.object({ name: z.string() }),
+    needsApproval: true,
+    isRepeatable: false,
+    execute: ({ name }, { signal }) =>
+      effect(`pay ${name}`, options.toolMs, signal, `paid ${name}`),
+  });
+  const modelFor = (
+    role: string,
+    say: (task: string, results: readonly string[]) => readonly ReplyPiece[],
+  ): Model => ({
+    provider: "local",
+    id: role,
+    price: { inputUsdPerMillion: 1, outputUsdPerMillion: 1 },
+    generate: async (request, { signal }) => {
+      const task = taskIn(request);
+      const results = resultsIn(request);
+      const key = `model ${role} ${task} ${results.length}`;
+      const message = await effect(key, options.modelMs, signal, replyMessage(say(task, results)));
+      const finishReason = message.toolCalls.length > 0 ? "tool_calls" : "stop";
+      // Its key is kept with the outcome of the call.
+      return { message, finishReason, responseId: key };
+    },
+  });
+  const leaf = defineAgent({
+    name: "leaf",
+    purpose: "Looks at one place.",
+    instructions: "Look.",
+    model: modelFor("leaf", (path, [seen]) =>
+      seen === undefined ? [call("look", "1", { path })] : [text(`${path}=${seen}`)],
+    ),
+    tools: [look],
+  });
+  const section = defineAgent({
+    name: "section",
+    purpose: "Looks at many places.",
+    instructions: "Delegate.",
+    model: modelFor("section", (task, results) => {
+      const [path = "", leaves = ""] = task.split("|");
+      return results.length === 0
+        ? spawns(
+            "leaf",
+            Array.from({ length: Number(leaves) }, (_, index) => `${path}/${index}`),
+          )
+        : [text(`${path}[${results.join(" ")}]`)];
+    }),
+    subagents: [leaf],
+  });
+  const lead = defineAgent({
+    name: "lead",
+    purpose: "Leads.",
+    instructions: "Delegate.",
+    model: modelFor("lead", (task, results) => {
+      const [name = "", sections = "", leaves = "", asks] = task.split("|");
+      const count = Number(sections);
+      const paths = Array.from({ length: count }, (_, index) => `${name}/${index}`);
+      if (results.length === 0)
+        return leaves === "0"
+          ? spawns("leaf", paths)
+          : spawns(
+              "section",
+              paths.map((path) => `${path}|${leaves}`),
+            );
+      if (asks === "asks" && results.length === count) return [call("pay", "p", { name })];
+      const paid = results[count];
+      const said = `${name}{${results.slice(0, count).join(" ")}}`;
+      return [text(paid === undefined ? said : `${said} ${paid}`)];
+    }),
+    tools: [pay],
+    subagents: [section, leaf],
+  });
+  return [lead, section, leaf];
+}
+
+function note(log: string, what: "begin" | "end", key: string): void {
+  appendFileSync(log, `${JSON.stringify({ what, key, pid: process.pid, atMs: Date.now() })}\n`);
+}
+
+function text(said: string): ReplyPiece {
+  return { type: "text", text: said };
+}
+
+function call(toolName: string, callId: string, input: object): ReplyPiece {
+  return { type: "call", callId: toCallId(callId), toolName, argumentsText: JSON.stringify(input) };
+}
+
+function spawns(role: string, tasks: readonly string[]): readonly ReplyPiece[] {
+  return tasks.map((task, index) => call("SpawnSubagent", `s${index}`, { role, task }));
+}
+
+function taskIn({ messages }: ModelRequest): string {
+  const first = messages.find(({ role }) => role === "user");
+  return first?.role === "user" && typeof first.text === "string" ? first.text : "";
+}
+
+/** What tools and subagents have given, in the order of the calls. */
+function resultsIn({ messages }: ModelRequest): readonly string[] {
+  return messages.flatMap((message) => (message.role === "tool" ? [plain(message.text)] : []));
+}
+
+/** The text of a subagent, as its result has it; anything else as it is. */
+function plain(result: string): string {
+  if (!result.startsWith("{")) return result;
+  const parsed: unknown = JSON.parse(result);
+  return isRecord(parsed) && typeof parsed["text"] === "string" ? parsed["text"] : result;
+}
