@@ -23,6 +23,7 @@ import { proves } from "../harness/proves.ts";
 import { turns } from "../journal/crash-play.ts";
 import { DEATHS, dyingStore, type Kill } from "../journal/dying-store.ts";
 import { storedEvents } from "../journal/stored-events.ts";
+import { thrownBy } from "../support/thrown.ts";
 import { leadOfReaders } from "./lead-of-readers.ts";
 import { mortalTracing } from "./mortal-tracing.ts";
 import { recorded, type RecordedSpan } from "./recorded-spans.ts";
@@ -312,13 +313,10 @@ describe("traceparent", () => {
     const ids = sequentialIds();
     const orchestrator = new Orchestrator({ store, ids });
     const options: object = { traceparent };
-    expect(() => orchestrator.start(leadOfReaders(), "Go.", options)).toThrow(
-      expect.objectContaining({
-        code: "invalid_option",
-        message: expect.stringMatching(
-          /^Expected traceparent to be a traceparent of version 00: .*Leave it out/u,
-        ),
-      }),
+    const error = thrownBy(() => orchestrator.start(leadOfReaders(), "Go.", options));
+    expect(error).toMatchObject({ code: "invalid_option", data: { field: "traceparent" } });
+    expect(error.message).toMatch(
+      /^Expected traceparent to be a traceparent of version 00: .*Leave it out/u,
     );
     expect(ids.next("run")).toBe("run_1");
   });
