@@ -15,7 +15,7 @@ import type { Settings } from "../tree/settings.ts";
 import { LiveRun } from "./live-run.ts";
 import { otherRun, type LiveRuns } from "./live-runs.ts";
 import { persistedResult } from "./persisted-result.ts";
-import { keptRun, recoverRun, storageOf, storedRun, type KeptRun } from "./recover.ts";
+import { keptRun, putToRest, recoverRun, storageOf, storedRun, type KeptRun } from "./recover.ts";
 import { isCall, unreadMail } from "./run-mail.ts";
 import { checkedOrder, type CheckedOrder, type RunOrder } from "./run-order.ts";
 import type { RunResult } from "./run-result.ts";
@@ -154,8 +154,11 @@ class Execution {
     return run?.takeUp() === true ? run : undefined;
   }
 
-  /** The run, led by this process from now on; or its result, if it rests. Rejects with `run_alive` while another process leads it. */
-  async #led(): Promise<LiveRun | RunResult<JsonValue>> {
+  /**
+   * The run, led by this process from now on; or its result, if it rests; undefined: it was put to rest only now. Rejects with `run_alive`
+   * while another process leads it.
+   */
+  async #led(): Promise<LiveRun | RunResult<JsonValue> | undefined> {
     const { runId } = this.#parts.order;
     const { signal } = this.#parts.options;
     return await this.#live.during(async () => {
@@ -164,12 +167,27 @@ class Execution {
         return this.#live.add(await this.#begun(found !== undefined), signal);
       const kept = await keptRun(this.#storage, runId);
       if (!isSame(this.#parts.order, kept)) throw otherRun(runId);
-      if (!isDue(kept, this.#settings.clock.nowMs())) return persistedResult(kept.folded);
-      const { context, onPiece } = this.#parts.options;
       const takeOver = this.#mayTakeOver;
+      if (!isDue(kept, this.#settings.clock.nowMs())) {
+        const isTold = found.status !== "open" || (await this.#putToRest(takeOver));
+        return isTold ? persistedResult(kept.folded) : undefined;
+      }
+      const { context, onPiece } = this.#parts.options;
       const recovery = { role: this.#parts.role, context, kept, takeOver, ...defined({ onPiece }) };
       return this.#live.add(await recoverRun(this.#settings, runId, recovery), signal);
     });
+  }
+
+  /** False: it was told now, and has to be read again. True: it cannot be, and need not be by one that takes nothing over. */
+  async #putToRest(takeOver: boolean): Promise<boolean> {
+    try {
+      await putToRest(this.#storage, this.#parts.order.runId, takeOver);
+      return false;
+    } catch (cause) {
+      const isAlive = EspalierError.is(cause) && cause.code === "run_alive";
+      if (isAlive && this.#parts.options.takeOverAfterMs === undefined) return true;
+      throw cause;
+    }
   }
 
   get #mayTakeOver(): boolean {

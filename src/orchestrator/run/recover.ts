@@ -62,8 +62,9 @@ export async function recoverRun(
   const storage = storageOf(settings);
   const { store } = storage;
   const kept = options.kept ?? (await keptRun(storage, runId));
-  const before = { kept, going: await readyToRecover(settings, kept, options) };
   const { takeOver = false } = options;
+  if (kept.folded.status === "ended") await putToRest(storage, runId, takeOver);
+  const before = { kept, going: await readyToRecover(settings, kept, options) };
   const claim = { owner: newOwner(), staleAfterMs: storage.staleAfterMs, takeOver };
   const ownership = await store.claim(runId, claim);
   try {
@@ -81,6 +82,18 @@ export async function recoverRun(
     await store.release(ownership, isOver ? "ended" : status);
     throw cause;
   }
+}
+
+/** Tells the store of a rest that is kept, and that its process did not live to tell. Rejects with `run_alive` while that may still do so. */
+export async function putToRest(
+  { store, staleAfterMs }: RunStorage,
+  runId: RunId,
+  takeOver: boolean,
+): Promise<void> {
+  if ((await storedRun(store, runId))?.status !== "open") return;
+  const ownership = await store.claim(runId, { owner: newOwner(), staleAfterMs, takeOver });
+  const { status } = await foldedRun(store, runId);
+  await store.release(ownership, status);
 }
 
 /** The run came further, or got mail, between a first look and its claim. */
