@@ -877,6 +877,9 @@ const requirements = {
     text: "`traceparent` of `start`: the run stands below that span, in its trace, before an active one, sampled as it is, also once it has moved; the event log says so without OpenTelemetry",
   },
   E84: { text: "A `traceparent` that is none of version 00 is refused at once" },
+  E85: {
+    text: "When the result of a run is there, ended or paused, all its spans have ended, kept or not: a flush after it has them",
+  },
   H20: {
     text: "The root entry has at most 150 names; every name is exported from one entry; what can be reached from an entry is exported, so that no internal declaration is part of the public face; the report of the root has at most 2,500 lines",
   },

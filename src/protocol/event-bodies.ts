@@ -95,6 +95,8 @@ export interface EventBodies {
     readonly previousSpanId?: string | undefined;
     /** Whether that trace was taken. */
     readonly wasSampled?: boolean | undefined;
+    /** As in `run.started`, if that was not kept. */
+    readonly traceparent?: string | undefined;
     readonly answers: number;
     /** Set if its process had died, or had given it up. */
     readonly recovery?:

@@ -131,6 +131,7 @@ export const EVENT_SCHEMAS = {
     previousSpanId: z.string().optional(),
     wasSampled: z.boolean().optional(),
     answers: count,
+    traceparent: z.string().optional(),
     recovery: z.strictObject({ lostCalls: count, isSpanOpen: z.boolean().optional() }).optional(),
   },
   "agent.started": agentBeginning,

@@ -24,6 +24,15 @@ const role = defineAgent({
   model: thinker("solo", () => ({ text: "Done." })),
 });
 
+const cautious = defineAgent({
+  name: "cautious",
+  instructions: "You work.",
+  model: thinker("cautious", ({ results }) =>
+    results.length === 0 ? { calls: [["pay", { thing: "tree" }]] } : { text: results.join() },
+  ),
+  tools: [withApproval(countedTool(new Map(), "pay", () => Promise.resolve("Paid.")))],
+});
+
 const broken = new TypeError("the disk is on fire");
 const fenced = new EspalierError({ code: "run_fenced", message: "Taken over." });
 
@@ -39,6 +48,26 @@ test.each([broken, storeFailed("full", "Expected room, got none."), fenced])(
     const error = await rejectionOf(again.recover(run.runId, { takeOver: true }));
     expect(error).toMatchObject({ code: "run_ended" });
     expect(await store.find(run.runId)).toMatchObject({ status: "ended", owner: null });
+  },
+);
+
+test.each([
+  ["completed", "ended"],
+  ["paused", "paused"],
+])(
+  "a run that is kept as %s, though the store was not told, rests once its order is executed again",
+  async (status, rest) => {
+    const store = memoryStore();
+    const stubborn: Store = { ...forwarding(store), release: () => Promise.reject(broken) };
+    const roles = [role, cautious];
+    const name = status === "paused" ? "cautious" : "solo";
+    const order = { runId: "run-1", role: name, task: "Go." };
+    const result = await new Orchestrator({ store: stubborn, roles }).execute(order);
+    expect(result.status).toBe(status);
+    expect(await store.find(result.runId)).toMatchObject({ status: "open" });
+    const next = new Orchestrator({ store, roles });
+    expect(await next.execute(order, { takeOverAfterMs: 0 })).toEqual(result);
+    expect(await store.find(result.runId)).toMatchObject({ status: rest, owner: null });
   },
 );
 
@@ -76,15 +105,6 @@ test.each([
   }
   expect(await run.result).toMatchObject({ status: "completed", text: "Done." });
   expect([attempts, (await store.find(run.runId))?.epoch]).toEqual([3, 1]);
-});
-
-const cautious = defineAgent({
-  name: "cautious",
-  instructions: "You work.",
-  model: thinker("cautious", ({ results }) =>
-    results.length === 0 ? { calls: [["pay", { thing: "tree" }]] } : { text: results.join() },
-  ),
-  tools: [withApproval(countedTool(new Map(), "pay", () => Promise.resolve("Paid.")))],
 });
 
 async function pausedRun(store: Store): Promise<PausedRun> {

@@ -66,6 +66,7 @@ const STARTS: readonly (readonly [
   ["budget.steps", soloist([]).role, "t", { budget: { steps: 1.5 } }],
   ["budget.costUsd", soloist([]).role, "t", { budget: { costUsd: Number.POSITIVE_INFINITY } }],
   ["deadlineAtMs", soloist([]).role, "t", { deadlineAtMs: "soon" }],
+  ["traceparent", soloist([]).role, "t", { traceparent: "00-abc-def-01" }],
   ["start options", soloist([]).role, "t", { onPiece: 5 }],
   ["metadata", soloist([]).role, "t", { metadata: null }],
   ["metadata", soloist([]).role, "t", { metadata: 5 }],

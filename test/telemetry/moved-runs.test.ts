@@ -11,18 +11,23 @@ import {
 import { describe, expect, test } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
+import { newOwner } from "../../src/orchestrator/durability/open-journal.ts";
+import { RecordCodec } from "../../src/orchestrator/durability/record-codec.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
+import type { StartOptions } from "../../src/orchestrator/run/start-options.ts";
 import type { EspalierEvent, TraceIds } from "../../src/protocol/event.ts";
 import type { Tracing } from "../../src/protocol/tracing.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { openTelemetry, runIdGenerator } from "../../src/telemetry/otel.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { proves } from "../harness/proves.ts";
 import { turns } from "../journal/crash-play.ts";
 import { DEATHS, dyingStore, type Kill } from "../journal/dying-store.ts";
-import { storedEvents } from "../journal/stored-events.ts";
+import { storedEvents, storedRecords } from "../journal/stored-events.ts";
+import { thrownBy } from "../support/thrown.ts";
 import { leadOfReaders } from "./lead-of-readers.ts";
 import { mortalTracing } from "./mortal-tracing.ts";
 import { recorded, type RecordedSpan } from "./recorded-spans.ts";
@@ -244,6 +249,21 @@ proves(
   },
 );
 
+/** A run in the store of which only that is kept which stands before its first event, as where many runs begin at once. */
+async function keptWithoutEvents(store: Store, options: StartOptions): Promise<Run["runId"]> {
+  const elsewhere = memoryStore({ clock: new ManualClock() });
+  const whole = new Orchestrator({ store: elsewhere, ids: sequentialIds() });
+  const { runId, result } = whole.start(leadOfReaders(), "Go.", options);
+  await result;
+  const records = await storedRecords(elsewhere, runId);
+  const codec = new RecordCodec();
+  const first = records.findIndex(({ type }) => type === "event");
+  for (const record of records.slice(0, first)) codec.add(record);
+  const ownership = await store.create(runId, "lead: Go.", newOwner());
+  await store.append(ownership, { firstNumber: 1, records: codec.take() });
+  return runId;
+}
+
 describe("traceparent", () => {
   const sampled = `00-${TRACE_ID}-${SPAN_ID}-01`;
   const unsampled = `00-${TRACE_ID}-${SPAN_ID}-00`;
@@ -258,6 +278,41 @@ describe("traceparent", () => {
       expect(started).toMatchObject({ traceId: TRACE_ID, traceparent: sampled });
     }
   });
+
+  proves(
+    ["E83"],
+    "the run stands below it, too, where its process died before its first event was kept",
+    async () => {
+      for (const isLocal of [true, false]) {
+        const clock = new ManualClock(1_000);
+        const store = memoryStore({ clock });
+        const runId = await keptWithoutEvents(store, { traceparent: sampled });
+        const exporter = new InMemorySpanExporter();
+        const tracer = new NodeTracerProvider({
+          spanProcessors: [new SimpleSpanProcessor(exporter)],
+          idGenerator: runIdGenerator,
+        }).getTracer("test");
+        const orchestrator = new Orchestrator({
+          clock,
+          store,
+          roles: [leadOfReaders()],
+          ...(isLocal ? {} : { tracing: openTelemetry({ tracer }) }),
+        });
+        const run = await orchestrator.recover(runId, { takeOver: true });
+        await run.result;
+        const spans = exporter.getFinishedSpans().map(recorded);
+        const events = await storedEvents(store, runId);
+        checkEvents(events);
+        if (!isLocal) checkSpans({ spans, events, appends: 0 }, SPAN_ID);
+        expect(events[0]).toMatchObject({
+          type: "run.resumed",
+          traceId: TRACE_ID,
+          parentSpanId: SPAN_ID,
+          traceparent: sampled,
+        });
+      }
+    },
+  );
 
   proves(["E83"], "one that was left out leaves the run out, wherever it is led", async () => {
     for (const parting of await partings(5)) {
@@ -312,13 +367,10 @@ describe("traceparent", () => {
     const ids = sequentialIds();
     const orchestrator = new Orchestrator({ store, ids });
     const options: object = { traceparent };
-    expect(() => orchestrator.start(leadOfReaders(), "Go.", options)).toThrow(
-      expect.objectContaining({
-        code: "invalid_option",
-        message: expect.stringMatching(
-          /^Expected traceparent to be a traceparent of version 00: .*Leave it out/u,
-        ),
-      }),
+    const error = thrownBy(() => orchestrator.start(leadOfReaders(), "Go.", options));
+    expect(error).toMatchObject({ code: "invalid_option", data: { field: "traceparent" } });
+    expect(error.message).toMatch(
+      /^Expected traceparent to be a traceparent of version 00: .*Leave it out/u,
     );
     expect(ids.next("run")).toBe("run_1");
   });

@@ -23,7 +23,6 @@ import { describe, expect, test } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
-import { OpenSpans } from "../../src/orchestrator/durability/open-spans.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { EspalierEvent, TraceIds } from "../../src/protocol/event.ts";
@@ -39,7 +38,6 @@ import { turns } from "../journal/crash-play.ts";
 import { DEATHS, dyingStore, type Kill } from "../journal/dying-store.ts";
 import { eventsIn } from "../journal/stored-story.ts";
 import { storedRecords } from "../journal/stored-events.ts";
-import { sampleEvents } from "../support/sample-events.ts";
 import { leadOfReaders } from "./lead-of-readers.ts";
 import { mortalTracing } from "./mortal-tracing.ts";
 import { timeFaults } from "./span-times.ts";
@@ -389,43 +387,6 @@ function linked(spans: readonly RecordedSpan[], meaning: string): readonly (read
     left.toSorted().join() < right.toSorted().join() ? -1 : 1,
   );
 }
-
-/** What a process that died in the middle leaves open: its events, on one session, all in one span as after a tracing that failed. */
-function leftOpen(): OpenSpans {
-  const events = sampleEvents((run) => {
-    run.started();
-    run.root.started();
-    run.root.asks();
-  });
-  const open = new OpenSpans();
-  for (const event of events) {
-    const told_ = event.type === "run.started" ? { sessionId: "thread-7", isSampled: true } : {};
-    open.take({ ...event, ...told_ });
-  }
-  return open;
-}
-
-test("what is emitted again says the session of its run", () => {
-  const sessions = leftOpen()
-    .lost()
-    .map(({ body, conversationId }) => [body.type, conversationId]);
-  expect(sessions).toEqual([
-    ["run.started", "thread-7"],
-    ["agent.started", "thread-7"],
-    ["model.requested", "thread-7"],
-  ]);
-});
-
-test("where the events of a process stood in one span, one goes on", () => {
-  const exporter = new InMemorySpanExporter();
-  const provider = new NodeTracerProvider({
-    spanProcessors: [new SimpleSpanProcessor(exporter)],
-    idGenerator: runIdGenerator,
-  });
-  const projector = new SpanProjector(provider.getTracer("test"), () => expect.fail("no ids"));
-  projector.endLost(leftOpen().lost(), 5_000);
-  expect([exporter.getFinishedSpans(), projector.openSpans]).toEqual([[], 1]);
-});
 
 test("below a span of the caller it goes on there", async () => {
   new NodeTracerProvider().register();

@@ -65,6 +65,8 @@ function setUp({ sampler, hasOwnIds = false, options = {} }: FixtureOptions = {}
       within: (scope, work) => tracing.within(scope, work),
       idsOf: (scope) => tracing.idsOf(scope),
       endLost: (lost, atUs) => tracing.endLost?.(lost, atUs),
+      kept: (runId, seq) => tracing.kept?.(runId, seq),
+      leave: (moment, why) => tracing.leave?.(moment, why),
     };
   };
   return {

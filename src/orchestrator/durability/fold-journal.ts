@@ -50,6 +50,8 @@ export interface FoldedRun {
   readonly unknownIds: readonly AgentId[];
   /** The span of the run had not ended. */
   readonly isSpanOpen: boolean;
+  /** The span of its caller, if no event that says so is kept. */
+  readonly traceparent: string | undefined;
   /** Spans that had not ended: none, if it had settled. */
   readonly lostSpans: readonly LostSpan[];
   /** When its last event happened, on the time line of spans. */
@@ -187,6 +189,7 @@ class Fold {
       said: this.#said,
       unknownIds: [...this.#agents.values()].flatMap((agent) => agent.startedIds),
       isSpanOpen: this.#spans.isRunOpen,
+      traceparent: this.#eventCount === 0 ? head.traceparent : undefined,
       lostSpans: this.#spans.lost(),
       lastSpanUs: this.#spans.lastUs,
     };

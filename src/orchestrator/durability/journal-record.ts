@@ -55,6 +55,8 @@ export const JournalRecordSchema = z.discriminatedUnion("type", [
     runId: RunIdSchema,
     limits: TreeLimitsSchema,
     session: SessionRefSchema.exactOptional(),
+    /** The span of the caller, until the event that says so is kept. */
+    traceparent: z.string().exactOptional(),
   }),
   /** The paused run that it continues from. */
   z.strictObject({ type: z.literal("restored"), run: z.unknown() }),

@@ -5,6 +5,7 @@ import { pid } from "node:process";
 
 import { EspalierError } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
+import { defined } from "../../kernel/json.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import { contentText, type MessageContent } from "../../protocol/message-content.ts";
 import type { Ownership, RunOwner } from "../../store/run-store.ts";
@@ -70,13 +71,16 @@ async function opened(
 /** What the first record of a journal says. */
 type Headed = Pick<PausedRunRecord, "runId" | "limits"> & {
   readonly session?: SessionRef | undefined;
+  /** The span of its caller. */
+  readonly traceparent?: string | undefined;
 };
 
 /** A journal with its first record. */
-function headed(options: JournalOptions, { runId, limits, session }: Headed): RunJournal {
+function headed(options: JournalOptions, { runId, limits, ...more }: Headed): RunJournal {
   const journal = keptIn(options);
   const head = { type: "run", version: JOURNAL_VERSION, runId, limits: { ...limits } } as const;
-  journal.append(session === undefined ? head : { ...head, session });
+  const { session, traceparent } = more;
+  journal.append({ ...head, ...defined({ session, traceparent }) });
   return journal;
 }
 

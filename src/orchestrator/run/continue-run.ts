@@ -3,6 +3,7 @@
 import { instructionsFor } from "../../agent/agent-role.ts";
 import { SteadyClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
+import { defined } from "../../kernel/json.ts";
 import type { ResumeOptions } from "./run-options.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { Answer } from "../../protocol/question.ts";
@@ -152,6 +153,7 @@ export function continueRun(
     ...(run.spanId === undefined ? {} : { previousSpanId: run.spanId }),
     ...(run.isSampled === undefined ? {} : { wasSampled: run.isSampled }),
     answers: answers.size,
+    ...defined({ traceparent: folded?.traceparent }),
     ...(folded?.status === "open" ? { recovery: recoveryOf(folded) } : {}),
   });
   const before = (): void => {

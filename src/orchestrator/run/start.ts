@@ -38,7 +38,7 @@ export function startRun(
   { role, task: given, options, ownership }: NewStart,
 ): LiveRun {
   const task = checkedTask(given);
-  const { budget = {}, deadlineAtMs, onPiece, context, runId: chosen } = options;
+  const { budget = {}, deadlineAtMs, onPiece, context, runId: chosen, traceparent } = options;
   const metadata = options.metadata === undefined ? NO_METADATA : frozenMetadata(options.metadata);
   const registry = registryOf(settings, role);
   registry.assertReady(role, budget);
@@ -51,7 +51,7 @@ export function startRun(
   const runId = chosen === undefined ? undefined : idOf<"RunId">(chosen);
   const storage = storageIn(settings);
   const journal = (id: RunId): RunJournal | undefined => {
-    const head = { runId: id, limits, session: session?.ref };
+    const head = { runId: id, limits, session: session?.ref, traceparent };
     return storage && newJournal(storage, head, titleOf(role.name, task), ownership);
   };
   const root = {
@@ -65,7 +65,7 @@ export function startRun(
     deadlineAtMs,
   };
   const made = { registry, onPiece, context, runId, session, journal };
-  return startWith(settings, made, root, options.traceparent).run;
+  return startWith(settings, made, root, traceparent).run;
 }
 
 /** What is not the same for every root. */

@@ -69,8 +69,7 @@ export function localTracing(mintHex: MintHex = randomHex): Tracing {
 
 /** The span that the caller named. */
 function callerOf(body: EventBody<"run.started" | "run.resumed">): TraceParent | undefined {
-  if (body.type !== "run.started" || body.traceparent === undefined) return undefined;
-  return parseTraceparent(body.traceparent);
+  return body.traceparent === undefined ? undefined : parseTraceparent(body.traceparent);
 }
 
 /** A run that is recovered goes on under the ids that it had. */

@@ -62,7 +62,7 @@ export function linkTo(meaning: string, context: SpanContext): Link {
 
 /** The span that the caller of a run named. */
 export function namedCaller(body: SpanOpening): SpanContext | undefined {
-  if (body.type !== "run.started" || body.traceparent === undefined) return undefined;
+  if (!("traceparent" in body) || body.traceparent === undefined) return undefined;
   const named = parseTraceparent(body.traceparent);
   if (named === undefined) return undefined;
   return remoteSpan(named, named.isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE);

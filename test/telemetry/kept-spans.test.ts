@@ -1,0 +1,108 @@
+// Goal (E82, E85): spans of a run that is kept wait for its store, and for nothing else; those of another run wait for nothing.
+// Method: a sink looks, at each event with which a span ends, whether it has; and a flush after the result, by a batching processor.
+
+import {
+  BatchSpanProcessor,
+  InMemorySpanExporter,
+  NodeTracerProvider,
+  type SpanProcessor,
+} from "@opentelemetry/sdk-trace-node";
+import { expect } from "vitest";
+
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { openTelemetry } from "../../src/telemetry/otel.ts";
+import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
+import { proves } from "../harness/proves.ts";
+import { payTool } from "../support/pause-stories.ts";
+import { calls } from "../tree/scripted-agents.ts";
+import { leadOfReaders } from "./lead-of-readers.ts";
+
+/** A call that began something in the background ends with that. */
+const CLOSING: ReadonlySet<string> = new Set(["model.replied", "agent.ended", "run.ended"]);
+
+interface Seen {
+  /** For each event with which a span ends: whether it had ended when sinks were given the event. */
+  readonly atOnce: readonly boolean[];
+  /** The same, when the result was there. */
+  readonly atResult: readonly boolean[];
+}
+
+async function seen(options: OrchestratorOptions): Promise<Seen> {
+  const ended = new Set<string>();
+  const processor: SpanProcessor = {
+    onStart: () => undefined,
+    onEnd: (span) => void ended.add(span.spanContext().spanId),
+    forceFlush: () => Promise.resolve(),
+    shutdown: () => Promise.resolve(),
+  };
+  const tracer = new NodeTracerProvider({ spanProcessors: [processor] }).getTracer("test");
+  const closing: EspalierEvent[] = [];
+  const atOnce: boolean[] = [];
+  const take = (event: EspalierEvent): void => {
+    if (!CLOSING.has(event.type)) return;
+    closing.push(event);
+    atOnce.push(ended.has(event.spanId));
+  };
+  const tracing = openTelemetry({ tracer });
+  const orchestrator = new Orchestrator({
+    clock: new ManualClock(),
+    tracing,
+    sinks: [{ take }],
+    ...options,
+  });
+  await orchestrator.start(leadOfReaders(), "Go.").result;
+  return { atOnce, atResult: closing.map(({ spanId }) => ended.has(spanId)) };
+}
+
+proves(
+  ["E82"],
+  "a span ends with its event where nothing is kept, and once that is kept elsewhere",
+  async () => {
+    const free = await seen({});
+    expect(free.atOnce.length).toBeGreaterThan(9);
+    expect(free.atOnce).toEqual(free.atOnce.map(() => true));
+    const kept = await seen({ store: memoryStore({ clock: new ManualClock() }) });
+    expect(kept.atOnce).toEqual(free.atOnce.map(() => false));
+    expect(kept.atResult).toEqual(free.atOnce.map(() => true));
+  },
+);
+
+proves(
+  ["E85"],
+  "who flushes after the result, of a run that has ended or paused, has all its spans",
+  async () => {
+    const clerk = defineAgent({
+      name: "clerk",
+      instructions: "You pay.",
+      model: new ScriptedModel([calls({ name: "pay", arguments: { amount: 1 } }), says("Paid.")]),
+      tools: [payTool()],
+    });
+    for (const role of [leadOfReaders(), clerk]) {
+      const exporter = new InMemorySpanExporter();
+      const provider = new NodeTracerProvider({
+        spanProcessors: [new BatchSpanProcessor(exporter)],
+      });
+      const projector = new SpanProjector(provider.getTracer("test"), () => expect.fail("no ids"));
+      const events: EspalierEvent[] = [];
+      const orchestrator = new Orchestrator({
+        clock: new ManualClock(),
+        store: memoryStore({ clock: new ManualClock() }),
+        tracing: projector,
+        sinks: [{ take: (event) => void events.push(event) }],
+      });
+      const { status } = await orchestrator.start(role, "Go.").result;
+      await provider.forceFlush();
+      const flushed = new Set(exporter.getFinishedSpans().map((span) => span.spanContext().spanId));
+      expect(status).toBe(role === clerk ? "paused" : "completed");
+      expect(events.filter(({ spanId }) => !flushed.has(spanId))).toEqual([]);
+      expect(projector.openSpans).toBe(0);
+      await provider.shutdown();
+    }
+  },
+);
