@@ -69,7 +69,8 @@ const MARKETS = ["Ghent", "Lucca", "Riga"];
 
 export const lead = defineAgent({
   name: "lead",
-  instructions: "Start a researcher for each market, publish what they found, and say that you have.",
+  instructions:
+    "Start a researcher for each market, publish what they found, and say that you have.",
   model: modelThat((_task, results) => {
     if (results.length === 0)
       return MARKETS.map((task) => ["SpawnSubagent", { role: "researcher", task }]);

@@ -32,8 +32,8 @@ export async function startWorker(environment: Environment): Promise<ChildProces
 /** As whatever looks after processes does before it ends one for good: the worker gives its runs up. */
 export async function stopWorker(worker: ChildProcess): Promise<void> {
   worker.kill("SIGTERM");
-  const [code]: unknown[] = await once(worker, "exit");
-  assert.equal(code, 0);
+  await once(worker, "exit");
+  assert.equal(worker.exitCode, 0);
 }
 
 /** Has markets compared, and kills the worker that does it. Gives the one that is left. */
