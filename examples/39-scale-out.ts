@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { RunClient, storeEngine } from "espalier";
+import { RunClient, storeEngine } from "espalier/engines";
 import { sqliteStore } from "espalier/store/sqlite";
 
 import { compareWithCrash, startWorker, stopWorker } from "./scale-out/trial.ts";

@@ -3,7 +3,8 @@
 //
 //   node examples/scale-out/client.ts order-4711
 
-import { approve, RunClient } from "espalier";
+import { approve } from "espalier";
+import { RunClient } from "espalier/engines";
 
 import { engine, store } from "./engine.ts";
 

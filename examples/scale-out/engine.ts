@@ -1,7 +1,6 @@
 // The store and the engine of workers and clients, as the environment says. ENGINE: `store`, `pg-boss` or `restate`.
 
-import { storeEngine } from "espalier";
-import type { Engine } from "espalier/extend";
+import { storeEngine, type Engine } from "espalier/engines";
 import { pgBossEngine } from "espalier/pg-boss";
 import { restateEngine } from "espalier/restate";
 import { postgresStore } from "espalier/store/postgres";
