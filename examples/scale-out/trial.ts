@@ -36,6 +36,12 @@ export async function stopWorker(worker: ChildProcess): Promise<void> {
   assert.equal(worker.exitCode, 0);
 }
 
+/** Two minutes at most. */
+async function until(isSo: () => boolean): Promise<void> {
+  const signal = AbortSignal.timeout(120_000);
+  while (!isSo()) await setTimeout(10, undefined, { signal });
+}
+
 /** Has markets compared, and kills the worker that does it. Gives the one that is left. */
 export async function compareWithCrash(
   workers: readonly [ChildProcess, ChildProcess],
@@ -46,14 +52,14 @@ export async function compareWithCrash(
   const client = startProgram("client.ts", environment, ["order-4711"]);
   const output = text(client.stdout);
 
-  while (done().length < 3) await setTimeout(10); // two look-ups are under way
+  await until(() => done().length > 2); // two look-ups are under way
   const leader = workers.find(({ pid }) => done()[0]?.startsWith(`${pid} `));
   assert.ok(leader);
   leader.kill("SIGKILL");
   const killedMs = performance.now();
   const other = workers.find((worker) => worker !== leader);
   assert.ok(other);
-  while (!done().some((line) => line.startsWith(`${other.pid} `))) await setTimeout(10);
+  await until(() => done().some((line) => line.startsWith(`${other.pid} `)));
   console.log(`led elsewhere after ${((performance.now() - killedMs) / 1_000).toFixed(1)} s`);
 
   const said = await output;
