@@ -8,8 +8,8 @@ import { join } from "node:path";
 import { startPostgres } from "./scale-out/servers.ts";
 import { compareWithCrash, startWorker, stopWorker } from "./scale-out/trial.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "pg-boss-"));
 const DATABASE_URL = await startPostgres();
+const folder = mkdtempSync(join(tmpdir(), "pg-boss-"));
 const environment = { ENGINE: "pg-boss", DATABASE_URL, LOG: join(folder, "log.txt") };
 const workers = [await startWorker(environment), await startWorker(environment)] as const;
 await stopWorker(await compareWithCrash(workers, environment));

@@ -8,11 +8,12 @@ import { join } from "node:path";
 import { freePort, startBalancer, startRestate } from "./scale-out/servers.ts";
 import { compareWithCrash, startWorker, stopWorker } from "./scale-out/trial.ts";
 
+const urls = await startRestate();
 const folder = mkdtempSync(join(tmpdir(), "restate-"));
 const ports = [await freePort(), await freePort()] as const;
 const environment = {
   ENGINE: "restate",
-  ...(await startRestate()),
+  ...urls,
   WORKER_URL: await startBalancer(ports),
   RUNS_FILE: join(folder, "runs.db"), // on several machines: DATABASE_URL
   LOG: join(folder, "log.txt"),
