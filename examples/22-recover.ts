@@ -68,7 +68,7 @@ const buyer = defineAgent({
 const store = sqliteStore(join(folder, "runs.db"));
 const orchestrator = new Orchestrator({ roles: [buyer], store });
 
-if (isWorker) await orchestrator.start(buyer, "Buy a pear tree.").result; // does not come to its end
+if (isWorker) await orchestrator.start(buyer, "Buy a pear tree.", { runId: "order-4711" }).result; // does not come to its end
 
 const worker = spawnSync(process.execPath, [...process.execArgv, process.argv[1] ?? "", folder]);
 assert.equal(worker.signal, "SIGKILL");
@@ -88,6 +88,12 @@ assert.match(text, /nobody knows whether it took effect/);
 assert.equal(usage.total.modelCalls, 3);
 
 assert.equal(readFileSync(log, "utf8"), "looked up a pear tree\npaid 12 euros under call_2\n");
+
+// Start, recover or take the result, whichever it is. Here the run has ended: it is not done again.
+const order = { runId: "order-4711", role: "buyer", task: "Buy a pear tree." };
+const ordered = await orchestrator.execute(order);
+
+assert.equal(ordered.text, text);
 
 // A program that starts continues all that was lost before. Here, nothing is any more.
 const { runs, failed } = await orchestrator.recoverAll();

@@ -11,7 +11,8 @@ for (const example of examples) {
     ["--conditions=@espalier/source", "--disable-warning=ExperimentalWarning", example],
     { encoding: "utf8" },
   );
-  console.log(`${status === 0 ? "ok    " : "FAILED"} ${example}`);
+  const [, skipped = ""] = /^(Skipped: .*)$/m.exec(stdout) ?? [];
+  console.log(`${status === 0 ? "ok    " : "FAILED"} ${example} ${skipped}`.trimEnd());
   if (status === 0) continue;
   console.error(stdout + stderr);
   process.exitCode = 1;

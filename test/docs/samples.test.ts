@@ -9,7 +9,10 @@ import { z } from "zod";
 import { SETTING_FIELDS } from "../../src/tools/check-tool-settings.ts";
 import { proves } from "../harness/proves.ts";
 
-const examples = globSync("examples/*.ts").map((file) => readFileSync(file, "utf8"));
+// Those of a folder are run by an example.
+const examples = globSync(["examples/*.ts", "examples/scale-out/*.ts"]).map((file) =>
+  readFileSync(file, "utf8"),
+);
 const documents = globSync("docs/*.md").map((file) => ({ file, text: readFileSync(file, "utf8") }));
 const samples = documents.flatMap(({ file, text }) =>
   [...text.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, sample = ""]) => ({ file, sample })),

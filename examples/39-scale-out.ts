@@ -1,0 +1,51 @@
+// Two workers over one file, and nothing else. One is killed while it leads a run: the other one goes on with it. A client answers what the
+// run asks, follows it and cancels one, from a process that has neither roles nor models. The programs are in `examples/scale-out`.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { RunClient, storeEngine } from "espalier/engines";
+import { sqliteStore } from "espalier/store/sqlite";
+
+import { compareWithCrash, startWorker, stopWorker } from "./scale-out/trial.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "scale-out-"));
+const environment = { RUNS_FILE: join(folder, "runs.db"), LOG: join(folder, "log.txt") };
+const workers = [await startWorker(environment), await startWorker(environment)] as const;
+const left = await compareWithCrash(workers, environment);
+
+const store = sqliteStore(environment.RUNS_FILE);
+const client = new RunClient({ store, engine: storeEngine(), rolesVersion: "v1" });
+
+// What has happened in the run, in whichever process: numbered without a gap, each once.
+for await (const event of client.attach("order-4711").events({ from: 1 }))
+  if (event.type === "run.resumed") console.log(`went on after event ${event.seq - 1}`);
+
+const numbers: number[] = [];
+for await (const { seq } of client.attach("order-4711").events()) numbers.push(seq);
+assert.deepEqual(
+  numbers,
+  Array.from(numbers.keys(), (index) => index + 1),
+);
+
+// Ordered once more it is the same run, and has its result at once. Under its id nothing else can be ordered.
+const again = await client.start("lead", "Compare three markets.", {
+  runId: "order-4711",
+  budget: { steps: 50 },
+});
+assert.equal((await again.result()).text, "All of them sell trees.");
+await assert.rejects(client.start("lead", "Compare four.", { runId: "order-4711" }), {
+  code: "other_run",
+});
+
+// A run that waits for an answer is cancelled.
+const unwanted = await client.start("lead", "Compare three markets.");
+assert.equal((await unwanted.result()).status, "paused");
+await unwanted.cancel("Not needed any more.");
+assert.equal((await unwanted.result()).status, "cancelled");
+
+await stopWorker(left);
+await store.close();
+rmSync(folder, { recursive: true });

@@ -1,0 +1,26 @@
+// The same by way of a Restate server, which sees at once that the connection to a worker breaks. It reaches its workers at one address, behind
+// which something spreads the connections over them.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { freePort, startBalancer, startRestate } from "./scale-out/servers.ts";
+import { compareWithCrash, startWorker, stopWorker } from "./scale-out/trial.ts";
+
+const urls = await startRestate();
+const folder = mkdtempSync(join(tmpdir(), "restate-"));
+const ports = [await freePort(), await freePort()] as const;
+const environment = {
+  ENGINE: "restate",
+  ...urls,
+  WORKER_URL: await startBalancer(ports),
+  RUNS_FILE: join(folder, "runs.db"), // on several machines: DATABASE_URL
+  LOG: join(folder, "log.txt"),
+};
+const start = (port: number) => startWorker({ ...environment, PORT: `${port}` });
+const workers = [await start(ports[0]), await start(ports[1])] as const;
+await stopWorker(await compareWithCrash(workers, environment));
+
+rmSync(folder, { recursive: true });
+process.exit(); // ends the server, too

@@ -1,0 +1,26 @@
+// A client, from anywhere that has the store and the engine: orders a run, answers what it asks, prints its result. Run again with the same
+// id after a crash, it goes on with the same run.
+//
+//   node examples/scale-out/client.ts order-4711
+
+import { approve } from "espalier";
+import { RunClient } from "espalier/engines";
+
+import { engine, store } from "./engine.ts";
+
+const [, , runId = "order-4711"] = process.argv;
+
+const client = new RunClient({ store, engine, rolesVersion: "v1" });
+const run = await client.start("lead", "Compare three markets.", { runId, budget: { steps: 50 } });
+
+let result = await run.result();
+while (result.status === "paused") {
+  for (const { agentPath, toolName, arguments: given } of result.questions)
+    console.log(`${agentPath} asks for ${toolName}: ${JSON.stringify(given)}`);
+  await run.answer(result.questions.map((question) => approve(question))); // a person decides
+  result = await run.result();
+}
+console.log(`${result.status}: ${result.text}`);
+
+await engine.close?.();
+await store.close();

@@ -1,0 +1,17 @@
+// A worker: leads runs with its roles, on any machine that has the store and the engine.
+
+import { Orchestrator } from "espalier";
+
+import { engine, store } from "./engine.ts";
+import { lead, researcher } from "./roles.ts";
+
+const orchestrator = new Orchestrator({ roles: [lead, researcher], store });
+const worker = await orchestrator.work(engine, { rolesVersion: "v1", maxRuns: 20 });
+console.log("ready");
+
+async function close(): Promise<void> {
+  await worker.close({ graceMs: 10_000 }); // gives its runs up; others go on with them
+  await engine.close?.();
+  await store.close();
+}
+process.once("SIGTERM", () => void close());
