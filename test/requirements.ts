@@ -846,6 +846,18 @@ const requirements = {
   E105: {
     text: "A worker that is told to end gives its runs up within its grace period, and what returned by then is not done again",
   },
+  E106: {
+    text: "A run that an engine can have led nowhere, since its definition is wrong, is tried once and says why; a role that no worker has is refused at once",
+  },
+  E107: {
+    text: "A run that moved between workers is one ordered list of events and one trace, in which no span began twice",
+  },
+  E108: {
+    text: "Runs whose database dies are left, and go on when it is back; nothing that was kept is done again",
+  },
+  E109: {
+    text: "While workers and the engine are killed at random every run ends, with the text that it would have had unless a call that must not be repeated was under way; no reservation is left",
+  },
   H10: {
     text: "The result of a run has the type of its role's `output`, alike for start, resume, recover and fork, in what `result`, `settled`, `orThrow` and `cancel` give; without a role, of the roles of the orchestrator",
   },

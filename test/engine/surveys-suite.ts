@@ -8,12 +8,15 @@ import { proves } from "../harness/proves.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import { findServers, SurveyPlace, type EngineName } from "../support/survey-place.ts";
 import { surveyTask } from "../support/surveys.ts";
+import { underFire } from "./under-fire.ts";
 import {
   approved,
   askedSurvey,
-  doneAgain,
+  begunAfter,
+  endedTwice,
   eventsOf,
   expectTexts,
+  keptEffects,
   orderSurveys,
   repeated,
 } from "./surveys.ts";
@@ -44,11 +47,12 @@ export async function surveysOver(name: EngineName): Promise<void> {
         const place = await open();
         const surveys = await orderSurveys(place, 30);
         await place.until((effects) => effects.length > 600);
+        const kept = await keptEffects(place);
         const killedMs = Date.now();
         await place.workers[0]?.kill();
         await expectTexts(surveys);
         const { effects } = place;
-        expect(doneAgain(effects, killedMs)).toEqual([]);
+        expect([kept.size > 100, begunAfter(effects, killedMs, kept)]).toEqual([true, []]);
         // All that the dead worker had under way, no more.
         const again = [...repeated(effects).values()].reduce((sum, count) => sum + count, 0);
         expect(again).toBeLessThanOrEqual(30 * 20);
@@ -71,7 +75,7 @@ export async function surveysOver(name: EngineName): Promise<void> {
         const { text, status } = await survey.run.result();
         frozen?.thaw();
         expect(status).toBe("completed");
-        expect(text).toContain("interrupted");
+        expect(text).toContain("Not repeated");
         const events = await eventsOf(survey.run);
         expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
         expect(
@@ -154,14 +158,82 @@ export async function surveysOver(name: EngineName): Promise<void> {
         const place = await open();
         const surveys = await orderSurveys(place, 10);
         await place.until((effects) => effects.length > 200);
-        const leftMs = Date.now();
         await place.workers[0]?.terminate();
         await expectTexts(surveys);
-        expect(doneAgain(place.effects, leftMs)).toEqual([]);
-        const ended = new Map<string, number>();
-        for (const { what, key } of place.effects)
-          if (what === "end") ended.set(key, (ended.get(key) ?? 0) + 1);
-        expect([...ended].filter(([, count]) => count > 1)).toEqual([]);
+        expect(endedTwice(place.effects)).toEqual([]);
+      },
+    );
+
+    proves(
+      ["E106"],
+      "a run that cannot be led is tried once, and says why; a role that no worker has is refused at once",
+      async () => {
+        const place = await open({ workers: 1 });
+        const run = await place.client.start("broke", "Go.", { budget: { costUsd: 1 } });
+        expect((await rejectionOf(run.result())).code).toBe("price_unknown");
+        expect((await rejectionOf(place.client.start("nobody", "Go."))).code).toBe("unknown_role");
+        expect(place.effects).toEqual([]);
+      },
+    );
+
+    proves(
+      ["E107"],
+      "a run that moved is one list of events without a gap and one trace, in which no span began twice",
+      async () => {
+        const place = await open();
+        const [survey] = await orderSurveys(place, 1);
+        if (survey === undefined) throw new Error();
+        await place.until((effects) => effects.length > 40);
+        const leader = place.effects.at(-1)?.pid;
+        await place.workers.find(({ pid }) => pid === leader)?.kill();
+        await expectTexts([survey]);
+        const events = await eventsOf(survey.run);
+        expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
+        expect(events.map(({ type }) => type)).toContain("run.resumed");
+        expect(new Set(events.map(({ traceId }) => traceId)).size).toBe(1);
+        const begun = events.flatMap(({ type, spanId }) =>
+          ["agent.started", "agent.resumed", "model.requested", "tool.started"].includes(type)
+            ? [spanId]
+            : [],
+        );
+        expect(new Set(begun).size).toBe(begun.length);
+      },
+    );
+
+    proves(
+      ["E108"],
+      "runs are left when their database dies, and go on when it is back: nothing that was kept is done again",
+      async () => {
+        const machine = typeof found === "string" ? undefined : found.postgres.machine;
+        if (machine === undefined) return; // The database is not ours to end.
+        const place = await open();
+        const surveys = await orderSurveys(place, 10);
+        await place.until((effects) => effects.length > 200);
+        const kept = await keptEffects(place);
+        const endedMs = Date.now();
+        await machine.crash();
+        await machine.start();
+        await expectTexts(surveys);
+        expect([kept.size > 20, begunAfter(place.effects, endedMs, kept)]).toEqual([true, []]);
+      },
+    );
+
+    proves(
+      ["E109"],
+      "while workers and the engine are killed at random, every run ends, and no call that must not be repeated is begun twice",
+      async () => {
+        const place = await open({ modelMs: 100, toolMs: 50 });
+        const outcome = await underFire(place, {
+          seconds: Number(process.env["KILL_SECONDS"] ?? 30),
+        });
+        expect(outcome).toEqual({
+          runs: outcome.runs,
+          ended: outcome.runs,
+          otherTexts: [],
+          paidTwice: [],
+          openLeases: [],
+          epochsGoUp: true,
+        });
       },
     );
   });

@@ -50,7 +50,7 @@ export function surveyText(task: string): string {
   return `${name}{${parts.join(" ")}}${asks === "asks" ? ` paid ${name}` : ""}`;
 }
 
-/** Roles `lead`, `section` and `leaf`; the lead pays at the end, once it is allowed to, where its task asks. */
+/** Roles `lead`, `section`, `leaf`, and `broke`, which cannot be led with a cost limit; the lead pays at the end, once it is allowed to, where its task asks. */
 export function surveyRoles(options: SurveyOptions): readonly AgentRole[] {
   const effect = async <T>(
     key: string,
@@ -143,7 +143,14 @@ export function surveyRoles(options: SurveyOptions): readonly AgentRole[] {
     tools: [pay],
     subagents: [section, leaf],
   });
-  return [lead, section, leaf];
+  const { price: _unknown, ...unpriced } = modelFor("broke", () => [text("Done.")]);
+  const broke = defineAgent({
+    name: "broke",
+    purpose: "Has a model of which nobody knows the price.",
+    instructions: "Go.",
+    model: unpriced,
+  });
+  return [lead, section, leaf, broke];
 }
 
 function note(log: string, what: "begin" | "end", key: string): void {
