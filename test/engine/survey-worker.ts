@@ -1,10 +1,13 @@
 // A worker in a process of its own, for tests that kill and freeze it. Its options are the JSON of its only argument. Says `serves` over its
 // channel, and closes when it gets SIGTERM.
 
+import { z } from "zod";
+
 import { pgBossEngine } from "../../src/engine/pg-boss/pg-boss-engine.ts";
 import { restateEngine } from "../../src/engine/restate/restate-engine.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { Orchestrator } from "../../src/index.ts";
+import { isRecord, parseJson } from "../../src/kernel/json.ts";
 import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
 import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
 import { SURVEY_LIMITS, surveyRoles, type SurveyOptions } from "../support/surveys.ts";
@@ -24,7 +27,8 @@ export interface SurveyWorkerOptions extends SurveyOptions {
       };
 }
 
-const options: SurveyWorkerOptions = JSON.parse(process.argv[2] ?? "");
+const OptionsSchema = z.custom<SurveyWorkerOptions>(isRecord);
+const options = OptionsSchema.parse(parseJson(process.argv[2] ?? ""));
 const { connectionString, schema } = options;
 const store = postgresStore({ connectionString, schema });
 const orchestrator = new Orchestrator({
@@ -35,16 +39,19 @@ const orchestrator = new Orchestrator({
 });
 const engine = engineOf(options);
 const worker = await orchestrator.work(engine);
-process.once("SIGTERM", async () => {
+process.once("SIGTERM", () => void close());
+process.send?.("serves");
+
+async function close(): Promise<void> {
   await worker.close();
   await engine.close?.();
   await store.close();
   process.disconnect();
-});
-process.send?.("serves");
+}
 
-function engineOf({ engine: { name, ...place } }: SurveyWorkerOptions): Engine {
-  if ("jobs" in place)
+function engineOf({ engine: place }: SurveyWorkerOptions): Engine {
+  if (place.name === "pg-boss")
     return pgBossEngine({ connectionString, schema: place.jobs, pollIntervalMs: 100 });
-  return restateEngine(place);
+  const { name: _restate, ...address } = place;
+  return restateEngine(address);
 }

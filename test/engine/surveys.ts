@@ -4,6 +4,7 @@ import { expect } from "vitest";
 
 import { approve, type EspalierEvent } from "../../src/index.ts";
 import type { RemoteRun } from "../../src/engines.ts";
+import type { JournalRecord } from "../../src/orchestrator/durability/journal-record.ts";
 import { JournalReader } from "../../src/orchestrator/durability/journal-reader.ts";
 import type { Effect, SurveyPlace } from "../support/survey-place.ts";
 import { surveyTask, surveyText } from "../support/surveys.ts";
@@ -45,15 +46,18 @@ export async function keptEffects({ store }: SurveyPlace): Promise<ReadonlySet<s
   for (const { runId } of await store.list({ limit: 1_000 })) {
     const reader = new JournalReader();
     for await (const line of store.read(runId))
-      for (const record of reader.read(line)) {
-        if (record.type !== "effect") continue;
-        const said = JSON.stringify(record.outcome);
-        for (const [, key = ""] of said.matchAll(/"responseId":"([^"]+)"/g)) kept.add(key);
-        if (!said.includes("responseId"))
-          for (const [, path = ""] of said.matchAll(/"seen ([^"]+)"/g)) kept.add(`look ${path}`);
-      }
+      for (const key of reader.read(line).flatMap(keysIn)) kept.add(key);
   }
   return kept;
+}
+
+/** The keys of what an effect came to: replies have theirs as the id of the response, the results of tools say what was seen. */
+function keysIn(record: JournalRecord): readonly string[] {
+  if (record.type !== "effect") return [];
+  const said = JSON.stringify(record.outcome);
+  const replies = [...said.matchAll(/"responseId":"([^"]+)"/g)].map(([, key = ""]) => key);
+  if (replies.length > 0) return replies;
+  return [...said.matchAll(/"seen ([^"]+)"/g)].map(([, path = ""]) => `look ${path}`);
 }
 
 /** Those of the keys that began after a time. */

@@ -14,6 +14,8 @@ import { freePort } from "./free-port.ts";
 export interface RestateServer {
   readonly ingressUrl: string;
   readonly adminUrl: string;
+  /** The process that serves now. */
+  readonly pid: number;
   /** What it has taken and not done with, of one service. */
   unfinished(service: string): Promise<number>;
   /** Resolves when all that it has taken for this service is done with. */
@@ -112,6 +114,10 @@ class Server implements RestateServer {
       if (hasEnded(child)) throw new Error(`restate-server has ended: ${said}`);
       await setTimeout(20);
     }
+  }
+
+  get pid(): number {
+    return this.#process?.pid ?? 0;
   }
 
   async unfinished(service: string): Promise<number> {

@@ -7,10 +7,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 
+import { z } from "zod";
+
 import type { Engine } from "../../src/engine/engine.ts";
 import { pgBossEngine } from "../../src/engine/pg-boss/pg-boss-engine.ts";
 import { restateEngine } from "../../src/engine/restate/restate-engine.ts";
 import { RunClient } from "../../src/engines.ts";
+import { parseJson } from "../../src/kernel/json.ts";
 import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { SurveyWorkerOptions } from "../engine/survey-worker.ts";
@@ -20,14 +23,15 @@ import { balancer } from "./balancer.ts";
 import { freePort } from "./free-port.ts";
 import { findRestate, type RestateServer } from "./restate-server.ts";
 
-/** One line of the log of effects. */
-export interface Effect {
-  readonly what: "begin" | "end";
+const EffectSchema = z.object({
+  what: z.enum(["begin", "end"]),
   /** Which one: `model leaf order-1/2 0`. */
-  readonly key: string;
-  readonly pid: number;
-  readonly atMs: number;
-}
+  key: z.string(),
+  pid: z.number(),
+  atMs: z.number(),
+});
+/** One line of the log of effects. */
+export type Effect = Readonly<z.infer<typeof EffectSchema>>;
 
 export type EngineName = "pg-boss" | "restate";
 
@@ -114,7 +118,7 @@ export class SurveyPlace {
   get effects(): readonly Effect[] {
     if (!existsSync(this.#log)) return [];
     const lines = readFileSync(this.#log, "utf8").split("\n").slice(0, -1);
-    return lines.map((line): Effect => JSON.parse(line));
+    return lines.map((line) => EffectSchema.parse(parseJson(line)));
   }
 
   /** Resolves once this holds of what has been done. */
