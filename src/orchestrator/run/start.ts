@@ -97,6 +97,8 @@ export function startWith(
   const beginning = {
     ...NO_HISTORY,
     event: () => ({ ...started(runtime, root), ...defined({ traceparent }) }),
+    // Under an id that somebody chose the store may have another run.
+    ...(made.runId === undefined ? {} : { allowed: () => runtime.journal?.writer.claimed() }),
   };
   return { run: new LiveRun(supervisor, root, beginning), runtime };
 }
