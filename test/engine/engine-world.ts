@@ -5,6 +5,7 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
 import { idOf, type RunId } from "../../src/protocol/ids.ts";
+import type { Model } from "../../src/model/model.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
@@ -81,7 +82,7 @@ export function solo(
     readonly name?: string;
     readonly count?: number;
     readonly hold?: (nth: number, signal: AbortSignal) => Promise<unknown> | undefined;
-    readonly more?: Partial<Parameters<typeof defineAgent>[0]>;
+    readonly more?: { readonly model?: Model };
     readonly tool?: Parameters<typeof countedTool>[3];
   } = {},
 ): AgentRole {

@@ -261,7 +261,8 @@ export class LiveRun implements Run {
     if (journal === undefined) throw notKeptAnywhere();
     if (this.#leaving !== undefined) return await this.#leaving.left;
     if (!journal.writer.hold()) return false;
-    this.result.catch(() => undefined); // Whoever gives a run up knows why it has no result.
+    this.settled.catch(() => undefined); // Whoever gives a run up knows why it has no result.
+    run.limiter.hold();
     const controller = new CancelSignal();
     const left = this.#leave(journal, graceMs, controller).finally(
       () => (this.#leaving = undefined),
@@ -279,8 +280,9 @@ export class LiveRun implements Run {
     await sleep(clock, graceMs, over);
     forget();
     if (takenUp.aborted) return false;
-    await journal.writer.giveUp(runLeft(this.runId));
-    return this.#failure !== undefined;
+    const isLeft = await journal.writer.giveUp(runLeft(this.runId));
+    await this.settled.catch(() => undefined);
+    return isLeft;
   }
 
   /** A run that is being given up goes on here after all. False: it is over, or given up. */
@@ -288,6 +290,7 @@ export class LiveRun implements Run {
     if (this.#isOver) return false;
     if (this.#leaving === undefined) return true;
     if (this.#supervisor.run.journal?.writer.goOn() !== true) return false;
+    this.#supervisor.run.limiter.goOn();
     this.#leaving.cancel();
     return true;
   }
