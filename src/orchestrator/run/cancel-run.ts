@@ -5,7 +5,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { Settings } from "../tree/settings.ts";
 import type { LiveRuns } from "./live-runs.ts";
-import { recoverRun, storageOf, storedRun } from "./recover.ts";
+import { keptRun, recoverRun, storageOf, storedRun } from "./recover.ts";
 import { postMail } from "./run-mail.ts";
 
 /** How a run is cancelled. */
@@ -26,13 +26,14 @@ export async function cancelRun(
   checkKeys("cancel options", options, ["message", "context"]);
   const { message = "The caller cancelled the run.", context } = options;
   checkText("message", message);
-  const { store } = storageOf(settings);
+  const storage = storageOf(settings);
+  const { store } = storage;
   const here = live.find(runId);
   if (here !== undefined) {
     await here.cancel(message);
     return;
   }
-  await postMail(store, runId, { type: "cancel", message });
+  const number = await postMail(store, runId, { type: "cancel", message });
   // Nothing is kept of it: it is cancelled before it begins.
   if ((await storedRun(store, runId))?.recordCount === 0) return;
   try {
@@ -41,6 +42,10 @@ export async function cancelRun(
     );
     await run.settled;
   } catch (cause) {
-    if (!EspalierError.is(cause) || cause.code !== "run_alive") throw cause;
+    const code = EspalierError.is(cause) ? cause.code : undefined;
+    if (code === "run_alive") return;
+    if (code !== "run_ended") throw cause;
+    const { folded } = await keptRun(storage, runId);
+    if (!folded.posts.includes(number)) throw cause; // Else another process has done it meanwhile.
   }
 }

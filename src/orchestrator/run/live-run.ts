@@ -50,6 +50,8 @@ export interface RunBeginning {
   readonly before?: () => void;
   /** What is recorded right after it. */
   readonly afterwards?: () => void;
+  /** What has come by mail before, and which of it is settled. */
+  readonly mail?: Parameters<MailReader["heed"]> | undefined;
 }
 
 const DEFAULT_MAX_BACKLOG = 10_000;
@@ -326,6 +328,7 @@ export class LiveRun implements Run {
     if (turn !== undefined) await turn;
     const allowing = this.#beginning.allowed?.();
     if (allowing !== undefined) await allowing; // A run that the store refuses records nothing.
+    if (this.#isClosed) await this.#supervisor.run.journal?.writer.broken; // It was given up before.
     this.#begin();
     const root = this.#root;
     const { tree, session } = this.#supervisor.run;
@@ -346,7 +349,7 @@ export class LiveRun implements Run {
   }
 
   #begin(): void {
-    const { event, before, afterwards } = this.#beginning;
+    const { event, before, afterwards, mail } = this.#beginning;
     const { recorder } = this.#supervisor.run;
     before?.();
     recorder.record(scopeOf(this.#root), event());
@@ -356,6 +359,7 @@ export class LiveRun implements Run {
     this.#hasBegun = true;
     this.mail?.start();
     for (const record of this.#early) record();
+    if (mail !== undefined) this.mail?.heed(...mail);
   }
 
   /**

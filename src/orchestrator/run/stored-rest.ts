@@ -16,25 +16,33 @@ export async function readResult(
   store: RunStore,
   runId: RunId,
 ): Promise<RunResult<JsonValue> | undefined> {
-  const found = await storedRun(store, runId);
-  if (found === undefined) throw unknownRun(runId);
-  if (found.status === "open") return undefined;
-  if (found.recordCount === 0) {
-    const mail = await unreadMail(store, runId, []);
-    throwRefusal(mail);
-    return undefined;
-  }
-  const folded = await foldJournal(runId, store.read(runId));
-  const mail = await unreadMail(store, runId, folded.posts);
-  throwRefusal(mail);
+  const rested = await restedRun(store, runId);
+  if (rested === undefined) return undefined;
+  const { folded, mail } = rested;
+  const refusal = refusalIn(mail);
+  if (refusal !== undefined) throw new EspalierError(refusal);
   // It was put to rest between two looks, or something is asked of it that a worker has yet to do.
-  if (folded.status === "open" || mail.some(isCall)) return undefined;
+  if (folded === undefined || folded.status === "open" || mail.some(isCall)) return undefined;
   return persistedResult(folded);
 }
 
-/** Throws why no worker could lead the run, if that was the last that was heard of it. */
-function throwRefusal(mail: readonly ReceivedMail[]): void {
+/** Whether the last that was heard of a run is why no worker could lead it. */
+export async function isRefused(store: RunStore, runId: RunId): Promise<boolean> {
+  const rested = await restedRun(store, runId);
+  return rested !== undefined && refusalIn(rested.mail) !== undefined;
+}
+
+/** Undefined: it goes on. Without what is `folded`, nothing is kept of it yet. */
+async function restedRun(store: RunStore, runId: RunId) {
+  const found = await storedRun(store, runId);
+  if (found === undefined) throw unknownRun(runId);
+  if (found.status === "open") return undefined;
+  const folded = found.recordCount === 0 ? undefined : await foldJournal(runId, store.read(runId));
+  return { folded, mail: await unreadMail(store, runId, folded?.posts ?? []) };
+}
+
+/** Why no worker could lead the run, if that was the last that was heard of it. */
+function refusalIn(mail: readonly ReceivedMail[]) {
   const last = mail.at(-1)?.mail;
-  if (last?.type !== "refused") return;
-  throw new EspalierError({ code: last.code, message: last.message });
+  return last?.type === "refused" ? { code: last.code, message: last.message } : undefined;
 }
