@@ -5,7 +5,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { Settings } from "../tree/settings.ts";
 import type { LiveRuns } from "./live-runs.ts";
-import { keptRun, recoverRun, storageOf, storedRun } from "./recover.ts";
+import { assertFree, keptRun, recoverRun, storageOf, storedRun } from "./recover.ts";
 import { postMail } from "./run-mail.ts";
 
 /** How a run is cancelled. */
@@ -34,9 +34,11 @@ export async function cancelRun(
     return;
   }
   const number = await postMail(store, runId, { type: "cancel", message });
+  const found = await storedRun(store, runId);
   // Nothing is kept of it: it is cancelled before it begins.
-  if ((await storedRun(store, runId))?.recordCount === 0) return;
+  if (found === undefined || found.recordCount === 0) return;
   try {
+    assertFree(found, storage); // Who leads it needs no role here to be told.
     const run = await live.during(async () =>
       live.add(await recoverRun(settings, runId, { context })),
     );

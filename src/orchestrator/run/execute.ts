@@ -64,6 +64,8 @@ export function checkExecuteOptions(options: ExecuteOptions): void {
 export interface Executing extends ExecuteOptions {
   /** A run that another process leads is not waited for: `run_alive`. */
   readonly isLeftAlone?: boolean;
+  /** In place of `graceMs`, as it is when the run is given up. */
+  readonly graceMsNow?: () => number;
 }
 
 /** See `Orchestrator.execute`. */
@@ -244,9 +246,9 @@ class Execution {
   }
 
   async #result(run: LiveRun): Promise<RunResult<JsonValue> | undefined> {
-    const { graceMs } = this.#parts.options;
+    const { graceMs, graceMsNow = () => graceMs } = this.#parts.options;
     run.mail?.hurry(MAIL_MS);
-    const leave = (): void => void run.leave(defined({ graceMs }));
+    const leave = (): void => void run.leave(defined({ graceMs: graceMsNow() }));
     if (this.#given.aborted) leave();
     const forget = this.#given.aborted ? undefined : this.#given.onAbort(leave);
     try {

@@ -153,10 +153,9 @@ class Executor implements RunExecutor {
     if (order === undefined) return { type: "ended" }; // It was removed.
     const { takeOverAfterMs = DEFAULT_TAKE_OVER_AFTER_MS } = this.#options;
     const context = await this.#contextFor(order);
-    const { graceMs } = this;
     const { isExclusive = true } = this.#engine;
     const others = isExclusive ? { takeOverAfterMs } : { isLeftAlone: true };
-    const how = { context, leave, graceMs, ...others };
+    const how = { context, leave, graceMsNow: () => this.graceMs, ...others };
     const { status, questions } = await executeOrder(this.#settings, this.#live, order, how);
     if (status !== "paused") return { type: "ended" };
     const deadlines = questions.flatMap(({ deadlineAtMs }) => deadlineAtMs ?? []);
