@@ -10,6 +10,7 @@ import { approve, deny } from "../../src/protocol/question.ts";
 import { proves } from "../harness/proves.ts";
 import { aborted } from "../journal/crash-play.ts";
 import { dyingStore } from "../journal/dying-store.ts";
+import { forwarding } from "../journal/forwarding-store.ts";
 import { storedEvents } from "../journal/stored-events.ts";
 import { countedTool, thinker } from "../journal/thinkers.ts";
 import { allOf } from "../support/all-of.ts";
@@ -121,18 +122,7 @@ proves(["E24"], "a client that died at any moment of ordering orders anew", asyn
     const fail = (): never => {
       throw new Error("It died.");
     };
-    const dead = {
-      ...store,
-      ...(Object.fromEntries(
-        ["create", "post", "posts", "read", "find", "release", "claim", "append"].map((name) => [
-          name,
-          (...given: never[]) =>
-            name === dies
-              ? fail()
-              : (Reflect.get(store, name) as (...all: never[]) => unknown).apply(store, given),
-        ]),
-      ) as typeof store),
-    };
+    const dead = { ...forwarding(store), ...(dies === "lead" ? {} : { [dies]: fail }) };
     const engine = { lead: async () => (dies === "lead" ? fail() : undefined), serve: fail };
     const first = new RunClient({ store: dead, engine, clock });
     await first.start("solo", "Go.", { runId: ID }).catch(() => undefined);

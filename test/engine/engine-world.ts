@@ -5,6 +5,7 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
 import { idOf, type RunId } from "../../src/protocol/ids.ts";
+import type { Budget } from "../../src/policies/budget.ts";
 import type { Model } from "../../src/model/model.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -82,7 +83,7 @@ export function solo(
     readonly name?: string;
     readonly count?: number;
     readonly hold?: (nth: number, signal: AbortSignal) => Promise<unknown> | undefined;
-    readonly more?: { readonly model?: Model };
+    readonly more?: { readonly model?: Model; readonly budget?: Budget };
     readonly tool?: Parameters<typeof countedTool>[3];
   } = {},
 ): AgentRole {
