@@ -114,6 +114,32 @@ proves(
   },
 );
 
+proves(["E19"], "signs of life and their absence go by the options", async () => {
+  const done = doings();
+  const { process, store, clock } = engineWorld();
+  const first = solo(done, { hold: (_nth, signal) => aborted(signal) });
+  const times = { heartbeatMs: 300, staleAfterMs: 1_000 };
+  const dying = dyingStore(store, { at: 5, how: "before" });
+  const one = process({ roles: [first], store: dying.store, ...times });
+  const run = one.start(first, "Go.", { runId: ID });
+  await turns(20);
+  const beganMs = clock.nowMs();
+  for (let beat = 1; beat <= 5; beat += 1) {
+    clock.advance(300);
+    await turns(2);
+    expect((await store.find(ID))?.heartbeatAtMs).toBe(beganMs + beat * 300);
+  }
+  const two = process({ roles: [solo(done)], ...times });
+  clock.advance(200);
+  expect((await rejectionOf(two.recover(ID))).code).toBe("run_alive");
+  run.requestPause(); // At this record its process dies.
+  await rejectionOf(run.result);
+  clock.advance(799);
+  expect((await rejectionOf(two.recover(ID))).code).toBe("run_alive");
+  clock.advance(1);
+  expect(await (await two.recover(ID)).result).toMatchObject({ text: TEXT });
+});
+
 proves(
   ["E19"],
   "a run that rests and whose process did not live to say so is put right",

@@ -194,6 +194,30 @@ proves(
   },
 );
 
+proves(["E12", "E14"], "a run in a session is left with it, here and elsewhere", async () => {
+  for (const isHere of [true, false]) {
+    const done = doings();
+    const gate = latch();
+    const role = solo(done, { hold: (nth) => (nth === 0 ? gate.opened : undefined) });
+    const { process, pushed, store } = engineWorld();
+    const one = process({ roles: [role] });
+    const order = { ...ORDER, sessionId: "talk" };
+    const leave = new AbortController();
+    const executed = one.execute(order, { leave: leave.signal });
+    executed.catch(() => undefined);
+    await turns(20);
+    leave.abort();
+    gate.open();
+    expect(await rejectionOf(pushed(executed))).toMatchObject({ code: "run_left" });
+    const next = isHere ? one : process({ roles: [role] });
+    expect(await pushed(next.execute(order))).toMatchObject({ status: "completed", text: TEXT });
+    expect(counts(done)).toEqual([1, 1]);
+    expect(await store.listSessions()).toEqual(["talk"]);
+    const after = { ...order, runId: "order-4712", task: "And?" };
+    expect(await pushed(next.execute(after))).toMatchObject({ status: "completed" });
+  }
+});
+
 proves(["E13"], "a run that was taken over cannot be left any more", async () => {
   const done = doings();
   const role = solo(done, { hold: (_nth, signal) => aborted(signal) });

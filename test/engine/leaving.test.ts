@@ -194,7 +194,7 @@ proves(["E13"], "a tool call that waits for a slot does not begin after the wish
 });
 
 proves(["E13"], "a tool call that waits for a slot begins nothing while it is left", async () => {
-  const { process, pushed } = engineWorld();
+  const { process, pushed, clock } = engineWorld();
   const done = doings();
   const gates = [latch(), latch(), latch()];
   let begun = 0;
@@ -205,7 +205,9 @@ proves(["E13"], "a tool call that waits for a slot begins nothing while it is le
   await turns(15);
   const leaving = run.leave(GRACE);
   gates[0]?.open();
+  const beganMs = clock.nowMs();
   expect(await pushed(leaving, 100)).toBe(true);
+  expect(clock.nowMs() - beganMs).toBeLessThan(1_000); // What waits for a slot is not waited for.
   await turns(10);
   expect([begun, done.asked.length]).toEqual([1, 3]);
 });

@@ -125,6 +125,33 @@ proves(["E21"], "a definition error of a run that was under way, too", async () 
   await pushed(third.worker.close());
 });
 
+proves(
+  ["E21"],
+  "a worker that cannot lead a run says nothing of one that another leads",
+  async () => {
+    const world = engineWorld();
+    const { pushed, store } = world;
+    const done = doings();
+    const gate = latch();
+    const first = await served(world, [solo(done, { hold: () => gate.opened })]);
+    const run = await first.client.start("solo", "Go.", { runId: ID });
+    await turns(20);
+    const context = () => {
+      throw new Error("No database.");
+    };
+    const second = await served(world, [solo(done)], { context });
+    await second.client.attach(ID).post({ type: "steer", message: "Hurry." });
+    await turns(20);
+    expect((await store.posts(ID)).map(({ key }) => key.split(":")[0])).toEqual(["order", "steer"]);
+    gate.open();
+    expect(await pushed(run.result())).toMatchObject({ status: "completed" });
+    await second.engine.lead({ runId: ID, role: "solo", version: "1" });
+    await turns(20);
+    expect(await pushed(run.result())).toMatchObject({ status: "completed" });
+    for (const { worker } of [first, second]) await pushed(worker.close());
+  },
+);
+
 /** An engine that remembers what it was told, and what it was given. */
 function listening(): Engine & { readonly led: RunTicket[]; executor?: RunExecutor } {
   const led: RunTicket[] = [];

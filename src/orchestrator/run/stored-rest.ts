@@ -5,7 +5,7 @@ import type { JsonValue } from "../../kernel/json.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { unknownRun } from "../../store/store-errors.ts";
-import { foldJournal } from "../durability/fold-journal.ts";
+import { foldJournal, type FoldedRun } from "../durability/fold-journal.ts";
 import { persistedResult } from "./persisted-result.ts";
 import { storedRun } from "./recover.ts";
 import { isCall, unreadMail, type ReceivedMail } from "./run-mail.ts";
@@ -19,7 +19,8 @@ export async function readResult(
   const rested = await restedRun(store, runId);
   if (rested === undefined) return undefined;
   const { folded, mail } = rested;
-  const refusal = refusalIn(mail);
+  if (folded?.status === "ended") return persistedResult(folded); // Whatever came too late for it.
+  const refusal = refusalIn(rested);
   if (refusal !== undefined) throw new EspalierError(refusal);
   // It was put to rest between two looks, or something is asked of it that a worker has yet to do.
   if (folded === undefined || folded.status === "open" || mail.some(isCall)) return undefined;
@@ -29,11 +30,18 @@ export async function readResult(
 /** Whether the last that was heard of a run is why no worker could lead it. */
 export async function isRefused(store: RunStore, runId: RunId): Promise<boolean> {
   const rested = await restedRun(store, runId);
-  return rested !== undefined && refusalIn(rested.mail) !== undefined;
+  return rested !== undefined && refusalIn(rested) !== undefined;
 }
 
-/** Undefined: it goes on. Without what is `folded`, nothing is kept of it yet. */
-async function restedRun(store: RunStore, runId: RunId) {
+/** A run that rests, as far as the store was told. */
+interface RestedRun {
+  /** Undefined: nothing is kept of it yet. */
+  readonly folded: FoldedRun | undefined;
+  readonly mail: readonly ReceivedMail[];
+}
+
+/** Undefined: it goes on. */
+async function restedRun(store: RunStore, runId: RunId): Promise<RestedRun | undefined> {
   const found = await storedRun(store, runId);
   if (found === undefined) throw unknownRun(runId);
   if (found.status === "open") return undefined;
@@ -42,7 +50,7 @@ async function restedRun(store: RunStore, runId: RunId) {
 }
 
 /** Why no worker could lead the run, if that was the last that was heard of it. */
-function refusalIn(mail: readonly ReceivedMail[]) {
-  const last = mail.at(-1)?.mail;
+function refusalIn({ folded, mail }: RestedRun) {
+  const last = folded?.status === "ended" ? undefined : mail.at(-1)?.mail;
   return last?.type === "refused" ? { code: last.code, message: last.message } : undefined;
 }

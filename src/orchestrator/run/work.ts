@@ -24,7 +24,7 @@ import type { RunStorage } from "../durability/journal.ts";
 import type { Settings } from "../tree/settings.ts";
 import { executeOrder, leftTo } from "./execute.ts";
 import type { LiveRuns } from "./live-runs.ts";
-import { lostRuns, storageOf } from "./recover.ts";
+import { lostRuns, storageOf, storedRun } from "./recover.ts";
 import { orderOf, postMail, refusedMail } from "./run-mail.ts";
 import {
   checkVersionName,
@@ -177,13 +177,15 @@ class Executor implements RunExecutor {
 
   /** Puts on record why the run cannot be led, and lets it rest: it would be no better next time. */
   async #refuse(runId: RunId, cause: unknown): Promise<void> {
+    const store = this.#store;
     try {
-      await postMail(this.#store, runId, refusedMail(cause));
+      if ((await storedRun(store, runId))?.status === "ended") return;
       const { staleAfterMs } = storageOf(this.#settings);
-      const ownership = await this.#store.claim(runId, { owner: newOwner(), staleAfterMs });
-      await this.#store.release(ownership, "paused");
+      const ownership = await store.claim(runId, { owner: newOwner(), staleAfterMs });
+      await postMail(store, runId, refusedMail(cause));
+      await store.release(ownership, "paused");
     } catch (failure) {
-      // It has ended, or another process has it: nothing is to be done here.
+      // It is gone, or another process has it: nothing is to be done here.
       if (isPassing(failure) && codeOf(failure) === "store_failed") throw failure;
     }
   }
