@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { proves } from "../harness/proves.ts";
 import { dyingStore } from "../journal/dying-store.ts";
+import { forwarding } from "../journal/forwarding-store.ts";
 import { rejectionOf, thrownBy } from "../support/thrown.ts";
 import { counts, doings, engineWorld, latch, runId, solo, turns } from "./engine-world.ts";
 
@@ -170,7 +171,31 @@ proves(["E11"], "of processes at once that begin an empty journal one leads", as
   expect([counts(done), (await store.find(runId(ID)))?.status]).toEqual([[1, 1], "ended"]);
 });
 
-proves(["E10"], "a run that waits does not hold a latch", async () => {
+proves(["E11"], "who comes to an empty journal too late leaves it as it is", async () => {
+  const done = doings();
+  const { process, store, pushed } = engineWorld();
+  const made = await store.create(runId(ID), "", { token: "t", hostname: "h", processId: 1 });
+  await store.release(made, "open");
+  const gate = latch();
+  const slow = {
+    ...forwarding(store),
+    claim: async (...given: Parameters<typeof store.claim>) => {
+      await gate.opened;
+      return await store.claim(...given);
+    },
+  };
+  const role = solo(done);
+  const late = process({ roles: [role], store: slow }).start(role, "Go.", { runId: ID });
+  await turns(10);
+  const one = process({ roles: [role] });
+  expect(await pushed(one.start(role, "Go.", { runId: ID }).result)).toMatchObject({ text: TEXT });
+  gate.open();
+  expect(await rejectionOf(pushed(late.result))).toMatchObject({ code: "run_exists" });
+  expect(await store.find(runId(ID))).toMatchObject({ status: "ended", owner: null });
+  expect(counts(done)).toEqual([1, 1]);
+});
+
+proves(["E10"], "it is found by its id while it is under way", async () => {
   const gate = latch();
   const done = doings();
   const role = solo(done, { hold: () => gate.opened });

@@ -6,6 +6,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import { defined } from "../../kernel/json.ts";
 import type { ResumeOptions } from "./run-options.ts";
 import type { EventBody } from "../../protocol/event.ts";
+import type { QuestionId } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { continueAgent } from "../tree/create-agent.ts";
 import { checkAnswers, type AnswerChecks } from "./check-answers.ts";
@@ -53,8 +54,12 @@ export function readyToContinue(
     isOverdue: ({ deadlineAtMs }) => deadlineAtMs !== null && nowMs >= deadlineAtMs,
     toolsOf: ({ agentId }) => registry.partsOf(roles.get(agentId) ?? registry.root).tools,
   };
-  const mailed = mailedAnswers(run, mail, { given: answers, checks, wasCutOff });
-  const given = checkAnswers(run, [...answers, ...mailed.answers], { ...checks, areAllNeeded });
+  const before = checkAnswers(run, answers, { ...checks, areAllNeeded: false });
+  const mailed = mailedAnswers(run, mail, { given: before, checks, wasCutOff });
+  const given = checkAnswers(run, [...before.values(), ...mailed.answers], {
+    ...checks,
+    areAllNeeded,
+  });
   assertReady(run, registry);
   const grants = grantsFor(run, asked, { hasToEnd: wasCutOff });
   const status = run.agents[0]?.state.status;
@@ -76,7 +81,7 @@ export function readyToContinue(
 }
 
 interface MailChecks extends Pick<Arrival, "wasCutOff"> {
-  readonly given: readonly Answer[];
+  readonly given: ReadonlyMap<QuestionId, Answer>;
   readonly checks: AnswerChecks;
 }
 
@@ -86,7 +91,7 @@ function mailedAnswers(
   mail: readonly ReceivedMail[],
   { given, checks, wasCutOff }: MailChecks,
 ) {
-  const known = new Set(given.map(({ questionId }) => questionId));
+  const known = new Set(given.keys());
   const answers: Answer[] = [];
   const settled = new Map<number, string | undefined>();
   for (const { number, mail: one } of mail) {

@@ -64,7 +64,10 @@ export async function recoverRun(
   const storage = storageOf(settings);
   const { store } = storage;
   const kept = options.kept ?? (await keptRun(storage, runId));
-  const before = { kept, going: await readyToRecover(settings, kept, options) };
+  // One whose process did not live to tell the store that it had ended is claimed, to tell it.
+  const isUntold =
+    kept.folded.status === "ended" && (await storedRun(store, runId))?.status === "open";
+  const going = isUntold ? undefined : await readyToRecover(settings, kept, options);
   const { takeOver = false } = options;
   const claim = { owner: newOwner(), staleAfterMs: storage.staleAfterMs, takeOver };
   const ownership = await store.claim(runId, claim);
@@ -72,11 +75,13 @@ export async function recoverRun(
     const { recordCount } = (await storedRun(store, runId)) ?? {};
     const mail = await unreadMail(store, runId, kept.folded.posts);
     const isSame = recordCount === kept.folded.recordCount && mail.length === kept.mail.length;
-    const now = isSame ? before : await readAgain(settings, storage, runId, options);
-    const { going } = now;
+    const now =
+      isSame && going !== undefined
+        ? { kept, going }
+        : await readAgain(settings, storage, runId, options);
     const { folded } = now.kept;
     const journal = recoveredJournal(storage, ownership, folded);
-    return continueRun(settings, folded.run, going, { journal, folded }).run;
+    return continueRun(settings, folded.run, now.going, { journal, folded }).run;
   } catch (cause) {
     const isOver = EspalierError.is(cause) && cause.code === "run_ended";
     const status = kept.mail.some(isCall) ? "open" : kept.folded.status;
