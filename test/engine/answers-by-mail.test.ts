@@ -5,13 +5,7 @@ import { expect } from "vitest";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
-import {
-  approve,
-  deny,
-  giveResult,
-  type Answer,
-  type Question,
-} from "../../src/protocol/question.ts";
+import { approve, deny, giveResult, type Question } from "../../src/protocol/question.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
 import { aborted } from "../journal/crash-play.ts";
@@ -53,6 +47,15 @@ async function questionsIn(
 ): Promise<readonly Question[]> {
   const events = await storedEvents(store, runId(ID));
   return events.flatMap((event) => (event.type === "question.asked" ? [event.question] : []));
+}
+
+/** Waits until there are two, and gives the last two. */
+async function twoQuestionsIn(store: Parameters<typeof storedEvents>[0]) {
+  for (;;) {
+    const questions = await questionsIn(store).catch(() => []);
+    if (questions.length >= 2) return questions.slice(-2);
+    await turns(5);
+  }
 }
 
 const BOTH = "work of a work of b";
@@ -140,7 +143,6 @@ proves(["E16"], "what does not fit is refused at once, all of it", async () => {
   const [a, b] = paused.questions;
   if (a === undefined || b === undefined) throw new Error("Nothing was asked.");
   const other = process({});
-  const { questionId } = a;
   const bad: readonly (readonly [string, readonly unknown[]])[] = [
     ["malformed", [{}]],
     ["unknown", [approve(b), { ...approve(a), questionId: "execution_9.1.0" }]],
@@ -149,13 +151,14 @@ proves(["E16"], "what does not fit is refused at once, all of it", async () => {
     ["altered", [approve(b), { ...approve(a), argumentsHash: "x" }]],
   ];
   for (const [problem, answers] of bad) {
-    const posting = other.answer(ID, answers as readonly Answer[]);
+    // @ts-expect-error: some of them are no answers.
+    const posting = other.answer(ID, answers);
     expect(await rejectionOf(posting), problem).toMatchObject({
       code: "invalid_answer",
       data: { problem },
     });
   }
-  expect([await store.posts(runId(ID)), questionId]).toEqual([[], a.questionId]);
+  expect(await store.posts(runId(ID))).toEqual([]);
   expect(await rejectionOf(other.answer("nobody", []))).toMatchObject({ code: "unknown_run" });
 });
 
@@ -172,10 +175,10 @@ proves(["E16"], "an answer that turns out unfit is on record, and can be given a
   const again = await pushed(make().execute(ORDER));
   expect(again).toMatchObject({ status: "paused", questions: [{ questionId: a.questionId }] });
   const records = await storedRecords(store, runId(ID));
-  expect(records.filter(({ type }) => type === "post")).toMatchObject([
-    { number: 1, problem: expect.stringContaining("work") },
-    { number: 2 },
-  ]);
+  const posts = records.flatMap((record) => (record.type === "post" ? [record] : []));
+  expect(posts.map(({ number }) => number)).toEqual([1, 2]);
+  expect(posts[0]?.problem).toContain("work");
+  expect(posts[1]?.problem).toBeUndefined();
   expect(await process({}).answer(ID, [approve(a)])).toEqual([]);
   expect(await pushed(make().execute(ORDER))).toMatchObject({ status: "completed", text: BOTH });
   expect(counts(done)).toEqual([1, 1]);
@@ -232,13 +235,10 @@ proves(
         const two = process({ roles: [asker(done)], ...SILENT });
         const executed = two.execute(ORDER);
         if (asked.length === 0) {
-          for (let wait = 0; wait < 40 && (await questionsIn(store)).length < 2; wait += 1) {
-            clock.advance(1_000);
-            await turns(10);
-          }
+          const questions = await pushed(twoQuestionsIn(store), 1_000);
           await process({}).answer(
             ID,
-            (await questionsIn(store)).slice(-2).map((one) => approve(one)),
+            questions.map((one) => approve(one)),
           );
         }
         const result = await pushed(executed, 1_000);

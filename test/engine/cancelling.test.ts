@@ -3,7 +3,6 @@
 import { expect } from "vitest";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
-import type { CancelOptions } from "../../src/orchestrator/run/cancel-run.ts";
 import { proves } from "../harness/proves.ts";
 import { aborted } from "../journal/crash-play.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
@@ -158,7 +157,7 @@ proves(["E18"], "what is none is refused", async () => {
   expect(await rejectionOf(one.cancel("nobody"))).toMatchObject({ code: "unknown_run" });
   const { code } = await rejectionOf(one.cancel(ID, { message: "" }));
   expect(code).toBe("invalid_definition");
-  const why = { why: "x" } as CancelOptions;
+  const why: object = { why: "x" };
   expect(await rejectionOf(one.cancel(ID, why))).toMatchObject({ code: "invalid_option" });
   expect(await rejectionOf(one.cancel(""))).toMatchObject({ code: "invalid_option" });
 });

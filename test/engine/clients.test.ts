@@ -69,12 +69,13 @@ proves(
     const clients = [1, 2, 3].map(() => clientOf(world));
     const started = await pushed(
       Promise.all(
-        Array.from({ length: 100 }, (_, nth) =>
-          clients[nth % 3]?.start("solo", "Go.", { runId: ID }),
+        Array.from(
+          { length: 100 },
+          async (_, nth) => await clients[nth % 3]?.start("solo", "Go.", { runId: ID }),
         ),
       ),
     );
-    const results = await pushed(Promise.all(started.map((run) => run?.result())));
+    const results = await pushed(Promise.all(started.map(async (run) => await run?.result())));
     expect(new Set(results.map((result) => result?.text))).toEqual(new Set([TEXT]));
     expect([counts(done), done.asked.length, (await store.posts(ID)).length]).toEqual([
       [1, 1],

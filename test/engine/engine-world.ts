@@ -42,15 +42,15 @@ export function engineWorld(store?: Store, clock = new ManualClock(1_000_000)): 
 
 /** Moves time on until the work has settled. */
 async function pushed<T>(clock: ManualClock, work: Promise<T>, stepMs = 50): Promise<T> {
-  let isOver = false;
-  const over = (): void => void (isOver = true);
-  work.then(over, over);
-  for (let pushes = 0; pushes < 4_000 && !isOver; pushes += 1) {
+  const over = { isSo: false };
+  const note = (): void => void (over.isSo = true);
+  work.then(note, note);
+  for (let pushes = 0; pushes < 4_000; pushes += 1) {
     await turns(5);
-    if (!isOver) clock.advance(stepMs);
+    if (over.isSo) return await work;
+    clock.advance(stepMs);
   }
-  if (!isOver) throw new Error("It never settles.");
-  return await work;
+  throw new Error("It never settles.");
 }
 
 /** What agents did in all processes together. */

@@ -4,6 +4,7 @@ import { expect } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import type { RunOrder } from "../../src/orchestrator/run/run-order.ts";
+import { idOf } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { proves } from "../harness/proves.ts";
@@ -24,7 +25,10 @@ proves(
     const done = doings();
     const { process, pushed, store, clock } = engineWorld();
     const processes = [1, 2, 3].map(() => process({ roles: [solo(done)] }));
-    const executed = Array.from({ length: 100 }, (_, nth) => processes[nth % 3]?.execute(ORDER));
+    const executed = Array.from(
+      { length: 100 },
+      async (_, nth) => await processes[nth % 3]?.execute(ORDER),
+    );
     const results = await pushed(Promise.all(executed));
     expect(new Set(results.map((result) => result?.text))).toEqual(new Set([TEXT]));
     expect([counts(done), done.asked.length]).toEqual([[1, 1], 3]);
@@ -210,7 +214,7 @@ proves(
       { runId: "d", status: "completed", agents: [{ metadata: {} }] },
     ]);
     expect(await store.listSessions()).toEqual(["talk"]);
-    expect((await store.readSession("talk" as never))?.version).toBe(2);
+    expect((await store.readSession(idOf<"SessionId">("talk")))?.version).toBe(2);
   },
 );
 
@@ -231,11 +235,11 @@ proves(["E20"], "what is no order is refused, and nothing has changed", async ()
   ];
   for (const [code, more] of bad)
     expect(
-      await rejectionOf(one.execute({ ...ORDER, ...more } as RunOrder)),
+      await rejectionOf(one.execute({ ...ORDER, ...more })),
       JSON.stringify(more),
     ).toMatchObject({ code });
   for (const options of [{ graceMs: -1 }, { takeOverAfterMs: Number.NaN }, { isLeftAlone: true }])
-    expect(await rejectionOf(one.execute(ORDER, options as object))).toMatchObject({
+    expect(await rejectionOf(one.execute(ORDER, options))).toMatchObject({
       code: "invalid_option",
     });
   expect(await store.list()).toEqual([]);

@@ -104,7 +104,7 @@ proves(["E12"], "one that must not be repeated is interrupted", async () => {
 
 /** The same agent, whose model takes until the gate opens when it is first asked. */
 function slowModel(done: Doings, gate: () => Promise<unknown>): AgentRole {
-  const quick = solo(done).model as Model;
+  const quick = solo(done).model;
   const model: Model = {
     ...quick,
     generate: async (request, options) => {

@@ -25,7 +25,10 @@ proves(["E19"], "an order, thirty times at once over three connections", async (
   const done = doings();
   const stores = [1, 2, 3].map(() => sqliteStore(join(folder, "orders.db")));
   const each = stores.map((store) => new Orchestrator({ roles: [solo(done)], store }));
-  const executed = Array.from({ length: 30 }, (_, nth) => each[nth % 3]?.execute(ORDER));
+  const executed = Array.from(
+    { length: 30 },
+    async (_, nth) => await each[nth % 3]?.execute(ORDER),
+  );
   const results = await Promise.all(executed);
   expect(new Set(results.map((result) => result?.text))).toEqual(new Set([TEXT]));
   expect([counts(done), done.asked.length]).toEqual([[1, 1], 3]);

@@ -6,6 +6,7 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { RunRequest } from "../../src/orchestrator/run/run-mail.ts";
 import { recordingOf } from "../../src/testing/replay/recording.ts";
+import type { ManualClock } from "../../src/testing/manual-clock.ts";
 import { proves } from "../harness/proves.ts";
 import { dyingStore } from "../journal/dying-store.ts";
 import { replaysToTheSame } from "../journal/replay-story.ts";
@@ -53,6 +54,14 @@ const REQUESTS: readonly RunRequest[] = [
   { type: "grant", budget: { steps: 5 }, by: "ops" },
 ];
 
+/** A second goes by. */
+async function passing(clock: ManualClock): Promise<void> {
+  for (let push = 0; push < 10; push += 1) {
+    clock.advance(100);
+    await turns(5);
+  }
+}
+
 async function factsOf(store: Parameters<typeof storedEvents>[0]) {
   const events = await storedEvents(store, ID);
   const records = await storedRecords(store, ID);
@@ -81,9 +90,8 @@ proves(["E15", "E17"], "of a run that is led, here and elsewhere, and replayed",
     expect(result).toMatchObject({ status: "completed", text: "Done. Hurry." });
     expect(await factsOf(store)).toEqual({ grants: 1, posts: [1, 2, 3] });
     const records = await storedRecords(store, ID);
-    expect(records.find((record) => record.type === "post" && record.number === 3)).toMatchObject({
-      problem: expect.stringContaining("worker/nobody#1"),
-    });
+    const last = records.findLast((record) => record.type === "post");
+    expect(last?.type === "post" ? last.problem : "").toContain("worker/nobody#1");
     await replaysToTheSame(
       { role: worker(doings()) },
       { recording: await recordingOf(store, ID), result },
@@ -177,11 +185,8 @@ proves(
         const first = one.execute(ORDER).catch(() => undefined);
         await turns(20);
         const isThere = (await store.find(ID)) !== undefined;
-        if (isThere) for (const request of REQUESTS) await process({}).post(ID, request);
-        for (let push = 0; push < 10; push += 1) {
-          clock.advance(100);
-          await turns(5);
-        }
+        for (const request of isThere ? REQUESTS : []) await process({}).post(ID, request);
+        await passing(clock);
         gate.open();
         await turns(40);
         if (dying.isDead) await first;
@@ -233,7 +238,7 @@ proves(["E15"], "what is no request is refused, and nothing is posted", async ()
   const done = doings();
   const { process, store, pushed } = engineWorld();
   const one = process({ roles: [worker(done)] });
-  const bad = [
+  const bad: readonly unknown[] = [
     {},
     { type: "fly" },
     { type: "pause", by: "me" },
@@ -245,7 +250,8 @@ proves(["E15"], "what is no request is refused, and nothing is posted", async ()
   ];
   await store.create(ID, "", { token: "t", hostname: "h", processId: 1 });
   for (const request of bad) {
-    const { code } = await rejectionOf(one.post(ID, request as RunRequest));
+    // @ts-expect-error: it is no request.
+    const { code } = await rejectionOf(one.post(ID, request));
     expect(["invalid_option", "invalid_definition"], JSON.stringify(request)).toContain(code);
   }
   expect(await store.posts(ID)).toEqual([]);

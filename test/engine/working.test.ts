@@ -318,7 +318,7 @@ proves(
     const second = await served(world, [solo(done)]);
     const results = await pushed(Promise.all(runs.map((run) => run.result())));
     expect(results.map(({ text }) => text)).toEqual([TEXT, TEXT]);
-    expect(counts(done).toSorted()).toEqual([1, 1, 2, 2]);
+    expect(counts(done).toSorted((left, right) => left - right)).toEqual([1, 1, 2, 2]);
     await pushed(second.worker.close());
     expect(clock.pendingTimers).toBe(0);
   },

@@ -205,7 +205,7 @@ class StoredRemoteRun implements RemoteRun {
       for await (const line of store.read(this.runId, next)) {
         next += 1;
         const events = reader.read(line).flatMap(eventIn);
-        for (const event of events) if (event.seq >= due) yield deepFreeze(event);
+        yield* events.filter(({ seq }) => seq >= due).map((event) => deepFreeze(event));
         due = Math.max(due, (events.at(-1)?.seq ?? 0) + 1);
       }
       // What was at rest before it was read has been read whole.
