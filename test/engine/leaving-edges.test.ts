@@ -3,6 +3,7 @@
 import { expect } from "vitest";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
+import { approve, type Question } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { proves } from "../harness/proves.ts";
@@ -217,6 +218,41 @@ proves(["E12", "E14"], "a run in a session is left with it, here and elsewhere",
     expect(await pushed(next.execute(after))).toMatchObject({ status: "completed" });
   }
 });
+
+proves(
+  ["E13"],
+  "a reply that returns in time is kept, and nobody is asked about its calls",
+  async () => {
+    const done = doings();
+    const gate = latch();
+    const { model } = solo(done);
+    const slow: typeof model = {
+      ...model,
+      generate: async (request, options) => {
+        const reply = await model.generate(request, options);
+        await gate.opened;
+        return reply;
+      },
+    };
+    const role = solo(done, { more: { model: slow }, tool: { needsApproval: true } });
+    let asked = 0;
+    const approver = (question: Question) => {
+      asked += 1;
+      return approve(question);
+    };
+    const { process, pushed } = engineWorld();
+    const run = process({ roles: [role], approver }).start(role, "Go.", { runId: ID });
+    await turns(15);
+    const leaving = run.leave(LONG);
+    gate.open();
+    expect(await pushed(leaving, 100)).toBe(true);
+    await turns(20);
+    expect([asked, done.asked.length]).toEqual([0, 1]);
+    const two = process({ roles: [role], approver });
+    expect(await pushed(two.execute(ORDER))).toMatchObject({ text: TEXT });
+    expect([asked, done.asked.length]).toEqual([2, 3]);
+  },
+);
 
 proves(["E13"], "a run that was taken over cannot be left any more", async () => {
   const done = doings();
