@@ -104,6 +104,8 @@ class Execution {
   readonly #storage: RunStorage;
   readonly #parts: Parts;
   readonly #beganMs: number;
+  /** It came to rest here: a store that could not be told so has it as led by this process. */
+  #hasRested = false;
   /** Aborted when nothing is to be waited for any more. */
   readonly #given = new CancelSignal();
 
@@ -175,11 +177,12 @@ class Execution {
       const found = await storedRun(this.#storage.store, runId);
       if (found === undefined || found.recordCount === 0)
         return this.#live.add(await this.#begun(found !== undefined), signal);
-      if (!this.#mayTakeOver) assertFree(found, this.#storage);
+      if (!this.#mayTakeOver && !this.#hasRested) assertFree(found, this.#storage);
       const kept = await keptRun(this.#storage, runId);
       if (!isSame(this.#parts.order, kept)) throw otherRun(runId);
       if (!this.#isDue(kept)) {
-        const isAtRest = found.status !== "open" || (await this.#putToRest());
+        const isTold = found.status !== "open" || this.#hasRested;
+        const isAtRest = isTold || (await this.#putToRest());
         return isAtRest ? persistedResult(kept.folded) : undefined;
       }
       const { context, onPiece } = this.#parts.options;
@@ -257,6 +260,7 @@ class Execution {
     } finally {
       forget?.();
     }
+    this.#hasRested = true;
     // Paused: what has come by mail since is done first.
     return undefined;
   }
