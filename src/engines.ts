@@ -13,10 +13,4 @@ export type { ExecuteOptions } from "./orchestrator/run/execute.ts";
 export type { RunRequest } from "./orchestrator/run/run-mail.ts";
 export type { RunOrder } from "./orchestrator/run/run-order.ts";
 export { storeEngine, type StoreEngineOptions } from "./engine/store-engine.ts";
-export type {
-  Engine,
-  EngineWorker,
-  RunExecutor,
-  RunSettled,
-  RunTicket,
-} from "./engine/engine.ts";
+export type { Engine, EngineWorker, RunExecutor, RunSettled, RunTicket } from "./engine/engine.ts";

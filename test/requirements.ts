@@ -934,6 +934,54 @@ const requirements = {
   E69: {
     text: "Options of Restate's engine that cannot be used are refused at once; a package that is missing is named where it is needed",
   },
+  E10: {
+    text: "`start` under an id of the caller's begins one run, however often and wherever it is asked for at once: the handle of the one under way, `other_run` for another task, `run_exists` for one that is kept, of which nothing else is seen",
+  },
+  E11: {
+    text: "A journal of which its process made nothing but the name is begun under the same id, by `start` as by `execute`; what was kept at its death is gone on with",
+  },
+  E12: {
+    text: "`run.leave`: what is under way and returns within the grace is kept and not done again; what does not is ended, and done again by the next leader unless it must not be",
+  },
+  E13: {
+    text: "After the wish to leave nothing begins; the run is open, without an owner; its result rejects with `run_left`, its readers end, and no timer, rejection or slot is left behind",
+  },
+  E14: {
+    text: "A run that is being left and asked for again in the same process goes on there, and nothing is repeated",
+  },
+  E15: {
+    text: "What is asked of a run by mail is done once, wherever the run is led and whenever its process dies; what a later release asks is left unread",
+  },
+  E16: {
+    text: "Answers come by mail, some or all: while the approver is asked, at a pause, or once the run is led again; the first one counts, and one that did not fit may be given anew",
+  },
+  E17: {
+    text: "A run that got mail is folded, recovered and replayed as any other",
+  },
+  E18: {
+    text: "`orchestrator.cancel` ends a run that is led here, elsewhere or nowhere, has not begun or is paused; no model call begins after it",
+  },
+  E19: {
+    text: "`execute` starts, joins, recovers, waits for or gives the result of a run, whichever it is, any number of times and in any process at once: one run, each effect once",
+  },
+  E20: {
+    text: "`execute` refuses what is no order, another task, an unknown role and a newer version, and nothing has changed",
+  },
+  E21: {
+    text: "What is wrong with a run for good is put on record after one attempt, and its result says why; it is tried again when it is asked to resume, or is ordered once more",
+  },
+  E22: {
+    text: "What may pass is handed back to the engine; a worker leaves runs of other roles and versions alone, leads so many at once, and finds what an engine forgot",
+  },
+  E23: {
+    text: "A worker that is closed gives its runs up within its bound, and others go on with them; a run that another process leads is not taken from it by an engine that does not know who leads what",
+  },
+  E24: {
+    text: "`RunClient`: ordering a run any number of times is one run; who has its id attaches to it after any crash, with its result, questions, answers and cancellation",
+  },
+  E25: {
+    text: "`RunClient.events` gives each event of a run once and in order from any number on, wherever it is led, also over a takeover, and ends when the run rests",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

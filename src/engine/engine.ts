@@ -56,6 +56,12 @@ export interface Engine {
   lead(ticket: RunTicket, atMs?: number): Promise<void>;
   /** Leads runs with `executor` until it is closed. Rejects with `invalid_option` or `engine_failed` if it cannot. */
   serve(executor: RunExecutor): Promise<EngineWorker>;
+  /**
+   * False: it may hand one run to several workers at once, so that a run which another process seems to lead is left to that one
+   * (`settle` rejects with `run_alive`) until it is lost. Default true: who led the run that it hands out has been let go, and the run is taken
+   * over after the `takeOverAfterMs` of the worker.
+   */
+  readonly isExclusive?: boolean;
   /** How often workers have to search the store for runs of which the engine does not tell them, in milliseconds. Default 30,000. */
   readonly sweepMs?: number;
   /** Releases connections. Default: there are none. */

@@ -33,6 +33,7 @@ export function storeEngine(options: StoreEngineOptions = {}): Engine {
 }
 
 class StoreEngine implements Engine {
+  readonly isExclusive = false; // Every worker finds every run.
   readonly sweepMs: number;
   readonly #clock: Clock;
   #worker: LocalWorker | undefined;
@@ -51,7 +52,9 @@ class StoreEngine implements Engine {
   }
 
   async serve(executor: RunExecutor): Promise<EngineWorker> {
-    const worker = new LocalWorker(executor, this.#clock, () => (this.#worker = undefined));
+    const worker = new LocalWorker(executor, this.#clock, () => {
+      if (this.#worker === worker) this.#worker = undefined;
+    });
     this.#worker = worker;
     return worker;
   }

@@ -9,7 +9,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { Answer, Question } from "../protocol/question.ts";
 import type { PausedRun } from "./durability/paused-run.ts";
 import { cancelRun, type CancelOptions } from "./run/cancel-run.ts";
-import { executeOrder, type ExecuteOptions } from "./run/execute.ts";
+import { checkExecuteOptions, executeOrder, type ExecuteOptions } from "./run/execute.ts";
 import { forkRun } from "./run/fork.ts";
 import { LiveRuns } from "./run/live-runs.ts";
 import { postAnswers } from "./run/posted-answers.ts";
@@ -219,6 +219,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   ): Promise<RunResult<JsonValue>>;
   async execute(order: RunOrder, options: ExecuteOptions = {}): Promise<RunResult<JsonValue>> {
     this.#live.assertOpen();
+    checkExecuteOptions(options);
     return await executeOrder(this.#settings, this.#live, order, options);
   }
 

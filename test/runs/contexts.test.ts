@@ -405,5 +405,6 @@ test("what gives contexts must be a function", async () => {
   const orchestrator = new Orchestrator({ store: memoryStore() });
   const options: object = { context: { owner: "Ann" } };
   expect((await rejectionOf(orchestrator.recoverAll(options)))?.code).toBe("invalid_option");
-  expect(thrownBy(() => orchestrator.resume("{}", [], options)).code).toBe("invalid_option");
+  const unknown: object = { contextOf: () => ({ owner: "Ann" }) };
+  expect(thrownBy(() => orchestrator.resume("{}", [], unknown)).code).toBe("invalid_option");
 });

@@ -147,13 +147,19 @@ export class Journal {
     return true;
   }
 
-  /** Keeps what is there, and leaves the run to whoever finds it. The journal is broken then, for this reason. */
-  async giveUp(why: EspalierError): Promise<void> {
-    if (this.#isBroken || this.#isClosing) return;
-    await this.#release("open").catch(() => undefined);
-    if (this.#isBroken) return;
-    this.abandon();
+  /**
+   * Keeps what is there, and leaves the run to whoever finds it. The journal is broken then, for this reason. False: it is broken for another
+   * one, or the run is over.
+   */
+  async giveUp(why: EspalierError): Promise<boolean> {
+    if (this.#isBroken || this.#isClosing) return false;
+    this.#isClosing = true;
+    await Promise.race([this.#written(true), this.broken]).catch(() => undefined);
+    if (this.#isBroken) return false;
+    this.abandon(); // Before it is free: what comes from now on would be refused.
+    await this.#release("open");
     this.#break(why);
+    return true;
   }
 
   /** What is in the mailbox of the run and was not heeded yet, in order. Rejects like the store. */
@@ -185,13 +191,13 @@ export class Journal {
    * of it is kept, its result with it, and the owner is gone as soon as it gives no sign of life any more.
    */
   async close(status: "paused" | "ended"): Promise<void> {
+    this.#isClosing = true;
+    await Promise.race([this.#written(true), this.broken]);
+    this.#stopTimers();
     await this.#release(status);
   }
 
   async #release(status: StoredStatus): Promise<void> {
-    this.#isClosing = true;
-    await Promise.race([this.#written(true), this.broken]);
-    this.#stopTimers();
     const { store, clock } = this.#options;
     const opened = this.#opened;
     if (opened === undefined) return;

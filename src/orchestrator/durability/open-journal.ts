@@ -8,7 +8,7 @@ import { randomIds } from "../../kernel/id-source.ts";
 import { defined } from "../../kernel/json.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import { contentText, type MessageContent } from "../../protocol/message-content.ts";
-import type { Ownership, RunOwner } from "../../store/run-store.ts";
+import type { Ownership, RunOwner, RunStore } from "../../store/run-store.ts";
 import type { PausedRunRecord } from "./paused-run.ts";
 import type { SessionRef } from "../sessions/session-ref.ts";
 import { foldJournal, type FoldedJournal } from "./fold-journal.ts";
@@ -63,7 +63,7 @@ async function opened(
     const ownership = await store.claim(runId, { owner, staleAfterMs }).catch(() => undefined);
     if (ownership === undefined) throw cause;
     if ((await store.find(runId))?.recordCount === 0) return ownership;
-    await store.release(ownership, "paused"); // Another process was faster, and has left it already.
+    await putBack(store, ownership); // Another process was faster, and has left it already.
     throw cause;
   }
 }
@@ -137,8 +137,16 @@ async function openedAgain(
   const ownership = await store.claim(runId, { owner, staleAfterMs });
   if ((await store.find(runId))?.recordCount === recordCount)
     return { ownership, recordCount, posts };
-  await store.release(ownership, "paused"); // Another process was faster, and has left it already.
+  await putBack(store, ownership); // Another process was faster, and has left it already.
   throw alreadyResumed(run);
+}
+
+/** Gives up a run that was claimed and is not what it seemed to be: its status is what its journal says. */
+export async function putBack(store: RunStore, ownership: Ownership): Promise<void> {
+  const { runId } = ownership;
+  const isEmpty = (await store.find(runId))?.recordCount === 0;
+  const status = isEmpty ? "open" : (await foldJournal(runId, store.read(runId))).status;
+  await store.release(ownership, status);
 }
 
 /** The journal of a run that is recovered continues where it broke off. */

@@ -45,7 +45,7 @@ export class RunJournal {
   readonly #inFlight = new Map<AgentId, InFlightWork>();
   /** What follows from the last record at once is under way. */
   #isInTurn = false;
-  /** Model calls and functions that are under way. */
+  /** Model calls and functions that are under way; not those that wait for a slot. */
   #workCount = 0;
   #rest: (() => void) | undefined;
 

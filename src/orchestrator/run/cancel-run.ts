@@ -5,7 +5,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { Settings } from "../tree/settings.ts";
 import type { LiveRuns } from "./live-runs.ts";
-import { recoverRun, storageOf, storedRun } from "./recover.ts";
+import { assertFree, keptRun, recoverRun, storageOf, storedRun } from "./recover.ts";
 import { postMail } from "./run-mail.ts";
 
 /** How a run is cancelled. */
@@ -26,21 +26,28 @@ export async function cancelRun(
   checkKeys("cancel options", options, ["message", "context"]);
   const { message = "The caller cancelled the run.", context } = options;
   checkText("message", message);
-  const { store } = storageOf(settings);
+  const storage = storageOf(settings);
+  const { store } = storage;
   const here = live.find(runId);
   if (here !== undefined) {
     await here.cancel(message);
     return;
   }
-  await postMail(store, runId, { type: "cancel", message });
+  const number = await postMail(store, runId, { type: "cancel", message });
+  const found = await storedRun(store, runId);
   // Nothing is kept of it: it is cancelled before it begins.
-  if ((await storedRun(store, runId))?.recordCount === 0) return;
+  if (found === undefined || found.recordCount === 0) return;
   try {
+    assertFree(found, storage); // Who leads it needs no role here to be told.
     const run = await live.during(async () =>
       live.add(await recoverRun(settings, runId, { context })),
     );
     await run.settled;
   } catch (cause) {
-    if (!EspalierError.is(cause) || cause.code !== "run_alive") throw cause;
+    const code = EspalierError.is(cause) ? cause.code : undefined;
+    if (code === "run_alive") return;
+    if (code !== "run_ended") throw cause;
+    const { folded } = await keptRun(storage, runId);
+    if (!folded.posts.includes(number)) throw cause; // Else another process has done it meanwhile.
   }
 }

@@ -6,6 +6,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import { defined } from "../../kernel/json.ts";
 import type { ResumeOptions } from "./run-options.ts";
 import type { EventBody } from "../../protocol/event.ts";
+import type { QuestionId } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { continueAgent } from "../tree/create-agent.ts";
 import { checkAnswers, type AnswerChecks } from "./check-answers.ts";
@@ -17,7 +18,7 @@ import { registryOf, type Settings } from "../tree/settings.ts";
 import { restore, rolesOf } from "./pause-run.ts";
 import { chargeLost, reapply } from "./lost-work.ts";
 import { assertReady, grantsFor, rootRole, stoppedNotice } from "./check-continuation.ts";
-import { LiveRun } from "./live-run.ts";
+import { LiveRun, type RunBeginning } from "./live-run.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { resumedSession } from "../sessions/sessions.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
@@ -53,8 +54,12 @@ export function readyToContinue(
     isOverdue: ({ deadlineAtMs }) => deadlineAtMs !== null && nowMs >= deadlineAtMs,
     toolsOf: ({ agentId }) => registry.partsOf(roles.get(agentId) ?? registry.root).tools,
   };
-  const mailed = mailedAnswers(run, mail, { given: answers, checks });
-  const given = checkAnswers(run, [...answers, ...mailed.answers], { ...checks, areAllNeeded });
+  const before = checkAnswers(run, answers, { ...checks, areAllNeeded: false });
+  const mailed = mailedAnswers(run, mail, { given: before, checks, wasCutOff });
+  const given = checkAnswers(run, [...before.values(), ...mailed.answers], {
+    ...checks,
+    areAllNeeded,
+  });
   assertReady(run, registry);
   const grants = grantsFor(run, asked, { hasToEnd: wasCutOff });
   const status = run.agents[0]?.state.status;
@@ -75,13 +80,18 @@ export function readyToContinue(
   };
 }
 
+interface MailChecks extends Pick<Arrival, "wasCutOff"> {
+  readonly given: ReadonlyMap<QuestionId, Answer>;
+  readonly checks: AnswerChecks;
+}
+
 /** The answers among the mail: those that fit, and which mail is settled, with what was wrong with it. */
 function mailedAnswers(
   run: RestoredRun,
   mail: readonly ReceivedMail[],
-  { given, checks }: { readonly given: readonly Answer[]; readonly checks: AnswerChecks },
+  { given, checks, wasCutOff }: MailChecks,
 ) {
-  const known = new Set(given.map(({ questionId }) => questionId));
+  const known = new Set(given.keys());
   const answers: Answer[] = [];
   const settled = new Map<number, string | undefined>();
   for (const { number, mail: one } of mail) {
@@ -94,7 +104,9 @@ function mailedAnswers(
       answers.push(one.answer);
     } catch (cause) {
       if (!EspalierError.is(cause) || cause.code !== "invalid_answer") throw cause;
-      settled.set(number, cause.message);
+      // Its approver was being asked when the process died: it will be asked again.
+      if (wasCutOff && cause.data["problem"] === "unknown") settled.delete(number);
+      else settled.set(number, cause.message);
     }
   }
   return { answers, settled };
@@ -169,10 +181,9 @@ export function continueRun(
   };
   // Another process may have continued it from the same store.
   const allowed = (): Promise<void> | undefined => journal?.writer.claimed();
-  const beginning = { pauses: run.pauses, answered, event, allowed, before, afterwards };
-  const led = new LiveRun(supervisor, root, beginning);
-  led.mail?.heed(ready.mail, ready.settledMail);
-  return { run: led, runtime };
+  const mail: RunBeginning["mail"] = [ready.mail, ready.settledMail];
+  const beginning = { pauses: run.pauses, answered, event, allowed, before, afterwards, mail };
+  return { run: new LiveRun(supervisor, root, beginning), runtime };
 }
 
 function recoveryOf({ lost, isSpanOpen }: FoldedRun): EventBody<"run.resumed">["recovery"] {

@@ -7,16 +7,17 @@ import { defined, sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { StreamPiece } from "../../protocol/stream-piece.ts";
+import type { StoredStatus } from "../../store/run-store.ts";
 import { runExists } from "../../store/store-errors.ts";
-import { newOwner } from "../durability/open-journal.ts";
+import { newOwner, putBack } from "../durability/open-journal.ts";
 import type { RunStorage } from "../durability/journal.ts";
 import { sessionHandle } from "../sessions/sessions.ts";
 import type { Settings } from "../tree/settings.ts";
 import { LiveRun } from "./live-run.ts";
 import { otherRun, type LiveRuns } from "./live-runs.ts";
 import { persistedResult } from "./persisted-result.ts";
-import { keptRun, recoverRun, storageOf, storedRun, type KeptRun } from "./recover.ts";
-import { isCall, unreadMail } from "./run-mail.ts";
+import { assertFree, keptRun, recoverRun, storageOf, storedRun, type KeptRun } from "./recover.ts";
+import { hasUnknownMail, isCall, unreadMail } from "./run-mail.ts";
 import { checkedOrder, type CheckedOrder, type RunOrder } from "./run-order.ts";
 import type { RunResult } from "./run-result.ts";
 import { startRun } from "./start.ts";
@@ -59,15 +60,22 @@ export function checkExecuteOptions(options: ExecuteOptions): void {
   checkRunOptions(field, options);
 }
 
+/** How an order is executed: as its caller says, or as a worker does it. */
+export interface Executing extends ExecuteOptions {
+  /** A run that another process leads is not waited for: `run_alive`. */
+  readonly isLeftAlone?: boolean;
+  /** In place of `graceMs`, as it is when the run is given up. */
+  readonly graceMsNow?: () => number;
+}
+
 /** See `Orchestrator.execute`. */
 export async function executeOrder(
   settings: Settings,
   live: LiveRuns,
   given: RunOrder,
-  options: ExecuteOptions,
+  options: Executing,
 ): Promise<RunResult<JsonValue>> {
   const order = checkedOrder(given);
-  checkExecuteOptions(options);
   const role = roleOf(settings, order);
   return await new Execution(settings, live, { order, role, options }).rest();
 }
@@ -87,7 +95,7 @@ function roleOf({ roles }: Settings, { role: name }: CheckedOrder): AgentRole {
 interface Parts {
   readonly order: CheckedOrder;
   readonly role: AgentRole;
-  readonly options: ExecuteOptions;
+  readonly options: Executing;
 }
 
 class Execution {
@@ -96,6 +104,8 @@ class Execution {
   readonly #storage: RunStorage;
   readonly #parts: Parts;
   readonly #beganMs: number;
+  /** It came to rest here: a store that could not be told so has it as led by this process. */
+  #hasRested = false;
   /** Aborted when nothing is to be waited for any more. */
   readonly #given = new CancelSignal();
 
@@ -141,9 +151,10 @@ class Execution {
   /** Another process leads the run, has led it meanwhile, or leads it now instead of this one. */
   #isPassing(cause: unknown): boolean {
     if (!EspalierError.is(cause)) return false;
+    const { takeOverAfterMs, isLeftAlone = false } = this.#parts.options;
+    if (isLeftAlone && cause.code === "run_alive") return false;
     // Who takes runs over was told to: it has to learn that it was told so in vain.
-    const isTaken =
-      cause.code === "run_fenced" && this.#parts.options.takeOverAfterMs === undefined;
+    const isTaken = cause.code === "run_fenced" && takeOverAfterMs === undefined;
     return isTaken || PASSING.has(cause.code);
   }
 
@@ -154,22 +165,56 @@ class Execution {
     return run?.takeUp() === true ? run : undefined;
   }
 
-  /** The run, led by this process from now on; or its result, if it rests. Rejects with `run_alive` while another process leads it. */
-  async #led(): Promise<LiveRun | RunResult<JsonValue>> {
+  /**
+   * The run, led by this process from now on; or its result, if it rests; undefined: to be tried again. Rejects with `run_alive` while another
+   * process leads it.
+   */
+  async #led(): Promise<LiveRun | RunResult<JsonValue> | undefined> {
     const { runId } = this.#parts.order;
     const { signal } = this.#parts.options;
+    this.#live.assertOpen();
     return await this.#live.during(async () => {
       const found = await storedRun(this.#storage.store, runId);
       if (found === undefined || found.recordCount === 0)
         return this.#live.add(await this.#begun(found !== undefined), signal);
+      if (!this.#mayTakeOver && !this.#hasRested) assertFree(found, this.#storage);
       const kept = await keptRun(this.#storage, runId);
       if (!isSame(this.#parts.order, kept)) throw otherRun(runId);
-      if (!isDue(kept, this.#settings.clock.nowMs())) return persistedResult(kept.folded);
+      if (!this.#isDue(kept)) {
+        const isTold = found.status !== "open" || this.#hasRested;
+        const isAtRest = isTold || (await this.#putToRest());
+        return isAtRest ? persistedResult(kept.folded) : undefined;
+      }
       const { context, onPiece } = this.#parts.options;
-      const takeOver = this.#mayTakeOver;
-      const recovery = { role: this.#parts.role, context, kept, takeOver, ...defined({ onPiece }) };
-      return this.#live.add(await recoverRun(this.#settings, runId, recovery), signal);
+      const recovery = { role: this.#parts.role, context, kept, ...defined({ onPiece }) };
+      const how = { ...recovery, takeOver: this.#mayTakeOver, areAllNeeded: false };
+      return this.#live.add(await recoverRun(this.#settings, runId, how), signal);
     });
+  }
+
+  /**
+   * The run has come to rest, but its process died before the store knew, or something was posted that asks nothing. False: something has come
+   * since. What a later release has posted is left to that one: the run stays open.
+   */
+  async #putToRest(): Promise<boolean> {
+    const { store, staleAfterMs } = this.#storage;
+    const { runId } = this.#parts.order;
+    const claim = { owner: newOwner(), staleAfterMs, takeOver: this.#mayTakeOver };
+    const ownership = await store.claim(runId, claim);
+    let status: StoredStatus = "open";
+    try {
+      const kept = await keptRun(this.#storage, runId);
+      if (this.#isDue(kept)) return false;
+      const { folded } = kept;
+      if (!(await hasUnknownMail(store, runId, folded.posts))) status = folded.status;
+      return true;
+    } finally {
+      await store.release(ownership, status);
+    }
+  }
+
+  #isDue(kept: KeptRun): boolean {
+    return isDue(kept, this.#settings.clock.nowMs());
   }
 
   get #mayTakeOver(): boolean {
@@ -196,19 +241,17 @@ class Execution {
     try {
       const mail = await unreadMail(store, runId, []);
       if ((await storedRun(store, runId))?.recordCount !== 0) throw runExists(runId);
-      const run = startRun(this.#settings, { role, task, options: start, ownership });
-      run.mail?.heed(mail);
-      return run;
+      return startRun(this.#settings, { role, task, options: start, ownership, mail });
     } catch (cause) {
-      await store.release(ownership, "open");
+      await putBack(store, ownership);
       throw cause;
     }
   }
 
   async #result(run: LiveRun): Promise<RunResult<JsonValue> | undefined> {
-    const { graceMs } = this.#parts.options;
+    const { graceMs, graceMsNow = () => graceMs } = this.#parts.options;
     run.mail?.hurry(MAIL_MS);
-    const leave = (): void => void run.leave(defined({ graceMs }));
+    const leave = (): void => void run.leave(defined({ graceMs: graceMsNow() }));
     if (this.#given.aborted) leave();
     const forget = this.#given.aborted ? undefined : this.#given.onAbort(leave);
     try {
@@ -217,6 +260,7 @@ class Execution {
     } finally {
       forget?.();
     }
+    this.#hasRested = true;
     // Paused: what has come by mail since is done first.
     return undefined;
   }

@@ -50,6 +50,8 @@ export interface RunBeginning {
   readonly before?: () => void;
   /** What is recorded right after it. */
   readonly afterwards?: () => void;
+  /** What has come by mail before, and which of it is settled. */
+  readonly mail?: Parameters<MailReader["heed"]> | undefined;
 }
 
 const DEFAULT_MAX_BACKLOG = 10_000;
@@ -261,7 +263,8 @@ export class LiveRun implements Run {
     if (journal === undefined) throw notKeptAnywhere();
     if (this.#leaving !== undefined) return await this.#leaving.left;
     if (!journal.writer.hold()) return false;
-    this.result.catch(() => undefined); // Whoever gives a run up knows why it has no result.
+    this.settled.catch(() => undefined); // Whoever gives a run up knows why it has no result.
+    run.limiter.hold();
     const controller = new CancelSignal();
     const left = this.#leave(journal, graceMs, controller).finally(
       () => (this.#leaving = undefined),
@@ -279,8 +282,9 @@ export class LiveRun implements Run {
     await sleep(clock, graceMs, over);
     forget();
     if (takenUp.aborted) return false;
-    await journal.writer.giveUp(runLeft(this.runId));
-    return this.#failure !== undefined;
+    const isLeft = await journal.writer.giveUp(runLeft(this.runId));
+    await this.settled.catch(() => undefined);
+    return isLeft;
   }
 
   /** A run that is being given up goes on here after all. False: it is over, or given up. */
@@ -288,6 +292,7 @@ export class LiveRun implements Run {
     if (this.#isOver) return false;
     if (this.#leaving === undefined) return true;
     if (this.#supervisor.run.journal?.writer.goOn() !== true) return false;
+    this.#supervisor.run.limiter.goOn();
     this.#leaving.cancel();
     return true;
   }
@@ -323,6 +328,7 @@ export class LiveRun implements Run {
     if (turn !== undefined) await turn;
     const allowing = this.#beginning.allowed?.();
     if (allowing !== undefined) await allowing; // A run that the store refuses records nothing.
+    if (this.#isClosed) await this.#supervisor.run.journal?.writer.broken; // It was given up before.
     this.#begin();
     const root = this.#root;
     const { tree, session } = this.#supervisor.run;
@@ -343,7 +349,7 @@ export class LiveRun implements Run {
   }
 
   #begin(): void {
-    const { event, before, afterwards } = this.#beginning;
+    const { event, before, afterwards, mail } = this.#beginning;
     const { recorder } = this.#supervisor.run;
     before?.();
     recorder.record(scopeOf(this.#root), event());
@@ -353,6 +359,7 @@ export class LiveRun implements Run {
     this.#hasBegun = true;
     this.mail?.start();
     for (const record of this.#early) record();
+    if (mail !== undefined) this.mail?.heed(...mail);
   }
 
   /**

@@ -38,6 +38,10 @@ export class LiveRuns {
     throw otherRun(run.runId);
   }
 
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
   /** Throws `invalid_state` once the orchestrator was closed. */
   assertOpen(): void {
     if (!this.#isClosed) return;

@@ -20,8 +20,8 @@ interface Asked {
   readonly over: ReadonlySet<QuestionId>;
   /** Answers that whoever leads the run has not taken yet, by question. */
   readonly posted: ReadonlyMap<QuestionId, Answer>;
-  /** How many answers to each question were taken and found unfit. */
-  readonly unfit: ReadonlyMap<QuestionId, number>;
+  /** How many answers to each question were taken, and came to nothing if it is open still. */
+  readonly taken: ReadonlyMap<QuestionId, number>;
 }
 
 /** The questions to which a run needs an answer still. */
@@ -43,7 +43,7 @@ export async function postAnswers(
   const answers = checkedAnswers(given, asked, clock.nowMs());
   for (const answer of answers) {
     const { questionId } = answer;
-    const key = `answer:${questionId}:${asked.unfit.get(questionId) ?? 0}`;
+    const key = `answer:${questionId}:${asked.taken.get(questionId) ?? 0}`;
     const number = await postMail(store, runId, { type: "answer", answer }, key);
     const [post] = await store.posts(runId, number);
     const mail = post && mailIn(post)?.mail;
@@ -61,10 +61,10 @@ async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
   const reader = new JournalReader();
   const open = new Map<QuestionId, Question>();
   const over = new Set<QuestionId>();
-  const heeded = new Map<number, string | undefined>();
+  const heeded = new Set<number>();
   for await (const line of store.read(runId)) {
     for (const record of reader.read(line)) {
-      if (record.type === "post") heeded.set(record.number, record.problem);
+      if (record.type === "post") heeded.add(record.number);
       const event = record.type === "event" ? keptEvent(record.event) : undefined;
       if (event?.type === "question.asked") open.set(event.question.questionId, event.question);
       if (event?.type === "question.answered") {
@@ -75,16 +75,15 @@ async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
     }
   }
   const posted = new Map<QuestionId, Answer>();
-  const unfit = new Map<QuestionId, number>();
+  const taken = new Map<QuestionId, number>();
   for (const post of await store.posts(runId)) {
     const mail = mailIn(post)?.mail;
     if (mail?.type !== "answer") continue;
     const { questionId } = mail.answer;
     if (!heeded.has(post.number)) posted.set(questionId, mail.answer);
-    else if (heeded.get(post.number) !== undefined)
-      unfit.set(questionId, (unfit.get(questionId) ?? 0) + 1);
+    else taken.set(questionId, (taken.get(questionId) ?? 0) + 1);
   }
-  return { open: [...open.values()], over, posted, unfit };
+  return { open: [...open.values()], over, posted, taken };
 }
 
 function checkedAnswers(given: unknown, asked: Asked, nowMs: number): readonly Answer[] {

@@ -2,7 +2,7 @@
 
 import { mismatch } from "../../kernel/check.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
-import type { JsonValue } from "../../kernel/json.ts";
+import { defined, type JsonValue } from "../../kernel/json.ts";
 import { contentText } from "../../protocol/message-content.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { RunStore, StoredRun } from "../../store/run-store.ts";
@@ -16,7 +16,7 @@ import { storageIn, type Settings } from "../tree/settings.ts";
 import { continueRun, readyToContinue, type Continuation } from "./continue-run.ts";
 import type { LiveRuns } from "./live-runs.ts";
 import { persistedResult } from "./persisted-result.ts";
-import { unreadMail, type ReceivedMail } from "./run-mail.ts";
+import { isCall, unreadMail, type ReceivedMail } from "./run-mail.ts";
 import type { LiveRun } from "./live-run.ts";
 import type { Run } from "./run.ts";
 import type { RecoverAllOptions, RecoverOptions } from "./run-options.ts";
@@ -48,6 +48,8 @@ export interface Recovery extends RecoverOptions {
   readonly contextOf?: RecoverAllOptions["context"] | undefined;
   /** What was read of it before. */
   readonly kept?: KeptRun;
+  /** As in `Arrival`. */
+  readonly areAllNeeded?: boolean;
 }
 
 /**
@@ -62,7 +64,10 @@ export async function recoverRun(
   const storage = storageOf(settings);
   const { store } = storage;
   const kept = options.kept ?? (await keptRun(storage, runId));
-  const before = { kept, going: await readyToRecover(settings, kept, options) };
+  // One whose process did not live to tell the store that it had ended is claimed, to tell it.
+  const isUntold =
+    kept.folded.status === "ended" && (await storedRun(store, runId))?.status === "open";
+  const going = isUntold ? undefined : await readyToRecover(settings, kept, options);
   const { takeOver = false } = options;
   const claim = { owner: newOwner(), staleAfterMs: storage.staleAfterMs, takeOver };
   const ownership = await store.claim(runId, claim);
@@ -70,14 +75,16 @@ export async function recoverRun(
     const { recordCount } = (await storedRun(store, runId)) ?? {};
     const mail = await unreadMail(store, runId, kept.folded.posts);
     const isSame = recordCount === kept.folded.recordCount && mail.length === kept.mail.length;
-    const now = isSame ? before : await readAgain(settings, storage, runId, options);
-    const { going } = now;
+    const now =
+      isSame && going !== undefined
+        ? { kept, going }
+        : await readAgain(settings, storage, runId, options);
     const { folded } = now.kept;
     const journal = recoveredJournal(storage, ownership, folded);
-    return continueRun(settings, folded.run, going, { journal, folded }).run;
+    return continueRun(settings, folded.run, now.going, { journal, folded }).run;
   } catch (cause) {
     const isOver = EspalierError.is(cause) && cause.code === "run_ended";
-    const { status } = kept.folded;
+    const status = kept.mail.some(isCall) ? "open" : kept.folded.status;
     await store.release(ownership, isOver ? "ended" : status);
     throw cause;
   }
@@ -107,7 +114,7 @@ async function foldedRun(store: RunStore, runId: RunId): Promise<FoldedJournal> 
 async function readyToRecover(
   settings: Settings,
   { folded: { run, status, answers: before }, mail }: KeptRun,
-  { contextOf, answers = [], ...others }: Recovery,
+  { contextOf, answers = [], areAllNeeded, ...others }: Recovery,
 ): Promise<Continuation> {
   if (status === "ended") throw runEnded(run.runId);
   const kept = before.filter(({ questionId }) =>
@@ -115,7 +122,8 @@ async function readyToRecover(
   );
   const context = contextOf === undefined ? others.context : await contextOfLost(run, contextOf);
   const arrival = { wasCutOff: status === "open", answers: [...kept, ...answers], mail };
-  return readyToContinue(settings, run, { ...others, context }, arrival);
+  const needed = defined({ areAllNeeded });
+  return readyToContinue(settings, run, { ...others, context }, { ...arrival, ...needed });
 }
 
 /** Recovers every run of the store that is lost, one after the other. */
@@ -164,6 +172,16 @@ export async function lostRuns(storage: RunStorage): Promise<readonly StoredRun[
   const open = await asked("its runs", () => storage.store.list(filter));
   const nowMs = storage.clock.nowMs();
   return open.filter((run) => !seemsAlive(run, nowMs, storage.staleAfterMs)).toReversed();
+}
+
+/** Throws `run_alive` for a run that a process seems to lead. */
+export function assertFree(run: StoredRun, { clock, staleAfterMs }: RunStorage): void {
+  if (!seemsAlive(run, clock.nowMs(), staleAfterMs)) return;
+  throw new EspalierError({
+    code: "run_alive",
+    message: `Expected a run that no process leads, got ${run.runId}, which one does. Wait until it rests, or is lost.`,
+    data: { runId: run.runId },
+  });
 }
 
 /** Spares the reading of a journal. The store, which has a clock of its own, decides whether the run may be claimed. */

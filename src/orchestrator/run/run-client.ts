@@ -23,7 +23,7 @@ import { checkedRequest, orderOf, postMail, postOrder, type RunRequest } from ".
 import { checkedOrder, isSameOrder, type CheckedOrder, type RunOrder } from "./run-order.ts";
 import type { RunResult } from "./run-result.ts";
 import { checkRunId } from "./start-options.ts";
-import { readResult } from "./stored-rest.ts";
+import { isRefused, readResult } from "./stored-rest.ts";
 import { ticketOf } from "./work.ts";
 
 /** What a client of runs works with. */
@@ -94,7 +94,8 @@ export class RunClient {
   }
 
   /**
-   * Orders a run of the role of this name. With a `runId` it may be called again, after a crash of the caller, say: there is one run.
+   * Orders a run of the role of this name. With a `runId` it may be called again, after a crash of the caller, say: there is one run. One
+   * that no worker could lead is tried once more.
    *
    * Rejects with `other_run` if the id is that of a run that was ordered or started otherwise; `unknown_role` if the engine knows of no worker with the
    * role; `engine_failed`: the run is ordered then, and a worker finds it later; `store_failed`.
@@ -126,6 +127,8 @@ export class RunClient {
     const counts = known ?? (await postOrder(store, order));
     if (ownership !== undefined) await store.release(ownership, "open");
     if (!isSameOrder(counts, order)) throw otherRun(runId);
+    if (known !== undefined && (await isRefused(store, runId)))
+      await postMail(store, runId, { type: "resume" });
   }
 
   /** A run without an order was started by a process for itself, unless nothing is kept of it yet. */
@@ -202,7 +205,7 @@ class StoredRemoteRun implements RemoteRun {
       for await (const line of store.read(this.runId, next)) {
         next += 1;
         const events = reader.read(line).flatMap(eventIn);
-        for (const event of events) if (event.seq >= due) yield deepFreeze(event);
+        yield* events.filter(({ seq }) => seq >= due).map((event) => deepFreeze(event));
         due = Math.max(due, (events.at(-1)?.seq ?? 0) + 1);
       }
       // What was at rest before it was read has been read whole.

@@ -97,6 +97,16 @@ export async function unreadMail(
   return posts.flatMap((post) => (known.has(post.number) ? [] : (mailIn(post) ?? [])));
 }
 
+/** True if something has come that only a later release understands. */
+export async function hasUnknownMail(
+  store: RunStore,
+  runId: RunId,
+  heeded: readonly number[],
+): Promise<boolean> {
+  const posts = await store.posts(runId);
+  return posts.some((post) => !heeded.includes(post.number) && mailIn(post) === undefined);
+}
+
 /** True if mail makes a run at rest go on. */
 export function isCall({ mail: { type } }: ReceivedMail): boolean {
   return type !== "order" && type !== "refused";

@@ -19,7 +19,8 @@ import type { NewRun, RunRuntime } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
 import { frozenMetadata } from "./metadata.ts";
-import { LiveRun } from "./live-run.ts";
+import { LiveRun, type RunBeginning } from "./live-run.ts";
+import type { ReceivedMail } from "./run-mail.ts";
 import type { StartOptions } from "./start-options.ts";
 import { warnOfUnknownToolNames } from "./unknown-tool-names.ts";
 
@@ -30,12 +31,14 @@ export interface NewStart {
   readonly options: StartOptions;
   /** Of its journal, which is there and empty. Default: it is made. */
   readonly ownership?: Ownership;
+  /** What has come by mail before. */
+  readonly mail?: readonly ReceivedMail[];
 }
 
 /** Starts a run with options that were checked; see `Orchestrator.start` for what it throws before anything is made. */
 export function startRun(
   settings: Settings,
-  { role, task: given, options, ownership }: NewStart,
+  { role, task: given, options, ownership, mail }: NewStart,
 ): LiveRun {
   const task = checkedTask(given);
   const { budget = {}, deadlineAtMs, onPiece, context, runId: chosen, traceparent } = options;
@@ -65,7 +68,7 @@ export function startRun(
     deadlineAtMs,
   };
   const made = { registry, onPiece, context, runId, session, journal };
-  return startWith(settings, made, root, traceparent).run;
+  return startWith(settings, made, root, { traceparent, mail: mail && [mail] }).run;
 }
 
 /** What is not the same for every root. */
@@ -74,12 +77,17 @@ type RootFacts = Omit<
   "agentPath" | "depth" | "parent" | "inherited" | "spawnCallId" | "spawnStepId"
 >;
 
-/** Makes a run with its root. `traceparent`: the span of its caller. */
+/** `traceparent`: the span of its caller. */
+interface Outside extends Pick<RunBeginning, "mail"> {
+  readonly traceparent?: string | undefined;
+}
+
+/** Makes a run with its root. */
 export function startWith(
   settings: Settings,
   made: NewRun,
   given: RootFacts,
-  traceparent?: string,
+  { traceparent, mail }: Outside = {},
 ): LedRun {
   const supervisor = new Supervisor(settings, made);
   const { run: runtime } = supervisor;
@@ -97,6 +105,9 @@ export function startWith(
   const beginning = {
     ...NO_HISTORY,
     event: () => ({ ...started(runtime, root), ...defined({ traceparent }) }),
+    mail,
+    // Under an id that somebody chose the store may have another run.
+    ...(made.runId === undefined ? {} : { allowed: () => runtime.journal?.writer.claimed() }),
   };
   return { run: new LiveRun(supervisor, root, beginning), runtime };
 }

@@ -5,7 +5,7 @@ import type { JsonValue } from "../../kernel/json.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { unknownRun } from "../../store/store-errors.ts";
-import { foldJournal } from "../durability/fold-journal.ts";
+import { foldJournal, type FoldedRun } from "../durability/fold-journal.ts";
 import { persistedResult } from "./persisted-result.ts";
 import { storedRun } from "./recover.ts";
 import { isCall, unreadMail, type ReceivedMail } from "./run-mail.ts";
@@ -16,25 +16,41 @@ export async function readResult(
   store: RunStore,
   runId: RunId,
 ): Promise<RunResult<JsonValue> | undefined> {
-  const found = await storedRun(store, runId);
-  if (found === undefined) throw unknownRun(runId);
-  if (found.status === "open") return undefined;
-  if (found.recordCount === 0) {
-    const mail = await unreadMail(store, runId, []);
-    throwRefusal(mail);
-    return undefined;
-  }
-  const folded = await foldJournal(runId, store.read(runId));
-  const mail = await unreadMail(store, runId, folded.posts);
-  throwRefusal(mail);
+  const rested = await restedRun(store, runId);
+  if (rested === undefined) return undefined;
+  const { folded, mail } = rested;
+  if (folded?.status === "ended") return persistedResult(folded); // Whatever came too late for it.
+  const refusal = refusalIn(rested);
+  if (refusal !== undefined) throw new EspalierError(refusal);
   // It was put to rest between two looks, or something is asked of it that a worker has yet to do.
-  if (folded.status === "open" || mail.some(isCall)) return undefined;
+  if (folded === undefined || folded.status === "open" || mail.some(isCall)) return undefined;
   return persistedResult(folded);
 }
 
-/** Throws why no worker could lead the run, if that was the last that was heard of it. */
-function throwRefusal(mail: readonly ReceivedMail[]): void {
-  const last = mail.at(-1)?.mail;
-  if (last?.type !== "refused") return;
-  throw new EspalierError({ code: last.code, message: last.message });
+/** Whether the last that was heard of a run is why no worker could lead it. */
+export async function isRefused(store: RunStore, runId: RunId): Promise<boolean> {
+  const rested = await restedRun(store, runId);
+  return rested !== undefined && refusalIn(rested) !== undefined;
+}
+
+/** A run that rests, as far as the store was told. */
+interface RestedRun {
+  /** Undefined: nothing is kept of it yet. */
+  readonly folded: FoldedRun | undefined;
+  readonly mail: readonly ReceivedMail[];
+}
+
+/** Undefined: it goes on. */
+async function restedRun(store: RunStore, runId: RunId): Promise<RestedRun | undefined> {
+  const found = await storedRun(store, runId);
+  if (found === undefined) throw unknownRun(runId);
+  if (found.status === "open") return undefined;
+  const folded = found.recordCount === 0 ? undefined : await foldJournal(runId, store.read(runId));
+  return { folded, mail: await unreadMail(store, runId, folded?.posts ?? []) };
+}
+
+/** Why no worker could lead the run, if that was the last that was heard of it. */
+function refusalIn({ folded, mail }: RestedRun) {
+  const last = folded?.status === "ended" ? undefined : mail.at(-1)?.mail;
+  return last?.type === "refused" ? { code: last.code, message: last.message } : undefined;
 }

@@ -24,7 +24,7 @@ import type { RunStorage } from "../durability/journal.ts";
 import type { Settings } from "../tree/settings.ts";
 import { executeOrder, leftTo } from "./execute.ts";
 import type { LiveRuns } from "./live-runs.ts";
-import { lostRuns, storageOf } from "./recover.ts";
+import { lostRuns, storageOf, storedRun } from "./recover.ts";
 import { orderOf, postMail, refusedMail } from "./run-mail.ts";
 import {
   checkVersionName,
@@ -101,7 +101,7 @@ export async function workFor(
   if (settings.roles.length === 0)
     throw mismatch("options.roles", "the roles of the runs that it is to lead", [], "List them.");
   await storage.store.list({ limit: 1 }); // A store that cannot be used is no reason to begin.
-  const executor = new Executor(settings, live, options);
+  const executor = new Executor(settings, live, engine, options);
   const serving = await engine.serve(executor);
   return new LiveWorker(storage, engine, { executor, serving, options });
 }
@@ -115,14 +115,16 @@ class Executor implements RunExecutor {
   readonly #settings: Settings;
   readonly #live: LiveRuns;
   readonly #store: RunStore;
+  readonly #engine: Engine;
   readonly #options: WorkOptions;
   readonly #places: Places;
 
-  constructor(settings: Settings, live: LiveRuns, options: WorkOptions) {
+  constructor(settings: Settings, live: LiveRuns, engine: Engine, options: WorkOptions) {
     const { rolesVersion = DEFAULT_ROLES_VERSION, maxRuns = DEFAULT_MAX_RUNS } = options;
     this.#settings = settings;
     this.#live = live;
     this.#store = storageOf(settings).store;
+    this.#engine = engine;
     this.#options = options;
     this.roles = settings.roles.map(({ name }) => name);
     this.version = rolesVersion;
@@ -138,6 +140,7 @@ class Executor implements RunExecutor {
       return await this.#lead(runId, leave);
     } catch (cause) {
       if (isPassing(cause)) throw cause;
+      if (this.#live.isClosed) throw leftTo(runId); // Nothing begins here any more, whatever is wrong with it.
       await this.#refuse(runId, cause);
       return { type: "ended" };
     } finally {
@@ -150,8 +153,9 @@ class Executor implements RunExecutor {
     if (order === undefined) return { type: "ended" }; // It was removed.
     const { takeOverAfterMs = DEFAULT_TAKE_OVER_AFTER_MS } = this.#options;
     const context = await this.#contextFor(order);
-    const { graceMs } = this;
-    const how = { context, leave, graceMs, takeOverAfterMs };
+    const { isExclusive = true } = this.#engine;
+    const others = isExclusive ? { takeOverAfterMs } : { isLeftAlone: true };
+    const how = { context, leave, graceMsNow: () => this.graceMs, ...others };
     const { status, questions } = await executeOrder(this.#settings, this.#live, order, how);
     if (status !== "paused") return { type: "ended" };
     const deadlines = questions.flatMap(({ deadlineAtMs }) => deadlineAtMs ?? []);
@@ -173,13 +177,15 @@ class Executor implements RunExecutor {
 
   /** Puts on record why the run cannot be led, and lets it rest: it would be no better next time. */
   async #refuse(runId: RunId, cause: unknown): Promise<void> {
+    const store = this.#store;
     try {
-      await postMail(this.#store, runId, refusedMail(cause));
+      if ((await storedRun(store, runId))?.status === "ended") return;
       const { staleAfterMs } = storageOf(this.#settings);
-      const ownership = await this.#store.claim(runId, { owner: newOwner(), staleAfterMs });
-      await this.#store.release(ownership, "paused");
+      const ownership = await store.claim(runId, { owner: newOwner(), staleAfterMs });
+      await postMail(store, runId, refusedMail(cause));
+      await store.release(ownership, "paused");
     } catch (failure) {
-      // It has ended, or another process has it: nothing is to be done here.
+      // It is gone, or another process has it: nothing is to be done here.
       if (isPassing(failure) && codeOf(failure) === "store_failed") throw failure;
     }
   }
@@ -216,31 +222,35 @@ class LiveWorker implements Worker {
   /** Runs without an order, or whose role it has not: left to others. */
   readonly #foreign = new Set<RunId>();
   #stopTimer: () => void = () => undefined;
-  #sweeping: Promise<void> = Promise.resolve();
+  #sweeping: Promise<void>;
   #closing: Promise<void> | undefined;
 
   constructor(storage: RunStorage, engine: Engine, parts: Serving) {
     this.#storage = storage;
     this.#engine = engine;
     this.#parts = parts;
-    this.#sweep();
+    this.#sweeping = this.#sweep();
   }
 
   /** What no process leads, and what was ordered but never reached the engine, is handed to it. */
-  #sweep(): void {
+  async #sweep(): Promise<void> {
     const { sweepMs = this.#engine.sweepMs ?? DEFAULT_SWEEP_MS } = this.#parts.options;
-    this.#sweeping = this.#sweepOnce().catch(() => undefined); // The store fails: it is swept another time.
-    this.#stopTimer = this.#storage.clock.setTimer(sweepMs, () => this.#sweep());
+    await this.#sweepOnce().catch(() => undefined); // The store or the engine fails: it is swept another time.
+    if (this.#closing !== undefined) return;
+    const again = (): void => void (this.#sweeping = this.#sweep());
+    this.#stopTimer = this.#storage.clock.setTimer(sweepMs, again);
   }
 
   async #sweepOnce(): Promise<void> {
     const { executor } = this.#parts;
-    for (const { runId } of await lostRuns(this.#storage)) {
+    for (const { runId, recordCount } of await lostRuns(this.#storage)) {
       if (this.#closing !== undefined) return;
       if (this.#foreign.has(runId)) continue;
-      const order = await orderOf(this.#storage.store, runId).catch(() => undefined);
+      const order = await orderOf(this.#storage.store, runId).catch(noOrder);
+      if (order === "unread") continue;
       if (order !== undefined && serves(executor, order)) await this.#engine.lead(ticketOf(order));
-      else this.#foreign.add(runId);
+      // One that has not begun may be ordered still.
+      else if (order !== undefined || recordCount > 0) this.#foreign.add(runId);
     }
   }
 
@@ -254,13 +264,17 @@ class LiveWorker implements Worker {
 
   async #close(): Promise<void> {
     this.#stopTimer();
-    await this.#sweeping;
-    await this.#parts.serving.close();
+    await Promise.all([this.#sweeping, this.#parts.serving.close()]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
+}
+
+/** An order of a later release is for others; one that could not be read now is looked at again. */
+function noOrder(cause: unknown): undefined | "unread" {
+  return codeOf(cause) === "unsupported_version" ? undefined : "unread";
 }
 
 /** Whether a worker has the role of an order, in its version. */

@@ -10,7 +10,7 @@ import { AgentEffects } from "../../agent/agent-effects.ts";
 import { AnswerDesk } from "../../agent/answer-desk.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRun, AgentRuntime } from "../../agent/agent-runtime.ts";
-import type { Limiter, RoleParts, Subagents } from "../../agent/run-ports.ts";
+import type { RoleParts, Subagents } from "../../agent/run-ports.ts";
 import type { MessageRetentionPolicy } from "../../policies/retention-policy.ts";
 import { idOf, type AgentId, type QuestionId, type RunId } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
@@ -22,7 +22,7 @@ import type { RunSession } from "../sessions/run-session.ts";
 import { recordThreshold } from "./budget-events.ts";
 import { EventRecorder } from "./event-recorder.ts";
 import { GuardedTracing } from "./guarded-tracing.ts";
-import { limiter } from "./limiter.ts";
+import { limiter, type RunLimiter } from "./limiter.ts";
 import { LivePieces, type PieceListener } from "./live-pieces.ts";
 import { observerSinks } from "./observer-sink.ts";
 import type { Settings } from "./settings.ts";
@@ -57,7 +57,7 @@ export class RunRuntime implements AgentRun {
   readonly tree: RunTree;
   readonly ledger: BudgetLedger;
   readonly recorder: EventRecorder;
-  readonly limiter: Limiter;
+  readonly limiter: RunLimiter;
   readonly throttle: Throttle;
   readonly definitions: RunDefinitions;
   readonly subagents: Subagents<AgentRuntime>;
@@ -109,7 +109,7 @@ export class RunRuntime implements AgentRun {
       journal && ((hash, text) => journal.append({ type: "definition", hash, text })),
     );
     this.throttle = settings.throttle;
-    this.limiter = limiter(settings.concurrency, settings.throttle);
+    this.limiter = limiter(settings.concurrency, settings.throttle, journal);
     this.subagents = subagents;
   }
 

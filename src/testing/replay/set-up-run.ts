@@ -119,7 +119,7 @@ function journalOf({ append, effects, script: { hasDeadlines } }: SetUpParts): R
     unread: () => Promise.resolve([]),
     hold: () => false,
     goOn: () => false,
-    giveUp: () => Promise.resolve(),
+    giveUp: () => Promise.resolve(false),
     close: () => Promise.resolve(),
     abandon: () => undefined,
   };

@@ -1,0 +1,163 @@
+// Cancelling a run by its id, wherever it is.
+
+import { expect } from "vitest";
+
+import { defineAgent } from "../../src/agent/define-agent.ts";
+import { proves } from "../harness/proves.ts";
+import { aborted } from "../journal/crash-play.ts";
+import { forwarding } from "../journal/forwarding-store.ts";
+import { dyingStore } from "../journal/dying-store.ts";
+import { countedTool, thinker } from "../journal/thinkers.ts";
+import { rejectionOf } from "../support/thrown.ts";
+import { doings, engineWorld, latch, runId, solo, turns, type Doings } from "./engine-world.ts";
+
+const ID = runId("order-4711");
+const ORDER = { runId: ID, role: "solo", task: "Go." };
+const CANCELLED = { status: "cancelled", reason: { code: "cancelled", message: "Not needed." } };
+const WHY = { message: "Not needed." };
+
+const hanging = (done: Doings) => solo(done, { hold: (_nth, signal) => aborted(signal) });
+
+proves(["E18"], "one that is led here: at once", async () => {
+  const done = doings();
+  const { process, store } = engineWorld();
+  const role = hanging(done);
+  const one = process({ roles: [role] });
+  const run = one.start(role, "Go.", { runId: ID });
+  await turns(15);
+  await one.cancel(ID, WHY);
+  expect(await run.result).toMatchObject(CANCELLED);
+  expect([done.asked.length, (await store.find(ID))?.status]).toEqual([1, "ended"]);
+  expect(await rejectionOf(one.cancel(ID))).toMatchObject({ code: "run_ended" });
+});
+
+proves(["E18"], "one that another process leads: by its mailbox", async () => {
+  const done = doings();
+  const { process, pushed, store, clock } = engineWorld();
+  const run = process({ roles: [hanging(done)] }).execute(ORDER);
+  await turns(15);
+  await process({}).cancel(ID, WHY);
+  const beganMs = clock.nowMs();
+  expect(await pushed(run)).toMatchObject(CANCELLED);
+  expect(clock.nowMs() - beganMs).toBeLessThanOrEqual(1_000);
+  expect([done.asked.length, (await store.find(ID))?.status]).toEqual([1, "ended"]);
+});
+
+proves(
+  ["E18"],
+  "one that is started by a process for itself: with its next sign of life",
+  async () => {
+    const done = doings();
+    const { process, pushed } = engineWorld();
+    const role = hanging(done);
+    const run = process({ roles: [role], heartbeatMs: 700 }).start(role, "Go.", { runId: ID });
+    await turns(15);
+    await process({}).cancel(ID, WHY);
+    expect(await pushed(run.result)).toMatchObject(CANCELLED);
+    expect(done.asked.length).toBe(1);
+  },
+);
+
+proves(
+  ["E18"],
+  "one that is paused with questions: without answers, and no call is made",
+  async () => {
+    const done = doings();
+    const { process, pushed, store } = engineWorld();
+    const role = defineAgent({
+      name: "solo",
+      purpose: "Asks.",
+      instructions: "You ask.",
+      model: thinker("solo", () => {
+        done.asked.push("solo");
+        return { calls: [["work", { thing: "a" }]] };
+      }),
+      tools: [countedTool(done.calls, "work", undefined, { needsApproval: true })],
+    });
+    const options = { roles: [role], unanswered: "pause" } as const;
+    expect(await pushed(process(options).execute(ORDER))).toMatchObject({ status: "paused" });
+    const two = process(options);
+    await pushed(two.cancel(ID, WHY));
+    expect(await two.resultOf(ID)).toMatchObject(CANCELLED);
+    expect([done.asked.length, done.calls.size]).toEqual([1, 0]);
+    expect((await store.find(ID))?.status).toBe("ended");
+  },
+);
+
+proves(["E18"], "one that is lost: it is led to its end here", async () => {
+  const done = doings();
+  const { process, pushed, store, clock } = engineWorld();
+  const dying = dyingStore(store, { at: 4, how: "after" });
+  const dead = process({ roles: [hanging(done)], store: dying.store });
+  await dead.execute(ORDER).catch(() => undefined);
+  const asked = done.asked.length;
+  const two = process({ roles: [solo(done)] });
+  await two.cancel(ID, WHY); // Its owner seems to live: the wish is in its mailbox.
+  clock.advance(30_000);
+  expect(await pushed(two.execute(ORDER))).toMatchObject(CANCELLED);
+  expect(done.asked.length).toBe(asked);
+});
+
+proves(["E18"], "one that has not begun: it is cancelled before it does", async () => {
+  const done = doings();
+  const { process, pushed, store } = engineWorld();
+  const made = await store.create(ID, "", { token: "t", hostname: "h", processId: 1 });
+  await store.release(made, "open");
+  await process({}).cancel(ID, WHY);
+  expect(await pushed(process({ roles: [solo(done)] }).execute(ORDER))).toMatchObject(CANCELLED);
+  expect([done.asked, done.calls.size]).toEqual([[], 0]);
+});
+
+proves(["E18"], "where its roles are missing the wish stays, for who has them", async () => {
+  const done = doings();
+  const { process, pushed, store } = engineWorld();
+  const gate = latch();
+  const one = process({ roles: [solo(done, { hold: () => gate.opened })] });
+  const run = one.execute(ORDER);
+  await turns(15);
+  one.find(ID)?.requestPause();
+  gate.open();
+  expect(await pushed(run)).toMatchObject({ status: "paused" });
+  const asked = done.asked.length;
+  expect((await rejectionOf(process({}).cancel(ID, WHY))).code).toBe("invalid_paused_run");
+  expect(await store.find(ID)).toMatchObject({ status: "open", owner: null });
+  expect(await pushed(process({ roles: [solo(done)] }).execute(ORDER))).toMatchObject(CANCELLED);
+  expect(done.asked.length).toBe(asked);
+});
+
+proves(
+  ["E18"],
+  "one that another process cancels meanwhile for the same wish is cancelled",
+  async () => {
+    const done = doings();
+    const { process, pushed, store } = engineWorld();
+    const gate = latch();
+    const one = process({ roles: [solo(done, { hold: () => gate.opened })] });
+    const run = one.execute(ORDER);
+    await turns(15);
+    one.find(ID)?.requestPause();
+    gate.open();
+    await pushed(run);
+    const two = process({ roles: [solo(done)] });
+    const slow = {
+      ...forwarding(store),
+      post: async (...given: Parameters<typeof store.post>) => {
+        const number = await store.post(...given);
+        await pushed(two.execute(ORDER));
+        return number;
+      },
+    };
+    await process({ roles: [solo(done)], store: slow }).cancel(ID, WHY);
+    expect(await two.resultOf(ID)).toMatchObject(CANCELLED);
+  },
+);
+
+proves(["E18"], "what is none is refused", async () => {
+  const one = engineWorld().process({});
+  expect(await rejectionOf(one.cancel("nobody"))).toMatchObject({ code: "unknown_run" });
+  const { code } = await rejectionOf(one.cancel(ID, { message: "" }));
+  expect(code).toBe("invalid_definition");
+  const why: object = { why: "x" };
+  expect(await rejectionOf(one.cancel(ID, why))).toMatchObject({ code: "invalid_option" });
+  expect(await rejectionOf(one.cancel(""))).toMatchObject({ code: "invalid_option" });
+});

@@ -1,0 +1,280 @@
+// An order, executed any number of times and anywhere: one run, each effect once.
+
+import { expect } from "vitest";
+
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import type { RunOrder } from "../../src/orchestrator/run/run-order.ts";
+import { idOf } from "../../src/protocol/ids.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { proves } from "../harness/proves.ts";
+import { aborted } from "../journal/crash-play.ts";
+import { dyingStore } from "../journal/dying-store.ts";
+import { forwarding } from "../journal/forwarding-store.ts";
+import { rejectionOf } from "../support/thrown.ts";
+import { counts, doings, engineWorld, latch, runId, solo, turns } from "./engine-world.ts";
+
+const ID = runId("order-4711");
+const ORDER = { runId: ID, role: "solo", task: "Go." };
+const TEXT = "Go. worked 0, worked 1.";
+
+proves(
+  ["E19"],
+  "a hundred times at once, from three processes: one run, each effect once",
+  async () => {
+    const done = doings();
+    const { process, pushed, store, clock } = engineWorld();
+    const processes = [1, 2, 3].map(() => process({ roles: [solo(done)] }));
+    const executed = Array.from(
+      { length: 100 },
+      async (_, nth) => await processes[nth % 3]?.execute(ORDER),
+    );
+    const results = await pushed(Promise.all(executed));
+    expect(new Set(results.map((result) => result?.text))).toEqual(new Set([TEXT]));
+    expect([counts(done), done.asked.length]).toEqual([[1, 1], 3]);
+    expect(await store.find(ID)).toMatchObject({ status: "ended", owner: null });
+    const begun = processes.map(
+      ({ sink }) => sink.events.filter((event) => event.seq === 1).length,
+    );
+    expect(begun.reduce((sum, count) => sum + count, 0)).toBe(1);
+    expect([clock.pendingTimers, (await store.list()).length]).toEqual([0, 1]);
+    // And later: the result alone.
+    const again = await pushed(process({ roles: [solo(done)] }).execute(ORDER));
+    expect(again).toEqual(results[0]);
+    expect(done.asked.length).toBe(3);
+  },
+);
+
+proves(["E19"], "a run that was started is joined", async () => {
+  const done = doings();
+  const gate = latch();
+  const role = solo(done, { hold: () => gate.opened });
+  const { process, pushed } = engineWorld();
+  const one = process({ roles: [role] });
+  const run = one.start(role, "Go.", { runId: ID });
+  const executed = one.execute(ORDER);
+  await turns(10);
+  expect(one.runs()).toEqual([run]);
+  gate.open();
+  expect(await pushed(executed)).toEqual(await run.result);
+  expect(counts(done)).toEqual([1, 1]);
+});
+
+proves(
+  ["E19"],
+  "the result of another process is waited for, and the run taken over once it is lost",
+  async () => {
+    for (const isLost of [false, true]) {
+      const done = doings();
+      const gate = latch();
+      const { process, pushed, store, clock } = engineWorld();
+      const dying = dyingStore(store, isLost ? { at: 4, how: "after" } : undefined);
+      const first = solo(done, { hold: () => gate.opened });
+      const one = process({ roles: [first], store: dying.store });
+      const leading = one.start(first, "Go.", { runId: ID });
+      leading.result.catch(() => undefined);
+      await turns(20);
+      let reads = 0;
+      const counting = {
+        ...forwarding(store),
+        read: (...given: Parameters<typeof store.read>) => {
+          reads += 1;
+          return store.read(...given);
+        },
+      };
+      const two = process({ roles: [solo(done)], store: counting });
+      const executed = two.execute(ORDER);
+      for (let beat = 0; beat < 20; beat += 1) {
+        await turns(5);
+        clock.advance(1_000);
+      }
+      expect([two.runs(), reads]).toEqual([[], 0]); // Nothing is read while it only waits.
+      gate.open();
+      const result = await pushed(executed, 500);
+      expect(result).toMatchObject({ status: "completed", text: TEXT });
+      expect(two.sink.events.length > 0).toBe(isLost);
+    }
+  },
+);
+
+proves(
+  ["E19"],
+  "a process that was let go of is not waited for: the run is taken over",
+  async () => {
+    const done = doings();
+    const first = solo(done, { hold: (_nth, signal) => aborted(signal) });
+    const { process, pushed, clock } = engineWorld();
+    const one = process({ roles: [first] });
+    const run = one.start(first, "Go.", { runId: ID });
+    await turns(20);
+    const beganMs = clock.nowMs();
+    const two = process({ roles: [solo(done)] });
+    const result = await pushed(two.execute(ORDER, { takeOverAfterMs: 500 }));
+    expect(result).toMatchObject({ status: "completed", text: TEXT });
+    expect(clock.nowMs() - beganMs).toBeGreaterThanOrEqual(500);
+    expect(clock.nowMs() - beganMs).toBeLessThan(1_500);
+    clock.advance(5_000);
+    expect(await rejectionOf(run.result)).toMatchObject({ code: "run_fenced" });
+  },
+);
+
+proves(["E19"], "signs of life and their absence go by the options", async () => {
+  const done = doings();
+  const { process, store, clock } = engineWorld();
+  const first = solo(done, { hold: (_nth, signal) => aborted(signal) });
+  const times = { heartbeatMs: 300, staleAfterMs: 1_000 };
+  const dying = dyingStore(store, { at: 5, how: "before" });
+  const one = process({ roles: [first], store: dying.store, ...times });
+  const run = one.start(first, "Go.", { runId: ID });
+  await turns(20);
+  const beganMs = clock.nowMs();
+  for (let beat = 1; beat <= 5; beat += 1) {
+    clock.advance(300);
+    await turns(2);
+    expect((await store.find(ID))?.heartbeatAtMs).toBe(beganMs + beat * 300);
+  }
+  const two = process({ roles: [solo(done)], ...times });
+  clock.advance(200);
+  expect((await rejectionOf(two.recover(ID))).code).toBe("run_alive");
+  run.requestPause(); // At this record its process dies.
+  await rejectionOf(run.result);
+  clock.advance(799);
+  expect((await rejectionOf(two.recover(ID))).code).toBe("run_alive");
+  clock.advance(1);
+  expect(await (await two.recover(ID)).result).toMatchObject({ text: TEXT });
+});
+
+proves(
+  ["E19"],
+  "a run that rests and whose process did not live to say so is put right",
+  async () => {
+    const done = doings();
+    const { process, pushed, store, clock } = engineWorld();
+    const deaf = {
+      ...forwarding(store),
+      release: () => Promise.reject(new Error("It is gone.")),
+    };
+    const role = solo(done);
+    await process({ roles: [role], store: deaf }).start(role, "Go.", { runId: ID }).result;
+    clock.advance(30_000);
+    expect((await store.find(ID))?.status).toBe("open");
+    expect(await pushed(process({ roles: [role] }).execute(ORDER))).toMatchObject({ text: TEXT });
+    expect(await store.find(ID)).toMatchObject({ status: "ended", owner: null });
+    expect(done.asked.length).toBe(3);
+  },
+);
+
+proves(["E19"], "who comes to an empty journal too late leaves it as it is", async () => {
+  const done = doings();
+  const clock = new ManualClock(1_000_000);
+  const inner = memoryStore({ clock });
+  const { process, pushed, store } = engineWorld(inner, clock);
+  await store.release(
+    await store.create(ID, "", { token: "t", hostname: "h", processId: 1 }),
+    "open",
+  );
+  const gate = latch();
+  const slow = {
+    ...forwarding(store),
+    claim: async (...given: Parameters<typeof store.claim>) => {
+      await gate.opened;
+      return await store.claim(...given);
+    },
+  };
+  const late = process({ roles: [solo(done)], store: slow }).execute(ORDER);
+  await turns(5);
+  expect(await pushed(process({ roles: [solo(done)] }).execute(ORDER))).toMatchObject({
+    text: TEXT,
+  });
+  gate.open();
+  expect(await pushed(late)).toMatchObject({ text: TEXT });
+  expect(await store.find(ID)).toMatchObject({ status: "ended", owner: null });
+  expect(counts(done)).toEqual([1, 1]);
+});
+
+proves(
+  ["E19"],
+  "what an order says reaches the run: budget, metadata, deadline, session",
+  async () => {
+    const done = doings();
+    const { process, pushed, store } = engineWorld();
+    const orders: readonly (RunOrder & { readonly runId: string })[] = [
+      { ...ORDER, runId: "a", budget: { steps: 1 } },
+      { ...ORDER, runId: "b", deadlineAtMs: 5 },
+      { ...ORDER, runId: "c", metadata: { tenant: "acme" }, sessionId: "talk" },
+      { ...ORDER, runId: "d", task: "And now?", sessionId: "talk" },
+    ];
+    const results = [];
+    for (const order of orders)
+      results.push(await pushed(process({ roles: [solo(done)] }).execute(order)));
+    expect(results).toMatchObject([
+      { runId: "a", status: "stopped", reason: { code: "steps_limit" } },
+      { runId: "b", status: "stopped", reason: { code: "time_limit" } },
+      { runId: "c", status: "completed", agents: [{ metadata: { tenant: "acme" } }] },
+      { runId: "d", status: "completed", agents: [{ metadata: {} }] },
+    ]);
+    expect(await store.listSessions()).toEqual(["talk"]);
+    expect((await store.readSession(idOf<"SessionId">("talk")))?.version).toBe(2);
+  },
+);
+
+proves(["E20"], "what is no order is refused, and nothing has changed", async () => {
+  const { process, store } = engineWorld();
+  const one = process({ roles: [solo(doings())] });
+  const bad: readonly (readonly [string, object])[] = [
+    ["unsupported_version", { version: 2 }],
+    ["unsupported_version", { version: "2" }],
+    ["invalid_option", { runId: "" }],
+    ["invalid_definition", { role: "" }],
+    ["unknown_role", { role: "other" }],
+    ["invalid_definition", { task: "" }],
+    ["invalid_option", { task: undefined, extra: 1 }],
+    ["invalid_option", { rolesVersion: "a b" }],
+    ["invalid_option", { deadlineAtMs: -1 }],
+    ["invalid_definition", { sessionId: "" }],
+  ];
+  for (const [code, more] of bad)
+    expect(
+      await rejectionOf(one.execute({ ...ORDER, ...more })),
+      JSON.stringify(more),
+    ).toMatchObject({ code });
+  for (const options of [{ graceMs: -1 }, { takeOverAfterMs: Number.NaN }, { isLeftAlone: true }])
+    expect(await rejectionOf(one.execute(ORDER, options))).toMatchObject({
+      code: "invalid_option",
+    });
+  expect(await store.list()).toEqual([]);
+});
+
+proves(["E19"], "an execution that is left rejects at once where it only waits", async () => {
+  const done = doings();
+  const { process, pushed } = engineWorld();
+  const first: AgentRole = solo(done, { hold: (_nth, signal) => aborted(signal) });
+  const run = process({ roles: [first] }).start(first, "Go.", { runId: ID });
+  await turns(20);
+  const two = process({ roles: [solo(done)] });
+  const leave = new AbortController();
+  const executed = two.execute(ORDER, { leave: leave.signal });
+  await turns(10);
+  leave.abort();
+  expect(await rejectionOf(pushed(executed))).toMatchObject({ code: "run_left" });
+  const already = two.execute(ORDER, { leave: AbortSignal.abort() });
+  expect(await rejectionOf(pushed(already))).toMatchObject({ code: "run_left" });
+  void run.cancel("Over.").catch(() => undefined);
+  await pushed(run.result);
+});
+
+proves(["E19"], "an orchestrator that was closed meanwhile leads no run any more", async () => {
+  const done = doings();
+  const { process, pushed, store } = engineWorld();
+  const first = solo(done, { hold: (_nth, signal) => aborted(signal) });
+  const dying = dyingStore(store, { at: 4, how: "after" });
+  const run = process({ roles: [first], store: dying.store }).start(first, "Go.", { runId: ID });
+  run.result.catch(() => undefined);
+  await turns(20);
+  const two = process({ roles: [solo(done)] });
+  const executed = two.execute(ORDER);
+  await turns(10);
+  await two.close();
+  expect(await rejectionOf(pushed(executed, 1_000))).toMatchObject({ code: "invalid_state" });
+  expect(two.runs()).toEqual([]);
+});

@@ -1,0 +1,296 @@
+// A run that is given up: what is under way is kept if it returns in time, nothing further begins, and the next leader goes on with it.
+
+import { expect, test } from "vitest";
+
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
+import type { Model } from "../../src/model/model.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
+import { approve, type Question } from "../../src/protocol/question.ts";
+import { proves } from "../harness/proves.ts";
+import { aborted } from "../journal/crash-play.ts";
+import { spawnCall, thinker } from "../journal/thinkers.ts";
+import { allOf } from "../support/all-of.ts";
+import { rejectionOf } from "../support/thrown.ts";
+import {
+  counts,
+  doings,
+  engineWorld,
+  latch,
+  runId,
+  solo,
+  turns,
+  type Doings,
+} from "./engine-world.ts";
+
+const ID = "order-4711";
+const ORDER = { runId: ID, role: "solo", task: "Go." };
+const TEXT = "Go. worked 0, worked 1.";
+const GRACE = { graceMs: 1_000 };
+const LEFT = { status: "open", owner: null, heartbeatAtMs: null };
+
+/** Starts the run in one process, which leaves it once things are under way, then executes its order in another. */
+async function leftOnce(
+  role: (process: "first" | "second") => AgentRole,
+  options: OrchestratorOptions,
+  meanwhile: () => void,
+  graceMs = 1_000,
+) {
+  const { process, store, clock, pushed } = engineWorld();
+  const [first, second] = [role("first"), role("second")];
+  const one = process({ ...options, roles: [first] });
+  const run = one.start(first, "Go.", { runId: ID });
+  await turns(15);
+  const leaving = run.leave({ graceMs });
+  await turns(5);
+  meanwhile();
+  const isLeft = await pushed(leaving, 100);
+  expect([isLeft, one.runs()]).toEqual([true, []]);
+  expect(await rejectionOf(run.result)).toMatchObject({ code: "run_left", data: { runId: ID } });
+  await turns(5);
+  clock.advance(60_000); // What heeds no signal is waited for a while longer.
+  await turns(5);
+  expect(clock.pendingTimers).toBe(0);
+  expect(await store.find(runId(ID))).toMatchObject(LEFT);
+  const two = process({ ...options, roles: [second] });
+  const order = { ...ORDER, role: second.name };
+  return { result: await pushed(two.execute(order)), one, two, store, clock };
+}
+
+proves(["E12", "E13"], "a tool call that returns in time is kept", async () => {
+  const done = doings();
+  const gate = latch();
+  const role = () => solo(done, { hold: (nth) => (nth === 0 ? gate.opened : undefined) });
+  const { result } = await leftOnce(role, {}, () => {
+    expect(done.asked).toEqual(["solo 0"]);
+    gate.open();
+  });
+  expect(result).toMatchObject({ status: "completed", text: TEXT });
+  expect([counts(done), done.asked]).toEqual([
+    [1, 1],
+    ["solo 0", "solo 1", "solo 2"],
+  ]);
+});
+
+proves(["E12"], "a tool call that does not return in time is made again", async () => {
+  const done = doings();
+  let ends = 0;
+  const role = (process: string) =>
+    solo(done, {
+      hold: async (nth, signal) => {
+        if (nth > 0 || process === "second") return;
+        await aborted(signal);
+        ends += 1;
+      },
+    });
+  const { result } = await leftOnce(role, {}, () => expect(ends).toBe(0));
+  expect(result).toMatchObject({ status: "completed", text: TEXT });
+  expect([counts(done), ends]).toEqual([[2, 1], 1]);
+});
+
+proves(["E12"], "one that must not be repeated is interrupted", async () => {
+  const done = doings();
+  const role = (process: string) =>
+    solo(done, {
+      hold: (nth, signal) => (nth > 0 || process === "second" ? undefined : aborted(signal)),
+      tool: { isRepeatable: false },
+    });
+  const { result } = await leftOnce(role, {}, () => undefined);
+  expect(result.status).toBe("completed");
+  expect(result.text).toContain("Not repeated");
+  expect(counts(done)).toEqual([1, 1]);
+});
+
+/** The same agent, whose model takes until the gate opens when it is first asked. */
+function slowModel(done: Doings, gate: () => Promise<unknown>): AgentRole {
+  const quick = solo(done).model;
+  const model: Model = {
+    ...quick,
+    generate: async (request, options) => {
+      const reply = await quick.generate(request, options);
+      await gate();
+      return reply;
+    },
+  };
+  return solo(done, { more: { model } });
+}
+
+proves(
+  ["E12", "E13"],
+  "a model call that returns in time is kept, and its calls wait",
+  async () => {
+    const done = doings();
+    const gate = latch();
+    const { result, one } = await leftOnce(
+      () => slowModel(done, () => gate.opened),
+      {},
+      () => gate.open(),
+    );
+    expect(one.sink.events.map(({ type }) => type)).not.toContain("tool.started");
+    expect(result).toMatchObject({ status: "completed", text: TEXT });
+    expect([counts(done), done.asked.length]).toEqual([[1, 1], 3]);
+  },
+);
+
+proves(["E12"], "a model call that does not return is ended, and made again", async () => {
+  const done = doings();
+  const never = latch();
+  const role = (process: string) =>
+    slowModel(done, () => (process === "first" ? never.opened : Promise.resolve()));
+  const { result } = await leftOnce(role, {}, () => undefined);
+  expect(result).toMatchObject({ status: "completed", text: TEXT });
+  expect([counts(done), done.asked]).toEqual([
+    [1, 1],
+    ["solo 0", "solo 0", "solo 1", "solo 2"],
+  ]);
+});
+
+/** A lead whose subagents work at once. */
+function lead(child: AgentRole, count: number): AgentRole {
+  return defineAgent({
+    name: "lead",
+    purpose: "Leads.",
+    instructions: "You lead.",
+    model: thinker("lead", ({ results }) =>
+      results.length === 0
+        ? { calls: Array.from({ length: count }, (_, nth) => spawnCall("solo", `Part ${nth}.`)) }
+        : { text: results.map((text) => (text.match(/Part \d\. [^.]*\./) ?? [])[0]).join(" ") },
+    ),
+    subagents: [child],
+  });
+}
+
+proves(["E12", "E13"], "delegations under way: each subagent's call is kept", async () => {
+  const done = doings();
+  const gate = latch();
+  const role = () => lead(solo(done, { hold: (nth) => (nth === 0 ? gate.opened : undefined) }), 3);
+  const { result } = await leftOnce(role, {}, () => {
+    expect(done.asked.length).toBe(3);
+    gate.open();
+  });
+  const part = (nth: number): string => `Part ${nth}. worked 0, worked 1.`;
+  expect(result).toMatchObject({ status: "completed", text: [0, 1, 2].map(part).join(" ") });
+  expect([counts(done), done.asked.length]).toEqual([[1, 1, 1, 1, 1, 1], 9]);
+});
+
+proves(["E13"], "a tool call that waits for a slot does not begin after the wish", async () => {
+  const done = doings();
+  const gate = latch();
+  const child = () => solo(done, { hold: (nth) => (nth === 0 ? gate.opened : undefined) });
+  const options = { concurrency: { toolCalls: 1 } };
+  const { result } = await leftOnce(
+    () => lead(child(), 3),
+    options,
+    () => {
+      expect(counts(done)).toEqual([1]);
+      gate.open();
+      done.asked.push("left");
+    },
+  );
+  expect(done.asked.slice(0, 4)).toEqual(["solo 0", "solo 0", "solo 0", "left"]);
+  expect(result.status).toBe("completed");
+  expect(counts(done)).toEqual([1, 1, 1, 1, 1, 1]);
+});
+
+proves(["E13"], "a tool call that waits for a slot begins nothing while it is left", async () => {
+  const { process, pushed, clock } = engineWorld();
+  const done = doings();
+  const gates = [latch(), latch(), latch()];
+  let begun = 0;
+  const child = solo(done, { hold: () => gates[begun++]?.opened });
+  const role = lead(child, 3);
+  const one = process({ roles: [role], concurrency: { toolCalls: 1 } });
+  const run = one.start(role, "Go.", { runId: ID });
+  await turns(15);
+  const leaving = run.leave(GRACE);
+  gates[0]?.open();
+  const beganMs = clock.nowMs();
+  expect(await pushed(leaving, 100)).toBe(true);
+  expect(clock.nowMs() - beganMs).toBeLessThan(1_000); // What waits for a slot is not waited for.
+  await turns(10);
+  expect([begun, done.asked.length]).toEqual([1, 3]);
+});
+
+proves(["E13"], "a model call that waits for a slot does not begin after the wish", async () => {
+  const { process, pushed } = engineWorld();
+  const done = doings();
+  const gate = latch();
+  const role = lead(
+    slowModel(done, () => gate.opened),
+    3,
+  );
+  const one = process({ roles: [role], concurrency: { modelCalls: 1 } });
+  const run = one.start(role, "Go.", { runId: ID });
+  await turns(15);
+  const leaving = run.leave(GRACE);
+  gate.open();
+  expect(await pushed(leaving, 100)).toBe(true);
+  await turns(10);
+  expect(done.asked).toEqual(["solo 0"]);
+  const two = process({ roles: [role] });
+  const result = await pushed(two.execute({ ...ORDER, role: "lead" }));
+  expect([result.status, counts(done), done.asked.length]).toEqual([
+    "completed",
+    [1, 1, 1, 1, 1, 1],
+    9,
+  ]);
+});
+
+proves(
+  ["E12", "E13"],
+  "an approver that is being asked is asked again by the next leader",
+  async () => {
+    const done = doings();
+    const asked: string[] = [];
+    const approver = async (question: Question, { signal }: { signal: AbortSignal }) => {
+      asked.push(question.toolName);
+      if (asked.length > 1) return approve(question);
+      await aborted(signal);
+      asked.push("aborted");
+      return undefined;
+    };
+    const role = () => solo(done, { tool: { needsApproval: true } });
+    const { result } = await leftOnce(role, { approver }, () => expect(asked).toEqual(["work"]));
+    expect(result).toMatchObject({ status: "completed", text: TEXT });
+    expect([asked, counts(done)]).toEqual([
+      ["work", "aborted", "work", "work"],
+      [1, 1],
+    ]);
+  },
+);
+
+proves(["E13"], "readers of a run that is left end, and know why", async () => {
+  const done = doings();
+  const gate = latch();
+  const role = solo(done, { hold: () => gate.opened });
+  const { process, clock, pushed } = engineWorld();
+  const run = process({ roles: [role] }).start(role, "Go.", { runId: ID });
+  const reading = allOf(run.events()).catch((cause: unknown) => cause);
+  const pieces = allOf(run.pieces()).catch((cause: unknown) => cause);
+  await turns(15);
+  const letter = run.steer("Hurry.");
+  expect(await pushed(run.leave(GRACE), 100)).toBe(true);
+  expect(await letter).toEqual({ isDelivered: false, reason: "cancelled" });
+  for (const reader of [reading, pieces]) expect(await reader).toMatchObject({ code: "run_left" });
+  gate.open();
+  await turns(10);
+  expect(clock.pendingTimers).toBe(0);
+});
+
+test("a run that is kept nowhere cannot be left", async () => {
+  const role = solo(doings());
+  const run = new Orchestrator({ roles: [role] }).start(role, "Go.");
+  expect(await rejectionOf(run.leave())).toMatchObject({ code: "invalid_state" });
+  expect(await run.result).toMatchObject({ text: TEXT });
+});
+
+test("a grace that is none is refused, and the run goes on", async () => {
+  const role = solo(doings());
+  const run = engineWorld()
+    .process({ roles: [role] })
+    .start(role, "Go.");
+  for (const graceMs of [-1, Number.NaN])
+    expect(await rejectionOf(run.leave({ graceMs }))).toMatchObject({ code: "invalid_option" });
+  expect(await run.result).toMatchObject({ text: TEXT });
+});

@@ -1,0 +1,261 @@
+// What is asked of a run by mail: done once, wherever the run is led, whenever its process dies, and followed by a replay.
+
+import { expect } from "vitest";
+
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
+import type { RunRequest } from "../../src/orchestrator/run/run-mail.ts";
+import { recordingOf } from "../../src/testing/replay/recording.ts";
+import type { ManualClock } from "../../src/testing/manual-clock.ts";
+import { proves } from "../harness/proves.ts";
+import { dyingStore } from "../journal/dying-store.ts";
+import { replaysToTheSame } from "../journal/replay-story.ts";
+import { storedEvents, storedRecords } from "../journal/stored-events.ts";
+import { countedTool, thinker } from "../journal/thinkers.ts";
+import { rejectionOf } from "../support/thrown.ts";
+import {
+  counts,
+  doings,
+  engineWorld,
+  latch,
+  runId,
+  turns,
+  type Doings,
+  type Latch,
+} from "./engine-world.ts";
+
+const ID = runId("order-4711");
+const ORDER = { runId: ID, role: "worker", task: "Go." };
+
+/** Calls `work` three times, one after the other; the second waits at the gate. Says what it was told besides. */
+function worker(done: Doings, gate?: Latch): AgentRole {
+  return defineAgent({
+    name: "worker",
+    purpose: "Works.",
+    instructions: "You work.",
+    budget: { steps: 10 },
+    model: thinker("worker", ({ results, heard }) => {
+      done.asked.push(`worker ${results.length}`);
+      return results.length < 3
+        ? { calls: [["work", { thing: `${results.length}` }]] }
+        : { text: `Done. ${heard.join(" ")}` };
+    }),
+    tools: [
+      countedTool(done.calls, "work", async ({ thing }) => {
+        if (thing === "1") await gate?.opened;
+        return `worked ${thing}`;
+      }),
+    ],
+  });
+}
+
+const REQUESTS: readonly RunRequest[] = [
+  { type: "steer", message: "Hurry." },
+  { type: "grant", budget: { steps: 5 }, by: "ops" },
+];
+
+/** A second goes by. */
+async function passing(clock: ManualClock): Promise<void> {
+  for (let push = 0; push < 10; push += 1) {
+    clock.advance(100);
+    await turns(5);
+  }
+}
+
+async function factsOf(store: Parameters<typeof storedEvents>[0]) {
+  const events = await storedEvents(store, ID);
+  const records = await storedRecords(store, ID);
+  const grants = events.filter(({ type }) => type === "budget.granted").length;
+  const posts = records.flatMap((record) => (record.type === "post" ? [record.number] : []));
+  return { grants, posts };
+}
+
+proves(["E15", "E17"], "of a run that is led, here and elsewhere, and replayed", async () => {
+  for (const where of ["here", "elsewhere"] as const) {
+    const done = doings();
+    const gate = latch();
+    const { process, store, pushed } = engineWorld();
+    const one = process({ roles: [worker(done, gate)] });
+    const executed = one.execute(ORDER);
+    await turns(20);
+    const asking = where === "here" ? one : process({});
+    for (const request of REQUESTS) await asking.post(ID, request);
+    await asking.post(ID, { type: "steer", message: "To whom?", agentPath: "worker/nobody#1" });
+    const heeded = (async () => {
+      while ((await factsOf(store)).posts.length < 3) await turns(5);
+    })();
+    await pushed(heeded);
+    gate.open();
+    const result = await pushed(executed);
+    expect(result).toMatchObject({ status: "completed", text: "Done. Hurry." });
+    expect(await factsOf(store)).toEqual({ grants: 1, posts: [1, 2, 3] });
+    const records = await storedRecords(store, ID);
+    const last = records.findLast((record) => record.type === "post");
+    expect(last?.type === "post" ? last.problem : "").toContain("worker/nobody#1");
+    await replaysToTheSame(
+      { role: worker(doings()) },
+      { recording: await recordingOf(store, ID), result },
+    );
+  }
+});
+
+proves(["E15", "E17"], "to pause, to go on, and to stop", async () => {
+  const done = doings();
+  const gate = latch();
+  const { process, store, pushed } = engineWorld();
+  const executed = process({ roles: [worker(done, gate)] }).execute(ORDER);
+  await turns(20);
+  const other = process({});
+  await other.post(ID, { type: "pause" });
+  const heeded = (async () => {
+    while ((await factsOf(store)).posts.length < 1) await turns(5);
+  })();
+  await pushed(heeded);
+  gate.open();
+  expect(await pushed(executed)).toMatchObject({
+    status: "paused",
+    reason: { code: "pause_requested" },
+  });
+  const asked = done.asked.length;
+  // Nothing is asked of it: it rests.
+  const make = () => process({ roles: [worker(done)] });
+  expect(await pushed(make().execute(ORDER))).toMatchObject({ status: "paused" });
+  expect(done.asked.length).toBe(asked);
+  await other.post(ID, { type: "steer", message: "Hurry." });
+  await other.post(ID, { type: "pause" });
+  expect(await pushed(make().execute(ORDER))).toMatchObject({ status: "paused" });
+  await other.post(ID, { type: "resume" });
+  const result = await pushed(make().execute(ORDER));
+  expect(result).toMatchObject({ status: "completed", text: "Done. Hurry." });
+  expect([counts(done), (await factsOf(store)).posts]).toEqual([
+    [1, 1, 1],
+    [1, 2, 3, 4],
+  ]);
+  await replaysToTheSame(
+    { role: worker(doings()) },
+    { recording: await recordingOf(store, ID), result },
+  );
+  expect(await rejectionOf(other.post(ID, { type: "stop" }))).toMatchObject({ code: "run_ended" });
+});
+
+proves(["E15"], "to stop a run that is paused", async () => {
+  const done = doings();
+  const gate = latch();
+  const { process, pushed } = engineWorld();
+  const one = process({ roles: [worker(done, gate)] });
+  const executed = one.execute(ORDER);
+  await turns(20);
+  one.find(ID)?.requestPause();
+  gate.open();
+  expect(await pushed(executed)).toMatchObject({ status: "paused" });
+  const asked = done.asked.length;
+  await process({}).post(ID, { type: "stop", message: "Enough." });
+  const result = await pushed(process({ roles: [worker(done)] }).execute(ORDER));
+  expect(result).toMatchObject({
+    status: "stopped",
+    reason: { code: "stop_requested", message: "Enough." },
+  });
+  expect(done.asked.length).toBe(asked);
+});
+
+proves(["E15"], "of a run whose process died: the next one does it", async () => {
+  const done = doings();
+  const { process, store, pushed } = engineWorld();
+  const dying = dyingStore(store, { at: 4, how: "after" });
+  await process({ roles: [worker(done)], store: dying.store })
+    .execute(ORDER)
+    .catch(() => undefined);
+  for (const request of REQUESTS) await process({}).post(ID, request);
+  const result = await pushed(process({ roles: [worker(done)] }).execute(ORDER), 5_000);
+  expect(result).toMatchObject({ status: "completed", text: "Done. Hurry." });
+  expect(await factsOf(store)).toEqual({ grants: 1, posts: [1, 2] });
+});
+
+proves(
+  ["E15", "E17"],
+  "once, over a death at any append before and after it was heeded",
+  async () => {
+    for (const how of ["before", "after"] as const)
+      for (let at = 1; at <= 14; at += 1) {
+        const done = doings();
+        const gate = latch();
+        const { process, store, pushed, clock } = engineWorld();
+        const dying = dyingStore(store, { at, how });
+        const one = process({ roles: [worker(done, gate)], store: dying.store });
+        const first = one.execute(ORDER).catch(() => undefined);
+        await turns(20);
+        const isThere = (await store.find(ID)) !== undefined;
+        for (const request of isThere ? REQUESTS : []) await process({}).post(ID, request);
+        await passing(clock);
+        gate.open();
+        await turns(40);
+        if (dying.isDead) await first;
+        const two = process({ roles: [worker(done)] });
+        const result = await pushed(two.execute(ORDER), 5_000);
+        const expected = isThere ? "Done. Hurry." : "Done. ";
+        expect(result, `${how} ${at}`).toMatchObject({ status: "completed", text: expected });
+        const facts = isThere ? { grants: 1, posts: [1, 2] } : { grants: 0, posts: [] };
+        expect(await factsOf(store), `${how} ${at}`).toEqual(facts);
+        const recording = await recordingOf(store, ID);
+        await replaysToTheSame({ role: worker(doings()) }, { recording, result });
+      }
+  },
+);
+
+proves(
+  ["E15"],
+  "what a later release asks is left unread, and the run stays to be found",
+  async () => {
+    const done = doings();
+    const gate = latch();
+    const { process, store, pushed } = engineWorld();
+    const one = process({ roles: [worker(done, gate)] });
+    const executed = one.execute(ORDER);
+    await turns(20);
+    for (const body of ['{"type":"fly","height":7}', '"fly"', "7"])
+      await store.post(ID, { key: body, body });
+    await process({}).post(ID, { type: "pause" });
+    const heeded = (async () => {
+      while ((await factsOf(store)).posts.length < 1) await turns(5);
+    })();
+    await pushed(heeded);
+    gate.open();
+    const paused = await pushed(executed);
+    expect([paused.status, (await factsOf(store)).posts]).toEqual(["paused", [4]]);
+    await store.post(ID, { key: "again", body: '{"type":"fly"}' });
+    expect(await pushed(process({ roles: [worker(done)] }).execute(ORDER))).toMatchObject({
+      status: "paused",
+    });
+    expect(await store.find(ID)).toMatchObject({ status: "open", owner: null });
+    await process({}).post(ID, { type: "resume" });
+    const result = await pushed(process({ roles: [worker(done)] }).execute(ORDER));
+    expect(result).toMatchObject({ status: "completed", text: "Done. " });
+    expect((await factsOf(store)).posts).toEqual([4, 6]);
+  },
+);
+
+proves(["E15"], "what is no request is refused, and nothing is posted", async () => {
+  const done = doings();
+  const { process, store, pushed } = engineWorld();
+  const one = process({ roles: [worker(done)] });
+  const bad: readonly unknown[] = [
+    {},
+    { type: "fly" },
+    { type: "pause", by: "me" },
+    { type: "stop", message: "" },
+    { type: "steer", message: "" },
+    { type: "steer", message: "Hurry.", agentPath: "" },
+    { type: "grant", budget: {}, by: "ops" },
+    { type: "grant", budget: { steps: 1 } },
+  ];
+  await store.create(ID, "", { token: "t", hostname: "h", processId: 1 });
+  for (const request of bad) {
+    // @ts-expect-error: it is no request.
+    const { code } = await rejectionOf(one.post(ID, request));
+    expect(["invalid_option", "invalid_definition"], JSON.stringify(request)).toContain(code);
+  }
+  expect(await store.posts(ID)).toEqual([]);
+  expect(await rejectionOf(pushed(one.post("nobody", { type: "pause" })))).toMatchObject({
+    code: "unknown_run",
+  });
+});

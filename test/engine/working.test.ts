@@ -1,0 +1,375 @@
+// Workers and clients over the engine on the store alone: what they refuse, leave to others, hand back and find.
+
+import { expect } from "vitest";
+
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import type { Engine, RunExecutor, RunTicket } from "../../src/engine/engine.ts";
+import { storeEngine } from "../../src/engine/store-engine.ts";
+import type { Model } from "../../src/model/model.ts";
+import type { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { RunClient } from "../../src/orchestrator/run/run-client.ts";
+import type { WorkOptions } from "../../src/orchestrator/run/work.ts";
+import { storeFailed } from "../../src/store/store-errors.ts";
+import { proves } from "../harness/proves.ts";
+import { aborted } from "../journal/crash-play.ts";
+import { forwarding } from "../journal/forwarding-store.ts";
+import { rejectionOf } from "../support/thrown.ts";
+import {
+  counts,
+  doings,
+  engineWorld,
+  latch,
+  runId,
+  solo,
+  turns,
+  type Doings,
+  type EngineWorld,
+} from "./engine-world.ts";
+
+const ID = runId("order-4711");
+const TEXT = "Go. worked 0, worked 1.";
+
+/** What an agent of `solo` has. */
+function quickModel(done: Doings): Model {
+  const { model } = solo(done);
+  if ("provider" in model) return model;
+  throw new Error("It has a fallback.");
+}
+
+/** A worker and a client of one process, over an engine of its own. */
+async function served(world: EngineWorld, roles: readonly AgentRole[], options: WorkOptions = {}) {
+  const { clock, store, process } = world;
+  const engine = storeEngine({ clock });
+  const orchestrator: Orchestrator = process({ roles });
+  const worker = await orchestrator.work(engine, { context: () => undefined, ...options });
+  return { worker, orchestrator, engine, client: new RunClient({ store, engine, clock }) };
+}
+
+/** A client in a process without a worker. */
+function clientOf({ clock, store }: EngineWorld, rolesVersion = "1"): RunClient {
+  return new RunClient({ store, engine: storeEngine({ clock }), clock, rolesVersion });
+}
+
+proves(["E21"], "what is wrong for good is tried once, and the result says why", async () => {
+  const world = engineWorld();
+  const { store, pushed, clock } = world;
+  const done = doings();
+  let attempts = 0;
+  const context = () => {
+    attempts += 1;
+    if (attempts < 3) throw new Error("No database.");
+    return undefined;
+  };
+  const { worker, client } = await served(world, [solo(done)], { context });
+  const run = await client.start("solo", "Go.", { runId: ID });
+  const failed = await rejectionOf(pushed(run.result()));
+  expect(failed).toMatchObject({ code: "context_failed" });
+  expect(failed.message).toContain("No database.");
+  for (let wait = 0; wait < 20; wait += 1) {
+    clock.advance(1_000);
+    await turns(5);
+  }
+  expect([attempts, done.asked]).toEqual([1, []]);
+  expect(await store.find(ID)).toMatchObject({ status: "paused", owner: null });
+  // Asked to go on, and then ordered once more.
+  await run.post({ type: "resume" });
+  expect(await rejectionOf(pushed(run.result()))).toMatchObject({ code: "context_failed" });
+  expect(attempts).toBe(2);
+  const again = await client.start("solo", "Go.", { runId: ID });
+  expect(await pushed(again.result())).toMatchObject({ status: "completed", text: TEXT });
+  expect(attempts).toBe(3);
+  expect((await store.find(ID))?.status).toBe("ended");
+  await pushed(worker.close());
+});
+
+proves(
+  ["E21"],
+  "a run ordered once more from elsewhere after it was refused is tried again",
+  async () => {
+    const world = engineWorld();
+    const { pushed } = world;
+    const done = doings();
+    let attempts = 0;
+    const context = () => {
+      attempts += 1;
+      if (attempts === 1) throw new Error("No database.");
+      return undefined;
+    };
+    const { worker } = await served(world, [solo(done)], { context });
+    const client = clientOf(world);
+    const run = await client.start("solo", "Go.", { runId: ID });
+    expect(await rejectionOf(pushed(run.result()))).toMatchObject({ code: "context_failed" });
+    const again = await client.start("solo", "Go.", { runId: ID });
+    expect(await pushed(again.result())).toMatchObject({ status: "completed", text: TEXT });
+    await pushed(worker.close());
+  },
+);
+
+proves(["E21"], "a definition error of a run that was under way, too", async () => {
+  const world = engineWorld();
+  const { pushed } = world;
+  const done = doings();
+  const first = await served(world, [solo(done, { hold: (_nth, signal) => aborted(signal) })]);
+  const run = await first.client.start("solo", "Go.", { runId: ID });
+  await turns(20);
+  await pushed(first.worker.close({ graceMs: 100 }));
+  const { price: _known, ...model } = quickModel(done);
+  const bad = solo(done, { more: { model, budget: { costUsd: 1 } } });
+  const second = await served(world, [bad]);
+  const failed = await rejectionOf(pushed(run.result()));
+  expect(failed.code).toBe("price_unknown");
+  await pushed(second.worker.close());
+  const third = await served(world, [solo(done)]);
+  await clientOf(world).attach(ID).post({ type: "resume" });
+  expect(await pushed(run.result())).toMatchObject({ status: "completed", text: TEXT });
+  await pushed(third.worker.close());
+});
+
+proves(
+  ["E21"],
+  "a worker that cannot lead a run says nothing of one that another leads",
+  async () => {
+    const world = engineWorld();
+    const { pushed, store } = world;
+    const done = doings();
+    const gate = latch();
+    const first = await served(world, [solo(done, { hold: () => gate.opened })]);
+    const run = await first.client.start("solo", "Go.", { runId: ID });
+    await turns(20);
+    const context = () => {
+      throw new Error("No database.");
+    };
+    const second = await served(world, [solo(done)], { context });
+    await second.client.attach(ID).post({ type: "steer", message: "Hurry." });
+    await turns(20);
+    expect((await store.posts(ID)).map(({ key }) => key.split(":")[0])).toEqual(["order", "steer"]);
+    gate.open();
+    expect(await pushed(run.result())).toMatchObject({ status: "completed" });
+    await second.engine.lead({ runId: ID, role: "solo", version: "1" });
+    await turns(20);
+    expect(await pushed(run.result())).toMatchObject({ status: "completed" });
+    for (const { worker } of [first, second]) await pushed(worker.close());
+  },
+);
+
+/** An engine that remembers what it was told, and what it was given. */
+function listening(): Engine & { readonly led: RunTicket[]; executor?: RunExecutor } {
+  const led: RunTicket[] = [];
+  const engine: Engine & { led: RunTicket[]; executor?: RunExecutor } = {
+    led,
+    lead: async (ticket) => void led.push(ticket),
+    serve: async (executor) => {
+      engine.executor = executor;
+      return { close: async () => undefined };
+    },
+  };
+  return engine;
+}
+
+proves(["E22"], "what may pass is handed back", async () => {
+  const world = engineWorld();
+  const { store, clock, pushed, process } = world;
+  const engine = listening();
+  let isDown = false;
+  const shaky = {
+    ...forwarding(store),
+    find: async (...given: Parameters<typeof store.find>) => {
+      if (isDown) throw storeFailed("other", "Expected a store, got none. Wait.");
+      return await store.find(...given);
+    },
+  };
+  const worker = await process({ roles: [solo(doings())], store: shaky }).work(engine, {
+    context: () => undefined,
+  });
+  await new RunClient({ store, engine, clock }).start("solo", "Go.", { runId: ID });
+  const settle = async (id = ID, leave = new AbortController().signal) =>
+    await engine.executor?.settle(id, leave);
+  isDown = true;
+  expect(await rejectionOf(settle())).toMatchObject({
+    code: "store_failed",
+  });
+  expect((await store.posts(ID)).map(({ key }) => key)).toEqual(["order"]);
+  isDown = false;
+  const left = settle(ID, AbortSignal.abort());
+  expect(await rejectionOf(left)).toMatchObject({ code: "run_left" });
+  expect(await pushed(settle())).toEqual({ type: "ended" });
+  expect(await settle(runId("gone"))).toEqual({ type: "ended" });
+  await worker.close();
+});
+
+proves(
+  ["E22"],
+  "a worker leaves runs of other roles and versions alone, and another takes them",
+  async () => {
+    const world = engineWorld();
+    const { pushed, store } = world;
+    const done = doings();
+    const one = await served(world, [solo(done, { name: "other" })]);
+    const two = await served(world, [solo(done)], { rolesVersion: "v2" });
+    const run = await clientOf(world).start("solo", "Go.", { runId: ID });
+    const waits = run.result();
+    await pushed(turns(100));
+    expect([done.asked, (await store.find(ID))?.recordCount]).toEqual([[], 0]);
+    expect(await rejectionOf(one.client.start("solo", "Go."))).toMatchObject({
+      code: "unknown_role",
+    });
+    const three = await served(world, [solo(done)]);
+    expect(await pushed(waits)).toMatchObject({ text: TEXT });
+    expect((await store.posts(ID)).map(({ key }) => key)).toEqual(["order"]);
+    for (const { worker } of [one, two, three]) await pushed(worker.close());
+  },
+);
+
+proves(["E22"], "so many runs are led at once, the others wait", async () => {
+  const world = engineWorld();
+  const { pushed } = world;
+  const done = doings();
+  const gate = latch();
+  let [under, most] = [0, 0];
+  const role = solo(done, {
+    count: 1,
+    hold: async () => {
+      under += 1;
+      most = Math.max(most, under);
+      await gate.opened;
+      under -= 1;
+    },
+  });
+  const { worker, client } = await served(world, [role], { maxRuns: 3 });
+  const runs = await Promise.all(Array.from({ length: 10 }, () => client.start("solo", "Go.")));
+  await turns(60);
+  expect([under, most]).toEqual([3, 3]);
+  gate.open();
+  const results = await pushed(Promise.all(runs.map((run) => run.result())));
+  expect(results.every(({ status }) => status === "completed")).toBe(true);
+  expect([most, counts(done).length]).toEqual([3, 10]);
+  await pushed(worker.close());
+});
+
+proves(
+  ["E22"],
+  "what an engine forgot is found, also one whose client died before it had ordered it",
+  async () => {
+    const world = engineWorld();
+    const { store, pushed, clock } = world;
+    const done = doings();
+    const { worker } = await served(world, [solo(done)]);
+    // Its client made the journal and died; its order comes when the client is back.
+    await store.create(ID, "", { token: "t", hostname: "far", processId: 1 });
+    clock.advance(30_000);
+    for (let sweep = 0; sweep < 5; sweep += 1) {
+      await turns(5);
+      clock.advance(200);
+    }
+    const run = await clientOf(world).start("solo", "Go.", { runId: ID });
+    expect(await pushed(run.result())).toMatchObject({ status: "completed", text: TEXT });
+    await pushed(worker.close());
+    expect(clock.pendingTimers).toBe(0);
+  },
+);
+
+proves(["E22"], "an order that cannot be read now is looked at again", async () => {
+  const world = engineWorld();
+  const { store, pushed, clock, process } = world;
+  let isDown = true;
+  const shaky = {
+    ...forwarding(store),
+    posts: async (...given: Parameters<typeof store.posts>) => {
+      if (isDown) throw storeFailed("other", "Expected a store, got none. Wait.");
+      return await store.posts(...given);
+    },
+  };
+  const engine = storeEngine({ clock });
+  const worker = await process({ roles: [solo(doings())], store: shaky }).work(engine, {
+    context: () => undefined,
+  });
+  const run = await clientOf(world).start("solo", "Go.", { runId: ID });
+  await turns(5);
+  for (let sweep = 0; sweep < 5; sweep += 1) {
+    clock.advance(200);
+    await turns(5);
+  }
+  isDown = false;
+  expect(await pushed(run.result())).toMatchObject({ text: TEXT });
+  await pushed(worker.close());
+});
+
+proves(
+  ["E23"],
+  "a worker that is closed gives its runs up within its bound, and another goes on",
+  async () => {
+    const world = engineWorld();
+    const { pushed, clock, store } = world;
+    const done = doings();
+    const first = await served(world, [
+      solo(done, { hold: (nth, signal) => (nth === 1 ? aborted(signal) : undefined) }),
+    ]);
+    const runs = await Promise.all(
+      ["a", "b"].map((id) => first.client.start("solo", "Go.", { runId: id })),
+    );
+    await turns(40);
+    const beganMs = clock.nowMs();
+    await pushed(first.worker.close({ graceMs: 1_000 }));
+    expect(clock.nowMs() - beganMs).toBeLessThanOrEqual(1_050);
+    expect(first.orchestrator.runs()).toEqual([]);
+    for (const id of ["a", "b"])
+      expect(await store.find(runId(id))).toMatchObject({ status: "open", owner: null });
+    await first.worker.close();
+    const second = await served(world, [solo(done)]);
+    const results = await pushed(Promise.all(runs.map((run) => run.result())));
+    expect(results.map(({ text }) => text)).toEqual([TEXT, TEXT]);
+    expect(counts(done).toSorted((left, right) => left - right)).toEqual([1, 1, 2, 2]);
+    await pushed(second.worker.close());
+    expect(clock.pendingTimers).toBe(0);
+  },
+);
+
+proves(
+  ["E23"],
+  "a run that another worker leads is not taken from it by the engine on the store",
+  async () => {
+    const world = engineWorld();
+    const { pushed, clock } = world;
+    const done = doings();
+    const gate = latch();
+    const make = () =>
+      served(world, [solo(done, { hold: (nth) => (nth === 0 ? gate.opened : undefined) })]);
+    const workers = [await make(), await make(), await make()];
+    const client = clientOf(world);
+    const runs = await Promise.all(
+      ["a", "b", "c"].map((id) => client.start("solo", "Go.", { runId: id })),
+    );
+    for (let push = 0; push < 60; push += 1) {
+      await turns(5);
+      clock.advance(100);
+    }
+    expect(counts(done)).toEqual([1, 1, 1]);
+    gate.open();
+    const results = await pushed(Promise.all(runs.map((run) => run.result())));
+    expect(results.map(({ text }) => text)).toEqual([TEXT, TEXT, TEXT]);
+    expect(counts(done)).toEqual([1, 1, 1, 1, 1, 1]);
+    expect(done.asked.length).toBe(9);
+    for (const { worker } of workers) await pushed(worker.close());
+  },
+);
+
+proves(
+  ["E23"],
+  "who serves after another worker of the same engine is not forgotten with it",
+  async () => {
+    const world = engineWorld();
+    const { pushed, clock, store, process } = world;
+    const done = doings();
+    const engine = storeEngine({ clock, sweepMs: 1_000_000 });
+    const options = { context: () => undefined };
+    const one = await process({ roles: [solo(done)] }).work(engine, options);
+    const two = await process({ roles: [solo(done)] }).work(engine, options);
+    await pushed(one.close());
+    const client = new RunClient({ store, engine, clock });
+    const run = await client.start("solo", "Go.", { runId: ID });
+    await turns(60);
+    expect((await store.find(ID))?.status).toBe("ended");
+    expect(await run.result()).toMatchObject({ text: TEXT });
+    await pushed(two.close());
+  },
+);
