@@ -901,6 +901,12 @@ const requirements = {
   E69: {
     text: "Options of Restate's engine that cannot be used are refused at once; a package that is missing is named where it is needed",
   },
+  E90: {
+    text: "`engineContract()` has what every engine promises as checks for any test runner: it passes for an engine that keeps the promises, and fails for one that breaks any of them",
+  },
+  E91: { text: "The engine over the store alone keeps the contract of engines" },
+  E92: { text: "The engine over pg-boss keeps the contract of engines on a PostgreSQL store" },
+  E93: { text: "The engine over Restate keeps the contract of engines on a PostgreSQL store" },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

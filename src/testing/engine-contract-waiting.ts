@@ -113,10 +113,10 @@ export const waitingChecks: readonly EngineCheck[] = [
       const { agents } = scene;
       const client = scene.client();
       agents.hold("b", "e");
-      const first = await scene.worker({ name: "first" });
+      const first = await scene.worker({ name: "first", graceMs: scene.withinMs });
       const kept = await scene.order(client, "note a\nnote b\nnote c");
       await scene.until("an effect under way", () => agents.begun.includes("b"));
-      const closed = first.close(scene.withinMs);
+      const closed = first.close();
       await scene.until("a run that is to be left", () => isLeft(first.leadings));
       agents.letGo("b");
       await closed;
@@ -124,12 +124,12 @@ export const waitingChecks: readonly EngineCheck[] = [
         first.leadings.every(({ settled }) => settled !== undefined),
         "It was closed too early.",
       );
-      const second = await scene.worker({ name: "second" });
+      const second = await scene.worker({ name: "second", graceMs: 0 });
       deepStrictEqual(await scene.rest(kept), "completed");
       deepStrictEqual(agents.effects, ["a by first", "b by first", "c by second"]);
       const cut = await scene.order(client, "note d\nnote e");
       await scene.until("an effect under way", () => agents.begun.includes("e"));
-      await second.close(0);
+      await second.close();
       agents.letGo("e");
       await scene.worker({ name: "third" });
       deepStrictEqual(await scene.rest(cut), "completed");
