@@ -9,6 +9,9 @@ import {
   type RunTicket,
 } from "../../src/engine/engine.ts";
 
+/** After how long what was rejected is led again: not at once, which would let nothing else through. */
+const REPEAT_MS = 5;
+
 /** What several engines share. */
 export class MemoryQueue {
   readonly known = new Set<string>();
@@ -63,8 +66,8 @@ export class MemoryQueue {
   over(ticket: RunTicket, isToRepeat: boolean): void {
     const again = this.led.get(ticket.runId)?.again;
     this.led.delete(ticket.runId);
-    const next = again ?? (isToRepeat ? ticket : undefined);
-    if (next !== undefined) this.waiting.set(next.runId, next);
+    if (again !== undefined) this.take(again);
+    else if (isToRepeat) this.later(ticket, Date.now() + REPEAT_MS);
     this.assign();
   }
 }
