@@ -934,7 +934,6 @@ const requirements = {
   E69: {
     text: "Options of Restate's engine that cannot be used are refused at once; a package that is missing is named where it is needed",
   },
-<<<<<<< HEAD
   E10: {
     text: "`start` under an id of the caller's begins one run, however often and wherever it is asked for at once: the handle of the one under way, `other_run` for another task, `run_exists` for one that is kept, of which nothing else is seen",
   },
@@ -982,7 +981,7 @@ const requirements = {
   },
   E25: {
     text: "`RunClient.events` gives each event of a run once and in order from any number on, wherever it is led, also over a takeover, and ends when the run rests",
-=======
+  },
   E90: {
     text: "`engineContract()` has what every engine promises as checks for any test runner: it passes for an engine that keeps the promises, and fails for one that breaks any of them",
   },
@@ -994,7 +993,6 @@ const requirements = {
   E93: {
     text: "The engine over Restate keeps the contract of engines on a PostgreSQL store",
     isPlanned: true,
->>>>>>> part-contract
   },
 } as const satisfies Readonly<Record<string, Requirement>>;
 

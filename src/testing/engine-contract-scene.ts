@@ -246,7 +246,7 @@ export class EngineScene {
   /** Ends all that is under way. */
   async close(): Promise<void> {
     this.agents.endAll();
-    const closing = [...this.#workers.map((worker) => worker.close(0))];
+    const closing = this.#workers.map((worker) => worker.close(0));
     const closed = await Promise.allSettled(closing);
     for (const engine of this.#engines)
       await this.within("an engine that closes", engine.close?.() ?? Promise.resolve());

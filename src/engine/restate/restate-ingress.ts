@@ -4,7 +4,7 @@ import type * as Clients from "@restatedev/restate-sdk-clients";
 
 import { systemClock } from "../../kernel/clock.ts";
 import { randomDigits } from "../../kernel/crypto.ts";
-import { EspalierError } from "../../kernel/error.ts";
+import type { EspalierError } from "../../kernel/error.ts";
 import { loadingError } from "../../kernel/optional-package.ts";
 import { unknownRole, type RunTicket } from "../engine.ts";
 import { restateFailed, unreachable } from "./restate-errors.ts";
