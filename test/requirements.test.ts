@@ -10,7 +10,8 @@ import { REQUIREMENTS } from "./requirements.ts";
 const CITATION = /proves\(\s*\[([^\]]*)\]/g;
 
 function citedIds(): ReadonlySet<string> {
-  const sources = globSync("test/**/*.test.ts").map((file) => readFileSync(file, "utf8"));
+  // A suite is run by several test files, for one part after the other.
+  const sources = globSync("test/**/*{.test,-suite}.ts").map((file) => readFileSync(file, "utf8"));
   const lists = sources.flatMap((source) =>
     [...source.matchAll(CITATION)].map(([, list = ""]) => list),
   );

@@ -982,18 +982,6 @@ const requirements = {
   E25: {
     text: "`RunClient.events` gives each event of a run once and in order from any number on, wherever it is led, also over a takeover, and ends when the run rests",
   },
-  E90: {
-    text: "`engineContract()` has what every engine promises as checks for any test runner: it passes for an engine that keeps the promises, and fails for one that breaks any of them",
-  },
-  E91: { text: "The engine over the store alone keeps the contract of engines" },
-  E92: {
-    text: "The engine over pg-boss keeps the contract of engines on a PostgreSQL store",
-    isPlanned: true,
-  },
-  E93: {
-    text: "The engine over Restate keeps the contract of engines on a PostgreSQL store",
-    isPlanned: true,
-  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
