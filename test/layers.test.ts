@@ -52,7 +52,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   roles: [...VOCABULARY, "policies", "model", ...TOOLS, ...AGENT],
   mcp: [...VOCABULARY, ...TOOLS],
   tokens: [...VOCABULARY, "model"],
-  testing: [...BELOW_TREE, "testing/replay"],
+  testing: [...BELOW_TREE, "orchestrator", "orchestrator/run", "testing/replay"],
   "testing/replay": [...BELOW_TREE, "orchestrator", ...ORCHESTRATOR, "testing"],
   cli: ["index.ts", "extend.ts"],
 };

@@ -828,6 +828,18 @@ const requirements = {
   M74: {
     text: "What is no text is counted before the provider has, bounded, refused before anything is asked if it cannot be sent, and of a history that is made shorter the newest is kept",
   },
+  E90: {
+    text: "`engineContract()` has what every engine promises as checks for any test runner: it passes for an engine that keeps the promises, and fails for one that breaks any of them",
+  },
+  E91: { text: "The engine over the store alone keeps the contract of engines" },
+  E92: {
+    text: "The engine over pg-boss keeps the contract of engines on a PostgreSQL store",
+    isPlanned: true,
+  },
+  E93: {
+    text: "The engine over Restate keeps the contract of engines on a PostgreSQL store",
+    isPlanned: true,
+  },
   E100: {
     text: "Runs that a killed worker led come to the texts that they would have come to, led on by another one; no effect that was kept is done again",
   },

@@ -14,6 +14,7 @@ export {
 } from "./scripted-model.ts";
 export { checkMessages } from "./check-messages.ts";
 export { storeContract, type StoreCheck } from "./store-contract.ts";
+export { engineContract, type EngineCheck, type EnginePlace } from "./engine-contract.ts";
 export { recordingOf, type Recording } from "./replay/recording.ts";
 export {
   replay,

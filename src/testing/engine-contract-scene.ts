@@ -1,0 +1,259 @@
+// What a check of an engine works with: workers and clients, each with an engine of its own as in a process of its own, and agents whose model
+// does what their task says. Owns what was seen of them, and closes all of it.
+
+import { AssertionError, deepStrictEqual } from "node:assert/strict";
+
+import type { Engine, RunExecutor, RunSettled } from "../engine/engine.ts";
+import { systemClock } from "../kernel/clock.ts";
+import { EspalierError, type ErrorCode } from "../kernel/error.ts";
+import { randomIds } from "../kernel/id-source.ts";
+import { defined } from "../kernel/json.ts";
+import { Orchestrator } from "../orchestrator/orchestrator.ts";
+import { RunClient, type OrderOptions, type RemoteRun } from "../orchestrator/run/run-client.ts";
+import type { WorkOptions } from "../orchestrator/run/work.ts";
+import { RunIdSchema, type RunId } from "../protocol/ids.ts";
+import type { Store } from "../store/store.ts";
+import { PlannedAgents } from "./engine-contract-agents.ts";
+
+/** Where the runs of a check are led: what several processes share. */
+export interface EnginePlace {
+  /**
+   * An engine of its own each time, as another process would have it. `deployment`: names the workers of which one will serve with it; all
+   * of one name have the same roles in the same version. Default: it orders runs and serves none.
+   */
+  engine(deployment?: string): Engine;
+  /** The store of all of them, in which nothing is kept yet. */
+  readonly store: Store;
+  /**
+   * How long one thing that is waited for may take before a check fails, in milliseconds: against hanging. Less than `sweepMs` of the engine,
+   * unless that is how its workers learn of runs: what is found by a sweep only was forgotten. Default 20,000.
+   */
+  readonly withinMs?: number;
+  /** Gives back what the place holds. Every engine that it gave has been closed. */
+  close(): Promise<void>;
+}
+
+/** One promise of an engine. */
+export interface EngineCheck {
+  /** The promise, as a sentence. */
+  readonly name: string;
+  /** Rejects if it is broken. `make` gives a place of which nothing is known yet; the check closes it. */
+  run(make: () => Promise<EnginePlace>): Promise<void>;
+}
+
+/** A check at one place, which is closed whatever comes. */
+export function engineCheck(
+  name: string,
+  promise: (scene: EngineScene) => Promise<void>,
+): EngineCheck {
+  return {
+    name,
+    run: async (make) => {
+      const scene = new EngineScene(await make());
+      try {
+        await promise(scene);
+      } finally {
+        await scene.close();
+      }
+      deepStrictEqual(scene.ledTwice, []);
+    },
+  };
+}
+
+/** One `settle` that an engine has asked for. */
+export interface Leading {
+  readonly runId: RunId;
+  readonly leave: AbortSignal;
+  settled?: RunSettled | "rejected";
+}
+
+interface SceneClientOptions {
+  readonly engine?: Engine;
+  readonly rolesVersion?: string;
+}
+
+interface SceneWorkerOptions extends WorkOptions {
+  /** How it is named in what is seen. */
+  readonly name?: string;
+  readonly role?: string;
+  /** Whether its model has a price. Default true. */
+  readonly isPriced?: boolean;
+  readonly answerTimeoutMs?: number;
+  /** Done before a run is led: what it rejects with is what `settle` rejects with. */
+  readonly before?: (leading: Leading) => Promise<void>;
+  /** Done when the run rests, before the engine is told. */
+  readonly after?: (leading: Leading) => Promise<void>;
+}
+
+/** A worker, with what its engine has asked of it. */
+export interface SceneWorker {
+  readonly engine: Engine;
+  readonly leadings: readonly Leading[];
+  close(graceMs?: number): Promise<void>;
+}
+
+const DEFAULT_WITHIN_MS = 20_000;
+/** How often a client looks into the store. */
+const LOOK_MS = 20;
+
+export class EngineScene {
+  readonly store: Store;
+  readonly agents = new PlannedAgents(() => this.#changed());
+  /** Runs that an engine had led by one worker while that was leading them. */
+  readonly ledTwice: RunId[] = [];
+  readonly #place: EnginePlace;
+  readonly withinMs: number;
+  readonly #workers: SceneWorker[] = [];
+  readonly #engines: Engine[] = [];
+  readonly #looks = new Set<() => void>();
+
+  constructor(place: EnginePlace) {
+    this.#place = place;
+    this.store = place.store;
+    this.withinMs = place.withinMs ?? DEFAULT_WITHIN_MS;
+  }
+
+  engine(deployment?: string): Engine {
+    const engine = this.#place.engine(deployment);
+    this.#engines.push(engine);
+    return engine;
+  }
+
+  /** A client in a process of its own, or in that of a worker. */
+  client({ engine = this.engine(), rolesVersion }: SceneClientOptions = {}): RunClient {
+    const { store } = this;
+    return new RunClient({ store, engine, lookMs: LOOK_MS, ...defined({ rolesVersion }) });
+  }
+
+  /** A worker in a process of its own. */
+  async worker(options: SceneWorkerOptions = {}): Promise<SceneWorker> {
+    const { name = "worker", role = "lead", isPriced = true, ...others } = options;
+    const { answerTimeoutMs, before, after, ...work } = others;
+    const roles = [this.agents.role(role, name, isPriced)];
+    const { store } = this;
+    const orchestrator = new Orchestrator({ roles, store, ...defined({ answerTimeoutMs }) });
+    const engine = this.engine(`${role} ${work.rolesVersion ?? "1"}`);
+    const leadings: Leading[] = [];
+    const watched: Engine = {
+      lead: (ticket, atMs) => engine.lead(ticket, atMs),
+      serve: (executor) =>
+        engine.serve(this.#watched(executor, leadings, defined({ before, after }))),
+      ...defined({ sweepMs: engine.sweepMs, isExclusive: engine.isExclusive }),
+    };
+    const serving = orchestrator.work(watched, work);
+    const worker = await this.within("a worker that serves", serving);
+    const close = (graceMs?: number): Promise<void> =>
+      this.within("a worker that closes", worker.close(defined({ graceMs })));
+    const made = { engine, leadings, close };
+    this.#workers.push(made);
+    return made;
+  }
+
+  #watched(
+    executor: RunExecutor,
+    leadings: Leading[],
+    { before, after }: Pick<SceneWorkerOptions, "before" | "after">,
+  ): RunExecutor {
+    const settle = async (runId: RunId, leave: AbortSignal): Promise<RunSettled> => {
+      const leading: Leading = { runId, leave };
+      const isLed = leadings.some((one) => one.runId === runId && one.settled === undefined);
+      if (isLed) this.ledTwice.push(runId);
+      leadings.push(leading);
+      this.#changed();
+      leave.addEventListener("abort", () => this.#changed(), { once: true });
+      let settled: RunSettled | undefined;
+      try {
+        await before?.(leading);
+        settled = await executor.settle(runId, leave);
+        await after?.(leading);
+        return settled;
+      } finally {
+        leading.settled = settled ?? "rejected";
+        this.#changed();
+      }
+    };
+    const { roles, version, maxRuns } = executor;
+    return { roles, version, maxRuns, settle };
+  }
+
+  newRunId(): RunId {
+    return RunIdSchema.parse(randomIds.next("run"));
+  }
+
+  /** Orders a run. An engine may say that it knows no worker with the role: the order is kept then, for one to come. */
+  async order(
+    client: RunClient,
+    task: string,
+    { role = "lead", ...options }: OrderOptions & { readonly role?: string } = {},
+  ): Promise<RemoteRun> {
+    const { runId = this.newRunId() } = options;
+    const starting = client.start(role, task, { ...options, runId }).catch((cause: unknown) => {
+      if (!EspalierError.is(cause) || cause.code !== "unknown_role") throw cause;
+      return client.attach(runId);
+    });
+    return await this.within("an order that is taken", starting);
+  }
+
+  /** How a run rests: `completed`, `cancelled`, or with the calls that it asks about, `paused a b`. */
+  async rest(run: RemoteRun): Promise<string> {
+    const { status, questions, errors } = await this.within("a run that rests", run.result());
+    const said = [
+      ...questions.map(({ callId }) => callId),
+      ...errors.map(({ message }) => message),
+    ];
+    return [status, ...said].join(" ");
+  }
+
+  /** Fails unless the work rejects with this code. */
+  async rejects(work: Promise<unknown>, code: ErrorCode): Promise<void> {
+    const outcome = await this.within(
+      `${code}, or another outcome`,
+      work.then(
+        (value) => JSON.stringify(value),
+        (cause: unknown) => (EspalierError.is(cause) ? cause.code : String(cause)),
+      ),
+    );
+    deepStrictEqual(outcome, code);
+  }
+
+  /** Waits until something holds of what was seen. */
+  async until(what: string, holds: () => boolean): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const look = (): void => (holds() ? resolve() : undefined);
+    this.#looks.add(look);
+    look();
+    try {
+      await this.within(what, promise);
+    } finally {
+      this.#looks.delete(look);
+    }
+  }
+
+  #changed(): void {
+    for (const look of this.#looks) look();
+  }
+
+  /** What the work gives; fails if that hangs. */
+  async within<T>(what: string, work: Promise<T>): Promise<T> {
+    const { promise, reject } = Promise.withResolvers<never>();
+    const message = `Expected ${what}, got none within ${this.withinMs} ms.`;
+    const hangs = (): void => reject(new AssertionError({ message }));
+    const stop = systemClock.setTimer(this.withinMs, hangs);
+    try {
+      return await Promise.race([work, promise]);
+    } finally {
+      stop();
+    }
+  }
+
+  /** Ends all that is under way. */
+  async close(): Promise<void> {
+    this.agents.endAll();
+    const closing = this.#workers.map((worker) => worker.close(0));
+    const closed = await Promise.allSettled(closing);
+    for (const engine of this.#engines)
+      await this.within("an engine that closes", engine.close?.() ?? Promise.resolve());
+    await this.#place.close();
+    for (const one of closed) if (one.status === "rejected") throw one.reason;
+  }
+}

@@ -1,0 +1,180 @@
+// Goal: the contract suite fails for every engine that breaks a promise.
+// Method: an engine in memory, with one promise broken at a time; all checks at once, each at a place of its own.
+
+import { expect, test } from "vitest";
+
+import type { Engine, EngineWorker, RunExecutor, RunTicket } from "../../src/engine/engine.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { engineContract, type EngineCheck } from "../../src/testing/engine-contract.ts";
+import { proves } from "../harness/proves.ts";
+import { MemoryQueue, MemoryWorker } from "../support/memory-engine.ts";
+
+/** What is changed of the engine, and what of that executor which it leads runs with. */
+interface Break {
+  readonly lead?: (engine: Engine, ticket: RunTicket, atMs?: number) => Promise<void>;
+  readonly executor?: (real: RunExecutor) => Partial<RunExecutor>;
+  readonly worker?: (real: EngineWorker, queue: MemoryQueue) => Partial<EngineWorker>;
+  readonly queue?: () => MemoryQueue;
+  /** A check that notices. */
+  readonly noticed: string;
+}
+
+class Overwriting extends MemoryQueue {
+  override take(ticket: RunTicket): void {
+    if (!this.led.has(ticket.runId)) super.take(ticket);
+  }
+}
+
+class Hasty extends MemoryQueue {
+  override later(ticket: RunTicket): void {
+    setTimeout(() => this.take(ticket), 5).unref();
+  }
+}
+
+class Forgetful extends MemoryQueue {
+  override over(ticket: RunTicket): void {
+    super.over(ticket, false);
+  }
+}
+
+class Doubling extends MemoryQueue {
+  override assign(): void {
+    const waiting = [...this.waiting.values()];
+    super.assign();
+    for (const ticket of waiting)
+      for (const { executor, leave } of this.workers)
+        if (this.led.has(ticket.runId) && executor.roles.includes(ticket.role))
+          executor.settle(ticket.runId, leave.signal).catch(() => undefined);
+  }
+}
+
+class Unbound extends MemoryWorker {
+  override isFor({ role }: RunTicket): boolean {
+    return this.executor.roles.includes(role);
+  }
+}
+
+class VersionBlind extends MemoryQueue {
+  override async serve(executor: RunExecutor): Promise<EngineWorker> {
+    await (await super.serve(executor)).close();
+    const worker = new Unbound(this, executor);
+    this.workers.add(worker);
+    this.assign();
+    return worker;
+  }
+}
+
+const LED = "a run that is ordered anywhere is led, and its result is read anywhere";
+const FOREIGN = "a worker leaves runs of other roles and versions to those that have them";
+const AGAIN = "what could not be led is led again, until it can be";
+const MEANWHILE = "what comes while a run comes to rest is not lost";
+const DEADLINE = "a run whose question has a deadline goes on then by itself";
+const HANDED = "a worker that closes hands its runs over, and what returned is not repeated";
+const CLOSED = "a worker that is closed takes nothing more, and leaves nothing behind";
+
+const BREAKS: Readonly<Record<string, Break>> = {
+  "a lead is forgotten": { lead: async () => undefined, noticed: LED },
+  "a run is led twice at a time": { queue: () => new Doubling(), noticed: LED },
+  "what comes while a run is led is dropped": {
+    queue: () => new Overwriting(),
+    noticed: MEANWHILE,
+  },
+  "times are not waited for": { queue: () => new Hasty(), noticed: DEADLINE },
+  "times are forgotten": {
+    executor: (real) => ({
+      settle: async (runId, leave) => {
+        const { type } = await real.settle(runId, leave);
+        return { type };
+      },
+    }),
+    noticed: DEADLINE,
+  },
+  "rejections are swallowed": { queue: () => new Forgetful(), noticed: AGAIN },
+  "what was left is not led by others": {
+    executor: (real) => ({
+      settle: async (runId, leave) => {
+        try {
+          return await real.settle(runId, leave);
+        } catch (cause) {
+          if (!leave.aborted) throw cause;
+          return { type: "ended" };
+        }
+      },
+    }),
+    noticed: HANDED,
+  },
+  "versions are not looked at": { queue: () => new VersionBlind(), noticed: FOREIGN },
+  "no run is left on closing": {
+    executor: (real) => ({
+      settle: (runId) => real.settle(runId, new AbortController().signal),
+    }),
+    noticed: HANDED,
+  },
+  "a worker is closed before its runs are left": {
+    worker: (real) => ({
+      close: async () => void real.close(),
+    }),
+    noticed: HANDED,
+  },
+  "a worker goes on after it was closed": {
+    worker: (real, queue) => ({
+      close: async () => {
+        await real.close();
+        if (real instanceof MemoryWorker) queue.workers.add(real);
+      },
+    }),
+    noticed: CLOSED,
+  },
+};
+
+/** Whether a check fails for an engine. */
+async function isNoticed(
+  { run }: EngineCheck,
+  how: Partial<Break>,
+  withinMs?: number,
+): Promise<boolean> {
+  const queue = how.queue?.() ?? new MemoryQueue();
+  const store = memoryStore();
+  const place = { store, engine: () => broken(queue, how), close: () => store.close() };
+  const outcome = run(async () => (withinMs === undefined ? place : { ...place, withinMs }));
+  return await outcome.then(
+    () => false,
+    () => true,
+  );
+}
+
+function broken(queue: MemoryQueue, { lead, executor, worker }: Partial<Break>): Engine {
+  const real = queue.engine();
+  return {
+    ...real,
+    lead: (ticket, atMs) => (lead ?? leadAsEver)(real, ticket, atMs),
+    serve: async (given) => {
+      const serving = await real.serve({ ...given, ...executor?.(given) });
+      const changed = worker?.(serving, queue) ?? {};
+      return { close: () => (changed.close ?? (() => serving.close()))() };
+    },
+  };
+}
+
+function leadAsEver(engine: Engine, ticket: RunTicket, atMs?: number): Promise<void> {
+  return engine.lead(ticket, atMs);
+}
+
+proves(["E90"], "the contract holds for an engine that keeps the promises", async () => {
+  const failed = engineContract().map(async (one) => ((await isNoticed(one, {})) ? one.name : []));
+  expect((await Promise.all(failed)).flat()).toEqual([]);
+});
+
+proves(["E90"], "the contract fails for every engine that breaks one", async () => {
+  const unnoticed = Object.entries(BREAKS).map(async ([what, how]) => {
+    const one = engineContract().find(({ name }) => name === how.noticed);
+    // What is right takes no time here: of what hangs it is enough to wait for less.
+    return one !== undefined && (await isNoticed(one, how, 5_000)) ? [] : what;
+  });
+  expect((await Promise.all(unnoticed)).flat()).toEqual([]);
+});
+
+test("its checks are distinguished by their names", () => {
+  const names = engineContract().map(({ name }) => name);
+  expect(new Set(names).size).toBe(names.length);
+});
