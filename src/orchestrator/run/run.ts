@@ -132,7 +132,7 @@ export interface Run<out Output = unknown> {
    * Gives the run up without ending it, so that another process, or this one later, recovers it: nothing further begins, and what is under
    * way is kept if it returns within `graceMs` (default: that of the orchestrator); what does not is aborted, and done again by whoever
    * continues. `result` rejects with `run_left` then, and readers end with it. True: the run is given up. False: it has come to rest, or was
-   * taken up again here meanwhile (`execute`, `recover`).
+   * taken up again here meanwhile (`execute`).
    *
    * @throws EspalierError `invalid_state` if the run is kept nowhere; `invalid_option`.
    */
