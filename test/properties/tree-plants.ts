@@ -122,8 +122,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "one tool body more than there are slots",
     file: "orchestrator/tree/limiter.ts",
-    from: "new Slots(toolCalls)",
-    to: "new Slots(toolCalls + 1)",
+    from: "new Slots(toolCalls, count)",
+    to: "new Slots(toolCalls + 1, count)",
     law: /X19/,
     seed: 37,
   },
