@@ -228,7 +228,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * put into its mailbox, where the first one counts. Whoever leads the run takes them from there: while its approver is being asked, or when
    * it goes on with `recover` or `execute`. No role is needed. Gives the questions that are still open.
    *
-   * Rejects, and nothing was answered: with `invalid_answer` if an answer is unknown, a second one, of the wrong kind, for other arguments or
+   * Rejects, and nothing was answered unless others answer at the same time: with `invalid_answer` if an answer is unknown, a second one, of the wrong kind, for other arguments or
    * late; `run_ended`; `unknown_run`; `store_failed`.
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.

@@ -232,7 +232,7 @@ export async function surveysOver(name: EngineName): Promise<void> {
           otherTexts: [],
           paidTwice: [],
           openLeases: [],
-          epochsGoUp: true,
+          unended: [],
         });
       },
     );

@@ -19,8 +19,8 @@ interface Outcome {
   readonly paidTwice: readonly string[];
   /** Reservations that are left. */
   readonly openLeases: readonly string[];
-  /** Of no run a record of an owner stands after one of a later owner. */
-  readonly epochsGoUp: boolean;
+  /** Runs whose journal does not end with their end. */
+  readonly unended: readonly string[];
 }
 
 /** Kills for so long, lets all runs end, and says what came of them. */
@@ -60,14 +60,14 @@ export async function underFire(
   for (const { what, key } of place.effects)
     if (what === "begin" && key.startsWith("pay ")) paid.set(key, (paid.get(key) ?? 0) + 1);
   const openLeases: string[] = [];
-  let epochsGoUp = true;
+  const unended: string[] = [];
   for (const { runId } of results) {
     const folded = await foldJournal(
       RunIdSchema.parse(runId),
       place.store.read(RunIdSchema.parse(runId)),
     );
     openLeases.push(...(folded.run.leases ?? []).map(({ lease }) => lease.leaseId));
-    epochsGoUp &&= folded.status === "ended";
+    if (folded.status !== "ended") unended.push(runId);
   }
   return {
     runs: count,
@@ -75,7 +75,7 @@ export async function underFire(
     otherTexts,
     paidTwice: [...paid].flatMap(([key, times]) => (times > 1 ? [key] : [])),
     openLeases,
-    epochsGoUp,
+    unended,
   };
 }
 

@@ -5,7 +5,7 @@ import { CancelSignal, sleep } from "../../kernel/cancel.ts";
 import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
-import { deepFreeze, defined, type JsonValue } from "../../kernel/json.ts";
+import { deepFreeze, defined, sameJson, type JsonValue } from "../../kernel/json.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
 import type { RunId } from "../../protocol/ids.ts";
@@ -20,7 +20,7 @@ import { newOwner, titleOf } from "../durability/open-journal.ts";
 import { otherRun } from "./live-runs.ts";
 import { openQuestions, postAnswers } from "./posted-answers.ts";
 import { checkedRequest, orderOf, postMail, postOrder, type RunRequest } from "./run-mail.ts";
-import { checkedOrder, isSameOrder, type CheckedOrder, type RunOrder } from "./run-order.ts";
+import { checkedOrder, type CheckedOrder, type RunOrder } from "./run-order.ts";
 import type { RunResult } from "./run-result.ts";
 import { checkRunId } from "./start-options.ts";
 import { isRefused, readResult } from "./stored-rest.ts";
@@ -52,8 +52,8 @@ export interface RemoteRun {
    * The result once the run rests: ended, or paused with questions. Looks into the store until then, and may be asked for again after any
    * crash of the caller. `signal`: gives the wait up.
    *
-   * Rejects with why no worker could lead the run, under its code (`invalid_definition`, `price_unknown`, …); `other_run` if the id is that of
-   * a run that was started otherwise; `unknown_run`; `store_failed`; or the reason of `signal`.
+   * Rejects with why no worker could lead the run, under its code (`invalid_definition`, `price_unknown`, …); `unknown_run`;
+   * `store_failed`; or the reason of `signal`.
    */
   result(options?: { readonly signal?: AbortSignal }): Promise<RunResult<JsonValue>>;
   /** What the run asks people, wherever it is led, and has no answer to. Rejects with `unknown_run` or `store_failed`. */
@@ -126,7 +126,7 @@ export class RunClient {
     if (ownership === undefined && known === undefined) await this.#checkUnbegun(runId);
     const counts = known ?? (await postOrder(store, order));
     if (ownership !== undefined) await store.release(ownership, "open");
-    if (!isSameOrder(counts, order)) throw otherRun(runId);
+    if (!sameJson(counts, order)) throw otherRun(runId);
     if (known !== undefined && (await isRefused(store, runId)))
       await postMail(store, runId, { type: "resume" });
   }

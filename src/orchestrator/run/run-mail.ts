@@ -117,7 +117,7 @@ const ORDER_KEY = "order";
 /** Posts the order of a run; the first one counts. Gives the one that does. */
 export async function postOrder(store: RunStore, order: CheckedOrder): Promise<CheckedOrder> {
   const { runId } = order;
-  await store.post(runId, { key: ORDER_KEY, body: JSON.stringify({ type: "order", order }) });
+  await postMail(store, runId, { type: "order", order }, ORDER_KEY);
   return (await orderOf(store, runId)) ?? order;
 }
 

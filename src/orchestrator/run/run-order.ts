@@ -2,7 +2,7 @@
 
 import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { defined, sameJson, type JsonObject } from "../../kernel/json.ts";
+import { defined, type JsonObject } from "../../kernel/json.ts";
 import { checkBudget, type Budget } from "../../policies/budget.ts";
 import { idOf, type RunId } from "../../protocol/ids.ts";
 import { checkedContent, type MessageContent } from "../../protocol/message-content.ts";
@@ -102,9 +102,4 @@ export function checkVersionName(field: string, version: unknown): void {
   if (typeof version === "string" && /^[\w.-]{1,40}$/u.test(version)) return;
   const expected = "1 to 40 letters, digits, dots, hyphens and underscores";
   throw mismatch(field, expected, version, "Name a release of your roles, as v3.");
-}
-
-/** Whether two orders ask for the same run. */
-export function isSameOrder(left: CheckedOrder, right: CheckedOrder): boolean {
-  return sameJson(left, right);
 }
