@@ -4,7 +4,7 @@
 import { describe, expect } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
-import { terminalView } from "../../src/cli/terminal.ts";
+import { terminalView } from "../../src/terminal/terminal.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
 import { textOnly } from "../../src/model/written-by.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
@@ -21,7 +21,7 @@ import { replay } from "../../src/testing/replay/replay.ts";
 import { asks, says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { toolResult } from "../../src/tools/tool-result.ts";
-import { FakeTerminal } from "../cli/fake-terminal.ts";
+import { FakeTerminal } from "../terminal/fake-terminal.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, newFixture } from "../harness/run-scripted.ts";
 import { soloist, type Soloist } from "../harness/soloist.ts";

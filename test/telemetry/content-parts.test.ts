@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 
-import { terminalView } from "../../src/cli/terminal.ts";
+import { terminalView } from "../../src/terminal/terminal.ts";
 import { wrapModelCall } from "../../src/hooks/hook.ts";
 import type { ModelReply } from "../../src/model/model.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
@@ -13,7 +13,7 @@ import type { SpanContent } from "../../src/protocol/span-content.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
-import { FakeTerminal } from "../cli/fake-terminal.ts";
+import { FakeTerminal } from "../terminal/fake-terminal.ts";
 import { proves } from "../harness/proves.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { newFixture } from "../harness/run-scripted.ts";

@@ -7,10 +7,10 @@ import { stripVTControlCharacters } from "node:util";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import type { Activity, AgentView } from "../../src/cli/agent-view.ts";
-import { renderRun } from "../../src/cli/render-tree.ts";
-import { nextRunView, type RunView } from "../../src/cli/run-view.ts";
-import { displayWidth } from "../../src/cli/terminal-text.ts";
+import type { Activity, AgentView } from "../../src/terminal/agent-view.ts";
+import { renderRun } from "../../src/terminal/render-tree.ts";
+import { nextRunView, type RunView } from "../../src/terminal/run-view.ts";
+import { displayWidth } from "../../src/terminal/terminal-text.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import {

@@ -4,7 +4,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { jaegerLinks } from "../../src/cli/jaeger-links.ts";
+import { jaegerLinks } from "../../src/terminal/jaeger-links.ts";
 import { thrownBy } from "../support/thrown.ts";
 
 const TRACE_ID = "0af7651916cd43dd8448eb211c80319c";

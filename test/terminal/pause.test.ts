@@ -5,11 +5,11 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import type { AgentView } from "../../src/cli/agent-view.ts";
-import { runReport } from "../../src/cli/report.ts";
-import { treeOf } from "../../src/cli/result-tree.ts";
-import { nextRunView, type RunView } from "../../src/cli/run-view.ts";
-import { terminalView } from "../../src/cli/terminal.ts";
+import type { AgentView } from "../../src/terminal/agent-view.ts";
+import { runReport } from "../../src/terminal/report.ts";
+import { treeOf } from "../../src/terminal/result-tree.ts";
+import { nextRunView, type RunView } from "../../src/terminal/run-view.ts";
+import { terminalView } from "../../src/terminal/terminal.ts";
 import {
   approve,
   defineAgent,

@@ -11,7 +11,7 @@ import {
   terminalView,
   type TerminalView,
   type TerminalViewOptions,
-} from "../../src/cli/terminal.ts";
+} from "../../src/terminal/terminal.ts";
 import { defineAgent, type AgentRole, type EspalierEvent } from "../../src/index.ts";
 import { ManualClock, ScriptedModel, says } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";

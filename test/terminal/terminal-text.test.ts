@@ -4,14 +4,14 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { costText, durationText, shortCount, usdText } from "../../src/cli/amounts.ts";
+import { costText, durationText, shortCount, usdText } from "../../src/terminal/amounts.ts";
 import {
   displayWidth,
   firstLine,
   fit,
   singleLine,
   plainText,
-} from "../../src/cli/terminal-text.ts";
+} from "../../src/terminal/terminal-text.ts";
 import { proves } from "../harness/proves.ts";
 
 test.each([

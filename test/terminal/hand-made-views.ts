@@ -1,9 +1,9 @@
 // Views made by hand, of any agents at any moment, and pictures of them.
 
-import type { Activity, AgentView } from "../../src/cli/agent-view.ts";
-import { openQuestion, type OpenQuestion } from "../../src/cli/open-questions.ts";
-import { renderRun, type RenderOptions } from "../../src/cli/render-tree.ts";
-import type { RunView } from "../../src/cli/run-view.ts";
+import type { Activity, AgentView } from "../../src/terminal/agent-view.ts";
+import { openQuestion, type OpenQuestion } from "../../src/terminal/open-questions.ts";
+import { renderRun, type RenderOptions } from "../../src/terminal/render-tree.ts";
+import type { RunView } from "../../src/terminal/run-view.ts";
 import {
   AgentIdSchema,
   CallIdSchema,

@@ -3,8 +3,8 @@
 
 import { expect, test } from "vitest";
 
-import type { Activity, AgentView } from "../../src/cli/agent-view.ts";
-import type { RunView } from "../../src/cli/run-view.ts";
+import type { Activity, AgentView } from "../../src/terminal/agent-view.ts";
+import type { RunView } from "../../src/terminal/run-view.ts";
 import { agent, ENDED, PAUSED, picture, question, run, THINKING } from "./hand-made-views.ts";
 
 test("the open questions stand on top, in as many lines as there is room for", () => {

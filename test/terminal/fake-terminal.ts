@@ -2,7 +2,7 @@
 // escape sequences. Owns the lines of the screen, the cursor, and all that was written. Knows the
 // sequences that the live view uses and no others.
 
-import type { TerminalStream } from "../../src/cli/live-area.ts";
+import type { TerminalStream } from "../../src/terminal/live-area.ts";
 
 export interface FakeTerminalOptions {
   /** Default true. */

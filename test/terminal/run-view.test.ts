@@ -4,9 +4,9 @@
 
 import { expect, test } from "vitest";
 
-import type { AgentView, Spent } from "../../src/cli/agent-view.ts";
-import { treeOf } from "../../src/cli/result-tree.ts";
-import { nextRunView, type RunView } from "../../src/cli/run-view.ts";
+import type { AgentView, Spent } from "../../src/terminal/agent-view.ts";
+import { treeOf } from "../../src/terminal/result-tree.ts";
+import { nextRunView, type RunView } from "../../src/terminal/run-view.ts";
 import { defineAgent, type EspalierEvent } from "../../src/index.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
 import { says, ScriptedModel } from "../../src/testing/index.ts";

@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import { runReport } from "../../src/cli/report.ts";
+import { runReport } from "../../src/terminal/report.ts";
 import { defineAgent, type Usage } from "../../src/index.ts";
 import { says, ScriptedModel } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
