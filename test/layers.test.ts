@@ -56,6 +56,10 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   "testing/replay": [...BELOW_TREE, "orchestrator", ...ORCHESTRATOR, "testing"],
   view: VOCABULARY,
   terminal: ["index.ts", "extend.ts", "view"],
+  config: [...VOCABULARY, "model", ...TOOLS, ...AGENT, "store", "orchestrator/tree"],
+  // The command imports the package by its name, as a program of a user's does.
+  cli: ["cli/commands"],
+  "cli/commands": ["cli"],
 };
 
 /** Files that may import more than their folder, and why. */
