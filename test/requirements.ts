@@ -834,11 +834,9 @@ const requirements = {
   E91: { text: "The engine over the store alone keeps the contract of engines" },
   E92: {
     text: "The engine over pg-boss keeps the contract of engines on a PostgreSQL store",
-    isPlanned: true,
   },
   E93: {
     text: "The engine over Restate keeps the contract of engines on a PostgreSQL store",
-    isPlanned: true,
   },
   E100: {
     text: "Runs that a killed worker led come to the texts that they would have come to, led on by another one; no effect that was kept is done again",
