@@ -39,6 +39,7 @@ import {
   checkStaleAfterMs,
   checkStoredText,
   firstToRead,
+  lastPostSeen,
   listLimit,
   storedTitle,
 } from "./store-arguments.ts";
@@ -83,9 +84,10 @@ export class SqlStore implements Store {
     await this.#write(() => beatRun(ownership));
   }
 
-  async release(ownership: Ownership, status: StoredStatus): Promise<void> {
+  async release(ownership: Ownership, status: StoredStatus, lastPost?: number): Promise<void> {
     this.#check("runId", ownership.runId);
-    await this.#write(() => releaseRun(ownership, status));
+    const seen = lastPostSeen(lastPost);
+    await this.#write(() => releaseRun(ownership, status, seen));
   }
 
   async *read(runId: RunId, from?: number): AsyncIterable<string> {

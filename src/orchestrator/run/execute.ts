@@ -16,7 +16,15 @@ import type { Settings } from "../tree/settings.ts";
 import { LiveRun } from "./live-run.ts";
 import { otherRun, type LiveRuns } from "./live-runs.ts";
 import { persistedResult } from "./persisted-result.ts";
-import { assertFree, keptRun, recoverRun, storageOf, storedRun, type KeptRun } from "./recover.ts";
+import {
+  assertFree,
+  keptRun,
+  lastPostIn,
+  recoverRun,
+  storageOf,
+  storedRun,
+  type KeptRun,
+} from "./recover.ts";
 import { hasUnknownMail, isCall, unreadMail } from "./run-mail.ts";
 import { checkedOrder, type CheckedOrder, type RunOrder } from "./run-order.ts";
 import type { RunResult } from "./run-result.ts";
@@ -202,14 +210,16 @@ class Execution {
     const claim = { owner: newOwner(), staleAfterMs, takeOver: this.#mayTakeOver };
     const ownership = await store.claim(runId, claim);
     let status: StoredStatus = "open";
+    let lastPost = 0;
     try {
       const kept = await keptRun(this.#storage, runId);
+      lastPost = lastPostIn(kept);
       if (this.#isDue(kept)) return false;
       const { folded } = kept;
       if (!(await hasUnknownMail(store, runId, folded.posts))) status = folded.status;
       return true;
     } finally {
-      await store.release(ownership, status);
+      await store.release(ownership, status, lastPost);
     }
   }
 
