@@ -22,8 +22,10 @@ import {
   repeated,
 } from "./surveys.ts";
 
+/** How long workers and the engine are killed. */
+const KILL_SECONDS = Number(process.env["KILL_SECONDS"] ?? 30);
 /** Only a hang is caught. */
-const HANG_MS = 300_000;
+const HANG_MS = 300_000 + KILL_SECONDS * 1_000;
 
 export async function surveysOver(name: EngineName): Promise<void> {
   const found = await findServers(name);
@@ -207,9 +209,7 @@ export async function surveysOver(name: EngineName): Promise<void> {
       "while workers and the engine are killed at random, every run ends, and no call that must not be repeated is begun twice",
       async () => {
         const place = await open({ modelMs: 100, toolMs: 50 });
-        const outcome = await underFire(place, {
-          seconds: Number(process.env["KILL_SECONDS"] ?? 30),
-        });
+        const outcome = await underFire(place, { seconds: KILL_SECONDS });
         expect(outcome).toEqual({
           runs: outcome.runs,
           ended: outcome.runs,

@@ -261,14 +261,22 @@ class Execution {
   async #result(run: LiveRun): Promise<RunResult<JsonValue> | undefined> {
     const { graceMs, graceMsNow = () => graceMs } = this.#parts.options;
     run.mail?.hurry(MAIL_MS);
-    const leave = (): void => void run.leave(defined({ graceMs: graceMsNow() }));
+    const { executions } = run;
+    const left = Promise.withResolvers<undefined>();
+    const leave = (): void => {
+      executions.delete(this);
+      if (executions.size > 0) left.resolve(undefined);
+      else void run.leave(defined({ graceMs: graceMsNow() }));
+    };
+    executions.add(this);
     if (this.#given.aborted) leave();
     const forget = this.#given.aborted ? undefined : this.#given.onAbort(leave);
     try {
-      const result = await run.settled;
-      if (result.status !== "paused") return result;
+      const result = await Promise.race([run.settled, left.promise]);
+      if (result?.status !== "paused") return result;
     } finally {
       forget?.();
+      executions.delete(this);
     }
     this.#hasRested = true;
     // Paused: what has come by mail since is done first.

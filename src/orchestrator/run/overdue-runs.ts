@@ -2,6 +2,7 @@
 // the journal of one that waits for long is read once.
 
 import type { RunId } from "../../protocol/ids.ts";
+import type { StoredRun } from "../../store/run-store.ts";
 import type { RunStorage } from "../durability/journal.ts";
 import { ALL_OF_THEM, keptRun } from "./recover.ts";
 
@@ -27,25 +28,23 @@ export class OverdueRuns {
   /** None, if they were looked for a moment ago. Rejects like the store. */
   async find(): Promise<readonly RunId[]> {
     const { store, clock } = this.#storage;
-    const nowMs = clock.nowMs();
     if (clock.monotonicMs() < this.#nextLookMs) return [];
     const rests = new Map<RunId, Rest>();
-    for (const { runId, updatedAtMs, recordCount } of await store.list({
-      status: "paused",
-      limit: ALL_OF_THEM,
-    })) {
-      const known = this.#rests.get(runId);
-      const isSame = known?.updatedAtMs === updatedAtMs;
-      const dueAtMs = isSame
-        ? known.dueAtMs
-        : recordCount === 0
-          ? Infinity
-          : await this.#dueAtMs(runId);
-      rests.set(runId, { updatedAtMs, dueAtMs });
-    }
+    for (const run of await store.list({ status: "paused", limit: ALL_OF_THEM }))
+      rests.set(run.runId, await this.#restOf(run));
     this.#rests = rests;
     this.#nextLookMs = clock.monotonicMs() + LOOK_MS;
+    const nowMs = clock.nowMs();
     return [...rests].flatMap(([runId, { dueAtMs }]) => (dueAtMs <= nowMs ? [runId] : []));
+  }
+
+  async #restOf({ runId, updatedAtMs, recordCount }: StoredRun): Promise<Rest> {
+    const known = this.#rests.get(runId);
+    if (known?.updatedAtMs === updatedAtMs) return known;
+    if (recordCount === 0) return { updatedAtMs, dueAtMs: Infinity };
+    const dueAtMs = await this.#dueAtMs(runId).catch(() => undefined);
+    // What cannot be read keeps nothing else up, and is read again.
+    return dueAtMs === undefined ? UNREAD : { updatedAtMs, dueAtMs };
   }
 
   async #dueAtMs(runId: RunId): Promise<number> {
@@ -54,3 +53,5 @@ export class OverdueRuns {
     return Math.min(...folded.run.questions.map(({ deadlineAtMs }) => deadlineAtMs ?? Infinity));
   }
 }
+
+const UNREAD: Rest = { updatedAtMs: Number.NaN, dueAtMs: Infinity };
