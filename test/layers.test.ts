@@ -21,7 +21,7 @@ const TELEMETRY = ["", "/bounded", "/content", "/delivery", "/metrics", "/spans"
 
 /** What each folder may import from besides itself: folders, without those in them, and single files. The first is that of the entries. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
-  "": [...BELOW_TREE, "model/openai", "orchestrator", ...ORCHESTRATOR],
+  "": [...BELOW_TREE, "model/openai", "orchestrator", ...ORCHESTRATOR, "view"],
   kernel: [],
   protocol: ["kernel"],
   policies: VOCABULARY,

@@ -14,9 +14,12 @@ import type { Usage } from "../protocol/usage.ts";
 
 /**
  * How a run stands, for a person. `needs_you`: it waits for an answer, whether a process leads it or it is paused; `lost`: it was under way, and its
- * process gave no sign of life for 30 s; `waiting`: it has something to do, and no process leads it.
+ * process gave no sign of life for 30 s; `waiting`: it has something to do, and no process leads it; `ended`: how is known once it is folded.
  */
-export type RunRowStatus = "needs_you" | "working" | "lost" | "waiting" | "paused" | TerminalStatus;
+export type RunRowStatus = RunFoldStatus | "lost" | "waiting" | "ended";
+
+/** How a run stands by its events alone. */
+export type RunFoldStatus = "needs_you" | "working" | "paused" | TerminalStatus;
 
 /** The process that leads a run. */
 export interface Leader {
@@ -26,8 +29,8 @@ export interface Leader {
   readonly isHere: boolean;
 }
 
-/** A run in a list. What only its fold knows is left out until it was folded once, or has ended. */
-export interface RunRow {
+/** What a store knows of a run. */
+export interface RunListing {
   readonly runId: RunId;
   readonly title: string;
   readonly status: RunRowStatus;
@@ -35,27 +38,35 @@ export interface RunRow {
   readonly updatedAtMs: number;
   /** Null: nobody leads it. */
   readonly leader: Leader | null;
-  readonly agents?: number | undefined;
-  readonly running?: number | undefined;
-  readonly failedAgents?: number | undefined;
-  readonly durationMs?: number | undefined;
-  readonly spent?: Spent | undefined;
-  readonly budget?: Amounts | undefined;
-  readonly left?: Amounts | undefined;
+}
+
+/** A run in a list. What only its fold knows is left out until it was folded once, or has ended. */
+export interface RunRow extends RunListing, Partial<RunSummary> {
+  readonly questions?: readonly QuestionRow[] | undefined;
+}
+
+/** What stands above the tree of a run. */
+export interface RunHead extends RunListing, Omit<RunFacts, "status"> {}
+
+/** What a row of a list has of the fold of a run. */
+export interface RunSummary {
+  readonly agents: number;
+  readonly running: number;
+  readonly failedAgents: number;
+  /** Until its end, or until its last event; pauses count. */
+  readonly durationMs: number;
+  readonly spent: Spent;
+  readonly budget: Amounts;
+  /** Of the budget; what is held for calls in flight still counts as left. */
+  readonly left: Amounts;
   /** Why it ended as it did, or is paused. */
   readonly reason?: Pick<StopReason, "code" | "message"> | undefined;
-  readonly questions?: readonly QuestionRow[] | undefined;
   readonly forkedFrom?: { readonly runId: RunId; readonly stepNumber: number } | undefined;
 }
 
-/** By axis of the budget; limited axes only. */
-export type Amounts = Readonly<Record<string, number>>;
-
-/** Of which calls no price is known is part of the sum: unknown is never zero. */
-export type Spent = Pick<Usage, "totalTokens" | "costMicroUsd" | "unpricedCalls">;
-
-/** What stands above the tree of a run. */
-export interface RunHead extends RunRow {
+/** What the events of a run say of it as a whole. */
+export interface RunFacts extends RunSummary {
+  readonly status: RunFoldStatus;
   readonly traceId: string;
   readonly startedAtMs: number;
   /** When its last event happened, by the clock of the run. */
@@ -63,8 +74,17 @@ export interface RunHead extends RunRow {
   readonly endedAtMs?: number | undefined;
   readonly refusals: number;
   readonly toolErrors: number;
+  /** For how long it was paused, or nobody led it. */
+  readonly pausedMs: number;
+  /** For how long its clock stood still besides, because all that was left was waiting for answers. */
   readonly stoodMs: number;
 }
+
+/** By axis of the budget; limited axes only. */
+export type Amounts = Readonly<Record<string, number>>;
+
+/** Of which calls no price is known is part of the sum: unknown is never zero. */
+export type Spent = Pick<Usage, "totalTokens" | "costMicroUsd" | "unpricedCalls">;
 
 /** A question and where it stands. Arguments are whole. */
 export interface QuestionRow extends Question {
@@ -149,17 +169,17 @@ export interface Cause {
   readonly atMs: number;
 }
 
-/** A run as it is after a record. */
-export interface RunSnapshot {
+/** A run as it is after a record. `Head`: `RunFacts`, as long as nobody has said what the store knows. */
+export interface RunSnapshot<Head = RunHead> {
   /** The number of the last record in it: the feed goes on after it. */
   readonly record: number;
-  readonly run: RunHead;
+  readonly run: Head;
   readonly agents: readonly AgentRow[];
   /** Of each agent, by its index. */
   readonly spans: readonly SpanNumbers[];
   /** Open ones, in the order in which they were asked. */
   readonly questions: readonly QuestionRow[];
-  /** Why it failed, first cause first; of a run that failed, or in which agents did. */
+  /** Why it failed, first cause first; of a run that failed or was stopped, or in which agents failed. At most 20. */
   readonly causes: readonly Cause[];
   /** Refused spawns, newest last: these have no row of an agent. */
   readonly refusals: readonly RefusalRow[];
@@ -175,15 +195,16 @@ export interface RefusalRow {
 }
 
 /** What is new of a run since an earlier record: whole rows of the agents that were touched, and their spans from one on. */
-export interface RunPatch {
+export interface RunPatch<Head = RunHead> {
   readonly record: number;
-  readonly run: RunHead;
+  readonly run: Head;
   readonly agents: readonly (readonly [index: number, row: AgentRow])[];
-  /** `from`: the place of the first number that is new or another. */
+  /** `from`: the place of the first number that is new or another; what stood there and after it goes. */
   readonly spans: readonly (readonly [index: number, from: number, numbers: SpanNumbers])[];
   /** Left out: they are the same. */
   readonly questions?: readonly QuestionRow[] | undefined;
   readonly causes?: readonly Cause[] | undefined;
+  /** New ones, which follow those before. Left out: there are none. */
   readonly refusals?: readonly RefusalRow[] | undefined;
 }
 

@@ -3,13 +3,7 @@
 import { defined } from "../kernel/json.ts";
 import type { StoredRun } from "../store/run-store.ts";
 import { runHead, runListing } from "../view/run-row.ts";
-import type {
-  QuestionRow,
-  RunFacts,
-  RunPatch,
-  RunRow,
-  RunSnapshot,
-} from "../view/viewer-data.ts";
+import type { QuestionRow, RunFacts, RunPatch, RunRow, RunSnapshot } from "../view/viewer-data.ts";
 import type { HeldRun } from "./held-run.ts";
 import { onlooker } from "./run-standing.ts";
 import type { ShownContent } from "./shown-content.ts";
@@ -34,7 +28,7 @@ const ROLE = /^[A-Za-z][A-Za-z0-9_-]{0,63}(?=: )/;
 export function learntOf(run: HeldRun, nowMs: number): LearntRun {
   const snapshot = run.fold.snapshot();
   const questions = unanswered(run, snapshot.questions);
-  const facts = factsFor(snapshot.run, questions);
+  const facts = factsFor(snapshot.run, questions.length === 0);
   const { recordCount, updatedAtMs } = run.stored;
   return { facts, questions, title: titleOf(run), recordCount, updatedAtMs, atMs: nowMs };
 }
@@ -61,17 +55,20 @@ export function rowOf(
 export function snapshotOf(run: HeldRun, nowMs: number): RunSnapshot {
   const snapshot = run.fold.snapshot();
   const questions = unanswered(run, snapshot.questions);
-  const head = headOf(run, factsFor(snapshot.run, questions), nowMs);
+  const head = headOf(run, factsFor(snapshot.run, questions.length === 0), nowMs);
   return { ...snapshot, record: run.record, run: head, questions };
 }
 
 /** What is new of a run for a reader that knows it up to a record. */
 export function patchOf(run: HeldRun, since: number, nowMs: number): RunPatch {
   const patch = run.fold.patchSince(since);
-  // They are few, and one may be another though the journal has nothing new: it was answered by mail.
-  const questions = unanswered(run, run.fold.questionRows());
-  const head = headOf(run, factsFor(patch.run, questions), nowMs);
-  return { ...patch, record: run.record, run: head, questions };
+  // Where the journal has nothing new, one was answered by mail, or somebody else leads the run.
+  const asked =
+    patch.questions ?? (since === run.record ? run.fold.snapshot().questions : undefined);
+  const questions = asked && unanswered(run, asked);
+  const isAnswered = run.fold.questions.size === run.answered.size;
+  const head = headOf(run, factsFor(patch.run, isAnswered), nowMs);
+  return { ...patch, record: run.record, run: head, ...defined({ questions }) };
 }
 
 /** What of a run may change though its journal does not: who leads it, and what was answered by mail. */
@@ -85,9 +82,8 @@ function headOf(run: HeldRun, facts: RunFacts, nowMs: number) {
 }
 
 /** A run whose questions all have an answer in its mailbox needs nobody. */
-function factsFor(facts: RunFacts, questions: readonly QuestionRow[]): RunFacts {
-  const needsNobody = facts.status === "needs_you" && questions.length === 0;
-  return needsNobody ? { ...facts, status: "working" } : facts;
+function factsFor(facts: RunFacts, isAnswered: boolean): RunFacts {
+  return facts.status === "needs_you" && isAnswered ? { ...facts, status: "working" } : facts;
 }
 
 /** The title that the store has was cut before anything was redacted: where that matters, it is made anew. */

@@ -19,7 +19,11 @@ import { memoryStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
 import type { ViewerMeta } from "../view/viewer-data.ts";
 import { Api } from "./api.ts";
-import { AttachedOrchestrators, type Acting, type AttachOptions } from "./attached-orchestrators.ts";
+import {
+  AttachedOrchestrators,
+  type Acting,
+  type AttachOptions,
+} from "./attached-orchestrators.ts";
 import { Gate } from "./gate.ts";
 import { HeldRuns } from "./held-runs.ts";
 import { isLoopback, Listener } from "./listener.ts";

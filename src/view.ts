@@ -1,0 +1,45 @@
+// Entry `espalier/view`: what a run looks like from outside, folded from its events, and the data in which it is shown.
+
+export { RunFold, type RunEnd } from "./view/run-fold.ts";
+export type { AgentFold, AgentRest } from "./view/agent-fold.ts";
+export type { CallFold, OpenCall, StepFold } from "./view/step-fold.ts";
+export type { SpanList } from "./view/span-list.ts";
+export { agentDetail } from "./view/agent-row.ts";
+export { runHead, runListing, type ListedRun, type Onlooker } from "./view/run-row.ts";
+export {
+  ACTIVITIES,
+  SPAN_ENDS,
+  SPAN_KINDS,
+  SPAN_WIDTH,
+  type ActionRequest,
+  type ActionTaken,
+  type ActivityName,
+  type AgentDetail,
+  type AgentRow,
+  type Amounts,
+  type CallDetail,
+  type CallRow,
+  type Cause,
+  type FeedEntry,
+  type Leader,
+  type LogEntry,
+  type QuestionRow,
+  type RefusalRow,
+  type RunFacts,
+  type RunFoldStatus,
+  type RunHead,
+  type RunListing,
+  type RunPatch,
+  type RunRow,
+  type RunRowStatus,
+  type RunSnapshot,
+  type RunSummary,
+  type ShownMessage,
+  type SpanNumbers,
+  type Spent,
+  type StepDetail,
+  type StepRow,
+  type ViewerAction,
+  type ViewerError,
+  type ViewerMeta,
+} from "./view/viewer-data.ts";

@@ -1,0 +1,470 @@
+// AgentFold: one agent as its events have left it, in numbers, names and times: no content of its steps. Changed in place by its `RunFold`.
+
+import type { ContextManifest } from "../protocol/context-manifest.ts";
+import type { EspalierEvent } from "../protocol/event.ts";
+import type { AgentId, CallId, ExecutionId, QuestionId, StepId } from "../protocol/ids.ts";
+import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
+import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
+import { SpanList, type SpanEnd } from "./span-list.ts";
+import { newCall, newStep, type CallFold, type OpenCall, type StepFold } from "./step-fold.ts";
+import type { ActivityName, Amounts, Spent } from "./viewer-data.ts";
+
+interface AskFold extends OpenCall {
+  readonly kind: "question";
+  readonly span: number;
+}
+
+/** How an agent came to rest. */
+export interface AgentRest {
+  readonly status: SettledStatus;
+  readonly reason: StopReason;
+  readonly error?: ErrorRecord | undefined;
+  readonly atMs: number;
+  /** Of its execution. */
+  readonly durationMs: number;
+}
+
+interface ChatFold {
+  readonly stepId: StepId | null;
+  readonly callId: CallId | null;
+  readonly number: number;
+  readonly span: number;
+  /** Of the last wait for another attempt; -1: there was none. */
+  retry: number;
+}
+
+/** Where an agent stands. */
+export interface AgentPlace {
+  readonly index: number;
+  readonly parent: AgentFold | undefined;
+  /** When its run began: spans count from there. */
+  readonly zeroMs: number;
+  /** What it was given at its creation; undefined: it is the root, or that was not seen. */
+  readonly given: ContextManifest | undefined;
+}
+
+export class AgentFold {
+  readonly index: number;
+  readonly parent: AgentFold | undefined;
+  readonly children: AgentFold[] = [];
+  readonly agentId: AgentId;
+  readonly agentPath: string;
+  readonly depth: number;
+  readonly role: string;
+  readonly given: ContextManifest | undefined;
+  provider: string;
+  model: string;
+  task: string;
+  executionId: ExecutionId | null;
+  executions = 1;
+  /** When it began, and when its last execution did. */
+  readonly startedAtMs: number;
+  begunAtMs: number;
+  activity: ActivityName = "preparing";
+  /** Since when. */
+  sinceMs: number;
+  /** The attempt of its model call that comes next, and why there is one, while it is `retrying`. */
+  retry: { readonly attempt: number; readonly errorCode: string } | undefined;
+  /** Undefined while it runs. */
+  rest: AgentRest | undefined;
+  /** The step it is at; 0 before the first. */
+  step = 0;
+  readonly own: { -readonly [K in keyof Spent]: Spent[K] } = nothingSpent();
+  /** Its own and that of all below it. */
+  readonly subtree: { -readonly [K in keyof Spent]: Spent[K] } = nothingSpent();
+  /** What it could spend when it began, and what was left after it was last charged; limited axes only. */
+  budget: Amounts;
+  left: Amounts | undefined;
+  /** Spawns of its own that were refused. */
+  refusals = 0;
+  /** Calls of its own that failed. */
+  toolErrors = 0;
+  /** Of all executions. */
+  readonly steps: StepFold[] = [];
+  readonly spans: SpanList;
+  /** The record that touched it last. */
+  record = 0;
+  /** Calls that have not ended, those that wait for a paused subagent too. */
+  readonly #calls = new Map<CallId, CallFold>();
+  readonly #asks = new Map<QuestionId, AskFold>();
+  readonly #chats: ChatFold[] = [];
+  #openTools = 0;
+  #openDelegations = 0;
+  /** Of the time at rest; -1: it is not at rest. */
+  #park = -1;
+  /** When it got its budget, or asked for it, and waits for a slot. */
+  #queuedAtMs: number | undefined;
+
+  constructor(event: EspalierEvent<"agent.started" | "agent.resumed">, place: AgentPlace) {
+    this.index = place.index;
+    this.parent = place.parent;
+    this.given = place.given;
+    this.spans = new SpanList(place.zeroMs);
+    this.agentId = event.agentId;
+    this.agentPath = event.agentPath;
+    this.depth = event.depth;
+    this.role = event.role;
+    this.provider = event.provider;
+    this.model = event.model;
+    this.task = event.task;
+    this.executionId = event.executionId;
+    this.budget = event.budget;
+    this.startedAtMs = event.atMs;
+    this.begunAtMs = event.atMs;
+    this.sinceMs = event.atMs;
+  }
+
+  /** The last part of its path, such as `surveyor#3`. */
+  get name(): string {
+    return this.agentPath.slice(this.agentPath.lastIndexOf("/") + 1);
+  }
+
+  /** Calls and questions that are under way, in the order in which they began; questions last. */
+  get openCalls(): readonly OpenCall[] {
+    const calls = [...this.#calls.values()].filter(({ span }) => span !== -1);
+    return [...calls, ...this.#asks.values()];
+  }
+
+  /** True unless it rests, or does nothing but wait for subagents and answers. */
+  get isWorking(): boolean {
+    return !IDLE.has(this.activity);
+  }
+
+  get isAtRest(): boolean {
+    return REST.has(this.activity);
+  }
+
+  touch(record: number): void {
+    this.record = record;
+    this.spans.record = record;
+  }
+
+  /** Takes in what an event says of the agent itself. */
+  take(event: EspalierEvent): void {
+    switch (event.type) {
+      case "agent.started":
+      case "agent.resumed":
+        this.#begin(event);
+        return;
+      case "agent.paused":
+      case "agent.ended":
+        this.#settle(event);
+        return;
+      case "step.started":
+        this.#openStep(event);
+        return;
+      case "step.completed":
+        this.#completeStep(event);
+        return;
+      case "budget.reserved":
+        this.#queue(event, event.waitedMs);
+        return;
+      case "budget.released":
+        this.#queue(event, 0);
+        return;
+      case "budget.settled":
+      case "budget.granted":
+        this.left = event.remaining;
+        return;
+      case "model.requested":
+        this.#openChat(event);
+        return;
+      case "model.retried":
+        this.#retryChat(event);
+        return;
+      case "model.replied":
+      case "model.failed":
+        this.#closeChat(event);
+        return;
+      case "continuation.evaluated":
+        this.#goOn(event.atMs);
+        return;
+      default:
+        this.#takeCall(event);
+    }
+  }
+
+  #takeCall(event: EspalierEvent): void {
+    switch (event.type) {
+      case "tool.started":
+      case "tool.resumed":
+        this.#openCall(event);
+        return;
+      case "tool.paused":
+        this.#pauseCall(event);
+        return;
+      case "tool.rejected":
+      case "tool.ended":
+        this.#closeCall(event);
+        return;
+      case "question.asked":
+        this.#ask(event);
+        return;
+      case "question.answered":
+        this.#answer(event);
+        return;
+      case "subagent.refused":
+        this.refusals += 1;
+        return;
+      default:
+    }
+  }
+
+  /** It is started, or goes on after a pause or after its process died. */
+  #begin(event: EspalierEvent<"agent.started" | "agent.resumed">): void {
+    const { atMs, task, executionId } = event;
+    if (event.type === "agent.started" && executionId !== this.executionId) {
+      this.executions += 1;
+      this.begunAtMs = atMs;
+      this.step = 0;
+      this.task = task;
+    }
+    this.executionId = executionId;
+    this.provider = event.provider;
+    this.model = event.model;
+    this.rest = undefined;
+    if (this.#park !== -1) this.spans.close(this.#park, atMs, "ok");
+    this.#park = -1;
+    this.#do("preparing", atMs);
+  }
+
+  /** It comes to rest. What was under way of it, but for questions of one that is paused, is over. */
+  #settle(event: EspalierEvent<"agent.paused" | "agent.ended">): void {
+    const { atMs, reason } = event;
+    this.#cut(atMs);
+    if (event.type === "agent.paused") {
+      this.rest = { status: "paused", reason, atMs, durationMs: atMs - this.begunAtMs };
+      this.#park = this.spans.open("park", atMs, this.step);
+    } else {
+      const { status, error, durationMs, steps } = event;
+      this.rest = { status, reason, error, atMs, durationMs };
+      this.step = steps;
+      this.#dropAsks(atMs);
+      this.#calls.clear();
+    }
+    this.#do(this.rest.status, atMs);
+  }
+
+  /** Its process died at `atMs`. */
+  lose(atMs: number): void {
+    this.#cut(atMs);
+    this.#dropAsks(atMs);
+    if (this.#park === -1) this.#park = this.spans.open("park", atMs, this.step);
+    this.#do("paused", atMs);
+  }
+
+  /** Ends what is under way but for questions. */
+  #cut(atMs: number): void {
+    for (const call of this.#calls.values()) this.#rest(call, atMs, "cut");
+    for (const chat of this.#chats) this.spans.close(chat.span, atMs, "cut");
+    this.#chats.length = 0;
+    this.#queuedAtMs = undefined;
+  }
+
+  #dropAsks(atMs: number): void {
+    for (const ask of this.#asks.values()) this.spans.close(ask.span, atMs, "cut");
+    this.#asks.clear();
+  }
+
+  #do(activity: ActivityName, atMs: number): void {
+    if (activity === this.activity) return;
+    this.activity = activity;
+    this.sinceMs = atMs;
+  }
+
+  #openStep({ number, atMs }: EspalierEvent<"step.started">): void {
+    this.step = number;
+    const last = this.steps.at(-1);
+    if (last?.number === number && last.execution === this.executions) return;
+    this.#addStep(number, atMs);
+  }
+
+  #completeStep({ number, atMs, usage, error }: EspalierEvent<"step.completed">): void {
+    this.step = number;
+    const last = this.#stepAt(number, atMs);
+    last.endedAtMs = atMs;
+    last.usage = usage;
+    last.error = error;
+    this.#calls.clear();
+  }
+
+  /** It has its budget, or gave it back. */
+  #queue({ atMs }: EspalierEvent, waitedMs: number): void {
+    this.#queuedAtMs = atMs - waitedMs;
+    this.#do("queued", atMs);
+  }
+
+  #openChat(event: EspalierEvent<"model.requested">): void {
+    const { atMs, stepId, callId, modelCallNumber: number = 1 } = event;
+    const beganAtMs = this.#queuedAtMs ?? atMs;
+    this.#queuedAtMs = undefined;
+    if (beganAtMs < atMs) this.spans.add("queue", { beganAtMs, atMs, end: "ok" }, this.step);
+    if (this.#chatOf(event) === -1)
+      this.#chats.push({
+        stepId,
+        callId,
+        number,
+        span: this.spans.open("chat", atMs, this.step),
+        retry: -1,
+      });
+    this.#do("thinking", atMs);
+  }
+
+  #retryChat(event: EspalierEvent<"model.retried">): void {
+    const { atMs, delayMs, error, nextModel } = event;
+    const attempt = nextModel === undefined ? event.attempt + 1 : event.attempt;
+    this.retry = { attempt, errorCode: error.code };
+    const wait = { beganAtMs: atMs, atMs: atMs + delayMs, end: "failed" } as const;
+    const span = this.spans.add("retry", wait, this.step);
+    const chat = this.#chats[this.#chatOf(event)];
+    if (chat !== undefined) chat.retry = span;
+    this.#do("retrying", atMs);
+  }
+
+  #closeChat(event: EspalierEvent<"model.replied" | "model.failed">): void {
+    const { atMs } = event;
+    const at = this.#chatOf(event);
+    const chat = this.#chats[at];
+    if (chat !== undefined) {
+      this.#chats.splice(at, 1);
+      const isCut = event.type === "model.failed" && event.error.code === "cancelled";
+      const isOk = event.type === "model.replied";
+      this.spans.close(chat.span, atMs, isOk ? "ok" : isCut ? "cut" : "failed");
+      // The agent had to end before the next attempt was due.
+      if (chat.retry !== -1 && this.spans.endsAfter(chat.retry, atMs))
+        this.spans.close(chat.retry, atMs, "failed");
+    }
+    this.#goOn(atMs);
+  }
+
+  #openCall(event: EspalierEvent<"tool.started" | "tool.resumed">): void {
+    const { callId, toolName, atMs } = event;
+    if (callId === null) return;
+    const kind = event.kind === "delegation" ? "delegation" : "tool";
+    const call = this.#calls.get(callId) ?? this.#addCall({ callId, toolName, kind }, atMs);
+    if (call.span === -1) {
+      call.span = this.spans.open(kind === "tool" ? "tool" : "wait", atMs, this.step);
+      if (kind === "tool") this.#openTools += 1;
+      else this.#openDelegations += 1;
+    }
+    this.#goOn(atMs);
+  }
+
+  #pauseCall({ callId, atMs }: EspalierEvent<"tool.paused">): void {
+    const call = callId === null ? undefined : this.#calls.get(callId);
+    if (call !== undefined) this.#rest(call, atMs, "cut");
+    this.#goOn(atMs);
+  }
+
+  #closeCall(event: EspalierEvent<"tool.ended" | "tool.rejected">): void {
+    const { callId, toolName, atMs, outcome, errorCode } = event;
+    if (outcome === "failed" || outcome === "retry") this.toolErrors += 1;
+    if (callId === null) return;
+    const isEnd = event.type === "tool.ended";
+    const kind = event.type === "tool.rejected" && event.kind === "delegation";
+    const call =
+      this.#calls.get(callId) ??
+      this.#addCall({ callId, toolName, kind: kind ? "delegation" : "tool" }, atMs);
+    if (isEnd && event.queuedMs > 0) {
+      const beganAtMs = call.startedAtMs - event.queuedMs;
+      this.spans.add("queue", { beganAtMs, atMs: call.startedAtMs, end: "ok" }, this.step);
+    }
+    if (call.span === -1 && !isEnd)
+      this.spans.add("tool", { beganAtMs: atMs, atMs, end: "rejected" }, this.step);
+    this.#rest(call, atMs, SPAN_END_OF[outcome]);
+    call.outcome = outcome;
+    call.errorCode = errorCode;
+    call.durationMs = isEnd ? event.durationMs : 0;
+    this.#calls.delete(callId);
+    this.#goOn(atMs);
+  }
+
+  /** The call that has started an agent, or let it go on, as far as it is known. */
+  callOf(callId: CallId | null): CallFold | undefined {
+    return callId === null ? undefined : this.#calls.get(callId);
+  }
+
+  #ask({ question, atMs }: EspalierEvent<"question.asked">): void {
+    const { questionId, toolName } = question;
+    if (!this.#asks.has(questionId)) {
+      const span = this.spans.open("ask", atMs, this.step);
+      this.#asks.set(questionId, { toolName, kind: "question", span });
+    }
+    this.#goOn(atMs);
+  }
+
+  #answer({ questionId, answer, atMs }: EspalierEvent<"question.answered">): void {
+    const ask = this.#asks.get(questionId);
+    if (ask === undefined) return;
+    const isGiven = answer === "approved" || answer === "result";
+    this.spans.close(ask.span, atMs, isGiven ? "ok" : "rejected");
+    this.#asks.delete(questionId);
+    this.#goOn(atMs);
+  }
+
+  /** What it does follows from what is under way. */
+  #goOn(atMs: number): void {
+    if (this.rest !== undefined) return;
+    if (this.#openTools > 0) this.#do("calling", atMs);
+    else if (this.#asks.size > 0) this.#do("asking", atMs);
+    else if (this.#openDelegations > 0) this.#do("delegating", atMs);
+    else this.#do("preparing", atMs);
+  }
+
+  /** A call is not under way any more. */
+  #rest(call: CallFold, atMs: number, end: SpanEnd): void {
+    if (call.span === -1) return;
+    this.spans.close(call.span, atMs, end);
+    call.span = -1;
+    if (call.kind === "tool") this.#openTools -= 1;
+    else this.#openDelegations -= 1;
+  }
+
+  #addCall(named: Pick<CallFold, "callId" | "toolName" | "kind">, startedAtMs: number): CallFold {
+    const call = newCall({ ...named, startedAtMs });
+    this.#calls.set(call.callId, call);
+    // A view that began in the middle of a step has not seen it open.
+    this.#stepAt(this.step, startedAtMs).calls.push(call);
+    return call;
+  }
+
+  #stepAt(number: number, atMs: number): StepFold {
+    const last = this.steps.at(-1);
+    const isIt = last?.number === number && last.execution === this.executions;
+    return isIt ? last : this.#addStep(number, atMs);
+  }
+
+  #addStep(number: number, startedAtMs: number): StepFold {
+    const step = newStep({ execution: this.executions, number, startedAtMs });
+    this.steps.push(step);
+    return step;
+  }
+
+  #chatOf({ stepId, callId, modelCallNumber = 1 }: EspalierEvent): number {
+    return this.#chats.findIndex(
+      (chat) => chat.stepId === stepId && chat.callId === callId && chat.number === modelCallNumber,
+    );
+  }
+}
+
+const REST: ReadonlySet<ActivityName> = new Set<SettledStatus>([
+  "paused",
+  "completed",
+  "stopped",
+  "failed",
+  "cancelled",
+]);
+const IDLE: ReadonlySet<ActivityName> = new Set<ActivityName>(["delegating", "asking", ...REST]);
+
+const SPAN_END_OF: Readonly<Record<ToolOutcomeType, SpanEnd>> = {
+  succeeded: "ok",
+  retry: "failed",
+  failed: "failed",
+  refused: "rejected",
+  not_executed: "rejected",
+  cancelled: "cut",
+};
+
+function nothingSpent(): Spent {
+  return { totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 };
+}

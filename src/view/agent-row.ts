@@ -1,0 +1,108 @@
+// An agent as a row of its tree, and in detail, out of what is folded of it. Pure.
+
+import { defined } from "../kernel/json.ts";
+import type { AgentFold } from "./agent-fold.ts";
+import type { CallFold, OpenCall, StepFold } from "./step-fold.ts";
+import {
+  ACTIVITIES,
+  type AgentDetail,
+  type AgentRow,
+  type CallRow,
+  type RefusalRow,
+  type StepRow,
+} from "./viewer-data.ts";
+
+const LONGEST_TASK = 200;
+const MOST_NAMES = 3;
+
+export function agentRow(agent: AgentFold): AgentRow {
+  const { own, subtree, rest } = agent;
+  return [
+    agent.parent?.index ?? -1,
+    agent.agentId,
+    agent.name,
+    agent.role,
+    agent.task.slice(0, LONGEST_TASK),
+    agent.startedAtMs,
+    rest === undefined || rest.status === "paused" ? -1 : rest.atMs,
+    ACTIVITIES.indexOf(agent.activity),
+    noteOf(agent),
+    agent.sinceMs,
+    agent.step,
+    own.totalTokens,
+    own.costMicroUsd,
+    own.unpricedCalls,
+    subtree.totalTokens,
+    subtree.costMicroUsd,
+    subtree.unpricedCalls,
+    agent.refusals,
+    agent.toolErrors,
+  ];
+}
+
+/** `refusals`: of the whole run. */
+export function agentDetail(agent: AgentFold, refusals: readonly RefusalRow[]): AgentDetail {
+  const { agentId, agentPath, depth, role, provider, model, task, rest, given } = agent;
+  const { executions, startedAtMs, budget, left } = agent;
+  const isOver = rest !== undefined && rest.status !== "paused";
+  return {
+    agentId,
+    agentPath,
+    depth,
+    role,
+    provider,
+    model,
+    task,
+    status: agent.activity,
+    ...defined({ reason: rest?.reason, error: rest?.error }),
+    executions,
+    startedAtMs,
+    ...(isOver ? { endedAtMs: rest.atMs } : {}),
+    budget,
+    ...defined({ left }),
+    own: { ...agent.own },
+    subtree: { ...agent.subtree },
+    steps: agent.steps.map(stepRow),
+    ...defined({ given }),
+    refusals: refusals.filter((one) => one.agent === agent.index),
+  };
+}
+
+export function stepRow({ execution, number, startedAtMs, calls, ...ended }: StepFold): StepRow {
+  return { execution, number, startedAtMs, calls: calls.map(callRow), ...defined(ended) };
+}
+
+function callRow({ callId, toolName, outcome, errorCode, durationMs, child }: CallFold): CallRow {
+  return { callId, toolName, outcome, ...defined({ errorCode, durationMs, child }) };
+}
+
+/** What it waits for or calls, or why it rests: `read ×2, mail`, `2 subagents`, `steps_limit`. */
+function noteOf({ activity, rest, retry, openCalls }: AgentFold): string {
+  if (rest !== undefined) return rest.status === "completed" ? "" : rest.reason.code;
+  switch (activity) {
+    case "retrying":
+      return retry === undefined ? "" : `attempt ${retry.attempt}: ${retry.errorCode}`;
+    case "calling":
+      return namesOf(openCalls, "tool");
+    case "asking":
+      return namesOf(openCalls, "question");
+    case "delegating": {
+      const { length } = openCalls;
+      return length === 1 ? "1 subagent" : `${length} subagents`;
+    }
+    default:
+      return "";
+  }
+}
+
+function namesOf(calls: readonly OpenCall[], kind: OpenCall["kind"]): string {
+  const alike = Map.groupBy(
+    calls.filter((call) => call.kind === kind),
+    (call) => call.toolName,
+  );
+  const names = [...alike].map(([name, { length }]) =>
+    length === 1 ? name : `${name} ×${length}`,
+  );
+  const more = names.length > MOST_NAMES ? [`${names.length - MOST_NAMES} more`] : [];
+  return [...names.slice(0, MOST_NAMES), ...more].join(", ");
+}

@@ -1,0 +1,120 @@
+// First cause first: where it began that a run failed or was stopped, and how that went up the tree. Pure.
+
+import type { AgentFold, AgentRest } from "./agent-fold.ts";
+import type { CallFold } from "./step-fold.ts";
+import type { Cause } from "./viewer-data.ts";
+
+const MOST = 20;
+
+/**
+ * Of a run whose root failed or was stopped: what that came from, and its way up. Of any other: the same of each agent that failed, the
+ * earliest first. `agents`: parents before those below them.
+ */
+export function causesOf(agents: readonly AgentFold[]): readonly Cause[] {
+  const [root] = agents;
+  if (root === undefined) return [];
+  if (hasBroken(root)) return chainOf(root, agents).slice(0, MOST);
+  const seen = new Set<string>();
+  const chains: (readonly Cause[])[] = [];
+  for (const agent of agents) {
+    if (agent.rest?.status !== "failed" || seen.has(agent.agentId)) continue;
+    const chain = chainOf(agent, agents);
+    for (const { agentId } of chain) seen.add(agentId);
+    chains.push(chain);
+  }
+  return chains
+    .toSorted(([left], [right]) => (left?.atMs ?? 0) - (right?.atMs ?? 0))
+    .flat()
+    .slice(0, MOST);
+}
+
+/** What an agent broke of, the first cause first, itself last. */
+function chainOf(agent: AgentFold, agents: readonly AgentFold[]): readonly Cause[] {
+  const { rest } = agent;
+  if (rest === undefined) return [];
+  const own = causeIn(agent, rest);
+  const first = firstAtLimit(agent, rest, agents);
+  if (first !== undefined) return [...pathUp(first, agent), own];
+  const call = callBehind(agent, rest);
+  if (call === undefined) return [own];
+  const child = call.child === undefined ? undefined : agents[call.child];
+  if (child !== undefined && hasBroken(child)) return [...chainOf(child, agents), own];
+  return [callCause(agent, call), own];
+}
+
+function hasBroken({ rest }: AgentFold): boolean {
+  return rest?.status === "failed" || rest?.status === "stopped";
+}
+
+function causeIn(agent: AgentFold, { error, reason, atMs }: AgentRest): Cause {
+  const { agentId, agentPath, step } = agent;
+  const { code, message } = error ?? reason;
+  return { agentId, agentPath, ...(step === 0 ? {} : { step }), code, message, atMs };
+}
+
+function callCause({ agentId, agentPath, step }: AgentFold, call: CallFold): Cause {
+  const { toolName, errorCode, outcome, startedAtMs, durationMs = 0 } = call;
+  const code = errorCode ?? outcome;
+  const message = OUTCOMES[outcome] ?? "The call came to nothing.";
+  return { agentId, agentPath, step, toolName, code, message, atMs: startedAtMs + durationMs };
+}
+
+const OUTCOMES: Readonly<Record<string, string>> = {
+  failed: "The call failed.",
+  refused: "The call was refused.",
+  retry: "The call had to be corrected.",
+};
+
+/** Who was the first at or below an agent to be stopped by the limit that stopped it; undefined: itself, or it was no limit. */
+function firstAtLimit(
+  agent: AgentFold,
+  { reason }: AgentRest,
+  agents: readonly AgentFold[],
+): AgentFold | undefined {
+  const { axis, accountPath } = reason.data;
+  if (axis === undefined || accountPath === undefined) return undefined;
+  let first = agent;
+  for (const other of agents) {
+    const { rest } = other;
+    if (rest?.reason.data["axis"] !== axis) continue;
+    if (rest.reason.data["accountPath"] !== accountPath || !isBelow(other, agent)) continue;
+    const isEarlier = rest.atMs < (first.rest?.atMs ?? 0);
+    const isDeeper = rest.atMs === first.rest?.atMs && other.depth > first.depth;
+    if (isEarlier || isDeeper) first = other;
+  }
+  return first === agent ? undefined : first;
+}
+
+function isBelow(agent: AgentFold, ancestor: AgentFold): boolean {
+  for (let at = agent.parent; at !== undefined; at = at.parent) if (at === ancestor) return true;
+  return false;
+}
+
+/** From an agent up to one above it, without that; those that did not break are left out. */
+function pathUp(agent: AgentFold, end: AgentFold): readonly Cause[] {
+  const causes: Cause[] = [];
+  for (let at: AgentFold | undefined = agent; at !== undefined && at !== end; at = at.parent)
+    if (at.rest !== undefined && hasBroken(at)) causes.push(causeIn(at, at.rest));
+  return causes;
+}
+
+/** The call of its last execution for which an agent broke: of those that an error budget counts, the first. */
+function callBehind(agent: AgentFold, { error, reason }: AgentRest): CallFold | undefined {
+  const calls = agent.steps
+    .filter(({ execution }) => execution === agent.executions)
+    .flatMap((step) => step.calls);
+  switch (reason.code) {
+    case "error_budget":
+      return calls.find(({ outcome }) => OUTCOMES[outcome] !== undefined);
+    case "retry_limit":
+    case "blocked":
+    case "tool_calls_limit":
+      return calls.findLast(({ outcome }) => OUTCOMES[outcome] !== undefined);
+    case "error":
+      return calls.findLast(
+        ({ errorCode }) => errorCode !== undefined && errorCode === error?.code,
+      );
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,64 @@
+// What a store knows of a run, beside what its events say: how it stands for a person, and who leads it. Pure.
+
+import type { RunId } from "../protocol/ids.ts";
+import type { Leader, RunFacts, RunHead, RunListing, RunRowStatus } from "./viewer-data.ts";
+
+/** An entry of the list of a store; a `StoredRun` is one. */
+export interface ListedRun {
+  readonly runId: RunId;
+  readonly title: string;
+  readonly status: "open" | "paused" | "ended";
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+  readonly owner: Pick<Leader, "hostname" | "processId"> | null;
+  readonly heartbeatAtMs: number | null;
+}
+
+/** When, and in which process, a run is looked at. */
+export interface Onlooker {
+  readonly nowMs: number;
+  readonly hostname: string;
+  readonly processId: number;
+}
+
+/** A leader that gave no sign of life for so long is taken for gone. */
+const SILENT_MS = 30_000;
+
+/** `facts`: what is folded of it, if it is. */
+export function runListing(
+  listed: ListedRun,
+  facts: RunFacts | undefined,
+  at: Onlooker,
+): RunListing {
+  const { runId, title, createdAtMs, updatedAtMs, owner } = listed;
+  const status = statusOf(listed, facts, at.nowMs);
+  const leader = owner === null ? null : leaderOf(owner, at);
+  return { runId, title, status, createdAtMs, updatedAtMs, leader };
+}
+
+/** All that stands above the tree of a run. */
+export function runHead(listed: ListedRun, facts: RunFacts, at: Onlooker): RunHead {
+  return { ...facts, ...runListing(listed, facts, at) };
+}
+
+function leaderOf(
+  { hostname, processId }: Pick<Leader, "hostname" | "processId">,
+  at: Onlooker,
+): Leader {
+  const isHere = hostname === at.hostname && processId === at.processId;
+  return { hostname, processId, isHere };
+}
+
+/** A journal may be a moment ahead of its entry, or behind it. */
+function statusOf(
+  { status, owner, heartbeatAtMs }: ListedRun,
+  facts: RunFacts | undefined,
+  nowMs: number,
+): RunRowStatus {
+  if (facts?.endedAtMs !== undefined) return facts.status;
+  if (status === "ended") return "ended";
+  if (status === "paused") return facts?.status === "needs_you" ? "needs_you" : "paused";
+  if (owner === null) return "waiting";
+  if (nowMs - (heartbeatAtMs ?? nowMs) > SILENT_MS) return "lost";
+  return facts?.status === "needs_you" ? "needs_you" : "working";
+}

@@ -1,0 +1,71 @@
+// SpanList: the spans of one agent as numbers in one flat list. Each remembers the record that touched it last, so that what is new for a
+// reader is found without knowing the reader.
+
+import { SPAN_ENDS, SPAN_KINDS, SPAN_WIDTH } from "./viewer-data.ts";
+
+export type SpanKind = (typeof SPAN_KINDS)[number];
+export type SpanEnd = (typeof SPAN_ENDS)[number];
+
+interface SpanTimes {
+  readonly beganAtMs: number;
+  readonly atMs: number;
+  readonly end: SpanEnd;
+}
+
+/** Places of numbers in a span. */
+const [BEGIN, END, ENDED] = [1, 2, 3];
+const OPEN = SPAN_ENDS.indexOf("open");
+
+export class SpanList {
+  /** `SPAN_WIDTH` of them for each span, see `SpanNumbers`. */
+  readonly numbers: number[] = [];
+  /** The record that is being taken in. */
+  record = 0;
+  readonly #zeroMs: number;
+  readonly #records: number[] = [];
+  #lastRecord = 0;
+
+  /** `zeroMs`: when the run began. */
+  constructor(zeroMs: number) {
+    this.#zeroMs = zeroMs;
+  }
+
+  /** Gives its place. `step`: 0 for none. */
+  open(kind: SpanKind, atMs: number, step: number): number {
+    const place = this.numbers.length;
+    this.numbers.push(SPAN_KINDS.indexOf(kind), this.#sinceZero(atMs), -1, OPEN, step);
+    this.#records.push(this.record);
+    this.#lastRecord = this.record;
+    return place;
+  }
+
+  /** May be done again, with another end. */
+  close(place: number, atMs: number, end: SpanEnd): void {
+    const begin = this.numbers[place + BEGIN] ?? 0;
+    this.numbers[place + END] = Math.max(begin, this.#sinceZero(atMs));
+    this.numbers[place + ENDED] = SPAN_ENDS.indexOf(end);
+    this.#records[place / SPAN_WIDTH] = this.record;
+    this.#lastRecord = this.record;
+  }
+
+  /** Adds one that is over, and gives its place. */
+  add(kind: SpanKind, { beganAtMs, atMs, end }: SpanTimes, step: number): number {
+    const place = this.open(kind, beganAtMs, step);
+    this.close(place, atMs, end);
+    return place;
+  }
+
+  endsAfter(place: number, atMs: number): boolean {
+    return (this.numbers[place + END] ?? -1) > this.#sinceZero(atMs);
+  }
+
+  /** The place of the first number that is new since a record; the length of the list: none is. */
+  newSince(record: number): number {
+    if (this.#lastRecord <= record) return this.numbers.length;
+    return this.#records.findIndex((touched) => touched > record) * SPAN_WIDTH;
+  }
+
+  #sinceZero(atMs: number): number {
+    return Math.round(atMs - this.#zeroMs);
+  }
+}

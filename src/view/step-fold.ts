@@ -1,0 +1,53 @@
+// Steps of an agent and their calls, as their events have left them: numbers, names and times, no content.
+
+import type { CallId } from "../protocol/ids.ts";
+import type { ErrorRecord } from "../protocol/stop.ts";
+import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
+import type { Usage } from "../protocol/usage.ts";
+
+/** A call, or a question about one, that is under way. */
+export interface OpenCall {
+  readonly toolName: string;
+  /** `delegation`: it waits for a subagent; `question`: for an answer. */
+  readonly kind: "tool" | "delegation" | "question";
+}
+
+/** A tool call of a step. */
+export interface CallFold extends OpenCall {
+  readonly callId: CallId;
+  readonly kind: "tool" | "delegation";
+  readonly startedAtMs: number;
+  outcome: ToolOutcomeType | "open";
+  errorCode: string | undefined;
+  durationMs: number | undefined;
+  /** The index of the agent that it started, or let go on; the first, if there are several. */
+  child: number | undefined;
+  /** Where its span is; -1: it is not under way. */
+  span: number;
+}
+
+/** A step, of any execution. */
+export interface StepFold {
+  /** From 1. */
+  readonly execution: number;
+  /** From 1, in its execution. */
+  readonly number: number;
+  readonly startedAtMs: number;
+  endedAtMs: number | undefined;
+  readonly calls: CallFold[];
+  usage: Usage | undefined;
+  error: ErrorRecord | undefined;
+}
+
+/** A step that has just begun. */
+export function newStep(at: Pick<StepFold, "execution" | "number" | "startedAtMs">): StepFold {
+  return { ...at, endedAtMs: undefined, calls: [], usage: undefined, error: undefined };
+}
+
+/** A call of which nothing is known but that it is there. */
+export function newCall(
+  at: Pick<CallFold, "callId" | "toolName" | "kind" | "startedAtMs">,
+): CallFold {
+  const nothing = { errorCode: undefined, durationMs: undefined, child: undefined };
+  return { ...at, ...nothing, outcome: "open", span: -1 };
+}

@@ -1,0 +1,66 @@
+// Goal: a fold shows what has happened so far, no more and no less. Method: run a small tree, stop it at gates, fold its events, compare what
+// the fold says of each agent.
+
+import { expect, test } from "vitest";
+
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import type { AgentFold } from "../../src/view/agent-fold.ts";
+import { RunFold } from "../../src/view/run-fold.ts";
+import type { Spent } from "../../src/view/viewer-data.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { TASK, newTreeFixture } from "../terminal/tree-fixture.ts";
+
+test("a running tree shows what each agent does, and what it and its subtree spent", async () => {
+  const { lead, isWaiting, docs, code } = newTreeFixture();
+  const fixture = newFixture();
+  const run = fixture.start(lead, TASK, { budget: { totalTokens: 100_000, steps: 20 } });
+  await isWaiting;
+
+  const fold = folded(fixture.sink.events);
+  expect(fold.agents.map(summary)).toEqual([
+    "lead delegating SpawnSubagent,SpawnSubagent step 1 own 15 tree 30",
+    "lead/researcher#1 thinking step 1 own 0 tree 0",
+    "lead/researcher#2 thinking step 2 own 15 tree 15",
+  ]);
+  expect(fold.left).toEqual({ totalTokens: 99_970, steps: 18 });
+  expect([fold.refusals.length, fold.root?.refusals, fold.end]).toEqual([1, 1, undefined]);
+
+  docs.open();
+  code.open();
+  await fixture.outcome(run);
+});
+
+test("a tree that is over shows how each agent ended, with the same numbers as the result", async () => {
+  const { lead, docs, code } = newTreeFixture();
+  const fixture = newFixture();
+  const run = fixture.start(lead, TASK);
+  docs.open();
+  code.open();
+  const result = await fixture.outcome(run);
+  const fold = folded(fixture.sink.events);
+  expect([fold.end?.status, fold.end?.durationMs]).toEqual(["completed", 0]);
+  expect(fold.agents.map(summary)).toEqual([
+    "lead completed step 2 own 30 tree 75",
+    "lead/researcher#1 completed step 1 own 15 tree 15",
+    "lead/researcher#2 completed step 2 own 30 tree 30",
+  ]);
+  expect(fold.root?.subtree).toEqual(spentOf(result.usage.total));
+});
+
+function spentOf({ totalTokens, costMicroUsd, unpricedCalls }: Spent): Spent {
+  return { totalTokens, costMicroUsd, unpricedCalls };
+}
+
+function folded(events: readonly EspalierEvent[]): RunFold {
+  const [first] = events;
+  if (first === undefined) throw new Error("Expected events of a run.");
+  const fold = new RunFold(first.runId);
+  for (const event of events) fold.take(event, event.seq);
+  return fold;
+}
+
+function summary({ activity, own, subtree, step, agentPath, openCalls }: AgentFold): string {
+  const calls =
+    openCalls.length === 0 ? "" : ` ${openCalls.map((call) => call.toolName).join(",")}`;
+  return `${agentPath} ${activity}${calls} step ${step} own ${own.totalTokens} tree ${subtree.totalTokens}`;
+}
