@@ -53,6 +53,7 @@ export type {
   RunOwner,
   RunStore,
   StoredRun,
+  RunFilter,
   StoredStatus,
 } from "./store/run-store.ts";
 export type { SessionStore, StoredSession } from "./store/session-store.ts";

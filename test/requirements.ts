@@ -994,6 +994,18 @@ const requirements = {
   E25: {
     text: "`RunClient.events` gives each event of a run once and in order from any number on, wherever it is led, also over a takeover, and ends when the run rests",
   },
+  V1: {
+    text: "A store that only reads finds what any other store does, while others write and after that, and writes, makes, changes and leaves behind nothing",
+  },
+  V2: {
+    text: "What is read only and is not there is not made; it, and what another program or a newer release wrote, is a coded error",
+  },
+  V3: {
+    text: "What an earlier release kept is read without being brought to the form of this one",
+  },
+  V4: {
+    text: "A file that another process writes is read as it was at one moment, also once that process was killed",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

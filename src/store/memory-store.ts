@@ -18,6 +18,7 @@ import type {
   JournalBatch,
   Ownership,
   Post,
+  RunFilter,
   RunOwner,
   StoredRun,
   StoredStatus,
@@ -34,6 +35,7 @@ import {
   checkStoredText,
   firstToRead,
   listLimit,
+  readLimit,
   storedTitle,
 } from "./store-arguments.ts";
 import {
@@ -156,10 +158,11 @@ class MemoryStore implements Store {
     entry.run = { ...entry.run, ...change };
   }
 
-  async *read(runId: RunId, from?: number): AsyncIterable<string> {
+  async *read(runId: RunId, from?: number, limit?: number): AsyncIterable<string> {
     this.#check("runId", runId);
     const first = firstToRead(from);
-    for (let number = first; ; number += 1) {
+    const end = first + readLimit(limit);
+    for (let number = first; number < end; number += 1) {
       this.#check("runId", runId);
       const record = this.#find(runId).records[number - 1];
       if (record === undefined) return;
@@ -193,14 +196,14 @@ class MemoryStore implements Store {
     return this.#runs.get(runId)?.run;
   }
 
-  async list(
-    filter: { readonly status?: StoredStatus; readonly limit?: number } = {},
-  ): Promise<readonly StoredRun[]> {
+  async list(filter: RunFilter = {}): Promise<readonly StoredRun[]> {
     this.#checkOpen();
     checkFilter(filter);
+    const { status, before } = filter;
     const limit = listLimit(filter.limit);
-    const runs = [...this.#runs.values()].map(({ run }) => run).toReversed();
-    const { status } = filter;
+    const made = [...this.#runs.values()].map(({ run }) => run);
+    const end = before === undefined ? made.length : made.indexOf(this.#find(before).run);
+    const runs = made.slice(0, end).toReversed();
     return runs.filter((run) => status === undefined || run.status === status).slice(0, limit);
   }
 

@@ -72,6 +72,15 @@ export interface Post {
   readonly atMs: number;
 }
 
+/** Which runs to list. */
+export interface RunFilter {
+  readonly status?: StoredStatus;
+  /** So many at most. Default 100. */
+  readonly limit?: number;
+  /** Those that were made before this run: the last one of a list, for what comes next. */
+  readonly before?: RunId;
+}
+
 /** Where runs are kept: the journal of each, its mailbox, and which process leads it. */
 export interface RunStore {
   /**
@@ -98,8 +107,11 @@ export interface RunStore {
    * of a paused run that a post has opened since. Rejects like `append`.
    */
   release(ownership: Ownership, status: StoredStatus): Promise<void>;
-  /** The records from number `from` on (default 1), in order. Rejects with `unknown_run`, or `store_failed`. */
-  read(runId: RunId, from?: number): AsyncIterable<string>;
+  /**
+   * The records from number `from` on (default 1), in order, `limit` of them at most (default: all). Rejects with `unknown_run`, or
+   * `store_failed`.
+   */
+  read(runId: RunId, from?: number, limit?: number): AsyncIterable<string>;
   /**
    * Puts something into the mailbox of a run, whoever owns it. A paused run is `open` from then on, still without an owner. Gives the number
    * of the post, which is one more than that of the post before. A key that was posted already changes nothing, whatever its body, and
@@ -111,11 +123,8 @@ export interface RunStore {
   posts(runId: RunId, from?: number): Promise<readonly Post[]>;
   /** One run; undefined: there is none. */
   find(runId: RunId): Promise<StoredRun | undefined>;
-  /** Newest first. `limit`: default 100. */
-  list(filter?: {
-    readonly status?: StoredStatus;
-    readonly limit?: number;
-  }): Promise<readonly StoredRun[]>;
+  /** Newest first. Rejects with `unknown_run` if the run of `before` is not there (any more), or `store_failed`. */
+  list(filter?: RunFilter): Promise<readonly StoredRun[]>;
   /** Removes all that is kept of a run without an owner, or whose owner is gone. Rejects with `run_alive`. False: there is none. */
   remove(runId: RunId, staleAfterMs: number): Promise<boolean>;
 }

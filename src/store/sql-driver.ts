@@ -18,6 +18,8 @@ type SqlWord =
   | "run"
   /** What is read of a post, likewise. */
   | "post"
+  /** Where posts are read from. */
+  | "posts"
   /** The columns of times. */
   | "heartbeat"
   | "created"
@@ -66,8 +68,8 @@ export interface SqlDriver {
   write<T>(begin: () => SqlWork<T>): Promise<T>;
   /** Takes a batch that is next in line from the owner of the run. Of any other nothing is taken, and `refuse` is done instead. */
   append(ownership: Ownership, batch: JournalBatch, refuse: () => SqlWork<void>): Promise<void>;
-  /** Some records from number `first` on, none only if there are no more; undefined: there is no such run. */
-  page(runId: string, first: number): Promise<SqlPage | undefined>;
+  /** Some records from number `first` on, `limit` at most, none only if there are no more; undefined: there is no such run. */
+  page(runId: string, first: number, limit: number): Promise<SqlPage | undefined>;
   failed(cause: unknown): EspalierError;
   /** Lets go of the database. What is asked for from then on rejects. */
   close(): Promise<void>;

@@ -8,6 +8,9 @@ import { lockedRun } from "./sql-runs.ts";
 import { runEnded, unknownRun } from "./store-errors.ts";
 import { hasValue, numberIn, postIn, statusIn } from "./stored-row.ts";
 
+/** The first version of a store's tables that has mailboxes. What else is read is the same in every version. */
+export const FIRST_WITH_POSTS = 2;
+
 export function* postTo(runId: RunId, { key, body }: Pick<Post, "key" | "body">): SqlWork<number> {
   const row = yield* lockedRun(runId);
   const run = numberIn(row, "sequence");
@@ -25,7 +28,7 @@ export function* postTo(runId: RunId, { key, body }: Pick<Post, "key" | "body">)
 /** Those from number `first` on. */
 export function* postsOf(runId: RunId, first: number): SqlWork<readonly Post[]> {
   const rows = yield sql`
-    select {post} from {schema}.run left join {schema}.post on post.run = run.sequence and post.number >= ${first}
+    select {post} from {schema}.run left join {posts} as post on post.run = run.sequence and post.number >= ${first}
     where run.run_id = ${runId} order by post.number`;
   if (rows.length === 0) throw unknownRun(runId);
   return rows.filter((row) => hasValue(row, "number")).map(postIn);

@@ -99,17 +99,27 @@ export function* findRun(runId: RunId): SqlWork<StoredRun | undefined> {
   return row === undefined ? undefined : runIn(row);
 }
 
-/** `status` undefined: all of them. */
+/** `status` undefined: all of them. `before`: those that were made before this run. */
 export function* listRuns(
   status: StoredStatus | undefined,
   limit: number,
+  before: RunId | undefined,
 ): SqlWork<readonly StoredRun[]> {
+  const end = before === undefined ? Number.MAX_SAFE_INTEGER : yield* sequenceOf(before);
   const rows =
     status === undefined
-      ? yield sql`select {run} from {schema}.run order by run.sequence desc limit ${limit}`
+      ? yield sql`
+          select {run} from {schema}.run where run.sequence < ${end} order by run.sequence desc limit ${limit}`
       : yield sql`
-          select {run} from {schema}.run where status = ${status} order by run.sequence desc limit ${limit}`;
+          select {run} from {schema}.run where status = ${status} and run.sequence < ${end}
+          order by run.sequence desc limit ${limit}`;
   return rows.map(runIn);
+}
+
+function* sequenceOf(runId: RunId): SqlWork<number> {
+  const [row] = yield sql`select {run} from {schema}.run where run_id = ${runId}`;
+  if (row === undefined) throw unknownRun(runId);
+  return numberIn(row, "sequence");
 }
 
 /** The records of a page that begins with number `first`. Throws `unknown_run`, and `store_failed` if some are missing. */

@@ -10,6 +10,7 @@ import type {
   JournalBatch,
   Ownership,
   Post,
+  RunFilter,
   RunOwner,
   StoredRun,
   StoredStatus,
@@ -40,6 +41,7 @@ import {
   checkStoredText,
   firstToRead,
   listLimit,
+  readLimit,
   storedTitle,
 } from "./store-arguments.ts";
 import { storeClosed } from "./store-errors.ts";
@@ -88,10 +90,12 @@ export class SqlStore implements Store {
     await this.#write(() => releaseRun(ownership, status));
   }
 
-  async *read(runId: RunId, from?: number): AsyncIterable<string> {
+  async *read(runId: RunId, from?: number, limit?: number): AsyncIterable<string> {
     this.#check("runId", runId);
-    for (let first = firstToRead(from); ;) {
-      const page = await this.#told(this.#driver.page(runId, first));
+    let first = firstToRead(from);
+    const end = first + readLimit(limit);
+    while (first < end) {
+      const page = await this.#told(this.#driver.page(runId, first, end - first));
       const records = recordsOf(page, runId, first);
       if (records.length === 0) return;
       yield* records;
@@ -116,14 +120,12 @@ export class SqlStore implements Store {
     return await this.#read(() => findRun(runId));
   }
 
-  async list(
-    filter: { readonly status?: StoredStatus; readonly limit?: number } = {},
-  ): Promise<readonly StoredRun[]> {
+  async list(filter: RunFilter = {}): Promise<readonly StoredRun[]> {
     this.#checkOpen();
     checkFilter(filter);
-    const { status } = filter;
+    const { status, before } = filter;
     const limit = listLimit(filter.limit);
-    return await this.#read(() => listRuns(status, limit));
+    return await this.#read(() => listRuns(status, limit, before));
   }
 
   async remove(runId: RunId, staleAfterMs: number): Promise<boolean> {

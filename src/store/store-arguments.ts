@@ -3,7 +3,7 @@
 // JSON text is: `JSON.stringify` escapes both. Titles are for people only, and mended instead.
 
 import { checkAmount, checkCount, checkKeys, mismatch } from "../kernel/check.ts";
-import type { JournalBatch, Post, RunOwner, StoredStatus } from "./run-store.ts";
+import type { JournalBatch, Post, RunFilter, RunOwner, StoredStatus } from "./run-store.ts";
 import { storeFailed } from "./store-errors.ts";
 
 /** Characters. Long enough for any id, short enough for any index. */
@@ -82,6 +82,13 @@ export function firstToRead(from: number | undefined): number {
   return from;
 }
 
+/** How many to read. Throws `invalid_option`. */
+export function readLimit(limit: number | undefined): number {
+  if (limit === undefined) return Infinity;
+  checkCount("limit", limit, "Leave it out to read all of them.");
+  return limit;
+}
+
 /** How many to list. Throws `invalid_option`. */
 export function listLimit(limit: number | undefined): number {
   if (limit === undefined) return DEFAULT_LIMIT;
@@ -89,10 +96,11 @@ export function listLimit(limit: number | undefined): number {
   return limit;
 }
 
-/** Which runs to list. Throws `invalid_option`. */
-export function checkFilter(filter: { readonly status?: StoredStatus }): void {
-  checkKeys("filter", filter, ["status", "limit"]);
+/** Which runs to list. Throws `invalid_option`, and `store_failed` for what no id can be. */
+export function checkFilter(filter: RunFilter): void {
+  checkKeys("filter", filter, ["status", "limit", "before"]);
   if (filter.status !== undefined) checkOneOf("filter.status", filter.status, STATUSES);
+  if (filter.before !== undefined) checkId("filter.before", filter.before);
 }
 
 /** Throws `invalid_option` unless it is one of these. */

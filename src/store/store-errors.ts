@@ -5,7 +5,8 @@ import type { Ownership } from "./run-store.ts";
 /**
  * Why a store could not do what it was asked to; `data.reason` of a `store_failed`. `busy`: others kept it locked for too long;
  * `connection`: it could not be reached, or the connection broke, and it is unknown whether the last thing asked of it was done; `denied`:
- * it does not let us in; `unsuitable`: what it was handed is nothing that it keeps; `not_a_store`: something else is kept there.
+ * it does not let us in; `missing`: it is to be read only, and is not there yet; `unsuitable`: what it was handed is nothing that it keeps;
+ * `not_a_store`: something else is kept there.
  */
 export type StoreFailure =
   | "busy"
@@ -19,6 +20,7 @@ export type StoreFailure =
   | "too_large"
   | "unsuitable"
   | "not_a_store"
+  | "missing"
   | "closed"
   | "other";
 
@@ -36,6 +38,22 @@ export function storeClosed(): EspalierError {
   return storeFailed(
     "closed",
     "Expected the store to be open, got one that was closed. Close it last.",
+  );
+}
+
+/** A store that is to be read only, and that nobody has made yet. `where` says what it would be in. */
+export function storeMissing(where: string, got: string): EspalierError {
+  return storeFailed(
+    "missing",
+    `Expected ${where} to hold a store, got ${got}. Check its name; a store is made by the first process that opens it without access: "read".`,
+  );
+}
+
+/** Something is to be written to a store that only reads. */
+export function storeOnlyReads(): EspalierError {
+  return storeFailed(
+    "read_only",
+    'Expected a store that may be written to, got one that was opened with access: "read". Open it without that.',
   );
 }
 

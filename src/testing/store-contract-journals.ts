@@ -30,6 +30,20 @@ export const journalChecks: readonly StoreCheck[] = [
       await rejects(all(store.read(run1, from)), "invalid_option");
   }),
 
+  checkOfRun("as many records are read as were asked for", async (store, ownership) => {
+    const records = Array.from({ length: 3_000 }, (_, index) => `${index + 1}`);
+    await store.append(ownership, { firstNumber: 1, records });
+    deepStrictEqual(await all(store.read(run1, 1, 2)), ["1", "2"]);
+    deepStrictEqual(await all(store.read(run1, undefined, 1)), ["1"]);
+    deepStrictEqual(await all(store.read(run1, 7, 3)), ["7", "8", "9"]);
+    deepStrictEqual(await all(store.read(run1, 500, 1_700)), records.slice(499, 2_199));
+    deepStrictEqual(await all(store.read(run1, 2_999, 3)), ["2999", "3000"]);
+    deepStrictEqual(await all(store.read(run1, 3_001, 3)), []);
+    deepStrictEqual(await all(store.read(run1, 7, 0)), []);
+    for (const limit of [-1, 1.5, Number.NaN])
+      await rejects(all(store.read(run1, 1, limit)), "invalid_option");
+  }),
+
   checkOfRun("the very same batch once more changes nothing", async (store, ownership) => {
     const batches = [
       { firstNumber: 1, records: ["1", "2"] },

@@ -274,6 +274,24 @@ const lists: readonly StoreCheck[] = [
       await rejects(store.list({ limit }), "invalid_option");
   }),
 
+  check("a list goes on before a run of it", async (store) => {
+    const ids = ["a", "b", "c", "d", "e"].map((name) => RunIdSchema.parse(`run_${name}`));
+    const held: Ownership[] = [];
+    for (const id of ids) held.push(await store.create(id, "", ownerOf(id)));
+    const [first = run1, second = run1, third = run1, , last = run1] = ids;
+    deepStrictEqual(idsOf(await store.list({ before: last })), ids.slice(0, 4).toReversed());
+    deepStrictEqual(idsOf(await store.list({ before: third, limit: 1 })), [second]);
+    deepStrictEqual(idsOf(await store.list({ before: first })), []);
+    for (const [index, one] of held.entries())
+      if (index % 2 === 0) await store.release(one, "paused");
+    const filter = { status: "paused", before: last } as const;
+    deepStrictEqual(idsOf(await store.list(filter)), [third, first]);
+    deepStrictEqual(idsOf(await store.list({ ...filter, before: second })), [first]);
+    await store.remove(third, ALWAYS_MS);
+    await rejects(store.list({ before: third }), "unknown_run", { runId: third });
+    await rejects(store.list({ before: RunIdSchema.parse("\0") }), "store_failed", UNSUITABLE);
+  }),
+
   check("a run that is removed is gone with its journal, and may be made anew", async (store) => {
     const stored = await store.create(run2, "", ownerOf("a"));
     await store.append(stored, next(1, '"kept"'));

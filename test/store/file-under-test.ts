@@ -25,8 +25,8 @@ export function fileStore(path: string, interference: Interference = {}): SqlSto
   const { driver = "node", durability = "full", clock = systemClock } = interference;
   const file = new FileDriver({
     path,
-    open: async (path) => {
-      const database = await openerOf(driver)(path);
+    open: async (path, access) => {
+      const database = await openerOf(driver)(path, access);
       interference.opened?.(database);
       const { exec } = interference;
       return {

@@ -78,12 +78,16 @@ const command: fc.Arbitrary<readonly [string, Command]> = fc.oneof(
   ),
   asked("beat", ownership, (store, held) => store.beat(held)),
   asked("release", fc.tuple(ownership, status), (store, args) => store.release(...args)),
-  asked("read", fc.tuple(runId, fc.integer({ min: 0, max: 5 })), (store, args) =>
-    textsOf(store.read(...args)),
+  asked(
+    "read",
+    fc.tuple(runId, fc.integer({ min: 0, max: 5 }), fc.option(fc.nat(3), { nil: undefined })),
+    (store, args) => textsOf(store.read(...args)),
   ),
   asked("remove", fc.tuple(runId, staleAfterMs), (store, args) => store.remove(...args)),
-  asked("list", fc.record({ status, limit: fc.nat(2) }), async (store, filter) =>
-    (await store.list(filter)).map((run) => run.runId),
+  asked(
+    "list",
+    fc.record({ status, limit: fc.nat(2), before: runId }, { requiredKeys: ["limit"] }),
+    async (store, filter) => (await store.list(filter)).map((run) => run.runId),
   ),
   asked(
     "write",

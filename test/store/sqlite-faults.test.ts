@@ -341,7 +341,7 @@ describe("files", () => {
 
   test("a file that another process has made meanwhile is used as it is", async () => {
     const path = newPath();
-    const rival = await openerOf("node")(path);
+    const rival = await openerOf("node")(path, "write");
     let rivals = 0;
     const store = fileStore(path, {
       exec: (sql, run) => {

@@ -66,9 +66,13 @@ const BREAKS: Readonly<Record<string, Break>> = {
       real.append(ownership, { ...batch, records: batch.records.map((one) => one.normalize()) }),
   }),
   "the beginning is always read": (real) => ({ read: (runId) => real.read(runId) }),
+  "all is read that there is": (real) => ({ read: (runId, from) => real.read(runId, from) }),
+  "one record more is read than was asked for": (real) => ({
+    read: (runId, from, limit = Infinity) => real.read(runId, from, limit + 1),
+  }),
   "an unknown run reads as empty": (real) => ({
-    read: async function* (runId, from) {
-      if ((await real.find(runId)) !== undefined) yield* real.read(runId, from);
+    read: async function* (...asked) {
+      if ((await real.find(asked[0])) !== undefined) yield* real.read(...asked);
     },
   }),
   "every end is an end": (real) => ({ release: (ownership) => real.release(ownership, "ended") }),
@@ -149,7 +153,17 @@ const BREAKS: Readonly<Record<string, Break>> = {
     list: async (filter) => (await real.list(filter)).toReversed(),
   }),
   "every status is listed": (real) => ({
-    list: (filter) => real.list(filter?.limit === undefined ? {} : { limit: filter.limit }),
+    list: ({ status: _status, ...filter } = {}) => real.list(filter),
+  }),
+  "a list always begins with the newest": (real) => ({
+    list: ({ before: _before, ...filter } = {}) => real.list(filter),
+  }),
+  "before a run that is not there is nothing": (real) => ({
+    list: async (filter) => {
+      const { before } = filter ?? {};
+      const isGone = before !== undefined && (await real.find(before)) === undefined;
+      return isGone ? [] : await real.list(filter);
+    },
   }),
   "there is no limit": (real) => ({
     list: (filter) => real.list({ ...filter, limit: filter?.limit ?? 1e6 }),

@@ -1,7 +1,7 @@
 // What a store looks like as PostgreSQL tables. Released versions are never changed: a new one is one more list of statements.
 
 import { lockingSql, sql, type SqlQuery, type SqlWork } from "../sql-driver.ts";
-import { schemaTooNew } from "../store-errors.ts";
+import { schemaTooNew, storeMissing } from "../store-errors.ts";
 import { numberIn } from "../stored-row.ts";
 
 /** By version, from 1: what leads there from the one before. */
@@ -51,7 +51,7 @@ const MIGRATIONS: readonly SqlQuery[] = [
 ];
 
 /** The version that this release writes. */
-const POSTGRES_SCHEMA_VERSION = MIGRATIONS.length;
+export const POSTGRES_SCHEMA_VERSION = MIGRATIONS.length;
 
 /** Any number, the same for all releases: a migration holds the lock of it. */
 const MIGRATION_LOCK = 0x65_73_70_6c;
@@ -60,8 +60,8 @@ const MIGRATION_LOCK = 0x65_73_70_6c;
  * Brings a schema to the version of this release; makes it if it is not there. Throws `unsupported_version` for a newer one. What is up
  * to date is only looked at, so that everyday work needs no right to create anything.
  */
-export function* migrate(schema: string): SqlWork<void> {
-  if ((yield* versionOf(schema)) === POSTGRES_SCHEMA_VERSION) return;
+export function* migrate(schema: string): SqlWork<number> {
+  if ((yield* versionOf(schema)) === POSTGRES_SCHEMA_VERSION) return POSTGRES_SCHEMA_VERSION;
   yield lockingSql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`;
   // Anew: another process may have been here in between.
   const version = yield* versionOf(schema);
@@ -71,6 +71,14 @@ export function* migrate(schema: string): SqlWork<void> {
     yield migration;
     yield sql`insert into {schema}.migration (version) values (${index + 1})`;
   }
+  return POSTGRES_SCHEMA_VERSION;
+}
+
+/** The version of a schema that is only read. Throws like `migrate`, and `store_failed` for one in which there is nothing yet. */
+export function* readableSchemaVersion(schema: string): SqlWork<number> {
+  const version = yield* versionOf(schema);
+  if (version > 0) return version;
+  throw storeMissing(`schema ${JSON.stringify(schema)}`, "one without its tables");
 }
 
 function* createSchema(schema: string): SqlWork<void> {

@@ -13,14 +13,16 @@ import {
   type SqlQuery,
   type SqlWork,
 } from "../sql-driver.ts";
-import { storeClosed } from "../store-errors.ts";
+import { FIRST_WITH_POSTS } from "../sql-posts.ts";
+import { storeClosed, storeOnlyReads } from "../store-errors.ts";
 import { hasValue, numberIn } from "../stored-row.ts";
-import { migrate } from "./migrations.ts";
+import { migrate, POSTGRES_SCHEMA_VERSION, readableSchemaVersion } from "./migrations.ts";
 import { isConnectionSound, postgresFailed } from "./postgres-faults.ts";
 import type { PostgresClient, PostgresPool } from "./postgres-pool.ts";
 
 export interface PostgresDriverOptions {
   readonly schema: string;
+  readonly access: "read" | "write";
   readonly open: () => Promise<PostgresPool>;
   /** Undefined: the pool is not ours to end. */
   readonly end: (() => Promise<void>) | undefined;
@@ -29,38 +31,51 @@ export interface PostgresDriverOptions {
 export class PostgresDriver implements SqlDriver {
   readonly #options: PostgresDriverOptions;
   readonly #textOf: (query: SqlQuery) => string;
+  readonly #textBeforePosts: (query: SqlQuery) => string;
   readonly #append: string;
   /** Whose errors we listen to. */
   #pool: PostgresPool | undefined;
-  readonly #migration = new MadeOnce<void>();
+  /** The version of the tables. */
+  readonly #version = new MadeOnce<number>();
   #isClosed = false;
 
   constructor(options: PostgresDriverOptions) {
     this.#options = options;
-    this.#textOf = sqlTextsIn(dialectIn(options.schema));
+    const dialect = dialectIn(options.schema);
+    this.#textOf = sqlTextsIn(dialect);
+    this.#textBeforePosts = sqlTextsIn({
+      ...dialect,
+      words: { ...dialect.words, posts: NO_POSTS },
+    });
     this.#append = appendIn(options.schema);
   }
 
   read<T>(begin: () => SqlWork<T>): Promise<T> {
-    return this.write(begin);
+    return this.#borrow((lent) => perform(lent, begin()));
   }
 
-  write<T>(begin: () => SqlWork<T>): Promise<T> {
-    return this.#borrow((client) => this.#perform(client, begin()));
+  async write<T>(begin: () => SqlWork<T>): Promise<T> {
+    this.#checkWrites();
+    return await this.read(begin);
   }
 
-  append(ownership: Ownership, batch: JournalBatch, refuse: () => SqlWork<void>): Promise<void> {
+  async append(
+    ownership: Ownership,
+    batch: JournalBatch,
+    refuse: () => SqlWork<void>,
+  ): Promise<void> {
+    this.#checkWrites();
     const { runId, token, epoch } = ownership;
     const { firstNumber, records } = batch;
-    return this.#borrow(async (client) => {
+    await this.#borrow(async (lent) => {
       const values = [runId, epoch, token, firstNumber, records];
-      const { rows } = await client.query(this.#append, values);
-      if (rows.length === 0) await this.#perform(client, refuse());
+      const { rows } = await lent.client.query(this.#append, values);
+      if (rows.length === 0) await perform(lent, refuse());
     });
   }
 
-  page(runId: string, first: number): Promise<SqlPage | undefined> {
-    return this.read(() => pageOf(runId, first));
+  page(runId: string, first: number, limit: number): Promise<SqlPage | undefined> {
+    return this.read(() => pageOf(runId, first, limit));
   }
 
   failed(cause: unknown): EspalierError {
@@ -73,15 +88,22 @@ export class PostgresDriver implements SqlDriver {
     await this.#options.end?.();
   }
 
-  async #borrow<T>(use: (client: PostgresClient) => Promise<T>): Promise<T> {
+  #checkWrites(): void {
+    if (this.#options.access === "read") throw storeOnlyReads();
+  }
+
+  async #borrow<T>(use: (lent: Lent) => Promise<T>): Promise<T> {
     const pool = await this.#opened();
     const client = await pool.connect();
     // While it is lent out, the pool does not listen.
     client.on("error", ignore);
     let isBroken = true;
     try {
-      await this.#migration.get(() => this.#perform(client, migrate(this.#options.schema)));
-      const value = await use(client);
+      const version = await this.#version.get(() => this.#prepared(client));
+      // Somebody who writes may bring it further.
+      if (version < POSTGRES_SCHEMA_VERSION) this.#version.made = undefined;
+      const textOf = version < FIRST_WITH_POSTS ? this.#textBeforePosts : this.#textOf;
+      const value = await use({ client, textOf });
       isBroken = false;
       return value;
     } catch (cause) {
@@ -93,30 +115,11 @@ export class PostgresDriver implements SqlDriver {
     }
   }
 
-  async #perform<T>(client: PostgresClient, work: SqlWork<T>): Promise<T> {
-    let isInTransaction = false;
-    try {
-      let step = work.next();
-      while (step.done !== true) {
-        if (step.value.opensTransaction && !isInTransaction) {
-          await client.query("begin");
-          isInTransaction = true;
-        }
-        step = work.next(await this.#rowsOf(client, step.value));
-      }
-      if (isInTransaction) await client.query("commit");
-      return step.value;
-    } catch (cause) {
-      // If that fails as well, the connection is gone, and its transaction with it.
-      if (isInTransaction && isConnectionSound(cause)) await client.query("rollback");
-      throw cause;
-    }
-  }
-
-  async #rowsOf(client: PostgresClient, query: SqlQuery): Promise<readonly unknown[]> {
-    const values = query.values.filter((value) => typeof value !== "symbol");
-    const { rows } = await client.query(this.#textOf(query), values);
-    return rows;
+  /** The version of the tables, which are made, or brought to that of this release, unless they are only read. */
+  #prepared(client: PostgresClient): Promise<number> {
+    const { schema, access } = this.#options;
+    const work = access === "read" ? readableSchemaVersion(schema) : migrate(schema);
+    return perform({ client, textOf: this.#textOf }, work);
   }
 
   async #opened(): Promise<PostgresPool> {
@@ -129,6 +132,37 @@ export class PostgresDriver implements SqlDriver {
   }
 }
 
+/** A connection that is lent out, and the words in which it is asked. */
+interface Lent {
+  readonly client: PostgresClient;
+  readonly textOf: (query: SqlQuery) => string;
+}
+
+async function perform<T>({ client, textOf }: Lent, work: SqlWork<T>): Promise<T> {
+  let isInTransaction = false;
+  try {
+    let step = work.next();
+    while (step.done !== true) {
+      if (step.value.opensTransaction && !isInTransaction) {
+        await client.query("begin");
+        isInTransaction = true;
+      }
+      const values = step.value.values.filter((value) => typeof value !== "symbol");
+      const { rows } = await client.query(textOf(step.value), values);
+      step = work.next(rows);
+    }
+    if (isInTransaction) await client.query("commit");
+    return step.value;
+  } catch (cause) {
+    // If that fails as well, the connection is gone, and its transaction with it.
+    if (isInTransaction && isConnectionSound(cause)) await client.query("rollback");
+    throw cause;
+  }
+}
+
+const NO_POSTS =
+  "(select 0::bigint as run, 0 as number, '' as key, '' as body, now() as posted_at where false)";
+
 /** Times are those of the database. */
 function dialectIn(schema: string): SqlDialect {
   return {
@@ -138,6 +172,7 @@ function dialectIn(schema: string): SqlDialect {
         owner_process_id::float8 as owner_process_id, ${milliseconds("heartbeat_at")} as heartbeat_at_ms,
         ${milliseconds("created_at")} as created_at_ms, ${milliseconds("updated_at")} as updated_at_ms`,
       post: `number, key, body, ${milliseconds("posted_at")} as posted_at_ms`,
+      posts: `"${schema}".post`,
       heartbeat: "heartbeat_at",
       created: "created_at",
       updated: "updated_at",
@@ -169,15 +204,18 @@ function appendIn(schema: string): string {
     returning number`;
 }
 
+/** Records of a page. */
+const MOST_OF_PAGE = 1_000;
+
 /** One statement, so that it sees one state. The first record of a page always comes, however long it is; a megabyte is enough. */
-function* pageOf(runId: string, first: number): SqlWork<SqlPage | undefined> {
+function* pageOf(runId: string, first: number, limit: number): SqlWork<SqlPage | undefined> {
   const rows = yield sql`
     select run.record_count, page.number, page.record
     from {schema}.run left join lateral (
       select number, record, sum(octet_length(record)) over (order by number) - octet_length(record) as before
       from (
         select number, record from {schema}.journal
-        where run = run.sequence and number >= ${first} order by number limit 1000
+        where run = run.sequence and number >= ${first} order by number limit ${Math.min(limit, MOST_OF_PAGE)}
       ) as candidate
     ) as page on page.before < 1000000
     where run.run_id = ${runId} order by page.number`;

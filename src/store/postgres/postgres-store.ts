@@ -10,6 +10,7 @@ import {
 import { isProcessGone } from "../holding.ts";
 import { MadeOnce } from "../../kernel/made-once.ts";
 import { SqlStore } from "../sql-store.ts";
+import { checkOneOf } from "../store-arguments.ts";
 import type { Store } from "../store.ts";
 import { PostgresDriver, type PostgresDriverOptions } from "./postgres-driver.ts";
 import { openPool, type OwnPool, type PostgresPool } from "./postgres-pool.ts";
@@ -24,6 +25,12 @@ export interface PostgresStoreOptions {
   readonly pool?: PostgresPool;
   /** The schema in which everything is kept; made if it is not there. Default `espalier`. */
   readonly schema?: string;
+  /**
+   * `write` (default): the schema and its tables are made, or brought to the form of this release, when they are first needed. `read`: nothing
+   * is made or changed; what is to be written rejects with `store_failed` (`read_only`), and whatever is asked of a schema without tables,
+   * too (`missing`). Tables of an earlier release are read as they are.
+   */
+  readonly access?: "read" | "write";
   /** How many connections there may be at once. Default 10. Not with `pool`. */
   readonly maxConnections?: number;
   /** How long a connection, and each statement, may take. Default 30,000. Not with `pool`. */
@@ -38,6 +45,7 @@ const OPTIONS = [
   "connectionString",
   "pool",
   "schema",
+  "access",
   "maxConnections",
   "timeoutMs",
   "isProcessGone",
@@ -52,13 +60,15 @@ const OPTIONS = [
  */
 export function postgresStore(options: PostgresStoreOptions): Store {
   checkKeys("options", options, OPTIONS);
-  const { schema = "espalier", pool } = options;
+  const { schema = "espalier", access = "write", pool } = options;
+  checkOneOf("access", access, ["read", "write"]);
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
     const words = "up to 63 small letters, digits and underscores, and no digit first";
     throw mismatch("schema", words, schema, "Choose another name.");
   }
   const driver = new PostgresDriver({
     schema,
+    access,
     ...(pool === undefined ? ownPool(options) : givenPool(pool, options)),
   });
   return new SqlStore(driver, options.isProcessGone ?? isProcessGone);

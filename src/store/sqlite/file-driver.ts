@@ -4,18 +4,12 @@ import type { Clock } from "../../kernel/clock.ts";
 import type { EspalierError } from "../../kernel/error.ts";
 import { MadeOnce } from "../../kernel/made-once.ts";
 import type { JournalBatch, Ownership } from "../run-store.ts";
-import {
-  sqlTextsIn,
-  type SqlDialect,
-  type SqlDriver,
-  type SqlPage,
-  type SqlQuery,
-  type SqlWork,
-} from "../sql-driver.ts";
+import type { SqlDriver, SqlPage, SqlWork } from "../sql-driver.ts";
 import { storeClosed } from "../store-errors.ts";
-import { numberIn, textIn } from "../stored-row.ts";
+import { numberIn } from "../stored-row.ts";
+import { inSnapshot, LONGEST_BLOCK_MS, pageOf, perform } from "./file-queries.ts";
 import { GroupCommit } from "./group-commit.ts";
-import { prepareSchema } from "./schema.ts";
+import { prepareSchema, SQLITE_SCHEMA_VERSION } from "./schema.ts";
 import type { OpenSqlite, SqliteDatabase } from "./sqlite-driver.ts";
 import { sqliteFailed } from "./sqlite-faults.ts";
 
@@ -27,34 +21,9 @@ export interface FileDriverOptions {
   readonly clock: Clock;
 }
 
-/** Blocks the event loop for so long at most; more patience is had without blocking. */
-const LONGEST_BLOCK_MS = 20;
-
-/** Characters after which a page is full: what is read at once blocks the event loop, and is held in memory. */
-const PAGE_LENGTH = 1_000_000;
-
-/** Times are numbers, and those of a clock that is handed in. A transaction has locked the file, so no row needs to be. */
-const DIALECT: SqlDialect = {
-  words: {
-    schema: "main",
-    run: "*",
-    post: "number, key, body, posted_at_ms",
-    heartbeat: "heartbeat_at_ms",
-    created: "created_at_ms",
-    updated: "updated_at_ms",
-    posted: "posted_at_ms",
-    next_written: "(select coalesce(max(written), 0) + 1 from session)",
-    for_update: "",
-  },
-  now: "?",
-  nowMs: "?",
-  placeholder: () => "?",
-};
-
 export class FileDriver implements SqlDriver {
   readonly #options: FileDriverOptions;
   readonly #commits: GroupCommit;
-  readonly #textOf = sqlTextsIn(DIALECT);
   readonly #database = new MadeOnce<SqliteDatabase>();
   #isClosed = false;
 
@@ -79,8 +48,8 @@ export class FileDriver implements SqlDriver {
     });
   }
 
-  page(runId: string, first: number): Promise<SqlPage | undefined> {
-    return this.#see((database) => pageOf(database, runId, first));
+  page(runId: string, first: number, limit: number): Promise<SqlPage | undefined> {
+    return this.#see((database) => pageOf(database, runId, first, limit));
   }
 
   failed(cause: unknown): EspalierError {
@@ -96,23 +65,15 @@ export class FileDriver implements SqlDriver {
   }
 
   #perform<T>(database: SqliteDatabase, work: SqlWork<T>): T {
-    const nowMs = this.#nowMs();
-    let step = work.next();
-    while (step.done !== true) step = work.next(this.#rowsOf(database, step.value, nowMs));
-    return step.value;
+    return perform({ database, version: SQLITE_SCHEMA_VERSION, nowMs: this.#nowMs() }, work);
   }
 
   #nowMs(): number {
     return Math.floor(this.#options.clock.nowMs());
   }
 
-  #rowsOf(database: SqliteDatabase, query: SqlQuery, nowMs: number): readonly unknown[] {
-    const values = query.values.map((value) => (typeof value === "symbol" ? nowMs : value));
-    return database.prepare(this.#textOf(query)).all(...values);
-  }
-
   #see<T>(look: (database: SqliteDatabase) => T): Promise<T> {
-    return this.#commits.patiently((database) => inSnapshot(database, look));
+    return this.#commits.patiently((database) => inSnapshot(database, () => look(database)));
   }
 
   async #open(): Promise<SqliteDatabase> {
@@ -123,7 +84,7 @@ export class FileDriver implements SqlDriver {
 
 async function opened(options: FileDriverOptions): Promise<SqliteDatabase> {
   const { path, durability } = options;
-  const database = await options.open(path);
+  const database = await options.open(path, "write");
   try {
     database.exec(`pragma busy_timeout = ${LONGEST_BLOCK_MS}`);
     // First, so that the file of another program is left as it is.
@@ -134,16 +95,6 @@ async function opened(options: FileDriverOptions): Promise<SqliteDatabase> {
   } catch (cause) {
     database.close();
     throw cause;
-  }
-}
-
-/** Several statements that see the same. */
-function inSnapshot<T>(database: SqliteDatabase, look: (database: SqliteDatabase) => T): T {
-  database.exec("begin");
-  try {
-    return look(database);
-  } finally {
-    if (database.isInTransaction) database.exec("rollback");
   }
 }
 
@@ -167,22 +118,4 @@ function append(
   const insert = database.prepare("insert into journal (run, number, record) values (?, ?, ?)");
   records.forEach((record, index) => insert.all(run, firstNumber + index, record));
   return true;
-}
-
-function pageOf(database: SqliteDatabase, runId: string, first: number): SqlPage | undefined {
-  const [run] = database
-    .prepare("select sequence, record_count from run where run_id = ?")
-    .all(runId);
-  if (run === undefined) return undefined;
-  const select = database.prepare(
-    "select number, record from journal where run = ? and number >= ? order by number",
-  );
-  const rows: unknown[] = [];
-  let length = 0;
-  for (const row of select.iterate(numberIn(run, "sequence"), first)) {
-    rows.push(row);
-    length += textIn(row, "record").length;
-    if (length >= PAGE_LENGTH) break;
-  }
-  return { recordCount: numberIn(run, "record_count"), rows };
 }

@@ -54,17 +54,8 @@ export class GroupCommit {
   }
 
   /** Reads, or whatever else may find the file locked. */
-  async patiently<T>(work: (database: SqliteDatabase) => T): Promise<T> {
-    const { open, clock, busyTimeoutMs } = this.#options;
-    const untilMs = clock.monotonicMs() + busyTimeoutMs;
-    for (;;) {
-      try {
-        return work(await open());
-      } catch (cause) {
-        if (!isBusy(cause) || clock.monotonicMs() >= untilMs) throw cause;
-      }
-      await new Promise<void>((resolve) => void clock.setTimer(RETRY_AFTER_MS, resolve));
-    }
+  patiently<T>(work: (database: SqliteDatabase) => T): Promise<T> {
+    return patiently(this.#options, async () => work(await this.#options.open()));
   }
 
   /** Resolves when nothing is left in the line. Never rejects. */
@@ -109,6 +100,22 @@ export class GroupCommit {
         write.refuse(cause);
       }
     }
+  }
+}
+
+/** Tries what may find the file locked, until that has lasted for too long. */
+export async function patiently<T>(
+  { clock, busyTimeoutMs }: Pick<GroupCommitOptions, "clock" | "busyTimeoutMs">,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  const untilMs = clock.monotonicMs() + busyTimeoutMs;
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (cause) {
+      if (!isBusy(cause) || clock.monotonicMs() >= untilMs) throw cause;
+    }
+    await new Promise<void>((resolve) => void clock.setTimer(RETRY_AFTER_MS, resolve));
   }
 }
 

@@ -1,7 +1,7 @@
 // What a store looks like as SQLite tables. Released versions are never changed: a new one is one more list of statements.
 
 import type { EspalierError } from "../../kernel/error.ts";
-import { schemaTooNew, storeFailed } from "../store-errors.ts";
+import { schemaTooNew, storeFailed, storeMissing } from "../store-errors.ts";
 import { inTransaction } from "./group-commit.ts";
 import type { SqliteDatabase } from "./sqlite-driver.ts";
 import { numberIn } from "../stored-row.ts";
@@ -55,7 +55,7 @@ const MIGRATIONS: readonly string[] = [
 ];
 
 /** The version that this release writes. */
-const SQLITE_SCHEMA_VERSION = MIGRATIONS.length;
+export const SQLITE_SCHEMA_VERSION = MIGRATIONS.length;
 
 /**
  * Brings a file to the version of this release. Throws `unsupported_version` for a newer one, and `store_failed` for a file in which
@@ -69,6 +69,13 @@ export function prepareSchema(database: SqliteDatabase, path: string): void {
     database.exec(`pragma application_id = ${APPLICATION_ID}`);
     database.exec(`pragma user_version = ${SQLITE_SCHEMA_VERSION}`);
   });
+}
+
+/** The version of a file that is only read. Throws like `prepareSchema`, and `store_failed` for a file in which there is nothing yet. */
+export function readableFileVersion(database: SqliteDatabase, path: string): number {
+  const version = versionOf(database, path);
+  if (version > 0) return version;
+  throw storeMissing(`the file ${JSON.stringify(path)}`, "one that is empty");
 }
 
 /** 0: the file is new. */

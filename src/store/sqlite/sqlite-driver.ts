@@ -1,5 +1,7 @@
 // The two drivers of SQLite behind one face: the one that Node brings, and better-sqlite3. Both are loaded when a file is opened only.
 
+import { pathToFileURL } from "node:url";
+
 import { EspalierError } from "../../kernel/error.ts";
 
 /** `node`: the one of Node itself, from 24 on without a warning; `better-sqlite3`: a package to install. */
@@ -27,17 +29,24 @@ export interface SqliteDatabase {
   close(): void;
 }
 
-/** Opens a file, and makes it if there is none. */
-export type OpenSqlite = (path: string) => Promise<SqliteDatabase>;
+/**
+ * `write`: the file is made if there is none; `read`: it is there, and others may write it; `still`: it is there, `-wal` is not, and neither
+ * remains beside it.
+ */
+export type SqliteAccess = "write" | "read" | "still";
+
+/** Opens a file. */
+export type OpenSqlite = (path: string, access: SqliteAccess) => Promise<SqliteDatabase>;
 
 /** How to open files with a driver. Opening throws `invalid_option` if the driver is not there. */
 export function openerOf(driver: SqliteDriver): OpenSqlite {
   return driver === "node" ? openWithNode : openWithBetterSqlite;
 }
 
-async function openWithNode(path: string): Promise<SqliteDatabase> {
+async function openWithNode(path: string, access: SqliteAccess): Promise<SqliteDatabase> {
   const { DatabaseSync } = await loaded("node", () => import("node:sqlite"));
-  const database = new DatabaseSync(path);
+  const name = access === "still" ? immutable(path) : path;
+  const database = new DatabaseSync(name, { readOnly: access !== "write" });
   const prepare = cached((sql) => database.prepare(sql));
   return {
     exec: (sql) => void prepare(sql).all(),
@@ -50,9 +59,19 @@ async function openWithNode(path: string): Promise<SqliteDatabase> {
   };
 }
 
-async function openWithBetterSqlite(path: string): Promise<SqliteDatabase> {
+/** Without locks, and without any file beside it. */
+function immutable(path: string): URL {
+  const url = pathToFileURL(path);
+  url.searchParams.set("immutable", "1");
+  return url;
+}
+
+async function openWithBetterSqlite(path: string, access: SqliteAccess): Promise<SqliteDatabase> {
   const { default: Database } = await loaded("better-sqlite3", () => import("better-sqlite3"));
-  const database = new Database(path);
+  // It takes no URL. Who may write takes the files beside it away again.
+  const readonly = access === "read";
+  const database = new Database(path, { readonly, fileMustExist: access !== "write" });
+  if (access === "still") database.pragma("query_only = true");
   const prepare = cached((sql) => {
     const statement = database.prepare(sql);
     // It refuses to give the rows of what has none.

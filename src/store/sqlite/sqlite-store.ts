@@ -7,6 +7,7 @@ import { SqlStore } from "../sql-store.ts";
 import { checkOneOf } from "../store-arguments.ts";
 import type { Store } from "../store.ts";
 import { FileDriver } from "./file-driver.ts";
+import { ReadingFileDriver } from "./reading-file-driver.ts";
 import { openerOf, type SqliteDriver } from "./sqlite-driver.ts";
 
 export type { SqliteDriver } from "./sqlite-driver.ts";
@@ -23,6 +24,12 @@ export interface SqliteStoreOptions {
    * process, however it came; a power failure may take the last moments. Five to nine times as fast.
    */
   readonly durability?: "full" | "process";
+  /**
+   * `write` (default): the file is made, or brought to the form of this release, when it is first needed. `read`: nothing is made or changed;
+   * what is to be written rejects with `store_failed` (`read_only`), and whatever is asked of a file that is not there, or is empty, too
+   * (`missing`). A file of an earlier release is read as it is.
+   */
+  readonly access?: "read" | "write";
   /** How long to wait for other processes that have the file locked. Default 5,000. */
   readonly busyTimeoutMs?: number;
   /**
@@ -35,7 +42,7 @@ export interface SqliteStoreOptions {
 }
 
 const DEFAULT_BUSY_TIMEOUT_MS = 5_000;
-const OPTIONS = ["driver", "durability", "busyTimeoutMs", "clock", "isProcessGone"];
+const OPTIONS = ["driver", "durability", "access", "busyTimeoutMs", "clock", "isProcessGone"];
 
 /**
  * A store in one file, which is made if it is not there; `:memory:` keeps it in memory. The file is opened when it is first needed:
@@ -48,11 +55,17 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sto
   if (typeof path !== "string" || path === "" || path.includes("\0"))
     throw mismatch("path", "text that is not empty", path, 'Name a file, or ":memory:".');
   checkKeys("options", options, OPTIONS);
-  const { driver = "node", durability = "full", busyTimeoutMs = DEFAULT_BUSY_TIMEOUT_MS } = options;
+  const { driver = "node", durability = "full", access = "write" } = options;
+  const { busyTimeoutMs = DEFAULT_BUSY_TIMEOUT_MS } = options;
   checkOneOf("driver", driver, ["node", "better-sqlite3"]);
   checkOneOf("durability", durability, ["full", "process"]);
+  checkOneOf("access", access, ["read", "write"]);
+  if (access === "read" && path === ":memory:")
+    throw mismatch("access", '"write" for a store in memory', access, "Nothing is in it yet.");
   checkCount("busyTimeoutMs", busyTimeoutMs, defaultAdvice(DEFAULT_BUSY_TIMEOUT_MS));
   const { clock = systemClock } = options;
-  const found = new FileDriver({ path, open: openerOf(driver), durability, busyTimeoutMs, clock });
+  const file = { path, open: openerOf(driver), busyTimeoutMs, clock };
+  const found =
+    access === "read" ? new ReadingFileDriver(file) : new FileDriver({ ...file, durability });
   return new SqlStore(found, options.isProcessGone ?? isProcessGone);
 }

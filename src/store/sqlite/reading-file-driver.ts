@@ -1,0 +1,93 @@
+// A store in one SQLite file that is only read. The file is opened for each look and closed again: an open connection would keep whoever
+// writes the file from taking `-wal` and `-shm` away at its end. Where there is no `-wal`, nobody has the file open; SQLite would make both
+// files, and leave them, so it is told that the file does not change, and what it read counts if that was so.
+
+import { existsSync, realpathSync, statSync } from "node:fs";
+
+import type { EspalierError } from "../../kernel/error.ts";
+import type { SqlDriver, SqlPage, SqlWork } from "../sql-driver.ts";
+import { storeMissing, storeOnlyReads } from "../store-errors.ts";
+import type { FileDriverOptions } from "./file-driver.ts";
+import { inSnapshot, LONGEST_BLOCK_MS, pageOf, perform, type OpenFile } from "./file-queries.ts";
+import { patiently } from "./group-commit.ts";
+import { readableFileVersion } from "./schema.ts";
+import { sqliteFailed } from "./sqlite-faults.ts";
+
+export class ReadingFileDriver implements SqlDriver {
+  readonly #options: Omit<FileDriverOptions, "durability">;
+
+  constructor(options: Omit<FileDriverOptions, "durability">) {
+    this.#options = options;
+  }
+
+  read<T>(begin: () => SqlWork<T>): Promise<T> {
+    return this.#see((file) => perform(file, begin()));
+  }
+
+  page(runId: string, first: number, limit: number): Promise<SqlPage | undefined> {
+    return this.#see(({ database }) => pageOf(database, runId, first, limit));
+  }
+
+  async write(): Promise<never> {
+    throw storeOnlyReads();
+  }
+
+  async append(): Promise<never> {
+    throw storeOnlyReads();
+  }
+
+  failed(cause: unknown): EspalierError {
+    return sqliteFailed(this.#options.path, cause);
+  }
+
+  async close(): Promise<void> {}
+
+  #see<T>(look: (file: OpenFile) => T): Promise<T> {
+    return patiently(this.#options, async () => {
+      for (;;) {
+        const found = stampOf(this.#options.path);
+        const seen = await this.#seen(found, look);
+        const isSame = found.stamp === undefined || found.stamp === stampOf(found.path).stamp;
+        if (isSame) return seen();
+      }
+    });
+  }
+
+  /** What a look gives, or throws: it counts only if the file was what it was opened as. */
+  async #seen<T>({ path, stamp }: FoundFile, look: (file: OpenFile) => T): Promise<() => T> {
+    const database = await this.#options.open(path, stamp === undefined ? "read" : "still");
+    try {
+      database.exec(`pragma busy_timeout = ${LONGEST_BLOCK_MS}`);
+      const value = inSnapshot(database, () =>
+        look({
+          database,
+          version: readableFileVersion(database, path),
+          nowMs: Math.floor(this.#options.clock.nowMs()),
+        }),
+      );
+      return () => value;
+    } catch (cause) {
+      return () => {
+        throw cause;
+      };
+    } finally {
+      database.close();
+    }
+  }
+}
+
+interface FoundFile {
+  /** The file itself, beside which `-wal` is, where it was named by a link. */
+  readonly path: string;
+  /** Changes with the file; undefined: somebody may have it open. */
+  readonly stamp: string | undefined;
+}
+
+/** Throws `store_failed` if it is not there. */
+function stampOf(name: string): FoundFile {
+  const status = statSync(name, { bigint: true, throwIfNoEntry: false });
+  if (status === undefined) throw storeMissing(`the file ${JSON.stringify(name)}`, "no such file");
+  const path = realpathSync(name);
+  const isOpen = ["-wal", "-journal"].some((end) => existsSync(`${path}${end}`));
+  return { path, stamp: isOpen ? undefined : `${status.ino} ${status.size} ${status.mtimeNs}` };
+}

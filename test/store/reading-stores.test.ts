@@ -1,0 +1,375 @@
+// Goal: a store that only reads makes, changes and leaves behind nothing, and finds what others write while they write it.
+// Method: real files and a real server, looked at before and after; processes that write meanwhile, and are killed.
+
+import { spawn } from "node:child_process";
+import {
+  mkdtempSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { createInterface } from "node:readline";
+
+import { Pool } from "pg";
+import { afterAll, describe, expect, test } from "vitest";
+
+import { systemClock } from "../../src/kernel/clock.ts";
+import { RunIdSchema, SessionIdSchema } from "../../src/protocol/ids.ts";
+import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
+import type { Ownership, RunOwner } from "../../src/store/run-store.ts";
+import { SqlStore } from "../../src/store/sql-store.ts";
+import { ReadingFileDriver } from "../../src/store/sqlite/reading-file-driver.ts";
+import { openerOf, type SqliteAccess } from "../../src/store/sqlite/sqlite-driver.ts";
+import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import { proves } from "../harness/proves.ts";
+import { BATCH_SIZE, recordOf } from "./appended-records.ts";
+import { DRIVERS } from "./drivers.ts";
+import { findPostgres } from "./postgres-server.ts";
+import { textsOf } from "./texts-of.ts";
+
+const found = await findPostgres();
+const server = typeof found === "string" ? undefined : found;
+if (typeof found === "string") console.warn(`Tests of PostgreSQL are skipped: ${found}.`);
+const url = server?.url ?? "";
+const admin = new Pool({ connectionString: url, max: 1 });
+
+const folder = mkdtempSync(join(tmpdir(), "store-"));
+afterAll(async () => {
+  rmSync(folder, { recursive: true });
+  await admin.end();
+  await server?.close();
+});
+
+const run1 = RunIdSchema.parse("run_1");
+const run2 = RunIdSchema.parse("run_2");
+const session1 = SessionIdSchema.parse("session_1");
+const owner: RunOwner = { token: "a", hostname: "here", processId: 7 };
+
+let folders = 0;
+/** A folder of its own. */
+function newFolder(): string {
+  folders += 1;
+  const path = join(folder, `${folders}`);
+  mkdirSync(path);
+  return path;
+}
+
+/** Two runs, one of them at work, a post and a session. */
+async function fill(store: Store): Promise<Ownership> {
+  const held = await store.create(run1, "the first", owner);
+  await store.append(held, { firstNumber: 1, records: ["1", "2", "3"] });
+  await store.create(run2, "the second", { ...owner, token: "b" });
+  await store.post(run1, { key: "k", body: "1" });
+  await store.writeSession(session1, 0, "{}");
+  return held;
+}
+
+async function allOf(store: Store): Promise<unknown> {
+  return [
+    await store.list(),
+    await store.list({ before: run2 }),
+    await store.find(run1),
+    await textsOf(store.read(run1)),
+    await textsOf(store.read(run1, 2, 1)),
+    await store.posts(run1),
+    await store.readSession(session1),
+    await store.listSessions(),
+  ];
+}
+
+/** Everything that writes. */
+function writesOn(store: Store): readonly (() => Promise<unknown>)[] {
+  const held = { runId: run1, token: "a", epoch: 1 };
+  return [
+    () => store.create(RunIdSchema.parse("run_3"), "", owner),
+    () => store.claim(run1, { owner, staleAfterMs: 0, takeOver: true }),
+    () => store.append(held, { firstNumber: 4, records: ["4"] }),
+    () => store.append(held, { firstNumber: 1, records: ["1"] }), // It is there.
+    () => store.beat(held),
+    () => store.release(held, "ended"),
+    () => store.post(run1, { key: "other", body: "1" }),
+    () => store.remove(run1, 0),
+    () => store.writeSession(session1, 1, "[]"),
+    () => store.removeSession(session1),
+  ];
+}
+
+async function checkWritesNothing(store: Store): Promise<void> {
+  const before = await allOf(store);
+  const refused = { code: "store_failed", data: { reason: "read_only", isTransient: false } };
+  for (const write of writesOn(store)) await expect(write()).rejects.toMatchObject(refused);
+  expect(await allOf(store)).toEqual(before);
+}
+
+const MISSING = { code: "store_failed", data: { reason: "missing", isTransient: false } };
+
+async function checkMissing(store: Store): Promise<void> {
+  for (const look of [() => store.list(), () => store.find(run1), () => store.posts(run1)])
+    await expect(look()).rejects.toMatchObject(MISSING);
+  await expect(textsOf(store.read(run1))).rejects.toMatchObject(MISSING);
+  await expect(store.create(run1, "", owner)).rejects.toMatchObject({ code: "store_failed" });
+}
+
+describe.each(DRIVERS)("a file, by %s", (driver) => {
+  const reading = (path: string): Store => sqliteStore(path, { access: "read", driver });
+
+  proves(
+    ["V1"],
+    `is read while it is open and after that, and is left as it is (${driver})`,
+    async () => {
+      const place = newFolder();
+      const path = join(place, "a ?#%20.db");
+      const writer = sqliteStore(path, { driver });
+      const held = await fill(writer);
+      const store = reading(path);
+      const expected = await allOf(writer);
+      expect(await allOf(store)).toEqual(expected);
+      await checkWritesNothing(store);
+      await writer.append(held, { firstNumber: 4, records: ["4"] });
+      expect(await textsOf(store.read(run1, 4))).toEqual(["4"]);
+      await writer.close();
+      expect(readdirSync(place)).toEqual(["a ?#%20.db"]);
+      const bytes = readFileSync(path);
+      expect(await textsOf(store.read(run1))).toEqual(["1", "2", "3", "4"]);
+      await checkWritesNothing(store);
+      expect(readdirSync(place)).toEqual(["a ?#%20.db"]);
+      expect(readFileSync(path).equals(bytes)).toBe(true);
+      await store.close();
+      await expect(store.list()).rejects.toMatchObject({ data: { reason: "closed" } });
+    },
+  );
+
+  proves(["V2"], `that is not there, or is empty, is not made (${driver})`, async () => {
+    const place = newFolder();
+    writeFileSync(join(place, "empty.db"), "");
+    for (const name of ["none.db", "none/none.db", "empty.db/none.db", "empty.db"]) {
+      const store = reading(join(place, name));
+      await checkMissing(store);
+      await store.close();
+    }
+    expect(readdirSync(place)).toEqual(["empty.db"]);
+    expect(readFileSync(join(place, "empty.db")).length).toBe(0);
+    const later = reading(join(place, "none.db"));
+    await expect(later.list()).rejects.toThrow(
+      `Expected the file ${JSON.stringify(join(place, "none.db"))} to hold a store, got no such file. Check its name; a store is made by the first process that opens it without access: "read".`,
+    );
+    const writer = sqliteStore(join(place, "none.db"), { driver });
+    await fill(writer);
+    expect(await allOf(later)).toEqual(await allOf(writer));
+    await writer.close();
+  });
+
+  proves(["V2"], `of another program, or of a newer release, is refused (${driver})`, async () => {
+    const place = newFolder();
+    const foreign = new DatabaseSync(join(place, "foreign.db"));
+    foreign.exec("create table theirs (one integer) strict");
+    foreign.close();
+    await expect(reading(join(place, "foreign.db")).list()).rejects.toMatchObject({
+      code: "store_failed",
+      data: { reason: "not_a_store" },
+    });
+    const writer = sqliteStore(join(place, "newer.db"), { driver });
+    await fill(writer);
+    await writer.close();
+    const newer = new DatabaseSync(join(place, "newer.db"));
+    newer.exec("pragma user_version = 999");
+    newer.close();
+    await expect(reading(join(place, "newer.db")).list()).rejects.toMatchObject({
+      code: "unsupported_version",
+      data: { expected: 2, got: 999 },
+    });
+    writeFileSync(join(place, "text.db"), "no database at all".repeat(100));
+    await expect(reading(join(place, "text.db")).list()).rejects.toMatchObject({
+      data: { reason: "corrupt" },
+    });
+    expect(readdirSync(place).toSorted()).toEqual(["foreign.db", "newer.db", "text.db"]);
+  });
+
+  proves(["V3"], `of the first version is read as it is (${driver})`, async () => {
+    const place = newFolder();
+    const path = join(place, "first.db");
+    const database = new DatabaseSync(path);
+    database.exec(readFileSync(new URL("version-1/sqlite.sql", import.meta.url), "utf8"));
+    database.close();
+    const bytes = readFileSync(path);
+    const store = reading(path);
+    expect((await store.list()).map(({ runId }) => runId)).toEqual(["run_3", run2, run1]);
+    expect(await textsOf(store.read(run1))).toEqual(['"1"', '"2"']);
+    expect(await store.posts(run1)).toEqual([]);
+    await expect(store.posts(RunIdSchema.parse("none"))).rejects.toMatchObject({
+      code: "unknown_run",
+    });
+    await checkWritesNothing(store);
+    expect([readdirSync(place), readFileSync(path).equals(bytes)]).toEqual([["first.db"], true]);
+    const writer = sqliteStore(path, { driver });
+    await writer.post(run1, { key: "k", body: "1" });
+    expect((await store.posts(run1)).map(({ key }) => key)).toEqual(["k"]);
+    await writer.close();
+  });
+
+  proves(["V1"], `is found behind a link, with what is not in it yet (${driver})`, async () => {
+    const place = newFolder();
+    const writer = sqliteStore(join(place, "real.db"), { driver });
+    await fill(writer);
+    const linked = newFolder();
+    symlinkSync(join(place, "real.db"), join(linked, "link.db"));
+    const store = reading(join(linked, "link.db"));
+    expect(await allOf(store)).toEqual(await allOf(writer));
+    await writer.close();
+    expect((await store.list()).length).toBe(2);
+    expect([readdirSync(place), readdirSync(linked)]).toEqual([["real.db"], ["link.db"]]);
+  });
+});
+
+proves(
+  ["V4"],
+  "a file is read while another process writes it, and after that is killed",
+  async () => {
+    const place = newFolder();
+    const path = join(place, "written.db");
+    const program = join(import.meta.dirname, "appending-process.ts");
+    const arguments_ = ["--no-warnings", program, path, run1, "token", "1000000"];
+    const child = spawn(process.execPath, arguments_, { stdio: ["ignore", "pipe", "inherit"] });
+    const ended = new Promise((resolve) => child.once("close", resolve));
+    const store = sqliteStore(path, { access: "read" });
+    let acknowledged = 0;
+    let lines = 0;
+    for await (const line of createInterface(child.stdout)) {
+      acknowledged = Number(line);
+      lines += 1;
+      if (lines % 10 === 0) {
+        const next = await textsOf(store.read(run1, acknowledged - BATCH_SIZE + 1, BATCH_SIZE));
+        expect(next).toEqual(
+          Array.from({ length: BATCH_SIZE }, (_, at) =>
+            recordOf(acknowledged - BATCH_SIZE + 1 + at),
+          ),
+        );
+      }
+      if (lines === 60) child.kill("SIGKILL");
+    }
+    await ended;
+    const before = readdirSync(place).toSorted();
+    const records = await textsOf(store.read(run1));
+    expect(records).toEqual(Array.from(records, (_, index) => recordOf(index + 1)));
+    expect([acknowledged, acknowledged + BATCH_SIZE]).toContain(records.length);
+    expect(readdirSync(place).toSorted()).toEqual(before);
+  },
+);
+
+proves(["V4"], "what was read of a file that changed meanwhile does not count", async () => {
+  const place = newFolder();
+  const path = join(place, "changing.db");
+  await fillAndClose(path);
+  const opened: SqliteAccess[] = [];
+  const driver = new ReadingFileDriver({
+    path,
+    clock: systemClock,
+    busyTimeoutMs: 5_000,
+    open: async (name, access) => {
+      opened.push(access);
+      const database = await openerOf("node")(name, access);
+      if (opened.length > 1) return database;
+      // It is read before and after another process wrote it.
+      database.prepare("select count(*) from run").all();
+      const writer = sqliteStore(path);
+      await writer.create(RunIdSchema.parse("run_3"), "", owner);
+      await writer.close();
+      return database;
+    },
+  });
+  const store = new SqlStore(driver, () => false);
+  expect((await store.list()).length).toBe(3);
+  expect(opened).toEqual(["still", "still"]);
+  expect(readdirSync(place)).toEqual(["changing.db"]);
+});
+
+async function fillAndClose(path: string): Promise<void> {
+  const writer = sqliteStore(path);
+  await fill(writer);
+  await writer.close();
+}
+
+test("what cannot be meant is refused at once", () => {
+  const data: unknown = expect.objectContaining({ field: "access" });
+  const refused = { code: "invalid_option", data };
+  const makes = [
+    (): unknown => Reflect.apply(sqliteStore, undefined, ["a.db", { access: "none" }]),
+    () => sqliteStore(":memory:", { access: "read" }),
+    (): unknown =>
+      Reflect.apply(postgresStore, undefined, [{ connectionString: url, access: "all" }]),
+  ];
+  for (const make of makes) expect(make).toThrow(expect.objectContaining(refused));
+});
+
+describe.skipIf(server === undefined)("a schema [V1 V2 V3]", () => {
+  const reading = (schema: string): Store =>
+    postgresStore({ connectionString: url, schema, access: "read" });
+
+  test("is read as it is written, and what is written to it is refused", async () => {
+    const schema = "reading_1";
+    const writer = postgresStore({ connectionString: url, schema });
+    const held = await fill(writer);
+    const store = reading(schema);
+    expect(await allOf(store)).toEqual(await allOf(writer));
+    await checkWritesNothing(store);
+    await writer.append(held, { firstNumber: 4, records: ["4"] });
+    expect(await textsOf(store.read(run1, 4))).toEqual(["4"]);
+    await admin.query(`insert into ${schema}.migration (version) values (999)`);
+    const other = reading(schema);
+    await expect(other.list()).rejects.toMatchObject({ code: "unsupported_version" });
+    for (const one of [writer, store, other]) await one.close();
+  });
+
+  test("that is not there, or has no tables, is not made", async () => {
+    const store = reading("reading_2");
+    await checkMissing(store);
+    const schemas = "select nspname from pg_namespace where nspname = 'reading_2'";
+    expect((await admin.query(schemas)).rows).toEqual([]);
+    await admin.query("create schema reading_2");
+    await checkMissing(store);
+    const tables = "select 1 from pg_tables where schemaname = 'reading_2'";
+    expect((await admin.query(tables)).rows).toEqual([]);
+    const writer = postgresStore({ connectionString: url, schema: "reading_2" });
+    await fill(writer);
+    expect(await allOf(store)).toEqual(await allOf(writer));
+    for (const one of [writer, store]) await one.close();
+  });
+
+  test("of the first version is read as it is, until somebody brings it further", async () => {
+    const schema = "reading_3";
+    const statements = readFileSync(new URL("version-1/postgres.sql", import.meta.url), "utf8");
+    await admin.query(statements.replaceAll("{schema}", schema));
+    const store = reading(schema);
+    expect((await store.list()).map(({ runId }) => runId)).toEqual(["run_3", run2, run1]);
+    expect(await textsOf(store.read(run1))).toEqual(['"1"', '"2"']);
+    expect(await store.posts(run1)).toEqual([]);
+    await checkWritesNothing(store);
+    const versions = `select version from ${schema}.migration`;
+    expect((await admin.query(versions)).rows).toEqual([{ version: 1 }]);
+    const writer = postgresStore({ connectionString: url, schema });
+    await writer.post(run1, { key: "k", body: "1" });
+    expect((await store.posts(run1)).map(({ key }) => key)).toEqual(["k"]);
+    for (const one of [writer, store]) await one.close();
+  });
+
+  test("needs no right but to read", async () => {
+    const schema = "reading_4";
+    const writer = postgresStore({ connectionString: url, schema });
+    await fill(writer);
+    await admin.query("create role reading_4_role login");
+    await admin.query(`grant usage on schema ${schema} to reading_4_role`);
+    await admin.query(`grant select on all tables in schema ${schema} to reading_4_role`);
+    const asRole = new URL(url);
+    asRole.username = "reading_4_role";
+    const store = postgresStore({ connectionString: asRole.href, schema, access: "read" });
+    expect(await allOf(store)).toEqual(await allOf(writer));
+    for (const one of [writer, store]) await one.close();
+  });
+});
