@@ -1006,6 +1006,9 @@ const requirements = {
   V4: {
     text: "A file that another process writes is read as it was at one moment, also once that process was killed",
   },
+  V70: {
+    text: "A viewer gives lists of runs, one run, agents, steps, logs and questions as the journals of its store have them, each by a route, whichever process leads the run",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

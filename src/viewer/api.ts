@@ -4,12 +4,15 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 
 import { EspalierError } from "../kernel/error.ts";
 import type { Clock } from "../kernel/clock.ts";
+import { defined } from "../kernel/json.ts";
 import type { RunId } from "../protocol/ids.ts";
 import { checkRunId } from "../orchestrator/run/start-options.ts";
 import type { Store } from "../store/store.ts";
+import { agentDetail } from "../view/agent-row.ts";
 import type { ViewerMeta } from "../view/viewer-data.ts";
 import { jsonIn, type Gate } from "./gate.ts";
 import type { HeldRuns } from "./held-runs.ts";
+import { logOf, type LogQuery } from "./run-log.ts";
 import { problemIn } from "./problems.ts";
 import { refused, sendJson } from "./reply.ts";
 import type { RunActions } from "./run-actions.ts";
@@ -100,19 +103,20 @@ export class Api {
     }
     if (first === undefined) return snapshotOf(await runs.look(runId), clock.nowMs());
     if (first === "agents" && agentId !== undefined)
-      return await this.#ofAgent(runId, [agentId, ...rest], call);
+      return await this.#ofAgent(runId, [agentId, ...rest]);
     if (agentId !== undefined) throw notFound();
     if (first === "feed") return await this.#feed(runId, call);
-    if (first === "log") return await this.#log(runId, call);
+    if (first === "log") return await logOf(this.#parts, runId, logQueryIn(call.query));
     throw notFound();
   }
 
-  async #ofAgent(_runId: RunId, _path: readonly string[], _call: Call): Promise<unknown> {
-    throw notFound();
-  }
-
-  async #log(_runId: RunId, _call: Call): Promise<unknown> {
-    throw notFound();
+  async #ofAgent(runId: RunId, [agentId = "", ...rest]: readonly string[]): Promise<unknown> {
+    const { runs } = this.#parts;
+    if (rest.length > 0) throw notFound();
+    const { fold } = await runs.look(runId);
+    const agent = fold.agents.find((one) => one.agentId === agentId);
+    if (agent === undefined) throw unknownAgent();
+    return agentDetail(agent, fold.refusals);
   }
 
   /** Sends what is new of a run until the reader leaves. */
@@ -143,6 +147,21 @@ function runIdIn(text: string): RunId {
   } catch {
     throw refused(404, "unknown_run", "Expected the id of a run, got a text that is none.");
   }
+}
+
+function logQueryIn(query: URLSearchParams): LogQuery {
+  return {
+    after: numberIn(query, "after") ?? 0,
+    ...defined({
+      agentId: query.get("agent") ?? undefined,
+      type: query.get("type") ?? undefined,
+      limit: numberIn(query, "limit"),
+    }),
+  };
+}
+
+function unknownAgent() {
+  return refused(404, "unknown_agent", "Expected the id of an agent of the run, got another one.");
 }
 
 function notFound() {
