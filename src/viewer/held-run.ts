@@ -27,6 +27,8 @@ export interface ReadingMeans {
 
 /** How often a run is looked at that somebody watches, and how often it is told of at most. */
 const LOOK_MS = 100;
+/** What has happened in this process is in its journal soon after, if something waits for that. */
+const KEPT_MS = 20;
 /** So many records are read in one turn of the event loop, so that other work of the process continues meanwhile. */
 const RECORDS_PER_TURN = 200;
 /** Bytes of the heap for each byte of a journal: what the fold and the reader keep of it. Measured; the upper end. */
@@ -45,7 +47,9 @@ export class HeldRun {
   #answered: ReadonlySet<QuestionId> = new Set();
   #stored: StoredRun | undefined;
   #looking: Promise<void> | undefined;
-  #lookedMs = -Infinity;
+  /** When something new was found last, and when it is looked for next. */
+  #newsMs = -Infinity;
+  #dueMs = -Infinity;
   #stopTimer: (() => void) | undefined;
   #failure: unknown;
 
@@ -109,16 +113,20 @@ export class HeldRun {
     };
   }
 
-  /** Something has happened in it: it is looked at now, if somebody watches and the last look is not too young. */
+  /** Something has happened in it: it is looked at as soon as that may be kept, if somebody watches and was not told of something just now. */
   wake(): void {
-    const { clock } = this.#means;
-    if (this.#stopTimer === undefined || clock.monotonicMs() - this.#lookedMs < LOOK_MS) return;
+    if (this.#stopTimer === undefined) return;
+    const nowMs = this.#means.clock.monotonicMs();
+    const delayMs = Math.max(KEPT_MS, this.#newsMs + LOOK_MS - nowMs);
+    if (nowMs + delayMs >= this.#dueMs) return;
     this.#stopTimer();
-    this.#stopTimer = this.#lookLater(0);
+    this.#stopTimer = this.#lookLater(delayMs);
   }
 
   #lookLater(delayMs = LOOK_MS): () => void {
-    return this.#means.clock.setTimer(delayMs, () => void this.#lookAndTell());
+    const { clock } = this.#means;
+    this.#dueMs = clock.monotonicMs() + delayMs;
+    return clock.setTimer(delayMs, () => void this.#lookAndTell());
   }
 
   async #lookAndTell(): Promise<void> {
@@ -130,10 +138,12 @@ export class HeldRun {
   async #look(): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
     const { store, clock } = this.#means;
-    this.#lookedMs = clock.monotonicMs();
     const stored = await store.find(this.runId);
     if (stored === undefined) throw unknownRun(this.runId);
-    if (stored.recordCount > this.#read) await this.#readOn();
+    if (stored.recordCount > this.#read) {
+      this.#newsMs = clock.monotonicMs();
+      await this.#readOn();
+    }
     this.#answered = this.fold.questions.size === 0 ? NONE : await this.#answeredByMail();
     this.#stored = stored;
   }

@@ -11,7 +11,7 @@ const FILES: ReadonlyMap<string, string> = new Map([
   ["viewer.css", "text/css; charset=utf-8"],
 ]);
 /** The first parts of the addresses that the page itself knows. */
-const PAGES: ReadonlySet<string> = new Set(["", "r", "questions", "compare"]);
+const PAGES: ReadonlySet<string> = new Set(["r", "questions", "compare"]);
 const NOT_BUILT =
   "The page of the viewer is not built. Run `npm run build` where the package stands, or install the package; the API works without it.\n";
 /** How `index.html` names the other files. */
@@ -32,7 +32,8 @@ export class Page {
   ): Promise<void> {
     const [first = ""] = path;
     const type = path.length === 1 ? FILES.get(first) : undefined;
-    if (type === undefined && !PAGES.has(first))
+    const isPage = first === "" ? path.length === 1 : PAGES.has(first);
+    if (type === undefined && !isPage)
       throw refused(404, "not_found", "Expected an address of the viewer, got another one.");
     if (request.method !== "GET" && request.method !== "HEAD")
       throw refused(405, "not_allowed", "Expected GET for a page, got another method.");

@@ -150,7 +150,9 @@ export class RunList {
     if (recordCount === 0 || this.#unreadable.get(runId) === updatedAtMs) return true;
     const learnt = this.#learnt.get(runId);
     if (learnt === undefined) return false;
-    if (learnt.recordCount === recordCount && learnt.updatedAtMs === updatedAtMs) return true;
+    const { stored } = learnt;
+    const isSame = stored.recordCount === recordCount && stored.status === status;
+    if (isSame && stored.updatedAtMs === updatedAtMs) return true;
     // One that is under way and not held would have to be read from its beginning each time.
     const isHeld = this.#held.find(runId) !== undefined;
     return status === "open" && !isHeld && nowMs - learnt.atMs < STALE_MS;

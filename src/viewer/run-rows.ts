@@ -15,8 +15,8 @@ export interface LearntRun {
   readonly questions: readonly QuestionRow[];
   /** As it may be shown. */
   readonly title: string;
-  readonly recordCount: number;
-  readonly updatedAtMs: number;
+  /** As the store had it then. */
+  readonly stored: Pick<StoredRun, "status" | "recordCount" | "updatedAtMs">;
   /** When it was learnt. */
   readonly atMs: number;
 }
@@ -29,8 +29,7 @@ export function learntOf(run: HeldRun, nowMs: number): LearntRun {
   const snapshot = run.fold.snapshot();
   const questions = unanswered(run, snapshot.questions);
   const facts = factsFor(snapshot.run, questions.length === 0);
-  const { recordCount, updatedAtMs } = run.stored;
-  return { facts, questions, title: titleOf(run), recordCount, updatedAtMs, atMs: nowMs };
+  return { facts, questions, title: titleOf(run), stored: run.stored, atMs: nowMs };
 }
 
 /** A row of a list. Left out of it is what has not been learnt. */

@@ -96,7 +96,7 @@ export class ShownContent {
   }
 
   #part(key: string, part: unknown): unknown {
-    if (CONTENT.has(key)) return this.isShown ? this.#all(part) : emptied(part);
+    if (CONTENT.has(key)) return this.isShown ? this.#all(part) : emptied(key, part);
     if (typeof part === "string") return NAMES.has(key) ? part : this.text(part);
     if (Array.isArray(part)) return part.map((one) => this.#part(key, one));
     return isRecord(part) ? this.#object(part) : part;
@@ -110,11 +110,14 @@ export class ShownContent {
   }
 }
 
-/** What takes the place of content under a key of its own. */
-function emptied(part: unknown): unknown {
+/** What takes the place of content under a key of its own: nothing that could be taken for it. */
+function emptied(key: string, part: unknown): unknown {
   if (part === undefined) return undefined;
-  return isRecord(part) ? {} : null;
+  return OBJECTS.has(key) ? {} : null;
 }
+
+/** These are objects always. */
+const OBJECTS: ReadonlySet<string> = new Set(["data", "metadata"]);
 
 const WITHHELD = "[withheld: redact failed]";
 

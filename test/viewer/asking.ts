@@ -144,9 +144,10 @@ export async function openFeed(
 
 async function* blocksOf(response: IncomingMessage): AsyncGenerator<string, undefined> {
   let rest = "";
+  response.setEncoding("utf8");
   try {
     for await (const part of response) {
-      rest += Buffer.from(part).toString("utf8");
+      rest += String(part);
       const blocks = rest.split("\n\n");
       rest = blocks.pop() ?? "";
       yield* blocks;
