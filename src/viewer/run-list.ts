@@ -146,16 +146,17 @@ export class RunList {
     patience.abort("read");
   }
 
-  #isKnown({ runId, recordCount, updatedAtMs, status }: StoredRun, nowMs: number): boolean {
+  #isKnown(run: StoredRun, nowMs: number): boolean {
+    const { runId, recordCount, updatedAtMs, status, owner } = run;
     if (recordCount === 0 || this.#unreadable.get(runId) === updatedAtMs) return true;
     const learnt = this.#learnt.get(runId);
     if (learnt === undefined) return false;
     const { stored } = learnt;
     const isSame = stored.recordCount === recordCount && stored.status === status;
     if (isSame && stored.updatedAtMs === updatedAtMs) return true;
-    // One that is under way and not held would have to be read from its beginning each time.
+    // One that somebody leads and that is not held would have to be read from its beginning each time.
     const isHeld = this.#held.find(runId) !== undefined;
-    return status === "open" && !isHeld && nowMs - learnt.atMs < STALE_MS;
+    return owner !== null && !isHeld && nowMs - learnt.atMs < STALE_MS;
   }
 
   async #readAll(): Promise<void> {
