@@ -5,6 +5,7 @@ const DEEP = [
   "test/**/*.property.test.ts",
   "test/bundles/**/*.test.ts",
   "test/engine/restate.test.ts",
+  "test/engine/restate-contract.test.ts",
   "test/engine/restate-crash.test.ts",
   "test/engine/restate-identity.test.ts",
   "test/ai-sdk/provider-*.test.ts",

@@ -12,6 +12,7 @@ const SOURCE = "@espalier/source";
 const ROOT = resolve("src/index.ts");
 /** Loaded when they are needed: each is the beginning of a chunk of its own. */
 const LOADED_LATE = ["src/model/openai/openai-connection.ts", "src/mcp/mcp-connection.ts"];
+const COMMAND = "src/cli/main.ts";
 const ManifestSchema = z.object({
   engines: z.object({ node: z.templateLiteral([">=", z.string()]) }),
   exports: z.record(z.string(), z.union([z.string(), z.object({ [SOURCE]: z.string() })])),
@@ -42,7 +43,8 @@ export async function bundle(folder: string): Promise<void> {
     typeof entry === "string" ? [] : [entry[SOURCE]],
   );
   await build({
-    entryPoints: entries,
+    // The command is written on the entries of the package, as a program of a user's is: it shares no file with them.
+    entryPoints: [...entries, COMMAND],
     plugins: [onOneCore([...entries, ...LOADED_LATE])],
     outdir: folder,
     outbase: "src",

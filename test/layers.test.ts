@@ -65,6 +65,10 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "orchestrator/run",
   ],
   terminal: ["index.ts", "extend.ts", "view"],
+  config: [...VOCABULARY, "model", ...TOOLS, ...AGENT, "store", "orchestrator/tree"],
+  // The command imports the package by its name, as a program of a user's does.
+  cli: ["cli/commands"],
+  "cli/commands": ["cli"],
 };
 
 /** Files that may import more than their folder, and why. */

@@ -834,11 +834,9 @@ const requirements = {
   E91: { text: "The engine over the store alone keeps the contract of engines" },
   E92: {
     text: "The engine over pg-boss keeps the contract of engines on a PostgreSQL store",
-    isPlanned: true,
   },
   E93: {
     text: "The engine over Restate keeps the contract of engines on a PostgreSQL store",
-    isPlanned: true,
   },
   E100: {
     text: "Runs that a killed worker led come to the texts that they would have come to, led on by another one; no effect that was kept is done again",
@@ -869,6 +867,18 @@ const requirements = {
   },
   E109: {
     text: "While workers and the engine are killed at random every run ends, with the text that it would have had unless a call that must not be repeated was under way; no reservation is left",
+  },
+  E110: {
+    text: "What is posted while a run comes to rest, and its leader has not seen, keeps the run open: it is done by whoever leads it next, though that process has died",
+  },
+  E111: {
+    text: "A run that waits until a deadline goes on then over the engine on the store alone, also if the process that knew of it is gone, and is not tried again and again if it was refused",
+  },
+  E112: {
+    text: "Of several executions of one run in a process, the one that is left rejects at once and the run goes on for the others; it is given up with the last of them",
+  },
+  E113: {
+    text: "While workers are killed and frozen at random, and the engine is killed, no record of an older owner of a run stands after one of a newer owner",
   },
   H10: {
     text: "The result of a run has the type of its role's `output`, alike for start, resume, recover and fork, in what `result`, `settled`, `orThrow` and `cancel` give; without a role, of the roles of the orchestrator",

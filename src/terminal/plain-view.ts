@@ -2,9 +2,10 @@
 // on began. Holds nothing when none does. A stream that breaks silences it.
 
 import type { EspalierEvent, EventSink, RunId } from "../index.ts";
-import { durationText } from "./amounts.ts";
+import { durationText } from "../view/amounts.ts";
 import type { TerminalStream } from "./live-area.ts";
 import { plainLine } from "./plain-lines.ts";
+import { PrintedText } from "./printed-text.ts";
 
 const TIME_WIDTH = 7;
 
@@ -12,6 +13,7 @@ export class PlainView implements EventSink {
   readonly isLive = false;
   readonly #stream: TerminalStream;
   readonly #startedAtMs = new Map<RunId, number>();
+  readonly #text = new PrintedText();
   #isStopped = false;
 
   constructor(stream: TerminalStream) {
@@ -26,7 +28,15 @@ export class PlainView implements EventSink {
     if (event.type === "run.ended" || event.type === "run.paused") this.#end(event.runId);
   }
 
+  print(text: string): void {
+    if (this.#isStopped) return;
+    const rows = this.#text.take(text, Infinity);
+    this.#write(this.#startedAtMs.size > 0 ? rows : [...rows, ...this.#text.end()]);
+  }
+
   stop(): void {
+    if (this.#isStopped) return;
+    this.#write(this.#text.end());
     this.#isStopped = true;
     this.#startedAtMs.clear();
     this.#stream.off("error", this.#onBroken);
@@ -39,7 +49,13 @@ export class PlainView implements EventSink {
 
   #end(runId: RunId): void {
     this.#startedAtMs.delete(runId);
-    if (this.#startedAtMs.size === 0) this.#stream.off("error", this.#onBroken);
+    if (this.#startedAtMs.size > 0) return;
+    this.#write(this.#text.end());
+    this.#stream.off("error", this.#onBroken);
+  }
+
+  #write(rows: readonly string[]): void {
+    if (rows.length > 0) this.#stream.write(rows.map((row) => `${row}\n`).join(""));
   }
 
   /** Time since the start of the run, or since it was resumed, and which run if there are several. */
@@ -49,5 +65,8 @@ export class PlainView implements EventSink {
     return this.#startedAtMs.size > 1 ? `${time}  ${runId}` : time;
   }
 
-  readonly #onBroken = (): void => this.stop();
+  readonly #onBroken = (): void => {
+    this.#text.end();
+    this.stop();
+  };
 }

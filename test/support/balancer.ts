@@ -8,9 +8,9 @@ import { afterwards } from "../harness/afterwards.ts";
 export async function balancer(ports: readonly number[]): Promise<number> {
   let count = 0;
   const open = new Set<Socket>();
-  const join = (client: Socket, attemptsLeft: number): void => {
-    const port = ports[count % ports.length] ?? 0;
-    count += 1;
+  /** `turn`: which port it is tried with. Each connection tries all of them, whatever others do meanwhile. */
+  const join = (client: Socket, turn: number, attemptsLeft: number): void => {
+    const port = ports[turn % ports.length] ?? 0;
     const worker = connect(port, "127.0.0.1");
     open.add(worker);
     let isConnected = false;
@@ -21,7 +21,7 @@ export async function balancer(ports: readonly number[]): Promise<number> {
     worker.on("error", () => undefined);
     worker.once("close", () => {
       open.delete(worker);
-      if (!isConnected && attemptsLeft > 0) join(client, attemptsLeft - 1);
+      if (!isConnected && attemptsLeft > 0) join(client, turn + 1, attemptsLeft - 1);
       else client.destroy();
     });
     client.once("close", () => worker.destroy());
@@ -29,7 +29,8 @@ export async function balancer(ports: readonly number[]): Promise<number> {
   const server = createServer((client) => {
     open.add(client);
     client.on("error", () => undefined).once("close", () => open.delete(client));
-    join(client, ports.length - 1);
+    join(client, count, ports.length - 1);
+    count += 1;
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   afterwards(async () => {

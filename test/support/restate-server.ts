@@ -31,12 +31,16 @@ export interface RestateServer {
 /** The server, or why there is none. `privateKeyFile`: with which it signs what it asks of workers. */
 export async function findRestate(privateKeyFile?: string): Promise<RestateServer | string> {
   const binary = findBinary();
-  if (binary !== undefined) {
-    const ports = { ingress: await freePort(), admin: await freePort(), node: await freePort() };
-    const server = new Server(binary, ports, privateKeyFile);
-    await server.start();
-    return server;
-  }
+  if (binary === undefined) return whyNoRestate() ?? "";
+  const ports = { ingress: await freePort(), admin: await freePort(), node: await freePort() };
+  const server = new Server(binary, ports, privateKeyFile);
+  await server.start();
+  return server;
+}
+
+/** Why there can be no server; undefined: there can. */
+export function whyNoRestate(): string | undefined {
+  if (findBinary() !== undefined) return undefined;
   const reason = `@restatedev/restate-server has no binary for ${process.platform}-${process.arch} here`;
   if (process.env["REAL_PARTS"]?.split(" ").includes("restate") === true)
     throw new Error(`REAL_PARTS says that Restate is here, but ${reason}.`);

@@ -13,10 +13,10 @@ import type { Engine } from "../../src/engine/engine.ts";
 import { pgBossEngine } from "../../src/engine/pg-boss/pg-boss-engine.ts";
 import { restateEngine } from "../../src/engine/restate/restate-engine.ts";
 import { RunClient } from "../../src/engines.ts";
-import { parseJson } from "../../src/kernel/json.ts";
+import { defined, parseJson } from "../../src/kernel/json.ts";
 import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
 import type { Store } from "../../src/store/store.ts";
-import type { SurveyWorkerOptions } from "../engine/survey-worker.ts";
+import type { SurveyWorkerOptions, TakenBatch } from "../engine/survey-worker.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { findPostgres, type PostgresServer } from "../store/postgres-server.ts";
 import { balancer } from "./balancer.ts";
@@ -32,6 +32,13 @@ const EffectSchema = z.object({
 });
 /** One line of the log of effects. */
 export type Effect = Readonly<z.infer<typeof EffectSchema>>;
+
+const TakenBatchSchema = z.object({
+  runId: z.string(),
+  epoch: z.number(),
+  firstNumber: z.number(),
+  count: z.number(),
+});
 
 export type EngineName = "pg-boss" | "restate";
 
@@ -54,11 +61,12 @@ export async function findServers(engine: EngineName): Promise<Servers | string>
 
 let placeCount = 0;
 
-/** How fast effects are. */
+/** How fast effects are, how many workers there are, and how many runs each leads at once. */
 interface Pace {
   readonly modelMs?: number;
   readonly toolMs?: number;
   readonly workers?: number;
+  readonly maxRuns?: number;
 }
 
 export class SurveyPlace {
@@ -66,7 +74,6 @@ export class SurveyPlace {
   readonly store: Store;
   readonly client: RunClient;
   readonly workers: SurveyWorker[] = [];
-  readonly #log: string;
   readonly #options: Omit<SurveyWorkerOptions, "engine">;
   readonly #engines: SurveyWorkerOptions["engine"][];
 
@@ -94,9 +101,10 @@ export class SurveyPlace {
     afterwards(() => rmSync(folder, { recursive: true }));
     const schema = `runs_${process.pid}_${placeCount}`;
     this.servers = servers;
-    this.#log = join(folder, "effects");
-    const { modelMs = 60, toolMs = 30 } = pace;
-    this.#options = { connectionString, schema, log: this.#log, modelMs, toolMs };
+    const { modelMs = 60, toolMs = 30, maxRuns } = pace;
+    const logs = { log: join(folder, "effects"), batchLog: join(folder, "batches") };
+    const options = { connectionString, schema, ...logs, modelMs, toolMs };
+    this.#options = { ...options, ...defined({ maxRuns }) };
     this.#engines = engines;
     this.store = postgresStore({ connectionString, schema });
     afterwards(() => this.store.close());
@@ -116,9 +124,12 @@ export class SurveyPlace {
 
   /** What has been done so far. */
   get effects(): readonly Effect[] {
-    if (!existsSync(this.#log)) return [];
-    const lines = readFileSync(this.#log, "utf8").split("\n").slice(0, -1);
-    return lines.map((line) => EffectSchema.parse(parseJson(line)));
+    return linesOf(this.#options.log).map((line) => EffectSchema.parse(parseJson(line)));
+  }
+
+  /** What the journals of its runs consist of, in the order in which workers learned that it was taken. */
+  get takenBatches(): readonly TakenBatch[] {
+    return linesOf(this.#options.batchLog).map((line) => TakenBatchSchema.parse(parseJson(line)));
   }
 
   /** Resolves once this holds of what has been done. */
@@ -133,6 +144,11 @@ export class SurveyPlace {
       return pgBossEngine({ connectionString, schema: engine?.jobs ?? "" });
     return restateEngine({ ingressUrl: engine.ingressUrl });
   }
+}
+
+/** The lines of a log, each of which is whole. */
+function linesOf(file: string): readonly string[] {
+  return existsSync(file) ? readFileSync(file, "utf8").split("\n").slice(0, -1) : [];
 }
 
 /** A worker in a process of its own. */

@@ -1,0 +1,50 @@
+// All that can be called, on one page: commands, arguments, options, and the file that does each. Nothing of the library is imported here,
+// and a file of a command only when the command is used: help and completion are made of this alone.
+
+import { Command } from "commander";
+
+import type { CommandFile } from "./command-call.ts";
+import { ownVersion } from "./installed-copy.ts";
+
+/** Makes the action of a command out of what loads its file. */
+export type ActionOf = (load: () => Promise<CommandFile>) => (command: Command) => Promise<void>;
+
+/** The tree of commands. */
+export function commandTree(actionOf: ActionOf): Command {
+  const tree = new Command("espalier")
+    .description("Runs trees of agents that cannot run wild, and shows them.")
+    .option("--verbose", "say of errors where they happened, too")
+    .version(ownVersion(), "-v, --version", "say the version")
+    .helpOption("-h, --help", "say how to use it")
+    .addHelpText("after", EXIT_CODES_TEXT);
+  const add: Add = (declaration, load) => {
+    const action = actionOf(load);
+    tree
+      .command(declaration)
+      .helpOption("-h, --help", "say how to use it")
+      .action(async function (this: Command) {
+        await action(this);
+      });
+    return tree.commands.at(-1) ?? tree;
+  };
+  addRequests(add);
+  return tree;
+}
+
+type Add = (declaration: string, load: () => Promise<CommandFile>) => Command;
+
+const EXIT_CODES_TEXT = `
+Exit codes: 0 completed; 1 failed; 2 wrong use, configuration or role file; 3 stopped by a limit;
+4 paused, needs an answer; 5 a replay or a comparison differs; 6 the store; 130, 143 by a signal.`;
+
+const STORE = [
+  "--store <path>",
+  "where runs are kept: a file of SQLite, or postgres://…; else as the configuration says, ESPALIER_STORE, or .espalier/runs.db",
+] as const;
+
+function addRequests(add: Add): void {
+  add("cancel <run>", () => import("./commands/cancel-command.ts"))
+    .description("Cancels a run, wherever it is led. <run>: an id, the beginning of one, or @last.")
+    .option("--reason <text>", "why, on record with the run")
+    .option(...STORE);
+}

@@ -1,0 +1,63 @@
+// What the command exits with.
+
+import type { SettledStatus } from "espalier";
+
+/** For each way in which a run settles. */
+export const EXIT_CODES: Readonly<Record<SettledStatus, number>> = {
+  completed: 0,
+  failed: 1,
+  stopped: 3,
+  paused: 4,
+  cancelled: 130,
+};
+
+/** Something broke that is nobody's choice. */
+export const BROKEN = 1;
+/** Wrong use, configuration or role file. */
+export const MISUSED = 2;
+/** The store could not be used. */
+export const STORE_FAILED = 6;
+/** Ended by SIGTERM. */
+export const TERMINATED = 143;
+
+/** Those of a store that is wrong in itself; what is said of one run is wrong use. */
+const STORE_CODES: ReadonlySet<string> = new Set([
+  "store_failed",
+  "unsupported_version",
+  "invalid_journal",
+  "journal_conflict",
+  "run_fenced",
+  "session_conflict",
+  "invalid_session",
+]);
+
+/** What is wrong with what was asked for, or with the files that say how. */
+const MISUSE_CODES: ReadonlySet<string> = new Set([
+  "usage",
+  "invalid_option",
+  "invalid_definition",
+  "invalid_role_file",
+  "invalid_answer",
+  "duplicate_tool",
+  "duplicate_role",
+  "unknown_subagent",
+  "unknown_role",
+  "unknown_tool",
+  "unknown_run",
+  "unknown_agent",
+  "run_ended",
+  "run_alive",
+  "run_exists",
+  "already_resumed",
+  "price_unknown",
+  "missing_api_key",
+  "mcp_unavailable",
+  "mcp_unauthorized",
+]);
+
+/** The exit code for an error with this code. */
+export function exitCodeOf(code: string | undefined): number {
+  if (code === undefined) return BROKEN;
+  if (STORE_CODES.has(code)) return STORE_FAILED;
+  return MISUSE_CODES.has(code) ? MISUSED : BROKEN;
+}

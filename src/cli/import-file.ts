@@ -1,0 +1,66 @@
+// A file of the user's as a module. Node strips its types; what it cannot strip, or not find, is said with the line and what to do.
+
+import { existsSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+
+import { UsageError } from "./usage-error.ts";
+
+/**
+ * The default export of a file.
+ *
+ * @throws UsageError, if it has none or cannot be loaded as it is written; what its own code throws is thrown.
+ */
+export async function importFile(file: string): Promise<unknown> {
+  const module = await loaded(file);
+  const value: unknown = Reflect.get(module, "default");
+  if (value !== undefined) return value;
+  throw new UsageError(
+    `Expected ${file} to have a default export, got none. Write: export default ….`,
+  );
+}
+
+async function loaded(file: string): Promise<object> {
+  try {
+    const module: unknown = await import(pathToFileURL(file).href);
+    return typeof module === "object" && module !== null ? module : {};
+  } catch (cause) {
+    const message = cause instanceof Error ? problemOf(file, cause) : undefined;
+    throw message === undefined ? cause : new UsageError(message, { cause });
+  }
+}
+
+const WITHOUT_STRIPPING = `or run the command with a loader: NODE_OPTIONS="--import tsx" espalier …`;
+
+/** What is wrong with a file that cannot be loaded, and what to do; undefined: it was loaded, and its code threw. */
+function problemOf(file: string, error: Error): string | undefined {
+  const { message } = error;
+  const place = /^(?:file:\/\/)?(\/\S+:\d+|[A-Za-z]:\\[^\n]+:\d+)\n/.exec(error.stack ?? "")?.[1];
+  const at = place ?? file;
+  const code: unknown = Reflect.get(error, "code");
+  switch (code) {
+    case "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX":
+      return `${at}: ${message}. Use what only has to be left out (a union or an object in place of an enum, a field in place of a parameter property), ${WITHOUT_STRIPPING}`;
+    case "ERR_INVALID_TYPESCRIPT_SYNTAX":
+      return `${at}: ${message}. Correct it.`;
+    case "ERR_UNKNOWN_FILE_EXTENSION":
+      return `${at}: ${message}. Node loads .ts, .js and .mjs. Rename it, ${WITHOUT_STRIPPING}`;
+    case "ERR_MODULE_NOT_FOUND":
+      return `${message}. ${missingAdvice(message)}`;
+    default:
+      // Else it would be the code of the file that threw it.
+      return error instanceof SyntaxError && place !== undefined
+        ? `${at}: ${message}. Correct it.`
+        : undefined;
+  }
+}
+
+function missingAdvice(message: string): string {
+  const [, wanted = ""] = /^Cannot find (?:module|package) '([^']+)'/.exec(message) ?? [];
+  const written = wanted.replace(/\.js$/, ".ts");
+  if (written !== wanted && existsSync(written))
+    return "There is one that ends in .ts: import it by that name, since nothing is compiled.";
+  if (/^[@~#]?\//.test(wanted) && !wanted.startsWith("/"))
+    return `Paths of tsconfig.json are not known here: import it by a relative path, ${WITHOUT_STRIPPING}`;
+  if (wanted.startsWith("/") || wanted.startsWith(".")) return "Check its path.";
+  return `Run: npm install ${wanted.split("/", wanted.startsWith("@") ? 2 : 1).join("/")}`;
+}

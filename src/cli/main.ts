@@ -1,0 +1,16 @@
+#!/usr/bin/env node
+// The command `espalier`. Imports nothing before it knows that this Node can run the rest.
+
+/** As `engines` in package.json has it. */
+const NEEDED = { major: 22, minor: 19 };
+
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+if (major < NEEDED.major || (major === NEEDED.major && minor < NEEDED.minor)) {
+  process.stderr.write(
+    `espalier needs Node ${NEEDED.major}.${NEEDED.minor} or newer, got ${process.versions.node}. Install it from https://nodejs.org.\n`,
+  );
+  process.exitCode = 2;
+} else {
+  const { startProcess } = await import("./start-process.ts");
+  await startProcess();
+}

@@ -1,0 +1,59 @@
+// Where a command is run: its streams, its environment, its folder, and how it ends. A command knows the process by this alone.
+
+import type { ReadStream, WriteStream } from "node:tty";
+
+/** What a command writes to: `process.stdout` fits. */
+export type ShellOutput = NodeJS.WritableStream &
+  Partial<Pick<WriteStream, "isTTY" | "columns" | "rows">>;
+/** What a command reads from: `process.stdin` fits. */
+export type ShellInput = NodeJS.ReadableStream & Partial<Pick<ReadStream, "isTTY">>;
+
+export type ShellSignal = "SIGINT" | "SIGTERM";
+
+/** The surroundings of a command. */
+export interface Shell {
+  readonly stdin: ShellInput;
+  /** For the result, and nothing else. */
+  readonly stdout: ShellOutput;
+  /** For everything else. */
+  readonly stderr: ShellOutput;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The working folder, absolute. */
+  readonly cwd: string;
+  /** Whether errors are told with where they happened: by `--verbose`, or `DEBUG` in the environment. */
+  readonly isVerbose: boolean;
+  /** Calls back at each such signal, in place of the end of the process, until the function that it gives is called. */
+  onSignal(signal: ShellSignal, listener: () => void): () => void;
+  /** Ends at once. */
+  leave(exitCode: number): never;
+}
+
+/** The surroundings of this process. */
+export function processShell(): Shell {
+  return {
+    // Not before it is asked for: it opens what it reads from.
+    get stdin() {
+      return process.stdin;
+    },
+    stdout: process.stdout,
+    stderr: process.stderr,
+    env: process.env,
+    cwd: process.cwd(),
+    isVerbose: (process.env["DEBUG"] ?? "") !== "" || process.argv.includes("--verbose"),
+    onSignal: (signal, listener) => {
+      process.on(signal, listener);
+      return () => process.off(signal, listener);
+    },
+    leave: (exitCode) => process.exit(exitCode),
+  };
+}
+
+/** Writes a line of the result. */
+export function say({ stdout }: Shell, text: string): void {
+  stdout.write(`${text}\n`);
+}
+
+/** Writes a line for who watches. */
+export function note({ stderr }: Shell, text: string): void {
+  stderr.write(`${text}\n`);
+}

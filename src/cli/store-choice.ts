@@ -1,0 +1,120 @@
+// Which store a command works with: `--store`, the configuration, `ESPALIER_STORE`, else a file in the project that nobody has to set up.
+
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+import type { Store } from "espalier/extend";
+
+import type { CommandCall } from "./command-call.ts";
+import type { Project } from "./project.ts";
+import { UsageError } from "./usage-error.ts";
+
+/** A store, and what it is called. Close it. */
+export interface ChosenStore extends AsyncDisposable {
+  readonly store: Store;
+  /** For people: its path from the working folder, or the address without a password. */
+  readonly name: string;
+}
+
+/** Where a store is, before it is opened. */
+export type StorePlace =
+  | { readonly type: "file"; readonly path: string; readonly isDefault: boolean }
+  | { readonly type: "postgres"; readonly address: string }
+  | { readonly type: "given"; readonly store: Store };
+
+const DEFAULT_FOLDER = ".espalier";
+const DEFAULT_FILE = "runs.db";
+const POSTGRES = /^postgres(ql)?:\/\//;
+
+/** Where the runs of a command are kept. Nothing is opened or made. */
+export function storePlace({ shell, text }: CommandCall, { folder, config }: Project): StorePlace {
+  const said = text("store");
+  if (said !== undefined) return placeOf(said, shell.cwd);
+  const { store } = config;
+  if (typeof store === "string") return placeOf(store, folder);
+  if (store !== undefined) return { type: "given", store };
+  const named = shell.env["ESPALIER_STORE"]?.trim() ?? "";
+  if (named !== "") return placeOf(named, shell.cwd);
+  return { type: "file", path: join(folder, DEFAULT_FOLDER, DEFAULT_FILE), isDefault: true };
+}
+
+function placeOf(said: string, folder: string): StorePlace {
+  if (said.trim() === "")
+    throw new UsageError("Expected --store to be a path or postgres://…, got nothing.");
+  if (POSTGRES.test(said)) return { type: "postgres", address: said };
+  return { type: "file", path: resolve(folder, said), isDefault: false };
+}
+
+/**
+ * Opens the store for a command that writes: the file is made if it is not there, and in the project's own folder a `.gitignore` beside it.
+ * What is wrong with it is found out here.
+ *
+ * @throws EspalierError `store_failed`, `unsupported_version`, or `invalid_option` if a package is missing, which it names.
+ */
+export async function openStore(place: StorePlace): Promise<ChosenStore> {
+  if (place.type === "file" && place.isDefault) makeOwnFolder(resolve(place.path, ".."));
+  return await opened(place);
+}
+
+/**
+ * Opens the store for a command that looks at runs that are there.
+ *
+ * @throws as `openStore`; UsageError if there is no such file: none is made.
+ */
+export async function openKeptStore(place: StorePlace): Promise<ChosenStore> {
+  if (place.type === "file" && !existsSync(place.path)) {
+    const advice = place.isDefault
+      ? "Start one: espalier run …, or say where they are: --store."
+      : "Check the path.";
+    throw new UsageError(`Expected runs in ${place.path}, but there is no such file. ${advice}`);
+  }
+  return await opened(place);
+}
+
+async function opened(place: StorePlace): Promise<ChosenStore> {
+  const store = await made(place);
+  // What is wrong with a store shows when it is asked for something.
+  try {
+    await store.list({ limit: 1 });
+  } catch (cause) {
+    if (place.type !== "given") await store.close();
+    throw cause;
+  }
+  return { store, name: nameOf(place), [Symbol.asyncDispose]: () => store.close() };
+}
+
+async function made(place: StorePlace): Promise<Store> {
+  switch (place.type) {
+    case "given":
+      return place.store;
+    case "postgres": {
+      const { postgresStore } = await import("espalier/store/postgres");
+      return postgresStore({ connectionString: place.address });
+    }
+    case "file": {
+      const { sqliteStore } = await import("espalier/store/sqlite");
+      return sqliteStore(place.path);
+    }
+  }
+}
+
+/** What a store is called where people read it. */
+export function nameOf(place: StorePlace): string {
+  switch (place.type) {
+    case "given":
+      return "the store of the configuration";
+    case "postgres": {
+      const { host, pathname } = new URL(place.address);
+      return `postgres://${host}${pathname}`;
+    }
+    case "file":
+      return place.path;
+  }
+}
+
+/** Nothing in it belongs into a repository: runs hold what was asked and answered. */
+function makeOwnFolder(folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  const ignore = join(folder, ".gitignore");
+  if (!existsSync(ignore)) writeFileSync(ignore, "*\n");
+}

@@ -1,0 +1,25 @@
+// Errors for people: what went wrong, its code, and what to do; where it happened in the program only for who asks for it.
+
+import { stripVTControlCharacters } from "node:util";
+
+import { exitCodeOf } from "./exit-codes.ts";
+import { note, type Shell } from "./shell.ts";
+
+/** Says on stderr what went wrong, and gives the exit code for it. */
+export function tellError(shell: Shell, cause: unknown): number {
+  const code = codeOf(cause);
+  const message = stripVTControlCharacters(cause instanceof Error ? cause.message : String(cause));
+  note(shell, code === undefined || code === "usage" ? message : `${message} [${code}]`);
+  if (shell.isVerbose && cause instanceof Error) note(shell, stackOf(cause));
+  return exitCodeOf(code);
+}
+
+function codeOf(cause: unknown): string | undefined {
+  const code: unknown = cause instanceof Error ? Reflect.get(cause, "code") : undefined;
+  return typeof code === "string" ? code : undefined;
+}
+
+function stackOf(error: Error): string {
+  const { stack = "", cause } = error;
+  return cause instanceof Error ? `${stack}\ncaused by ${stackOf(cause)}` : stack;
+}
