@@ -5,17 +5,20 @@ import { EspalierError } from "../kernel/error.ts";
 import type { Orchestrator } from "../orchestrator/orchestrator.ts";
 import type { RunId } from "../protocol/ids.ts";
 
-/** What a viewer asks of an orchestrator. */
-export type Acting = Pick<Orchestrator, "find" | "answer" | "cancel" | "post" | "recover">;
+/** What a viewer asks of an orchestrator: any is one. */
+export type ActingOrchestrator = Pick<
+  Orchestrator,
+  "find" | "answer" | "cancel" | "post" | "recover"
+>;
 
 /** What goes with an orchestrator. */
-export interface AttachOptions<out Context = unknown> {
-  /** Gives the context of a run that is to go on here. Default: no run has a context. */
-  readonly context?: (runId: RunId) => Context | Promise<Context>;
+export interface AttachOptions {
+  /** Gives the context of a run that is to go on here, where its roles ask for one. */
+  readonly context?: (runId: RunId) => unknown;
 }
 
 interface Attached {
-  readonly orchestrator: Acting;
+  readonly orchestrator: ActingOrchestrator;
   readonly options: AttachOptions;
 }
 
@@ -25,7 +28,7 @@ export type GoingOn = "led" | "over" | EspalierError;
 export class AttachedOrchestrators {
   readonly #attached: Attached[] = [];
 
-  add(orchestrator: Acting, options: AttachOptions): void {
+  add(orchestrator: ActingOrchestrator, options: AttachOptions): void {
     this.#attached.push({ orchestrator, options });
   }
 
@@ -34,7 +37,7 @@ export class AttachedOrchestrators {
   }
 
   /** The one that leads the run now. */
-  leading(runId: RunId): Acting | undefined {
+  leading(runId: RunId): ActingOrchestrator | undefined {
     return this.#attached.find(({ orchestrator }) => orchestrator.find(runId) !== undefined)
       ?.orchestrator;
   }

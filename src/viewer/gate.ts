@@ -76,7 +76,8 @@ export async function jsonIn(request: IncomingMessage): Promise<unknown> {
   const parts: Buffer[] = [];
   let bytes = 0;
   for await (const part of request) {
-    const read = Buffer.from(part);
+    const read: unknown = part;
+    if (!Buffer.isBuffer(read)) continue;
     bytes += read.length;
     if (bytes > LARGEST_BODY_BYTES)
       throw refused(413, "too_large", "Expected 1,000,000 bytes at most, got more. Send less.");

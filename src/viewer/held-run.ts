@@ -144,7 +144,7 @@ export class HeldRun {
       this.#newsMs = clock.monotonicMs();
       await this.#readOn();
     }
-    this.#answered = this.fold.questions.size === 0 ? NONE : await this.#answeredByMail();
+    this.#answered = this.fold.questions.length === 0 ? NONE : await this.#answeredByMail();
     this.#stored = stored;
   }
 

@@ -3,7 +3,7 @@
 
 export { viewer, type Viewer } from "./viewer.ts";
 export type { ViewerOptions } from "./viewer-options.ts";
-export type { AttachOptions } from "./attached-orchestrators.ts";
+export type { ActingOrchestrator, AttachOptions } from "./attached-orchestrators.ts";
 export type { Authorize } from "./gate.ts";
 export type { RedactText, ViewerContent } from "./shown-content.ts";
 export type { ViewerAction } from "../view/viewer-data.ts";

@@ -73,8 +73,8 @@ export function sendBytes(
 }
 
 function takesGzip({ headers }: IncomingMessage): boolean {
-  const accepted = String(headers["accept-encoding"] ?? "").split(",");
+  const accepted = headers["accept-encoding"]?.toString().split(",") ?? [];
   return accepted.some(
-    (one) => /^\s*gzip\s*(?:;\s*q=(?!0(?:\.0*)?\s*$))?/.test(one) && !/q=0(?:\.0*)?\s*$/.test(one),
+    (one) => /^\s*gzip\s*(?:;|$)/.test(one) && !/;\s*q=0(?:\.0*)?\s*$/.test(one),
   );
 }

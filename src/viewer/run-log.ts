@@ -6,6 +6,7 @@ import { endOfTurn } from "../kernel/throttle.ts";
 import { invalidJournal } from "../orchestrator/durability/fold-journal.ts";
 import { JournalReader } from "../orchestrator/durability/journal-reader.ts";
 import { keptEvent } from "../orchestrator/durability/open-spans.ts";
+import type { EspalierEvent } from "../protocol/event.ts";
 import type { RunId } from "../protocol/ids.ts";
 import type { LogEntry } from "../view/viewer-data.ts";
 import type { ReadingMeans } from "./held-run.ts";
@@ -45,12 +46,9 @@ export async function logOf(
     record += 1;
     const values = valuesIn(reader, line, { runId, record });
     if (entries.length >= limit) return { entries, next: entries.at(-1)?.record ?? query.after };
-    if (record > query.after)
-      for (const value of values) {
-        const event = eventIn(value);
-        if (event !== undefined && isWanted(event, query))
-          entries.push({ record, event: content.event(event) });
-      }
+    const events = record > query.after ? values.flatMap(eventIn) : [];
+    for (const event of events)
+      if (isWanted(event, query)) entries.push({ record, event: { ...content.event(event) } });
     read += values.length;
     if (read < RECORDS_PER_TURN) continue;
     await endOfTurn();
@@ -71,15 +69,12 @@ function valuesIn(
   }
 }
 
-function eventIn(record: unknown) {
+function eventIn(record: unknown): EspalierEvent | [] {
   const isEvent = isRecord(record) && record["type"] === "event";
-  return isEvent ? keptEvent(record["event"]) : undefined;
+  return isEvent ? (keptEvent(record["event"]) ?? []) : [];
 }
 
-function isWanted(
-  event: NonNullable<ReturnType<typeof eventIn>>,
-  { agentId, type }: LogQuery,
-): boolean {
+function isWanted(event: EspalierEvent, { agentId, type }: LogQuery): boolean {
   return (
     (agentId === undefined || event.agentId === agentId) &&
     (type === undefined || event.type === type)

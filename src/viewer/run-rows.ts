@@ -46,7 +46,14 @@ export function rowOf(
   const { reason, forkedFrom } = facts;
   return {
     ...listing,
-    ...{ agents, running, failedAgents, durationMs, spent, budget, left, questions },
+    agents,
+    running,
+    failedAgents,
+    durationMs,
+    spent,
+    budget,
+    left,
+    questions,
     ...defined({ reason, forkedFrom }),
   };
 }
@@ -65,7 +72,7 @@ export function patchOf(run: HeldRun, since: number, nowMs: number): RunPatch {
   const asked =
     patch.questions ?? (since === run.record ? run.fold.snapshot().questions : undefined);
   const questions = asked && unanswered(run, asked);
-  const isAnswered = run.fold.questions.size === run.answered.size;
+  const isAnswered = run.fold.questions.length === run.answered.size;
   const head = headOf(run, factsFor(patch.run, isAnswered), nowMs);
   return { ...patch, record: run.record, run: head, ...defined({ questions }) };
 }

@@ -17,17 +17,20 @@ export type RedactText = (text: string) => string;
 export type ViewerContent = boolean | { readonly redact: RedactText };
 
 /** Texts under these keys are names, codes and ids. */
-const NAMES: ReadonlySet<string> = new Set([
-  ...["type", "runId", "agentId", "parentAgentId", "agentPath", "executionId", "stepId", "callId"],
-  ...["traceId", "spanId", "parentSpanId", "traceparent", "previousTraceId", "previousSpanId"],
-  ...["leaseId", "questionId", "sessionId", "childId", "childPath", "fromAgentId", "spawnCallId"],
-  ...["provider", "model", "insteadOf", "responseModel", "responseId", "serviceTier", "apiType"],
-  ...["code", "status", "outcome", "errorCode", "severity", "kind", "decision", "winner", "work"],
-  ...["finishReason", "outputType", "changed", "axis", "accountPath", "source", "field", "fields"],
-  ...["toolName", "toolNames", "toolChoice", "guard", "hook", "filter", "blockedBy", "vetoedBy"],
-  ...["role", "name", "point", "types", "origin", "promptHash", "toolsHash", "outputHash", "hash"],
-  ...["argumentsHash", "textHash", "metadataKeys", "siblingResults", "results", "address"],
-]);
+const NAMES: ReadonlySet<string> = new Set(
+  `
+    type runId agentId parentAgentId agentPath executionId stepId callId traceId
+    spanId parentSpanId traceparent previousTraceId previousSpanId leaseId questionId sessionId childId
+    childPath fromAgentId spawnCallId provider model insteadOf responseModel responseId serviceTier
+    apiType code status outcome errorCode severity kind decision winner
+    work finishReason outputType changed axis accountPath source field fields
+    toolName toolNames toolChoice guard hook filter blockedBy vetoedBy role
+    name point types origin promptHash toolsHash outputHash hash argumentsHash
+    textHash metadataKeys siblingResults results address
+  `
+    .trim()
+    .split(/\s+/),
+);
 /** Of what is under these keys, anything may be content. */
 const CONTENT: ReadonlySet<string> = new Set(["arguments", "before", "after", "data", "metadata"]);
 

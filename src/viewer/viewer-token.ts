@@ -26,7 +26,11 @@ export async function keptToken(file: string): Promise<string> {
     const beside = `${file}.${randomDigits(8)}`;
     try {
       const written = await open(beside, "wx", 0o600);
-      await written.writeFile(`${token}\n`).finally(() => written.close());
+      try {
+        await written.writeFile(`${token}\n`);
+      } finally {
+        await written.close();
+      }
       await rename(beside, file);
     } catch (cause) {
       await rm(beside, { force: true });

@@ -4,7 +4,6 @@ import { readFileSync } from "node:fs";
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import { fileURLToPath } from "node:url";
 
-import type { AgentRole, ContextOf } from "../agent/agent-role.ts";
 import type { Approver } from "../agent/approver.ts";
 import { onAbort } from "../kernel/cancel.ts";
 import { checkKeys, checkMethods, mismatch } from "../kernel/check.ts";
@@ -12,8 +11,6 @@ import { systemClock } from "../kernel/clock.ts";
 import { messageOf } from "../kernel/error.ts";
 import { defined, isRecord } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
-import type { Orchestrator } from "../orchestrator/orchestrator.ts";
-import type { OptionsWith } from "../orchestrator/run/start-options.ts";
 import type { EventSink } from "../protocol/event-sink.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
@@ -21,7 +18,7 @@ import type { ViewerMeta } from "../view/viewer-data.ts";
 import { Api } from "./api.ts";
 import {
   AttachedOrchestrators,
-  type Acting,
+  type ActingOrchestrator,
   type AttachOptions,
 } from "./attached-orchestrators.ts";
 import { Gate } from "./gate.ts";
@@ -49,14 +46,7 @@ export interface Viewer {
    * Acts through this orchestrator: on runs that it leads at once, and runs at rest go on with its roles. It must keep runs in `store`. Any
    * number of them. Without one, what is asked goes into mailboxes of runs, for whoever leads them.
    */
-  attach<Role extends AgentRole<unknown, never>>(
-    orchestrator: Orchestrator<Role>,
-    ...options: OptionsWith<
-      AttachOptions<ContextOf<Role>>,
-      ContextOf<Role>,
-      Required<AttachOptions<ContextOf<Role>>>
-    >
-  ): void;
+  attach(orchestrator: ActingOrchestrator, options?: AttachOptions): void;
   /** The same pages for a server of your own, under a path such as `/espalier`. Without `authorize` it takes requests of this machine alone. */
   handler(prefix?: string): RequestListener;
   /** Ends what it sends, and listens no more. Runs, store and orchestrators go on. */
@@ -133,15 +123,7 @@ class RunViewer implements Viewer {
     this.#listener = listener;
   }
 
-  attach<Role extends AgentRole<unknown, never>>(
-    orchestrator: Orchestrator<Role>,
-    ...options: OptionsWith<
-      AttachOptions<ContextOf<Role>>,
-      ContextOf<Role>,
-      Required<AttachOptions<ContextOf<Role>>>
-    >
-  ): void;
-  attach(orchestrator: Acting, options: AttachOptions = {}): void {
+  attach(orchestrator: ActingOrchestrator, options: AttachOptions = {}): void {
     checkKeys("attach options", options, ["context"]);
     if (options.context !== undefined) checkMethods("attach options", options, ["context"]);
     this.#attached.add(orchestrator, options);
@@ -246,7 +228,7 @@ function isThisMachine(host: string): boolean {
 
 /** Throws `invalid_option` for what is no prefix of a path. */
 function checkPrefix(prefix: unknown): void {
-  if (typeof prefix === "string" && /^(?:\/[A-Za-z0-9._~-]+)*$/.test(prefix)) return;
+  if (typeof prefix === "string" && /^(?:\/(?!\.+(?:\/|$))[A-Za-z0-9._~-]+)*$/.test(prefix)) return;
   throw mismatch(
     "prefix",
     "a path such as /espalier, without a slash at its end",

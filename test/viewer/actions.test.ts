@@ -9,7 +9,7 @@ import { aborted } from "../journal/crash-play.ts";
 import { storedEvents } from "../journal/stored-events.ts";
 import type { Answer, Question } from "../../src/protocol/question.ts";
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
-import { act, askApi, placeOf, type Place, type Said } from "./asking.ts";
+import { act, askApi, placeOf, type Place, codeOf } from "./asking.ts";
 import { asker, opened, viewerWorld } from "./viewer-world.ts";
 
 const ID = runId("buy");
@@ -17,8 +17,17 @@ const ID = runId("buy");
 async function questionsAt(place: Place): Promise<readonly QuestionRow[]> {
   const { body } = await askApi(place, "questions");
   const isInbox = typeof body === "object" && body !== null && "questions" in body;
-  if (isInbox && Array.isArray(body.questions)) return body.questions;
+  if (isInbox && isRows(body.questions)) return body.questions;
   throw new Error("There is no inbox.");
+}
+
+function isRows(value: unknown): value is readonly QuestionRow[] {
+  return Array.isArray(value);
+}
+
+/** The end of a run that goes on here, or has done so. */
+async function ledOn(orchestrator: Orchestrator, id = ID): Promise<void> {
+  await orchestrator.find(id)?.result;
 }
 
 function approved({
@@ -26,10 +35,6 @@ function approved({
   argumentsHash,
 }: Pick<Question, "questionId" | "argumentsHash">): Answer {
   return { type: "approved", questionId, argumentsHash };
-}
-
-function codeOf({ status, body }: Said): readonly unknown[] {
-  return [status, typeof body === "object" && body !== null && "code" in body ? body.code : body];
 }
 
 async function statusOf(place: Place, id = ID): Promise<unknown> {
@@ -42,7 +47,7 @@ async function paused(
   orchestrator: Orchestrator,
   role = asker(["pear", "plum", "fig"]),
 ): Promise<readonly Question[]> {
-  const { questions = [] } = await orchestrator.start(role, "Buy.", { runId: ID }).result;
+  const { questions } = await orchestrator.start(role, "Buy.", { runId: ID }).result;
   return questions;
 }
 
@@ -87,11 +92,11 @@ proves(
       answers: [{ ...approved(pear), arguments: { thing: "apple" } }, denied],
     });
     expect(rest).toMatchObject({ status: 202, body: { isLed: true, open: [] } });
-    await pushed(orchestrator.find(ID)?.result ?? Promise.resolve());
+    await pushed(ledOn(orchestrator));
     const result = await orchestrator.resultOf(ID);
+    expect(result.text).toContain("paid apple paid plum");
     expect(result).toMatchObject({
       status: "completed",
-      text: expect.stringContaining("paid apple paid plum"),
     });
     expect(await questionsAt(place)).toEqual([]);
     expect(await statusOf(place)).toMatchObject({ status: "completed" });
@@ -170,13 +175,11 @@ proves(
         act(place, ID, { key: "a", type: "answer", answers: [approved(question)] }),
         act(other, ID, { key: "b", type: "answer", answers: [no] }),
       ]);
-      expect(said.map(({ status }) => status).toSorted()).toEqual([202, 409]);
+      expect(new Set(said.map(({ status }) => status))).toEqual(new Set([202, 409]));
       const first = said[0]?.status === 202 ? "approved" : "denied";
       const refused = said.find(({ status }) => status === 409);
-      expect(refused?.body).toMatchObject({
-        code: "invalid_answer",
-        message: expect.stringContaining(`first answer counts: ${first}`),
-      });
+      expect(refused?.body).toMatchObject({ code: "invalid_answer" });
+      expect(refused?.text).toContain(`first answer counts: ${first}`);
       expect(await store.posts(ID)).toHaveLength(1);
       const result = await (await process({ roles: [role] }).recover(ID)).result;
       expect(result.text).toContain(first === "approved" ? "paid pear" : "No.");
@@ -185,10 +188,7 @@ proves(
         type: "answer",
         answers: [approved(question)],
       });
-      expect(again).toMatchObject({
-        status: 409,
-        body: { code: expect.stringMatching(/invalid_answer|run_ended/) },
-      });
+      expect(codeOf(again)).toEqual([409, "invalid_answer"]);
     }
   },
 );
@@ -336,7 +336,7 @@ proves(
       status: 202,
       body: { isLed: true },
     });
-    await pushed(stranger.find(other)?.result ?? Promise.resolve());
+    await pushed(ledOn(stranger, other));
     expect(await stranger.resultOf(other)).toMatchObject({
       status: "cancelled",
       reason: { message: "eva cancelled the run." },

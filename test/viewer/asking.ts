@@ -1,7 +1,7 @@
 // Requests to a viewer over real sockets, as a page sends them, and as others do.
 
 import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
-import { text } from "node:stream/consumers";
+import { buffer, text } from "node:stream/consumers";
 import { gunzipSync } from "node:zlib";
 
 import { afterwards } from "../harness/afterwards.ts";
@@ -21,7 +21,7 @@ export function placeOf({ url }: { readonly url: string }): Place {
 export interface AskOptions {
   readonly method?: string;
   /** Undefined leaves a header out that would be sent. */
-  readonly headers?: Readonly<Record<string, string | undefined>>;
+  readonly headers?: Readonly<Record<string, string | undefined>> | undefined;
   /** A value is sent as JSON, a text as it is. */
   readonly body?: unknown;
 }
@@ -43,9 +43,7 @@ export async function ask(
   options: AskOptions = {},
 ): Promise<Said> {
   const response = await responseOf({ origin, token }, path, options);
-  const parts: Buffer[] = [];
-  for await (const part of response) parts.push(Buffer.from(part));
-  const bytes = Buffer.concat(parts);
+  const bytes = await buffer(response);
   const isPacked = response.headers["content-encoding"] === "gzip";
   const said = (isPacked ? gunzipSync(bytes) : bytes).toString("utf8");
   return {
@@ -168,4 +166,9 @@ function jsonIn(said: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** The status of an answer, and its code if it says one. */
+export function codeOf({ status, body }: Said): readonly unknown[] {
+  return [status, typeof body === "object" && body !== null && "code" in body ? body.code : body];
 }

@@ -209,10 +209,8 @@ proves(["V75"], "a journal that cannot be read is told of without what stands in
   });
   const off = placeOf(await opened({ store, clock, content: false }));
   const { status, body, text } = await askApi(off, `runs/${ID}`);
-  expect([status, body]).toMatchObject([
-    422,
-    { code: "invalid_journal", message: expect.stringContaining("record 2") },
-  ]);
+  expect([status, body]).toMatchObject([422, { code: "invalid_journal" }]);
+  expect(text).toContain("record 2");
   expect(text).not.toContain(CANARY);
   expect((await askApi(off, "runs")).body).toMatchObject({ runs: [{ title: "lead" }] });
 });
@@ -249,12 +247,18 @@ proves(["V76"], "a redaction is asked of each text whole, also where it is short
   });
 });
 
+/** Gives what is no text, though its type says so. */
+const noText = (text: string): string => {
+  const made: { readonly text: string } = JSON.parse(`{"of":${text.length}}`);
+  return made.text;
+};
+
 proves(["V76"], "what a redaction fails at, or gives no text for, is withheld", async () => {
   for (const redact of [
     () => {
       throw new Error(CANARY);
     },
-    (): string => JSON.parse("null"),
+    noText,
   ]) {
     const { store, clock, agentIds } = await told();
     const place = placeOf(await opened({ store, clock, content: { redact } }));

@@ -28,10 +28,10 @@ function isSnapshot(value: unknown): value is RunSnapshot {
 
 /** Lets time pass until the work is done: sockets have their turns meanwhile. */
 async function during<T>(clock: ManualClock, work: Promise<T>, stepMs = 50): Promise<T> {
-  let isOver = false;
-  const note = (): void => void (isOver = true);
+  const over = { isSo: false };
+  const note = (): void => void (over.isSo = true);
   work.then(note, note);
-  while (!isOver) {
+  while (!over.isSo) {
     await turns(20);
     clock.advance(stepMs);
   }

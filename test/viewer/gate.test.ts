@@ -7,7 +7,7 @@ import { expect } from "vitest";
 
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
-import { act, ask, askApi, responseOf, type AskOptions, type Place, type Said } from "./asking.ts";
+import { act, ask, askApi, responseOf, type AskOptions, type Place, codeOf } from "./asking.ts";
 import { asker, opened, survey, viewerWorld } from "./viewer-world.ts";
 
 const API = [
@@ -30,10 +30,6 @@ const SECURITY = {
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
 };
-
-function codeOf({ status, body }: Said): readonly unknown[] {
-  return [status, typeof body === "object" && body !== null && "code" in body ? body.code : body];
-}
 
 async function surveyed(): Promise<Place> {
   const { place, process } = await viewerWorld();
