@@ -1019,6 +1019,60 @@ const requirements = {
   V4: {
     text: "A file that another process writes is read as it was at one moment, also once that process was killed",
   },
+  V70: {
+    text: "A viewer gives lists of runs, one run, agents, steps, logs and questions as the journals of its store have them, each by a route, whichever process leads the run",
+  },
+  V71: {
+    text: "A viewer lets in who has its token, at a name of this machine, and takes what changes something from its own pages alone, as JSON of a bounded length; connections are bounded",
+  },
+  V72: {
+    text: "Every answer of a viewer has the headers that keep a browser to its own files; hostile ids and paths name nothing, and no file but those of the page",
+  },
+  V73: {
+    text: "The feed of a run gives each reader exactly what is new since a record, by `after` or `Last-Event-ID`, without a gap or a repetition, also from another server and over another leader of the run",
+  },
+  V74: {
+    text: "A reader of a feed that does not read is told that it lags, and slows neither the run nor other readers",
+  },
+  V75: {
+    text: "With content off no byte that a viewer sends has a text of a prompt, task, argument, result, question, answer or error",
+  },
+  V76: {
+    text: "`redact` is asked of each text whole, before it is shortened or searched; what it fails at is withheld",
+  },
+  V77: {
+    text: "Answers over HTTP go to the run that asks, wherever it is led, which goes on once all are there; an answer to another call is refused",
+  },
+  V78: {
+    text: "Of two who answer one question the first counts, and the other is told so; a request of the same key is done once",
+  },
+  V79: {
+    text: "Cancel, pause and resume over HTTP act at once on what is led here, by the mailbox on what is led elsewhere, and with attached roles on what is at rest",
+  },
+  V80: {
+    text: "`view.approver` keeps a run waiting while its question is in the inbox, and withdraws when its signal is aborted",
+  },
+  V81: {
+    text: "Lists of runs say what folds say, by status, text and page; every question of the store that is open is in the inbox",
+  },
+  V82: {
+    text: "A viewer holds eight folded runs at most; folding gives other work of the process its turn",
+  },
+  V83: {
+    text: "Looking at runs writes nothing and claims nothing; without a look nothing is read",
+  },
+  V84: {
+    text: "Options of a viewer that cannot be used are refused at once",
+  },
+  V85: {
+    text: "The token of a file outlives the server and is readable by its user alone; one that others could read is replaced",
+  },
+  V86: {
+    text: "The handler of a viewer serves it in a server of one's own, below a path, with its own way to let in",
+  },
+  V87: {
+    text: "A step is shown with its request, reply and calls as its agent's states have them, also while it is under way",
+  },
   V20: {
     text: "A fold of the events of a run says of each agent what it does, its steps with their calls, its refused spawns, how it ended, and what it and its subtree have spent, as the result and the ledger do",
   },
