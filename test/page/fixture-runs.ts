@@ -245,23 +245,27 @@ export function parkedRun(): RunSnapshot {
 /** What a text can hold that must not do anything. */
 export const HOSTILE = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script> \u202Eevil\u202C [link](javascript:alert(1)) https://example.com \u0007\u2028\uFEFFend`;
 
-export function hostileRun(): RunSnapshot {
-  const runId = "hostile-0bad";
+/** `failed`: it ended of it, too. */
+export function hostileRun(status: "needs_you" | "failed" = "needs_you"): RunSnapshot {
+  const runId = status === "failed" ? "hostile-dead" : "hostile-0bad";
   return snapshotFor({
     runId,
     title: HOSTILE,
-    status: "needs_you",
+    status,
     head: { reason: { code: HOSTILE, message: HOSTILE } },
-    questions: [
-      questionOf(runId, 1, {
-        agentPath: `lead/${HOSTILE}`,
-        toolName: HOSTILE,
-        reason: HOSTILE,
-        arguments: { [HOSTILE]: HOSTILE },
-        role: HOSTILE,
-        task: HOSTILE,
-      }),
-    ],
+    questions:
+      status === "failed"
+        ? []
+        : [
+            questionOf(runId, 1, {
+              agentPath: `lead/${HOSTILE}`,
+              toolName: HOSTILE,
+              reason: HOSTILE,
+              arguments: { [HOSTILE]: HOSTILE },
+              role: HOSTILE,
+              task: HOSTILE,
+            }),
+          ],
     agents: [
       {
         parent: -1,

@@ -33,6 +33,8 @@ export interface FixtureOptions {
   readonly refused?: Readonly<
     Record<string, { readonly status: number; readonly code: string; readonly message: string }>
   >;
+  /** By the id of an agent: what is sent for it, whatever it is. */
+  readonly details?: Readonly<Record<string, unknown>>;
   /** Another one than pages have. */
   readonly token?: string;
 }
@@ -55,6 +57,7 @@ export function fixtureRuns(): readonly RunSnapshot[] {
   return [
     askingRun(),
     hostileRun(),
+    hostileRun("failed"),
     parkedRun(),
     crowdRun(5_000),
     failedRun(),
@@ -220,6 +223,8 @@ class Fixture implements FixtureServer {
             code: "content_off",
             message: "Content is not sent.",
           });
+        const given = this.#options.details?.[agentId];
+        if (given !== undefined) return json(response, given);
         const found =
           number === undefined
             ? detailOf(run, agentId, isShown)

@@ -20,15 +20,19 @@ function pathOf(snapshot: RunSnapshot, row: AgentRow): string {
   return parent === undefined ? row[2] : `${pathOf(snapshot, parent)}/${row[2]}`;
 }
 
+function isHostileRow(row: AgentRow): boolean {
+  return row[1].startsWith("hostile");
+}
+
 function callsOf(row: AgentRow, number: number): readonly CallRow[] {
   if (number === row[10] && row[6] !== -1) return [];
   const hasFailed = row[18] >= number;
   return [
     {
       callId: `call-${number}`,
-      toolName: row[1].startsWith("hostile") ? HOSTILE : "read",
+      toolName: isHostileRow(row) ? HOSTILE : "read",
       outcome: hasFailed ? "failed" : number === row[10] ? "open" : "succeeded",
-      ...(hasFailed ? { errorCode: "tool_error" } : {}),
+      ...(hasFailed ? { errorCode: isHostileRow(row) ? HOSTILE : "tool_error" } : {}),
       durationMs: 40,
     },
   ];
@@ -86,7 +90,7 @@ export function detailOf(
     ...(hasFailed
       ? {
           reason: {
-            code: "error",
+            code: snapshot.causes[0]?.code ?? "error",
             message: "A call failed once more than its role bears.",
             data: {},
           },
@@ -95,7 +99,7 @@ export function detailOf(
     ...(hasFailed
       ? {
           error: {
-            code: "tool_error",
+            code: snapshot.causes[0]?.code ?? "tool_error",
             message: snapshot.causes[0]?.message ?? "It failed.",
             data: {},
           },
@@ -109,7 +113,7 @@ export function detailOf(
     own: { totalTokens: row[11], costMicroUsd: row[12], unpricedCalls: row[13] },
     subtree: { totalTokens: row[14], costMicroUsd: row[15], unpricedCalls: row[16] },
     steps,
-    ...(row[0] === -1 ? {} : { given: GIVEN }),
+    ...(row[0] === -1 ? {} : { given: isHostileRow(row) ? HOSTILE_GIVEN : GIVEN }),
     refusals: snapshot.refusals.filter(({ agent }) => agent === index),
     ...(status === "completed" && isShown
       ? { text: "The ledger adds up, but for entry 14: it was booked twice on 3 May." }
@@ -132,6 +136,14 @@ const GIVEN = {
   tightened: [{ field: "steps", asked: 40, given: 10, source: "lead" }],
 };
 
+const HOSTILE_GIVEN = {
+  ...GIVEN,
+  metadataKeys: [HOSTILE],
+  results: [HOSTILE],
+  removedTools: [{ toolName: HOSTILE, rule: "denied" as const, source: HOSTILE }],
+  tightened: [{ field: HOSTILE, asked: 2, given: 1, source: HOSTILE }],
+};
+
 export function stepDetailOf(
   snapshot: RunSnapshot,
   agentId: string,
@@ -148,8 +160,8 @@ export function stepDetailOf(
     of: row[10],
     context: {
       number,
-      model: { provider: "openai", id: "gpt-5-mini" },
-      toolNames: ["list", "read", "search"],
+      model: { provider: "openai", id: isHostile ? HOSTILE : "gpt-5-mini" },
+      toolNames: isHostile ? [HOSTILE] : ["list", "read", "search"],
       promptHash: "9f3c2b1a0d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8",
       toolsHash: "77",
       budget: { steps: 10 },
@@ -166,7 +178,10 @@ export function stepDetailOf(
       : number === row[10]
         ? "The ledger adds up, but for entry 14."
         : "I will read the file first.",
-    finishReason: step.calls.length > 0 ? "tool_calls" : "stop",
+    finishReason: isHostile ? HOSTILE : step.calls.length > 0 ? "tool_calls" : "stop",
+    ...(isHostile
+      ? { error: { code: HOSTILE, message: HOSTILE, data: {} }, refusal: HOSTILE }
+      : {}),
     callDetails: step.calls.map((call): CallDetail => ({
       ...call,
       argumentsText: isHostile ? HOSTILE : `{"path":"ledger/part-${number}.csv","lines":[1,400]}`,
@@ -180,7 +195,13 @@ export function stepDetailOf(
                 : CSV,
           }),
       ...(call.outcome === "failed"
-        ? { error: { code: "tool_error", message: "ENOENT: no such file.", data: {} } }
+        ? {
+            error: {
+              code: isHostile ? HOSTILE : "tool_error",
+              message: isHostile ? HOSTILE : "ENOENT: no such file.",
+              data: {},
+            },
+          }
         : {}),
       ...(call.outcome === "succeeded" ? { resultCharacters: 12_345 } : {}),
     })),

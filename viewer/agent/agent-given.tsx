@@ -3,7 +3,7 @@
 import type { ContextManifest } from "../../src/protocol/context-manifest.ts";
 import type { AgentDetail } from "../../src/view/viewer-data.ts";
 import { numberOf } from "../../src/view/amounts.ts";
-import { Line } from "../text/shown-text.tsx";
+import { Code, Line } from "../text/shown-text.tsx";
 import { Facts } from "./facts.tsx";
 
 export function AgentGiven({ detail }: { readonly detail: AgentDetail }) {
@@ -51,9 +51,7 @@ function Removed({ given: { removedTools } }: GivenProps) {
       <ul class="plain">
         {removedTools.map(({ toolName, rule, source }) => (
           <li key={toolName}>
-            <code>
-              <Line text={toolName} />
-            </code>{" "}
+            <Code text={toolName} />{" "}
             <span class="muted">
               {rule.replaceAll("_", " ")}, by <Line text={source} />
             </span>
@@ -80,7 +78,9 @@ function Tightened({ given: { tightened } }: GivenProps) {
         <tbody>
           {tightened.map(({ field, asked, given, source }) => (
             <tr key={field}>
-              <th scope="row">{field}</th>
+              <th scope="row">
+                <Line text={field} />
+              </th>
               <td>{asked}</td>
               <td>{given}</td>
               <td>

@@ -8,7 +8,7 @@ import { costText, countText, durationText, numberOf } from "../../src/view/amou
 import { Meter, usesOf } from "../run/budget-bar.tsx";
 import { momentText } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
-import { Block, Line } from "../text/shown-text.tsx";
+import { Block, Code, Line } from "../text/shown-text.tsx";
 import { AgentLink } from "./agent-link.tsx";
 import { ContentOff } from "./content-off.tsx";
 import { Facts } from "./facts.tsx";
@@ -28,7 +28,7 @@ export function AgentOverview({ detail, state, route, meta }: OverviewProps) {
       {error !== undefined && (
         <div class="notice bad">
           <p>
-            <code>{error.code}</code>
+            <Code text={error.code} />
           </p>
           <Block text={error.message} />
         </div>
@@ -36,7 +36,7 @@ export function AgentOverview({ detail, state, route, meta }: OverviewProps) {
       {error === undefined && reason !== undefined && reason.code !== "completed" && (
         <div class="notice">
           <p>
-            <code>{reason.code}</code> <Line text={reason.message} most={2_000} />
+            <Code text={reason.code} /> <Line text={reason.message} most={2_000} />
           </p>
         </div>
       )}
@@ -56,7 +56,7 @@ export function AgentOverview({ detail, state, route, meta }: OverviewProps) {
           <ul class="plain">
             {detail.refusals.map((refusal, index) => (
               <li key={index}>
-                <Icon sign="refused" /> <Line text={refusal.role} /> <code>{refusal.code}</code>{" "}
+                <Icon sign="refused" /> <Line text={refusal.role} /> <Code text={refusal.code} />{" "}
                 <Line text={refusal.message} />
               </li>
             ))}
@@ -139,7 +139,7 @@ function Origin({ detail, state, route }: Omit<OverviewProps, "meta">) {
             ? ["started by", <AgentLink state={state} route={route} index={parent} />]
             : undefined,
           children > 0 ? ["subagents", countText(children)] : undefined,
-          ["id", <code>{detail.agentId}</code>],
+          ["id", <Code text={detail.agentId} />],
         ]}
       />
     </>

@@ -7,7 +7,7 @@ import { tickMs } from "../data/page-clock.ts";
 import type { RunState } from "../data/run-state.ts";
 import { costText, durationText, shortCount } from "../../src/view/amounts.ts";
 import { Icon, type Sign } from "../text/icon.tsx";
-import { Line } from "../text/shown-text.tsx";
+import { Code } from "../text/shown-text.tsx";
 import { AgentLink } from "./agent-link.tsx";
 
 interface StepsProps {
@@ -63,7 +63,7 @@ function StepLine({ step, detail, state, route }: StepsProps & { readonly step: 
         )}
         {error !== undefined && (
           <span class="is-failed">
-            <Icon sign="failed" /> {error.code}
+            <Icon sign="failed" /> <Code text={error.code} />
           </span>
         )}
       </Link>
@@ -101,13 +101,15 @@ export function CallSummary({
   return (
     <span class="call">
       <Icon sign={OUTCOME_SIGNS[outcome]} />
-      <code>
-        <Line text={toolName} />
-      </code>
+      <Code text={toolName} />
       {outcome !== "succeeded" && (
         <span class={`outcome-${outcome}`}>{outcome.replaceAll("_", " ")}</span>
       )}
-      {errorCode !== undefined && <code class="is-failed">{errorCode}</code>}
+      {errorCode !== undefined && (
+        <span class="is-failed">
+          <Code text={errorCode} />
+        </span>
+      )}
       {durationMs !== undefined && <span class="muted">{durationText(durationMs)}</span>}
       {child !== undefined && <AgentLink state={state} route={route} index={child} />}
     </span>

@@ -5,7 +5,7 @@ import type { RunRoute } from "../app/route.ts";
 import type { RunState } from "../data/run-state.ts";
 import { countText, numberOf } from "../../src/view/amounts.ts";
 import { readable } from "../text/json-text.ts";
-import { Block, Line } from "../text/shown-text.tsx";
+import { Block, Code, Line } from "../text/shown-text.tsx";
 import { CallSummary } from "./agent-steps.tsx";
 
 interface CallsProps {
@@ -38,7 +38,7 @@ function CallResult({ call }: { readonly call: CallDetail }) {
     <>
       {error !== undefined && (
         <p class="is-failed">
-          <code>{error.code}</code>{" "}
+          <Code text={error.code} />{" "}
           {error.message !== result && <Line text={error.message} most={2_000} />}
         </p>
       )}

@@ -11,7 +11,7 @@ import { api } from "../data/api.ts";
 import type { RunState } from "../data/run-state.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import { countText, durationText, numberOf, costText } from "../../src/view/amounts.ts";
-import { Block, Line } from "../text/shown-text.tsx";
+import { Block, Code, Line } from "../text/shown-text.tsx";
 import { Facts } from "./facts.tsx";
 import { StepCalls } from "./step-calls.tsx";
 import { StepRequest } from "./step-request.tsx";
@@ -102,7 +102,7 @@ function StepBody({ step, state, route, isWhole, onWhole }: BodyProps) {
       {step.error !== undefined && (
         <div class="notice bad">
           <p>
-            <code>{step.error.code}</code>
+            <Code text={step.error.code} />
           </p>
           <Block text={step.error.message} />
         </div>
@@ -147,7 +147,9 @@ function StepFacts({ step }: { readonly step: StepDetail }) {
         usage && ["tokens", usageText(usage)],
         usage && ["cost", costText(usage)],
         ["time", durationMs === undefined ? "under way" : timeText(durationMs, timing)],
-        step.finishReason === undefined ? undefined : ["ended with", step.finishReason],
+        step.finishReason === undefined
+          ? undefined
+          : ["ended with", <Line text={step.finishReason} />],
         [
           "asked for",
           `at most ${countText(parameters.maxOutputTokens)} tokens${parameters.temperature === undefined ? "" : `, temperature ${parameters.temperature}`}`,

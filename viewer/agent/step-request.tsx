@@ -9,7 +9,7 @@ import { api } from "../data/api.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import { countText, numberOf } from "../../src/view/amounts.ts";
 import { readable } from "../text/json-text.ts";
-import { Block, Line } from "../text/shown-text.tsx";
+import { Block, Code, Line } from "../text/shown-text.tsx";
 import { Changes } from "../text/changes.tsx";
 
 interface RequestProps {
@@ -130,10 +130,7 @@ function MessageItem({ shown: { message, from }, number, before }: ItemProps) {
         message.toolCalls.map((call) => (
           <div key={call.callId} class="asked">
             <p>
-              <span class="muted">calls</span>{" "}
-              <code>
-                <Line text={call.toolName} />
-              </code>
+              <span class="muted">calls</span> <Code text={call.toolName} />
             </p>
             <Block text={readable(call.argumentsText)} />
           </div>

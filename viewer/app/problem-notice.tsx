@@ -1,7 +1,7 @@
 // What is shown where something could not be: what happened, and what to do about it.
 
 import type { Problem } from "../data/api.ts";
-import { Line } from "../text/shown-text.tsx";
+import { Code, Line } from "../text/shown-text.tsx";
 import { Link } from "./link.tsx";
 
 interface Advice {
@@ -65,7 +65,7 @@ export function ProblemNotice({ problem, onRetry }: NoticeProps) {
       {advice !== undefined && <p>{advice}</p>}
       {command !== undefined && <pre class="command">{command}</pre>}
       <p class="detail">
-        <code>{problem.code}</code> <Line text={problem.message} />
+        <Code text={problem.code} /> <Line text={problem.message} />
       </p>
       <p class="actions">
         {onRetry !== undefined && (

@@ -4,7 +4,7 @@ import type { QuestionRow } from "../../src/view/viewer-data.ts";
 import { Since, Until } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
 import { indented } from "../text/json-text.ts";
-import { Block, Line } from "../text/shown-text.tsx";
+import { Block, Line, lineOf } from "../text/shown-text.tsx";
 import { Link } from "../app/link.tsx";
 import { AnswerForm } from "./answer-form.tsx";
 
@@ -32,7 +32,7 @@ export function QuestionCard({
       class={`question${isCurrent ? " current" : ""}`}
       id={cardId(question)}
       tabIndex={-1}
-      aria-label={`${agentPath} asks: ${toolName}`}
+      aria-label={lineOf(`${agentPath} asks: ${toolName}`)}
     >
       <header>
         <Icon sign="asking" />

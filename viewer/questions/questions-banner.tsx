@@ -6,6 +6,7 @@ import type { QuestionRow } from "../../src/view/viewer-data.ts";
 import { announceNow } from "../app/announcer.tsx";
 import { useKeys } from "../app/keys.ts";
 import { countText } from "../../src/view/amounts.ts";
+import { lineOf } from "../text/shown-text.tsx";
 import { QuestionCard } from "./question-card.tsx";
 
 interface BannerProps {
@@ -68,7 +69,7 @@ export function useNews(questions: readonly QuestionRow[]): void {
     for (const { questionId, agentPath, toolName } of questions) {
       if (known.has(questionId)) continue;
       known.add(questionId);
-      announceNow(`${agentPath} asks: ${toolName}`);
+      announceNow(lineOf(`${agentPath} asks: ${toolName}`));
     }
   }, [questions]);
 }

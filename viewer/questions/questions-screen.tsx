@@ -37,10 +37,15 @@ export function QuestionsScreen({ inbox, meta }: ScreenProps) {
     n: () => moveTo(questions.length === 0 ? 0 : (current + 1) % questions.length),
   });
   if (inbox.value === undefined)
-    return inbox.problem === undefined ? (
-      <Skeleton rows={4} />
-    ) : (
-      <ProblemNotice problem={inbox.problem} />
+    return (
+      <main class="questions-screen">
+        <h1 class="read-aloud">Questions</h1>
+        {inbox.problem === undefined ? (
+          <Skeleton rows={4} />
+        ) : (
+          <ProblemNotice problem={inbox.problem} />
+        )}
+      </main>
     );
   const byRun = Map.groupBy(questions, ({ runId }) => runId);
   return (

@@ -4,7 +4,7 @@ import type { LiveRun } from "../data/live-run.ts";
 import { momentText } from "../text/ago.tsx";
 import { nowMs } from "../data/page-clock.ts";
 import { useRef } from "preact/hooks";
-import { Line } from "../text/shown-text.tsx";
+import { Code, Line } from "../text/shown-text.tsx";
 
 export function LostBanner({ live }: { readonly live: LiveRun }) {
   const lostAtMs = useRef<number | undefined>(undefined);
@@ -21,7 +21,7 @@ export function LostBanner({ live }: { readonly live: LiveRun }) {
       </span>
       {problem !== undefined && problem.code !== "unreachable" && (
         <span>
-          <code>{problem.code}</code> <Line text={problem.message} />
+          <Code text={problem.code} /> <Line text={problem.message} />
         </span>
       )}
       <button type="button" class="small" onClick={() => live.retry()}>

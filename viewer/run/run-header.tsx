@@ -6,7 +6,7 @@ import type { RunState } from "../data/run-state.ts";
 import { costText, countText, durationText, numberOf, shortCount } from "../../src/view/amounts.ts";
 import { Since } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
-import { Line } from "../text/shown-text.tsx";
+import { Code, Line, lineOf } from "../text/shown-text.tsx";
 import { STATUS_WORDS } from "../text/status-words.ts";
 import { Link } from "../app/link.tsx";
 import { BudgetBar } from "./budget-bar.tsx";
@@ -85,8 +85,8 @@ function Why({ run, live }: { readonly run: RunHead; readonly live: LiveRun }) {
     );
   if (reason === undefined || reason.code === "completed") return null;
   return (
-    <span class="fact reason" title={reason.code}>
-      <code>{reason.code}</code> <Line text={reason.message} />
+    <span class="fact reason" title={lineOf(`${reason.code}: ${reason.message}`)}>
+      <Code text={reason.code} /> <Line text={reason.message} />
     </span>
   );
 }
@@ -124,8 +124,10 @@ function Facts({ run, state }: { readonly run: RunHead; readonly state: RunState
       {run.forkedFrom !== undefined && (
         <span class="fact">
           fork of{" "}
-          <Link to={{ screen: "run", runId: run.forkedFrom.runId }}>{run.forkedFrom.runId}</Link> at
-          step {run.forkedFrom.stepNumber}
+          <Link to={{ screen: "run", runId: run.forkedFrom.runId }}>
+            <Code text={run.forkedFrom.runId} />
+          </Link>{" "}
+          at step {run.forkedFrom.stepNumber}
         </span>
       )}
     </>
@@ -167,7 +169,7 @@ function ErrorStops({
         ›
       </button>
       {shown !== undefined && (
-        <button type="button" class="cause" onClick={() => onError(1)} title={shown.text}>
+        <button type="button" class="cause" onClick={() => onError(1)} title={lineOf(shown.text)}>
           {at <= 0 && (shown.isCause ? "first cause: " : "first: ")}
           <Line text={shown.text} />
         </button>

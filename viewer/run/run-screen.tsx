@@ -23,6 +23,7 @@ import { RunHeader } from "./run-header.tsx";
 import { scaleOf } from "./run-time.ts";
 import { isClosed, isOpen, RunView } from "./run-view.ts";
 import type { TreeLine } from "./tree-lines.ts";
+import { TimelineLegend } from "./timeline.tsx";
 import { TreeView } from "./tree-view.tsx";
 
 interface ScreenProps {
@@ -39,13 +40,20 @@ export function RunScreen({ route, meta }: ScreenProps) {
     setLive(opened);
     return () => opened.close();
   }, [runId, tries]);
-  if (live === undefined || live.runId !== runId) return <Skeleton rows={12} />;
-  const state = live.state.value;
-  if (state !== undefined)
+  const state = live?.runId === runId ? live.state.value : undefined;
+  if (live !== undefined && state !== undefined)
     return <OpenRun key={runId} live={live} state={state} route={route} meta={meta} />;
-  const problem = live.problem.value;
-  if (problem === undefined) return <Skeleton rows={12} />;
-  return <ProblemNotice problem={problem} onRetry={() => setTries(tries + 1)} />;
+  const problem = live?.problem.value;
+  return (
+    <main class="blank-screen">
+      <h1 class="read-aloud">Run</h1>
+      {problem === undefined ? (
+        <Skeleton rows={12} />
+      ) : (
+        <ProblemNotice problem={problem} onRetry={() => setTries(tries + 1)} />
+      )}
+    </main>
+  );
 }
 
 interface OpenProps extends ScreenProps {
@@ -90,6 +98,7 @@ function OpenRun({ live, state, route, meta }: OpenProps) {
           <Panel name="tree">
             <TreeView view={view} onOpen={(line) => openLine(view, route, line)} />
           </Panel>
+          <TimelineLegend />
         </section>
         {route.agent !== undefined && (
           <Panel name="panel of the agent">

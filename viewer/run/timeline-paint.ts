@@ -268,8 +268,10 @@ export function paintAxis(sheet: Sheet): void {
     const x = Math.round(xOf(sheet, ms));
     context.fillStyle = palette.line;
     context.fillRect(x, heightPx - 5, 1, 5);
+    const label = axisText(ms);
     context.fillStyle = palette.muted;
-    context.fillText(axisText(ms), x + 4, middle);
+    // A label that has no room would be read as another time.
+    if (x + 4 + context.measureText(label).width <= widthPx) context.fillText(label, x + 4, middle);
   }
   for (const { fromMs, toMs } of taken) {
     const left = xOf(sheet, fromMs);

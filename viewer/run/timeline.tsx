@@ -199,6 +199,29 @@ function zoom(event: WheelEvent, view: RunView): void {
   view.timeWindow.value = next.from === 0 && next.to === 1 ? undefined : next;
 }
 
+const LEGEND = [
+  ["chat", "model"],
+  ["tool", "tool"],
+  ["wait", "waits for a subagent"],
+  ["queue", "for a slot"],
+  ["retry", "for another attempt"],
+  ["ask", "for an answer"],
+] as const;
+
+/** What the colours of the timeline mean. */
+export function TimelineLegend() {
+  return (
+    <div class="legend" aria-hidden="true">
+      {LEGEND.map(([kind, text]) => (
+        <span key={kind}>
+          <i class={`key of-${kind}`} />
+          {text}
+        </span>
+      ))}
+    </div>
+  );
+}
+
 export function TimelineTip({ hover }: { readonly hover: Hover }) {
   const tip = hover.tip.value;
   if (tip === undefined) return null;

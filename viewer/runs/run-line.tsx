@@ -6,7 +6,7 @@ import { costText, countText, durationText, numberOf } from "../../src/view/amou
 import { BudgetBar } from "../run/budget-bar.tsx";
 import { Since, Until } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
-import { Line } from "../text/shown-text.tsx";
+import { Code, Line } from "../text/shown-text.tsx";
 import { STATUS_WORDS } from "../text/status-words.ts";
 
 export function RunLine({ run, isCursor }: { readonly run: RunRow; readonly isCursor: boolean }) {
@@ -56,9 +56,8 @@ function Standing({ run }: { readonly run: RunRow }) {
       if (question === undefined) return <>needs you</>;
       return (
         <>
-          <Line text={question.agentPath} most={80} /> asks{" "}
-          <code>{<Line text={question.toolName} most={40} />}</code> · waits{" "}
-          <Since atMs={question.askedAtMs} />
+          <Line text={question.agentPath} most={80} /> asks <Code text={question.toolName} /> ·
+          waits <Since atMs={question.askedAtMs} />
           {question.deadlineAtMs !== null && (
             <>
               {" "}
@@ -91,7 +90,7 @@ function Standing({ run }: { readonly run: RunRow }) {
           {reason !== undefined && reason.code !== status && (
             <>
               {" "}
-              · <code>{reason.code}</code> <Line text={reason.message} most={160} />
+              · <Code text={reason.code} /> <Line text={reason.message} most={160} />
             </>
           )}
         </>

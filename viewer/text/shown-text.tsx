@@ -47,6 +47,15 @@ export function Line({ text, most = 400 }: { readonly text: string; readonly mos
   return <span class="said">{marked(cut.replaceAll(/\r?\n/g, " ⏎ "))}</span>;
 }
 
+/** A code or a name, on one line. */
+export function Code({ text }: { readonly text: string }) {
+  return (
+    <code>
+      <Line text={text} />
+    </code>
+  );
+}
+
 /** So much of a long text is shown at first, and so much more each time. */
 const SHOWN_AT_FIRST = 6_000;
 const SHOWN_MORE = 200_000;
