@@ -8,7 +8,8 @@ export default defineConfig({
   base: "./",
   build: {
     outDir: "../dist/viewer",
-    emptyOutDir: true,
+    // The entry of the server stands there, too.
+    emptyOutDir: false,
     // The first that know `light-dark()` and set methods.
     target: ["chrome123", "edge123", "firefox127", "safari17.5"],
     modulePreload: false,

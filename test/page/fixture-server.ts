@@ -50,6 +50,10 @@ export interface FixtureServer {
   /** Sends a patch to all who look at a run, and keeps it. */
   patch(runId: string, patch: Omit<RunPatch, "record">): void;
   send(runId: string, entry: FeedEntry): void;
+  /** Another snapshot, of which nobody is told. */
+  replace(runId: string, snapshot: RunSnapshot): void;
+  /** How many feeds are open. */
+  readonly watchers: number;
   close(): Promise<void>;
 }
 
@@ -137,6 +141,14 @@ class Fixture implements FixtureServer {
       response.write(`id: ${record}\ndata: ${JSON.stringify(entry)}\n\n`);
       if (entry.type !== "patch") response.end();
     }
+  }
+
+  replace(runId: string, snapshot: RunSnapshot): void {
+    this.#runs.set(runId, snapshot);
+  }
+
+  get watchers(): number {
+    return this.#feeds.size;
   }
 
   async close(): Promise<void> {

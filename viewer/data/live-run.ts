@@ -52,7 +52,9 @@ export class LiveRun {
     while (!this.#closing.signal.aborted) {
       this.#reading = new AbortController();
       try {
-        if (await this.#read(() => (tries = 0))) return;
+        const hasEnded = await this.#read(() => (tries = 0));
+        if (hasEnded) return;
+        continue;
       } catch (error) {
         if (this.#closing.signal.aborted) return;
         if (this.liveness.value !== "resting") this.#lose(problemOf(error));
@@ -63,7 +65,7 @@ export class LiveRun {
     }
   }
 
-  /** True once the run has ended and all of it is here. */
+  /** True once the run has ended and all of it is here; false: it is to be read on at once. Rejects when the connection is lost. */
   async #read(onData: () => void): Promise<boolean> {
     const { signal } = this.#reading;
     if (this.state.value === undefined) this.#take(new RunState(await api.run(this.runId, signal)));
@@ -77,13 +79,14 @@ export class LiveRun {
       onData();
       const entry: unknown = JSON.parse(data);
       if (!isAnswer("feed", entry)) continue;
-      if (entry.type === "end") {
-        this.liveness.value = "ended";
-        return true;
+      if (entry.type === "patch") {
+        state.apply(entry.patch);
+        continue;
       }
-      if (entry.type === "patch") state.apply(entry.patch);
+      if (entry.type === "end") this.liveness.value = "ended";
+      // It is another run, or too much was missed.
       else state.replace(await api.run(this.runId, signal));
-      if (entry.type === "lagging") break;
+      return entry.type === "end";
     }
     throw new Problem("unreachable", "The server has closed the feed.", 0);
   }
