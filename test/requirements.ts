@@ -1016,6 +1016,80 @@ const requirements = {
   V4: {
     text: "A file that another process writes is read as it was at one moment, also once that process was killed",
   },
+  V70: {
+    text: "A viewer gives lists of runs, one run, agents, steps, logs and questions as the journals of its store have them, each by a route, whichever process leads the run",
+  },
+  V71: {
+    text: "A viewer lets in who has its token, at a name of this machine, and takes what changes something from its own pages alone, as JSON of a bounded length; connections are bounded",
+  },
+  V72: {
+    text: "Every answer of a viewer has the headers that keep a browser to its own files; hostile ids and paths name nothing, and no file but those of the page",
+  },
+  V73: {
+    text: "The feed of a run gives each reader exactly what is new since a record, by `after` or `Last-Event-ID`, without a gap or a repetition, also from another server and over another leader of the run",
+  },
+  V74: {
+    text: "A reader of a feed that does not read is told that it lags, and slows neither the run nor other readers",
+  },
+  V75: {
+    text: "With content off no byte that a viewer sends has a text of a prompt, task, argument, result, question, answer or error",
+  },
+  V76: {
+    text: "`redact` is asked of each text whole, before it is shortened or searched; what it fails at is withheld",
+  },
+  V77: {
+    text: "Answers over HTTP go to the run that asks, wherever it is led, which goes on once all are there; an answer to another call is refused",
+  },
+  V78: {
+    text: "Of two who answer one question the first counts, and the other is told so; a request of the same key is done once",
+  },
+  V79: {
+    text: "Cancel, pause and resume over HTTP act at once on what is led here, by the mailbox on what is led elsewhere, and with attached roles on what is at rest",
+  },
+  V80: {
+    text: "`view.approver` keeps a run waiting while its question is in the inbox, and withdraws when its signal is aborted",
+  },
+  V81: {
+    text: "Lists of runs say what folds say, by status, text and page; every question of the store that is open is in the inbox",
+  },
+  V82: {
+    text: "A viewer holds eight folded runs at most; folding gives other work of the process its turn",
+  },
+  V83: {
+    text: "Looking at runs writes nothing and claims nothing; without a look nothing is read",
+  },
+  V84: {
+    text: "Options of a viewer that cannot be used are refused at once",
+  },
+  V85: {
+    text: "The token of a file outlives the server and is readable by its user alone; one that others could read is replaced",
+  },
+  V86: {
+    text: "The handler of a viewer serves it in a server of one's own, below a path, with its own way to let in",
+  },
+  V87: {
+    text: "A step is shown with its request, reply and calls as its agent's states have them, also while it is under way",
+  },
+  V20: {
+    text: "A fold of the events of a run says of each agent what it does, its steps with their calls, its refused spawns, how it ended, and what it and its subtree have spent, as the result and the ledger do",
+  },
+  V21: {
+    text: "A patch of a fold since any record, laid on the snapshot of that record, is the snapshot of now",
+  },
+  V22: {
+    text: "Each type of event is folded, or is known to change nothing; unknown ones, those of other runs and those of agents without a beginning change nothing",
+  },
+  V23: {
+    text: "First cause first: of a run that failed or was stopped, its fold says where that began, at which step and call, and how it went up the tree",
+  },
+  V24: {
+    text: "Waits for subagents, answers, slots and further attempts, and the time in which a run was paused or led by nobody, are spans of their own: they are never shown as work",
+  },
+  V25: {
+    text: "Text that is printed to a terminal view stands above its trees, whole and in order, and cannot steer the terminal",
+  },
+  V26: {
+    text: "A run is shown as lost once its process gave no sign of life for 30 s, as waiting where it has something to do and no process, and as it ended once it has",
   V90: {
     text: "The page is one HTML, one script and one style sheet, at most 250 KiB and 80 compressed, and asks nobody but its own server for anything",
   },

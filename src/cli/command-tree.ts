@@ -27,6 +27,7 @@ export function commandTree(actionOf: ActionOf): Command {
       });
     return tree.commands.at(-1) ?? tree;
   };
+  addViews(add);
   addRequests(add);
   return tree;
 }
@@ -41,6 +42,23 @@ const STORE = [
   "--store <path>",
   "where runs are kept: a file of SQLite, or postgres://…; else as the configuration says, ESPALIER_STORE, or .espalier/runs.db",
 ] as const;
+
+function addViews(add: Add): void {
+  add("view [run]", () => import("./commands/view-command.ts"))
+    .description(
+      "Shows the runs of the project in the browser, while they run, too. <run>: an id, the beginning of one, or @last.",
+    )
+    .option(...STORE)
+    .option(
+      "--port <number>",
+      "where to listen; 0: any that is free; else the first free from 4983 on",
+    )
+    .option("--no-open", "open no browser")
+    .option("--no-content", "show no prompts, tasks, arguments, results, nor words of errors")
+    .option("--read-only", "answer no question, and ask nothing of runs")
+    .option("--new-token", "close the pages that are open: their token is good no more")
+    .option("--url", "say the address of the viewer that runs already, with its token");
+}
 
 function addRequests(add: Add): void {
   add("cancel <run>", () => import("./commands/cancel-command.ts"))

@@ -13,7 +13,7 @@ import type { Question } from "../protocol/question.ts";
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
 import { AgentFold, type AgentRest } from "./agent-fold.ts";
 import { agentRow } from "./agent-row.ts";
-import { causesOf } from "./causes.ts";
+import { causesOf, isBroken } from "./causes.ts";
 import type { CallFold } from "./step-fold.ts";
 import type {
   Amounts,
@@ -114,7 +114,7 @@ export class RunFold {
       if (agent.isWorking !== isWorking) this.#working += isWorking ? -1 : 1;
       if (agent.isAtRest !== isAtRest) this.running += isAtRest ? 1 : -1;
       this.toolErrors += agent.toolErrors - toolErrors;
-      if (agent.rest !== rest) this.#countFailed(rest, agent.rest);
+      if (agent.rest !== rest) this.#countRest(rest, agent.rest);
       this.#ofTree(agent, event);
     }
     this.#passTime(event.atMs);
@@ -282,11 +282,10 @@ export class RunFold {
     if (Object.keys(this.budget).length === 0) this.budget = budget;
   }
 
-  #countFailed(before: AgentRest | undefined, after: AgentRest | undefined): void {
+  #countRest(before: AgentRest | undefined, after: AgentRest | undefined): void {
     if (before?.status === "failed") this.failedAgents -= 1;
     if (after?.status === "failed") this.failedAgents += 1;
-    const isNews = after !== undefined && after.status !== "completed" && after.status !== "paused";
-    if (isNews || before?.status === "failed") this.causesRecord = this.record;
+    if (isBroken(before) || isBroken(after)) this.causesRecord = this.record;
   }
 
   /** What it spent before a resumption, unseen, is known at its end; its ancestors' part of it too. */

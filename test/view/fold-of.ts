@@ -2,6 +2,7 @@
 
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { RunFold } from "../../src/view/run-fold.ts";
+import type { RunFacts, RunPatch, RunSnapshot } from "../../src/view/viewer-data.ts";
 
 /** The number of a record is that of its event. */
 export function foldOf(events: readonly EspalierEvent[]): RunFold {
@@ -10,4 +11,25 @@ export function foldOf(events: readonly EspalierEvent[]): RunFold {
   const fold = new RunFold(first.runId);
   for (const event of events) fold.take(event, event.seq);
   return fold;
+}
+
+/** A snapshot with a patch laid on it. */
+export function patched(
+  before: RunSnapshot<RunFacts>,
+  patch: RunPatch<RunFacts>,
+): RunSnapshot<RunFacts> {
+  const agents = [...before.agents];
+  for (const [index, row] of patch.agents) agents[index] = row;
+  const spans = agents.map((_agent, index) => before.spans[index] ?? []);
+  for (const [index, from, numbers] of patch.spans)
+    spans[index] = [...(spans[index] ?? []).slice(0, from), ...numbers];
+  return {
+    record: patch.record,
+    run: patch.run,
+    agents,
+    spans,
+    questions: patch.questions ?? before.questions,
+    causes: patch.causes ?? before.causes,
+    refusals: [...before.refusals, ...(patch.refusals ?? [])],
+  };
 }
