@@ -1,12 +1,12 @@
 // Where a command is run: its streams, its environment, its folder, and how it ends. A command knows the process by this alone.
 
+import type { Readable, Writable } from "node:stream";
 import type { ReadStream, WriteStream } from "node:tty";
 
 /** What a command writes to: `process.stdout` fits. */
-export type ShellOutput = NodeJS.WritableStream &
-  Partial<Pick<WriteStream, "isTTY" | "columns" | "rows">>;
+export type ShellOutput = Writable & Partial<Pick<WriteStream, "isTTY" | "columns" | "rows">>;
 /** What a command reads from: `process.stdin` fits. */
-export type ShellInput = NodeJS.ReadableStream & Partial<Pick<ReadStream, "isTTY">>;
+export type ShellInput = Readable & Partial<Pick<ReadStream, "isTTY">>;
 
 export type ShellSignal = "SIGINT" | "SIGTERM";
 

@@ -8,7 +8,7 @@ import { text } from "node:stream/consumers";
 import { expect } from "vitest";
 import { z } from "zod";
 
-import { demo } from "../examples/demo-program.ts";
+import { demo } from "../cli/demo-program.ts";
 import { proves } from "../harness/proves.ts";
 import { ANTHROPIC_OK } from "./provider-fixture.ts";
 
@@ -51,6 +51,6 @@ proves(["M37"], "without the package it ends with one clear line and exit code 2
   const { code, stderr } = await demo({ env });
   expect([code, stderr]).toEqual([
     2,
-    "Expected the package @ai-sdk/groq for this ESPALIER_MODEL, but it is not installed. Run: npm install @ai-sdk/groq\n",
+    "Expected the package @ai-sdk/groq for the model ai-sdk:groq/llama, but it is not installed. Run: npm install @ai-sdk/groq\n",
   ]);
 });

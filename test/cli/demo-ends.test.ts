@@ -7,7 +7,7 @@ import { proves } from "../harness/proves.ts";
 import { calls, OpenAiServer, says, status, type ServerReply } from "../support/openai-server.ts";
 import { OtlpSink } from "../support/otlp-sink.ts";
 import { demo, start } from "./demo-program.ts";
-import { temporaryFolder } from "./temporary-folder.ts";
+import { temporaryFolder } from "../examples/temporary-folder.ts";
 
 const FILES = {
   "readme.md": "# The project\n",
@@ -23,7 +23,7 @@ const RESTS: Readonly<
   "is stopped by a limit": [3, says("Cut o", { finishReason: "length" }), "■ stopped in"],
   "is paused where a question needs an answer": [
     4,
-    calls(["list_folder", { path: "." }]),
+    calls(["folder_list", { path: "." }]),
     "‖ paused in",
   ],
 };

@@ -6,13 +6,13 @@ import { readFileSync, writeFileSync } from "node:fs";
 
 import { expect, test } from "vitest";
 
-import { EXIT_CODES } from "../../examples/survey/exit-codes.ts";
+import { EXIT_CODES } from "../../src/cli/exit-codes.ts";
 import { proves } from "../harness/proves.ts";
 
 import { OtlpSink } from "../support/otlp-sink.ts";
 import { demo } from "./demo-program.ts";
 import { plannerOverResponses, plannerServer } from "./planner-server.ts";
-import { temporaryFolder } from "./temporary-folder.ts";
+import { temporaryFolder } from "../examples/temporary-folder.ts";
 
 const FILES = {
   "readme.md": "# The project\n",
