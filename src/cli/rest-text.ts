@@ -32,8 +32,7 @@ export function restLines(
 
 function closingLine({ status, reason, runId, agents, durationMs, usage }: RunResult): string {
   const { totalTokens, costMicroUsd, unpricedCalls } = usage.total;
-  const cost =
-    unpricedCalls > 0 ? "cost unknown" : `$${(costMicroUsd / MICRO_PER_USD).toFixed(4)}`;
+  const cost = unpricedCalls > 0 ? "cost unknown" : `$${(costMicroUsd / MICRO_PER_USD).toFixed(4)}`;
   const count = agents.length === 1 ? "1 agent" : `${agents.length} agents`;
   const why = status === "completed" ? "" : ` (${reason.code}): ${reason.message}`;
   const spent = `${count}, ${totalTokens} tokens, ${cost}, ${(durationMs / 1_000).toFixed(1)}s`;

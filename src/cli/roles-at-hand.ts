@@ -50,11 +50,11 @@ export async function roleToRun(name: string, search: RoleSearch): Promise<Roles
   if (!PROGRAM.test(name)) return await roleNamed(name, search);
   checkThere(file, name);
   const exported = await importFile(file);
-  if (isRole(exported)) return atHand(exported, [], project.config);
+  if (isRole(exported)) return inCode(exported, [], project.config, search);
   const config = await checkedConfig(exported, file);
   const own: Project = { folder: dirname(file), config, configFile: file };
   const [only, ...others] = typeof config.roles === "string" ? [] : (config.roles ?? []);
-  if (only !== undefined && others.length === 0) return atHand(only, [only], config);
+  if (only !== undefined && others.length === 0) return inCode(only, [only], config, search);
   throw new UsageError(
     `Expected ${name} to have one role, got a configuration with ${namesOf(own).join(", ") || "none"}. Export the role, or run one by its name where the configuration is the project's.`,
   );
@@ -76,7 +76,7 @@ export async function roleNamed(
   const place = typeof roles === "string" ? resolve(project.folder, roles) : folder;
   const coded = typeof roles === "string" ? [] : roles;
   const known = coded.find((role) => role.name === name);
-  if (known !== undefined) return atHand(known, coded, config);
+  if (known !== undefined) return inCode(known, coded, config, search);
   const text = existsSync(place) ? roleTextsIn(place).find((one) => one.name === name) : undefined;
   if (text !== undefined) return await fromFile(text, place, search);
   const names = namesOf(project).join(", ") || "none";
@@ -99,7 +99,16 @@ function isRole(value: unknown): value is AgentRole {
   return typeof value === "object" && value !== null && "model" in value && "name" in value;
 }
 
-function atHand(root: AgentRole, roles: readonly AgentRole[], config: EspalierConfig): RolesAtHand {
+function inCode(
+  root: AgentRole,
+  roles: readonly AgentRole[],
+  config: EspalierConfig,
+  { model }: RoleSearch,
+): RolesAtHand {
+  if (model !== undefined)
+    throw new UsageError(
+      `Expected --model for role files alone, got it for ${root.name}, which has its model in code. Leave it out.`,
+    );
   return { root, roles, config, [Symbol.asyncDispose]: async () => {} };
 }
 
