@@ -1004,6 +1004,27 @@ const requirements = {
   V4: {
     text: "A file that another process writes is read as it was at one moment, also once that process was killed",
   },
+  V20: {
+    text: "A fold of the events of a run says of each agent what it does, its steps with their calls, its refused spawns, how it ended, and what it and its subtree have spent, as the result and the ledger do",
+  },
+  V21: {
+    text: "A patch of a fold since any record, laid on the snapshot of that record, is the snapshot of now",
+  },
+  V22: {
+    text: "Each type of event is folded, or is known to change nothing; unknown ones, those of other runs and those of agents without a beginning change nothing",
+  },
+  V23: {
+    text: "First cause first: of a run that failed or was stopped, its fold says where that began, at which step and call, and how it went up the tree",
+  },
+  V24: {
+    text: "Waits for subagents, answers, slots and further attempts, and the time in which a run was paused or led by nobody, are spans of their own: they are never shown as work",
+  },
+  V25: {
+    text: "Text that is printed to a terminal view stands above its trees, whole and in order, and cannot steer the terminal",
+  },
+  V26: {
+    text: "A run is shown as lost once its process gave no sign of life for 30 s, as waiting where it has something to do and no process, and as it ended once it has",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -28,6 +28,7 @@ export function commandTree(actionOf: ActionOf): Command {
     return tree.commands.at(-1) ?? tree;
   };
   addWork(add);
+  addDemo(add);
   addRequests(add);
   return tree;
 }
@@ -83,6 +84,29 @@ function addWork(add: Add): void {
     .option(...QUIET)
     .option(...OTEL);
 }
+
+function addDemo(add: Add): void {
+  add("demo [folder] [task]", () => import("./commands/demo-command.ts"))
+    .description(
+      "Surveys a folder (else src, or the working folder) with a tree of agents: a lead hands parts to surveyors and writes a report. Needs no key.",
+    )
+    .addHelpText("after", DEMO_TEXT);
+}
+
+const DEMO_TEXT = `
+It looks for the words that the task has in quotes.
+
+OPENAI_API_KEY, OPENAI_BASE_URL   the server to ask: OpenAI, or any that speaks Chat Completions;
+                                  one of the two is enough
+ESPALIER_OPENAI_API               responses, for a server that speaks that instead, or chat
+ESPALIER_MODEL                    the model to use there; without all three, an offline planner
+                                  works by fixed rules. ai-sdk:anthropic/claude-sonnet-5: that
+                                  model over the package @ai-sdk/anthropic, if it is installed,
+                                  with the key that it wants (ANTHROPIC_API_KEY)
+OTEL_EXPORTER_OTLP_ENDPOINT       where to send the trace, as in http://localhost:4318
+ESPALIER_JAEGER_URL               the Jaeger that shows it, for a link to the trace; without it
+                                  http://localhost:16686 if the trace goes to this machine
+NO_COLOR                          plain lines instead of a live tree`;
 
 function addRequests(add: Add): void {
   add("cancel <run>", () => import("./commands/cancel-command.ts"))

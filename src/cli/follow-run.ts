@@ -6,7 +6,7 @@ import { plainText, terminalView, type TerminalView } from "espalier/terminal";
 import { RunFold } from "espalier/view";
 
 import { EXIT_CODES, TERMINATED } from "./exit-codes.ts";
-import { restLines } from "./rest-text.ts";
+import { causeLines, restLines } from "./rest-text.ts";
 import { note, say, type Shell } from "./shell.ts";
 
 /** How a run is followed. */
@@ -17,6 +17,8 @@ export interface FollowOptions {
   readonly isQuiet: boolean;
   /** Whether the run is kept: then it can be paused and gone on with. */
   readonly isKept: boolean;
+  /** The report of a run that rests, on stderr. Default: a line about its end, and no last picture is taken away. */
+  readonly report?: (result: RunResult) => string;
 }
 
 /** What is on the way from a run to its followers. Make it before the orchestrator, which gets `sinks`. */
@@ -34,7 +36,8 @@ export class RunFollower {
     const { stderr, env } = shell;
     this.#shell = shell;
     this.#options = options;
-    this.view = options.isQuiet ? undefined : terminalView({ stream: stderr, env });
+    const lastFrame = options.report === undefined ? "keep" : "erase";
+    this.view = options.isQuiet ? undefined : terminalView({ stream: stderr, env, lastFrame });
     const folding: EventSink = { take: (event) => this.#takeEvent(event) };
     this.sinks = this.view === undefined ? [folding] : [folding, this.view];
   }
@@ -83,9 +86,8 @@ export class RunFollower {
   }
 
   #notice(text: string): void {
-    const resume = this.view?.suspend();
-    note(this.#shell, text);
-    resume?.();
+    if (this.view === undefined) note(this.#shell, text);
+    else this.view.print(`${text}\n`);
   }
 
   #takeEvent(event: EspalierEvent): void {
@@ -95,7 +97,7 @@ export class RunFollower {
   }
 
   #tell(result: RunResult): void {
-    const { output, isQuiet, isKept } = this.#options;
+    const { output, isQuiet, isKept, report } = this.#options;
     this.view?.stop();
     if (output === "json") say(this.#shell, JSON.stringify(summaryOf(result)));
     if (output === "result") {
@@ -103,7 +105,14 @@ export class RunFollower {
       if (text !== "") say(this.#shell, text);
     }
     const causes = this.#fold?.causes() ?? [];
-    for (const line of restLines(result, causes, { isQuiet, isKept })) note(this.#shell, line);
+    if (report === undefined) {
+      for (const line of restLines(result, causes, { isQuiet, isKept })) note(this.#shell, line);
+      return;
+    }
+    // Below the lines of a view that draws no tree.
+    if (this.view?.isLive !== true) note(this.#shell, "");
+    note(this.#shell, report(result));
+    for (const line of causeLines(causes)) note(this.#shell, line);
   }
 }
 

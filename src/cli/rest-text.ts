@@ -24,7 +24,7 @@ export function restLines(
   if (status === "completed") return [...closing, ...failedLines(result, causes)].map(plainText);
   return [
     ...closing,
-    ...(status === "paused" ? questionTexts(result) : causes.flatMap(causeLines)),
+    ...(status === "paused" ? questionTexts(result) : causeLines(causes)),
     ...(isKept ? nextLines(result) : [`The run was kept nowhere: it cannot be shown or resumed.`]),
     ...(isKept && status === "failed" ? [`See it: espalier show ${runId} --errors`] : []),
   ].map(plainText);
@@ -43,10 +43,15 @@ function closingLine({ status, reason, runId, agents, durationMs, usage }: RunRe
 function failedLines({ errors }: RunResult, causes: readonly Cause[]): readonly string[] {
   if (errors.length === 0) return [];
   const count = errors.length === 1 ? "One agent" : `${errors.length} agents`;
-  return [`${count} failed on the way:`, ...causes.flatMap(causeLines)];
+  return [`${count} failed on the way:`, ...causeLines(causes)];
 }
 
-function causeLines({ agentPath, step, toolName, code, message }: Cause): readonly string[] {
+/** Why, the first cause first. */
+export function causeLines(causes: readonly Cause[]): readonly string[] {
+  return causes.flatMap(linesOf).map(plainText);
+}
+
+function linesOf({ agentPath, step, toolName, code, message }: Cause): readonly string[] {
   const where = [
     agentPath,
     ...(step === undefined ? [] : [`step ${step}`]),

@@ -172,6 +172,11 @@ async function modelsOf(texts: readonly RoleText[], search: RoleSearch): Promise
   );
   const environment = shell.env["ESPALIER_MODEL"]?.trim() ?? "";
   const usual = model ?? (environment === "" ? undefined : environment);
+  const without = usual === undefined ? texts.find((text) => text.model === undefined) : undefined;
+  if (without !== undefined)
+    throw new UsageError(
+      `${shownPath(without.file, shell)}:1: Expected a line model: … in the front matter, got none. Add it, or name a model for all files that have none: --model, or ESPALIER_MODEL.`,
+    );
   return {
     byName: (name) => {
       const outcome = outcomes.get(name);

@@ -1,6 +1,6 @@
 // What commands that lead a run have in common: their options, and the orchestrator made of them.
 
-import { Orchestrator, type Budget, type EventSink, type OrchestratorOptions } from "espalier";
+import { Orchestrator, type EventSink, type Approver, type OrchestratorOptions } from "espalier";
 import type { NodeTracing } from "espalier/otel/node";
 
 import { askingPerson } from "./ask-person.ts";
@@ -77,11 +77,11 @@ export interface RunLead {
 export function leadFor(call: CommandCall, { hand, kept, tracing }: RunParts): RunLead {
   const { shell } = call;
   const follower = new RunFollower(shell, { ...outputOf(call), isKept: kept !== undefined });
-  const configured = configuredOptions(hand.config);
+  const { approver, ...configured } = configuredOptions(hand.config);
   const sinks: readonly EventSink[] = [...follower.sinks, ...(configured.sinks ?? [])];
   const orchestrator = new Orchestrator({
     ...configured,
-    ...answering(call, follower, configured),
+    ...answering(call, follower, approver),
     roles: hand.roles,
     sinks,
     ...(kept === undefined ? {} : { store: kept.store }),
@@ -94,10 +94,8 @@ export function leadFor(call: CommandCall, { hand, kept, tracing }: RunParts): R
 function answering(
   call: CommandCall,
   follower: RunFollower,
-  { approver }: OrchestratorOptions,
-):
-  | Pick<OrchestratorOptions, "unanswered">
-  | { readonly approver: OrchestratorOptions["approver"] } {
+  approver: Approver | undefined,
+): Pick<OrchestratorOptions, "approver" | "unanswered"> {
   const { shell } = call;
   const isTerminal = shell.stdin.isTTY === true && shell.stderr.isTTY === true;
   const usual = approver === undefined && isTerminal ? "ask" : "configured";
@@ -111,10 +109,10 @@ function answering(
         }),
       };
     case "pause":
-      return { approver: undefined };
-    case "deny":
-      return { approver: undefined, unanswered: "deny" };
-    case "configured":
       return {};
+    case "deny":
+      return { unanswered: "deny" };
+    case "configured":
+      return approver === undefined ? {} : { approver };
   }
 }

@@ -1,7 +1,8 @@
 // What an agent is doing, in a few words and one sign.
 
 import type { SettledStatus } from "../index.ts";
-import type { Activity, OpenCallView } from "./agent-view.ts";
+import type { OpenCall } from "../view/step-fold.ts";
+import type { ShownAgent } from "./fold-tree.ts";
 import type { Cell } from "./table.ts";
 import { singleLine, type Style } from "./terminal-text.ts";
 
@@ -31,43 +32,49 @@ export function spinner(nowMs: number): string {
 }
 
 /** Sign and words, as in `⠹ thinking` or `■ stopped: steps_limit`, in their colour. */
-export function activityCell(activity: Activity, nowMs: number): Cell {
-  switch (activity.kind) {
-    case "settled": {
-      const { status, reason } = activity;
-      const { icon, style } = REST_SIGNS[status];
-      const isBrief = status !== "stopped" && status !== "paused";
-      const why = isBrief ? "" : `: ${singleLine(reason.code)}`;
-      return { text: `${icon} ${status}${why}`, style };
+export function activityCell(agent: ShownAgent, nowMs: number): Cell {
+  const { activity, rest, retry, openCalls } = agent;
+  switch (activity) {
+    case "paused":
+    case "completed":
+    case "stopped":
+    case "failed":
+    case "cancelled": {
+      const { icon, style } = REST_SIGNS[activity];
+      const isBrief = activity !== "stopped" && activity !== "paused";
+      const why = isBrief || rest === undefined ? "" : `: ${singleLine(rest.reason.code)}`;
+      return { text: `${icon} ${activity}${why}`, style };
     }
-    case "calling": {
+    case "calling":
+    case "delegating":
+    case "asking": {
       // All that is under way may be the wait for an answer.
-      const onlyAsks = activity.calls.every(({ kind }) => kind === "question");
+      const onlyAsks = openCalls.every(({ kind }) => kind === "question");
       const { icon, style } = onlyAsks
         ? QUESTION
         : { icon: spinner(nowMs), style: "cyan" as const };
-      return { text: `${icon} ${callsText(activity.calls)}`, style };
+      return { text: `${icon} ${callsText(openCalls)}`, style };
     }
     case "retrying": {
-      const words = `attempt ${activity.attempt}: ${singleLine(activity.errorCode)}`;
+      const words = `attempt ${retry?.attempt ?? 1}: ${singleLine(retry?.errorCode ?? "")}`;
       return { text: `${spinner(nowMs)} ${words}`, style: "yellow" };
     }
     case "thinking":
       return { text: `${spinner(nowMs)} thinking`, style: "cyan" };
     case "preparing":
     case "queued":
-      return { text: `${spinner(nowMs)} ${activity.kind}`, style: "dim" };
+      return { text: `${spinner(nowMs)} ${activity}`, style: "dim" };
   }
 }
 
-function callsText(calls: readonly OpenCallView[]): string {
+function callsText(calls: readonly OpenCall[]): string {
   const subagents = calls.filter(({ kind }) => kind === "delegation").length;
   const waiting = subagents === 0 ? [] : [`waiting for ${subagents}`];
   const asked = namesOf(calls, "question").map((name) => `asks: ${name}`);
   return [...waiting, ...asked, ...namesOf(calls, "tool")].join(", ");
 }
 
-function namesOf(calls: readonly OpenCallView[], kind: OpenCallView["kind"]): readonly string[] {
+function namesOf(calls: readonly OpenCall[], kind: OpenCall["kind"]): readonly string[] {
   const alike = Map.groupBy(
     calls.filter((call) => call.kind === kind),
     (call) => singleLine(call.toolName),

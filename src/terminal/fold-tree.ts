@@ -2,14 +2,34 @@
 // is folded first, then what is paused; what runs is shown as long as there is room.
 
 import type { SettledStatus } from "../index.ts";
-import { NOTHING_SPENT, plus, type AgentView, type Spent } from "./agent-view.ts";
+import type { AgentFold } from "../view/agent-fold.ts";
+import type { Spent } from "../view/viewer-data.ts";
+
+/** An agent as it is drawn: out of a fold, or out of a result. */
+export interface ShownAgent extends Pick<AgentFold, ShownField> {
+  readonly children: readonly ShownAgent[];
+}
+
+type ShownField =
+  | "agentPath"
+  | "role"
+  | "task"
+  | "begunAtMs"
+  | "activity"
+  | "retry"
+  | "rest"
+  | "openCalls"
+  | "step"
+  | "own"
+  | "subtree"
+  | "refusals";
 
 /** One line of the tree. `branch` is what is drawn before its name. */
 export type TreeRow =
   | {
       readonly kind: "agent";
       readonly branch: string;
-      readonly agent: AgentView;
+      readonly agent: ShownAgent;
       readonly hidden: number;
     }
   | { readonly kind: "group"; readonly branch: string; readonly group: SettledGroup }
@@ -36,7 +56,7 @@ interface SettledGroup {
  * At most `maxRows` lines for the tree below and with `root`. Costs as much as the lines it gives,
  * and one look at each agent.
  */
-export function treeRows(root: AgentView, maxRows: number): readonly TreeRow[] {
+export function treeRows(root: ShownAgent, maxRows: number): readonly TreeRow[] {
   for (const fold of FOLDS) {
     const rows = upTo(maxRows + 1, grow({ agent: root, branch: "", below: "" }, fold));
     if (rows.length <= maxRows) return rows;
@@ -45,9 +65,9 @@ export function treeRows(root: AgentView, maxRows: number): readonly TreeRow[] {
 }
 
 /** How many agents there are in trees. */
-export function countAgents(roots: readonly AgentView[]): AgentCounts {
+export function countAgents(roots: readonly ShownAgent[]): AgentCounts {
   const counts = { agents: 0, running: 0, paused: 0 };
-  const count = (agent: AgentView): void => {
+  const count = (agent: ShownAgent): void => {
     const rest = restOf(agent);
     counts.agents += 1;
     if (rest === undefined) counts.running += 1;
@@ -59,9 +79,11 @@ export function countAgents(roots: readonly AgentView[]): AgentCounts {
 }
 
 /** How an agent came to rest; undefined while it runs. */
-export function restOf({ activity }: AgentView): SettledStatus | undefined {
-  return activity.kind === "settled" ? activity.status : undefined;
+export function restOf({ activity }: ShownAgent): SettledStatus | undefined {
+  return RESTS.find((status) => status === activity);
 }
+
+const RESTS = ["paused", "completed", "stopped", "failed", "cancelled"] as const;
 
 interface Fold {
   /** An ended agent stands for all below it. */
@@ -82,7 +104,7 @@ const RUNNING_ONLY: Fold = { ...ONE_A_LINE, drops: (rest) => rest !== undefined 
 const PAUSED_ONLY: Fold = { ...ONE_A_LINE, drops: isEnded };
 
 interface Place {
-  readonly agent: AgentView;
+  readonly agent: ShownAgent;
   /** Drawn before the agent's name. */
   readonly branch: string;
   /** Drawn before the branches of its children. */
@@ -114,9 +136,9 @@ function upTo(count: number, rows: Iterable<TreeRow>): readonly TreeRow[] {
 }
 
 function twigsOf(
-  children: readonly AgentView[],
+  children: readonly ShownAgent[],
   fold: Fold,
-): readonly (AgentView | SettledGroup)[] {
+): readonly (ShownAgent | SettledGroup)[] {
   const kept = children.filter((child) => !fold.drops(restOf(child)));
   if (!fold.mergesSettled) return kept;
   const alike = Map.groupBy(kept, (agent) => {
@@ -131,20 +153,30 @@ function isEnded(rest: SettledStatus | undefined): boolean {
 }
 
 /** Siblings that are alike, as one, unless they run. */
-function merged(agents: readonly AgentView[]): readonly (AgentView | SettledGroup)[] {
+function merged(agents: readonly ShownAgent[]): readonly (ShownAgent | SettledGroup)[] {
   const [first] = agents;
   const status = first === undefined ? undefined : restOf(first);
   if (first === undefined || status === undefined || agents.length === 1) return agents;
   const hidden = countAgents(agents.flatMap(({ children }) => children)).agents;
-  const subtree = agents.reduce((sum, agent) => plus(sum, agent.subtree), NOTHING_SPENT);
+  const subtree = sumOf(agents.map((agent) => agent.subtree));
   return [{ role: first.role, status, agents: agents.length, hidden, subtree }];
+}
+
+function sumOf(amounts: readonly Spent[]): Spent {
+  const sum = { totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 };
+  for (const { totalTokens, costMicroUsd, unpricedCalls } of amounts) {
+    sum.totalTokens += totalTokens;
+    sum.costMicroUsd += costMicroUsd;
+    sum.unpricedCalls += unpricedCalls;
+  }
+  return sum;
 }
 
 /**
  * The running agents as far as they fit, or the paused ones if none runs, and one line for all
  * others.
  */
-function cut(root: AgentView, maxRows: number): readonly TreeRow[] {
+function cut(root: ShownAgent, maxRows: number): readonly TreeRow[] {
   const place = { agent: root, branch: "", below: "" };
   const counts = countAgents([root]);
   const fold = counts.running > 0 ? RUNNING_ONLY : PAUSED_ONLY;

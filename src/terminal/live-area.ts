@@ -36,10 +36,11 @@ export class LiveArea {
     this.#stream = stream;
   }
 
-  /** Draws `lines` where the last ones were. They must not be wider than the terminal. */
-  draw(lines: readonly string[]): void {
+  /** Draws `lines` where the last ones were, below lines that stay. They must not be wider than the terminal. */
+  draw(lines: readonly string[], staying: readonly string[] = []): void {
     const opening = this.#isOpen ? "" : this.#open();
-    this.#stream.write(opening + this.#toTop() + rowsOf(lines) + CLEAR_BELOW);
+    const rows = rowsOf([...staying, ...lines]);
+    this.#stream.write(opening + this.#toTop() + rows + CLEAR_BELOW);
     this.#drawn = lines;
   }
 

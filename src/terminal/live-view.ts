@@ -1,5 +1,5 @@
 // LiveView: the trees of running runs, drawn over and over at the end of a terminal.
-// Owns the views of these runs, the frame timer and the live area. Talks to one stream.
+// Owns the folds of these runs, what is printed above them, the frame timer and the live area. Talks to one stream.
 //
 // 1. It draws at most ten frames a second, however many events come; an event costs microseconds.
 // 2. When no run is running it holds nothing: no timer, no listener, no hidden cursor. A run that is
@@ -9,8 +9,9 @@
 import type { EspalierEvent, EventSink, RunId } from "../index.ts";
 import type { Clock } from "../extend.ts";
 import { LiveArea, type TerminalStream } from "./live-area.ts";
+import { PrintedText } from "./printed-text.ts";
 import { renderRun } from "./render-tree.ts";
-import { nextRunView, type RunView } from "./run-view.ts";
+import { RunFold } from "../view/run-fold.ts";
 
 const FRAME_MS = 100;
 const USUAL_COLUMNS = 80;
@@ -18,8 +19,8 @@ const USUAL_ROWS = 24;
 
 /** A running run, and how far its time is ahead of the monotonic clock, by which it is carried on since its last event. */
 interface Shown {
-  readonly view: RunView;
-  readonly aheadMs: number;
+  readonly fold: RunFold;
+  aheadMs: number;
 }
 
 export class LiveView implements EventSink {
@@ -29,7 +30,12 @@ export class LiveView implements EventSink {
   readonly #lastFrame: "keep" | "erase";
   readonly #area: LiveArea;
   readonly #runs = new Map<RunId, Shown>();
+  readonly #text = new PrintedText();
+  /** Rows that are printed with the next frame. */
+  #printed: readonly string[] = [];
   #stopTimer: (() => void) | undefined;
+  /** How many have suspended it, and not resumed it yet. */
+  #suspensions = 0;
   #isStopped = false;
 
   constructor(stream: TerminalStream, clock: Clock, lastFrame: "keep" | "erase") {
@@ -41,19 +47,45 @@ export class LiveView implements EventSink {
 
   take(event: EspalierEvent): void {
     if (this.#isStopped) return;
-    const view = nextRunView(this.#runs.get(event.runId)?.view, event);
-    if (view === undefined) return;
-    if (this.#runs.size === 0) this.#begin();
-    const shown = { view, aheadMs: event.atMs - this.#clock.monotonicMs() };
-    this.#runs.set(event.runId, shown);
-    if (view.end !== undefined) this.#endRun(shown);
+    const shown = this.#runs.get(event.runId) ?? this.#open(event);
+    if (shown === undefined) return;
+    shown.fold.take(event);
+    shown.aheadMs = event.atMs - this.#clock.monotonicMs();
+    if (shown.fold.end !== undefined) this.#endRun(shown);
+  }
+
+  print(text: string): void {
+    if (this.#isStopped) return;
+    const rows = this.#text.take(text, this.#columns());
+    if (this.#runs.size > 0) this.#printed = [...this.#printed, ...rows];
+    else this.#area.keep([...rows, ...this.#text.end()]);
+  }
+
+  suspend(): () => void {
+    this.#suspensions += 1;
+    if (this.#runs.size > 0) this.#area.erase();
+    this.#area.close();
+    let resume = (): void => {
+      resume = () => {};
+      this.#suspensions -= 1;
+    };
+    return () => resume();
   }
 
   stop(): void {
     if (this.#isStopped) return;
     this.#isStopped = true;
-    if (this.#runs.size > 0) this.#draw();
+    if (this.#runs.size > 0) this.#drawLast();
     this.#rest();
+  }
+
+  /** A run is seen from its beginning on, or from a resumption. */
+  #open({ type, runId }: EspalierEvent): Shown | undefined {
+    if (type !== "run.started" && type !== "run.resumed") return undefined;
+    if (this.#runs.size === 0) this.#begin();
+    const shown = { fold: new RunFold(runId), aheadMs: 0 };
+    this.#runs.set(runId, shown);
+    return shown;
   }
 
   #begin(): void {
@@ -64,7 +96,7 @@ export class LiveView implements EventSink {
   #schedule(): void {
     this.#stopTimer = this.#clock.setTimer(FRAME_MS, () => {
       try {
-        this.#draw();
+        if (this.#suspensions === 0) this.#draw();
         this.#schedule();
       } catch {
         // Nothing above a timer catches: what a stream throws must not end the program (3.).
@@ -74,10 +106,14 @@ export class LiveView implements EventSink {
   }
 
   #endRun(shown: Shown): void {
-    this.#runs.delete(shown.view.runId);
-    if (this.#lastFrame === "keep") this.#area.keep(this.#render(shown, this.#rows()));
+    this.#runs.delete(shown.fold.runId);
+    const isLast = this.#runs.size === 0;
+    const printed = [...this.#printed, ...(isLast ? this.#text.end() : [])];
+    this.#printed = [];
+    const frame = this.#lastFrame === "keep" ? this.#render(shown, this.#rows()) : [];
+    if (printed.length + frame.length > 0) this.#area.keep([...printed, ...frame]);
     else this.#area.erase();
-    if (this.#runs.size === 0) this.#rest();
+    if (isLast) this.#rest();
   }
 
   /** Stops the timer and releases the terminal. */
@@ -90,15 +126,26 @@ export class LiveView implements EventSink {
   }
 
   #draw(): void {
-    const rows = Math.max(1, Math.floor(this.#rows() / this.#runs.size));
-    this.#area.draw([...this.#runs.values()].flatMap((shown) => this.#render(shown, rows)));
+    const rest = this.#text.rest === "" ? [] : [this.#text.rest];
+    const rows = Math.max(1, Math.floor((this.#rows() - rest.length) / this.#runs.size));
+    const trees = [...this.#runs.values()].flatMap((shown) => this.#render(shown, rows));
+    this.#area.draw([...rest, ...trees], this.#printed);
+    this.#printed = [];
   }
 
-  #render({ view, aheadMs }: Shown, height: number): readonly string[] {
-    // Many terminals lose the last character of a line that is as wide as they are.
-    const width = (this.#stream.columns ?? USUAL_COLUMNS) - 1;
+  #drawLast(): void {
+    this.#printed = [...this.#printed, ...this.#text.end()];
+    this.#draw();
+  }
+
+  #render({ fold, aheadMs }: Shown, height: number): readonly string[] {
     const nowMs = aheadMs + this.#clock.monotonicMs();
-    return renderRun(view, { width, height, nowMs, hasColor: true });
+    return renderRun(fold, { width: this.#columns(), height, nowMs, hasColor: true });
+  }
+
+  /** Many terminals lose the last character of a line that is as wide as they are. */
+  #columns(): number {
+    return Math.max(1, (this.#stream.columns ?? USUAL_COLUMNS) - 1);
   }
 
   #rows(): number {

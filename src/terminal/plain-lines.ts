@@ -1,8 +1,8 @@
 // Events as plain lines, for logs and for terminals that do not want to be drawn on. Pure.
 
 import type { EspalierEvent, Usage } from "../index.ts";
-import { countText, costText, durationText, numberOf } from "./amounts.ts";
-import { openQuestion } from "./open-questions.ts";
+import { countText, costText, durationText, numberOf } from "../view/amounts.ts";
+import { questionText } from "./question-lines.ts";
 import { firstLine, fit, singleLine } from "./terminal-text.ts";
 
 const LONGEST_TEXT = 160;
@@ -115,7 +115,7 @@ function pauseText(event: EspalierEvent): string | undefined {
       return `run resumed after ${durationText(event.pausedMs)}, with ${answers}`;
     }
     case "question.asked": {
-      const { toolName, arguments: given, reason } = openQuestion(event.question);
+      const { toolName, arguments: given, reason } = questionText(event.question);
       return `needs you: ${toolName} ${given}: ${reason}`;
     }
     case "question.answered": {

@@ -2,9 +2,10 @@
 // on began. Holds nothing when none does. A stream that breaks silences it.
 
 import type { EspalierEvent, EventSink, RunId } from "../index.ts";
-import { durationText } from "./amounts.ts";
+import { durationText } from "../view/amounts.ts";
 import type { TerminalStream } from "./live-area.ts";
 import { plainLine } from "./plain-lines.ts";
+import { PrintedText } from "./printed-text.ts";
 
 const TIME_WIDTH = 7;
 
@@ -12,6 +13,10 @@ export class PlainView implements EventSink {
   readonly isLive = false;
   readonly #stream: TerminalStream;
   readonly #startedAtMs = new Map<RunId, number>();
+  readonly #text = new PrintedText();
+  /** How many have suspended it, and not resumed it yet, and what is written then. */
+  #suspensions = 0;
+  #held = "";
   #isStopped = false;
 
   constructor(stream: TerminalStream) {
@@ -22,11 +27,30 @@ export class PlainView implements EventSink {
     if (this.#isStopped) return;
     if (event.type === "run.started" || event.type === "run.resumed") this.#begin(event);
     const line = plainLine(event);
-    if (line !== undefined) this.#stream.write(`${this.#stamp(event)}  ${line}\n`);
+    if (line !== undefined) this.#write([`${this.#stamp(event)}  ${line}`]);
     if (event.type === "run.ended" || event.type === "run.paused") this.#end(event.runId);
   }
 
+  print(text: string): void {
+    if (this.#isStopped) return;
+    const rows = this.#text.take(text, Infinity);
+    this.#write(this.#startedAtMs.size > 0 ? rows : [...rows, ...this.#text.end()]);
+  }
+
+  suspend(): () => void {
+    this.#suspensions += 1;
+    let resume = (): void => {
+      resume = () => {};
+      this.#suspensions -= 1;
+      this.#writeHeld();
+    };
+    return () => resume();
+  }
+
   stop(): void {
+    if (this.#isStopped) return;
+    this.#suspensions = 0;
+    this.#write(this.#text.end());
     this.#isStopped = true;
     this.#startedAtMs.clear();
     this.#stream.off("error", this.#onBroken);
@@ -39,7 +63,21 @@ export class PlainView implements EventSink {
 
   #end(runId: RunId): void {
     this.#startedAtMs.delete(runId);
-    if (this.#startedAtMs.size === 0) this.#stream.off("error", this.#onBroken);
+    if (this.#startedAtMs.size > 0) return;
+    this.#write(this.#text.end());
+    this.#stream.off("error", this.#onBroken);
+  }
+
+  #write(rows: readonly string[]): void {
+    this.#held += rows.map((row) => `${row}\n`).join("");
+    this.#writeHeld();
+  }
+
+  #writeHeld(): void {
+    if (this.#suspensions > 0 || this.#held === "" || this.#isStopped) return;
+    const text = this.#held;
+    this.#held = "";
+    this.#stream.write(text);
   }
 
   /** Time since the start of the run, or since it was resumed, and which run if there are several. */
@@ -49,5 +87,9 @@ export class PlainView implements EventSink {
     return this.#startedAtMs.size > 1 ? `${time}  ${runId}` : time;
   }
 
-  readonly #onBroken = (): void => this.stop();
+  readonly #onBroken = (): void => {
+    this.#text.end();
+    this.#held = "";
+    this.stop();
+  };
 }

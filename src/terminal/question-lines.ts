@@ -1,16 +1,39 @@
 // The block of lines with the questions that must be answered before a run can continue. Pure.
 
 import { QUESTION } from "./activity-text.ts";
-import { durationText } from "./amounts.ts";
-import type { OpenQuestion } from "./open-questions.ts";
+import { durationText } from "../view/amounts.ts";
+import type { Question } from "../index.ts";
 import { table, type Column } from "./table.ts";
-import { fit, type Paint } from "./terminal-text.ts";
+import { fit, singleLine, type Paint } from "./terminal-text.ts";
+
+/** A question in texts that are short and harmless. */
+export interface QuestionText extends Pick<Question, "agentPath" | "toolName" | "reason"> {
+  readonly arguments: string;
+}
+
+const LONGEST_ARGUMENTS = 40;
+const LONGEST_REASON = 160;
+
+export function questionText(question: Question): QuestionText {
+  return {
+    agentPath: singleLine(question.agentPath),
+    toolName: singleLine(question.toolName),
+    arguments: shortText(JSON.stringify(question.arguments), LONGEST_ARGUMENTS),
+    reason: shortText(question.reason, LONGEST_REASON),
+  };
+}
+
+/** Arguments may be long: what would not be shown anyway is not looked at. */
+function shortText(text: string, width: number): string {
+  const start = text.slice(0, width * 4);
+  return fit(singleLine(start) + (start === text ? "" : "…"), width);
+}
 
 const LATEST_DATE_MS = 8_640_000_000_000_000;
 
 /** A line of titles, then a line for each question; what is too much for `height` is counted. */
 export function questionLines(
-  questions: readonly OpenQuestion[],
+  questions: readonly Question[],
   options: { readonly width: number; readonly height?: number; readonly time: TimeColumn },
   paint: Paint,
 ): readonly string[] {
@@ -19,25 +42,30 @@ export function questionLines(
   const room = Math.max(0, height - 1);
   const shown = questions.length <= room ? questions : questions.slice(0, Math.max(0, room - 1));
   const { icon, style } = QUESTION;
-  const columns: readonly Column<OpenQuestion>[] = [
+  const columns: readonly Column<Row>[] = [
     {
       title: `needs you (${questions.length})`,
       cell: ({ agentPath }) => ({ text: `${icon} ${agentPath}`, style }),
       minWidth: 14,
     },
     { title: "tool", cell: ({ toolName }) => toolName, minWidth: 10 },
-    { title: time.title, cell: time.text, align: "right", rank: 3 },
+    { title: time.title, cell: (row) => row.time, align: "right", rank: 3 },
     { title: "arguments", cell: (one) => one.arguments, minWidth: 16, rank: 1 },
     { title: "reason", cell: ({ reason }) => reason, minWidth: 16, rank: 2 },
   ];
   const hidden = questions.length - shown.length;
   const more = hidden === 0 || room === 0 ? [] : [paint("dim", fit(`… ${hidden} more`, width))];
-  return [...table(columns, shown, width, paint), ...more];
+  const rows = shown.map((one): Row => ({ ...questionText(one), time: time.text(one) }));
+  return [...table(columns, rows, width, paint), ...more];
+}
+
+interface Row extends QuestionText {
+  readonly time: string;
 }
 
 export interface TimeColumn {
   readonly title: string;
-  readonly text: (question: OpenQuestion) => string;
+  readonly text: (question: Question) => string;
 }
 
 /** For how long it has waited, or how much time is left to answer it. */

@@ -2,11 +2,17 @@
 // lines, none wider than asked for.
 
 import { activityCell, REST_SIGNS, spinner } from "./activity-text.ts";
-import { AXES, costText, durationText, numberOf, shortCount, type AxisText } from "./amounts.ts";
-import type { AgentView } from "./agent-view.ts";
-import { countAgents, restOf, treeRows, type TreeRow } from "./fold-tree.ts";
+import {
+  AXES,
+  costText,
+  durationText,
+  numberOf,
+  shortCount,
+  type AxisText,
+} from "../view/amounts.ts";
+import type { RunFold } from "../view/run-fold.ts";
+import { countAgents, restOf, treeRows, type ShownAgent, type TreeRow } from "./fold-tree.ts";
 import { questionLines, waiting } from "./question-lines.ts";
-import type { RunView } from "./run-view.ts";
 import { table, type Cell, type Column } from "./table.ts";
 import {
   displayWidth,
@@ -27,11 +33,22 @@ export interface RenderOptions {
   readonly hasColor: boolean;
 }
 
+/** A run as it is drawn. */
+export interface ShownRun extends Pick<
+  RunFold,
+  "startedAtMs" | "pausedMs" | "stoodMs" | "standsSinceMs" | "budget" | "questions"
+> {
+  readonly left: Readonly<Record<string, number>>;
+  readonly refusals: readonly unknown[];
+  readonly root: ShownAgent | undefined;
+  readonly end: Pick<NonNullable<RunFold["end"]>, "status" | "atMs" | "durationMs"> | undefined;
+}
+
 /**
  * A run as it is now: its open questions, its tree, and below it what is under way and what is
  * left of the budget.
  */
-export function renderRun(view: RunView, options: RenderOptions): readonly string[] {
+export function renderRun(view: ShownRun, options: RenderOptions): readonly string[] {
   const { width, height = Infinity, nowMs, hasColor } = options;
   const paint = painter(hasColor);
   const foot = [
@@ -53,7 +70,7 @@ export function renderRun(view: RunView, options: RenderOptions): readonly strin
  * A tree of agents: a line of titles, then a line for each agent. Folds what is finished if that is
  * too much.
  */
-export function renderTree(root: AgentView, options: RenderOptions): readonly string[] {
+export function renderTree(root: ShownAgent, options: RenderOptions): readonly string[] {
   const { width, height = Infinity, nowMs, hasColor } = options;
   const rows = treeRows(root, Math.max(1, height - 1)).map((row) => cellsOf(row, nowMs));
   const isSteady = restOf(root) !== undefined;
@@ -118,16 +135,15 @@ function someText(count: number, state: string): readonly string[] {
   return count === 0 ? [] : [`${count} ${state}`];
 }
 
-function agentCells(branch: string, agent: AgentView, hidden: number, nowMs: number): RowCells {
-  const { activity, own, subtree } = agent;
+function agentCells(branch: string, agent: ShownAgent, hidden: number, nowMs: number): RowCells {
+  const { rest, own, subtree } = agent;
   const name = singleLine(agent.agentPath.slice(agent.agentPath.lastIndexOf("/") + 1));
-  const ranMs =
-    activity.kind === "settled" ? activity.durationMs : Math.max(0, nowMs - agent.startedAtMs);
+  const ranMs = rest?.durationMs ?? Math.max(0, nowMs - agent.begunAtMs);
   // What is the same in the subtree as in the agent itself is said in a low voice.
   const isAlone: { readonly style?: Style } = agent.children.length === 0 ? { style: "dim" } : {};
   return {
     agent: `${branch}${name}${hiddenText(hidden)}`,
-    state: activityCell(activity, nowMs),
+    state: activityCell(agent, nowMs),
     step: agent.step === 0 ? "" : String(agent.step),
     ownTokens: shortCount(own.totalTokens),
     subtreeTokens: { text: shortCount(subtree.totalTokens), ...isAlone },
@@ -142,37 +158,39 @@ function hiddenText(hidden: number): string {
   return hidden === 0 ? "" : ` +${hidden}`;
 }
 
-function remarkOn({ activity, refusals, task }: AgentView): Cell {
-  if (activity.kind === "settled" && activity.status !== "completed") {
-    return { text: singleLine(activity.reason.message), style: REST_SIGNS[activity.status].style };
-  }
+function remarkOn({ rest, refusals, task }: ShownAgent): Cell {
+  if (rest !== undefined && rest.status !== "completed")
+    return { text: singleLine(rest.reason.message), style: REST_SIGNS[rest.status].style };
   const refused = refusals === 0 ? "" : `${numberOf(refusals, "spawn")} refused · `;
   return { text: refused + firstLine(task), style: "dim" };
 }
 
-function statusItems(view: RunView, nowMs: number): readonly Cell[] {
+function statusItems(view: ShownRun, nowMs: number): readonly Cell[] {
   const { root, end, refusals } = view;
   const { agents, running, paused } = countAgents(root === undefined ? [] : [root]);
   const live = end === undefined ? [`${running} running`] : [];
   const counts = [numberOf(agents, "agent"), ...live, ...someText(paused, "paused")].join(", ");
   const refused: readonly Cell[] =
-    refusals === 0 ? [] : [{ text: `${numberOf(refusals, "spawn")} refused`, style: "yellow" }];
+    refusals.length === 0
+      ? []
+      : [{ text: `${numberOf(refusals.length, "spawn")} refused`, style: "yellow" }];
   return [stateOf(view, nowMs), { text: counts }, ...refused];
 }
 
-function stateOf({ end, startedAtMs }: RunView, nowMs: number): Cell {
-  if (end === undefined) return { text: `${spinner(nowMs)} ${durationText(nowMs - startedAtMs)}` };
+function stateOf({ end, ...view }: ShownRun, nowMs: number): Cell {
+  if (end === undefined)
+    return { text: `${spinner(nowMs)} ${durationText(nowMs - beganAtMs(view))}` };
   const { icon, style } = REST_SIGNS[end.status];
   return { text: `${icon} ${end.status} in ${durationText(end.durationMs)}`, style };
 }
 
-function budgetItems(view: RunView, nowMs: number): readonly Cell[] {
+function budgetItems(view: ShownRun, nowMs: number): readonly Cell[] {
   const limited = AXES.filter(({ axis }) => view.budget[axis] !== undefined);
   if (limited.length === 0) return [];
   return [{ text: "left", style: "dim" }, ...limited.map((axis) => budgetItem(view, axis, nowMs))];
 }
 
-function budgetItem(view: RunView, { axis, label, short }: AxisText, nowMs: number): Cell {
+function budgetItem(view: ShownRun, { axis, label, short }: AxisText, nowMs: number): Cell {
   const limit = view.budget[axis] ?? 0;
   const left = axis === "wallTimeMs" ? timeLeft(view, limit, nowMs) : (view.left[axis] ?? 0);
   const share = limit === 0 ? 0 : left / limit;
@@ -184,9 +202,17 @@ function budgetItem(view: RunView, { axis, label, short }: AxisText, nowMs: numb
 }
 
 /** While all that is left is waiting for an answer, the time of a run does not pass. */
-function timeLeft(view: RunView, limit: number, nowMs: number): number {
+function timeLeft(view: ShownRun, limit: number, nowMs: number): number {
   const untilMs = view.end?.atMs ?? view.standsSinceMs ?? nowMs;
-  return Math.max(0, limit - (untilMs - view.startedAtMs - view.stoodMs));
+  return Math.max(0, limit - (untilMs - beganAtMs(view) - view.stoodMs));
+}
+
+/** The time of its pauses counts for nothing. */
+function beganAtMs({
+  startedAtMs = 0,
+  pausedMs,
+}: Pick<ShownRun, "startedAtMs" | "pausedMs">): number {
+  return startedAtMs + pausedMs;
 }
 
 const BAR_CELLS = 6;

@@ -3,9 +3,15 @@
 
 import type { RunResult, Usage } from "../index.ts";
 import { REST_SIGNS } from "./activity-text.ts";
-import { AXES, costText, countText, durationText, numberOf, type AxisText } from "./amounts.ts";
+import {
+  AXES,
+  costText,
+  countText,
+  durationText,
+  numberOf,
+  type AxisText,
+} from "../view/amounts.ts";
 import { jaegerLinks } from "./jaeger-links.ts";
-import { openQuestion } from "./open-questions.ts";
 import { DEADLINES, questionLines } from "./question-lines.ts";
 import { renderTree } from "./render-tree.ts";
 import { treeOf } from "./result-tree.ts";
@@ -31,11 +37,14 @@ const USUAL_WIDTH = 100;
 export function runReport(result: RunResult, options: ReportOptions = {}): string {
   const { width = USUAL_WIDTH, hasColor = false, jaegerUrl } = options;
   const paint = painter(hasColor);
-  const questions = result.questions.map(openQuestion);
   const root = treeOf(result);
   const tree = root === undefined ? [] : renderTree(root, { width, nowMs: 0, hasColor });
   const sections = [
-    section("Open questions", questionLines(questions, { width, time: DEADLINES }, paint), paint),
+    section(
+      "Open questions",
+      questionLines(result.questions, { width, time: DEADLINES }, paint),
+      paint,
+    ),
     section("Tree", tree, paint),
     section("Budget of the run", budgetLines(result, width, paint), paint),
     section("Usage by role", usageLines("role", result.usage.byRole, width, paint), paint),

@@ -2,22 +2,24 @@
 
 import type { AgentId, RunResult } from "../index.ts";
 import type { SpawnRefusalCode } from "../extend.ts";
-import type { AgentView } from "./agent-view.ts";
+import type { ShownAgent } from "./fold-tree.ts";
 
 /** The tree of a run that is over, as its events would have left it. */
-export function treeOf(result: RunResult): AgentView | undefined {
+export function treeOf(result: RunResult): ShownAgent | undefined {
   const byParent = Map.groupBy(result.agents, (agent) => agent.parentAgentId);
   const openSteps = openStepsOf(result);
-  const below = (parentId: AgentId | null): readonly AgentView[] =>
+  const below = (parentId: AgentId | null): readonly ShownAgent[] =>
     (byParent.get(parentId) ?? []).map((agent) => {
       const { usage, status, reason, durationMs } = agent;
       return {
-        agentId: agent.agentId,
         agentPath: agent.agentPath,
         role: agent.role,
         task: agent.task,
-        startedAtMs: 0,
-        activity: { kind: "settled", status, reason, durationMs },
+        begunAtMs: 0,
+        activity: status,
+        retry: undefined,
+        rest: { status, reason, durationMs, atMs: 0 },
+        openCalls: [],
         step: openSteps.get(agent.agentId) ?? agent.steps.length,
         own: usage.own,
         subtree: usage.total,

@@ -51,10 +51,40 @@ export function firstLine(text: string): string {
  * other control characters but line breaks.
  */
 export function plainText(text: string): string {
+  return plainPiece(text)
+    .split("\n")
+    .map((line) => line.trimEnd())
+    .join("\n");
+}
+
+/** The same for a piece of a text that goes on: blanks at the end of its lines stay. */
+export function plainPiece(text: string): string {
   return text
     .split(/\r\n|[\n\r\u2028\u2029]/u)
-    .map((line) => harmless(line.replaceAll("\t", "  ")).trimEnd())
+    .map((line) => harmless(line.replaceAll("\t", "  ")))
     .join("\n");
+}
+
+/** One line without escape sequences as rows that fit into `width` cells each, broken between words where that can be. */
+export function wrapped(line: string, width: number): readonly string[] {
+  if (displayWidth(line) <= width) return [line];
+  const rows: string[] = [];
+  let row = "";
+  let used = 0;
+  for (const { segment } of graphemes.segment(line)) {
+    const needed = graphemeWidth(segment);
+    if (used + needed > width && row !== "") {
+      const space = segment === " " ? row.length : row.lastIndexOf(" ");
+      const end = space > 0 ? space : row.length;
+      rows.push(row.slice(0, end).trimEnd());
+      row = row.slice(end).trimStart();
+      used = displayWidth(row);
+      if (row === "" && segment === " ") continue;
+    }
+    row += segment;
+    used += needed;
+  }
+  return [...rows, row];
 }
 
 export type Style = Parameters<typeof styleText>[0];

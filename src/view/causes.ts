@@ -13,7 +13,7 @@ const MOST = 20;
 export function causesOf(agents: readonly AgentFold[]): readonly Cause[] {
   const [root] = agents;
   if (root === undefined) return [];
-  if (hasBroken(root)) return chainOf(root, agents).slice(0, MOST);
+  if (isBroken(root.rest)) return chainOf(root, agents).slice(0, MOST);
   const seen = new Set<string>();
   const chains: (readonly Cause[])[] = [];
   for (const agent of agents) {
@@ -38,11 +38,12 @@ function chainOf(agent: AgentFold, agents: readonly AgentFold[]): readonly Cause
   const call = callBehind(agent, rest);
   if (call === undefined) return [own];
   const child = call.child === undefined ? undefined : agents[call.child];
-  if (child !== undefined && hasBroken(child)) return [...chainOf(child, agents), own];
+  if (child !== undefined && isBroken(child.rest)) return [...chainOf(child, agents), own];
   return [callCause(agent, call), own];
 }
 
-function hasBroken({ rest }: AgentFold): boolean {
+/** It failed, or was stopped. */
+export function isBroken(rest: AgentRest | undefined): boolean {
   return rest?.status === "failed" || rest?.status === "stopped";
 }
 
@@ -94,7 +95,7 @@ function isBelow(agent: AgentFold, ancestor: AgentFold): boolean {
 function pathUp(agent: AgentFold, end: AgentFold): readonly Cause[] {
   const causes: Cause[] = [];
   for (let at: AgentFold | undefined = agent; at !== undefined && at !== end; at = at.parent)
-    if (at.rest !== undefined && hasBroken(at)) causes.push(causeIn(at, at.rest));
+    if (at.rest !== undefined && isBroken(at.rest)) causes.push(causeIn(at, at.rest));
   return causes;
 }
 

@@ -13,7 +13,7 @@ import type { Question } from "../protocol/question.ts";
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
 import { AgentFold, type AgentRest } from "./agent-fold.ts";
 import { agentRow } from "./agent-row.ts";
-import { causesOf } from "./causes.ts";
+import { causesOf, isBroken } from "./causes.ts";
 import type { CallFold } from "./step-fold.ts";
 import type {
   Amounts,
@@ -60,8 +60,6 @@ export class RunFold {
   running = 0;
   failedAgents = 0;
   toolErrors = 0;
-  /** Open ones, in the order in which they were asked. */
-  readonly questions = new Map<QuestionId, Question>();
   readonly refusals: RefusalFold[] = [];
   /** For how long it was paused, or led by nobody. */
   pausedMs = 0;
@@ -74,6 +72,7 @@ export class RunFold {
   /** The record that touched the questions last, and what the run failed of. */
   questionsRecord = 0;
   causesRecord = 0;
+  readonly #questions = new Map<QuestionId, Question>();
   readonly #byId = new Map<AgentId, AgentFold>();
   /** Subagents that were announced and have not begun. */
   readonly #announced = new Map<AgentId, Announced>();
@@ -86,6 +85,11 @@ export class RunFold {
   /** Undefined until it has started. */
   get root(): AgentFold | undefined {
     return this.agents[0];
+  }
+
+  /** Open ones, in the order in which they were asked. */
+  get questions(): readonly Question[] {
+    return [...this.#questions.values()];
   }
 
   find(agentId: AgentId): AgentFold | undefined {
@@ -110,7 +114,7 @@ export class RunFold {
       if (agent.isWorking !== isWorking) this.#working += isWorking ? -1 : 1;
       if (agent.isAtRest !== isAtRest) this.running += isAtRest ? 1 : -1;
       this.toolErrors += agent.toolErrors - toolErrors;
-      if (agent.rest !== rest) this.#countFailed(rest, agent.rest);
+      if (agent.rest !== rest) this.#countRest(rest, agent.rest);
       this.#ofTree(agent, event);
     }
     this.#passTime(event.atMs);
@@ -196,7 +200,7 @@ export class RunFold {
         if (agent.parent === undefined) this.#grant(event);
         return;
       case "question.asked":
-        this.questions.set(event.question.questionId, event.question);
+        this.#questions.set(event.question.questionId, event.question);
         this.questionsRecord = this.record;
         return;
       case "question.answered":
@@ -278,11 +282,10 @@ export class RunFold {
     if (Object.keys(this.budget).length === 0) this.budget = budget;
   }
 
-  #countFailed(before: AgentRest | undefined, after: AgentRest | undefined): void {
+  #countRest(before: AgentRest | undefined, after: AgentRest | undefined): void {
     if (before?.status === "failed") this.failedAgents -= 1;
     if (after?.status === "failed") this.failedAgents += 1;
-    const isNews = after !== undefined && after.status !== "completed" && after.status !== "paused";
-    if (isNews || before?.status === "failed") this.causesRecord = this.record;
+    if (isBroken(before) || isBroken(after)) this.causesRecord = this.record;
   }
 
   /** What it spent before a resumption, unseen, is known at its end; its ancestors' part of it too. */
@@ -301,18 +304,18 @@ export class RunFold {
     const status = isEnd ? event.status : "paused";
     const error = isEnd ? event.error : undefined;
     this.end = { status, reason, error, atMs, durationMs };
-    this.questions.clear();
-    if (!isEnd) for (const one of event.questions) this.questions.set(one.questionId, one);
+    this.#questions.clear();
+    if (!isEnd) for (const one of event.questions) this.#questions.set(one.questionId, one);
     this.questionsRecord = this.record;
     this.causesRecord = this.record;
   }
 
   #dropQuestion(questionId: QuestionId): void {
-    if (this.questions.delete(questionId)) this.questionsRecord = this.record;
+    if (this.#questions.delete(questionId)) this.questionsRecord = this.record;
   }
 
   #dropQuestionsOf({ agentId }: AgentFold): void {
-    for (const one of this.questions.values())
+    for (const one of this.#questions.values())
       if (one.agentId === agentId) this.#dropQuestion(one.questionId);
   }
 
@@ -350,9 +353,9 @@ export class RunFold {
   }
 
   #facts(): RunFacts {
-    const { startedAtMs = 0, lastAtMs, end, root, questions } = this;
+    const { startedAtMs = 0, lastAtMs, end, root } = this;
     const isOver = end !== undefined && end.status !== "paused";
-    const open = questions.size > 0 ? "needs_you" : (end?.status ?? "working");
+    const open = this.#questions.size > 0 ? "needs_you" : (end?.status ?? "working");
     return {
       status: isOver ? end.status : open,
       traceId: this.traceId,
@@ -378,7 +381,7 @@ export class RunFold {
   }
 
   #questionRows(): readonly QuestionRow[] {
-    return [...this.questions.values()].map((question) => {
+    return this.questions.map((question) => {
       const { role = "", task = "" } = this.#byId.get(question.agentId) ?? {};
       return { ...question, runId: this.runId, role, task };
     });
@@ -387,10 +390,11 @@ export class RunFold {
   /** Keeps the time in which the run stood still: only while there are questions it can. */
   #passTime(atMs: number): void {
     this.lastAtMs = atMs;
-    const { standsSinceMs: since, questions } = this;
-    if (questions.size === 0 && since === undefined) return;
+    const { standsSinceMs: since } = this;
+    const { size } = this.#questions;
+    if (size === 0 && since === undefined) return;
     if (since !== undefined) this.stoodMs += atMs - since;
-    const stands = this.end === undefined && questions.size > 0 && this.#working === 0;
+    const stands = this.end === undefined && size > 0 && this.#working === 0;
     this.standsSinceMs = stands ? atMs : undefined;
   }
 }

@@ -1,16 +1,25 @@
 // Views made by hand, of any agents at any moment, and pictures of them.
 
-import type { Activity, AgentView } from "../../src/terminal/agent-view.ts";
-import { openQuestion, type OpenQuestion } from "../../src/terminal/open-questions.ts";
-import { renderRun, type RenderOptions } from "../../src/terminal/render-tree.ts";
-import type { RunView } from "../../src/terminal/run-view.ts";
-import {
-  AgentIdSchema,
-  CallIdSchema,
-  QuestionIdSchema,
-  RunIdSchema,
-} from "../../src/protocol/ids.ts";
+import type { ShownAgent } from "../../src/terminal/fold-tree.ts";
+import { renderRun, type RenderOptions, type ShownRun } from "../../src/terminal/render-tree.ts";
+import { AgentIdSchema, CallIdSchema, QuestionIdSchema } from "../../src/protocol/ids.ts";
 import type { Question } from "../../src/protocol/question.ts";
+import type { SettledStatus, StopReason } from "../../src/protocol/stop.ts";
+import type { OpenCall } from "../../src/view/step-fold.ts";
+
+type Call = OpenCall & { readonly callId: null };
+
+/** What an agent is doing. */
+export type Activity =
+  | { readonly kind: "preparing" | "queued" | "thinking" }
+  | { readonly kind: "retrying"; readonly attempt: number; readonly errorCode: string }
+  | { readonly kind: "calling"; readonly calls: readonly Call[] }
+  | {
+      readonly kind: "settled";
+      readonly status: SettledStatus;
+      readonly reason: StopReason;
+      readonly durationMs: number;
+    };
 
 export const THINKING: Activity = { kind: "thinking" };
 export const ENDED = ended("completed", "The agent gave its answer.");
@@ -40,16 +49,15 @@ export function ended(status: "completed" | "failed" | "cancelled", message: str
 export function agent(
   name: string,
   activity: Activity,
-  children: readonly AgentView[] = [],
-): AgentView {
+  children: readonly ShownAgent[] = [],
+): ShownAgent {
   const spent = { totalTokens: 1_200, costMicroUsd: 12_300, unpricedCalls: 0 };
   return {
-    agentId: AgentIdSchema.parse(name),
     agentPath: name,
     role: name.replace(/#.*/, ""),
     task: `Task of ${name}`,
-    startedAtMs: 0,
-    activity,
+    begunAtMs: 0,
+    ...faceOf(activity),
     step: 2,
     own: spent,
     subtree: spent,
@@ -58,14 +66,29 @@ export function agent(
   };
 }
 
-export function run(root: AgentView): RunView {
+function faceOf(activity: Activity): Pick<ShownAgent, "activity" | "retry" | "rest" | "openCalls"> {
+  const idle = { retry: undefined, rest: undefined, openCalls: [] };
+  switch (activity.kind) {
+    case "settled": {
+      const { kind: _settled, ...rest } = activity;
+      return { ...idle, activity: rest.status, rest: { ...rest, atMs: 0 } };
+    }
+    case "calling":
+      return { ...idle, activity: activity.kind, openCalls: activity.calls };
+    case "retrying":
+      return { ...idle, activity: activity.kind, retry: activity };
+    default:
+      return { ...idle, activity: activity.kind };
+  }
+}
+
+export function run(root: ShownAgent): ShownRun {
   return {
-    runId: RunIdSchema.parse("run_1"),
-    traceId: "0af7651916cd43dd8448eb211c80319c",
     startedAtMs: 0,
     budget: { steps: 20 },
     left: { steps: 3 },
-    refusals: 0,
+    refusals: [],
+    pausedMs: 0,
     root,
     questions: [],
     stoodMs: 0,
@@ -74,8 +97,8 @@ export function run(root: AgentView): RunView {
   };
 }
 
-export function question(agentPath: string, more: Partial<Question> = {}): OpenQuestion {
-  return openQuestion({
+export function question(agentPath: string, more: Partial<Question> = {}): Question {
+  return {
     questionId: QuestionIdSchema.parse(`${agentPath}.1.0`),
     kind: "approval",
     agentId: AgentIdSchema.parse(agentPath),
@@ -88,10 +111,10 @@ export function question(agentPath: string, more: Partial<Question> = {}): OpenQ
     askedAtMs: 0,
     deadlineAtMs: null,
     ...more,
-  });
+  };
 }
 
-export function picture(view: RunView, options: Partial<RenderOptions>): string {
+export function picture(view: ShownRun, options: Partial<RenderOptions>): string {
   return ["", ...renderRun(view, { width: 100, nowMs: 0, hasColor: false, ...options }), ""].join(
     "\n",
   );

@@ -3,9 +3,18 @@
 
 import { expect, test } from "vitest";
 
-import type { Activity, AgentView } from "../../src/terminal/agent-view.ts";
-import type { RunView } from "../../src/terminal/run-view.ts";
-import { agent, ENDED, PAUSED, picture, question, run, THINKING } from "./hand-made-views.ts";
+import type { ShownAgent } from "../../src/terminal/fold-tree.ts";
+import type { ShownRun } from "../../src/terminal/render-tree.ts";
+import {
+  agent,
+  ENDED,
+  PAUSED,
+  picture,
+  question,
+  run,
+  THINKING,
+  type Activity,
+} from "./hand-made-views.ts";
 
 test("the open questions stand on top, in as many lines as there is room for", () => {
   const asks: Activity = {
@@ -100,12 +109,12 @@ test("paused agents are folded after those that ended, and before those that run
 });
 
 test("while a run waits for an answer and does nothing else, its time does not pass", () => {
-  const view: RunView = {
+  const view: ShownRun = {
     ...run(agent("lead", THINKING)),
     budget: { wallTimeMs: 60_000 },
     stoodMs: 10_000,
   };
-  const left = (more: Partial<RunView>): string =>
+  const left = (more: Partial<ShownRun>): string =>
     picture({ ...view, ...more }, { nowMs: 50_000 }).match(/[0-9.s]+ of 1m/)?.[0] ?? "";
 
   expect(left({})).toBe("20.0s of 1m");
@@ -113,6 +122,6 @@ test("while a run waits for an answer and does nothing else, its time does not p
   expect(left({ end: { status: "paused", atMs: 20_000, durationMs: 20_000 } })).toBe("50.0s of 1m");
 });
 
-function paused(name: string): AgentView {
+function paused(name: string): ShownAgent {
   return agent(name, PAUSED, [agent("reader#1", ENDED), agent("reader#2", PAUSED)]);
 }

@@ -5,10 +5,9 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import type { AgentView } from "../../src/terminal/agent-view.ts";
+import type { ShownAgent } from "../../src/terminal/fold-tree.ts";
 import { runReport } from "../../src/terminal/report.ts";
 import { treeOf } from "../../src/terminal/result-tree.ts";
-import { nextRunView, type RunView } from "../../src/terminal/run-view.ts";
 import { terminalView } from "../../src/terminal/terminal.ts";
 import {
   approve,
@@ -19,7 +18,6 @@ import {
   Orchestrator,
   type Answer,
   type AgentRole,
-  type EspalierEvent,
   type OrchestratorOptions,
   type Question,
   type RunResult,
@@ -34,6 +32,7 @@ import {
   type ScriptedCall,
 } from "../../src/testing/index.ts";
 import { settled } from "../harness/run-scripted.ts";
+import { foldOf } from "../view/fold-of.ts";
 import { FakeTerminal } from "./fake-terminal.ts";
 
 test("a question stands on top of the tree until it is answered, and its wait costs no time", async () => {
@@ -126,7 +125,7 @@ test("a run that pauses leaves its tree and its questions, and its report says h
     "
   `);
   expect([fixture.clock.pendingTimers, fixture.terminal.listeners]).toEqual([0, 0]);
-  expect(summary(treeOf(result))).toEqual(summary(fold(fixture.sink.events)?.root));
+  expect(summary(treeOf(result))).toEqual(summary(foldOf(fixture.sink.events).root));
   expect(shown(runReport({ ...result, traceId: "0af7651916cd43dd8448eb211c80319c" })))
     .toMatchInlineSnapshot(`
       "
@@ -184,16 +183,16 @@ test("a view that starts at a resumption builds the tree anew; at the end its nu
   const resumed = fixture.sink.events.slice(before);
   expect(resumed[0]?.type).toBe("run.resumed");
   const reached = resumed.findIndex((event) => event.type === "tool.started");
-  const middle = fold(resumed.slice(0, reached + 1));
-  expect(summary(middle?.root)).toMatchInlineSnapshot(`
+  const middle = foldOf(resumed.slice(0, reached + 1));
+  expect(summary(middle.root)).toMatchInlineSnapshot(`
     [
       "lead calling step 0 own 0 tree 0",
       "lead/researcher#1 calling step 0 own 0 tree 0",
       "lead/researcher#2 preparing step 0 own 0 tree 0",
     ]
   `);
-  expect([middle?.budget, middle?.left]).toEqual([{ steps: 17 }, { steps: 17 }]);
-  expect(summary(fold(resumed)?.root)).toEqual(summary(treeOf(result)));
+  expect([middle.budget, middle.left]).toEqual([{ steps: 17 }, { steps: 17 }]);
+  expect(summary(foldOf(resumed).root)).toEqual(summary(treeOf(result)));
   expect(frame(fixture.terminal)).toMatchInlineSnapshot(`
     "
     needs you (2)        tool  waits  arguments                                 reason
@@ -221,15 +220,15 @@ test("a view that saw the run before continues with it, as if there had been no 
   const paused = await fixture.orchestrator.start(lead, "Tell all.", {
     budget: { steps: 20, wallTimeMs: 60_000 },
   }).result;
-  const before = fold(fixture.sink.events);
-  expect([before?.end?.status, before?.questions.length]).toEqual(["paused", 2]);
+  const before = foldOf(fixture.sink.events);
+  expect([before.end?.status, before.questions.length]).toEqual(["paused", 2]);
   fixture.clock.advance(3_600_000);
   const result = await resume(fixture, lead, paused);
 
-  const view = fold(fixture.sink.events);
-  expect(summary(view?.root)).toEqual(summary(treeOf(result)));
+  const view = foldOf(fixture.sink.events);
+  expect(summary(view.root)).toEqual(summary(treeOf(result)));
   expect(view).toMatchObject({ budget: { steps: 20 }, left: { steps: 14 }, questions: [] });
-  expect(view?.startedAtMs).toBe(3_600_000);
+  expect([view.startedAtMs, view.pausedMs]).toEqual([0, 3_600_000]);
 });
 
 test("plain lines tell of questions, answers, the pause and the resumption", async () => {
@@ -344,14 +343,10 @@ async function resume(
   return await orchestrator.resume(pausedRun, answersTo(questions), { role }).result;
 }
 
-function fold(events: readonly EspalierEvent[]): RunView | undefined {
-  return events.reduce<RunView | undefined>(nextRunView, undefined);
-}
-
-function summary(agent: AgentView | undefined): readonly string[] {
+function summary(agent: ShownAgent | undefined): readonly string[] {
   if (agent === undefined) return [];
   const { activity, agentPath, step, own, subtree } = agent;
-  const state = activity.kind === "settled" ? activity.status : activity.kind;
+  const state = activity === "delegating" || activity === "asking" ? "calling" : activity;
   const spent = `own ${own.totalTokens} tree ${subtree.totalTokens}`;
   return [`${agentPath} ${state} step ${step} ${spent}`, ...agent.children.flatMap(summary)];
 }

@@ -7,9 +7,8 @@ import { stripVTControlCharacters } from "node:util";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import type { Activity, AgentView } from "../../src/terminal/agent-view.ts";
-import { renderRun } from "../../src/terminal/render-tree.ts";
-import { nextRunView, type RunView } from "../../src/terminal/run-view.ts";
+import type { ShownAgent } from "../../src/terminal/fold-tree.ts";
+import { renderRun, type ShownRun } from "../../src/terminal/render-tree.ts";
 import { displayWidth } from "../../src/terminal/terminal-text.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
@@ -23,7 +22,9 @@ import {
   run,
   STOPPED,
   THINKING,
+  type Activity,
 } from "./hand-made-views.ts";
+import { foldOf } from "../view/fold-of.ts";
 import { TASK, newTreeFixture } from "./tree-fixture.ts";
 
 test("a running tree shows state, step, own and subtree spending, and what is left", async () => {
@@ -34,7 +35,7 @@ test("a running tree shows state, step, own and subtree spending, and what is le
   await isWaiting;
   fixture.clock.advance(2_500);
 
-  expect(picture(viewOf(fixture.sink.events), { nowMs: 2_500, width: 130 })).toMatchInlineSnapshot(`
+  expect(picture(foldOf(fixture.sink.events), { nowMs: 2_500, width: 130 })).toMatchInlineSnapshot(`
     "
     agent             state                 step  own tok  tree tok  own cost  tree cost    time  task
     lead              ⠴ waiting for 2          1       15        30   $0.0300    $0.0330    2.5s  1 spawn refused · Survey the reposi…
@@ -48,7 +49,7 @@ test("a running tree shows state, step, own and subtree spending, and what is le
   docs.open();
   code.open();
   await fixture.outcome(run);
-  expect(picture(viewOf(fixture.sink.events), { nowMs: 9_000, width: 130 })).toMatchInlineSnapshot(`
+  expect(picture(foldOf(fixture.sink.events), { nowMs: 9_000, width: 130 })).toMatchInlineSnapshot(`
     "
     agent            state        step  own tok  tree tok  own cost  tree cost  time  task
     lead             ✔ completed     2       30        75   $0.0600    $0.0690  2.5s  1 spawn refused · Survey the repository.
@@ -65,7 +66,7 @@ test("on a narrow terminal columns give way, the least important first", async (
   const fixture = newFixture();
   const run = fixture.start(lead, TASK, { budget: { steps: 20, totalTokens: 100_000 } });
   await isWaiting;
-  const view = viewOf(fixture.sink.events);
+  const view = foldOf(fixture.sink.events);
 
   expect(picture(view, { width: 79 })).toMatchInlineSnapshot(`
     "
@@ -157,7 +158,7 @@ test("when the tree is taller than the terminal, what is finished is folded, the
 });
 
 proves(["S7.33"], "unknown costs stay unknown in every row, however small it is", () => {
-  const unknown = (one: AgentView): AgentView => {
+  const unknown = (one: ShownAgent): ShownAgent => {
     const spent = { totalTokens: 1_200, costMicroUsd: 0, unpricedCalls: 1 };
     return { ...one, own: spent, subtree: spent, children: one.children.map(unknown) };
   };
@@ -167,7 +168,7 @@ proves(["S7.33"], "unknown costs stay unknown in every row, however small it is"
   ];
   const root = unknown(agent("lead", THINKING, children));
   const shown = { ...run(root), budget: { costMicroUsd: 1_000_000 } };
-  const view: RunView = { ...shown, left: { costMicroUsd: 1_000_000 } };
+  const view: ShownRun = { ...shown, left: { costMicroUsd: 1_000_000 } };
   for (const height of [30, 9, 6, 4]) {
     const drawn = picture(view, { height });
     expect(drawn).not.toMatch(/\$0(?![.\d])/);
@@ -274,7 +275,7 @@ const questions = fc.array(
     .map(({ path, text, ...texts }) => question(path, { ...texts, arguments: { text } })),
   { maxLength: 6 },
 );
-const treesOfDepth: fc.Memo<AgentView> = fc.memo((depth) =>
+const treesOfDepth: fc.Memo<ShownAgent> = fc.memo((depth) =>
   fc
     .tuple(
       names,
@@ -284,12 +285,6 @@ const treesOfDepth: fc.Memo<AgentView> = fc.memo((depth) =>
     .map(([name, activity, children]) => agent(name, activity, children)),
 );
 
-function done(name: string, ...below: readonly AgentView[]): AgentView {
+function done(name: string, ...below: readonly ShownAgent[]): ShownAgent {
   return agent(name, ENDED, below);
-}
-
-function viewOf(events: Parameters<typeof nextRunView>[1][]): RunView {
-  const view = events.reduce<RunView | undefined>(nextRunView, undefined);
-  if (view === undefined) throw new Error("Expected events of a run.");
-  return view;
 }

@@ -4,7 +4,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { costText, durationText, shortCount, usdText } from "../../src/terminal/amounts.ts";
+import { costText, durationText, shortCount, usdText } from "../../src/view/amounts.ts";
 import {
   displayWidth,
   firstLine,

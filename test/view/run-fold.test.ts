@@ -3,12 +3,11 @@
 
 import { expect, test } from "vitest";
 
-import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { AgentFold } from "../../src/view/agent-fold.ts";
-import { RunFold } from "../../src/view/run-fold.ts";
 import type { Spent } from "../../src/view/viewer-data.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { TASK, newTreeFixture } from "../terminal/tree-fixture.ts";
+import { foldOf } from "./fold-of.ts";
 
 test("a running tree shows what each agent does, and what it and its subtree spent", async () => {
   const { lead, isWaiting, docs, code } = newTreeFixture();
@@ -16,7 +15,7 @@ test("a running tree shows what each agent does, and what it and its subtree spe
   const run = fixture.start(lead, TASK, { budget: { totalTokens: 100_000, steps: 20 } });
   await isWaiting;
 
-  const fold = folded(fixture.sink.events);
+  const fold = foldOf(fixture.sink.events);
   expect(fold.agents.map(summary)).toEqual([
     "lead delegating SpawnSubagent,SpawnSubagent step 1 own 15 tree 30",
     "lead/researcher#1 thinking step 1 own 0 tree 0",
@@ -37,7 +36,7 @@ test("a tree that is over shows how each agent ended, with the same numbers as t
   docs.open();
   code.open();
   const result = await fixture.outcome(run);
-  const fold = folded(fixture.sink.events);
+  const fold = foldOf(fixture.sink.events);
   expect([fold.end?.status, fold.end?.durationMs]).toEqual(["completed", 0]);
   expect(fold.agents.map(summary)).toEqual([
     "lead completed step 2 own 30 tree 75",
@@ -49,14 +48,6 @@ test("a tree that is over shows how each agent ended, with the same numbers as t
 
 function spentOf({ totalTokens, costMicroUsd, unpricedCalls }: Spent): Spent {
   return { totalTokens, costMicroUsd, unpricedCalls };
-}
-
-function folded(events: readonly EspalierEvent[]): RunFold {
-  const [first] = events;
-  if (first === undefined) throw new Error("Expected events of a run.");
-  const fold = new RunFold(first.runId);
-  for (const event of events) fold.take(event, event.seq);
-  return fold;
 }
 
 function summary({ activity, own, subtree, step, agentPath, openCalls }: AgentFold): string {

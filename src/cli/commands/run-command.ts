@@ -28,8 +28,8 @@ export const body: CommandBody = async (call) => {
   const readFolder = readableFolder(shell, text("allowRead"));
   const project = await findProject(shell);
   const search = { shell, project, model: text("model"), readFolder };
-  await using hand = await roleToRun(args[0] ?? "", search);
   const task = await taskOf(call);
+  await using hand = await roleToRun(args[0] ?? "", search);
   await using kept = await storeForRun(call, { ...project, config: hand.config });
   const tracing = has("otel") ? await nodeTracing() : undefined;
   const { orchestrator, follower } = leadFor(call, { hand, kept, tracing });

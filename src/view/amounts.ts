@@ -1,6 +1,6 @@
 // Amounts as a person reads them.
 
-import type { Spent } from "./agent-view.ts";
+import type { Spent } from "./viewer-data.ts";
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 export const MICRO_PER_USD = 1_000_000;

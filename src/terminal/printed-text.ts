@@ -1,0 +1,28 @@
+// PrintedText: text that comes in pieces, as rows. Owns the row that is not complete yet. A row is complete once a line break ends it, or
+// once it is as wide as it may be.
+
+import { plainPiece, wrapped } from "./terminal-text.ts";
+
+export class PrintedText {
+  #rest = "";
+
+  /** The row that is not complete yet; empty: there is none. */
+  get rest(): string {
+    return this.#rest;
+  }
+
+  /** The rows that are complete with this piece. */
+  take(text: string, width: number): readonly string[] {
+    const lines = `${this.#rest}${plainPiece(text)}`.split("\n");
+    const rows = lines.flatMap((line) => wrapped(line, width));
+    this.#rest = rows.pop() ?? "";
+    return rows;
+  }
+
+  /** The row that was not complete, if there is one: nothing follows it. */
+  end(): readonly string[] {
+    const { rest } = this;
+    this.#rest = "";
+    return rest === "" ? [] : [rest];
+  }
+}

@@ -1,0 +1,139 @@
+// Goal: whatever happens in a tree, its fold says the same as its result and its ledger, and what a reader was sent piece by piece is what
+// a reader reads who comes now. Method: the random worlds of the tree property; each run is folded event by event, snapshots are kept at
+// random records and patches laid on them.
+
+import { asyncProperty, assert, nat, array } from "fast-check";
+import { afterEach, expect, vi } from "vitest";
+
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import type { AgentFold } from "../../src/view/agent-fold.ts";
+import { RunFold } from "../../src/view/run-fold.ts";
+import { SPAN_WIDTH, type RunFacts, type RunSnapshot } from "../../src/view/viewer-data.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
+import { proves } from "../harness/proves.ts";
+import { worlds } from "../properties/tree-arbitrary.ts";
+import { play } from "../properties/tree-fixture.ts";
+import { foldOf, patched } from "./fold-of.ts";
+
+const RUNS = Number(process.env["FC_RUNS"] ?? 300);
+
+// The worlds give warnings on purpose; the tree property looks at them.
+afterEach(() => void takeWarnings());
+
+vi.setConfig({ testTimeout: 24 * 3_600_000 });
+
+proves(["V20"], "the fold of any tree says what its result and its ledger say", async () => {
+  await assert(
+    asyncProperty(worlds(), async (world) => {
+      const { runs } = await play(world);
+      for (const { events, results, origin } of runs) {
+        const result = results.at(-1);
+        if (result === undefined || events.length === 0) continue;
+        const fold = foldOf(events);
+        checkCounts(fold);
+        checkResult(fold, result, origin !== undefined);
+      }
+    }),
+    { numRuns: RUNS },
+  );
+});
+
+proves(["V21"], "a patch since any record makes any snapshot the one of now", async () => {
+  await assert(
+    asyncProperty(worlds(), array(nat(), { minLength: 2, maxLength: 8 }), async (world, cuts) => {
+      const { runs } = await play(world);
+      for (const { events } of runs) if (events.length > 0) checkPatches(events, cuts);
+    }),
+    { numRuns: RUNS },
+  );
+});
+
+/** What is counted as it comes is what is there. */
+function checkCounts(fold: RunFold): void {
+  const running = fold.agents.filter((agent) => !agent.isAtRest);
+  const failed = fold.agents.filter(({ rest }) => rest?.status === "failed");
+  expect([fold.running, fold.failedAgents]).toEqual([running.length, failed.length]);
+}
+
+function checkResult(fold: RunFold, result: RunResult, isFork: boolean): void {
+  expect(fold.end?.status).toBe(result.status);
+  expect(fold.end?.reason).toEqual(result.reason);
+  expect(fold.questions).toEqual(result.questions);
+  expect(fold.root?.subtree).toEqual(spentOf(result.usage.total));
+  expect(countsOf(fold.refusals.map(({ code }) => code))).toEqual(result.refusalsByCode);
+  for (const account of result.accounts) {
+    const agent = fold.find(account.agentId);
+    // A fork has agents that ended before it; others never began.
+    if (agent === undefined) continue;
+    expect(agent.own, account.path).toEqual(spentOf(account.own));
+    expect(agent.subtree, account.path).toEqual(spentOf(account.total));
+  }
+  for (const report of result.agents) {
+    const agent = fold.find(report.agentId);
+    if (agent === undefined) continue;
+    expect(agent.rest?.status, report.agentPath).toBe(report.status);
+    expect(agent.rest?.reason).toEqual(report.reason);
+    const before = isFork ? 1 : 0;
+    if (agent.parent !== undefined) expect(agent.executions + before).toBeGreaterThanOrEqual(1);
+    checkSteps(agent, report, isFork);
+    checkSpans(agent);
+  }
+}
+
+type Report = RunResult["agents"][number];
+
+/** Of the last execution: a result has no others. */
+function checkSteps(agent: AgentFold, { steps, status }: Report, isFork: boolean): void {
+  const last = agent.steps.filter(({ execution }) => execution === agent.executions);
+  const folded = new Map(last.map((step) => [step.number, step]));
+  if (!isFork && status !== "paused") expect(folded.size).toBe(steps.length);
+  for (const { number, tools, telemetry } of steps) {
+    const step = folded.get(number);
+    // A fork has the steps of its origin.
+    if (step === undefined && isFork) continue;
+    expect(step?.usage).toEqual(telemetry.usage);
+    const calls = new Map(step?.calls.map((call) => [call.callId, call]));
+    for (const { call, type, errorCode } of tools.executions) {
+      // No event tells of a call whose paused subagent was dismissed with its parent.
+      if (errorCode === "subagent_cancelled") continue;
+      const known = calls.get(call.callId);
+      expect([known?.toolName, known?.outcome]).toEqual([call.toolName, type]);
+    }
+  }
+}
+
+/** None goes backwards; of an agent that has ended none is open. */
+function checkSpans({ spans: { numbers }, rest, agentPath }: AgentFold): void {
+  for (let place = 0; place < numbers.length; place += SPAN_WIDTH) {
+    const [, begin = 0, end = 0] = numbers.slice(place, place + SPAN_WIDTH);
+    const isOpen = end === -1;
+    if (isOpen) expect(rest?.status, `${agentPath}, open span`).toBe("paused");
+    else expect(end).toBeGreaterThanOrEqual(begin);
+  }
+}
+
+function checkPatches(events: readonly EspalierEvent[], cuts: readonly number[]): void {
+  const [first] = events;
+  if (first === undefined) return;
+  const at = new Set(cuts.map((cut) => (cut % events.length) + 1));
+  const fold = new RunFold(first.runId);
+  const kept: RunSnapshot<RunFacts>[] = [fold.snapshot()];
+  for (const event of events) {
+    fold.take(event, event.seq);
+    if (!at.has(event.seq)) continue;
+    const now = fold.snapshot();
+    for (const before of kept) expect(patched(before, fold.patchSince(before.record))).toEqual(now);
+    expect(foldOf(events.slice(0, event.seq)).snapshot()).toEqual(now);
+    kept.push(now);
+  }
+}
+
+function spentOf({ totalTokens, costMicroUsd, unpricedCalls }: RunResult["usage"]["total"]) {
+  return { totalTokens, costMicroUsd, unpricedCalls };
+}
+
+function countsOf(codes: readonly string[]): Readonly<Record<string, number>> {
+  const alike = Map.groupBy(codes, (code) => code);
+  return Object.fromEntries([...alike].map(([code, { length }]) => [code, length]));
+}
