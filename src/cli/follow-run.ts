@@ -45,17 +45,16 @@ export class RunFollower {
   /** Follows a run until it rests, and gives the exit code. Rejects with what `result` rejects with. */
   async follow(run: Run): Promise<number> {
     this.#run = run;
-    const forget = [
-      this.#shell.onSignal("SIGINT", () => this.interrupt()),
-      this.#shell.onSignal("SIGTERM", () => this.#terminate()),
-    ];
+    // To the end of the process: whoever presses Ctrl-C once the run rests does not wait for what comes after it.
+    this.#shell.onSignal("SIGINT", () => this.interrupt());
+    this.#shell.onSignal("SIGTERM", () => this.#terminate());
     try {
       const result = await run.result;
       this.#tell(result);
       return this.#wasTerminated ? TERMINATED : EXIT_CODES[result.status];
     } finally {
+      this.#run = undefined;
       this.view?.stop();
-      for (const stop of forget) stop();
     }
   }
 
@@ -64,19 +63,19 @@ export class RunFollower {
     if (this.#isEnding || this.#run === undefined) this.#leave(EXIT_CODES.cancelled);
     this.#isEnding = true;
     this.#notice("Cancelling the run. Press Ctrl-C once more to leave at once.");
-    void this.#run?.cancel("Ctrl-C was pressed.").catch(() => {});
+    void this.#run.cancel("Ctrl-C was pressed.").catch(() => {});
   }
 
   #terminate(): void {
-    if (this.#isEnding) this.#leave(TERMINATED);
+    if (this.#isEnding || this.#run === undefined) this.#leave(TERMINATED);
     this.#isEnding = true;
     this.#wasTerminated = true;
     if (this.#options.isKept) {
       this.#notice("Told to end: the run pauses before its next step, and can be resumed.");
-      this.#run?.requestPause();
+      this.#run.requestPause();
     } else {
       this.#notice("Told to end: the run is cancelled, since it is kept nowhere.");
-      void this.#run?.cancel("The process was told to end.").catch(() => {});
+      void this.#run.cancel("The process was told to end.").catch(() => {});
     }
   }
 
@@ -126,7 +125,17 @@ export function summaryOf(result: RunResult): object {
   const { runId, traceId, status, reason, text, output, usage, errors, questions } = result;
   const { agents, refusalsByCode, durationMs } = result;
   return {
-    ...{ runId, traceId, status, reason, text, ...(output === undefined ? {} : { output }) },
-    ...{ usage, errors, questions, agents: agents.length, refusalsByCode, durationMs },
+    runId,
+    traceId,
+    status,
+    reason,
+    text,
+    ...(output === undefined ? {} : { output }),
+    usage,
+    errors,
+    questions,
+    agents: agents.length,
+    refusalsByCode,
+    durationMs,
   };
 }

@@ -15,8 +15,8 @@ export function jsonOrText(text: string): JsonValue {
 
 function parsed(text: string): JsonValue | undefined {
   try {
-    const value: JsonValue = JSON.parse(text);
-    return value;
+    const value: unknown = JSON.parse(text);
+    return isJson(value) ? value : undefined;
   } catch {
     return undefined;
   }
@@ -24,4 +24,9 @@ function parsed(text: string): JsonValue | undefined {
 
 function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** `JSON.parse` gives JSON and nothing else. */
+function isJson(value: unknown): value is JsonValue {
+  return value !== undefined;
 }

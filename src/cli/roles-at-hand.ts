@@ -7,7 +7,7 @@ import type { AgentRole } from "espalier";
 import type { EspalierConfig } from "espalier/config";
 import type { Model } from "espalier/extend";
 
-import { reachableFrom, roleTextIn, roleTextsIn, type RoleText } from "./front-matter.ts";
+import { reachableFrom, roleTextIn, roleTextsIn, type RoleText } from "./role-folder.ts";
 import { importFile } from "./import-file.ts";
 import { connectServers, knownServers } from "./mcp-servers.ts";
 import { checkedConfig, type Project } from "./project.ts";

@@ -3,7 +3,7 @@
 import { Orchestrator, type EventSink, type Approver, type OrchestratorOptions } from "espalier";
 import type { NodeTracing } from "espalier/otel/node";
 
-import { askingPerson } from "./ask-person.ts";
+import type { PromptPlace } from "./ask-person.ts";
 import type { CommandCall } from "./command-call.ts";
 import { configuredOptions } from "./configured-options.ts";
 import { RunFollower, type FollowOptions } from "./follow-run.ts";
@@ -102,7 +102,7 @@ function answering(
   switch (answerModeOf(call) ?? usual) {
     case "ask":
       return {
-        approver: askingPerson({
+        approver: askedLate({
           shell,
           makeRoom: () => follower.view?.suspend() ?? (() => {}),
           interrupt: () => follower.interrupt(),
@@ -115,4 +115,14 @@ function answering(
     case "configured":
       return approver === undefined ? {} : { approver };
   }
+}
+
+/** Prompts are loaded with the first question. */
+function askedLate(place: PromptPlace): Approver {
+  let made: Promise<Approver> | undefined;
+  return async (question, context) => {
+    made ??= import("./ask-person.ts").then(({ askingPerson }) => askingPerson(place));
+    const approver = await made;
+    return await approver(question, context);
+  };
 }

@@ -22,8 +22,8 @@ export interface Shell {
   readonly cwd: string;
   /** Whether errors are told with where they happened: by `--verbose`, or `DEBUG` in the environment. */
   readonly isVerbose: boolean;
-  /** Calls back at each such signal, in place of the end of the process, until the function that it gives is called. */
-  onSignal(signal: ShellSignal, listener: () => void): () => void;
+  /** Calls back at each such signal, in place of the end of the process. */
+  onSignal(signal: ShellSignal, listener: () => void): void;
   /** Ends at once. */
   leave(exitCode: number): never;
 }
@@ -40,10 +40,7 @@ export function processShell(): Shell {
     env: process.env,
     cwd: process.cwd(),
     isVerbose: (process.env["DEBUG"] ?? "") !== "" || process.argv.includes("--verbose"),
-    onSignal: (signal, listener) => {
-      process.on(signal, listener);
-      return () => process.off(signal, listener);
-    },
+    onSignal: (signal, listener) => void process.on(signal, listener),
     leave: (exitCode) => process.exit(exitCode),
   };
 }

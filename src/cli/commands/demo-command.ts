@@ -39,8 +39,6 @@ export const body: CommandBody = async ({ shell, args }) => {
   const jaegerUrl = jaegerUrlOf(shell);
   const { model, name } = await surveyModelOf(shell);
   const isTraced = endpointOf(shell) !== undefined;
-  note(shell, name === undefined ? OFFLINE_NOTICE : `Model: ${plainText(name)}`);
-  note(shell, `Folder: ${plainText(folder)}\n`);
   const tracing = isTraced ? await tracingIfThere(shell) : undefined;
   const report = (result: RunResult): string => {
     const { stderr } = shell;
@@ -59,9 +57,10 @@ export const body: CommandBody = async ({ shell, args }) => {
     ...(tracing === undefined ? {} : { tracing: tracing.tracing }),
   });
   const { lead } = surveyRoles(model, folderTools(folder));
-  const exitCode = await follower.follow(
-    orchestrator.start(lead, task, { budget: budgetFor(model) }),
-  );
+  const run = orchestrator.start(lead, task, { budget: budgetFor(model) });
+  note(shell, name === undefined ? OFFLINE_NOTICE : `Model: ${plainText(name)}`);
+  note(shell, `Folder: ${plainText(folder)}\n`);
+  const exitCode = await follower.follow(run);
   if (tracing !== undefined) note(shell, deliveryText(await tracing.shutdown()));
   return exitCode;
 };

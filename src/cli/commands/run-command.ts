@@ -2,20 +2,14 @@
 
 import { text as textOf } from "node:stream/consumers";
 
-import {
-  EspalierError,
-  type Budget,
-  type Orchestrator,
-  type Run,
-  type StartOptions,
-} from "espalier";
+import { EspalierError, type Budget, type Run, type StartOptions } from "espalier";
 
 import { budgetOf, budgetText } from "../amount-options.ts";
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { deliveryText, nodeTracing } from "../node-tracing.ts";
 import { findProject } from "../project.ts";
 import { readableFolder } from "../readable-folder.ts";
-import { roleToRun, type RolesAtHand } from "../roles-at-hand.ts";
+import { roleToRun } from "../roles-at-hand.ts";
 import { answerModeOf, leadFor, outputOf, storeForRun } from "../run-settings.ts";
 import { note } from "../shell.ts";
 import { UsageError } from "../usage-error.ts";
@@ -38,8 +32,12 @@ export const body: CommandBody = async (call) => {
     throw new UsageError("Expected a store for --session, got none. Leave --no-store out.");
   const options: StartOptions =
     session === undefined ? {} : { session: await orchestrator.session(session) };
-  const isSaid = text("budget")?.includes("cost=") ?? false;
-  const { run, budget: held } = started(orchestrator, hand, task, { ...options, budget }, isSaid);
+  const isCostSaid = text("budget")?.includes("cost=") ?? false;
+  const { run, budget: held } = started(
+    (given) => orchestrator.start(hand.root, task, { ...options, budget: given }),
+    budget,
+    isCostSaid,
+  );
   if (!isQuiet) {
     const unpriced =
       held.costUsd === budget.costUsd ? "" : " No limit in cost: a price is unknown.";
@@ -66,19 +64,12 @@ interface Started {
 }
 
 /** Starts a run. A cost that nobody asked to be limited is not, where a price is unknown. */
-function started(
-  orchestrator: Orchestrator,
-  { root }: RolesAtHand,
-  task: string,
-  options: StartOptions & { readonly budget: Budget },
-  isCostSaid: boolean,
-): Started {
-  const { budget } = options;
+function started(start: (budget: Budget) => Run, budget: Budget, isCostSaid: boolean): Started {
   try {
-    return { run: orchestrator.start(root, task, options), budget };
+    return { run: start(budget), budget };
   } catch (cause) {
     if (isCostSaid || !EspalierError.is(cause) || cause.code !== "price_unknown") throw cause;
     const { costUsd: _cost, ...rest } = budget;
-    return { run: orchestrator.start(root, task, { ...options, budget: rest }), budget: rest };
+    return { run: start(rest), budget: rest };
   }
 }
