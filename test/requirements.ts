@@ -880,6 +880,9 @@ const requirements = {
   E113: {
     text: "While workers are killed and frozen at random, and the engine is killed, no record of an older owner of a run stands after one of a newer owner",
   },
+  E114: {
+    text: "Workers and clients over a database of a newer release, or in which their tables are not and cannot be made, are refused at once with a coded error; nothing serves and nothing is ordered",
+  },
   H10: {
     text: "The result of a run has the type of its role's `output`, alike for start, resume, recover and fork, in what `result`, `settled`, `orThrow` and `cancel` give; without a role, of the roles of the orchestrator",
   },
@@ -1016,6 +1019,60 @@ const requirements = {
   V4: {
     text: "A file that another process writes is read as it was at one moment, also once that process was killed",
   },
+  V70: {
+    text: "A viewer gives lists of runs, one run, agents, steps, logs and questions as the journals of its store have them, each by a route, whichever process leads the run",
+  },
+  V71: {
+    text: "A viewer lets in who has its token, at a name of this machine, and takes what changes something from its own pages alone, as JSON of a bounded length; connections are bounded",
+  },
+  V72: {
+    text: "Every answer of a viewer has the headers that keep a browser to its own files; hostile ids and paths name nothing, and no file but those of the page",
+  },
+  V73: {
+    text: "The feed of a run gives each reader exactly what is new since a record, by `after` or `Last-Event-ID`, without a gap or a repetition, also from another server and over another leader of the run",
+  },
+  V74: {
+    text: "A reader of a feed that does not read is told that it lags, and slows neither the run nor other readers",
+  },
+  V75: {
+    text: "With content off no byte that a viewer sends has a text of a prompt, task, argument, result, question, answer or error",
+  },
+  V76: {
+    text: "`redact` is asked of each text whole, before it is shortened or searched; what it fails at is withheld",
+  },
+  V77: {
+    text: "Answers over HTTP go to the run that asks, wherever it is led, which goes on once all are there; an answer to another call is refused",
+  },
+  V78: {
+    text: "Of two who answer one question the first counts, and the other is told so; a request of the same key is done once",
+  },
+  V79: {
+    text: "Cancel, pause and resume over HTTP act at once on what is led here, by the mailbox on what is led elsewhere, and with attached roles on what is at rest",
+  },
+  V80: {
+    text: "`view.approver` keeps a run waiting while its question is in the inbox, and withdraws when its signal is aborted",
+  },
+  V81: {
+    text: "Lists of runs say what folds say, by status, text and page; every question of the store that is open is in the inbox",
+  },
+  V82: {
+    text: "A viewer holds eight folded runs at most; folding gives other work of the process its turn",
+  },
+  V83: {
+    text: "Looking at runs writes nothing and claims nothing; without a look nothing is read",
+  },
+  V84: {
+    text: "Options of a viewer that cannot be used are refused at once",
+  },
+  V85: {
+    text: "The token of a file outlives the server and is readable by its user alone; one that others could read is replaced",
+  },
+  V86: {
+    text: "The handler of a viewer serves it in a server of one's own, below a path, with its own way to let in",
+  },
+  V87: {
+    text: "A step is shown with its request, reply and calls as its agent's states have them, also while it is under way",
+  },
   V20: {
     text: "A fold of the events of a run says of each agent what it does, its steps with their calls, its refused spawns, how it ended, and what it and its subtree have spent, as the result and the ledger do",
   },
@@ -1036,6 +1093,54 @@ const requirements = {
   },
   V26: {
     text: "A run is shown as lost once its process gave no sign of life for 30 s, as waiting where it has something to do and no process, and as it ended once it has",
+  },
+  V90: {
+    text: "The page is one HTML, one script and one style sheet, at most 250 KiB and 80 compressed, and asks nobody but its own server for anything",
+  },
+  V91: {
+    text: "The tree of a run: siblings of a role that ended alike share a line; what is folded or filtered is counted, can be reached by keys, and what stands above a match stays",
+  },
+  V92: {
+    text: "A run of 5,000 agents is shown with fewer than 1,500 elements, wherever it is scrolled to",
+  },
+  V93: {
+    text: "In the timeline a long rest is a marked break, and takes no more room than that",
+  },
+  V94: {
+    text: "The feed is read from the last record that is known: what is shown is exact after any break, also after the server was killed and started anew",
+  },
+  V95: {
+    text: "Which rows there are and what they say change apart: amounts do not make the page list its rows anew",
+  },
+  V96: {
+    text: "What models, tools and users wrote is shown as text in every field: no markup, no links, and what is unseen or turns the direction by its number",
+  },
+  V97: {
+    text: "Calls are approved, denied and modified from the keyboard, never by one key, and the run goes on with exactly what was shown; an edited call is shown again before it goes",
+  },
+  V98: {
+    text: "Two tabs answer one question: one answer is taken, and the other tab is told",
+  },
+  V99: {
+    text: "What is open is in the address of the page: links, a reload and the way back restore it; the token is in none",
+  },
+  V100: {
+    text: "axe finds nothing on any screen of the page, light or dark, and its content security policy nothing to complain of",
+  },
+  V101: {
+    text: "Each thing that can be wrong has its screen, which says what to do; a lost connection leaves what was last known, says so, and is tried again",
+  },
+  V102: {
+    text: "A panel of the page that breaks leaves the others",
+  },
+  V103: {
+    text: "A hidden tab gives its feed up after 30 s, and goes on where it was once it is seen",
+  },
+  V104: {
+    text: "Answers of one run can be sent together",
+  },
+  V105: {
+    text: "Without content the page says so where it would be, and why",
   },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
