@@ -55,6 +55,15 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   testing: [...BELOW_TREE, "orchestrator", "orchestrator/run", "testing/replay"],
   "testing/replay": [...BELOW_TREE, "orchestrator", ...ORCHESTRATOR, "testing"],
   view: VOCABULARY,
+  viewer: [
+    ...VOCABULARY,
+    "agent",
+    "store",
+    "view",
+    "orchestrator",
+    "orchestrator/durability",
+    "orchestrator/run",
+  ],
   terminal: ["index.ts", "extend.ts", "view"],
   config: [...VOCABULARY, "model", ...TOOLS, ...AGENT, "store", "orchestrator/tree"],
   // The command imports the package by its name, as a program of a user's does.

@@ -868,6 +868,21 @@ const requirements = {
   E109: {
     text: "While workers and the engine are killed at random every run ends, with the text that it would have had unless a call that must not be repeated was under way; no reservation is left",
   },
+  E110: {
+    text: "What is posted while a run comes to rest, and its leader has not seen, keeps the run open: it is done by whoever leads it next, though that process has died",
+  },
+  E111: {
+    text: "A run that waits until a deadline goes on then over the engine on the store alone, also if the process that knew of it is gone, and is not tried again and again if it was refused",
+  },
+  E112: {
+    text: "Of several executions of one run in a process, the one that is left rejects at once and the run goes on for the others; it is given up with the last of them",
+  },
+  E113: {
+    text: "While workers are killed and frozen at random, and the engine is killed, no record of an older owner of a run stands after one of a newer owner",
+  },
+  E114: {
+    text: "Workers and clients over a database of a newer release, or in which their tables are not and cannot be made, are refused at once with a coded error; nothing serves and nothing is ordered",
+  },
   H10: {
     text: "The result of a run has the type of its role's `output`, alike for start, resume, recover and fork, in what `result`, `settled`, `orThrow` and `cancel` give; without a role, of the roles of the orchestrator",
   },
@@ -1003,6 +1018,60 @@ const requirements = {
   },
   V4: {
     text: "A file that another process writes is read as it was at one moment, also once that process was killed",
+  },
+  V70: {
+    text: "A viewer gives lists of runs, one run, agents, steps, logs and questions as the journals of its store have them, each by a route, whichever process leads the run",
+  },
+  V71: {
+    text: "A viewer lets in who has its token, at a name of this machine, and takes what changes something from its own pages alone, as JSON of a bounded length; connections are bounded",
+  },
+  V72: {
+    text: "Every answer of a viewer has the headers that keep a browser to its own files; hostile ids and paths name nothing, and no file but those of the page",
+  },
+  V73: {
+    text: "The feed of a run gives each reader exactly what is new since a record, by `after` or `Last-Event-ID`, without a gap or a repetition, also from another server and over another leader of the run",
+  },
+  V74: {
+    text: "A reader of a feed that does not read is told that it lags, and slows neither the run nor other readers",
+  },
+  V75: {
+    text: "With content off no byte that a viewer sends has a text of a prompt, task, argument, result, question, answer or error",
+  },
+  V76: {
+    text: "`redact` is asked of each text whole, before it is shortened or searched; what it fails at is withheld",
+  },
+  V77: {
+    text: "Answers over HTTP go to the run that asks, wherever it is led, which goes on once all are there; an answer to another call is refused",
+  },
+  V78: {
+    text: "Of two who answer one question the first counts, and the other is told so; a request of the same key is done once",
+  },
+  V79: {
+    text: "Cancel, pause and resume over HTTP act at once on what is led here, by the mailbox on what is led elsewhere, and with attached roles on what is at rest",
+  },
+  V80: {
+    text: "`view.approver` keeps a run waiting while its question is in the inbox, and withdraws when its signal is aborted",
+  },
+  V81: {
+    text: "Lists of runs say what folds say, by status, text and page; every question of the store that is open is in the inbox",
+  },
+  V82: {
+    text: "A viewer holds eight folded runs at most; folding gives other work of the process its turn",
+  },
+  V83: {
+    text: "Looking at runs writes nothing and claims nothing; without a look nothing is read",
+  },
+  V84: {
+    text: "Options of a viewer that cannot be used are refused at once",
+  },
+  V85: {
+    text: "The token of a file outlives the server and is readable by its user alone; one that others could read is replaced",
+  },
+  V86: {
+    text: "The handler of a viewer serves it in a server of one's own, below a path, with its own way to let in",
+  },
+  V87: {
+    text: "A step is shown with its request, reply and calls as its agent's states have them, also while it is under way",
   },
   V20: {
     text: "A fold of the events of a run says of each agent what it does, its steps with their calls, its refused spawns, how it ended, and what it and its subtree have spent, as the result and the ledger do",

@@ -29,6 +29,7 @@ export function commandTree(actionOf: ActionOf): Command {
   };
   addWork(add);
   addDemo(add);
+  addViews(add);
   addRequests(add);
   return tree;
 }
@@ -107,6 +108,23 @@ OTEL_EXPORTER_OTLP_ENDPOINT       where to send the trace, as in http://localhos
 ESPALIER_JAEGER_URL               the Jaeger that shows it, for a link to the trace; without it
                                   http://localhost:16686 if the trace goes to this machine
 NO_COLOR                          plain lines instead of a live tree`;
+
+function addViews(add: Add): void {
+  add("view [run]", () => import("./commands/view-command.ts"))
+    .description(
+      "Shows the runs of the project in the browser, while they run, too. <run>: an id, the beginning of one, or @last.",
+    )
+    .option(...STORE)
+    .option(
+      "--port <number>",
+      "where to listen; 0: any that is free; else the first free from 4983 on",
+    )
+    .option("--no-open", "open no browser")
+    .option("--no-content", "show no prompts, tasks, arguments, results, nor words of errors")
+    .option("--read-only", "answer no question, and ask nothing of runs")
+    .option("--new-token", "close the pages that are open: their token is good no more")
+    .option("--url", "say the address of the viewer that runs already, with its token");
+}
 
 function addRequests(add: Add): void {
   add("cancel <run>", () => import("./commands/cancel-command.ts"))

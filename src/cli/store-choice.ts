@@ -22,7 +22,8 @@ export type StorePlace =
   | { readonly type: "postgres"; readonly address: string }
   | { readonly type: "given"; readonly store: Store };
 
-const DEFAULT_FOLDER = ".espalier";
+/** Where a project keeps what is its own. */
+export const DEFAULT_FOLDER = ".espalier";
 const DEFAULT_FILE = "runs.db";
 const POSTGRES = /^postgres(ql)?:\/\//;
 
@@ -53,7 +54,7 @@ function placeOf(said: string, folder: string): StorePlace {
  */
 export async function openStore(place: StorePlace): Promise<ChosenStore> {
   if (place.type === "file" && place.isDefault) makeOwnFolder(resolve(place.path, ".."));
-  return await opened(place);
+  return await opened(place, await made(place, "write"));
 }
 
 /**
@@ -62,17 +63,70 @@ export async function openStore(place: StorePlace): Promise<ChosenStore> {
  * @throws as `openStore`; UsageError if there is no such file: none is made.
  */
 export async function openKeptStore(place: StorePlace): Promise<ChosenStore> {
-  if (place.type === "file" && !existsSync(place.path)) {
-    const advice = place.isDefault
-      ? "Start one: espalier run …, or say where they are: --store."
-      : "Check the path.";
-    throw new UsageError(`Expected runs in ${place.path}, but there is no such file. ${advice}`);
-  }
-  return await opened(place);
+  checkThere(place);
+  return await opened(place, await made(place, "write"));
 }
 
-async function opened(place: StorePlace): Promise<ChosenStore> {
-  const store = await made(place);
+/** Throws UsageError if there is no such file. */
+function checkThere(place: StorePlace): void {
+  if (place.type !== "file" || existsSync(place.path)) return;
+  const advice = place.isDefault
+    ? "Start one: espalier run …, or say where they are: --store."
+    : "Check the path.";
+  throw new UsageError(`Expected runs in ${place.path}, but there is no such file. ${advice}`);
+}
+
+/**
+ * Opens the store for the viewer: to be read alone, and as it is, also if an earlier release made it. `canPost`: what is asked of a run is put
+ * into its mailbox, for which the store is opened once more, when it is needed.
+ *
+ * @throws as `openKeptStore`.
+ */
+export async function openStoreToView(
+  place: StorePlace,
+  { canPost }: { readonly canPost: boolean },
+): Promise<ChosenStore> {
+  checkThere(place);
+  if (place.type === "given") return await opened(place, place.store);
+  const kept = await opened(place, await made(place, "read"));
+  if (!canPost) return kept;
+  let writer: Promise<Store> | undefined;
+  const reader = kept.store;
+  const store: Store = bound(reader, {
+    post: async (runId, post) => {
+      writer ??= made(place, "write");
+      return await (await writer).post(runId, post);
+    },
+    close: async () => {
+      await reader.close();
+      await (await writer)?.close();
+    },
+  });
+  return { store, name: kept.name, [Symbol.asyncDispose]: () => store.close() };
+}
+
+/** A store with some methods of another. */
+function bound(store: Store, others: Pick<Store, "post" | "close">): Store {
+  return {
+    create: (...asked) => store.create(...asked),
+    claim: (...asked) => store.claim(...asked),
+    append: (...asked) => store.append(...asked),
+    beat: (...asked) => store.beat(...asked),
+    release: (...asked) => store.release(...asked),
+    read: (...asked) => store.read(...asked),
+    posts: (...asked) => store.posts(...asked),
+    find: (...asked) => store.find(...asked),
+    list: (...asked) => store.list(...asked),
+    remove: (...asked) => store.remove(...asked),
+    readSession: (...asked) => store.readSession(...asked),
+    writeSession: (...asked) => store.writeSession(...asked),
+    listSessions: (...asked) => store.listSessions(...asked),
+    removeSession: (...asked) => store.removeSession(...asked),
+    ...others,
+  };
+}
+
+async function opened(place: StorePlace, store: Store): Promise<ChosenStore> {
   // What is wrong with a store shows when it is asked for something.
   try {
     await store.list({ limit: 1 });
@@ -83,17 +137,17 @@ async function opened(place: StorePlace): Promise<ChosenStore> {
   return { store, name: nameOf(place), [Symbol.asyncDispose]: () => store.close() };
 }
 
-async function made(place: StorePlace): Promise<Store> {
+async function made(place: StorePlace, access: "read" | "write"): Promise<Store> {
   switch (place.type) {
     case "given":
       return place.store;
     case "postgres": {
       const { postgresStore } = await import("espalier/store/postgres");
-      return postgresStore({ connectionString: place.address });
+      return postgresStore({ connectionString: place.address, access });
     }
     case "file": {
       const { sqliteStore } = await import("espalier/store/sqlite");
-      return sqliteStore(place.path);
+      return sqliteStore(place.path, { access });
     }
   }
 }
@@ -113,7 +167,7 @@ export function nameOf(place: StorePlace): string {
 }
 
 /** Nothing in it belongs into a repository: runs hold what was asked and answered. */
-function makeOwnFolder(folder: string): void {
+export function makeOwnFolder(folder: string): void {
   mkdirSync(folder, { recursive: true });
   const ignore = join(folder, ".gitignore");
   if (!existsSync(ignore)) writeFileSync(ignore, "*\n");

@@ -24,7 +24,7 @@ const DEFAULT_SWEEP_MS = 200;
 
 /**
  * An engine on the store alone. Within a process a run is led at once; of other processes a worker learns when it next looks into the store.
- * Waits that end at a time are known to the process alone in which they began. A role that the worker of this process does not have is
+ * A wait that ends at a time ends up to 30 s later if the process in which it began is gone. A role that the worker of this process does not have is
  * refused (`unknown_role`): order it from a process without a worker, if another one has it.
  */
 export function storeEngine(options: StoreEngineOptions = {}): Engine {

@@ -34,6 +34,7 @@ import {
   checkStaleAfterMs,
   checkStoredText,
   firstToRead,
+  lastPostSeen,
   listLimit,
   readLimit,
   storedTitle,
@@ -148,12 +149,14 @@ class MemoryStore implements Store {
     this.#beat(this.#held(ownership));
   }
 
-  async release(ownership: Ownership, status: StoredStatus): Promise<void> {
+  async release(ownership: Ownership, given: StoredStatus, lastPost?: number): Promise<void> {
     this.#check("runId", ownership.runId);
+    const seen = lastPostSeen(lastPost);
     const entry = this.#find(ownership.runId);
     const holding = this.#holdingOf(entry);
-    if (hasReleased(ownership, holding, status, entry.run.status)) return;
+    if (hasReleased(ownership, holding, given, entry.run.status)) return;
     checkHeld(ownership, holding);
+    const status = given === "paused" && entry.posts.size > seen ? "open" : given;
     const change = { status, owner: null, heartbeatAtMs: null, updatedAtMs: this.#clock.nowMs() };
     entry.run = { ...entry.run, ...change };
   }

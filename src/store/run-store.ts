@@ -104,9 +104,10 @@ export interface RunStore {
   beat(ownership: Ownership): Promise<void>;
   /**
    * Gives the run up: at rest, ended, or `open`, so that whoever finds it leads it on. The same once more changes nothing and is no error, also
-   * of a paused run that a post has opened since. Rejects like `append`.
+   * of a paused run that a post has opened since. `lastPost`: the number of the last post that its owner has seen, 0 for none; a run that is
+   * given up `paused` is `open` instead if a later one is there. Default: all of them were seen. Rejects like `append`.
    */
-  release(ownership: Ownership, status: StoredStatus): Promise<void>;
+  release(ownership: Ownership, status: StoredStatus, lastPost?: number): Promise<void>;
   /**
    * The records from number `from` on (default 1), in order, `limit` of them at most (default: all). Rejects with `unknown_run`, or
    * `store_failed`.

@@ -72,12 +72,21 @@ function* beat(runId: RunId): SqlWork<void> {
   yield sql`update {schema}.run set {heartbeat} = ${NOW} where run_id = ${runId}`;
 }
 
-export function* releaseRun(ownership: Ownership, status: StoredStatus): SqlWork<void> {
+/** `lastPost`: what was posted after it opens a run that is to be paused. */
+export function* releaseRun(
+  ownership: Ownership,
+  given: StoredStatus,
+  lastPost: number,
+): SqlWork<void> {
   const { runId } = ownership;
   const row = yield* lockedRun(runId);
   const holding = holdingIn(row);
-  if (hasReleased(ownership, holding, status, statusIn(row))) return;
+  if (hasReleased(ownership, holding, given, statusIn(row))) return;
   checkHeld(ownership, holding);
+  const run = numberIn(row, "sequence");
+  const unseen =
+    yield sql`select 1 from {schema}.post where run = ${run} and number > ${lastPost} limit 1`;
+  const status = given === "paused" && unseen.length > 0 ? "open" : given;
   yield sql`
     update {schema}.run set status = ${status}, owner_hostname = null, owner_process_id = null, {updated} = ${NOW}
     where run_id = ${runId}`;

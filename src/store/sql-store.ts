@@ -40,6 +40,7 @@ import {
   checkStaleAfterMs,
   checkStoredText,
   firstToRead,
+  lastPostSeen,
   listLimit,
   readLimit,
   storedTitle,
@@ -85,9 +86,10 @@ export class SqlStore implements Store {
     await this.#write(() => beatRun(ownership));
   }
 
-  async release(ownership: Ownership, status: StoredStatus): Promise<void> {
+  async release(ownership: Ownership, status: StoredStatus, lastPost?: number): Promise<void> {
     this.#check("runId", ownership.runId);
-    await this.#write(() => releaseRun(ownership, status));
+    const seen = lastPostSeen(lastPost);
+    await this.#write(() => releaseRun(ownership, status, seen));
   }
 
   async *read(runId: RunId, from?: number, limit?: number): AsyncIterable<string> {

@@ -13,6 +13,8 @@ const LONGEST_TITLE = 1024;
 const DEFAULT_LIMIT = 100;
 /** Ids of processes are not greater anywhere. */
 const GREATEST_PROCESS_ID = 2 ** 32 - 1;
+/** Of a record, or of a post. */
+const GREATEST_NUMBER = 2 ** 31 - 1;
 const STATUSES: readonly string[] = ["open", "paused", "ended"] satisfies readonly StoredStatus[];
 
 /** Rejects what no id can be. */
@@ -48,7 +50,7 @@ export function checkedBatch(batch: JournalBatch): JournalBatch {
   const { firstNumber } = batch;
   const records = [...batch.records];
   // So many that the numbers of its records are whole as well.
-  checkWithin("firstNumber", firstNumber, 1, 2 ** 31 - 1);
+  checkWithin("firstNumber", firstNumber, 1, GREATEST_NUMBER);
   if (records.length === 0) throw unsuitable("records", "at least one record", "none");
   for (const record of records) checkLine("a record", record);
   return { firstNumber, records };
@@ -59,6 +61,13 @@ export function checkedPost({ key, body }: Pick<Post, "key" | "body">): Pick<Pos
   checkId("key", key);
   checkLine("body", body);
   return { key, body };
+}
+
+/** The number of the last post that an owner has seen. Rejects what is none. */
+export function lastPostSeen(number: number | undefined): number {
+  if (number === undefined) return GREATEST_NUMBER;
+  checkWithin("lastPost", number, 0, GREATEST_NUMBER);
+  return number;
 }
 
 /** Rejects what is no JSON text of one line: as far as a store looks. */

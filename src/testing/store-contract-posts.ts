@@ -150,6 +150,27 @@ export const postChecks: readonly StoreCheck[] = [
     deepStrictEqual((await store.find(run1))?.status, "paused");
   }),
 
+  checkOfRun(
+    "a run that is to rest stays open with a post that its owner has not seen",
+    async (store, held) => {
+      const seen = await store.post(run1, { key: "a", body: "1" });
+      await store.post(run1, { key: "b", body: "2" });
+      for (const count of [1, 2]) {
+        await store.release(held, "paused", seen);
+        const found = await store.find(run1);
+        deepStrictEqual([found?.status, found?.owner, count], ["open", null, count]);
+      }
+      deepStrictEqual(await idsOpen(store), [run1]);
+      const taken = await store.claim(run1, claimBy("b"));
+      await rejects(store.release(taken, "paused", -1), "store_failed", UNSUITABLE);
+      await store.release(taken, "paused", 2);
+      deepStrictEqual((await store.find(run1))?.status, "paused");
+      const last = await store.claim(run1, claimBy("c"));
+      await store.release(last, "ended", 0);
+      deepStrictEqual((await store.find(run1))?.status, "ended");
+    },
+  ),
+
   checkOfRun("a run that is given up open is led on by another", async (store, held) => {
     await store.append(held, next(1, "1"));
     for (let count = 1; count <= 2; count += 1) {

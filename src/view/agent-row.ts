@@ -68,7 +68,7 @@ export function agentDetail(agent: AgentFold, refusals: readonly RefusalRow[]): 
   };
 }
 
-export function stepRow({ execution, number, startedAtMs, calls, ...ended }: StepFold): StepRow {
+function stepRow({ execution, number, startedAtMs, calls, ...ended }: StepFold): StepRow {
   return { execution, number, startedAtMs, calls: calls.map(callRow), ...defined(ended) };
 }
 

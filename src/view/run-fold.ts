@@ -13,6 +13,7 @@ import type { Question } from "../protocol/question.ts";
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
 import { AgentFold, type AgentRest } from "./agent-fold.ts";
 import { agentRow } from "./agent-row.ts";
+import { MICRO_PER_USD } from "./amounts.ts";
 import { causesOf, isBroken } from "./causes.ts";
 import type { CallFold } from "./step-fold.ts";
 import type {
@@ -36,11 +37,6 @@ export interface RunEnd {
   readonly durationMs: number;
 }
 
-/** A spawn that was refused, and the record that says so. */
-export interface RefusalFold extends RefusalRow {
-  readonly record: number;
-}
-
 export class RunFold {
   readonly runId: RunId;
   /** The number of the last record that was taken. */
@@ -60,7 +56,7 @@ export class RunFold {
   running = 0;
   failedAgents = 0;
   toolErrors = 0;
-  readonly refusals: RefusalFold[] = [];
+  readonly refusals: RefusalRow[] = [];
   /** For how long it was paused, or led by nobody. */
   pausedMs = 0;
   /** For how long its clock stood still besides, because all that was left was waiting for an answer. */
@@ -76,6 +72,8 @@ export class RunFold {
   readonly #byId = new Map<AgentId, AgentFold>();
   /** Subagents that were announced and have not begun. */
   readonly #announced = new Map<AgentId, Announced>();
+  /** Of each refused spawn, the record that says so. */
+  readonly #refusalRecords: number[] = [];
   #working = 0;
 
   constructor(runId: RunId) {
@@ -130,15 +128,15 @@ export class RunFold {
       spans: agents.map(({ spans }) => [...spans.numbers]),
       questions: this.#questionRows(),
       causes: this.causes(),
-      refusals: refusals.map(refusalRow),
+      refusals: [...refusals],
     };
   }
 
   /** What is new since a record, for a reader who knows all up to it. */
   patchSince(record: number): RunPatch<RunFacts> {
     const touched = this.agents.filter((agent) => agent.record > record);
-    const refused = this.refusals.findLastIndex((one) => one.record <= record) + 1;
-    const refusals = this.refusals.slice(refused).map(refusalRow);
+    const known = this.#refusalRecords.findLastIndex((refused) => refused <= record) + 1;
+    const refusals = this.refusals.slice(known);
     return {
       record: this.record,
       run: this.#facts(),
@@ -219,8 +217,8 @@ export class RunFold {
       case "subagent.refused": {
         const { atMs, role, refusal } = event;
         const { code, message } = refusal;
-        const { record } = this;
-        this.refusals.push({ agent: agent.index, atMs, role, code, message, record });
+        this.refusals.push({ agent: agent.index, atMs, role, code, message });
+        this.#refusalRecords.push(this.record);
         return;
       }
       default:
@@ -410,12 +408,7 @@ const OF_RUN: ReadonlySet<EventType> = new Set<EventType>([
   "run.paused",
   "run.ended",
 ]);
-const MICRO_PER_USD = 1_000_000;
 const NOTHING_SPENT: Spent = { totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 };
-
-function refusalRow({ record: _known, ...row }: RefusalFold): RefusalRow {
-  return row;
-}
 
 function minus(left: Spent, right: Spent): Spent {
   return {

@@ -58,7 +58,9 @@ function statusOf(
   if (facts?.endedAtMs !== undefined) return facts.status;
   if (status === "ended") return "ended";
   if (status === "paused") return facts?.status === "needs_you" ? "needs_you" : "paused";
-  if (owner === null) return "waiting";
+  const isAsking = facts?.status === "needs_you";
+  // Some of the questions of a paused run were answered.
+  if (owner === null) return isAsking ? "needs_you" : "waiting";
   if (nowMs - (heartbeatAtMs ?? nowMs) > SILENT_MS) return "lost";
-  return facts?.status === "needs_you" ? "needs_you" : "working";
+  return isAsking ? "needs_you" : "working";
 }

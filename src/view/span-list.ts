@@ -6,12 +6,6 @@ import { SPAN_ENDS, SPAN_KINDS, SPAN_WIDTH } from "./viewer-data.ts";
 export type SpanKind = (typeof SPAN_KINDS)[number];
 export type SpanEnd = (typeof SPAN_ENDS)[number];
 
-interface SpanTimes {
-  readonly beganAtMs: number;
-  readonly atMs: number;
-  readonly end: SpanEnd;
-}
-
 /** Places of numbers in a span. */
 const [BEGIN, END, ENDED] = [1, 2, 3];
 const OPEN = SPAN_ENDS.indexOf("open");
@@ -49,7 +43,15 @@ export class SpanList {
   }
 
   /** Adds one that is over, and gives its place. */
-  add(kind: SpanKind, { beganAtMs, atMs, end }: SpanTimes, step: number): number {
+  add(
+    kind: SpanKind,
+    {
+      beganAtMs,
+      atMs,
+      end,
+    }: { readonly beganAtMs: number; readonly atMs: number; readonly end: SpanEnd },
+    step: number,
+  ): number {
     const place = this.open(kind, beganAtMs, step);
     this.close(place, atMs, end);
     return place;

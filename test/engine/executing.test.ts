@@ -278,3 +278,47 @@ proves(["E19"], "an orchestrator that was closed meanwhile leads no run any more
   expect(await rejectionOf(pushed(executed, 1_000))).toMatchObject({ code: "invalid_state" });
   expect(two.runs()).toEqual([]);
 });
+
+proves(
+  ["E112"],
+  "of two executions in one process the one that is left rejects, and the run goes on for the other",
+  async () => {
+    const done = doings();
+    const gate = latch();
+    const { process, pushed, store, clock } = engineWorld();
+    const one = process({ roles: [solo(done, { hold: () => gate.opened })] });
+    const [leave, other] = [new AbortController(), new AbortController()];
+    const executed = one.execute(ORDER, { leave: leave.signal });
+    await turns(20);
+    const stays = one.execute(ORDER, { leave: other.signal });
+    await turns(20);
+    leave.abort();
+    expect(await rejectionOf(executed)).toMatchObject({ code: "run_left" }); // At once.
+    const late = one.execute(ORDER, { leave: leave.signal });
+    expect(await rejectionOf(late)).toMatchObject({ code: "run_left" });
+    gate.open();
+    expect(await pushed(stays)).toMatchObject({ status: "completed", text: TEXT });
+    expect([counts(done), done.asked.length]).toEqual([[1, 1], 3]);
+    expect([(await store.find(runId(ID)))?.status, clock.pendingTimers]).toEqual(["ended", 0]);
+  },
+);
+
+proves(["E112"], "a run is given up with the last of its executions", async () => {
+  const done = doings();
+  const { process, pushed, store } = engineWorld();
+  const one = process({ roles: [solo(done, { hold: (_nth, signal) => aborted(signal) })] });
+  const executions = [];
+  for (const leave of [new AbortController(), new AbortController()]) {
+    const executed = one.execute(ORDER, { leave: leave.signal, graceMs: 100 });
+    executions.push({ leave, executed });
+    await turns(20);
+  }
+  for (const { leave, executed } of executions) {
+    expect(one.runs()).toHaveLength(1);
+    leave.abort();
+    expect(await rejectionOf(pushed(executed))).toMatchObject({ code: "run_left" });
+  }
+  expect(await store.find(runId(ID))).toMatchObject({ status: "open", owner: null });
+  const two = process({ roles: [solo(done)] });
+  expect(await pushed(two.execute(ORDER))).toMatchObject({ text: TEXT });
+});

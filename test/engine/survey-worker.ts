@@ -1,6 +1,8 @@
 // A worker in a process of its own, for tests that kill and freeze it. Its options are the JSON of its only argument. Says `serves` over its
 // channel, and closes when it gets SIGTERM.
 
+import { appendFileSync } from "node:fs";
+
 import { z } from "zod";
 
 import { pgBossEngine } from "../../src/engine/pg-boss/pg-boss-engine.ts";
@@ -10,12 +12,16 @@ import { Orchestrator } from "../../src/index.ts";
 import { isRecord, parseJson } from "../../src/kernel/json.ts";
 import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
 import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import { forwarding } from "../journal/forwarding-store.ts";
 import { SURVEY_LIMITS, surveyRoles, type SurveyOptions } from "../support/surveys.ts";
 
 /** How a worker of the tests is set up. */
 export interface SurveyWorkerOptions extends SurveyOptions {
   readonly connectionString: string;
   readonly schema: string;
+  /** Where the batches are noted that the store has taken. */
+  readonly batchLog: string;
   readonly engine:
     | { readonly name: "pg-boss"; readonly jobs: string }
     | {
@@ -27,10 +33,18 @@ export interface SurveyWorkerOptions extends SurveyOptions {
       };
 }
 
+/** Records that the store has taken, and from which owner of their run. */
+export interface TakenBatch {
+  readonly runId: string;
+  readonly epoch: number;
+  readonly firstNumber: number;
+  readonly count: number;
+}
+
 const OptionsSchema = z.custom<SurveyWorkerOptions>(isRecord);
 const options = OptionsSchema.parse(parseJson(process.argv[2] ?? ""));
 const { connectionString, schema } = options;
-const store = postgresStore({ connectionString, schema });
+const store = noting(postgresStore({ connectionString, schema }));
 const orchestrator = new Orchestrator({
   roles: surveyRoles(options),
   store,
@@ -47,6 +61,18 @@ async function close(): Promise<void> {
   await engine.close?.();
   await store.close();
   process.disconnect();
+}
+
+/** Notes each batch that is taken, with the ownership under which it was. */
+function noting(real: Store): Store {
+  const append: Store["append"] = async (ownership, batch) => {
+    await real.append(ownership, batch);
+    const { runId, epoch } = ownership;
+    const { firstNumber, records } = batch;
+    const taken: TakenBatch = { runId, epoch, firstNumber, count: records.length };
+    appendFileSync(options.batchLog, `${JSON.stringify(taken)}\n`);
+  };
+  return { ...forwarding(real), append };
 }
 
 function engineOf({ engine: place }: SurveyWorkerOptions): Engine {

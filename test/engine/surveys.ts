@@ -32,6 +32,16 @@ export async function expectTexts(surveys: readonly Survey[]): Promise<void> {
   );
 }
 
+/** The surveys that another worker has led on. */
+export async function movedRuns(surveys: readonly Survey[]): Promise<readonly Survey[]> {
+  const areMoved = await Promise.all(
+    surveys.map(async ({ run }) =>
+      (await eventsOf(run)).some(({ type }) => type === "run.resumed"),
+    ),
+  );
+  return surveys.filter((_, index) => areMoved[index]);
+}
+
 /** How often an effect began beyond once, by key. */
 export function repeated(effects: readonly Effect[]): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();

@@ -1,11 +1,13 @@
-// Surveys that are ordered and answered one after the other while workers, and the engine where it is a process, are killed at random.
+// Surveys that are ordered and answered one after the other while workers are killed and frozen at random, and the engine is killed.
 
 import { setTimeout } from "node:timers/promises";
 
+import { EspalierError } from "../../src/kernel/error.ts";
 import { foldJournal } from "../../src/orchestrator/durability/fold-journal.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
 import type { SurveyPlace } from "../support/survey-place.ts";
 import { surveyText } from "../support/surveys.ts";
+import type { TakenBatch } from "./survey-worker.ts";
 import { approved, askedSurvey } from "./surveys.ts";
 
 /** So many runs in two minutes. */
@@ -19,8 +21,10 @@ interface Outcome {
   readonly paidTwice: readonly string[];
   /** Reservations that are left. */
   readonly openLeases: readonly string[];
-  /** Runs whose journal does not end with their end. */
+  /** Runs whose journal does not end with their end, or cannot be read. */
   readonly unended: readonly string[];
+  /** Records of an older owner that stand after some of a newer one, or in their place. */
+  readonly outOfTurn: readonly string[];
 }
 
 /** Kills for so long, lets all runs end, and says what came of them. */
@@ -34,22 +38,15 @@ export async function underFire(
   const count = Math.max(10, Math.round(seconds * RUNS_PER_SECOND));
   const ordering = (async () => {
     for (let index = 0; index < count; index += 1) {
-      runs.push(oneSurvey(place, `fire-${index}`));
+      const runId = `fire-${index}`;
+      const failed = (cause: unknown) => ({ task: "", text: String(cause), runId });
+      runs.push(oneSurvey(place, runId).catch(failed));
       await setTimeout((seconds * 1_000) / count);
     }
   })();
-  const { restate } = place.servers;
   for (let round = 0; Date.now() < untilMs; round += 1) {
     await setTimeout(randomMs(2_000, 8_000));
-    const index = round % place.workers.length;
-    if (restate !== undefined && round % 4 === 3) {
-      await restate.crash();
-      await setTimeout(500);
-      await restate.start();
-    } else {
-      await place.workers[index]?.kill();
-      await place.add(index);
-    }
+    await shoot(place, round);
   }
   await ordering;
   const results = await Promise.all(runs);
@@ -61,13 +58,15 @@ export async function underFire(
     if (what === "begin" && key.startsWith("pay ")) paid.set(key, (paid.get(key) ?? 0) + 1);
   const openLeases: string[] = [];
   const unended: string[] = [];
-  for (const { runId } of results) {
-    const folded = await foldJournal(
-      RunIdSchema.parse(runId),
-      place.store.read(RunIdSchema.parse(runId)),
-    );
+  for (const { runId: name } of results) {
+    const runId = RunIdSchema.parse(name);
+    const folded = await foldJournal(runId, place.store.read(runId)).catch(String);
+    if (typeof folded === "string") {
+      unended.push(`${name}: ${folded}`);
+      continue;
+    }
     openLeases.push(...(folded.run.leases ?? []).map(({ lease }) => lease.leaseId));
-    if (folded.status !== "ended") unended.push(runId);
+    if (folded.status !== "ended") unended.push(name);
   }
   return {
     runs: count,
@@ -76,26 +75,65 @@ export async function underFire(
     paidTwice: [...paid].flatMap(([key, times]) => (times > 1 ? [key] : [])),
     openLeases,
     unended,
+    outOfTurn: outOfTurn(place.takenBatches),
   };
+}
+
+/** Batches that stand behind, or in the place of, one of a later owner. */
+function outOfTurn(batches: readonly TakenBatch[]): readonly string[] {
+  const byRun = Map.groupBy(batches, ({ runId }) => runId);
+  return [...byRun.values()].flatMap((ofRun) =>
+    ofRun
+      .filter(({ epoch, firstNumber, count }) =>
+        ofRun.some((other) => other.epoch > epoch && other.firstNumber < firstNumber + count),
+      )
+      .map(({ runId, epoch, firstNumber }) => `${runId}: ${firstNumber} of owner ${epoch}`),
+  );
+}
+
+/** In turn: a worker is killed, the other one, one of them is frozen for so long that its runs are led elsewhere, and the engine is killed. */
+async function shoot(place: SurveyPlace, round: number): Promise<void> {
+  const index = round % place.workers.length;
+  const worker = place.workers[index];
+  if (round % 4 < 2) {
+    await worker?.kill();
+    await place.add(index);
+    return;
+  }
+  const isFreezing = round % 4 === 2;
+  if (isFreezing) worker?.freeze();
+  // Restate has to lose its connections, or it would wait for a frozen worker for a minute.
+  if (!isFreezing || place.servers.restate !== undefined) await crashEngine(place);
+  if (isFreezing) await setTimeout(randomMs(14_000, 18_000));
+  worker?.thaw();
+}
+
+/** The server of the engine, which over pg-boss is the database. */
+async function crashEngine({ servers }: SurveyPlace): Promise<void> {
+  const engine = servers.restate ?? servers.postgres.machine;
+  await engine?.crash();
+  await setTimeout(500);
+  await engine?.start();
 }
 
 async function oneSurvey(place: SurveyPlace, name: string) {
   const { task, run } = await again(() => askedSurvey(place, name));
   for (;;) {
-    const result = await run.result();
+    const result = await again(() => run.result());
     if (result.status !== "paused") return { task, text: result.text, runId: run.runId };
     await again(() => approved(run));
   }
 }
 
-/** What cannot be asked while the engine is away is asked again. */
+const AWAY: ReadonlySet<string> = new Set(["engine_failed", "store_failed"]);
+
+/** What cannot be asked while the engine or the database is away is asked again. */
 async function again<T>(ask: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
       return await ask();
     } catch (cause) {
-      if (!(cause instanceof Error) || !("code" in cause) || cause.code !== "engine_failed")
-        throw cause;
+      if (!EspalierError.is(cause) || !AWAY.has(cause.code)) throw cause;
       await setTimeout(200);
     }
   }

@@ -78,6 +78,7 @@ const command: fc.Arbitrary<readonly [string, Command]> = fc.oneof(
   ),
   asked("beat", ownership, (store, held) => store.beat(held)),
   asked("release", fc.tuple(ownership, status), (store, args) => store.release(...args)),
+  asked("rest", fc.tuple(runId, fc.integer({ min: -1, max: 3 })), rest),
   asked(
     "read",
     fc.tuple(runId, fc.integer({ min: 0, max: 5 }), fc.option(fc.nat(3), { nil: undefined })),
@@ -128,6 +129,10 @@ async function giveUp(
   [id, status]: readonly [RunId, StoredStatus],
 ): Promise<unknown> {
   return await store.release(await heldBy(store, id), status);
+}
+
+async function rest(store: Store, [id, lastPost]: readonly [RunId, number]): Promise<unknown> {
+  return await store.release(await heldBy(store, id), "paused", lastPost);
 }
 
 /** What its owner shows. */

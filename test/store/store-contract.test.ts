@@ -76,8 +76,20 @@ const BREAKS: Readonly<Record<string, Break>> = {
     },
   }),
   "every end is an end": (real) => ({ release: (ownership) => real.release(ownership, "ended") }),
+  "what was posted unseen keeps a run from its end": (real) => ({
+    release: (held, status, lastPost = Infinity) =>
+      real.release(
+        held,
+        lastPost === 0 ? "open" : status,
+        lastPost === Infinity ? undefined : lastPost,
+      ),
+  }),
   "what is given up open rests": (real) => ({
-    release: (held, status) => real.release(held, status === "open" ? "paused" : status),
+    release: (held, status, lastPost) =>
+      real.release(held, status === "open" ? "paused" : status, lastPost),
+  }),
+  "what was posted unseen is forgotten at rest": (real) => ({
+    release: (held, status) => real.release(held, status),
   }),
   "a run that rests is not opened by a post": (real) => ({
     find: async (runId) => {

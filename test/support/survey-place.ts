@@ -16,7 +16,7 @@ import { RunClient } from "../../src/engines.ts";
 import { parseJson } from "../../src/kernel/json.ts";
 import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
 import type { Store } from "../../src/store/store.ts";
-import type { SurveyWorkerOptions } from "../engine/survey-worker.ts";
+import type { SurveyWorkerOptions, TakenBatch } from "../engine/survey-worker.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { findPostgres, type PostgresServer } from "../store/postgres-server.ts";
 import { balancer } from "./balancer.ts";
@@ -32,6 +32,13 @@ const EffectSchema = z.object({
 });
 /** One line of the log of effects. */
 export type Effect = Readonly<z.infer<typeof EffectSchema>>;
+
+const TakenBatchSchema = z.object({
+  runId: z.string(),
+  epoch: z.number(),
+  firstNumber: z.number(),
+  count: z.number(),
+});
 
 export type EngineName = "pg-boss" | "restate";
 
@@ -66,7 +73,6 @@ export class SurveyPlace {
   readonly store: Store;
   readonly client: RunClient;
   readonly workers: SurveyWorker[] = [];
-  readonly #log: string;
   readonly #options: Omit<SurveyWorkerOptions, "engine">;
   readonly #engines: SurveyWorkerOptions["engine"][];
 
@@ -94,9 +100,9 @@ export class SurveyPlace {
     afterwards(() => rmSync(folder, { recursive: true }));
     const schema = `runs_${process.pid}_${placeCount}`;
     this.servers = servers;
-    this.#log = join(folder, "effects");
     const { modelMs = 60, toolMs = 30 } = pace;
-    this.#options = { connectionString, schema, log: this.#log, modelMs, toolMs };
+    const logs = { log: join(folder, "effects"), batchLog: join(folder, "batches") };
+    this.#options = { connectionString, schema, ...logs, modelMs, toolMs };
     this.#engines = engines;
     this.store = postgresStore({ connectionString, schema });
     afterwards(() => this.store.close());
@@ -114,11 +120,23 @@ export class SurveyPlace {
     return worker;
   }
 
+  /** The place of the worker that leads most runs now: one may lead all, and the other none. */
+  async busiest(): Promise<number> {
+    const runs = await this.store.list({ status: "open", limit: 1_000 });
+    const counts = this.workers.map(
+      ({ pid }) => runs.filter(({ owner }) => owner?.processId === pid).length,
+    );
+    return counts.indexOf(Math.max(...counts));
+  }
+
   /** What has been done so far. */
   get effects(): readonly Effect[] {
-    if (!existsSync(this.#log)) return [];
-    const lines = readFileSync(this.#log, "utf8").split("\n").slice(0, -1);
-    return lines.map((line) => EffectSchema.parse(parseJson(line)));
+    return linesOf(this.#options.log).map((line) => EffectSchema.parse(parseJson(line)));
+  }
+
+  /** What the journals of its runs consist of, in the order in which workers learned that it was taken. */
+  get takenBatches(): readonly TakenBatch[] {
+    return linesOf(this.#options.batchLog).map((line) => TakenBatchSchema.parse(parseJson(line)));
   }
 
   /** Resolves once this holds of what has been done. */
@@ -133,6 +151,11 @@ export class SurveyPlace {
       return pgBossEngine({ connectionString, schema: engine?.jobs ?? "" });
     return restateEngine({ ingressUrl: engine.ingressUrl });
   }
+}
+
+/** The lines of a log, each of which is whole. */
+function linesOf(file: string): readonly string[] {
+  return existsSync(file) ? readFileSync(file, "utf8").split("\n").slice(0, -1) : [];
 }
 
 /** A worker in a process of its own. */

@@ -201,7 +201,9 @@ export class Journal {
     const { store, clock } = this.#options;
     const opened = this.#opened;
     if (opened === undefined) return;
-    await tried(clock, () => store.release(opened.ownership, status)).catch(() => undefined);
+    // A post that came unseen is for whoever leads the run next: it stays open then.
+    const { upTo } = this.#heeded;
+    await tried(clock, () => store.release(opened.ownership, status, upTo)).catch(() => undefined);
   }
 
   /** Takes nothing more and shows no further sign of life: the next process may take the run over. */

@@ -16,7 +16,15 @@ import type { Settings } from "../tree/settings.ts";
 import { LiveRun } from "./live-run.ts";
 import { otherRun, type LiveRuns } from "./live-runs.ts";
 import { persistedResult } from "./persisted-result.ts";
-import { assertFree, keptRun, recoverRun, storageOf, storedRun, type KeptRun } from "./recover.ts";
+import {
+  assertFree,
+  keptRun,
+  lastPostIn,
+  recoverRun,
+  storageOf,
+  storedRun,
+  type KeptRun,
+} from "./recover.ts";
 import { hasUnknownMail, isCall, unreadMail } from "./run-mail.ts";
 import { checkedOrder, type CheckedOrder, type RunOrder } from "./run-order.ts";
 import type { RunResult } from "./run-result.ts";
@@ -202,14 +210,16 @@ class Execution {
     const claim = { owner: newOwner(), staleAfterMs, takeOver: this.#mayTakeOver };
     const ownership = await store.claim(runId, claim);
     let status: StoredStatus = "open";
+    let lastPost = 0;
     try {
       const kept = await keptRun(this.#storage, runId);
+      lastPost = lastPostIn(kept);
       if (this.#isDue(kept)) return false;
       const { folded } = kept;
       if (!(await hasUnknownMail(store, runId, folded.posts))) status = folded.status;
       return true;
     } finally {
-      await store.release(ownership, status);
+      await store.release(ownership, status, lastPost);
     }
   }
 
@@ -251,14 +261,22 @@ class Execution {
   async #result(run: LiveRun): Promise<RunResult<JsonValue> | undefined> {
     const { graceMs, graceMsNow = () => graceMs } = this.#parts.options;
     run.mail?.hurry(MAIL_MS);
-    const leave = (): void => void run.leave(defined({ graceMs: graceMsNow() }));
+    const { executions } = run;
+    const left = Promise.withResolvers<undefined>();
+    const leave = (): void => {
+      executions.delete(this);
+      if (executions.size > 0) left.resolve(undefined);
+      else void run.leave(defined({ graceMs: graceMsNow() }));
+    };
+    executions.add(this);
     if (this.#given.aborted) leave();
     const forget = this.#given.aborted ? undefined : this.#given.onAbort(leave);
     try {
-      const result = await run.settled;
-      if (result.status !== "paused") return result;
+      const result = await Promise.race([run.settled, left.promise]);
+      if (result?.status !== "paused") return result;
     } finally {
       forget?.();
+      executions.delete(this);
     }
     this.#hasRested = true;
     // Paused: what has come by mail since is done first.

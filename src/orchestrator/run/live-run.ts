@@ -63,6 +63,8 @@ export class LiveRun implements Run {
   readonly result: Promise<RunResult<JsonValue>>;
   /** Undefined: it is kept nowhere. */
   readonly mail: MailReader | undefined;
+  /** Those of its order that wait for it: it is left with the last of them. */
+  readonly executions = new Set<object>();
   readonly #supervisor: Supervisor;
   readonly #root: AgentRuntime;
   readonly #beginning: RunBeginning;

@@ -6,7 +6,12 @@ import { shown } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { problemWith } from "../../agent/tool-calls/ask-approver.ts";
 import type { QuestionId, RunId } from "../../protocol/ids.ts";
-import { AnswerSchema, type Answer, type Question } from "../../protocol/question.ts";
+import {
+  AnswerSchema,
+  type Answer,
+  type AnswerType,
+  type Question,
+} from "../../protocol/question.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { JournalReader } from "../durability/journal-reader.ts";
 import { keptEvent } from "../durability/open-spans.ts";
@@ -16,8 +21,8 @@ import { mailIn, postMail } from "./run-mail.ts";
 interface Asked {
   /** In the order in which they were asked. */
   readonly open: readonly Question[];
-  /** Those that were answered, or need no answer any more. */
-  readonly over: ReadonlySet<QuestionId>;
+  /** Those that were answered, or need no answer any more, and how. */
+  readonly over: ReadonlyMap<QuestionId, AnswerType>;
   /** Answers that whoever leads the run has not taken yet, by question. */
   readonly posted: ReadonlyMap<QuestionId, Answer>;
   /** How many answers to each question were taken, and came to nothing if it is open still. */
@@ -49,7 +54,7 @@ export async function postAnswers(
     const mail = post && mailIn(post)?.mail;
     // Of two who answer at once the first has its post under the key.
     if (mail?.type === "answer" && JSON.stringify(mail.answer) !== JSON.stringify(answer))
-      throw answeredBefore(questionId);
+      throw answeredBefore(questionId, mail.answer.type);
   }
   const now = new Set(answers.map(({ questionId }) => questionId));
   return asked.open.filter(
@@ -60,7 +65,7 @@ export async function postAnswers(
 async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
   const reader = new JournalReader();
   const open = new Map<QuestionId, Question>();
-  const over = new Set<QuestionId>();
+  const over = new Map<QuestionId, AnswerType>();
   const heeded = new Set<number>();
   for await (const line of store.read(runId)) {
     for (const record of reader.read(line)) {
@@ -69,7 +74,7 @@ async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
       if (event?.type === "question.asked") open.set(event.question.questionId, event.question);
       if (event?.type === "question.answered") {
         open.delete(event.questionId);
-        over.add(event.questionId);
+        over.set(event.questionId, event.answer);
       }
       if (event?.type === "run.ended") open.clear();
     }
@@ -104,8 +109,10 @@ function checkedAnswers(given: unknown, asked: Asked, nowMs: number): readonly A
     }
     const { questionId } = answer;
     const question = asked.open.find((other) => other.questionId === questionId);
-    if (asked.posted.has(questionId) || (question === undefined && asked.over.has(questionId)))
-      throw answeredBefore(questionId);
+    const first =
+      asked.posted.get(questionId)?.type ??
+      (question === undefined ? asked.over.get(questionId) : undefined);
+    if (first !== undefined) throw answeredBefore(questionId, first);
     if (question === undefined)
       throw wrong(
         "unknown",
@@ -138,8 +145,8 @@ function checkedAnswers(given: unknown, asked: Asked, nowMs: number): readonly A
   return answers;
 }
 
-function answeredBefore(questionId: QuestionId): EspalierError {
-  const message = `Expected a question that is open, got an answer to ${questionId}, which has been answered. The first answer counts.`;
+function answeredBefore(questionId: QuestionId, first: AnswerType): EspalierError {
+  const message = `Expected a question that is open, got an answer to ${questionId}, which has been answered. The first answer counts: ${first}.`;
   return wrong("already_answered", message, questionId);
 }
 

@@ -85,7 +85,7 @@ export async function recoverRun(
   } catch (cause) {
     const isOver = EspalierError.is(cause) && cause.code === "run_ended";
     const status = kept.mail.some(isCall) ? "open" : kept.folded.status;
-    await store.release(ownership, isOver ? "ended" : status);
+    await store.release(ownership, isOver ? "ended" : status, lastPostIn(kept));
     throw cause;
   }
 }
@@ -103,6 +103,11 @@ export async function keptRun({ store }: RunStorage, runId: RunId): Promise<Kept
     unreadMail(store, runId, folded.posts),
   );
   return { folded, mail };
+}
+
+/** The number of the last post that was seen of a run. */
+export function lastPostIn({ folded, mail }: KeptRun): number {
+  return Math.max(0, ...folded.posts, ...mail.map(({ number }) => number));
 }
 
 async function foldedRun(store: RunStore, runId: RunId): Promise<FoldedJournal> {
@@ -164,7 +169,7 @@ export function storageOf(settings: Settings): RunStorage {
 }
 
 /** As many as a store can have. */
-const ALL_OF_THEM = 2 ** 31 - 1;
+export const ALL_OF_THEM = 2 ** 31 - 1;
 
 /** The runs that are open and that no process seems to lead, oldest first. Rejects with `store_failed`. */
 export async function lostRuns(storage: RunStorage): Promise<readonly StoredRun[]> {

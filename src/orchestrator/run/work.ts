@@ -25,6 +25,7 @@ import type { Settings } from "../tree/settings.ts";
 import { executeOrder, leftTo } from "./execute.ts";
 import type { LiveRuns } from "./live-runs.ts";
 import { lostRuns, storageOf, storedRun } from "./recover.ts";
+import { OverdueRuns } from "./overdue-runs.ts";
 import { orderOf, postMail, refusedMail } from "./run-mail.ts";
 import {
   checkVersionName,
@@ -182,8 +183,8 @@ class Executor implements RunExecutor {
       if ((await storedRun(store, runId))?.status === "ended") return;
       const { staleAfterMs } = storageOf(this.#settings);
       const ownership = await store.claim(runId, { owner: newOwner(), staleAfterMs });
-      await postMail(store, runId, refusedMail(cause));
-      await store.release(ownership, "paused");
+      const lastPost = await postMail(store, runId, refusedMail(cause));
+      await store.release(ownership, "paused", lastPost);
     } catch (failure) {
       // It is gone, or another process has it: nothing is to be done here.
       if (isPassing(failure) && codeOf(failure) === "store_failed") throw failure;
@@ -221,6 +222,7 @@ class LiveWorker implements Worker {
   readonly #parts: Serving;
   /** Runs without an order, or whose role it has not: left to others. */
   readonly #foreign = new Set<RunId>();
+  readonly #overdue: OverdueRuns;
   #stopTimer: () => void = () => undefined;
   #sweeping: Promise<void>;
   #closing: Promise<void> | undefined;
@@ -229,10 +231,11 @@ class LiveWorker implements Worker {
     this.#storage = storage;
     this.#engine = engine;
     this.#parts = parts;
+    this.#overdue = new OverdueRuns(storage);
     this.#sweeping = this.#sweep();
   }
 
-  /** What no process leads, and what was ordered but never reached the engine, is handed to it. */
+  /** What no process leads, what was ordered but never reached the engine, and what rests longer than it is to, is handed to it. */
   async #sweep(): Promise<void> {
     const { sweepMs = this.#engine.sweepMs ?? DEFAULT_SWEEP_MS } = this.#parts.options;
     await this.#sweepOnce().catch(() => undefined); // The store or the engine fails: it is swept another time.
@@ -242,16 +245,21 @@ class LiveWorker implements Worker {
   }
 
   async #sweepOnce(): Promise<void> {
-    const { executor } = this.#parts;
-    for (const { runId, recordCount } of await lostRuns(this.#storage)) {
-      if (this.#closing !== undefined) return;
-      if (this.#foreign.has(runId)) continue;
-      const order = await orderOf(this.#storage.store, runId).catch(noOrder);
-      if (order === "unread") continue;
-      if (order !== undefined && serves(executor, order)) await this.#engine.lead(ticketOf(order));
-      // One that has not begun may be ordered still.
-      else if (order !== undefined || recordCount > 0) this.#foreign.add(runId);
-    }
+    for (const { runId, recordCount } of await lostRuns(this.#storage))
+      await this.#hand(runId, recordCount > 0);
+    // Any other engine remembers until when a run waits.
+    if (this.#engine.isExclusive !== false) return;
+    for (const runId of await this.#overdue.find()) await this.#hand(runId, true);
+  }
+
+  async #hand(runId: RunId, hasBegun: boolean): Promise<void> {
+    if (this.#closing !== undefined || this.#foreign.has(runId)) return;
+    const order = await orderOf(this.#storage.store, runId).catch(noOrder);
+    if (order === "unread") return;
+    if (order !== undefined && serves(this.#parts.executor, order))
+      await this.#engine.lead(ticketOf(order));
+    // One that has not begun may be ordered still.
+    else if (order !== undefined || hasBegun) this.#foreign.add(runId);
   }
 
   close({ graceMs }: { readonly graceMs?: number } = {}): Promise<void> {

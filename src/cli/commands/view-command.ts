@@ -1,0 +1,32 @@
+// `espalier view [run]`: the viewer of the project's runs, until Ctrl-C. It looks, answers and cancels by the mailboxes of runs; it makes no store,
+// and leads no run.
+
+import type { CommandBody } from "../command-call.ts";
+import { namedRun } from "../named-run.ts";
+import { findProject } from "../project.ts";
+import { note, say } from "../shell.ts";
+import { openStoreToView, storePlace } from "../store-choice.ts";
+import { addressOf, openViewing, untilLeft } from "../viewing.ts";
+import { runningViewer } from "../running-viewer.ts";
+
+export const body: CommandBody = async (call) => {
+  const { shell, args, has } = call;
+  const project = await findProject(shell);
+  await using kept = await openStoreToView(storePlace(call, project), {
+    canPost: !has("readOnly"),
+  });
+  const { store, name } = kept;
+  const [named] = args;
+  const runId = named === undefined ? undefined : (await namedRun(store, named)).runId;
+  if (has("url")) {
+    const url = await runningViewer(call, project);
+    say(shell, runId === undefined ? url : addressOf(url, runId));
+    return 0;
+  }
+  const left = untilLeft(shell);
+  await using viewing = await openViewing(call, { project, store, storeName: name });
+  await viewing.show(runId);
+  note(shell, `Runs of ${name}. Ctrl-C ends the viewer.`);
+  await left;
+  return 0;
+};

@@ -1,0 +1,111 @@
+// What commands that open the viewer have in common: a viewer of a store, its token beside the runs of the project, and a browser.
+
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+
+import type { Store } from "espalier/extend";
+import { viewer, type Viewer, type ViewerOptions } from "espalier/viewer";
+
+import type { CommandCall } from "./command-call.ts";
+import { openBrowser } from "./open-browser.ts";
+import type { Project } from "./project.ts";
+import { note, type Shell } from "./shell.ts";
+import { DEFAULT_FOLDER, makeOwnFolder } from "./store-choice.ts";
+import { UsageError } from "./usage-error.ts";
+
+/** What is shown. */
+export interface Viewed {
+  readonly project: Project;
+  /** Undefined: a store of the viewer's own. */
+  readonly store: Store | undefined;
+  /** What it is called. */
+  readonly storeName: string;
+  /** The run to begin with, if it is one. */
+  readonly runId?: string | undefined;
+}
+
+/** A viewer that is open, until it is closed. */
+export interface Viewing extends AsyncDisposable {
+  readonly viewer: Viewer;
+  /** Where a person sees it. */
+  readonly address: string;
+  /** Says where it is, and opens it. */
+  show(runId?: string): Promise<void>;
+}
+
+const GREATEST_PORT = 65_535;
+export const TOKEN_FILE = "viewer-token";
+
+/** Opens a viewer with what the options of its command say: `--port`, `--no-content`, `--read-only`, `--new-token`, `--no-open`. Throws UsageError. */
+export async function openViewing(
+  call: CommandCall,
+  { project, store, storeName }: Viewed,
+): Promise<Viewing> {
+  const { shell, has, isOff } = call;
+  const port = portOf(call);
+  const folder = join(project.folder, DEFAULT_FOLDER);
+  makeOwnFolder(folder);
+  const tokenFile = join(folder, TOKEN_FILE);
+  if (has("newToken")) rmSync(tokenFile, { force: true });
+  const options: ViewerOptions = {
+    tokenFile,
+    storeName,
+    content: !isOff("content"),
+    ...(store === undefined ? {} : { store }),
+    ...(port === undefined ? {} : { port }),
+    ...(has("readOnly") ? { actions: [] } : {}),
+    ...jaegerIn(shell),
+  };
+  const made = await viewer(options);
+  let forget: () => Promise<void> = () => Promise.resolve();
+  return {
+    viewer: made,
+    address: made.url,
+    show: async (runId) => {
+      const address = runId === undefined ? made.url : addressOf(made.url, runId);
+      note(shell, `Viewer: ${address}`);
+      if (isOff("open") || !isWatched(shell)) return;
+      forget = await openBrowser(shell, address);
+    },
+    [Symbol.asyncDispose]: async () => {
+      await made.close();
+      await forget();
+    },
+  };
+}
+
+/** Resolves when Ctrl-C is pressed, or the process is told to end. */
+export function untilLeft({ onSignal }: Shell): Promise<void> {
+  return new Promise((resolve) => {
+    onSignal("SIGINT", () => resolve());
+    onSignal("SIGTERM", () => resolve());
+  });
+}
+
+/** The page of a run at the address of a viewer. */
+export function addressOf(url: string, runId: string): string {
+  const address = new URL(url);
+  address.pathname = `/r/${encodeURIComponent(runId)}`;
+  return address.href;
+}
+
+/** Throws UsageError for what is no port. */
+export function portOf({ text }: CommandCall): number | undefined {
+  const said = text("port");
+  if (said === undefined) return undefined;
+  const port = /^\d{1,5}$/.test(said) ? Number(said) : NaN;
+  if (port <= GREATEST_PORT) return port;
+  throw new UsageError(
+    `Expected --port to be a whole number from 0 to ${GREATEST_PORT}, got ${JSON.stringify(said)}. 0 is any that is free.`,
+  );
+}
+
+/** Whether there is a person who could look at a browser. */
+export function isWatched({ stderr, env }: Shell): boolean {
+  return stderr.isTTY === true && (env["CI"] ?? "") === "";
+}
+
+function jaegerIn({ env }: Shell): Pick<ViewerOptions, "jaegerUrl"> {
+  const jaegerUrl = env["ESPALIER_JAEGER_URL"]?.trim() ?? "";
+  return jaegerUrl === "" ? {} : { jaegerUrl };
+}

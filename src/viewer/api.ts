@@ -1,0 +1,183 @@
+// The routes of a viewer's API: from a path and a method to an answer.
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+
+import { EspalierError } from "../kernel/error.ts";
+import type { Clock } from "../kernel/clock.ts";
+import { defined } from "../kernel/json.ts";
+import type { RunId } from "../protocol/ids.ts";
+import { checkRunId } from "../orchestrator/run/start-options.ts";
+import type { Store } from "../store/store.ts";
+import { agentDetail } from "../view/agent-row.ts";
+import type { ViewerMeta } from "../view/viewer-data.ts";
+import { jsonIn, type Gate } from "./gate.ts";
+import type { HeldRuns } from "./held-runs.ts";
+import { logOf, type LogQuery } from "./run-log.ts";
+import { problemIn } from "./problems.ts";
+import { refused, sendJson } from "./reply.ts";
+import type { RunActions } from "./run-actions.ts";
+import { RunFeed } from "./run-feed.ts";
+import type { RunList } from "./run-list.ts";
+import { snapshotOf } from "./run-rows.ts";
+import type { ShownContent } from "./shown-content.ts";
+
+/** What the routes work with. */
+export interface ApiParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly content: ShownContent;
+  readonly runs: HeldRuns;
+  readonly list: RunList;
+  readonly actions: RunActions;
+  readonly meta: () => ViewerMeta;
+}
+
+interface Call {
+  readonly gate: Gate;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly query: URLSearchParams;
+}
+
+const MOST_FEEDS = 64;
+
+export class Api {
+  readonly #parts: ApiParts;
+  readonly #feeds = new Set<RunFeed>();
+
+  constructor(parts: ApiParts) {
+    this.#parts = parts;
+  }
+
+  /** Answers a request by its path below `/api/v1`. Rejects with why it is refused. */
+  async answer(path: readonly string[], call: Call): Promise<void> {
+    const { gate, request, response } = call;
+    const isPost = request.method === "POST";
+    if (!isPost && request.method !== "GET")
+      throw refused(405, "not_allowed", "Expected GET or POST, got another method.");
+    await gate.checkCaller(request);
+    if (isPost) gate.checkOrigin(request);
+    try {
+      const [first, runId, ...rest] = path;
+      const answer =
+        first === "runs" && runId !== undefined
+          ? await this.#ofRun(runIdIn(runId), rest, call)
+          : await this.#ofAll(path, call);
+      if (answer !== undefined) await sendJson(request, response, isPost ? 202 : 200, answer);
+    } catch (cause) {
+      throw EspalierError.is(cause) ? problemIn(cause, this.#parts.content) : cause;
+    }
+  }
+
+  /** Ends what is sent as it comes. */
+  close(): void {
+    for (const feed of this.#feeds) feed.end();
+  }
+
+  async #ofAll([first, ...rest]: readonly string[], call: Call): Promise<unknown> {
+    if (call.request.method !== "GET" || rest.length > 0) throw notFound();
+    const { meta, list } = this.#parts;
+    switch (first) {
+      case "meta":
+        return meta();
+      case "runs":
+        return await list.rows({
+          status: call.query.get("status") ?? undefined,
+          q: call.query.get("q") ?? undefined,
+          before: call.query.get("before") ?? undefined,
+          limit: numberIn(call.query, "limit"),
+        });
+      case "questions":
+        return { questions: await list.questions() };
+      default:
+        throw notFound();
+    }
+  }
+
+  async #ofRun(runId: RunId, path: readonly string[], call: Call): Promise<unknown> {
+    const { runs, clock, actions } = this.#parts;
+    const [first, agentId, ...rest] = path;
+    if (call.request.method === "POST") {
+      if (first !== "actions" || agentId !== undefined) throw notFound();
+      return await actions.take(runId, await jsonIn(call.request));
+    }
+    if (first === undefined) return snapshotOf(await runs.look(runId), clock.nowMs());
+    if (first === "agents" && agentId !== undefined)
+      return await this.#ofAgent(runId, [agentId, ...rest]);
+    if (agentId !== undefined) throw notFound();
+    if (first === "feed") return await this.#feed(runId, call);
+    if (first === "log") return await logOf(this.#parts, runId, logQueryIn(call.query));
+    throw notFound();
+  }
+
+  async #ofAgent(runId: RunId, [agentId = "", ...rest]: readonly string[]): Promise<unknown> {
+    const { runs } = this.#parts;
+    if (rest.length > 0) throw notFound();
+    const { fold } = await runs.look(runId);
+    const agent = fold.agents.find((one) => one.agentId === agentId);
+    if (agent === undefined) throw unknownAgent();
+    return agentDetail(agent, fold.refusals);
+  }
+
+  /** Sends what is new of a run until the reader leaves. */
+  async #feed(runId: RunId, { request, response, query }: Call): Promise<undefined> {
+    const { runs, clock } = this.#parts;
+    const last = request.headers["last-event-id"]?.toString();
+    const after =
+      last === undefined ? (numberIn(query, "after") ?? 0) : wholeNumber("Last-Event-ID", last);
+    const run = await runs.look(runId);
+    if (this.#feeds.size >= MOST_FEEDS || !runs.canWatch(run))
+      throw refused(
+        503,
+        "too_many_feeds",
+        "Expected fewer runs that are watched, got as many as there can be. Close some.",
+      );
+    const feed = new RunFeed(run, response, { after, clock });
+    this.#feeds.add(feed);
+    await feed.send().finally(() => this.#feeds.delete(feed));
+    return undefined;
+  }
+}
+
+/** Throws 404 for what no store could have as the id of a run. */
+function runIdIn(text: string): RunId {
+  try {
+    checkRunId("run", text);
+    return text;
+  } catch {
+    throw refused(404, "unknown_run", "Expected the id of a run, got a text that is none.");
+  }
+}
+
+function logQueryIn(query: URLSearchParams): LogQuery {
+  return {
+    after: numberIn(query, "after") ?? 0,
+    ...defined({
+      agentId: query.get("agent") ?? undefined,
+      type: query.get("type") ?? undefined,
+      limit: numberIn(query, "limit"),
+    }),
+  };
+}
+
+function unknownAgent() {
+  return refused(404, "unknown_agent", "Expected the id of an agent of the run, got another one.");
+}
+
+function notFound() {
+  return refused(404, "not_found", "Expected a route of the API, got another path.");
+}
+
+function numberIn(query: URLSearchParams, name: string): number | undefined {
+  const given = query.get(name);
+  return given === null || given === "" ? undefined : wholeNumber(name, given);
+}
+
+function wholeNumber(name: string, text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw refused(
+    400,
+    "invalid_request",
+    `Expected ${name} to be a whole number, got something else.`,
+  );
+}

@@ -1,0 +1,91 @@
+// Gate: which requests come in. A page of another origin, a name that was bound to this machine's address, and whoever has no token stay
+// outside.
+
+import type { IncomingMessage } from "node:http";
+
+import { refused } from "./reply.ts";
+import { isSameToken } from "./viewer-token.ts";
+
+/** Decides of a request in place of the token: true lets it in. */
+export type Authorize = (request: IncomingMessage) => boolean | Promise<boolean>;
+
+export interface GateOptions {
+  readonly token: string;
+  readonly authorize: Authorize | undefined;
+  /** Whether a `Host` is one of the server's. */
+  readonly isOurs: (host: string) => boolean;
+}
+
+const LARGEST_BODY_BYTES = 1_000_000;
+const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
+
+export class Gate {
+  readonly #options: GateOptions;
+
+  constructor(options: GateOptions) {
+    this.#options = options;
+  }
+
+  /** Throws for a request to a name that is not the server's: 403. `authorize` decides of names, too, where there is one. */
+  checkHost({ headers: { host = "" } }: IncomingMessage): void {
+    if (this.#options.authorize !== undefined || this.#options.isOurs(host)) return;
+    throw refused(
+      403,
+      "foreign_host",
+      "Expected a request to the address of the viewer, got another name. Open the address that it printed.",
+    );
+  }
+
+  /** Rejects for who may not use the API: 401. */
+  async checkCaller(request: IncomingMessage): Promise<void> {
+    const { token, authorize } = this.#options;
+    if (authorize !== undefined) {
+      if (await authorize(request)) return;
+      throw refused(401, "unauthorized", "Expected a request that this server lets in. Sign in.");
+    }
+    const [, given] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? "") ?? [];
+    if (given !== undefined && isSameToken(given, token)) return;
+    const advice = "Open the address that `espalier view --url` prints.";
+    throw refused(
+      401,
+      "unauthorized",
+      `Expected the token of the viewer, got ${given === undefined ? "none" : "another one"}. ${advice}`,
+    );
+  }
+
+  /** Throws for what a page of another origin could send: 403, or 415. For requests that change something. */
+  checkOrigin({ headers }: IncomingMessage): void {
+    const { origin, host } = headers;
+    if (
+      origin === undefined ||
+      !URL.canParse(origin) ||
+      new URL(origin).host !== host?.toLowerCase()
+    )
+      throw refused(
+        403,
+        "foreign_origin",
+        "Expected a request of a page of the viewer, got one without its Origin. Send it.",
+      );
+    if (JSON_TYPE.test(headers["content-type"] ?? "")) return;
+    throw refused(415, "not_json", "Expected content-type application/json, got another. Send it.");
+  }
+}
+
+/** The JSON value in the body of a request. Rejects for one that is too long, 413, or no JSON, 400. */
+export async function jsonIn(request: IncomingMessage): Promise<unknown> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of request) {
+    const read: unknown = part;
+    if (!Buffer.isBuffer(read)) continue;
+    bytes += read.length;
+    if (bytes > LARGEST_BODY_BYTES)
+      throw refused(413, "too_large", "Expected 1,000,000 bytes at most, got more. Send less.");
+    parts.push(read);
+  }
+  try {
+    return JSON.parse(Buffer.concat(parts).toString("utf8"));
+  } catch {
+    throw refused(400, "not_json", "Expected a body that is JSON, got something else. Correct it.");
+  }
+}

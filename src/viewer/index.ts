@@ -1,0 +1,9 @@
+// Entry `espalier/viewer`: a local viewer of runs. A server that shows what the journals of a store say, follows runs while they are led, and
+// takes answers and wishes.
+
+export { viewer, type Viewer } from "./viewer.ts";
+export type { ViewerOptions } from "./viewer-options.ts";
+export type { ActingOrchestrator, AttachOptions } from "./attached-orchestrators.ts";
+export type { Authorize } from "./gate.ts";
+export type { RedactText, ViewerContent } from "./shown-content.ts";
+export type { ViewerAction } from "../view/viewer-data.ts";

@@ -1,0 +1,98 @@
+// Listener: the port of a viewer. Owns the server, and knows under which names it is its own.
+
+import { createServer, type RequestListener, type Server } from "node:http";
+
+import { EspalierError, messageOf } from "../kernel/error.ts";
+
+const LOOPBACK = "127.0.0.1";
+const LOOPBACK_NAMES: readonly string[] = [LOOPBACK, "localhost", "[::1]"];
+const FIRST_PORT = 4_983;
+/** So many ports are tried where none is asked for. */
+const PORTS_TRIED = 20;
+const MOST_CONNECTIONS = 64;
+
+/** Where a viewer listens. */
+export interface ListenerOptions {
+  /** Default: this machine alone. */
+  readonly host?: string | undefined;
+  /** 0: any that is free. Default: the first free one from 4983 on. */
+  readonly port?: number | undefined;
+}
+
+export class Listener {
+  readonly #server: Server;
+  readonly #host: string;
+  #port = 0;
+
+  constructor(listen: RequestListener, host = LOOPBACK) {
+    this.#host = host;
+    this.#server = createServer(listen);
+    this.#server.maxConnections = MOST_CONNECTIONS;
+  }
+
+  /** Its address, without a slash at the end. */
+  get origin(): string {
+    return `http://${this.#name}:${this.#port}`;
+  }
+
+  /** Whether this `Host` of a request is one of its own. */
+  isOurs(host: string): boolean {
+    return [...LOOPBACK_NAMES, this.#name].some(
+      (name) => host === `${name}:${this.#port}` || (this.#port === 80 && host === name),
+    );
+  }
+
+  /** Rejects with `invalid_option` if the port, or every one that is tried, cannot be had. */
+  async listen(port: number | undefined): Promise<void> {
+    if (port !== undefined) return await this.#listenAt(port);
+    for (let tried = 0; ; tried += 1) {
+      try {
+        return await this.#listenAt(FIRST_PORT + tried);
+      } catch (cause) {
+        if (tried + 1 === PORTS_TRIED || !isInUse(cause)) throw cause;
+      }
+    }
+  }
+
+  /** Ends connections, too. */
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  get #name(): string {
+    return this.#host.includes(":") ? `[${this.#host}]` : this.#host;
+  }
+
+  #listenAt(port: number): Promise<void> {
+    const server = this.#server;
+    return new Promise((resolve, reject) => {
+      const fail = (cause: unknown): void => reject(this.#cannotListen(port, cause));
+      server.once("error", fail);
+      server.listen({ host: this.#host, port }, () => {
+        server.off("error", fail);
+        const address = server.address();
+        this.#port = typeof address === "object" && address !== null ? address.port : port;
+        resolve();
+      });
+    });
+  }
+
+  #cannotListen(port: number, cause: unknown): EspalierError {
+    const advice = isInUse(cause) ? "Choose another port, or 0 for any." : "See its cause.";
+    const message = `Expected to listen at ${this.#host}, port ${port}, got: ${messageOf(cause)}. ${advice}`;
+    const data = { field: "viewer options.port", host: this.#host, port };
+    return new EspalierError({ code: "invalid_option", message, data, cause });
+  }
+}
+
+/** True for a host that only this machine can reach. */
+export function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
+function isInUse(cause: unknown): boolean {
+  const inner: unknown = cause instanceof EspalierError ? cause.cause : cause;
+  return inner instanceof Error && "code" in inner && inner.code === "EADDRINUSE";
+}

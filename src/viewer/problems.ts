@@ -1,0 +1,46 @@
+// From an error to what a request is answered with.
+
+import type { EspalierError, ErrorCode } from "../kernel/error.ts";
+import { RefusedRequest } from "./reply.ts";
+import type { ShownContent } from "./shown-content.ts";
+
+const STATUS: ReadonlyMap<ErrorCode, number> = new Map<ErrorCode, number>([
+  ["unknown_run", 404],
+  ["unknown_agent", 404],
+  ["run_ended", 409],
+  ["run_alive", 409],
+  ["run_fenced", 409],
+  ["already_resumed", 409],
+  ["invalid_answer", 409],
+  ["invalid_paused_run", 409],
+  ["invalid_state", 409],
+  ["unsupported_version", 422],
+  ["invalid_journal", 422],
+  ["store_failed", 503],
+]);
+/** The messages of these say ids, numbers and what the request said, and nothing of what is in a run. */
+const PLAIN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  "unknown_run",
+  "unknown_agent",
+  "run_ended",
+  "run_alive",
+  "already_resumed",
+  "invalid_answer",
+  "unsupported_version",
+]);
+
+/** How a request is refused that led to an error of ours. */
+export function problemIn(
+  { code, message, data }: EspalierError,
+  content: ShownContent,
+): RefusedRequest {
+  const isMalformed = code === "invalid_answer" && data["problem"] === "malformed";
+  const status = isMalformed ? 400 : (STATUS.get(code) ?? 500);
+  const said = PLAIN.has(code) ? message : content.text(message);
+  return new RefusedRequest(status, { code, message: said === "" ? withheld(data) : said });
+}
+
+function withheld({ record }: EspalierError["data"]): string {
+  const where = typeof record === "number" ? ` (record ${record})` : "";
+  return `Its message${where} is not shown here, since it may quote content.`;
+}

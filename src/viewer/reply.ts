@@ -1,0 +1,80 @@
+// What goes back over HTTP: a status, the headers that every answer has, and JSON, compressed where that pays.
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+
+import type { ViewerError } from "../view/viewer-data.ts";
+
+/** Scripts, styles, pictures and requests of the page's own, and nothing else; no frame around it, and nothing kept. */
+export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cache-control": "no-store",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+};
+
+/** A request that is not done, and why. */
+export class RefusedRequest extends Error {
+  override readonly name = "RefusedRequest";
+  readonly status: number;
+  readonly error: ViewerError;
+
+  constructor(status: number, error: ViewerError) {
+    super(error.message);
+    this.status = status;
+    this.error = error;
+  }
+}
+
+/** Throw it: the request is answered with it. */
+export function refused(status: number, code: string, message: string): RefusedRequest {
+  return new RefusedRequest(status, { code, message });
+}
+
+/** Shorter ones would hardly become shorter. */
+const LEAST_COMPRESSED_BYTES = 1_024;
+const compressed = promisify(gzip);
+
+/** Sends a value as JSON. */
+export async function sendJson(
+  request: IncomingMessage,
+  response: ServerResponse,
+  status: number,
+  value: unknown,
+): Promise<void> {
+  const body = Buffer.from(JSON.stringify(value));
+  const isShort = body.length < LEAST_COMPRESSED_BYTES || !takesGzip(request);
+  const bytes = isShort ? body : await compressed(body, { level: 1 });
+  if (response.destroyed) return;
+  response.writeHead(status, {
+    ...SECURITY_HEADERS,
+    "content-type": "application/json; charset=utf-8",
+    "content-length": bytes.length,
+    vary: "accept-encoding",
+    ...(isShort ? {} : { "content-encoding": "gzip" }),
+  });
+  response.end(bytes);
+}
+
+/** Sends bytes of a file, or a text. */
+export function sendBytes(
+  request: IncomingMessage,
+  response: ServerResponse,
+  status: number,
+  { type, bytes }: { readonly type: string; readonly bytes: Buffer },
+): void {
+  const headers = { ...SECURITY_HEADERS, "content-type": type, "content-length": bytes.length };
+  response.writeHead(status, headers);
+  response.end(request.method === "HEAD" ? undefined : bytes);
+}
+
+function takesGzip({ headers }: IncomingMessage): boolean {
+  const accepted = headers["accept-encoding"]?.toString().split(",") ?? [];
+  return accepted.some(
+    (one) => /^\s*gzip\s*(?:;|$)/.test(one) && !/;\s*q=0(?:\.0*)?\s*$/.test(one),
+  );
+}

@@ -1,0 +1,197 @@
+// RunActions: does what the page asks of a run, through whoever leads it: an orchestrator of this process, or its mailbox. Owns what was asked
+// under which key, so that it is done once.
+
+import { isDeepStrictEqual } from "node:util";
+
+import type { Clock } from "../kernel/clock.ts";
+import { EspalierError } from "../kernel/error.ts";
+import { postAnswers } from "../orchestrator/run/posted-answers.ts";
+import { postMail } from "../orchestrator/run/run-mail.ts";
+import type { RunId } from "../protocol/ids.ts";
+import { z } from "../protocol/late-zod.ts";
+import { AnswerSchema, type Question } from "../protocol/question.ts";
+import { unknownRun } from "../store/store-errors.ts";
+import type { Store } from "../store/store.ts";
+import type { ActionRequest, ActionTaken, ViewerAction } from "../view/viewer-data.ts";
+import type { AttachedOrchestrators } from "./attached-orchestrators.ts";
+import { refused } from "./reply.ts";
+import { isLed } from "./run-standing.ts";
+
+const key = z.string().min(1).max(200);
+const ActionRequestSchema = z.discriminatedUnion("type", [
+  z.strictObject({
+    key,
+    type: z.literal("answer"),
+    answers: z.array(AnswerSchema).min(1).max(1_000).readonly(),
+  }),
+  z.strictObject({
+    key,
+    type: z.literal("cancel"),
+    message: z.string().min(1).max(10_000).exactOptional(),
+  }),
+  z.strictObject({ key, type: z.literal("pause") }),
+  z.strictObject({ key, type: z.literal("resume") }),
+]);
+
+/** Requests of which it is known that they were done. */
+const MOST_KEYS = 1_000;
+
+export interface ActionMeans {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly attached: AttachedOrchestrators;
+  readonly allowed: readonly ViewerAction[];
+  /** Who is on record. */
+  readonly by: string;
+}
+
+interface Done {
+  readonly request: ActionRequest;
+  readonly outcome: Promise<ActionTaken>;
+}
+
+export class RunActions {
+  readonly #means: ActionMeans;
+  /** By run and key, oldest first. */
+  readonly #done = new Map<string, Done>();
+
+  constructor(means: ActionMeans) {
+    this.#means = means;
+  }
+
+  /** Rejects with what is wrong with the request, or with the run: an `EspalierError`, or what was refused. */
+  take(runId: RunId, given: unknown): Promise<ActionTaken> {
+    const request = requestIn(given);
+    if (!this.#means.allowed.includes(request.type))
+      throw refused(
+        403,
+        "action_off",
+        `Expected an action that this viewer takes, got ${request.type}. It is switched off.`,
+      );
+    const name = JSON.stringify([runId, request.key]);
+    const known = this.#done.get(name);
+    if (known !== undefined && !isDeepStrictEqual(known.request, request))
+      throw refused(
+        409,
+        "key_used",
+        "Expected a key of its own for each request, got one of another. Make a new one.",
+      );
+    const { outcome } = known ?? this.#begin(name, runId, request);
+    return outcome;
+  }
+
+  #begin(name: string, runId: RunId, request: ActionRequest): Done {
+    const done = { request, outcome: this.#do(runId, request) };
+    this.#done.set(name, done);
+    const [oldest] = this.#done.keys();
+    if (this.#done.size > MOST_KEYS && oldest !== undefined) this.#done.delete(oldest);
+    // What was refused changed nothing: it may be asked for once more.
+    done.outcome.catch(() => void this.#done.delete(name));
+    return done;
+  }
+
+  async #do(runId: RunId, request: ActionRequest): Promise<ActionTaken> {
+    switch (request.type) {
+      case "answer":
+        return await this.#answer(runId, request);
+      case "cancel":
+        return await this.#cancel(runId, request);
+      case "pause":
+        return await this.#pause(runId, request);
+      case "resume":
+        return await this.#resume(runId);
+    }
+  }
+
+  /** All answers go into the mailbox, where the first one to a question counts. The run goes on once nothing of it is open. */
+  async #answer(
+    runId: RunId,
+    { answers }: Extract<ActionRequest, { readonly type: "answer" }>,
+  ): Promise<ActionTaken> {
+    const here = this.#means.attached.leading(runId);
+    const open: readonly Question[] = await (here === undefined
+      ? postAnswers(this.#means, runId, answers)
+      : here.answer(runId, answers));
+    const isWaiting = open.length > 0 && here === undefined;
+    return { isLed: isWaiting ? await this.#isLed(runId) : await this.#goOn(runId), open };
+  }
+
+  async #cancel(
+    runId: RunId,
+    {
+      message = `${this.#means.by} cancelled the run.`,
+      key,
+    }: Extract<ActionRequest, { readonly type: "cancel" }>,
+  ): Promise<ActionTaken> {
+    const here = this.#means.attached.leading(runId);
+    if (here !== undefined) {
+      here.cancel(runId, { message }).catch(() => undefined); // What comes of it is shown from the journal.
+      return { isLed: true };
+    }
+    await postMail(this.#means.store, runId, { type: "cancel", message }, `cancel:${key}`);
+    return { isLed: await this.#goOn(runId) };
+  }
+
+  async #pause(
+    runId: RunId,
+    { key }: Extract<ActionRequest, { readonly type: "pause" }>,
+  ): Promise<ActionTaken> {
+    const here = this.#means.attached.leading(runId)?.find(runId);
+    if (here !== undefined) {
+      here.requestPause();
+      return { isLed: true };
+    }
+    if (!(await this.#isLed(runId)))
+      throw refused(
+        409,
+        "not_led",
+        "Expected a run that a process leads, got one at rest. There is nothing to pause.",
+      );
+    await postMail(this.#means.store, runId, { type: "pause" }, `pause:${key}`);
+    return { isLed: true };
+  }
+
+  async #resume(runId: RunId): Promise<ActionTaken> {
+    const { attached } = this.#means;
+    if (await this.#isLed(runId))
+      throw refused(
+        409,
+        "run_alive",
+        "Expected a run at rest, got one that a process leads. It goes on already.",
+      );
+    const going = await attached.goOn(runId);
+    if (going === undefined)
+      throw refused(
+        409,
+        "no_roles",
+        "Expected a viewer with an orchestrator that has the roles of the run, got one with none. Resume it where its roles are.",
+      );
+    if (going instanceof EspalierError) throw going;
+    if (going === "led") return { isLed: true };
+    throw refused(409, "run_ended", "Expected a run that goes on, got one that has ended.");
+  }
+
+  /** Has a run led that has something to do now. True: it is. What keeps it from going on here is no fault of the request. */
+  async #goOn(runId: RunId): Promise<boolean> {
+    if (await this.#isLed(runId)) return true;
+    return (await this.#means.attached.goOn(runId)) === "led";
+  }
+
+  async #isLed(runId: RunId): Promise<boolean> {
+    const { store, clock, attached } = this.#means;
+    if (attached.leading(runId) !== undefined) return true;
+    const found = await store.find(runId);
+    if (found === undefined) throw unknownRun(runId);
+    return isLed(found, clock.nowMs());
+  }
+}
+
+/** Throws for what is no request: 400. */
+function requestIn(given: unknown): ActionRequest {
+  const { data, error } = ActionRequestSchema.safeParse(given);
+  if (data !== undefined) return data;
+  const [issue] = error.issues;
+  const where = issue === undefined || issue.path.length === 0 ? "" : ` (${issue.path.join(".")})`;
+  const message = `Expected an action with its key, got something else${where}. See ActionRequest.`;
+  throw refused(400, "invalid_request", message);
+}

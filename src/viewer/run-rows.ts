@@ -1,0 +1,114 @@
+// What of a run is sent: a row of a list, and a run whole or in part, out of what the store says of it and what is folded of its journal.
+
+import { defined } from "../kernel/json.ts";
+import type { StoredRun } from "../store/run-store.ts";
+import { runHead, runListing } from "../view/run-row.ts";
+import type { QuestionRow, RunFacts, RunPatch, RunRow, RunSnapshot } from "../view/viewer-data.ts";
+import type { HeldRun } from "./held-run.ts";
+import { onlooker } from "./run-standing.ts";
+import type { ShownContent } from "./shown-content.ts";
+
+/** What was learnt of a run by folding it, for as long as nothing is new in it. */
+export interface LearntRun {
+  readonly facts: RunFacts;
+  /** Those without an answer. */
+  readonly questions: readonly QuestionRow[];
+  /** As it may be shown. */
+  readonly title: string;
+  /** As the store had it then. */
+  readonly stored: Pick<StoredRun, "status" | "recordCount" | "updatedAtMs">;
+  /** When it was learnt. */
+  readonly atMs: number;
+}
+
+const MOST_TITLE_CHARACTERS = 200;
+/** The role at the beginning of a title that espalier wrote. */
+const ROLE = /^[A-Za-z][A-Za-z0-9_-]{0,63}(?=: )/;
+
+export function learntOf(run: HeldRun, nowMs: number): LearntRun {
+  const snapshot = run.fold.snapshot();
+  const questions = unanswered(run, snapshot.questions);
+  const facts = factsFor(snapshot.run, questions.length === 0);
+  return { facts, questions, title: titleOf(run), stored: run.stored, atMs: nowMs };
+}
+
+/** A row of a list. Left out of it is what has not been learnt. */
+export function rowOf(
+  stored: StoredRun,
+  learnt: LearntRun | undefined,
+  { content, nowMs }: { readonly content: ShownContent; readonly nowMs: number },
+): RunRow {
+  const title = learnt?.title ?? (content.isWhole ? stored.title : roleIn(stored.title));
+  const listing = runListing({ ...stored, title }, learnt?.facts, onlooker(nowMs));
+  if (learnt === undefined) return listing;
+  const { facts, questions } = learnt;
+  const { agents, running, failedAgents, durationMs, spent, budget, left } = facts;
+  const { reason, forkedFrom } = facts;
+  return {
+    ...listing,
+    agents,
+    running,
+    failedAgents,
+    durationMs,
+    spent,
+    budget,
+    left,
+    questions,
+    ...defined({ reason, forkedFrom }),
+  };
+}
+
+export function snapshotOf(run: HeldRun, nowMs: number): RunSnapshot {
+  const snapshot = run.fold.snapshot();
+  const questions = unanswered(run, snapshot.questions);
+  const head = headOf(run, factsFor(snapshot.run, questions.length === 0), nowMs);
+  return { ...snapshot, record: run.record, run: head, questions };
+}
+
+/** What is new of a run for a reader that knows it up to a record. */
+export function patchOf(run: HeldRun, since: number, nowMs: number): RunPatch {
+  const patch = run.fold.patchSince(since);
+  // Where the journal has nothing new, one was answered by mail, or somebody else leads the run.
+  const asked =
+    patch.questions ?? (since === run.record ? run.fold.snapshot().questions : undefined);
+  const questions = asked && unanswered(run, asked);
+  const isAnswered = run.fold.questions.length === run.answered.size;
+  const head = headOf(run, factsFor(patch.run, isAnswered), nowMs);
+  return { ...patch, record: run.record, run: head, ...defined({ questions }) };
+}
+
+/** What of a run may change though its journal does not: who leads it, and what was answered by mail. */
+export function standingText(run: HeldRun, nowMs: number): string {
+  const { status, leader } = runListing(run.stored, undefined, onlooker(nowMs));
+  return JSON.stringify([status, leader, [...run.answered]]);
+}
+
+function headOf(run: HeldRun, facts: RunFacts, nowMs: number) {
+  return runHead({ ...run.stored, title: titleOf(run) }, facts, onlooker(nowMs));
+}
+
+/** A run whose questions all have an answer in its mailbox needs nobody. */
+function factsFor(facts: RunFacts, isAnswered: boolean): RunFacts {
+  return facts.status === "needs_you" && isAnswered ? { ...facts, status: "working" } : facts;
+}
+
+/** The title that the store has was cut before anything was redacted: where that matters, it is made anew. */
+function titleOf({ content, fold, stored }: HeldRun): string {
+  if (content.isWhole) return stored.title;
+  const { root } = fold;
+  if (root === undefined || !content.isShown) return roleIn(stored.title);
+  return `${root.role}: ${root.task}`.slice(0, MOST_TITLE_CHARACTERS);
+}
+
+/** All of a title that is no content. */
+function roleIn(title: string): string {
+  return ROLE.exec(title)?.[0] ?? "run";
+}
+
+function unanswered(
+  { answered }: HeldRun,
+  questions: readonly QuestionRow[],
+): readonly QuestionRow[] {
+  if (answered.size === 0) return questions;
+  return questions.filter(({ questionId }) => !answered.has(questionId));
+}

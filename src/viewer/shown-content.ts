@@ -1,0 +1,141 @@
+// ShownContent: what of prompts, tasks, calls, results and errors may leave the server: all of it, what a redaction leaves of it, or
+// nothing. Events pass through it before they are folded, so that nothing of a run that must not be shown is even held.
+//
+// V1. With content off no text leaves that a person, a model, a tool or a provider wrote. What does leave are ids, numbers, and the names and
+//     codes that stand under the keys below: a key that is not among them is taken for one of content.
+
+import { isPromiseLike } from "../kernel/cancel.ts";
+import { isRecord } from "../kernel/json.ts";
+import { warnOnce } from "../kernel/warn-once.ts";
+import type { EspalierEvent } from "../protocol/event.ts";
+import { keptEvent } from "../orchestrator/durability/open-spans.ts";
+
+/** Gives what of a text may be shown. Called for each text on its own, whole, before it is shortened; must not wait. */
+export type RedactText = (text: string) => string;
+
+/** Whether content is shown, and what of it. */
+export type ViewerContent = boolean | { readonly redact: RedactText };
+
+/** Texts under these keys are names, codes and ids. */
+const NAMES: ReadonlySet<string> = new Set(
+  `
+    type runId agentId parentAgentId agentPath executionId stepId callId traceId
+    spanId parentSpanId traceparent previousTraceId previousSpanId leaseId questionId sessionId childId
+    childPath fromAgentId spawnCallId provider model insteadOf responseModel responseId serviceTier
+    apiType code status outcome errorCode severity kind decision winner
+    work finishReason outputType changed axis accountPath source field fields
+    toolName toolNames toolChoice guard hook filter blockedBy vetoedBy role
+    name point types origin promptHash toolsHash outputHash hash argumentsHash
+    textHash metadataKeys siblingResults results address
+  `
+    .trim()
+    .split(/\s+/),
+);
+/** Of what is under these keys, anything may be content. */
+const CONTENT: ReadonlySet<string> = new Set(["arguments", "before", "after", "data", "metadata"]);
+
+export class ShownContent {
+  readonly #redact: RedactText | undefined;
+  /** False: none of it. */
+  readonly isShown: boolean;
+
+  constructor(content: ViewerContent) {
+    this.isShown = content !== false;
+    this.#redact = typeof content === "object" ? content.redact : undefined;
+  }
+
+  /** True if it leaves as it is. */
+  get isWhole(): boolean {
+    return this.isShown && this.#redact === undefined;
+  }
+
+  /** A text of content; empty where none is shown. */
+  text(text: string): string {
+    if (!this.isShown) return "";
+    const redact = this.#redact;
+    return redact === undefined ? text : redactedBy(redact, text);
+  }
+
+  /** An event as it may be shown. */
+  event(event: EspalierEvent): EspalierEvent {
+    if (this.isWhole) return event;
+    const { type } = event;
+    const shown = this.#object({ ...event, ...this.#madeUpNames(event) });
+    // Who decided is one of a few words here; in a grant it is what the caller wrote.
+    const by = type === "question.answered" ? { by: event.by, answer: event.answer } : {};
+    const kept = keptEvent({ ...shown, ...by });
+    if (kept === undefined) throw new Error("What is left of an event is one.");
+    return kept;
+  }
+
+  /** What content there is in a value: texts anywhere in it, keys apart. Undefined where none is shown. */
+  value(value: unknown): unknown {
+    if (this.isWhole) return value;
+    return this.isShown ? this.#all(value) : undefined;
+  }
+
+  #object(parts: Readonly<Record<string, unknown>>): Record<string, unknown> {
+    const shown: Record<string, unknown> = {};
+    for (const [key, part] of Object.entries(parts)) shown[key] = this.#part(key, part);
+    return shown;
+  }
+
+  /** Names that may be any text that a model wrote. */
+  #madeUpNames(event: EspalierEvent): object {
+    switch (event.type) {
+      case "subagent.refused":
+        return event.isKnownRole === true ? {} : { role: this.text(event.role) };
+      case "tool.rejected": {
+        const { spawn, description, toolName } = event;
+        const isMadeUp = spawn !== undefined && spawn.isKnownRole !== true;
+        return {
+          ...(isMadeUp ? { spawn: { ...spawn, role: this.text(spawn.role) } } : {}),
+          ...(description === "" ? { toolName: this.text(toolName) } : {}),
+        };
+      }
+      default:
+        return {};
+    }
+  }
+
+  #part(key: string, part: unknown): unknown {
+    if (CONTENT.has(key)) return this.isShown ? this.#all(part) : emptied(key, part);
+    if (typeof part === "string") return NAMES.has(key) ? part : this.text(part);
+    if (Array.isArray(part)) return part.map((one) => this.#part(key, one));
+    return isRecord(part) ? this.#object(part) : part;
+  }
+
+  #all(value: unknown): unknown {
+    if (typeof value === "string") return this.text(value);
+    if (Array.isArray(value)) return value.map((one) => this.#all(one));
+    if (!isRecord(value)) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, this.#all(part)]));
+  }
+}
+
+/** What takes the place of content under a key of its own: nothing that could be taken for it. */
+function emptied(key: string, part: unknown): unknown {
+  if (part === undefined) return undefined;
+  return OBJECTS.has(key) ? {} : null;
+}
+
+/** These are objects always. */
+const OBJECTS: ReadonlySet<string> = new Set(["data", "metadata"]);
+
+const WITHHELD = "[withheld: redact failed]";
+
+/** What a redaction does not clearly let out stays in. */
+function redactedBy(redact: RedactText, text: string): string {
+  try {
+    const given: unknown = redact(text);
+    if (typeof given === "string") return given;
+    if (isPromiseLike(given) && given instanceof Promise) given.catch(() => undefined);
+  } catch {
+    // What it threw may quote the text.
+  }
+  warnOnce(
+    redact,
+    `Expected content.redact to give a text, got something else. The text is not shown.`,
+  );
+  return WITHHELD;
+}

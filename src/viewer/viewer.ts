@@ -1,0 +1,243 @@
+// A viewer: from its options to its parts, and from a request to the part that answers it.
+
+import { readFileSync } from "node:fs";
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import { fileURLToPath } from "node:url";
+
+import type { Approver } from "../agent/approver.ts";
+import { onAbort } from "../kernel/cancel.ts";
+import { checkKeys, checkMethods, mismatch } from "../kernel/check.ts";
+import { systemClock } from "../kernel/clock.ts";
+import { messageOf } from "../kernel/error.ts";
+import { defined, isRecord } from "../kernel/json.ts";
+import { warnOnce } from "../kernel/warn-once.ts";
+import type { EventSink } from "../protocol/event-sink.ts";
+import { memoryStore } from "../store/memory-store.ts";
+import type { Store } from "../store/store.ts";
+import type { ViewerMeta } from "../view/viewer-data.ts";
+import { Api } from "./api.ts";
+import {
+  AttachedOrchestrators,
+  type ActingOrchestrator,
+  type AttachOptions,
+} from "./attached-orchestrators.ts";
+import { Gate } from "./gate.ts";
+import { HeldRuns } from "./held-runs.ts";
+import { isLoopback, Listener } from "./listener.ts";
+import { Page } from "./page.ts";
+import { refused, RefusedRequest, sendJson } from "./reply.ts";
+import { RunActions } from "./run-actions.ts";
+import { RunList } from "./run-list.ts";
+import { ShownContent } from "./shown-content.ts";
+import { ACTIONS, checkViewerOptions, type ViewerOptions } from "./viewer-options.ts";
+import { keptToken, newToken } from "./viewer-token.ts";
+
+/** A viewer of the runs of one store. */
+export interface Viewer {
+  /** The address to open, with the token behind `#`; empty if it listens nowhere. */
+  readonly url: string;
+  /** Where the runs are that it shows: hand it to orchestrators. */
+  readonly store: Store;
+  /** Hand it to orchestrators as a sink: what happens in their runs is on the page at once. Without it within 100 ms. */
+  readonly sink: EventSink;
+  /** Hand it to orchestrators as their approver: a run waits while the page has its questions. They must keep runs in `store`. */
+  readonly approver: Approver;
+  /**
+   * Acts through this orchestrator: on runs that it leads at once, and runs at rest go on with its roles. It must keep runs in `store`. Any
+   * number of them. Without one, what is asked goes into mailboxes of runs, for whoever leads them.
+   */
+  attach(orchestrator: ActingOrchestrator, options?: AttachOptions): void;
+  /** The same pages for a server of your own, under a path such as `/espalier`. Without `authorize` it takes requests of this machine alone. */
+  handler(prefix?: string): RequestListener;
+  /** Ends what it sends, and listens no more. Runs, store and orchestrators go on. */
+  close(): Promise<void>;
+  /** The same as `close`. */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * Makes a viewer, which listens from then on.
+ *
+ * Rejects with `invalid_option` or `invalid_definition` for an option that cannot be used, a port that is taken, or a file of the token that
+ * cannot be written.
+ */
+export async function viewer(options: ViewerOptions = {}): Promise<Viewer> {
+  checkViewerOptions(options);
+  const { tokenFile, port } = options;
+  const token = tokenFile === undefined ? newToken() : await keptToken(tokenFile);
+  const made = new RunViewer(options, token);
+  if (port !== null) await made.listen(port);
+  return made;
+}
+
+/** Where the files of a package stand, from its sources and from what is built of them alike. */
+const ROOT = new URL("../../", import.meta.url);
+const API = ["api", "v1"];
+
+class RunViewer implements Viewer {
+  readonly store: Store;
+  readonly sink: EventSink;
+  readonly approver: Approver;
+  readonly #options: ViewerOptions;
+  readonly #token: string;
+  readonly #attached = new AttachedOrchestrators();
+  readonly #held: HeldRuns;
+  readonly #list: RunList;
+  readonly #api: Api;
+  readonly #page: Page;
+  #listener: Listener | undefined;
+
+  constructor(options: ViewerOptions, token: string) {
+    const { clock = systemClock, content = true, by = "viewer", actions = ACTIONS } = options;
+    this.#options = options;
+    this.#token = token;
+    this.store = options.store ?? memoryStore({ clock });
+    const means = { store: this.store, clock, content: new ShownContent(content) };
+    this.#held = new HeldRuns(means);
+    this.#list = new RunList(means, this.#held);
+    this.sink = { take: ({ runId }) => this.#held.find(runId)?.wake() };
+    this.approver = (_question, { signal }) => withdrawn(signal);
+    const attached = this.#attached;
+    this.#api = new Api({
+      ...means,
+      runs: this.#held,
+      list: this.#list,
+      actions: new RunActions({ ...means, attached, allowed: actions, by }),
+      meta: () => this.#meta(),
+    });
+    this.#page = new Page(options.pageFolder ?? fileURLToPath(new URL("dist/viewer/", ROOT)));
+  }
+
+  get url(): string {
+    return this.#listener === undefined ? "" : `${this.#listener.origin}/#token=${this.#token}`;
+  }
+
+  async listen(port: number | undefined): Promise<void> {
+    const gate = new Gate({
+      token: this.#token,
+      authorize: this.#options.authorize,
+      isOurs: (host) => listener.isOurs(host),
+    });
+    const listener = new Listener(this.#listenerFor(gate, ""), this.#options.host);
+    await listener.listen(port);
+    this.#listener = listener;
+  }
+
+  attach(orchestrator: ActingOrchestrator, options: AttachOptions = {}): void {
+    checkKeys("attach options", options, ["context"]);
+    if (options.context !== undefined) checkMethods("attach options", options, ["context"]);
+    this.#attached.add(orchestrator, options);
+  }
+
+  handler(prefix = ""): RequestListener {
+    checkPrefix(prefix);
+    const { authorize } = this.#options;
+    const gate = new Gate({ token: this.#token, authorize, isOurs: isThisMachine });
+    return this.#listenerFor(gate, prefix);
+  }
+
+  async close(): Promise<void> {
+    this.#list.close();
+    this.#api.close();
+    await this.#listener?.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #listenerFor(gate: Gate, prefix: string): RequestListener {
+    return (request, response) => {
+      this.#answer({ gate, prefix }, request, response).catch((cause: unknown) => {
+        const failed = {
+          code: "internal_error",
+          message: "The viewer could not answer. See the warnings of its process.",
+        };
+        if (!(cause instanceof RefusedRequest))
+          warnOnce(this, `The viewer could not answer a request (${messageOf(cause)}).`);
+        if (response.headersSent) return void response.destroy();
+        const { status, error } =
+          cause instanceof RefusedRequest ? cause : { status: 500, error: failed };
+        sendJson(request, response, status, error).catch(() => response.destroy());
+        // What is left of a body that is not wanted is not read.
+        if (!request.complete) response.once("finish", () => request.destroy());
+      });
+    };
+  }
+
+  async #answer(
+    { gate, prefix }: { readonly gate: Gate; readonly prefix: string },
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    gate.checkHost(request);
+    const { path, query } = placeIn(request.url ?? "", prefix);
+    const isApi = API.every((part, index) => path[index] === part);
+    if (!isApi) return await this.#page.send(request, response, { path, prefix });
+    await this.#api.answer(path.slice(API.length), { gate, request, response, query });
+  }
+
+  #meta(): ViewerMeta {
+    const {
+      content = true,
+      actions = ACTIONS,
+      store,
+      jaegerUrl,
+      clock = systemClock,
+    } = this.#options;
+    const { storeName = store === undefined ? "memory" : "store" } = this.#options;
+    return {
+      version: packageVersion(),
+      content: content !== false,
+      actions: actions.filter((action) => action !== "resume" || !this.#attached.isEmpty),
+      store: storeName,
+      ...defined({ jaegerUrl }),
+      nowMs: clock.nowMs(),
+    };
+  }
+}
+
+/** Resolves without an answer once none is needed any more: answers come by the mailbox of the run. */
+async function withdrawn(signal: AbortSignal): Promise<undefined> {
+  if (signal.aborted) return undefined;
+  return await new Promise((resolve) => void onAbort(signal, () => resolve(undefined)));
+}
+
+/** The parts of a path below a prefix, each decoded, and what is asked. Throws 400 for what cannot be read, 404 for what is not below it. */
+function placeIn(
+  url: string,
+  prefix: string,
+): { readonly path: readonly string[]; readonly query: URLSearchParams } {
+  const [path = "", ...query] = url.split("?");
+  if (!path.startsWith(`${prefix}/`))
+    throw refused(404, "not_found", "Expected an address of the viewer, got another one.");
+  try {
+    const parts = path
+      .slice(prefix.length + 1)
+      .split("/")
+      .map((part) => decodeURIComponent(part));
+    return { path: parts, query: new URLSearchParams(query.join("?")) };
+  } catch {
+    throw refused(400, "invalid_request", "Expected a path that can be decoded, got another one.");
+  }
+}
+
+function isThisMachine(host: string): boolean {
+  return isLoopback(host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1"));
+}
+
+/** Throws `invalid_option` for what is no prefix of a path. */
+function checkPrefix(prefix: unknown): void {
+  if (typeof prefix === "string" && /^(?:\/(?!\.+(?:\/|$))[A-Za-z0-9._~-]+)*$/.test(prefix)) return;
+  throw mismatch(
+    "prefix",
+    "a path such as /espalier, without a slash at its end",
+    prefix,
+    "Leave it out for none.",
+  );
+}
+
+function packageVersion(): string {
+  const manifest: unknown = JSON.parse(readFileSync(new URL("package.json", ROOT), "utf8"));
+  return isRecord(manifest) ? String(manifest["version"]) : "";
+}

@@ -1,0 +1,132 @@
+// Goal: what comes while a run comes to rest, or falls due while it rests, is done though the process that led it is gone.
+// Method: a store into which something is posted in the last moment, and whose process dies then; workers over the engine on the store alone.
+
+import { expect } from "vitest";
+
+import { storeEngine } from "../../src/engine/store-engine.ts";
+import { postMail, type RunMail } from "../../src/orchestrator/run/run-mail.ts";
+import { RunClient } from "../../src/orchestrator/run/run-client.ts";
+import type { Store } from "../../src/store/store.ts";
+import { proves } from "../harness/proves.ts";
+import { forwarding } from "../journal/forwarding-store.ts";
+import { rejectionOf } from "../support/thrown.ts";
+import {
+  counts,
+  doings,
+  engineWorld,
+  runId,
+  solo,
+  turns,
+  type EngineWorld,
+} from "./engine-world.ts";
+
+const ID = runId("order-4711");
+const ORDER = { runId: ID, role: "solo", task: "Go." };
+const ASKING = { count: 1, tool: { needsApproval: true } } as const;
+const CANCEL: RunMail = { type: "cancel", message: "Not needed." };
+
+/** The store of a process that dies when a run of its comes to rest, before or after it has said so; in that moment somebody posts. */
+function dyingAtRest(
+  store: Store,
+  mail: RunMail,
+): { readonly store: Store; readonly dead: Promise<void> } {
+  const { promise: dead, resolve } = Promise.withResolvers<void>();
+  const release: Store["release"] = async (ownership, status, lastPost) => {
+    if (status === "paused") await postMail(store, ownership.runId, mail);
+    await store.release(ownership, status, lastPost);
+    if (status !== "paused") return;
+    resolve();
+    await new Promise(() => undefined);
+  };
+  return { store: { ...forwarding(store), release }, dead };
+}
+
+async function waited({ clock }: EngineWorld, seconds: number): Promise<void> {
+  for (let passed = 0; passed < seconds; passed += 1) {
+    clock.advance(1_000);
+    await turns(5);
+  }
+}
+
+proves(
+  ["E110"],
+  "what is posted after the last look of who led a run is found by a worker, though that process has died",
+  async () => {
+    const world = engineWorld();
+    const { store, clock, process, pushed } = world;
+    const done = doings();
+    const roles = [solo(done, ASKING)];
+    const dying = dyingAtRest(store, CANCEL);
+    void process({ roles, store: dying.store, unanswered: "pause" }).execute(ORDER);
+    await pushed(dying.dead);
+    expect(await store.find(ID)).toMatchObject({ status: "open", owner: null });
+    const two = process({ roles, unanswered: "pause" });
+    const worker = await two.work(storeEngine({ clock }), { context: () => undefined });
+    await waited(world, 2);
+    expect(await two.resultOf(ID)).toMatchObject({ status: "cancelled" });
+    expect(counts(done)).toEqual([]);
+    await pushed(worker.close());
+  },
+);
+
+proves(
+  ["E111"],
+  "a deadline of which only a process knew that is gone is found in the store, and a refused run is left alone",
+  async () => {
+    const world = engineWorld();
+    const { store, clock, process, pushed } = world;
+    const done = doings();
+    const roles = [solo(done, ASKING)];
+    const asking = { roles, unanswered: "pause", answerTimeoutMs: 100_000 } as const;
+    const client = new RunClient({ store, engine: storeEngine({ clock }), clock });
+    const first = await process(asking).work(storeEngine({ clock }));
+    const run = await client.start("solo", "Go.", { runId: ID });
+    const { questions } = await pushed(run.result());
+    expect(questions.map(({ deadlineAtMs }) => deadlineAtMs !== null)).toEqual([true]);
+    await pushed(first.close());
+    await waited(world, 200);
+    let attempts = 0;
+    const context = () => {
+      attempts += 1;
+      throw new Error("No database.");
+    };
+    const second = await process(asking).work(storeEngine({ clock }), { context });
+    await waited(world, 100);
+    expect([attempts, (await rejectionOf(run.result())).code]).toEqual([1, "context_failed"]);
+    await pushed(second.close());
+    const third = await process(asking).work(storeEngine({ clock }));
+    await run.post({ type: "resume" });
+    expect(await pushed(run.result())).toMatchObject({ status: "completed" });
+    expect(counts(done)).toEqual([]);
+    await pushed(third.close());
+    expect(clock.pendingTimers).toBe(0);
+  },
+);
+
+proves(
+  ["E111"],
+  "a worker that serves already finds a deadline of another one that is gone",
+  async () => {
+    const world = engineWorld();
+    const { store, clock, process, pushed } = world;
+    const reads: string[] = [];
+    const read: Store["read"] = (id, from) => {
+      reads.push(id);
+      return store.read(id, from);
+    };
+    const roles = [solo(doings(), ASKING)];
+    const asking = { roles, unanswered: "pause", answerTimeoutMs: 100_000 } as const;
+    const first = await process(asking).work(storeEngine({ clock }));
+    const staying = process({ ...asking, store: { ...forwarding(store), read } });
+    const client = new RunClient({ store, engine: storeEngine({ clock }), clock });
+    const run = await client.start("solo", "Go.", { runId: ID });
+    await pushed(run.result());
+    const second = await staying.work(storeEngine({ clock }));
+    await pushed(first.close());
+    await waited(world, 90);
+    expect(reads).toEqual([ID]); // Once, however often it looks.
+    await waited(world, 50);
+    expect(await pushed(run.result())).toMatchObject({ status: "completed" });
+    await pushed(second.close());
+  },
+);

@@ -1,0 +1,162 @@
+// Goal: what models say as they say it and the tree that works on it share a terminal. Method: text in pieces, before, during and after
+// runs, on a fake terminal.
+
+import { expect, test } from "vitest";
+
+import { terminalView, type TerminalView } from "../../src/terminal/terminal.ts";
+import { defineAgent, Orchestrator, type AgentRole, type StreamPiece } from "../../src/index.ts";
+import { ManualClock, says, ScriptedModel, sequentialIds } from "../../src/testing/index.ts";
+import { proves } from "../harness/proves.ts";
+import { latch, settled } from "../harness/run-scripted.ts";
+import { FakeTerminal, type FakeTerminalOptions } from "./fake-terminal.ts";
+
+proves(
+  ["V25"],
+  "text stands above the tree, its last row with it, and stays when the run has ended",
+  async () => {
+    const { terminal, clock, view, orchestrator } = theatre({ columns: 60 });
+    const { opened, open } = latch();
+    const run = orchestrator.start(waiter(opened), "Wait.");
+    await settled();
+    view.print("The code is ");
+    view.print("long.\nIts ");
+    clock.advance(100);
+    expect(frame(terminal)).toMatchInlineSnapshot(`
+      "
+      The code is long.
+      Its
+      agent            state            step  tree tok  tree cost
+      lead             ⠙ thinking          1         0          –
+      ⠙ 100ms  1 agent, 1 running
+      "
+    `);
+    view.print("tests are longer than a row of a terminal that is so narrow");
+    clock.advance(100);
+    expect(frame(terminal)).toMatchInlineSnapshot(`
+      "
+      The code is long.
+      Its tests are longer than a row of a terminal that is so
+      narrow
+      agent            state            step  tree tok  tree cost
+      lead             ⠹ thinking          1         0          –
+      ⠹ 200ms  1 agent, 1 running
+      "
+    `);
+    open();
+    await run.result;
+    expect(frame(terminal)).toMatchInlineSnapshot(`
+      "
+      The code is long.
+      Its tests are longer than a row of a terminal that is so
+      narrow
+      agent  state        step  own tok  tree tok  tree cost
+      lead   ✔ completed     1       15        15    unknown
+      ✔ completed in 200ms  1 agent
+      "
+    `);
+    expect([terminal.isCursorShown, terminal.listeners, clock.pendingTimers]).toEqual([true, 0, 0]);
+  },
+);
+
+proves(["V25"], "text cannot steer the terminal, whichever way it is cut", async () => {
+  const text = "a\u001b[2Jb\u001b]0;title\u0007c\u202ed\r\ne\tf\u0000g";
+  for (let cut = 0; cut <= text.length; cut += 1) {
+    const { terminal, clock, view, orchestrator } = theatre();
+    const { opened, open } = latch();
+    const run = orchestrator.start(waiter(opened), "Wait.");
+    await settled();
+    view.print(text.slice(0, cut));
+    clock.advance(100);
+    view.print(text.slice(cut));
+    open();
+    await run.result;
+    // The terminal of the test throws for a sequence that is none of ours.
+    expect(terminal.screen).toMatch(/^a.*b.*c.*d\n/);
+    expect(terminal.screen).not.toContain("\u202e");
+  }
+});
+
+test("text without a run is printed at once; after the view was stopped it is not", () => {
+  for (const isTTY of [true, false]) {
+    const { terminal, view } = theatre({ isTTY });
+    view.print("Hello.");
+    view.print("Two\nlines.\n");
+    expect(terminal.screen).toBe("Hello.\nTwo\nlines.");
+    view.stop();
+    view.print("Nothing.");
+    expect(terminal.screen).toBe("Hello.\nTwo\nlines.");
+    expect(terminal.listeners).toBe(0);
+  }
+});
+
+test("between plain lines, text is printed by whole rows", async () => {
+  const { terminal, view, orchestrator } = theatre({ isTTY: false });
+  const { opened, open } = latch();
+  const run = orchestrator.start(waiter(opened), "Wait.");
+  await settled();
+  view.print("The code is ");
+  view.print("long.\nIts end");
+  expect(frame(terminal)).toMatchInlineSnapshot(`
+    "
+        0ms  lead started: Wait.
+    The code is long.
+    "
+  `);
+  open();
+  await run.result;
+  expect(frame(terminal)).toMatchInlineSnapshot(`
+    "
+        0ms  lead started: Wait.
+    The code is long.
+        0ms  lead step 1: 15 tokens, unknown
+        0ms  lead completed: 1 step, 15 tokens, unknown, 0ms
+    Its end
+    "
+  `);
+});
+
+proves(
+  ["V25"],
+  "the texts of all runs of an orchestrator can be printed above their trees",
+  async () => {
+    const terminal = new FakeTerminal();
+    const view = terminalView({ stream: terminal, env: {}, clock: new ManualClock() });
+    const onPiece = (piece: StreamPiece): void => {
+      if (piece.type === "text") view.print(`${piece.text}\n`);
+    };
+    const orchestrator = new Orchestrator({ sinks: [view], onPiece, ids: sequentialIds() });
+    const role = (text: string) =>
+      defineAgent({ name: "lead", instructions: "Lead.", model: new ScriptedModel([says(text)]) });
+    await Promise.all(
+      ["One.", "Two."].map((text) => orchestrator.start(role(text), "Speak.").result),
+    );
+    expect(terminal.screen.split("\n").filter((line) => /^(?:One|Two)\.$/.test(line))).toEqual([
+      "One.",
+      "Two.",
+    ]);
+  },
+);
+
+interface Theatre {
+  readonly terminal: FakeTerminal;
+  readonly clock: ManualClock;
+  readonly view: TerminalView;
+  readonly orchestrator: Orchestrator;
+}
+
+function theatre(screen: FakeTerminalOptions = {}): Theatre {
+  const terminal = new FakeTerminal(screen);
+  const clock = new ManualClock();
+  const view = terminalView({ stream: terminal, env: {}, clock });
+  const orchestrator = new Orchestrator({ clock, ids: sequentialIds(), sinks: [view] });
+  return { terminal, clock, view, orchestrator };
+}
+
+function waiter(after: Promise<void>): AgentRole {
+  const model = new ScriptedModel([says("Done.", { after })]);
+  return defineAgent({ name: "lead", instructions: "Wait.", model });
+}
+
+function frame(terminal: FakeTerminal): string {
+  return `\n${terminal.screen}\n`;
+}

@@ -1,0 +1,116 @@
+// Goal: who looks at a run that broke reads first where that began. Method: trees whose leaf breaks, in each of the ways in which that goes
+// up; the causes of their folds.
+
+import { expect } from "vitest";
+import { z } from "zod";
+
+import { defineAgent, defineTool, type AgentDefinition, type AgentRole } from "../../src/index.ts";
+import { ModelError } from "../../src/extend.ts";
+import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/index.ts";
+import type { Cause } from "../../src/view/viewer-data.ts";
+import { proves } from "../harness/proves.ts";
+import { newFixture } from "../harness/run-scripted.ts";
+import { foldOf } from "./fold-of.ts";
+
+const STRICT = { maxToolErrors: 0, maxConsecutiveErrors: 0 };
+const AWAY = { error: new ModelError({ code: "model_not_authorized", message: "Wrong key." }) };
+
+proves(
+  ["V23"],
+  "a model that fails below is the first cause of a root that stops for it",
+  async () => {
+    const reader = agent("reader", [asks("read", {}), AWAY], { tools: [read(() => "text")] });
+    const lead = agent("lead", [spawn("reader", "Read it."), says("Never.")], {
+      subagents: [reader],
+      errorBudget: STRICT,
+    });
+    expect(await causesIn(lead)).toEqual([
+      "lead/reader#1 step 2 model_not_authorized: Wrong key.",
+      "lead step 1 error_budget",
+    ]);
+  },
+);
+
+proves(
+  ["V23"],
+  "a tool that fails is named with its call, before the agent that stopped for it",
+  async () => {
+    const broken = read(() => {
+      throw new Error("ENOENT");
+    });
+    const lead = agent("lead", [asks("read", {}), says("Never.")], {
+      tools: [broken],
+      errorBudget: STRICT,
+    });
+    expect(await causesIn(lead)).toEqual([
+      "lead step 1 read tool_error: The call failed.",
+      "lead step 1 error_budget",
+    ]);
+  },
+);
+
+proves(
+  ["V23"],
+  "of a run that a limit stopped, who was the first to be stopped by it",
+  async () => {
+    const reader = agent("reader", [asks("read", {}), says("Done.")], {
+      tools: [read(() => "text")],
+    });
+    const lead = agent("lead", [spawn("reader", "Read it."), says("Never.")], {
+      subagents: [reader],
+    });
+    expect(await causesIn(lead, { steps: 2 })).toEqual([
+      "lead/reader#1 step 1 steps_limit",
+      "lead step 1 steps_limit",
+    ]);
+  },
+);
+
+proves(
+  ["V23"],
+  "agents that failed in a run that completed are its causes, the earliest first",
+  async () => {
+    const reader = agent("reader", [AWAY]);
+    const writer = agent("writer", [AWAY]);
+    const lead = agent(
+      "lead",
+      [spawn("writer", "Write."), spawn("reader", "Read."), says("All is well.")],
+      { subagents: [reader, writer] },
+    );
+    expect(await causesIn(lead)).toEqual([
+      "lead/writer#1 step 1 model_not_authorized: Wrong key.",
+      "lead/reader#1 step 1 model_not_authorized: Wrong key.",
+    ]);
+    expect(await causesIn(agent("lead", [says("Done.")]))).toEqual([]);
+  },
+);
+
+function agent(
+  name: string,
+  replies: ConstructorParameters<typeof ScriptedModel>[0],
+  more: Pick<AgentDefinition, "tools" | "subagents" | "errorBudget"> = {},
+): AgentRole {
+  const model = new ScriptedModel(replies);
+  return defineAgent({ name, purpose: "Works.", instructions: "Work.", model, ...more });
+}
+
+function read(execute: () => string) {
+  return defineTool({ name: "read", description: "Reads.", input: z.object({}), execute });
+}
+
+function spawn(role: string, task: string): ScriptedReply {
+  return asks("SpawnSubagent", { role, task });
+}
+
+async function causesIn(lead: AgentRole, budget = {}): Promise<readonly string[]> {
+  const fixture = newFixture();
+  await fixture.run(lead, { budget });
+  return foldOf(fixture.sink.events).causes().map(line);
+}
+
+/** Messages of limits are long. */
+function line({ agentPath, step, toolName, code, message }: Cause): string {
+  const isLimit = code.endsWith("_limit") || code === "error_budget";
+  const place = [agentPath, `step ${step}`, ...(toolName === undefined ? [] : [toolName])];
+  return [...place, isLimit ? code : `${code}: ${message}`].join(" ");
+}

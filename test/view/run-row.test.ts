@@ -1,0 +1,85 @@
+// Goal: how a run stands is said alike wherever it is listed. Method: entries of a store with and without a fold, at several times.
+
+import { expect } from "vitest";
+
+import { RunIdSchema } from "../../src/protocol/ids.ts";
+import { runHead, runListing, type ListedRun } from "../../src/view/run-row.ts";
+import type { RunFacts } from "../../src/view/viewer-data.ts";
+import { proves } from "../harness/proves.ts";
+import { sampleEvents } from "../support/sample-events.ts";
+import { foldOf } from "./fold-of.ts";
+
+const LED: ListedRun = {
+  runId: RunIdSchema.parse("run_1"),
+  title: "lead: survey",
+  status: "open",
+  createdAtMs: 1,
+  updatedAtMs: 2,
+  owner: { hostname: "here", processId: 7 },
+  heartbeatAtMs: 1_000,
+};
+const LEFT = { ...LED, owner: null, heartbeatAtMs: null };
+const at = { nowMs: 31_000, hostname: "here", processId: 7 };
+
+proves(
+  ["V26"],
+  "an open run works, waits or is lost, and needs a person only while it lives",
+  () => {
+    const asking = factsOf(["asks"]);
+    const status = (listed: ListedRun, facts?: RunFacts, nowMs = at.nowMs): string =>
+      runListing(listed, facts, { ...at, nowMs }).status;
+    expect([status(LED), status(LED, undefined, 31_001), status(LEFT)]).toEqual([
+      "working",
+      "lost",
+      "waiting",
+    ]);
+    expect([status(LED, asking), status(LED, asking, 31_001), status(LEFT, asking)]).toEqual([
+      "needs_you",
+      "lost",
+      "waiting",
+    ]);
+    const paused = { ...LEFT, status: "paused" } as const;
+    expect([status(paused), status(paused, factsOf(["asks", "pauses"]))]).toEqual([
+      "paused",
+      "needs_you",
+    ]);
+    const ended = { ...LEFT, status: "ended" } as const;
+    const failed = factsOf(["fails"]);
+    // The journal of a run that is led elsewhere may be ahead of its entry.
+    expect([status(ended), status(ended, failed), status(LED, failed)]).toEqual([
+      "ended",
+      "failed",
+      "failed",
+    ]);
+  },
+);
+
+proves(["V26"], "the leader of a run is named, and known as this process", () => {
+  const facts = factsOf([]);
+  const { leader, title, agents } = runHead(LED, facts, at);
+  expect({ leader, title, agents }).toEqual({
+    leader: { hostname: "here", processId: 7, isHere: true },
+    title: "lead: survey",
+    agents: 1,
+  });
+  expect(runListing(LED, facts, { ...at, hostname: "there" }).leader?.isHere).toBe(false);
+  expect(runListing(LEFT, facts, at).leader).toBeNull();
+});
+
+function factsOf(told: readonly ("asks" | "pauses" | "fails")[]): RunFacts {
+  const events = sampleEvents((run) => {
+    const lead = run.root;
+    run.started();
+    lead.started();
+    if (told.includes("asks")) lead.asksLeave("call_1", "write");
+    if (told.includes("pauses")) {
+      lead.pauses();
+      run.paused(lead);
+    }
+    if (told.includes("fails")) {
+      lead.ended("failed");
+      run.ended("failed");
+    }
+  });
+  return foldOf(events).snapshot().run;
+}

@@ -1,0 +1,139 @@
+// Goal: waiting never looks like work. Method: hand-written runs with each kind of wait, over a pause and over the death of a process; all
+// their spans compared.
+
+import { expect, test } from "vitest";
+
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import type { AgentFold } from "../../src/view/agent-fold.ts";
+import { SPAN_ENDS, SPAN_KINDS, SPAN_WIDTH } from "../../src/view/viewer-data.ts";
+import { proves } from "../harness/proves.ts";
+import { sampleEvents } from "../support/sample-events.ts";
+import { foldOf } from "./fold-of.ts";
+
+// Each event of a script comes 10 ms after the one before.
+
+proves(["V24"], "waits for a slot, an attempt and a subagent are no work of the agent", () => {
+  const events = sampleEvents((run) => {
+    const lead = run.root;
+    const reader = lead.child("reader");
+    run.started();
+    lead.started();
+    lead.asks({ waitedMs: 5 });
+    lead.retries();
+    lead.hears();
+    lead.calls("call_1", "SpawnSubagent", "delegation");
+    lead.spawns("call_1", reader);
+    reader.lives("call_1");
+    lead.gets("call_1", "SpawnSubagent");
+    lead.calls("call_2", "read");
+    lead.gets("call_2", "read", { outcome: "failed", errorCode: "tool_error", queuedMs: 3 });
+    lead.rejects("call_3", "write", { outcome: "refused", errorCode: "denied" });
+    lead.decides("stop");
+    lead.ended();
+    run.ended();
+  });
+  const [lead, reader] = foldOf(events).agents;
+  expect(spansOf(lead)).toEqual([
+    "queue 15–40 ok, step 1",
+    "chat 40–60 ok, step 1",
+    // It was to last longer, but the reply came.
+    "retry 50–60 failed, step 1",
+    "wait 80–190 ok, step 1",
+    "tool 200–210 failed, step 1",
+    "queue 197–200 ok, step 1",
+    "tool 220–220 rejected, step 1",
+  ]);
+  expect(spansOf(reader)).toEqual(["queue 110–130 ok, step 1", "chat 130–140 ok, step 1"]);
+});
+
+proves(
+  ["V24"],
+  "a question is open from its asking to its answer, and a pause lies between",
+  () => {
+    const events = sampleEvents((run) => {
+      const lead = run.root;
+      run.started();
+      lead.started();
+      lead.asksLeave("call_1", "write");
+      lead.pauses();
+      run.paused(lead);
+      run.resumed();
+      lead.resumes();
+      lead.isAnswered("call_1", "write");
+      lead.calls("call_1", "write");
+      lead.gets("call_1", "write");
+    });
+    const [lead] = foldOf(events).agents;
+    expect(spansOf(lead)).toEqual([
+      "ask 20–70 ok, step 0",
+      "park 30–60 ok, step 0",
+      "tool 80–90 ok, step 0",
+    ]);
+  },
+);
+
+proves(
+  ["V24"],
+  "what a dead process had under way is cut, and the run parked until it goes on",
+  () => {
+    const events = sampleEvents((run) => {
+      const lead = run.root;
+      run.started();
+      lead.started();
+      lead.asks();
+      lead.hears();
+      lead.calls("call_1", "read");
+      run.resumed();
+      lead.resumes();
+      lead.calls("call_1", "read");
+      lead.gets("call_1", "read");
+    }).map(recovered);
+    const fold = foldOf(events);
+    const [lead] = fold.agents;
+    expect(spansOf(lead)).toEqual([
+      "queue 20–40 ok, step 1",
+      "chat 40–50 ok, step 1",
+      "tool 70–70 cut, step 1",
+      "park 70–90 ok, step 1",
+      "tool 100–110 ok, step 1",
+    ]);
+    // It is one call, that began twice.
+    expect(lead?.steps.map(({ calls }) => calls.map(({ outcome }) => outcome))).toEqual([
+      ["succeeded"],
+    ]);
+    expect([fold.running, fold.pausedMs]).toEqual([1, 60_000]);
+  },
+);
+
+test("the agent of a call is known by its index", () => {
+  const events = sampleEvents((run) => {
+    const lead = run.root;
+    const reader = lead.child("reader");
+    run.started();
+    lead.started();
+    lead.asks();
+    lead.hears();
+    lead.calls("call_1", "SpawnSubagent", "delegation");
+    lead.spawns("call_1", reader);
+    reader.started("call_1");
+  });
+  const [lead] = foldOf(events).agents;
+  const [step] = lead?.steps ?? [];
+  expect(step?.calls.map(({ toolName, outcome, child }) => [toolName, outcome, child])).toEqual([
+    ["SpawnSubagent", "open", 1],
+  ]);
+  expect(lead?.activity).toBe("delegating");
+});
+
+function recovered(event: EspalierEvent): EspalierEvent {
+  return event.type === "run.resumed" ? { ...event, recovery: { lostCalls: 0 } } : event;
+}
+
+function spansOf(agent: AgentFold | undefined): readonly string[] {
+  const { numbers = [] } = agent?.spans ?? {};
+  return Array.from({ length: numbers.length / SPAN_WIDTH }, (_none, nth) => {
+    const at = nth * SPAN_WIDTH;
+    const [kind = 0, begin, end, ended = 0, step] = numbers.slice(at, at + SPAN_WIDTH);
+    return `${SPAN_KINDS[kind]} ${begin}–${end} ${SPAN_ENDS[ended]}, step ${step}`;
+  });
+}

@@ -1,0 +1,273 @@
+// What leaves a viewer of what people, models, tools and providers wrote: nothing where content is off, what a redaction leaves where there is one.
+
+import { expect } from "vitest";
+import { z } from "zod";
+
+import { defineAgent } from "../../src/agent/define-agent.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import type { RunId } from "../../src/protocol/ids.ts";
+import { ToolError } from "../../src/tools/tool-error.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { engineWorld, runId } from "../engine/engine-world.ts";
+import { takeFaults } from "../harness/process-watch.ts";
+import { proves } from "../harness/proves.ts";
+import { storedEvents } from "../journal/stored-events.ts";
+import { spawnCall, thinker, type Thought } from "../journal/thinkers.ts";
+import { act, ask, askApi, openFeed, placeOf, type Place } from "./asking.ts";
+import { opened } from "./viewer-world.ts";
+
+const CANARY = "canary-4711";
+const ID = runId("secret");
+
+/** Everything that can say something says the canary. */
+function teller(): AgentRole {
+  const thing = z.looseObject({});
+  const tool = (name: string, execute: () => string, needsApproval = false) =>
+    defineTool({ name, description: `Does ${CANARY}.`, input: thing, needsApproval, execute });
+  const helper = defineAgent({
+    name: "helper",
+    purpose: `Helps with ${CANARY}.`,
+    instructions: `You know ${CANARY}.`,
+    model: thinker("helper", ({ results }): Thought => {
+      if (results.length === 0)
+        return {
+          calls: [
+            ["read", { [CANARY]: CANARY }],
+            ["fail", { thing: CANARY }],
+            ["forbidden", { thing: CANARY }],
+            [`unknown_${CANARY}`, { thing: CANARY }],
+          ],
+        };
+      throw new Error(`The provider says ${CANARY}.`);
+    }),
+    errorBudget: { maxConsecutiveErrors: 10, maxToolErrors: 10 },
+    tools: [
+      tool("read", () => `Result: ${CANARY}`),
+      tool("fail", () => {
+        throw new ToolError(`It failed: ${CANARY}`);
+      }),
+      tool("forbidden", () => CANARY),
+    ],
+    guards: [
+      toolGuard(({ toolName }) =>
+        toolName === "forbidden" ? { type: "deny", reason: `No: ${CANARY}` } : { type: "allow" },
+      ),
+    ],
+  });
+  return defineAgent({
+    name: "lead",
+    purpose: `Leads ${CANARY}.`,
+    instructions: `You lead ${CANARY}.`,
+    model: thinker("lead", ({ results }): Thought => {
+      const helper = spawnCall("helper", `Do ${CANARY}.`);
+      if (results.length === 0) return { calls: [helper, spawnCall(`nobody_${CANARY}`, CANARY)] };
+      if (results.length === 2) return { calls: [["pay", { thing: CANARY }]] };
+      return { text: `Done: ${CANARY}` };
+    }),
+    subagents: [helper],
+    tools: [tool("pay", () => `Paid ${CANARY}`, true)],
+  });
+}
+
+/** All that a viewer says of a run: by each route, with what it refuses. */
+async function allSaid(place: Place, id: RunId, agentIds: readonly string[]): Promise<string> {
+  const said: string[] = [];
+  const take = async (path: string): Promise<void> => {
+    const { text, headers } = await askApi(place, path);
+    said.push(text, JSON.stringify(headers));
+  };
+  for (const path of [
+    "meta",
+    "runs",
+    `runs?q=${CANARY}`,
+    "questions",
+    `runs/${id}`,
+    `runs/${id}/log?limit=1000`,
+  ])
+    await take(path);
+  for (const agentId of agentIds) {
+    await take(`runs/${id}/agents/${agentId}`);
+    for (const step of [1, 2, 3]) await take(`runs/${id}/agents/${agentId}/steps/${step}`);
+  }
+  for (const type of ["tool.ended", "agent.started", "question.asked"])
+    await take(`runs/${id}/log?type=${type}`);
+  const feed = await openFeed(place, id);
+  said.push(JSON.stringify(await feed.next()));
+  feed.close();
+  said.push(
+    (await ask(place, "/")).text,
+    (await act(place, id, { key: "1", type: "answer", answers: [] })).text,
+  );
+  return said.join("\n");
+}
+
+async function told() {
+  const world = engineWorld();
+  const { store, process, clock } = world;
+  const role = teller();
+  const orchestrator = process({ roles: [role] });
+  const paused = await orchestrator.start(role, `Find ${CANARY}.`, {
+    runId: ID,
+    metadata: { note: CANARY },
+  }).result;
+  const agentIds = paused.agents.map(({ agentId }) => agentId);
+  return { ...world, store, clock, orchestrator, paused, agentIds };
+}
+
+proves(["V75"], "a canary in every text of a run that is paused, then ends", async () => {
+  const { store, clock, orchestrator, paused, agentIds } = await told();
+  const events = await storedEvents(store, ID);
+  // It is in all of these, so that their absence elsewhere says something.
+  const types = new Set(
+    events.filter((one) => JSON.stringify(one).includes(CANARY)).map(({ type }) => type),
+  );
+  expect([...types].toSorted()).toEqual([
+    "agent.ended",
+    "agent.started",
+    "continuation.evaluated",
+    "model.failed",
+    "question.asked",
+    "run.paused",
+    "run.started",
+    "signal.raised",
+    "step.completed",
+    "subagent.ended",
+    "subagent.refused",
+    "subagent.spawned",
+    "tool.guarded",
+    "tool.rejected",
+    "tool.started",
+  ]);
+  const off = placeOf(await opened({ store, clock, content: false }));
+  const on = placeOf(await opened({ store, clock }));
+  expect(await allSaid(on, ID, agentIds)).toContain(CANARY);
+  expect(await allSaid(off, ID, agentIds)).not.toContain(CANARY);
+  const { body } = await askApi(off, "questions");
+  const [question] = paused.questions ?? [];
+  expect(body).toMatchObject({
+    questions: [
+      {
+        questionId: question?.questionId,
+        argumentsHash: question?.argumentsHash,
+        arguments: null,
+        reason: "",
+        task: "",
+        toolName: "pay",
+      },
+    ],
+  });
+  expect((await askApi(off, `runs?q=${CANARY}`)).body).toEqual({ runs: [] });
+  expect((await askApi(off, "runs")).body).toMatchObject({
+    runs: [{ title: "lead", status: "needs_you" }],
+  });
+  const answers = [
+    {
+      type: "denied",
+      questionId: question?.questionId,
+      argumentsHash: question?.argumentsHash,
+      reason: `No: ${CANARY}`,
+    },
+  ];
+  const answered = await act(off, ID, { key: "1", type: "answer", answers });
+  expect([answered.status, answered.text]).toEqual([202, expect.not.stringContaining(CANARY)]);
+  const again = await act(off, ID, { key: "2", type: "answer", answers });
+  expect([again.status, again.text]).toEqual([409, expect.not.stringContaining(CANARY)]);
+  await (
+    await orchestrator.recover(ID)
+  ).result;
+  expect((await storedEvents(store, ID)).at(-1)?.type).toBe("run.ended");
+  expect(await allSaid(off, ID, agentIds)).not.toContain(CANARY);
+});
+
+proves(
+  ["V75"],
+  "two questions, one answered: what is still open is said without content",
+  async () => {
+    const { store, clock } = await told();
+    const off = placeOf(await opened({ store, clock, content: false }));
+    const malformed = {
+      key: "1",
+      type: "answer",
+      answers: [{ type: "approved", questionId: "q", argumentsHash: "h" }],
+    };
+    const said = await act(off, ID, malformed);
+    expect([said.status, said.text]).toEqual([409, expect.not.stringContaining(CANARY)]);
+  },
+);
+
+proves(["V75"], "a journal that cannot be read is told of without what stands in it", async () => {
+  const { store, clock } = engineWorld();
+  const ownership = await store.create(ID, `lead: ${CANARY}`, {
+    token: "t",
+    hostname: "h",
+    processId: 1,
+  });
+  await store.append(ownership, {
+    firstNumber: 1,
+    records: [`{"type":"run","version":1,"runId":"secret","limits":{}}`, `{"${CANARY}`],
+  });
+  const off = placeOf(await opened({ store, clock, content: false }));
+  const { status, body, text } = await askApi(off, `runs/${ID}`);
+  expect([status, body]).toMatchObject([422, { code: "invalid_journal" }]);
+  expect(text).toContain("record 2");
+  expect(text).not.toContain(CANARY);
+  expect((await askApi(off, "runs")).body).toMatchObject({ runs: [{ title: "lead" }] });
+});
+
+proves(["V76"], "a redaction is asked of each text whole, also where it is shortened", async () => {
+  const world = engineWorld();
+  const { store, clock, process } = world;
+  const role = teller();
+  // Where titles and rows are cut, the word would be cut, too.
+  for (const length of [180, 190, 195, 200]) {
+    const task = `${"x".repeat(length)}${CANARY}`;
+    await process({ roles: [role] }).start(role, task, { runId: `secret-${length}` }).result;
+  }
+  const asked = new Set<string>();
+  const redact = (text: string): string => {
+    asked.add(text);
+    return text.replaceAll(CANARY, "***");
+  };
+  const place = placeOf(await opened({ store, clock, content: { redact } }));
+  for (const length of [180, 190, 195, 200]) {
+    const id = runId(`secret-${length}`);
+    const { body } = await askApi(place, `runs/${id}`);
+    const said = JSON.stringify(body);
+    expect(said).not.toContain("canary");
+    expect(said).toContain("***");
+    expect(asked).toContain(`${"x".repeat(length)}${CANARY}`);
+  }
+  const { text } = await askApi(place, "runs");
+  expect(text).not.toContain("canary");
+  expect(text).toContain(`lead: ${"x".repeat(180)}***`);
+  expect((await askApi(place, `runs?q=${CANARY}`)).body).toEqual({ runs: [] });
+  expect((await askApi(place, "runs?q=***")).body).toMatchObject({
+    runs: [{ runId: "secret-190" }, { runId: "secret-180" }],
+  });
+});
+
+/** Gives what is no text, though its type says so. */
+const noText = (text: string): string => {
+  const made: { readonly text: string } = JSON.parse(`{"of":${text.length}}`);
+  return made.text;
+};
+
+proves(["V76"], "what a redaction fails at, or gives no text for, is withheld", async () => {
+  for (const redact of [
+    () => {
+      throw new Error(CANARY);
+    },
+    noText,
+  ]) {
+    const { store, clock, agentIds } = await told();
+    const place = placeOf(await opened({ store, clock, content: { redact } }));
+    const said = await allSaid(place, ID, agentIds);
+    expect(said).not.toContain(CANARY);
+    expect(said).toContain("[withheld: redact failed]");
+    await new Promise((resolve) => setImmediate(resolve));
+    const { warnings } = takeFaults();
+    expect(warnings).toEqual([expect.stringContaining("content.redact")]);
+    expect(warnings.join("\n")).not.toContain(CANARY);
+  }
+});

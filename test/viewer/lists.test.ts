@@ -1,0 +1,234 @@
+// Lists of runs and the inbox: what they say of runs of every kind, by status, words and page; and what a viewer holds of them.
+
+import { expect } from "vitest";
+
+import { engineWorld, latch, runId, solo, doings, turns } from "../engine/engine-world.ts";
+import { afterwards } from "../harness/afterwards.ts";
+import { proves } from "../harness/proves.ts";
+import { forwarding } from "../journal/forwarding-store.ts";
+import type { RunRow } from "../../src/view/viewer-data.ts";
+import { askApi, openFeed, placeOf, type Place } from "./asking.ts";
+import { asker, opened, survey, viewerWorld } from "./viewer-world.ts";
+import { crowd, writtenRun } from "./written-runs.ts";
+
+interface List {
+  readonly runs: readonly RunRow[];
+  readonly next?: string;
+}
+
+async function listAt(place: Place, query = ""): Promise<List> {
+  const { body } = await askApi(place, `runs${query}`);
+  if (isList(body)) return body;
+  throw new Error("There is no list.");
+}
+
+function isList(value: unknown): value is List {
+  return typeof value === "object" && value !== null && "runs" in value;
+}
+
+function idsOf({ runs }: List): readonly string[] {
+  return runs.map(({ runId }) => runId);
+}
+
+proves(
+  ["V81"],
+  "a run of each kind: what needs somebody, works, is lost, waits, is paused, and has ended",
+  async () => {
+    const { place, process, store, clock, pushed } = await viewerWorld();
+    const role = survey(1);
+    const buyer = asker(["pear"]);
+    const done = doings();
+    const gate = latch();
+    const worker = solo(done, { hold: () => gate.opened });
+    const orchestrator = process({ roles: [role, buyer, worker] });
+    await orchestrator.start(role, "Survey.", { runId: "completed" }).result;
+    await orchestrator.start(role, "Survey.", { runId: "stopped", budget: { steps: 1 } }).result;
+    await orchestrator.start(buyer, "Buy.", { runId: "needs_you" }).result;
+    const resting = orchestrator.start(worker, "Go.", { runId: "paused" });
+    resting.requestPause();
+    await pushed(resting.result);
+    await store.create(runId("waiting"), "solo: Wait.", {
+      token: "w",
+      hostname: "elsewhere",
+      processId: 1,
+    });
+    await store.release({ runId: runId("waiting"), token: "w", epoch: 1 }, "open");
+    await store.create(runId("lost"), "solo: Lost.", {
+      token: "l",
+      hostname: "elsewhere",
+      processId: 1,
+    });
+    clock.advance(31_000);
+    const working = orchestrator.start(worker, "Go.", { runId: "working" });
+    while (done.calls.size === 0) await turns(5);
+    const { runs } = await listAt(place);
+    for (const row of runs) expect(row.status).toBe(row.runId);
+    expect(runs.map(({ runId }) => runId)).toEqual([
+      "working",
+      "lost",
+      "waiting",
+      "paused",
+      "needs_you",
+      "stopped",
+      "completed",
+    ]);
+    expect(runs.find(({ status }) => status === "needs_you")).toMatchObject({
+      questions: [{ toolName: "pay" }],
+      reason: { code: "answers_needed" },
+      agents: 1,
+    });
+    expect(runs.find(({ status }) => status === "stopped")).toMatchObject({
+      reason: { code: "steps_limit" },
+      leader: null,
+    });
+    expect(runs.find(({ status }) => status === "working")).toMatchObject({
+      leader: { isHere: true },
+      running: 1,
+      agents: 1,
+    });
+    for (const row of runs) {
+      const { status, body } = await askApi(place, `runs/${row.runId}`);
+      expect([status, body], row.runId).toMatchObject([200, { run: { status: row.status } }]);
+    }
+    for (const status of ["completed", "needs_you,paused", "lost"])
+      expect(idsOf(await listAt(place, `?status=${status}`)).toSorted()).toEqual(
+        status.split(",").toSorted(),
+      );
+    expect((await askApi(place, "questions")).body).toMatchObject({
+      questions: [{ runId: "needs_you", role: "asker", task: "Buy." }],
+    });
+    gate.open();
+    await pushed(working.result);
+  },
+);
+
+proves(["V81"], "pages of what has ended, words of titles and ids, and both", async () => {
+  const { place, process, clock } = await viewerWorld();
+  const role = survey(1);
+  const orchestrator = process({ roles: [role] });
+  for (let nth = 1; nth <= 7; nth += 1) {
+    clock.advance(1);
+    await orchestrator.start(role, nth % 2 === 0 ? "Survey even." : "Survey odd.", {
+      runId: `run-${nth}`,
+    }).result;
+  }
+  const first = await listAt(place, "?limit=3");
+  expect(first).toMatchObject({ next: "run-5" });
+  expect(idsOf(first)).toEqual(["run-7", "run-6", "run-5"]);
+  const second = await listAt(place, `?limit=3&before=${first.next}`);
+  expect(idsOf(second)).toEqual(["run-4", "run-3", "run-2"]);
+  const third = await listAt(place, `?limit=3&before=${second.next}`);
+  expect([idsOf(third), third.next]).toEqual([["run-1"], undefined]);
+  expect(idsOf(await listAt(place, "?q=EVEN"))).toEqual(["run-6", "run-4", "run-2"]);
+  const even = await listAt(place, "?q=even&limit=2");
+  expect([idsOf(even), even.next]).toEqual([["run-6", "run-4"], "run-4"]);
+  expect(idsOf(await listAt(place, "?q=even&limit=2&before=run-4"))).toEqual(["run-2"]);
+  expect(idsOf(await listAt(place, "?q=run-3"))).toEqual(["run-3"]);
+  expect(await listAt(place, "?q=nothing")).toEqual({ runs: [] });
+  expect((await askApi(place, "runs?before=nobody")).status).toBe(404);
+});
+
+proves(
+  ["V81", "V82"],
+  "a row of a run that takes long to read comes without what is not known yet, and with it later",
+  async () => {
+    const { clock, store, process } = engineWorld();
+    const role = survey(1);
+    await process({ roles: [role] }).start(role, "Survey.", { runId: "slow" }).result;
+    const gate = latch();
+    async function* slowly(...asked: Parameters<typeof store.read>) {
+      await gate.opened;
+      yield* store.read(...asked);
+    }
+    const place = placeOf(await opened({ store: { ...forwarding(store), read: slowly }, clock }));
+    const early = listAt(place);
+    while (clock.pendingTimers === 0) await turns(1);
+    clock.advance(500);
+    expect((await early).runs).toEqual([
+      expect.objectContaining({ runId: "slow", status: "ended", title: "lead: Survey." }),
+    ]);
+    expect((await early).runs[0]?.agents).toBeUndefined();
+    gate.open();
+    expect((await listAt(place)).runs).toMatchObject([{ status: "completed", agents: 2 }]);
+  },
+);
+
+proves(
+  ["V82"],
+  "eight runs are held, the rest is read anew; one that is watched stays",
+  async () => {
+    const { clock, store, process } = engineWorld();
+    const role = survey(1);
+    const ids = Array.from({ length: 10 }, (_, nth) => runId(`run-${nth}`));
+    for (const id of ids)
+      await process({ roles: [role] }).start(role, "Survey.", { runId: id }).result;
+    // Whose feed does not end.
+    const watched = runId("watched");
+    const run = await writtenRun(store, watched);
+    await run.append(crowd(watched, 1, "Go.").begin);
+    const reads: string[] = [];
+    const counting = {
+      ...forwarding(store),
+      read: (...asked: Parameters<typeof store.read>) => (
+        reads.push(asked[0]),
+        store.read(...asked)
+      ),
+    };
+    const place = placeOf(await opened({ store: counting, clock }));
+    const feed = await openFeed(place, watched);
+    afterwards(() => feed.close());
+    await feed.next();
+    for (const id of ids) await askApi(place, `runs/${id}`);
+    expect(reads).toEqual([watched, ...ids]);
+    await askApi(place, `runs/${watched}`);
+    for (const id of ids.slice(-7)) await askApi(place, `runs/${id}`);
+    expect(reads).toHaveLength(11);
+    await askApi(place, `runs/${ids[2]}`);
+    expect(reads.at(-1)).toBe(ids[2]);
+    expect(reads).toHaveLength(12);
+  },
+);
+
+proves(["V82"], "nine runs cannot be watched at once", async () => {
+  const { store, clock, place } = await viewerWorld();
+  const ids = Array.from({ length: 9 }, (_, nth) => runId(`run-${nth}`));
+  for (const id of ids) {
+    const run = await writtenRun(store, id);
+    await run.append(crowd(id, 1, "Go.").begin);
+  }
+  for (const id of ids.slice(0, 8))
+    expect(await (await openFeed(place, id)).next()).toMatchObject({ entry: { type: "patch" } });
+  expect(await askApi(place, `runs/${ids[8]}/feed`)).toMatchObject({
+    status: 503,
+    body: { code: "too_many_feeds" },
+  });
+  expect(await (await openFeed(place, ids[0] ?? runId("none"))).next()).toMatchObject({
+    entry: { type: "patch" },
+  });
+  expect((await askApi(place, `runs/${ids[8]}`)).status).toBe(200);
+  clock.advance(0);
+});
+
+proves(["V82"], "while a long journal is folded, other work has its turns", async () => {
+  const { store, clock, place } = await viewerWorld();
+  const id = runId("long");
+  const run = await writtenRun(store, id);
+  const { begin, touchAll } = crowd(id, 200, "Go.");
+  await run.append(begin);
+  for (let nth = 0; nth < 50; nth += 1) await run.append(touchAll());
+  let turnsTaken = 0;
+  const over = { isSo: false };
+  const counting = (async () => {
+    while (!over.isSo) {
+      await turns(1);
+      turnsTaken += 1;
+    }
+  })();
+  const { body } = await askApi(place, `runs/${id}`);
+  over.isSo = true;
+  await counting;
+  expect(body).toMatchObject({ record: 203 + 50 * 201 });
+  // 200 records in a turn.
+  expect(turnsTaken).toBeGreaterThanOrEqual(50);
+  clock.advance(0);
+});
