@@ -880,6 +880,9 @@ const requirements = {
   E113: {
     text: "While workers are killed and frozen at random, and the engine is killed, no record of an older owner of a run stands after one of a newer owner",
   },
+  E114: {
+    text: "Workers and clients over a database of a newer release, or in which their tables are not and cannot be made, are refused at once with a coded error; nothing serves and nothing is ordered",
+  },
   H10: {
     text: "The result of a run has the type of its role's `output`, alike for start, resume, recover and fork, in what `result`, `settled`, `orThrow` and `cancel` give; without a role, of the roles of the orchestrator",
   },

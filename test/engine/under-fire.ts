@@ -21,7 +21,7 @@ interface Outcome {
   readonly paidTwice: readonly string[];
   /** Reservations that are left. */
   readonly openLeases: readonly string[];
-  /** Runs whose journal does not end with their end. */
+  /** Runs whose journal does not end with their end, or cannot be read. */
   readonly unended: readonly string[];
   /** Records of an older owner that stand after some of a newer one, or in their place. */
   readonly outOfTurn: readonly string[];
@@ -38,7 +38,9 @@ export async function underFire(
   const count = Math.max(10, Math.round(seconds * RUNS_PER_SECOND));
   const ordering = (async () => {
     for (let index = 0; index < count; index += 1) {
-      runs.push(oneSurvey(place, `fire-${index}`));
+      const runId = `fire-${index}`;
+      const failed = (cause: unknown) => ({ task: "", text: String(cause), runId });
+      runs.push(oneSurvey(place, runId).catch(failed));
       await setTimeout((seconds * 1_000) / count);
     }
   })();
@@ -56,13 +58,15 @@ export async function underFire(
     if (what === "begin" && key.startsWith("pay ")) paid.set(key, (paid.get(key) ?? 0) + 1);
   const openLeases: string[] = [];
   const unended: string[] = [];
-  for (const { runId } of results) {
-    const folded = await foldJournal(
-      RunIdSchema.parse(runId),
-      place.store.read(RunIdSchema.parse(runId)),
-    );
+  for (const { runId: name } of results) {
+    const runId = RunIdSchema.parse(name);
+    const folded = await foldJournal(runId, place.store.read(runId)).catch(String);
+    if (typeof folded === "string") {
+      unended.push(`${name}: ${folded}`);
+      continue;
+    }
     openLeases.push(...(folded.run.leases ?? []).map(({ lease }) => lease.leaseId));
-    if (folded.status !== "ended") unended.push(runId);
+    if (folded.status !== "ended") unended.push(name);
   }
   return {
     runs: count,
