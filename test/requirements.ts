@@ -1094,6 +1094,12 @@ const requirements = {
   V26: {
     text: "A run is shown as lost once its process gave no sign of life for 30 s, as waiting where it has something to do and no process, and as it ended once it has",
   },
+  V27: {
+    text: "`espalier runs` and `espalier show` say of runs, agents and steps what is kept of them, first cause first; the result alone is on stdout, no text in it steers a terminal, and nothing is written to the store",
+  },
+  V28: {
+    text: "`espalier tail` tells of a run what was and what comes, wherever it is led, and exits as the run does",
+  },
   V90: {
     text: "The page is one HTML, one script and one style sheet, at most 250 KiB and 80 compressed, and asks nobody but its own server for anything",
   },
