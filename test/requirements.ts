@@ -1073,6 +1073,9 @@ const requirements = {
   V87: {
     text: "A step is shown with its request, reply and calls as its agent's states have them, also while it is under way",
   },
+  V88: {
+    text: "`espalier view` opens the viewer of the project's runs until it is left; it makes no store, writes into none unless something is asked of a run, and shows the token to nobody else",
+  },
   V20: {
     text: "A fold of the events of a run says of each agent what it does, its steps with their calls, its refused spawns, how it ended, and what it and its subtree have spent, as the result and the ledger do",
   },
