@@ -1019,6 +1019,21 @@ const requirements = {
   V4: {
     text: "A file that another process writes is read as it was at one moment, also once that process was killed",
   },
+  V5: {
+    text: "A run is read on from where it was read to: each event once, in order, with the number of its line, whatever happens to the run meanwhile",
+  },
+  V6: {
+    text: "The steps of each agent and the request of each step are those of the run's result and of `rebuildRequest`, in journals of every release",
+  },
+  V7: { text: "What one agent did is made of the lines that say so, and nothing is written" },
+  V8: {
+    text: "Of a step under way there is what records say: its request, then the reply, then what each call came to",
+  },
+  V9: {
+    text: "Each message of a request that an agent inherited is known by the ancestor that had it first",
+  },
+  V10: {
+    text: "What agents did before a pause and in earlier executions stays, as far as the store has it",
   V70: {
     text: "A viewer gives lists of runs, one run, agents, steps, logs and questions as the journals of its store have them, each by a route, whichever process leads the run",
   },
