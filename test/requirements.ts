@@ -1034,6 +1034,7 @@ const requirements = {
   },
   V10: {
     text: "What agents did before a pause and in earlier executions stays, as far as the store has it",
+  },
   V70: {
     text: "A viewer gives lists of runs, one run, agents, steps, logs and questions as the journals of its store have them, each by a route, whichever process leads the run",
   },
