@@ -1019,6 +1019,24 @@ const requirements = {
   V4: {
     text: "A file that another process writes is read as it was at one moment, also once that process was killed",
   },
+
+  },
+  V5: {
+    text: "A run is read on from where it was read to: each event once, in order, with the number of its line, whatever happens to the run meanwhile",
+  },
+  V6: {
+    text: "The steps of each agent and the request of each step are those of the run's result and of `rebuildRequest`, in journals of every release",
+  },
+  V7: { text: "What one agent did is made of the lines that say so, and nothing is written" },
+  V8: {
+    text: "Of a step under way there is what records say: its request, then the reply, then what each call came to",
+  },
+  V9: {
+    text: "Each message of a request that an agent inherited is known by the ancestor that had it first",
+  },
+  V10: {
+    text: "What agents did before a pause and in earlier executions stays, as far as the store has it",
+  },
   V70: {
     text: "A viewer gives lists of runs, one run, agents, steps, logs and questions as the journals of its store have them, each by a route, whichever process leads the run",
   },
@@ -1097,6 +1115,12 @@ const requirements = {
   V26: {
     text: "A run is shown as lost once its process gave no sign of life for 30 s, as waiting where it has something to do and no process, and as it ended once it has",
   },
+  V27: {
+    text: "`espalier runs` and `espalier show` say of runs, agents and steps what is kept of them, first cause first; the result alone is on stdout, no text in it steers a terminal, and nothing is written to the store",
+  },
+  V28: {
+    text: "`espalier tail` tells of a run what was and what comes, wherever it is led, and exits as the run does",
+  },
   V90: {
     text: "The page is one HTML, one script and one style sheet, at most 250 KiB and 80 compressed, and asks nobody but its own server for anything",
   },
@@ -1160,6 +1184,8 @@ const requirements = {
   },
   V10: {
     text: "What agents did before a pause and in earlier executions stays, as far as the store has it",
+  },
+
   },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
