@@ -1097,6 +1097,22 @@ const requirements = {
   V26: {
     text: "A run is shown as lost once its process gave no sign of life for 30 s, as waiting where it has something to do and no process, and as it ended once it has",
   },
+  V5: {
+    text: "A run is read on from where it was read to: each event once, in order, with the number of its line, whatever happens to the run meanwhile",
+  },
+  V6: {
+    text: "The steps of each agent and the request of each step are those of the run's result and of `rebuildRequest`, in journals of every release",
+  },
+  V7: { text: "What one agent did is made of the lines that say so, and nothing is written" },
+  V8: {
+    text: "Of a step under way there is what records say: its request, then the reply, then what each call came to",
+  },
+  V9: {
+    text: "Each message of a request that an agent inherited is known by the ancestor that had it first",
+  },
+  V10: {
+    text: "What agents did before a pause and in earlier executions stays, as far as the store has it",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

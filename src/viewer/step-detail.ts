@@ -1,6 +1,7 @@
 // The content of a step, read when it is opened: what its model was asked and said, and what its calls came to. All of it may be shown, or
 // nothing.
 
+import { EspalierError } from "../kernel/error.ts";
 import { defined, sameJson } from "../kernel/json.ts";
 import type {
   OpenRecordedStep,
@@ -146,8 +147,8 @@ async function requestOf(
 
 /** A request that was not kept, or not whole. */
 function ifUnknown(cause: unknown): undefined {
-  const isUnknown = cause instanceof Error && "code" in cause && cause.code === "invalid_option";
-  if (!isUnknown) throw cause;
+  const code = EspalierError.is(cause) ? cause.code : undefined;
+  if (code !== "invalid_option" && code !== "invalid_paused_run") throw cause;
 }
 
 function sameBeginning(before: readonly Message[], now: readonly Message[]): number {
