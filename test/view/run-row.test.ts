@@ -23,7 +23,7 @@ const at = { nowMs: 31_000, hostname: "here", processId: 7 };
 
 proves(
   ["V26"],
-  "an open run works, waits or is lost, and needs a person only while it lives",
+  "an open run works, waits or is lost, and one that asks needs a person unless it is lost",
   () => {
     const asking = factsOf(["asks"]);
     const status = (listed: ListedRun, facts?: RunOverview, nowMs = at.nowMs): string =>
@@ -36,7 +36,7 @@ proves(
     expect([status(LED, asking), status(LED, asking, 31_001), status(LEFT, asking)]).toEqual([
       "needs_you",
       "lost",
-      "waiting",
+      "needs_you",
     ]);
     const paused = { ...LEFT, status: "paused" } as const;
     expect([status(paused), status(paused, factsOf(["asks", "pauses"]))]).toEqual([

@@ -1,0 +1,183 @@
+// One folder, and no way out of it: every path that a model writes goes through here before
+// anything is opened. What a path names is decided after all links in it are followed; whatever
+// leads outside is refused, and so are hidden names (`.env`, `.git`, …) and `node_modules`. The
+// messages are written for the model.
+
+import { constants, realpathSync } from "node:fs";
+import { lstat, open, readdir, realpath, type FileHandle } from "node:fs/promises";
+import { isAbsolute, join, relative, sep, win32 } from "node:path";
+
+/** Something in the folder. */
+export interface Place {
+  /** As a model writes it: relative to the folder, with `/`; `.` is the folder itself. */
+  readonly path: string;
+  /** Where it really is. */
+  readonly realPath: string;
+}
+
+export interface Listing {
+  readonly folders: readonly string[];
+  readonly files: readonly { readonly name: string; readonly bytes: number }[];
+  /** Symbolic links. They are named, never followed. */
+  readonly links: readonly string[];
+  /** Entries that are hidden. */
+  readonly hidden: number;
+}
+
+/** The first bytes of a file, and its length. */
+export interface Excerpt {
+  readonly bytes: Uint8Array;
+  readonly size: number;
+}
+
+export interface ConfinedFolder {
+  /** Finds what a path names. Throws if it is not allowed, or not there. */
+  place(path: string): Promise<Place>;
+  /** What lies directly in a folder, sorted by name. Throws if it is no folder. */
+  list(place: Place): Promise<Listing>;
+  /** The beginning of a file. Throws if it is no regular file. */
+  read(place: Place, maxBytes: number): Promise<Excerpt>;
+}
+
+/** Confines to `rootFolder`. Throws if it cannot be found. */
+export function confinedFolder(rootFolder: string): ConfinedFolder {
+  const root = realpathSync(rootFolder);
+  return { place: (path) => placeIn(root, path), list, read };
+}
+
+const OFF_LIMITS = "node_modules";
+
+async function placeIn(root: string, path: string): Promise<Place> {
+  const wanted = path.trim() === "" ? "." : path;
+  if (isAbsolute(wanted) || win32.isAbsolute(wanted)) {
+    throw new Error(`${quoted(path)} is an absolute path. ${PATHS_ARE}`);
+  }
+  const segments = segmentsOf(wanted);
+  if (segments.includes(".."))
+    throw new Error(`${quoted(path)} goes upwards with "..". ${PATHS_ARE}`);
+  checkVisible(segments, path);
+  const realPath = await follow(join(root, wanted), path);
+  const inside = relative(root, realPath);
+  const realSegments = segmentsOf(inside);
+  if (realSegments[0] === ".." || isAbsolute(inside)) {
+    throw new Error(
+      `${quoted(path)} is or lies behind a link that leads out of the folder. ${NOT_ALLOWED}`,
+    );
+  }
+  checkVisible(realSegments, path);
+  return { path: segments.length === 0 ? "." : segments.join("/"), realPath };
+}
+
+const PATHS_ARE =
+  'Paths are relative to the folder, as in "docs/guide.md"; "." is the folder itself.';
+const NOT_ALLOWED = "Leave it out.";
+
+function checkVisible(segments: readonly string[], path: string): void {
+  if (!segments.some(isHidden)) return;
+  throw new Error(
+    `${quoted(path)} is off limits: hidden names and ${OFF_LIMITS} are left out. ${NOT_ALLOWED}`,
+  );
+}
+
+function isHidden(name: string): boolean {
+  return name.startsWith(".") || name === OFF_LIMITS;
+}
+
+function segmentsOf(path: string): readonly string[] {
+  return path
+    .split(sep)
+    .flatMap((part) => part.split("/"))
+    .filter((segment) => segment !== "" && segment !== ".");
+}
+
+async function follow(absolutePath: string, path: string): Promise<string> {
+  try {
+    return await realpath(absolutePath);
+  } catch (cause) {
+    throw new Error(
+      `There is no ${quoted(path)} (${codeOf(cause)}). List its folder to see what there is.`,
+      { cause },
+    );
+  }
+}
+
+async function list({ path, realPath }: Place): Promise<Listing> {
+  const entries = await entriesOf(path, realPath);
+  const visible = entries.filter((entry) => !isHidden(entry.name));
+  const files = visible.filter((entry) => entry.isFile()).map(({ name }) => name);
+  const sizes = await Promise.all(files.toSorted().map((name) => sizeOf(realPath, name)));
+  return {
+    folders: visible
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name)
+      .toSorted(),
+    files: sizes.flat(),
+    links: visible
+      .filter((entry) => entry.isSymbolicLink())
+      .map(({ name }) => name)
+      .toSorted(),
+    hidden: entries.length - visible.length,
+  };
+}
+
+async function entriesOf(path: string, realPath: string) {
+  try {
+    return await readdir(realPath, { withFileTypes: true });
+  } catch (cause) {
+    if (codeOf(cause) === "ENOTDIR")
+      throw new Error(`${quoted(path)} is a file, not a folder. Read it.`, { cause });
+    throw new Error(`${quoted(path)} cannot be listed (${codeOf(cause)}).`, { cause });
+  }
+}
+
+/** Empty for a file that was there a moment ago. */
+async function sizeOf(folder: string, name: string): Promise<Listing["files"]> {
+  try {
+    return [{ name, bytes: (await lstat(join(folder, name))).size }];
+  } catch {
+    return [];
+  }
+}
+
+// Without waiting: a pipe would keep us for ever. Not through a link: one may have been put there a
+// moment ago.
+const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
+
+async function read({ path, realPath }: Place, maxBytes: number): Promise<Excerpt> {
+  const file = await openFile(path, realPath);
+  try {
+    const stats = await file.stat();
+    if (stats.isDirectory()) throw new Error(`${quoted(path)} is a folder, not a file. List it.`);
+    if (!stats.isFile()) throw new Error(`${quoted(path)} is no regular file. ${NOT_ALLOWED}`);
+    return { bytes: await firstBytes(file, Math.min(maxBytes, stats.size)), size: stats.size };
+  } finally {
+    await file.close();
+  }
+}
+
+async function openFile(path: string, realPath: string): Promise<FileHandle> {
+  try {
+    return await open(realPath, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  } catch (cause) {
+    throw new Error(`${quoted(path)} cannot be read (${codeOf(cause)}).`, { cause });
+  }
+}
+
+async function firstBytes(file: FileHandle, count: number): Promise<Uint8Array> {
+  const buffer = new Uint8Array(count);
+  let filled = 0;
+  while (filled < count) {
+    const { bytesRead } = await file.read(buffer, filled, count - filled, filled);
+    if (bytesRead === 0) break;
+    filled += bytesRead;
+  }
+  return buffer.subarray(0, filled);
+}
+
+function quoted(path: string): string {
+  return JSON.stringify(path);
+}
+
+function codeOf(cause: unknown): string {
+  return cause instanceof Error && "code" in cause ? String(cause.code) : "unknown error";
+}

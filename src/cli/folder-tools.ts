@@ -1,0 +1,195 @@
+// The built-in tools, which only read: list, read, search. Confined to one folder, bounded in what they give back, and the same for the same
+// folder every time.
+
+import { defineTool, type FunctionTool } from "espalier";
+import { z } from "zod";
+
+import {
+  confinedFolder,
+  type ConfinedFolder,
+  type Excerpt,
+  type Listing,
+  type Place,
+} from "./confined-folder.ts";
+
+const MAX_ENTRIES = 200;
+const MAX_SHOWN_BYTES = 8_000;
+const MAX_MATCHES = 40;
+const MAX_SEARCHED_FILES = 2_000;
+const MAX_SEARCHED_BYTES = 512 * 1_024;
+const MAX_LINE_LENGTH = 160;
+
+/** `folder_list`, `folder_read` and `folder_search` for the folder `rootFolder`, which must exist. */
+export function folderTools(rootFolder: string): readonly FunctionTool[] {
+  const folder = confinedFolder(rootFolder);
+  return [listTool(folder), readTool(folder), searchTool(folder)];
+}
+
+const path = z.string().max(1_000).meta({
+  description:
+    'Path relative to the folder that may be read, as in "docs/guide.md"; "." is the folder itself.',
+});
+
+function listTool(folder: ConfinedFolder): FunctionTool {
+  return defineTool({
+    name: "folder_list",
+    description:
+      "Lists the folders and files that lie directly in a folder, sorted by name, files with " +
+      "their size. Symbolic links are named, not followed.",
+    input: z.object({ path }),
+    execute: async (input, { signal }) => {
+      signal.throwIfAborted();
+      const place = await folder.place(input.path);
+      return bounded(place, await folder.list(place));
+    },
+  });
+}
+
+function bounded({ path: shown }: Place, listing: Listing) {
+  const folders = listing.folders.slice(0, MAX_ENTRIES);
+  const files = listing.files.slice(0, MAX_ENTRIES - folders.length);
+  const links = listing.links.slice(0, MAX_ENTRIES - folders.length - files.length);
+  const { hidden } = listing;
+  const all = listing.folders.length + listing.files.length + listing.links.length;
+  const notShown = all - folders.length - files.length - links.length;
+  return {
+    folder: shown,
+    folders: [...folders],
+    files: files.map(({ name, bytes }) => ({ name, bytes })),
+    ...(links.length === 0 ? {} : { links: [...links] }),
+    ...(hidden === 0 ? {} : { hidden }),
+    ...(notShown === 0 ? {} : { notShown }),
+  };
+}
+
+function readTool(folder: ConfinedFolder): FunctionTool {
+  return defineTool({
+    name: "folder_read",
+    description:
+      `Reads the first ${MAX_SHOWN_BYTES} bytes of a text file. The first line of the result ` +
+      "names the file and its size.",
+    input: z.object({ path }),
+    execute: async (input, { signal }) => {
+      signal.throwIfAborted();
+      const place = await folder.place(input.path);
+      const { bytes, size } = await folder.read(place, MAX_SHOWN_BYTES);
+      const text = textOf(bytes, size > bytes.length);
+      if (text === undefined)
+        throw new Error(`${JSON.stringify(place.path)} is not text (${size} bytes).`);
+      const shown = size > bytes.length ? `, the first ${bytes.length} are shown` : "";
+      return `${place.path} (${size} bytes${shown})\n${text}`;
+    },
+  });
+}
+
+function searchTool(folder: ConfinedFolder): FunctionTool {
+  return defineTool({
+    name: "folder_search",
+    description:
+      "Finds a text, upper or lower case, in the files of a folder and all below it, or in one " +
+      `file. Gives the first ${MAX_MATCHES} lines.`,
+    input: z.object({ text: z.string().min(1).max(200), path: path.default(".") }),
+    execute: async (input, { signal }) => await search(folder, input, signal),
+  });
+}
+
+interface Match {
+  readonly path: string;
+  /** From 1. */
+  readonly line: number;
+  readonly text: string;
+}
+
+async function search(
+  folder: ConfinedFolder,
+  input: { readonly text: string; readonly path: string },
+  signal: AbortSignal,
+) {
+  const needle = input.text.toLowerCase();
+  const matches: Match[] = [];
+  let filesSearched = 0;
+  let isComplete = true;
+  for await (const place of filesBelow(folder, await folder.place(input.path), signal)) {
+    if (filesSearched >= MAX_SEARCHED_FILES || matches.length >= MAX_MATCHES) {
+      isComplete = false;
+      break;
+    }
+    filesSearched += 1;
+    const found = await matchesIn(folder, place, needle);
+    matches.push(...found.matches);
+    isComplete &&= found.isComplete;
+  }
+  const shown = matches.slice(0, MAX_MATCHES);
+  return {
+    text: input.text,
+    matches: shown.map((match) => ({ ...match })),
+    filesSearched,
+    isComplete: isComplete && shown.length === matches.length,
+  };
+}
+
+/**
+ * All files of a place, in the order of their paths, folder by folder. Links are not followed, so
+ * there is no way to go in circles.
+ */
+async function* filesBelow(
+  folder: ConfinedFolder,
+  start: Place,
+  signal: AbortSignal,
+): AsyncGenerator<Place> {
+  signal.throwIfAborted();
+  let listing: Listing;
+  try {
+    listing = await folder.list(start);
+  } catch {
+    yield start;
+    return;
+  }
+  const inside = start.path === "." ? "" : `${start.path}/`;
+  for (const { name } of listing.files) {
+    signal.throwIfAborted();
+    yield await folder.place(inside + name);
+  }
+  for (const name of listing.folders) {
+    yield* filesBelow(folder, await folder.place(inside + name), signal);
+  }
+}
+
+interface FileMatches {
+  readonly matches: readonly Match[];
+  /** False if a part of the file was not looked at. */
+  readonly isComplete: boolean;
+}
+
+/** The matches in one file. One that cannot be read is no reason to give up the others. */
+async function matchesIn(
+  folder: ConfinedFolder,
+  place: Place,
+  needle: string,
+): Promise<FileMatches> {
+  let excerpt: Excerpt;
+  try {
+    excerpt = await folder.read(place, MAX_SEARCHED_BYTES);
+  } catch {
+    return { matches: [], isComplete: false };
+  }
+  const isCut = excerpt.size > excerpt.bytes.length;
+  const lines = (textOf(excerpt.bytes, isCut) ?? "").split("\n");
+  const matches = lines.flatMap((line, index) => {
+    if (!line.toLowerCase().includes(needle)) return [];
+    return [{ path: place.path, line: index + 1, text: line.trim().slice(0, MAX_LINE_LENGTH) }];
+  });
+  return { matches, isComplete: !isCut };
+}
+
+/**
+ * The bytes as text; undefined if they are none. A character that the end cuts in two is left out.
+ */
+function textOf(bytes: Uint8Array, isCut: boolean): string | undefined {
+  if (bytes.includes(0)) return undefined;
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: isCut });
+  } catch {
+    return undefined;
+  }
+}

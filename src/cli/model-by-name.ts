@@ -1,0 +1,103 @@
+// The model of a name, as role files, `--model` and ESPALIER_MODEL have it: `ai-sdk:<provider>/<id>` over a package of the AI SDK, anything else at
+// the server of OpenAI or of OPENAI_BASE_URL, under just this id.
+
+import { EspalierError, openai } from "espalier";
+import type { Model } from "espalier/extend";
+import { aiSdkModel } from "espalier/ai-sdk";
+
+import type { Shell } from "./shell.ts";
+
+const PREFIX = "ai-sdk:";
+const FORM = /^(?<provider>[a-z0-9][a-z0-9-]*)\/(?<id>.+)$/;
+
+/** Where providers look for their key. Of others they say themselves what is missing, at the first call. */
+const KEY_VARIABLES: ReadonlyMap<string, string> = new Map([
+  ["anthropic", "ANTHROPIC_API_KEY"],
+  ["cohere", "COHERE_API_KEY"],
+  ["deepseek", "DEEPSEEK_API_KEY"],
+  ["google", "GOOGLE_GENERATIVE_AI_API_KEY"],
+  ["groq", "GROQ_API_KEY"],
+  ["mistral", "MISTRAL_API_KEY"],
+  ["openai", "OPENAI_API_KEY"],
+  ["perplexity", "PERPLEXITY_API_KEY"],
+  ["xai", "XAI_API_KEY"],
+]);
+
+interface SdkName {
+  readonly provider: string;
+  readonly id: string;
+}
+
+/** What keeps this model from being asked, as far as the environment tells; undefined: nothing. */
+export function modelProblem(name: string, env: Shell["env"]): string | undefined {
+  const has = (variable: string): boolean => (env[variable] ?? "").trim() !== "";
+  if (name.startsWith(PREFIX)) {
+    const sdk = sdkNameOf(name);
+    if (sdk === undefined) return formProblem(name);
+    const variable = KEY_VARIABLES.get(sdk.provider);
+    if (variable === undefined || has(variable)) return undefined;
+    return `Expected ${variable} beside ESPALIER_MODEL, got nothing. Set it, or unset ESPALIER_MODEL for the offline planner.`;
+  }
+  const names = ["OPENAI_API_KEY", "OPENAI_BASE_URL"];
+  if (names.some(has)) return undefined;
+  return `Expected ${names.join(" or ")} beside ESPALIER_MODEL, got nothing. Set it, as in OPENAI_BASE_URL=http://localhost:11434/v1, or unset ESPALIER_MODEL for the offline planner.`;
+}
+
+/**
+ * The model of this name.
+ *
+ * @throws EspalierError `invalid_option`, if its name has no such form, or if the package of its provider is not installed, or is none that makes models.
+ */
+export async function modelByName(name: string): Promise<Model> {
+  if (!name.startsWith(PREFIX)) return openai(name);
+  const sdk = sdkNameOf(name);
+  if (sdk === undefined) throw invalid(formProblem(name));
+  const create = await providerOf(name, sdk.provider);
+  return aiSdkModel(create(sdk.id));
+}
+
+function formProblem(name: string): string {
+  return `Expected a model of the AI SDK to be named ${PREFIX}<provider>/<model>, got ${JSON.stringify(name)}. Write it as in ${PREFIX}anthropic/claude-sonnet-5.`;
+}
+
+function sdkNameOf(name: string): SdkName | undefined {
+  if (!name.startsWith(PREFIX)) return undefined;
+  const { provider, id } = FORM.exec(name.slice(PREFIX.length))?.groups ?? {};
+  return provider === undefined || id === undefined ? undefined : { provider, id };
+}
+
+type CreateModel = (id: string) => Parameters<typeof aiSdkModel>[0];
+
+/** Each package has its provider under its own name, in camel case. */
+async function providerOf(name: string, provider: string): Promise<CreateModel> {
+  const packageName = `@ai-sdk/${provider}`;
+  const exported = provider.replaceAll(/-(\w)/g, (_dash, letter: string) => letter.toUpperCase());
+  const create: unknown = Reflect.get(await loaded(packageName, name), exported);
+  if (isCreateModel(create)) return create;
+  throw invalid(
+    `Expected ${packageName} to have a provider named ${exported}, got none. Make its model in a program of your own, with aiSdkModel().`,
+  );
+}
+
+async function loaded(packageName: string, name: string): Promise<object> {
+  try {
+    const module: unknown = await import(packageName);
+    if (typeof module === "object" && module !== null) return module;
+    throw invalid(`Expected ${packageName} to be a module.`);
+  } catch (cause) {
+    const code: unknown = cause instanceof Error ? Reflect.get(cause, "code") : undefined;
+    if (code !== "ERR_MODULE_NOT_FOUND") throw cause;
+    throw invalid(
+      `Expected the package ${packageName} for the model ${name}, but it is not installed. Run: npm install ${packageName}`,
+    );
+  }
+}
+
+/** What it gives is checked by `aiSdkModel`. */
+function isCreateModel(value: unknown): value is CreateModel {
+  return typeof value === "function";
+}
+
+function invalid(message: string): EspalierError {
+  return new EspalierError({ code: "invalid_option", message });
+}

@@ -1,0 +1,129 @@
+// Goal: however the demo ends, it says so: a run that fails or rests, a place for traces that is down, a user who mistypes or changes
+// their mind. Method: the real program in a process of its own, with nothing in its environment but what the test puts there.
+
+import { expect, test } from "vitest";
+
+import { proves } from "../harness/proves.ts";
+import { calls, OpenAiServer, says, status, type ServerReply } from "../support/openai-server.ts";
+import { OtlpSink } from "../support/otlp-sink.ts";
+import { demo, start } from "./demo-program.ts";
+import { temporaryFolder } from "../examples/temporary-folder.ts";
+
+const FILES = {
+  "readme.md": "# The project\n",
+  "core/engine.ts": "// Engine: turns the wheels.\n",
+  "core/parts/wheel.ts": "/** A wheel that turns. */\n",
+};
+
+const RESTS: Readonly<
+  Record<string, readonly [code: number, answers: ServerReply, shows: string]>
+> = {
+  "completes with an answer": [0, says("Nothing to see."), "✔ completed in"],
+  "fails where the model refuses every call": [1, status(401), "✖ failed in"],
+  "is stopped by a limit": [3, says("Cut o", { finishReason: "length" }), "■ stopped in"],
+  "is paused where a question needs an answer": [
+    4,
+    calls(["folder_list", { path: "." }]),
+    "‖ paused in",
+  ],
+};
+
+for (const [what, [code, answers, shows]] of Object.entries(RESTS))
+  proves(["S7.36"], `a run that ${what} ends the demo with ${code}, and says so`, async () => {
+    await using server = await OpenAiServer.start(() => answers);
+    const env = { OPENAI_BASE_URL: server.baseUrl, ESPALIER_MODEL: "some-model" };
+    const ended = await demo({ env });
+    expect(ended.code).toBe(code);
+    expect(ended.stderr).toContain(shows);
+    expect(ended.stderr).toMatch(/^Trace id /m);
+  });
+
+test.each(["refuse", "hang", "unavailable"] as const)(
+  "an endpoint that is down (%s) costs the trace and nothing else",
+  async (mode) => {
+    using folder = temporaryFolder(FILES);
+    await using sink = await OtlpSink.open(mode);
+    const env = { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: sink.tracesUrl };
+    const { code, stderr } = await demo({ args: [folder.path], env });
+
+    expect(code).toBe(0);
+    expect(stderr).toContain("✔ completed in");
+    expect(stderr).toMatch(/^Trace incomplete: (\d+) of \1 spans not sent \(.+\)$/m);
+  },
+);
+
+test.each<{
+  readonly name: string;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly says: string;
+}>([
+  { name: "a folder that is not there", args: ["nowhere"], says: 'there is no "nowhere"' },
+  {
+    name: "an address of Jaeger that is none",
+    env: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318",
+      ESPALIER_JAEGER_URL: "localhost:16686",
+    },
+    says: "ESPALIER_JAEGER_URL: Expected baseUrl to be an address of http or https",
+  },
+  { name: "a file", args: ["package.json"], says: '"package.json" is none' },
+  { name: "too many words", args: ["src", "what", "is", "it"], says: "too many arguments" },
+  { name: "an empty task", args: ["src", " "], says: "got an empty one" },
+  { name: "an unknown option", args: ["--fast"], says: "unknown option '--fast'" },
+  {
+    name: "a model without a server",
+    env: { ESPALIER_MODEL: "m" },
+    says: "Expected OPENAI_API_KEY or OPENAI_BASE_URL",
+  },
+  {
+    name: "a server that is no URL",
+    env: { OPENAI_BASE_URL: "localhost", ESPALIER_MODEL: "m" },
+    says: "Expected OPENAI_BASE_URL to be an http or https URL",
+  },
+])("$name ends it with one clear line and exit code 2", async ({ args = [], env = {}, says }) => {
+  const { code, stderr } = await demo({ args, env });
+
+  expect(code).toBe(2);
+  expect(stderr).toContain(says);
+  expect(stderr).toMatch(/^[^\n]+\n$/);
+});
+
+test("Ctrl-C cancels the tree, shows what there is, and ends with 130", async () => {
+  const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+  await using server = await OpenAiServer.start(() => {
+    ask();
+    return new Promise(() => {});
+  });
+  const env = { OPENAI_BASE_URL: server.baseUrl, ESPALIER_MODEL: "some-model" };
+  const program = start({ env });
+  await asked;
+  program.child.kill("SIGINT");
+  const { code, stderr } = await program.ended;
+
+  expect(code).toBe(130);
+  expect(stderr).toContain("⊘ cancelled in");
+  expect(stderr).toMatch(/^Trace id /m);
+});
+
+test("Ctrl-C after the run does not wait for the trace to be sent", async () => {
+  using folder = temporaryFolder(FILES);
+  await using sink = await OtlpSink.open("hang");
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: sink.endpoint };
+  const program = start({ args: [folder.path], env });
+  await program.seen("Trace id");
+  program.child.kill("SIGINT");
+  const { code, stderr } = await program.ended;
+
+  expect(code).toBe(130);
+  expect(stderr).not.toContain("Trace incomplete");
+});
+
+test("it ends quietly when its output is not read any more", async () => {
+  const program = start({});
+  await program.seen("lead started");
+  program.child.stdout.destroy();
+  const { code, stderr } = await program.ended;
+
+  expect([code, /Error|at file:/.test(stderr)]).toEqual([0, false]);
+});

@@ -1,0 +1,177 @@
+// Goal: the demo keeps what the readme says of it: without a key, with a server, with and without a
+// place for traces. Method: the real program in a process of its own, with nothing in its environment
+// but what the test puts there.
+
+import { readFileSync, writeFileSync } from "node:fs";
+
+import { expect, test } from "vitest";
+
+import { EXIT_CODES } from "../../src/cli/exit-codes.ts";
+import { proves } from "../harness/proves.ts";
+
+import { OtlpSink } from "../support/otlp-sink.ts";
+import { demo } from "./demo-program.ts";
+import { plannerOverResponses, plannerServer } from "./planner-server.ts";
+import { temporaryFolder } from "../examples/temporary-folder.ts";
+
+const FILES = {
+  "readme.md": "# The project\n",
+  "core/engine.ts": "// Engine: turns the wheels.\n",
+  "core/parts/wheel.ts": "/** A wheel that turns. */\n",
+};
+const OFFLINE = "This is the offline planner: it follows fixed rules and is not a language model.";
+
+test("without a key it says first that it is no language model, and surveys the source of espalier", async () => {
+  const { code, lines, stdout, stderr } = await demo();
+
+  expect(code).toBe(0);
+  expect(lines[0]).toBe(OFFLINE);
+  expect(stdout).toContain("`index.ts`: The public surface of espalier.");
+  expect(stderr).toMatch(/^Trace id [0-9a-f]{32}$/m);
+  expect(stdout + stderr).not.toContain("\u001b");
+});
+
+proves(
+  ["S7.36"],
+  "the picture in the README is what the demo leaves, but for times and tokens",
+  async () => {
+    const { stderr } = await demo();
+    const [, picture = ""] = /\nTree\n([\s\S]+?)\n\nUsage by role\n/.exec(stderr) ?? [];
+    if (process.env["UPDATE_GOLDEN"] === "1" && (process.env["CI"] ?? "") === "") repaint(picture);
+    const [, , pictured = ""] = PICTURE.exec(readFileSync("README.md", "utf8")) ?? [];
+    expect(
+      inOutline(picture),
+      "the picture in README.md; if the change is meant, run with UPDATE_GOLDEN=1 on a quiet machine",
+    ).toEqual(inOutline(pictured));
+    expect(stderr).toMatch(/^11 agents, .*, no spawn refused$/m);
+  },
+);
+
+const PICTURE = /(<!-- picture: npm run demo -->\n+```text\n)([\s\S]*?)(\n```)/;
+
+function repaint(picture: string): void {
+  const readme = readFileSync("README.md", "utf8");
+  const paint = (_shown: string, before: string, _old: string, after: string): string =>
+    before + picture + after;
+  writeFileSync("README.md", readme.replace(PICTURE, paint));
+}
+
+/** The cells of each line, without figures that differ from run to run; tasks as far as every width shows them. */
+function inOutline(picture: string): readonly (readonly string[])[] {
+  return picture.split("\n").map((line) => {
+    const cells = line.split(/ {2,}/).filter((cell) => cell !== "");
+    return cells.map((cell) => cell.replace(/^[\d.,]+(k|M|m?s|m \d+s)?$/, "#").slice(0, 25));
+  });
+}
+
+test("a key that the shell has for other programs does not change that", async () => {
+  using folder = temporaryFolder(FILES);
+  const { code, lines } = await demo({ args: [folder.path], env: { OPENAI_API_KEY: "k" } });
+  expect([code, lines[0]]).toEqual([0, OFFLINE]);
+});
+
+test("the report stands alone on stdout; beside it what happens line by line, then the tree, the budget and the trace id", async () => {
+  using folder = temporaryFolder(FILES);
+  const { code, stdout, stderr } = await demo({ args: [folder.path, 'Where is "wheel"?'] });
+
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^# Survey\n/);
+  expect(stdout).toContain('- "wheel": 1 line in 1 file, first `core/parts/wheel.ts:1`');
+  const order = [
+    OFFLINE,
+    "lead started: ",
+    "lead/surveyor#1/surveyor#1 completed: ",
+    "\nTree\nagent ",
+    "\n│  └─ surveyor#1  ✔ completed ",
+    "\nBudget of the run\naxis ",
+    "\nUsage by role\n",
+    "\nTrace id ",
+  ];
+  const places = order.map((text) => stderr.indexOf(text));
+  expect(places).not.toContain(-1);
+  expect(places).toEqual(places.toSorted((left, right) => left - right));
+});
+
+proves(
+  ["M37", "M43"],
+  "on any server that speaks Chat Completions nothing else differs",
+  async () => {
+    using folder = temporaryFolder(FILES);
+    await using server = await plannerServer();
+    const args = [folder.path];
+    const offline = await demo({ args });
+    const env = { OPENAI_BASE_URL: server.baseUrl, ESPALIER_MODEL: "org/some-model:8b" };
+    const online = await demo({ args, env });
+
+    expect(online.code).toBe(0);
+    expect(online.lines[0]).toBe("Model: org/some-model:8b");
+    expect(server.request(1).body).toMatchObject({ model: "org/some-model:8b" });
+    expect(online.stdout).toBe(offline.stdout);
+    expect(online.stderr).toContain("unknown");
+  },
+);
+
+proves(
+  ["M43", "M16"],
+  "on a server that speaks Responses nothing else differs either",
+  async () => {
+    using folder = temporaryFolder(FILES);
+    await using server = await plannerOverResponses();
+    const args = [folder.path];
+    const offline = await demo({ args });
+    const env = {
+      OPENAI_BASE_URL: server.baseUrl,
+      ESPALIER_OPENAI_API: "responses",
+      ESPALIER_MODEL: "gpt-5.6",
+    };
+    const online = await demo({ args, env });
+
+    expect(online.code).toBe(0);
+    expect(new Set(server.requests.map(({ path }) => path))).toEqual(new Set(["/v1/responses"]));
+    expect(online.stdout).toBe(offline.stdout);
+  },
+);
+
+proves(["S7.36"], "every way to rest has a code of its own", () => {
+  expect(EXIT_CODES).toEqual({ completed: 0, failed: 1, stopped: 3, paused: 4, cancelled: 130 });
+});
+
+test("with an endpoint all spans of the run arrive there, in the trace whose id is shown", async () => {
+  using folder = temporaryFolder(FILES);
+  await using sink = await OtlpSink.open();
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: sink.endpoint };
+  const { code, stderr } = await demo({ args: [folder.path], env });
+
+  const [, traceId = ""] = /^Trace id ([0-9a-f]{32})$/m.exec(stderr) ?? [];
+  expect(code).toBe(0);
+  expect([...sink.traces().keys()]).toEqual([traceId]);
+  expect(stderr).toContain(`Trace sent: ${sink.spans.length} spans`);
+  const agents = sink.spans.filter(({ name }) => name.startsWith("invoke_agent"));
+  const spawns = sink.spans.filter(({ name }) => name.startsWith("spawn "));
+  const parents = agents.map(({ parentSpanId }) => parentSpanId);
+  expect(parents).toEqual(expect.arrayContaining(spawns.map(({ spanId }) => spanId)));
+  expect([agents.length, spawns.length]).toEqual([4, 3]);
+  expect(stderr).toContain(`Trace    http://localhost:16686/trace/${traceId}`);
+});
+
+test("the link to the trace leads to the Jaeger that the environment names", async () => {
+  using folder = temporaryFolder(FILES);
+  await using sink = await OtlpSink.open();
+  const env = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: sink.endpoint,
+    ESPALIER_JAEGER_URL: "https://tools.example.org/jaeger/",
+  };
+  const { code, stderr } = await demo({ args: [folder.path], env });
+  expect(code).toBe(0);
+  expect(stderr).toMatch(
+    /^Trace id ([0-9a-f]{32})\nTrace {4}https:\/\/tools\.example\.org\/jaeger\/trace\/\1$/m,
+  );
+});
+
+test("--help says how to use it", async () => {
+  const { code, stdout } = await demo({ args: ["--help"] });
+
+  expect(code).toBe(0);
+  expect(stdout).toContain("Usage: espalier demo [options] [folder] [task]");
+  expect(stdout).toContain("ESPALIER_MODEL");
+});

@@ -1,0 +1,95 @@
+// Goal: the demo asks the model that ESPALIER_MODEL names, or says in a line why it cannot.
+// Method: names and environments; the demo as a program is in test/ai-sdk/provider-demo.test.ts.
+
+import { expect, test } from "vitest";
+
+import { modelProblem, modelByName } from "../../src/cli/model-by-name.ts";
+import { proves } from "../harness/proves.ts";
+import { rejectionOf } from "../support/thrown.ts";
+
+const SERVER = { OPENAI_BASE_URL: "http://localhost:11434/v1" };
+
+proves(
+  ["M37"],
+  "a name without the prefix goes to the server unchanged, whatever is in it",
+  async () => {
+    for (const name of [
+      "qwen3:8b",
+      "anthropic/claude-sonnet-5",
+      "ai-sdk/own",
+      "hf.co/org/model:Q4_K_M",
+    ]) {
+      expect(modelProblem(name, SERVER)).toBeUndefined();
+      const { id, provider } = await modelByName(name);
+      expect([id, provider]).toEqual([name, "openai"]);
+    }
+  },
+);
+
+proves(
+  ["M37"],
+  "one with the prefix is a model of the package, under all that follows the first slash",
+  async () => {
+    const models = ["ai-sdk:anthropic/claude-sonnet-5", "ai-sdk:google/models/gemini-3:x"].map(
+      modelByName,
+    );
+    expect(
+      (await Promise.all(models)).map(({ provider, id, replayKey }) => [provider, id, replayKey]),
+    ).toEqual([
+      ["anthropic", "claude-sonnet-5", "ai-sdk:anthropic.messages/claude-sonnet-5"],
+      ["gcp.gemini", "models/gemini-3:x", "ai-sdk:google.generative-ai/models/gemini-3:x"],
+    ]);
+  },
+);
+
+proves(
+  ["M37"],
+  "a package that is not installed, or makes no models, is reported with what to do",
+  async () => {
+    const problems = ["ai-sdk:groq/llama", "ai-sdk:provider/m"].map((name) =>
+      rejectionOf(modelByName(name)),
+    );
+    expect((await Promise.all(problems)).map(({ code, message }) => [code, message])).toEqual([
+      [
+        "invalid_option",
+        "Expected the package @ai-sdk/groq for the model ai-sdk:groq/llama, but it is not installed. Run: npm install @ai-sdk/groq",
+      ],
+      [
+        "invalid_option",
+        "Expected @ai-sdk/provider to have a provider named provider, got none. Make its model in a program of your own, with aiSdkModel().",
+      ],
+    ]);
+  },
+);
+
+test.each<[string, Readonly<Record<string, string>>, string | undefined]>([
+  ["ai-sdk:anthropic/claude-sonnet-5", { ANTHROPIC_API_KEY: "k" }, undefined],
+  [
+    "ai-sdk:anthropic/claude-sonnet-5",
+    { ...SERVER, ANTHROPIC_API_KEY: " " },
+    "Expected ANTHROPIC_API_KEY beside ESPALIER_MODEL, got nothing.",
+  ],
+  [
+    "ai-sdk:google/gemini-3",
+    { OPENAI_API_KEY: "k" },
+    "Expected GOOGLE_GENERATIVE_AI_API_KEY beside",
+  ],
+  ["ai-sdk:amazon-bedrock/m", {}, undefined],
+  [
+    "ai-sdk:claude-sonnet-5",
+    {},
+    'Expected a model of the AI SDK to be named ai-sdk:<provider>/<model>, got "ai-sdk:claude-sonnet-5".',
+  ],
+  ["ai-sdk:../evil/m", {}, "Expected a model of the AI SDK to be named ai-sdk:<provider>/<model>"],
+  ["ai-sdk:anthropic/", {}, "Expected a model of the AI SDK to be named ai-sdk:<provider>/<model>"],
+  [
+    "gpt-5-mini",
+    {},
+    "Expected OPENAI_API_KEY or OPENAI_BASE_URL beside ESPALIER_MODEL, got nothing.",
+  ],
+  ["gpt-5-mini", { OPENAI_API_KEY: "k" }, undefined],
+])("%s with %o: %s", (name, env, problem) => {
+  const found = modelProblem(name, env);
+  if (problem === undefined) expect(found).toBeUndefined();
+  else expect(found).toContain(problem);
+});

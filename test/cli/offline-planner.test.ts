@@ -1,0 +1,413 @@
+// Goal: the offline planner surveys any folder, whatever its shape, as a model would: with the
+// tools and the words that it is sent. Method: whole runs through the real orchestrator on folders
+// made for it; the shape of the tree and the report compared whole.
+
+import { chmodSync, rmSync } from "node:fs";
+
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+
+import { offlinePlanner } from "../../src/cli/survey/offline-planner.ts";
+import { surveyRoles, surveySchema } from "../../src/cli/survey/survey-roles.ts";
+import { folderTools } from "../../src/cli/folder-tools.ts";
+import type { RunResult, StartOptions, SubagentLimits } from "../../src/index.ts";
+import { ModelError, type Model } from "../../src/extend.ts";
+import { checkMessages, goldenTree } from "../../src/testing/index.ts";
+import { proves } from "../harness/proves.ts";
+import { newFixture, type Fixture } from "../harness/run-scripted.ts";
+import { temporaryFolder, type TemporaryFolder } from "../examples/temporary-folder.ts";
+
+const QUESTION = "What is each part for?";
+
+const NESTED = {
+  "readme.md": "# The project\nText.\n",
+  "core/engine.ts": "// Engine: turns the wheels. Owns them.\nexport class Engine {}\n",
+  "core/parts/wheel.ts": "/** A wheel that turns. */\nexport function wheel() {}\n",
+  "core/parts/round/rim.ts": "export const rim = 1;\nexport const spoke = 2;\n",
+  "docs/guide.md": "# How to drive\n",
+};
+
+test("a nested folder is surveyed by a tree of depth 3, in parallel, and reported part by part", async () => {
+  using folder = temporaryFolder(NESTED);
+  const { result, fixture } = await survey(folder);
+
+  expect(`\n${treeOf(fixture)}\n`).toMatchInlineSnapshot(`
+    "
+    lead completed (completed) 3 steps
+    ├─ step 1 asked for 1
+    │  └─ folder_list succeeded
+    ├─ step 2 asked for 3
+    │  ├─ SpawnSubagent succeeded
+    │  │  └─ lead/surveyor#1 completed (completed) 3 steps
+    │  │     ├─ step 1 asked for 1
+    │  │     │  └─ folder_list succeeded
+    │  │     ├─ step 2 asked for 2
+    │  │     │  ├─ SpawnSubagent succeeded
+    │  │     │  │  └─ lead/surveyor#1/surveyor#1 completed (completed) 3 steps
+    │  │     │  │     ├─ step 1 asked for 1
+    │  │     │  │     │  └─ folder_list succeeded
+    │  │     │  │     ├─ step 2 asked for 2
+    │  │     │  │     │  ├─ SpawnSubagent succeeded
+    │  │     │  │     │  │  └─ lead/surveyor#1/surveyor#1/surveyor#1 completed (completed) 3 steps
+    │  │     │  │     │  │     ├─ step 1 asked for 1
+    │  │     │  │     │  │     │  └─ folder_list succeeded
+    │  │     │  │     │  │     ├─ step 2 asked for 1
+    │  │     │  │     │  │     │  └─ folder_read succeeded
+    │  │     │  │     │  │     └─ step 3 asked for 1
+    │  │     │  │     │  │        └─ Finish succeeded
+    │  │     │  │     │  └─ folder_read succeeded
+    │  │     │  │     └─ step 3 asked for 1
+    │  │     │  │        └─ Finish succeeded
+    │  │     │  └─ folder_read succeeded
+    │  │     └─ step 3 asked for 1
+    │  │        └─ Finish succeeded
+    │  ├─ SpawnSubagent succeeded
+    │  │  └─ lead/surveyor#2 completed (completed) 3 steps
+    │  │     ├─ step 1 asked for 1
+    │  │     │  └─ folder_list succeeded
+    │  │     ├─ step 2 asked for 1
+    │  │     │  └─ folder_read succeeded
+    │  │     └─ step 3 asked for 1
+    │  │        └─ Finish succeeded
+    │  └─ SpawnSubagent succeeded
+    │     └─ lead/surveyor#3 completed (completed) 2 steps
+    │        ├─ step 1 asked for 1
+    │        │  └─ folder_read succeeded
+    │        └─ step 2 asked for 1
+    │           └─ Finish succeeded
+    └─ step 3 answered
+    "
+  `);
+  expect(`\n${result.text}\n`).toMatchInlineSnapshot(`
+    "
+    # Survey
+
+    Question: What is each part for?
+    5 files in 5 folders, surveyed in 3 parts.
+
+    ## The parts
+
+    - **./** (1 file)
+      - \`readme.md\`: The project
+    - **core/** (1 file)
+      - \`engine.ts\`: Engine: turns the wheels.
+    - **core/parts/** (1 file)
+      - \`wheel.ts\`: A wheel that turns.
+    - **core/parts/round/** (1 file)
+      - \`rim.ts\`: Exports rim, spoke.
+    - **docs/** (1 file)
+      - \`guide.md\`: How to drive
+    "
+  `);
+  expect(spawnsPerReply(result)).toEqual({
+    lead: [3],
+    "lead/surveyor#1": [1],
+    "lead/surveyor#1/surveyor#1": [1],
+  });
+});
+
+test("a surveyor reports a typed result, made of what it read and what was reported to it", async () => {
+  using folder = temporaryFolder(NESTED);
+  const { result } = await survey(folder);
+
+  const core = result.agents.find(({ agentPath }) => agentPath === "lead/surveyor#1");
+  expect(surveySchema.parse(core?.output)).toEqual({
+    folder: "core",
+    purpose: "1 file and 1 part below; offers Engine.",
+    files: [
+      { path: "core/engine.ts", purpose: "Engine: turns the wheels." },
+      { path: "core/parts/wheel.ts", purpose: "A wheel that turns." },
+      { path: "core/parts/round/rim.ts", purpose: "Exports rim, spoke." },
+    ],
+    findings: [],
+  });
+});
+
+proves(["R25"], "the same folder gives the same tree and the same report every time", async () => {
+  using folder = temporaryFolder(NESTED);
+  const first = await survey(folder);
+  const second = await survey(folder);
+
+  expect(goldenTree(second.fixture.sink.events)).toBe(goldenTree(first.fixture.sink.events));
+  expect(second.result.text).toBe(first.result.text);
+  expect(second.result.usage).toEqual(first.result.usage);
+});
+
+test("a flat folder is dealt out in parts of a few files", async () => {
+  const names = Array.from(
+    { length: 11 },
+    (_, index) => `file-${String.fromCharCode(97 + index)}.txt`,
+  );
+  using folder = temporaryFolder(Object.fromEntries(names.map((name) => [name, `About ${name}.`])));
+  const { result } = await survey(folder);
+
+  expect(partsOf(result)).toEqual([
+    "Survey file-a.txt, file-b.txt, file-c.txt, file-d.txt.",
+    "Survey file-e.txt, file-f.txt, file-g.txt.",
+    "Survey file-h.txt, file-i.txt, file-j.txt, file-k.txt.",
+  ]);
+  expect(result.text).toContain("11 files in 1 folder, surveyed in 3 parts.");
+});
+
+test("a folder with one file has one part", async () => {
+  using folder = temporaryFolder({ "only.py": '"""Only this."""\ndef main():\n    pass\n' });
+  const { result } = await survey(folder);
+
+  expect(partsOf(result)).toEqual(["Survey only.py."]);
+  expect(result.text).toContain("- **./** (1 file)\n  - `only.py`: Only this.");
+});
+
+test("an empty folder needs no surveyor", async () => {
+  using folder = temporaryFolder();
+  const { result } = await survey(folder);
+
+  expect(result.text).toBe("The folder is empty: there is nothing to survey.");
+  expect([result.status, result.agents.length]).toEqual(["completed", 1]);
+});
+
+test("more than five parts are put together, and everything is still read", async () => {
+  const names = Array.from({ length: 12 }, (_, index) => `part${index + 10}`);
+  const files = Object.fromEntries(names.map((name) => [`${name}/a.txt`, `About ${name}.`]));
+  using folder = temporaryFolder({ ...files, "top.txt": "About the top." });
+  const { result } = await survey(folder);
+
+  expect(partsOf(result)).toEqual([
+    "Survey part10, part11, part12.",
+    "Survey part13, part14.",
+    "Survey part15, part16, part17.",
+    "Survey part18, part19.",
+    "Survey part20, part21, top.txt.",
+  ]);
+  expect(result.text).toContain("13 files in 13 folders, surveyed in 5 parts.");
+});
+
+test("where the tree may grow no deeper, a surveyor does the rest itself", async () => {
+  using folder = temporaryFolder({ "a/b/c/d/e/deep.txt": "At the bottom.", "a/b/two.txt": "Two." });
+  const { result } = await survey(folder);
+
+  expect(result.refusalsByCode).toEqual({});
+  expect(result.agents.map(({ removedTools }) => removedTools)).toEqual([
+    [],
+    [],
+    [],
+    [{ toolName: "SpawnSubagent", rule: "no_depth_left", source: "lead" }],
+  ]);
+  expect(result.subagentsByDepth).toEqual({ 1: 1, 2: 1, 3: 1 });
+  expect(result.text).toContain("`deep.txt`: Begins: At the bottom.");
+});
+
+proves(
+  ["S7.36"],
+  "an agent knows how many subagents it may start, and asks for no more",
+  async () => {
+    const wide = ["a", "b", "c", "d"].flatMap((part) =>
+      ["x", "y", "z"].map((below) => `${part}/${below}/file.txt`),
+    );
+    using folder = temporaryFolder(
+      Object.fromEntries(wide.map((path) => [path, `About ${path}.`])),
+    );
+    const { result } = await survey(folder);
+
+    expect(result.refusalsByCode).toEqual({});
+    expect(spawnsPerReply(result)).toEqual({
+      lead: [4],
+      "lead/surveyor#1": [1],
+      "lead/surveyor#2": [1],
+      "lead/surveyor#3": [1],
+      "lead/surveyor#4": [1],
+    });
+    expect(result.text).toContain("12 files in 12 folders, surveyed in 4 parts.");
+  },
+);
+
+proves(
+  ["S7.36"],
+  "no shape of a folder makes it ask for a subagent that would be refused",
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.stringMatching(/^([abc]\/){0,4}[xyz]$/), { maxLength: 25 }),
+        async (paths) => {
+          const files = [...new Set(paths)].map(
+            (path) => [`${path}.txt`, `About ${path}.`] as const,
+          );
+          using folder = temporaryFolder(Object.fromEntries(files));
+          const { result } = await survey(folder);
+          expect([result.status, result.refusalsByCode]).toEqual(["completed", {}]);
+          const count = `${files.length} ${files.length === 1 ? "file" : "files"} in `;
+          expect(result.text).toContain(files.length === 0 ? "nothing to survey" : count);
+        },
+      ),
+      { numRuns: 25 },
+    );
+  },
+);
+
+test("where fewer subagents may start than it knows of, everything is still surveyed", async () => {
+  const wide = ["a", "b", "c", "d"].flatMap((part) =>
+    ["x", "y", "z"].map((below) => `${part}/${below}/file.txt`),
+  );
+  using folder = temporaryFolder(Object.fromEntries(wide.map((path) => [path, `About ${path}.`])));
+  const { result } = await survey(folder, { limits: { maxTotalSubagents: 6 } });
+
+  expect(result.refusalsByCode).toEqual({ total_limit: 2 });
+  expect(result.text).toContain("12 files in 12 folders, surveyed in 4 parts.");
+});
+
+test("a lead that may start no subagent surveys alone", async () => {
+  using folder = temporaryFolder(NESTED);
+  const { result } = await survey(folder, { limits: { maxTotalSubagents: 0 } });
+
+  expect([result.status, result.agents.length]).toEqual(["completed", 1]);
+  expect(result.text).toContain("5 files in 5 folders, surveyed in 0 parts.");
+});
+
+test("words in quotes are searched for, and the report says where they are", async () => {
+  using folder = temporaryFolder({
+    "a/one.ts": "// One.\nconst budget = 1;\n",
+    "a/b/two.ts": "// Two.\n\n// The Budget of two.\n",
+    "three.md": "# Three\n",
+  });
+  const { result } = await survey(folder, {
+    task: 'Where is "budget" spent, and where "nowhere"?',
+  });
+
+  expect(result.text.slice(0, result.text.indexOf("\n## The parts"))).toMatchInlineSnapshot(`
+    "# Survey
+
+    Question: Where is "budget" spent, and where "nowhere"?
+    3 files in 3 folders, surveyed in 2 parts.
+
+    ## What was found
+
+    - "budget": 1 line in 1 file, first \`a/one.ts:2\`
+    - "budget": 1 line in 1 file, first \`a/b/two.ts:3\`
+    - "nowhere": in none of the files
+    "
+  `);
+});
+
+test("what cannot be read is named, and the rest is reported", async () => {
+  using folder = temporaryFolder({
+    "logo.png": new Uint8Array([137, 80, 78, 71, 0, 1]),
+    "readme.md": "# Good\n",
+  });
+  const { result } = await survey(folder);
+
+  expect(result.status).toBe("completed");
+  expect(result.text).toContain("`readme.md`: Good");
+  expect(result.text).toContain('logo.png: folder_read failed: "logo.png" is not text (6 bytes).');
+});
+
+test("a folder that vanishes before it is listed ends in a report of that", async () => {
+  using folder = temporaryFolder({ "a.txt": "" });
+  const tools = folderTools(folder.path);
+  rmSync(folder.path, { recursive: true });
+  const fixture = newFixture();
+  const result = await fixture.run(surveyRoles(offlinePlanner(), tools).lead);
+
+  expect(result.status).toBe("completed");
+  expect(result.text).toMatch(
+    /^The folder could not be listed\. folder_list failed: There is no "\."/,
+  );
+});
+
+test("a part whose surveyor fails is reported as missing, and the others are not", async () => {
+  using folder = temporaryFolder(NESTED);
+  const planner = offlinePlanner();
+  const message = "The model has had enough.";
+  const moody: Model = {
+    ...planner,
+    generate: (request, options) =>
+      request.messages.some(({ text }) => text.startsWith("Survey core."))
+        ? Promise.reject(new ModelError({ code: "model_refused_request", message }))
+        : planner.generate(request, options),
+  };
+  const result = await newFixture().run(surveyRoles(moody, folderTools(folder.path)).lead);
+
+  expect(result.status).toBe("completed");
+  expect(result.text).toContain("2 files in 2 folders, surveyed in 2 parts.");
+  expect(result.text).toContain(`- Missing: core. ${message}`);
+});
+
+test("a survey whose budget ends is stopped, with the limit as its reason", async () => {
+  using folder = temporaryFolder(NESTED);
+  const { result } = await survey(folder, { budget: { steps: 8 } });
+
+  expect([result.status, result.reason.code]).toEqual(["stopped", "steps_limit"]);
+  expect(result.usage.total.steps).toBe(8);
+});
+
+test("names with quotes, line breaks and dashes survive the way through a task", async () => {
+  using folder = temporaryFolder({ '- "odd"\nname/file.txt': "Odd.", " x/y.txt": "Spaced." });
+  const { result } = await survey(folder);
+
+  expect(result.text).toContain("2 files in 2 folders, surveyed in 2 parts.");
+});
+
+test("every request is one that a provider would take, and a short cap on the reply is kept to", async () => {
+  using folder = temporaryFolder(NESTED);
+  const planner = offlinePlanner();
+  const seen: string[] = [];
+  const watched: Model = {
+    ...planner,
+    generate: async (request, options) => {
+      seen.push(...checkMessages(request.messages));
+      const capped = await planner.generate({ ...request, maxOutputTokens: 3 }, options);
+      expect(capped).toMatchObject({ finishReason: "length", usage: { outputTokens: 3 } });
+      expect(capped.message.toolCalls).toEqual([]);
+      return await planner.generate(request, options);
+    },
+  };
+  const result = await newFixture().run(surveyRoles(watched, folderTools(folder.path)).lead);
+
+  expect([seen, result.status]).toEqual([[], "completed"]);
+});
+
+test("a folder that may not be entered is named in the report", async ({ skip }) => {
+  if (process.getuid?.() === 0) skip("root may enter every folder");
+  using folder = temporaryFolder({ "locked/a.txt": "", "b.txt": "Open." });
+  chmodSync(folder.at("locked"), 0o000);
+  const { result } = await survey(folder);
+  chmodSync(folder.at("locked"), 0o700);
+
+  expect(result.text).toContain('"locked" cannot be listed (EACCES)');
+});
+
+interface SurveyOptions extends Pick<StartOptions, "budget"> {
+  readonly task?: string;
+  readonly limits?: Partial<SubagentLimits>;
+}
+
+async function survey(
+  folder: TemporaryFolder,
+  { task = QUESTION, limits = {}, budget = {} }: SurveyOptions = {},
+): Promise<{ readonly result: RunResult; readonly fixture: Fixture }> {
+  const fixture = newFixture({ limits });
+  const { lead } = surveyRoles(offlinePlanner(), folderTools(folder.path));
+  const result = await fixture.outcome(fixture.start(lead, task, { budget }));
+  return { result, fixture };
+}
+
+/** The tree without its token counts, which depend on every word of the instructions. */
+function treeOf(fixture: Fixture): string {
+  return goldenTree(fixture.sink.events).replaceAll(/, \d+ of \d+ tokens/g, "");
+}
+
+/** The first lines of the tasks that the lead handed out. */
+function partsOf(result: RunResult): readonly string[] {
+  return result.agents
+    .filter(({ depth }) => depth === 1)
+    .map(({ task }) => task.slice(0, task.indexOf("\n")));
+}
+
+/** How many subagents each agent asked for, by reply. */
+function spawnsPerReply(result: RunResult): Readonly<Record<string, readonly number[]>> {
+  const spawns = result.agents.map(({ agentPath, steps }) => {
+    const counts = steps.map(
+      ({ tools }) => tools.calls.filter((call) => call.toolName === "SpawnSubagent").length,
+    );
+    return [agentPath, counts.filter((count) => count > 0)] as const;
+  });
+  return Object.fromEntries(spawns.filter(([, counts]) => counts.length > 0));
+}
