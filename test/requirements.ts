@@ -1037,6 +1037,7 @@ const requirements = {
   V10: {
     text: "What agents did before a pause and in earlier executions stays, as far as the store has it",
   },
+
   V70: {
     text: "A viewer gives lists of runs, one run, agents, steps, logs and questions as the journals of its store have them, each by a route, whichever process leads the run",
   },
@@ -1120,6 +1121,22 @@ const requirements = {
   },
   V28: {
     text: "`espalier tail` tells of a run what was and what comes, wherever it is led, and exits as the run does",
+  },
+  V5: {
+    text: "A run is read on from where it was read to: each event once, in order, with the number of its line, whatever happens to the run meanwhile",
+  },
+  V6: {
+    text: "The steps of each agent and the request of each step are those of the run's result and of `rebuildRequest`, in journals of every release",
+  },
+  V7: { text: "What one agent did is made of the lines that say so, and nothing is written" },
+  V8: {
+    text: "Of a step under way there is what records say: its request, then the reply, then what each call came to",
+  },
+  V9: {
+    text: "Each message of a request that an agent inherited is known by the ancestor that had it first",
+  },
+  V10: {
+    text: "What agents did before a pause and in earlier executions stays, as far as the store has it",
   },
   V90: {
     text: "The page is one HTML, one script and one style sheet, at most 250 KiB and 80 compressed, and asks nobody but its own server for anything",
