@@ -1090,6 +1090,7 @@ const requirements = {
   },
   V26: {
     text: "A run is shown as lost once its process gave no sign of life for 30 s, as waiting where it has something to do and no process, and as it ended once it has",
+  },
   V90: {
     text: "The page is one HTML, one script and one style sheet, at most 250 KiB and 80 compressed, and asks nobody but its own server for anything",
   },
