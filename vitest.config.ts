@@ -10,7 +10,7 @@ const DEEP = [
   "test/engine/restate-identity.test.ts",
   "test/ai-sdk/provider-*.test.ts",
   "test/engine/pg-boss-*.test.ts",
-  "test/examples/demo-*.test.ts",
+  "test/cli/demo-*.test.ts",
   "test/page/page-answers.test.ts",
   "test/page/page-live.test.ts",
   "test/page/page-screens.test.ts",

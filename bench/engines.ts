@@ -47,10 +47,11 @@ const rows: readonly Row[] = [
       await place.until(
         (effects) => effects.filter(({ key }) => key.includes(`kill-${round}`)).length > 300,
       );
+      const busiest = await place.busiest();
       const killedMs = Date.now();
-      await place.workers[0]?.kill();
+      await place.workers[busiest]?.kill();
       await completed(place, runs);
-      await place.add(0);
+      await place.add(busiest);
       const resumed = await Promise.all(runs.map(({ runId }) => firstResumed(place, runId)));
       const moved = resumed.flatMap((atMs) => (atMs === undefined ? [] : [atMs - killedMs]));
       return moved.length === 0 ? undefined : Math.max(...moved);

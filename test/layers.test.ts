@@ -68,7 +68,8 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   config: [...VOCABULARY, "model", ...TOOLS, ...AGENT, "store", "orchestrator/tree"],
   // The command imports the package by its name, as a program of a user's does.
   cli: ["cli/commands"],
-  "cli/commands": ["cli"],
+  "cli/commands": ["cli", "cli/survey"],
+  "cli/survey": [],
 };
 
 /** Files that may import more than their folder, and why. */

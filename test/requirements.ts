@@ -880,6 +880,9 @@ const requirements = {
   E113: {
     text: "While workers are killed and frozen at random, and the engine is killed, no record of an older owner of a run stands after one of a newer owner",
   },
+  E114: {
+    text: "Workers and clients over a database of a newer release, or in which their tables are not and cannot be made, are refused at once with a coded error; nothing serves and nothing is ordered",
+  },
   H10: {
     text: "The result of a run has the type of its role's `output`, alike for start, resume, recover and fork, in what `result`, `settled`, `orThrow` and `cancel` give; without a role, of the roles of the orchestrator",
   },
@@ -1069,6 +1072,9 @@ const requirements = {
   },
   V87: {
     text: "A step is shown with its request, reply and calls as its agent's states have them, also while it is under way",
+  },
+  V88: {
+    text: "`espalier view` opens the viewer of the project's runs until it is left; it makes no store, writes into none unless something is asked of a run, and shows the token to nobody else",
   },
   V20: {
     text: "A fold of the events of a run says of each agent what it does, its steps with their calls, its refused spawns, how it ended, and what it and its subtree have spent, as the result and the ledger do",

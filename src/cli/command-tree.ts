@@ -27,6 +27,8 @@ export function commandTree(actionOf: ActionOf): Command {
       });
     return tree.commands.at(-1) ?? tree;
   };
+  addWork(add);
+  addDemo(add);
   addViews(add);
   addRequests(add);
   return tree;
@@ -38,10 +40,74 @@ const EXIT_CODES_TEXT = `
 Exit codes: 0 completed; 1 failed; 2 wrong use, configuration or role file; 3 stopped by a limit;
 4 paused, needs an answer; 5 a replay or a comparison differs; 6 the store; 130, 143 by a signal.`;
 
+const RUN = "<run>: an id, the beginning of one, or @last.";
 const STORE = [
   "--store <path>",
   "where runs are kept: a file of SQLite, or postgres://…; else as the configuration says, ESPALIER_STORE, or .espalier/runs.db",
 ] as const;
+const MODEL = [
+  "--model <name>",
+  "the model of role files that name none: an id at OpenAI or OPENAI_BASE_URL, or ai-sdk:<provider>/<id>; else ESPALIER_MODEL",
+] as const;
+const ALLOW_READ = [
+  "--allow-read <folder>",
+  "what folder_list, folder_read and folder_search of role files may see; else the working folder",
+] as const;
+const ANSWER = [
+  "--answer <mode>",
+  "who answers questions: ask (you, at this terminal), pause the run, or deny",
+] as const;
+const JSON_OUTPUT = ["--json", "one JSON object on stdout"] as const;
+const EVENTS = ["--events", "the events of the run on stdout, one JSON object a line"] as const;
+const QUIET = ["--quiet", "nothing on stderr but what goes wrong and what is asked"] as const;
+const OTEL = [
+  "--otel",
+  "send spans to OTEL_EXPORTER_OTLP_ENDPOINT, or to port 4318 of this machine",
+] as const;
+
+function addWork(add: Add): void {
+  add("run <role> [task]", () => import("./commands/run-command.ts"))
+    .description(
+      "Runs a role: a role file (lead.md), a program that exports one (lead.ts), or its name. The task may be - for stdin.",
+    )
+    .option(
+      "--budget <limits>",
+      "cost=1,steps=50,time=10m,tokens=100000,calls=20; none takes one away; else cost=1,steps=120,time=10m",
+    )
+    .option(...MODEL)
+    .option(...ALLOW_READ)
+    .option(...ANSWER)
+    .option("--session <id>", "the session whose history the run begins with and adds to")
+    .option(...STORE)
+    .option("--no-store", "keep the run nowhere")
+    .option(...JSON_OUTPUT)
+    .option(...EVENTS)
+    .option(...QUIET)
+    .option(...OTEL);
+}
+
+function addDemo(add: Add): void {
+  add("demo [folder] [task]", () => import("./commands/demo-command.ts"))
+    .description(
+      "Surveys a folder (else src, or the working folder) with a tree of agents: a lead hands parts to surveyors and writes a report. Needs no key.",
+    )
+    .addHelpText("after", DEMO_TEXT);
+}
+
+const DEMO_TEXT = `
+It looks for the words that the task has in quotes.
+
+OPENAI_API_KEY, OPENAI_BASE_URL   the server to ask: OpenAI, or any that speaks Chat Completions;
+                                  one of the two is enough
+ESPALIER_OPENAI_API               responses, for a server that speaks that instead, or chat
+ESPALIER_MODEL                    the model to use there; without all three, an offline planner
+                                  works by fixed rules. ai-sdk:anthropic/claude-sonnet-5: that
+                                  model over the package @ai-sdk/anthropic, if it is installed,
+                                  with the key that it wants (ANTHROPIC_API_KEY)
+OTEL_EXPORTER_OTLP_ENDPOINT       where to send the trace, as in http://localhost:4318
+ESPALIER_JAEGER_URL               the Jaeger that shows it, for a link to the trace; without it
+                                  http://localhost:16686 if the trace goes to this machine
+NO_COLOR                          plain lines instead of a live tree`;
 
 function addViews(add: Add): void {
   add("view [run]", () => import("./commands/view-command.ts"))
@@ -62,7 +128,7 @@ function addViews(add: Add): void {
 
 function addRequests(add: Add): void {
   add("cancel <run>", () => import("./commands/cancel-command.ts"))
-    .description("Cancels a run, wherever it is led. <run>: an id, the beginning of one, or @last.")
+    .description(`Cancels a run, wherever it is led. ${RUN}`)
     .option("--reason <text>", "why, on record with the run")
     .option(...STORE);
 }

@@ -1,12 +1,12 @@
 // Where a command is run: its streams, its environment, its folder, and how it ends. A command knows the process by this alone.
 
+import type { Readable, Writable } from "node:stream";
 import type { ReadStream, WriteStream } from "node:tty";
 
 /** What a command writes to: `process.stdout` fits. */
-export type ShellOutput = NodeJS.WritableStream &
-  Partial<Pick<WriteStream, "isTTY" | "columns" | "rows">>;
+export type ShellOutput = Writable & Partial<Pick<WriteStream, "isTTY" | "columns" | "rows">>;
 /** What a command reads from: `process.stdin` fits. */
-export type ShellInput = NodeJS.ReadableStream & Partial<Pick<ReadStream, "isTTY">>;
+export type ShellInput = Readable & Partial<Pick<ReadStream, "isTTY">>;
 
 export type ShellSignal = "SIGINT" | "SIGTERM";
 
@@ -22,8 +22,8 @@ export interface Shell {
   readonly cwd: string;
   /** Whether errors are told with where they happened: by `--verbose`, or `DEBUG` in the environment. */
   readonly isVerbose: boolean;
-  /** Calls back at each such signal, in place of the end of the process, until the function that it gives is called. */
-  onSignal(signal: ShellSignal, listener: () => void): () => void;
+  /** Calls back at each such signal, in place of the end of the process. */
+  onSignal(signal: ShellSignal, listener: () => void): void;
   /** Ends at once. */
   leave(exitCode: number): never;
 }
@@ -40,10 +40,7 @@ export function processShell(): Shell {
     env: process.env,
     cwd: process.cwd(),
     isVerbose: (process.env["DEBUG"] ?? "") !== "" || process.argv.includes("--verbose"),
-    onSignal: (signal, listener) => {
-      process.on(signal, listener);
-      return () => process.off(signal, listener);
-    },
+    onSignal: (signal, listener) => void process.on(signal, listener),
     leave: (exitCode) => process.exit(exitCode),
   };
 }

@@ -3,7 +3,7 @@
 
 import { checkKeys, misdefinition } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
-import { isPlainObject, isRecord } from "../kernel/json.ts";
+import { defined, isPlainObject, isRecord } from "../kernel/json.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
 import { defineAgent, type AgentDefinition } from "../agent/define-agent.ts";
 import { firstPart } from "./field-path.ts";
@@ -36,7 +36,8 @@ export function roleFromFile(file: RoleFile, settings: RoleFileSettings): RoleIn
   const extension = settings.extensions.get(owner) ?? {};
   try {
     const said = saidIn(text, owner, settings);
-    const whole = together({ ...said, name, instructions: text.body }, extension);
+    const model = defined({ model: settings.defaultModel });
+    const whole = together({ ...model, ...said, name, instructions: text.body }, extension);
     return { role: defineAgent(definitionOf(owner, whole)), nameLine: text.lineOf(".name") };
   } catch (cause) {
     throw relocated(cause, { text, owner, extension, errorAt });
@@ -73,14 +74,24 @@ function modelOf(field: string, name: unknown, settings: RoleFileSettings): unkn
   throw misdefinition(field, "the name of a model", name, "Write it in quotes.");
 }
 
+/** The tools of names, and of beginnings with a star behind them: `files_*`. A tool that several of them name is there once. */
 function toolsOf(field: string, given: unknown, { tools }: RoleFileSettings): readonly unknown[] {
-  return namesOf(field, given).map((name, index) => {
-    const tool = tools.get(name);
-    if (tool !== undefined) return tool;
+  const named = namesOf(field, given).flatMap((name, index) => {
+    const found = toolsNamed(name, tools);
+    if (found.length > 0) return found;
     const expected = `the name of a given tool (${listed(tools.keys())})`;
     const advice = "Correct the name, or give the tool where the files are read.";
     throw misdefinition(`${field}[${index}]`, expected, name, advice);
   });
+  return [...new Set(named)];
+}
+
+const MANY = /^(?<beginning>.+)\*$/;
+
+function toolsNamed(name: string, tools: RoleFileSettings["tools"]): readonly unknown[] {
+  const beginning = MANY.exec(name)?.groups?.["beginning"];
+  if (beginning === undefined) return tools.has(name) ? [tools.get(name)] : [];
+  return [...tools].flatMap(([other, tool]) => (other.startsWith(beginning) ? [tool] : []));
 }
 
 /** A list of names, each of them once. */

@@ -20,6 +20,7 @@ import {
   type RoleFileSettings,
 } from "./role-file-options.ts";
 
+export { roleFileNames, type RoleFileNames } from "./role-file-names.ts";
 export type { RoleExtension, RoleFileOptions } from "./role-file-options.ts";
 
 /** What `parseRole` takes besides the text. */

@@ -5,6 +5,7 @@ import { EspalierError, messageOf } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
 import { asSentence } from "../kernel/sentence.ts";
 import type { AgentDefinition } from "../agent/define-agent.ts";
+import { checkModel } from "../model/check-model.ts";
 import type { Model } from "../model/model.ts";
 import { checkTool } from "../tools/check-tool.ts";
 import { checkNames } from "../tools/tool-set.ts";
@@ -21,7 +22,9 @@ export interface RoleFileOptions<
 > {
   /** The models by the names that files use, or a function that gives one for a name: `openai`. Asked once for each file; may throw. */
   readonly models: Readonly<Record<string, Model>> | ((name: string) => Model);
-  /** The tools that files may name. Default: none. */
+  /** The model of roles whose files name none. Default: each has to name one. */
+  readonly defaultModel?: Model;
+  /** The tools that files may name, one by one or many at once by how their names begin: `files_*`. Default: none. */
   readonly tools?: readonly Own[];
   /** What files cannot say, by the name of the role. Comes before what its file says; groups such as `budget` key by key. */
   readonly extend?: Readonly<Record<string, RoleExtension<Context>>>;
@@ -34,21 +37,23 @@ export type RoleExtension<Context = unknown> = Partial<
 
 /** The options, checked. */
 export interface RoleFileSettings {
+  readonly defaultModel: Model | undefined;
   readonly tools: ReadonlyMap<string, ToolsetTool>;
   readonly extensions: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
   /** The model that a file names in this field. Throws `invalid_definition` if there is none. */
   modelOf(field: string, name: string): Model;
 }
 
-export const OPTION_FIELDS = ["models", "tools", "extend"];
+export const OPTION_FIELDS = ["models", "defaultModel", "tools", "extend"];
 
 /** Checks options and copies them. Throws `invalid_option`, `invalid_definition` or `duplicate_tool`. */
 export function roleFileSettings(owner: string, options: RoleFileOptions): RoleFileSettings {
-  const { models, tools = [], extend = {} } = options;
+  const { models, defaultModel, tools = [], extend = {} } = options;
   if (typeof models !== "function" && !isRecord(models)) {
     const advice = 'Give them as { fast: openai("…") }, or as a function of the name.';
     throw mismatch(`${owner}.models`, "models by name", models, advice);
   }
+  if (defaultModel !== undefined) checkModel(`${owner}.defaultModel`, defaultModel);
   checkList(`${owner}.tools`, tools);
   const kinds = ["function", "external", "delegation"] as const;
   for (const [index, tool] of tools.entries()) {
@@ -66,6 +71,7 @@ export function roleFileSettings(owner: string, options: RoleFileOptions): RoleF
     return [name, Object.fromEntries<unknown>(said)] as const;
   });
   return {
+    defaultModel,
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     extensions: new Map(extensions),
     modelOf: typeof models === "function" ? givenBy(models) : listedIn({ ...models }),

@@ -34,6 +34,8 @@ export class LiveView implements EventSink {
   /** Rows that are printed with the next frame. */
   #printed: readonly string[] = [];
   #stopTimer: (() => void) | undefined;
+  /** How many have suspended it, and not resumed it yet. */
+  #suspensions = 0;
   #isStopped = false;
 
   constructor(stream: TerminalStream, clock: Clock, lastFrame: "keep" | "erase") {
@@ -57,6 +59,17 @@ export class LiveView implements EventSink {
     const rows = this.#text.take(text, this.#columns());
     if (this.#runs.size > 0) this.#printed = [...this.#printed, ...rows];
     else this.#area.keep([...rows, ...this.#text.end()]);
+  }
+
+  suspend(): () => void {
+    this.#suspensions += 1;
+    if (this.#runs.size > 0) this.#area.erase();
+    this.#area.close();
+    let resume = (): void => {
+      resume = () => {};
+      this.#suspensions -= 1;
+    };
+    return () => resume();
   }
 
   stop(): void {
@@ -83,7 +96,7 @@ export class LiveView implements EventSink {
   #schedule(): void {
     this.#stopTimer = this.#clock.setTimer(FRAME_MS, () => {
       try {
-        this.#draw();
+        if (this.#suspensions === 0) this.#draw();
         this.#schedule();
       } catch {
         // Nothing above a timer catches: what a stream throws must not end the program (3.).

@@ -14,6 +14,9 @@ export class PlainView implements EventSink {
   readonly #stream: TerminalStream;
   readonly #startedAtMs = new Map<RunId, number>();
   readonly #text = new PrintedText();
+  /** How many have suspended it, and not resumed it yet, and what is written then. */
+  #suspensions = 0;
+  #held = "";
   #isStopped = false;
 
   constructor(stream: TerminalStream) {
@@ -24,7 +27,7 @@ export class PlainView implements EventSink {
     if (this.#isStopped) return;
     if (event.type === "run.started" || event.type === "run.resumed") this.#begin(event);
     const line = plainLine(event);
-    if (line !== undefined) this.#stream.write(`${this.#stamp(event)}  ${line}\n`);
+    if (line !== undefined) this.#write([`${this.#stamp(event)}  ${line}`]);
     if (event.type === "run.ended" || event.type === "run.paused") this.#end(event.runId);
   }
 
@@ -34,8 +37,19 @@ export class PlainView implements EventSink {
     this.#write(this.#startedAtMs.size > 0 ? rows : [...rows, ...this.#text.end()]);
   }
 
+  suspend(): () => void {
+    this.#suspensions += 1;
+    let resume = (): void => {
+      resume = () => {};
+      this.#suspensions -= 1;
+      this.#writeHeld();
+    };
+    return () => resume();
+  }
+
   stop(): void {
     if (this.#isStopped) return;
+    this.#suspensions = 0;
     this.#write(this.#text.end());
     this.#isStopped = true;
     this.#startedAtMs.clear();
@@ -55,7 +69,15 @@ export class PlainView implements EventSink {
   }
 
   #write(rows: readonly string[]): void {
-    if (rows.length > 0) this.#stream.write(rows.map((row) => `${row}\n`).join(""));
+    this.#held += rows.map((row) => `${row}\n`).join("");
+    this.#writeHeld();
+  }
+
+  #writeHeld(): void {
+    if (this.#suspensions > 0 || this.#held === "" || this.#isStopped) return;
+    const text = this.#held;
+    this.#held = "";
+    this.#stream.write(text);
   }
 
   /** Time since the start of the run, or since it was resumed, and which run if there are several. */
@@ -67,6 +89,7 @@ export class PlainView implements EventSink {
 
   readonly #onBroken = (): void => {
     this.#text.end();
+    this.#held = "";
     this.stop();
   };
 }

@@ -34,6 +34,11 @@ export interface TerminalView extends EventSink {
    */
   print(text: string): void;
   /**
+   * Takes what is drawn away, and draws and writes nothing until the function that it gives is called: for prompts on the same terminal.
+   * What happens meanwhile is shown then.
+   */
+  suspend(): () => void;
+  /**
    * Ends the view at once and gives the terminal back. Not needed after runs that have ended; may
    * be called twice.
    */

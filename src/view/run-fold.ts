@@ -13,14 +13,15 @@ import type { Question } from "../protocol/question.ts";
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
 import { AgentFold, type AgentRest } from "./agent-fold.ts";
 import { agentRow } from "./agent-row.ts";
+import { MICRO_PER_USD } from "./amounts.ts";
 import { causesOf, isBroken } from "./causes.ts";
 import type { CallFold } from "./step-fold.ts";
 import type {
-  Amounts,
+  AxisAmounts,
   Cause,
   QuestionRow,
   RefusalRow,
-  RunFacts,
+  RunOverview,
   RunPatch,
   RunSnapshot,
   RunSummary,
@@ -36,11 +37,10 @@ export interface RunEnd {
   readonly durationMs: number;
 }
 
-/** A spawn that was refused, and the record that says so. */
-export interface RefusalFold extends RefusalRow {
-  readonly record: number;
-}
-
+/**
+ * What there is to see of a run, folded from its events: live ones of a sink, or those of its journal. It changes with each event that it
+ * takes, at about a microsecond an event; `snapshot` and `patchSince` give plain data.
+ */
 export class RunFold {
   readonly runId: RunId;
   /** The number of the last record that was taken. */
@@ -51,7 +51,7 @@ export class RunFold {
   /** When the last event happened. */
   lastAtMs = 0;
   /** What the run may spend, and what of it is not spent, by axis; limited axes only. What is held for calls in flight still counts as left. */
-  budget: Amounts = {};
+  budget: AxisAmounts = {};
   left: Record<string, number> = {};
   forkedFrom: RunSummary["forkedFrom"];
   /** In the order in which they were first started; the root first. */
@@ -60,7 +60,7 @@ export class RunFold {
   running = 0;
   failedAgents = 0;
   toolErrors = 0;
-  readonly refusals: RefusalFold[] = [];
+  readonly refusals: RefusalRow[] = [];
   /** For how long it was paused, or led by nobody. */
   pausedMs = 0;
   /** For how long its clock stood still besides, because all that was left was waiting for an answer. */
@@ -76,6 +76,8 @@ export class RunFold {
   readonly #byId = new Map<AgentId, AgentFold>();
   /** Subagents that were announced and have not begun. */
   readonly #announced = new Map<AgentId, Announced>();
+  /** Of each refused spawn, the record that says so. */
+  readonly #refusalRecords: number[] = [];
   #working = 0;
 
   constructor(runId: RunId) {
@@ -121,7 +123,7 @@ export class RunFold {
   }
 
   /** All that is known. What only the store knows of the run is put in by `runHead`. */
-  snapshot(): RunSnapshot<RunFacts> {
+  snapshot(): RunSnapshot<RunOverview> {
     const { record, agents, refusals } = this;
     return {
       record,
@@ -130,15 +132,15 @@ export class RunFold {
       spans: agents.map(({ spans }) => [...spans.numbers]),
       questions: this.#questionRows(),
       causes: this.causes(),
-      refusals: refusals.map(refusalRow),
+      refusals: [...refusals],
     };
   }
 
   /** What is new since a record, for a reader who knows all up to it. */
-  patchSince(record: number): RunPatch<RunFacts> {
+  patchSince(record: number): RunPatch<RunOverview> {
     const touched = this.agents.filter((agent) => agent.record > record);
-    const refused = this.refusals.findLastIndex((one) => one.record <= record) + 1;
-    const refusals = this.refusals.slice(refused).map(refusalRow);
+    const known = this.#refusalRecords.findLastIndex((refused) => refused <= record) + 1;
+    const refusals = this.refusals.slice(known);
     return {
       record: this.record,
       run: this.#facts(),
@@ -219,15 +221,15 @@ export class RunFold {
       case "subagent.refused": {
         const { atMs, role, refusal } = event;
         const { code, message } = refusal;
-        const { record } = this;
-        this.refusals.push({ agent: agent.index, atMs, role, code, message, record });
+        this.refusals.push({ agent: agent.index, atMs, role, code, message });
+        this.#refusalRecords.push(this.record);
         return;
       }
       default:
     }
   }
 
-  #open(event: EspalierEvent<"run.started" | "run.resumed">, budget: Amounts): void {
+  #open(event: EspalierEvent<"run.started" | "run.resumed">, budget: AxisAmounts): void {
     this.startedAtMs = event.atMs;
     this.lastAtMs = event.atMs;
     this.traceId = event.traceId;
@@ -325,7 +327,7 @@ export class RunFold {
     for (let at: AgentFold | undefined = agent; at !== undefined; at = at.parent)
       this.#spend(at, at.subtree, usage);
     const { left } = this;
-    const used: Amounts = { ...usage };
+    const used: AxisAmounts = { ...usage };
     for (const axis in left) {
       // Tool calls are charged without an event of their own: for them the ledger says what is left.
       const byLedger = axis === "toolCalls" ? runRemaining[axis] : undefined;
@@ -343,8 +345,8 @@ export class RunFold {
   /** More for the root is more for the run. */
   #grant({ budget }: EspalierEvent<"budget.granted">): void {
     const { costUsd = 0, ...others } = budget;
-    const more: Amounts = { ...others, costMicroUsd: Math.round(costUsd * MICRO_PER_USD) };
-    const raised = (amounts: Amounts): Record<string, number> =>
+    const more: AxisAmounts = { ...others, costMicroUsd: Math.round(costUsd * MICRO_PER_USD) };
+    const raised = (amounts: AxisAmounts): Record<string, number> =>
       Object.fromEntries(
         Object.entries(amounts).map(([axis, amount]) => [axis, amount + (more[axis] ?? 0)]),
       );
@@ -352,7 +354,7 @@ export class RunFold {
     this.left = raised(this.left);
   }
 
-  #facts(): RunFacts {
+  #facts(): RunOverview {
     const { startedAtMs = 0, lastAtMs, end, root } = this;
     const isOver = end !== undefined && end.status !== "paused";
     const open = this.#questions.size > 0 ? "needs_you" : (end?.status ?? "working");
@@ -410,12 +412,7 @@ const OF_RUN: ReadonlySet<EventType> = new Set<EventType>([
   "run.paused",
   "run.ended",
 ]);
-const MICRO_PER_USD = 1_000_000;
 const NOTHING_SPENT: Spent = { totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 };
-
-function refusalRow({ record: _known, ...row }: RefusalFold): RefusalRow {
-  return row;
-}
 
 function minus(left: Spent, right: Spent): Spent {
   return {

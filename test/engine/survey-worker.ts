@@ -9,7 +9,7 @@ import { pgBossEngine } from "../../src/engine/pg-boss/pg-boss-engine.ts";
 import { restateEngine } from "../../src/engine/restate/restate-engine.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { Orchestrator } from "../../src/index.ts";
-import { defined, isRecord, parseJson } from "../../src/kernel/json.ts";
+import { isRecord, parseJson } from "../../src/kernel/json.ts";
 import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
 import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -22,8 +22,6 @@ export interface SurveyWorkerOptions extends SurveyOptions {
   readonly schema: string;
   /** Where the batches are noted that the store has taken. */
   readonly batchLog: string;
-  /** Default: as many as a worker leads. */
-  readonly maxRuns?: number;
   readonly engine:
     | { readonly name: "pg-boss"; readonly jobs: string }
     | {
@@ -45,7 +43,7 @@ export interface TakenBatch {
 
 const OptionsSchema = z.custom<SurveyWorkerOptions>(isRecord);
 const options = OptionsSchema.parse(parseJson(process.argv[2] ?? ""));
-const { connectionString, schema, maxRuns } = options;
+const { connectionString, schema } = options;
 const store = noting(postgresStore({ connectionString, schema }));
 const orchestrator = new Orchestrator({
   roles: surveyRoles(options),
@@ -54,7 +52,7 @@ const orchestrator = new Orchestrator({
   tracing: localTracing(),
 });
 const engine = engineOf(options);
-const worker = await orchestrator.work(engine, defined({ maxRuns }));
+const worker = await orchestrator.work(engine);
 process.once("SIGTERM", () => void close());
 process.send?.("serves");
 

@@ -7,8 +7,7 @@ import { foldJournal } from "../../src/orchestrator/durability/fold-journal.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
 import type { SurveyPlace } from "../support/survey-place.ts";
 import { surveyText } from "../support/surveys.ts";
-import type { TakenBatch } from "./survey-worker.ts";
-import { approved, askedSurvey } from "./surveys.ts";
+import { approved, askedSurvey, outOfTurn } from "./surveys.ts";
 
 /** So many runs in two minutes. */
 const RUNS_PER_SECOND = 100 / 120;
@@ -21,7 +20,7 @@ interface Outcome {
   readonly paidTwice: readonly string[];
   /** Reservations that are left. */
   readonly openLeases: readonly string[];
-  /** Runs whose journal does not end with their end. */
+  /** Runs whose journal does not end with their end, or cannot be read. */
   readonly unended: readonly string[];
   /** Records of an older owner that stand after some of a newer one, or in their place. */
   readonly outOfTurn: readonly string[];
@@ -38,7 +37,9 @@ export async function underFire(
   const count = Math.max(10, Math.round(seconds * RUNS_PER_SECOND));
   const ordering = (async () => {
     for (let index = 0; index < count; index += 1) {
-      runs.push(oneSurvey(place, `fire-${index}`));
+      const runId = `fire-${index}`;
+      const failed = (cause: unknown) => ({ task: "", text: String(cause), runId });
+      runs.push(oneSurvey(place, runId).catch(failed));
       await setTimeout((seconds * 1_000) / count);
     }
   })();
@@ -56,13 +57,15 @@ export async function underFire(
     if (what === "begin" && key.startsWith("pay ")) paid.set(key, (paid.get(key) ?? 0) + 1);
   const openLeases: string[] = [];
   const unended: string[] = [];
-  for (const { runId } of results) {
-    const folded = await foldJournal(
-      RunIdSchema.parse(runId),
-      place.store.read(RunIdSchema.parse(runId)),
-    );
+  for (const { runId: name } of results) {
+    const runId = RunIdSchema.parse(name);
+    const folded = await foldJournal(runId, place.store.read(runId)).catch(String);
+    if (typeof folded === "string") {
+      unended.push(`${name}: ${folded}`);
+      continue;
+    }
     openLeases.push(...(folded.run.leases ?? []).map(({ lease }) => lease.leaseId));
-    if (folded.status !== "ended") unended.push(runId);
+    if (folded.status !== "ended") unended.push(name);
   }
   return {
     runs: count,
@@ -71,20 +74,8 @@ export async function underFire(
     paidTwice: [...paid].flatMap(([key, times]) => (times > 1 ? [key] : [])),
     openLeases,
     unended,
-    outOfTurn: outOfTurn(place.takenBatches),
+    outOfTurn: outOfTurn(place),
   };
-}
-
-/** Batches that stand behind, or in the place of, one of a later owner. */
-function outOfTurn(batches: readonly TakenBatch[]): readonly string[] {
-  const byRun = Map.groupBy(batches, ({ runId }) => runId);
-  return [...byRun.values()].flatMap((ofRun) =>
-    ofRun
-      .filter(({ epoch, firstNumber, count }) =>
-        ofRun.some((other) => other.epoch > epoch && other.firstNumber < firstNumber + count),
-      )
-      .map(({ runId, epoch, firstNumber }) => `${runId}: ${firstNumber} of owner ${epoch}`),
-  );
 }
 
 /** In turn: a worker is killed, the other one, one of them is frozen for so long that its runs are led elsewhere, and the engine is killed. */

@@ -13,7 +13,7 @@ import type { Engine } from "../../src/engine/engine.ts";
 import { pgBossEngine } from "../../src/engine/pg-boss/pg-boss-engine.ts";
 import { restateEngine } from "../../src/engine/restate/restate-engine.ts";
 import { RunClient } from "../../src/engines.ts";
-import { defined, parseJson } from "../../src/kernel/json.ts";
+import { parseJson } from "../../src/kernel/json.ts";
 import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { SurveyWorkerOptions, TakenBatch } from "../engine/survey-worker.ts";
@@ -61,12 +61,11 @@ export async function findServers(engine: EngineName): Promise<Servers | string>
 
 let placeCount = 0;
 
-/** How fast effects are, how many workers there are, and how many runs each leads at once. */
+/** How fast effects are. */
 interface Pace {
   readonly modelMs?: number;
   readonly toolMs?: number;
   readonly workers?: number;
-  readonly maxRuns?: number;
 }
 
 export class SurveyPlace {
@@ -101,10 +100,9 @@ export class SurveyPlace {
     afterwards(() => rmSync(folder, { recursive: true }));
     const schema = `runs_${process.pid}_${placeCount}`;
     this.servers = servers;
-    const { modelMs = 60, toolMs = 30, maxRuns } = pace;
+    const { modelMs = 60, toolMs = 30 } = pace;
     const logs = { log: join(folder, "effects"), batchLog: join(folder, "batches") };
-    const options = { connectionString, schema, ...logs, modelMs, toolMs };
-    this.#options = { ...options, ...defined({ maxRuns }) };
+    this.#options = { connectionString, schema, ...logs, modelMs, toolMs };
     this.#engines = engines;
     this.store = postgresStore({ connectionString, schema });
     afterwards(() => this.store.close());
@@ -120,6 +118,15 @@ export class SurveyPlace {
     const worker = await SurveyWorker.start({ ...this.#options, engine });
     this.workers[index] = worker;
     return worker;
+  }
+
+  /** The place of the worker that leads most runs now: one may lead all, and the other none. */
+  async busiest(): Promise<number> {
+    const runs = await this.store.list({ status: "open", limit: 1_000 });
+    const counts = this.workers.map(
+      ({ pid }) => runs.filter(({ owner }) => owner?.processId === pid).length,
+    );
+    return counts.indexOf(Math.max(...counts));
   }
 
   /** What has been done so far. */

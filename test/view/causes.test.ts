@@ -4,7 +4,7 @@
 import { expect } from "vitest";
 import { z } from "zod";
 
-import { defineAgent, defineTool, type AgentRole } from "../../src/index.ts";
+import { defineAgent, defineTool, type AgentDefinition, type AgentRole } from "../../src/index.ts";
 import { ModelError } from "../../src/extend.ts";
 import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/index.ts";
 import type { Cause } from "../../src/view/viewer-data.ts";
@@ -88,7 +88,7 @@ proves(
 function agent(
   name: string,
   replies: ConstructorParameters<typeof ScriptedModel>[0],
-  more: Partial<Parameters<typeof defineAgent>[0]> = {},
+  more: Pick<AgentDefinition, "tools" | "subagents" | "errorBudget"> = {},
 ): AgentRole {
   const model = new ScriptedModel(replies);
   return defineAgent({ name, purpose: "Works.", instructions: "Work.", model, ...more });

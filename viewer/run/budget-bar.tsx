@@ -1,6 +1,6 @@
 // How much of each limit of a run is used: the one that is nearest to its end as a bar, all of them in words.
 
-import type { Amounts, RunRow } from "../../src/view/viewer-data.ts";
+import type { AxisAmounts, RunRow } from "../../src/view/viewer-data.ts";
 import { AXES } from "../../src/view/amounts.ts";
 
 interface AxisUse {
@@ -11,7 +11,7 @@ interface AxisUse {
   readonly share: number;
 }
 
-export function usesOf(budget: Amounts, left: Amounts): readonly AxisUse[] {
+export function usesOf(budget: AxisAmounts, left: AxisAmounts): readonly AxisUse[] {
   return AXES.flatMap(({ axis, label, short }) => {
     const limit = budget[axis];
     if (limit === undefined) return [];

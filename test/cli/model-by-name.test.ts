@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import { modelProblem, surveyModel } from "../../examples/survey/survey-model.ts";
+import { modelProblem, modelByName } from "../../src/cli/model-by-name.ts";
 import { proves } from "../harness/proves.ts";
 import { rejectionOf } from "../support/thrown.ts";
 
@@ -20,7 +20,7 @@ proves(
       "hf.co/org/model:Q4_K_M",
     ]) {
       expect(modelProblem(name, SERVER)).toBeUndefined();
-      const { id, provider } = await surveyModel(name);
+      const { id, provider } = await modelByName(name);
       expect([id, provider]).toEqual([name, "openai"]);
     }
   },
@@ -31,7 +31,7 @@ proves(
   "one with the prefix is a model of the package, under all that follows the first slash",
   async () => {
     const models = ["ai-sdk:anthropic/claude-sonnet-5", "ai-sdk:google/models/gemini-3:x"].map(
-      surveyModel,
+      modelByName,
     );
     expect(
       (await Promise.all(models)).map(({ provider, id, replayKey }) => [provider, id, replayKey]),
@@ -47,12 +47,12 @@ proves(
   "a package that is not installed, or makes no models, is reported with what to do",
   async () => {
     const problems = ["ai-sdk:groq/llama", "ai-sdk:provider/m"].map((name) =>
-      rejectionOf(surveyModel(name)),
+      rejectionOf(modelByName(name)),
     );
     expect((await Promise.all(problems)).map(({ code, message }) => [code, message])).toEqual([
       [
         "invalid_option",
-        "Expected the package @ai-sdk/groq for this ESPALIER_MODEL, but it is not installed. Run: npm install @ai-sdk/groq",
+        "Expected the package @ai-sdk/groq for the model ai-sdk:groq/llama, but it is not installed. Run: npm install @ai-sdk/groq",
       ],
       [
         "invalid_option",
@@ -78,10 +78,10 @@ test.each<[string, Readonly<Record<string, string>>, string | undefined]>([
   [
     "ai-sdk:claude-sonnet-5",
     {},
-    'Expected ESPALIER_MODEL to be ai-sdk:<provider>/<model>, got "ai-sdk:claude-sonnet-5".',
+    'Expected a model of the AI SDK to be named ai-sdk:<provider>/<model>, got "ai-sdk:claude-sonnet-5".',
   ],
-  ["ai-sdk:../evil/m", {}, "Expected ESPALIER_MODEL to be ai-sdk:<provider>/<model>"],
-  ["ai-sdk:anthropic/", {}, "Expected ESPALIER_MODEL to be ai-sdk:<provider>/<model>"],
+  ["ai-sdk:../evil/m", {}, "Expected a model of the AI SDK to be named ai-sdk:<provider>/<model>"],
+  ["ai-sdk:anthropic/", {}, "Expected a model of the AI SDK to be named ai-sdk:<provider>/<model>"],
   [
     "gpt-5-mini",
     {},

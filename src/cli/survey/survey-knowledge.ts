@@ -7,9 +7,9 @@ import { z } from "zod";
 
 import { partOf, type SurveyPart } from "./survey-part.ts";
 
-export const LIST = "list_folder";
-export const READ = "read_file";
-export const SEARCH = "search_text";
+export const LIST = "folder_list";
+export const READ = "folder_read";
+export const SEARCH = "folder_search";
 export const SPAWN = "SpawnSubagent";
 export const FINISH = "Finish";
 

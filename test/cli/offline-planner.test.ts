@@ -7,15 +7,15 @@ import { chmodSync, rmSync } from "node:fs";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { offlinePlanner } from "../../examples/survey/offline-planner.ts";
-import { surveyRoles, surveySchema } from "../../examples/survey/roles.ts";
-import { surveyTools } from "../../examples/survey/survey-tools.ts";
+import { offlinePlanner } from "../../src/cli/survey/offline-planner.ts";
+import { surveyRoles, surveySchema } from "../../src/cli/survey/survey-roles.ts";
+import { folderTools } from "../../src/cli/folder-tools.ts";
 import type { RunResult, StartOptions, SubagentLimits } from "../../src/index.ts";
 import { ModelError, type Model } from "../../src/extend.ts";
 import { checkMessages, goldenTree } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture, type Fixture } from "../harness/run-scripted.ts";
-import { temporaryFolder, type TemporaryFolder } from "./temporary-folder.ts";
+import { temporaryFolder, type TemporaryFolder } from "../examples/temporary-folder.ts";
 
 const QUESTION = "What is each part for?";
 
@@ -35,44 +35,44 @@ test("a nested folder is surveyed by a tree of depth 3, in parallel, and reporte
     "
     lead completed (completed) 3 steps
     ├─ step 1 asked for 1
-    │  └─ list_folder succeeded
+    │  └─ folder_list succeeded
     ├─ step 2 asked for 3
     │  ├─ SpawnSubagent succeeded
     │  │  └─ lead/surveyor#1 completed (completed) 3 steps
     │  │     ├─ step 1 asked for 1
-    │  │     │  └─ list_folder succeeded
+    │  │     │  └─ folder_list succeeded
     │  │     ├─ step 2 asked for 2
     │  │     │  ├─ SpawnSubagent succeeded
     │  │     │  │  └─ lead/surveyor#1/surveyor#1 completed (completed) 3 steps
     │  │     │  │     ├─ step 1 asked for 1
-    │  │     │  │     │  └─ list_folder succeeded
+    │  │     │  │     │  └─ folder_list succeeded
     │  │     │  │     ├─ step 2 asked for 2
     │  │     │  │     │  ├─ SpawnSubagent succeeded
     │  │     │  │     │  │  └─ lead/surveyor#1/surveyor#1/surveyor#1 completed (completed) 3 steps
     │  │     │  │     │  │     ├─ step 1 asked for 1
-    │  │     │  │     │  │     │  └─ list_folder succeeded
+    │  │     │  │     │  │     │  └─ folder_list succeeded
     │  │     │  │     │  │     ├─ step 2 asked for 1
-    │  │     │  │     │  │     │  └─ read_file succeeded
+    │  │     │  │     │  │     │  └─ folder_read succeeded
     │  │     │  │     │  │     └─ step 3 asked for 1
     │  │     │  │     │  │        └─ Finish succeeded
-    │  │     │  │     │  └─ read_file succeeded
+    │  │     │  │     │  └─ folder_read succeeded
     │  │     │  │     └─ step 3 asked for 1
     │  │     │  │        └─ Finish succeeded
-    │  │     │  └─ read_file succeeded
+    │  │     │  └─ folder_read succeeded
     │  │     └─ step 3 asked for 1
     │  │        └─ Finish succeeded
     │  ├─ SpawnSubagent succeeded
     │  │  └─ lead/surveyor#2 completed (completed) 3 steps
     │  │     ├─ step 1 asked for 1
-    │  │     │  └─ list_folder succeeded
+    │  │     │  └─ folder_list succeeded
     │  │     ├─ step 2 asked for 1
-    │  │     │  └─ read_file succeeded
+    │  │     │  └─ folder_read succeeded
     │  │     └─ step 3 asked for 1
     │  │        └─ Finish succeeded
     │  └─ SpawnSubagent succeeded
     │     └─ lead/surveyor#3 completed (completed) 2 steps
     │        ├─ step 1 asked for 1
-    │        │  └─ read_file succeeded
+    │        │  └─ folder_read succeeded
     │        └─ step 2 asked for 1
     │           └─ Finish succeeded
     └─ step 3 answered
@@ -296,19 +296,19 @@ test("what cannot be read is named, and the rest is reported", async () => {
 
   expect(result.status).toBe("completed");
   expect(result.text).toContain("`readme.md`: Good");
-  expect(result.text).toContain('logo.png: read_file failed: "logo.png" is not text (6 bytes).');
+  expect(result.text).toContain('logo.png: folder_read failed: "logo.png" is not text (6 bytes).');
 });
 
 test("a folder that vanishes before it is listed ends in a report of that", async () => {
   using folder = temporaryFolder({ "a.txt": "" });
-  const tools = surveyTools(folder.path);
+  const tools = folderTools(folder.path);
   rmSync(folder.path, { recursive: true });
   const fixture = newFixture();
   const result = await fixture.run(surveyRoles(offlinePlanner(), tools).lead);
 
   expect(result.status).toBe("completed");
   expect(result.text).toMatch(
-    /^The folder could not be listed\. list_folder failed: There is no "\."/,
+    /^The folder could not be listed\. folder_list failed: There is no "\."/,
   );
 });
 
@@ -323,7 +323,7 @@ test("a part whose surveyor fails is reported as missing, and the others are not
         ? Promise.reject(new ModelError({ code: "model_refused_request", message }))
         : planner.generate(request, options),
   };
-  const result = await newFixture().run(surveyRoles(moody, surveyTools(folder.path)).lead);
+  const result = await newFixture().run(surveyRoles(moody, folderTools(folder.path)).lead);
 
   expect(result.status).toBe("completed");
   expect(result.text).toContain("2 files in 2 folders, surveyed in 2 parts.");
@@ -359,7 +359,7 @@ test("every request is one that a provider would take, and a short cap on the re
       return await planner.generate(request, options);
     },
   };
-  const result = await newFixture().run(surveyRoles(watched, surveyTools(folder.path)).lead);
+  const result = await newFixture().run(surveyRoles(watched, folderTools(folder.path)).lead);
 
   expect([seen, result.status]).toEqual([[], "completed"]);
 });
@@ -384,7 +384,7 @@ async function survey(
   { task = QUESTION, limits = {}, budget = {} }: SurveyOptions = {},
 ): Promise<{ readonly result: RunResult; readonly fixture: Fixture }> {
   const fixture = newFixture({ limits });
-  const { lead } = surveyRoles(offlinePlanner(), surveyTools(folder.path));
+  const { lead } = surveyRoles(offlinePlanner(), folderTools(folder.path));
   const result = await fixture.outcome(fixture.start(lead, task, { budget }));
   return { result, fixture };
 }

@@ -69,8 +69,8 @@ async function placeIn(root: string, path: string): Promise<Place> {
 }
 
 const PATHS_ARE =
-  'Paths are relative to the surveyed folder, as in "docs/guide.md"; "." is the folder itself.';
-const NOT_ALLOWED = "It is not part of the survey; leave it out.";
+  'Paths are relative to the folder, as in "docs/guide.md"; "." is the folder itself.';
+const NOT_ALLOWED = "Leave it out.";
 
 function checkVisible(segments: readonly string[], path: string): void {
   if (!segments.some(isHidden)) return;

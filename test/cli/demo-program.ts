@@ -12,6 +12,7 @@ export interface Ended {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
+  /** Of stderr. */
   readonly lines: readonly string[];
 }
 
@@ -22,19 +23,19 @@ export async function demo(options: DemoOptions = {}): Promise<Ended> {
 
 /** Starts the demo, in a process of its own with nothing else in its environment. */
 export function start({ args = [], env = {} }: DemoOptions) {
-  const main = ["--conditions=@espalier/source", "examples/survey/main.ts", ...args];
+  const main = ["--conditions=@espalier/source", "src/cli/main.ts", "demo", ...args];
   const child = spawn(process.execPath, main, { env, stdio: ["ignore", "pipe", "pipe"] });
   const output = { stdout: "", stderr: "" };
   child.stdout.setEncoding("utf8").on("data", (piece: string) => (output.stdout += piece));
   child.stderr.setEncoding("utf8").on("data", (piece: string) => (output.stderr += piece));
   const ended = new Promise<Ended>((resolve, reject) => {
     child.on("error", reject);
-    child.on("close", (code) => resolve({ code, ...output, lines: output.stdout.split("\n") }));
+    child.on("close", (code) => resolve({ code, ...output, lines: output.stderr.split("\n") }));
   });
   const seen = (text: string): Promise<void> =>
     new Promise((resolve) => {
-      child.stdout.on("data", () => {
-        if (output.stdout.includes(text)) resolve();
+      child.stderr.on("data", () => {
+        if (output.stderr.includes(text)) resolve();
       });
     });
   return { child, ended, seen };

@@ -1,5 +1,5 @@
-// The three tools of a surveyor: list, read, search. Confined to one folder, bounded in what they
-// give back, and the same for the same folder every time.
+// The built-in tools, which only read: list, read, search. Confined to one folder, bounded in what they give back, and the same for the same
+// folder every time.
 
 import { defineTool, type FunctionTool } from "espalier";
 import { z } from "zod";
@@ -19,20 +19,20 @@ const MAX_SEARCHED_FILES = 2_000;
 const MAX_SEARCHED_BYTES = 512 * 1_024;
 const MAX_LINE_LENGTH = 160;
 
-/** Tools for the folder `rootFolder`, which must exist. */
-export function surveyTools(rootFolder: string): readonly FunctionTool[] {
+/** `folder_list`, `folder_read` and `folder_search` for the folder `rootFolder`, which must exist. */
+export function folderTools(rootFolder: string): readonly FunctionTool[] {
   const folder = confinedFolder(rootFolder);
-  return [listFolder(folder), readFile(folder), searchText(folder)];
+  return [listTool(folder), readTool(folder), searchTool(folder)];
 }
 
 const path = z.string().max(1_000).meta({
   description:
-    'Path relative to the surveyed folder, as in "docs/guide.md"; "." is the folder itself.',
+    'Path relative to the folder that may be read, as in "docs/guide.md"; "." is the folder itself.',
 });
 
-function listFolder(folder: ConfinedFolder): FunctionTool {
+function listTool(folder: ConfinedFolder): FunctionTool {
   return defineTool({
-    name: "list_folder",
+    name: "folder_list",
     description:
       "Lists the folders and files that lie directly in a folder, sorted by name, files with " +
       "their size. Symbolic links are named, not followed.",
@@ -62,9 +62,9 @@ function bounded({ path: shown }: Place, listing: Listing) {
   };
 }
 
-function readFile(folder: ConfinedFolder): FunctionTool {
+function readTool(folder: ConfinedFolder): FunctionTool {
   return defineTool({
-    name: "read_file",
+    name: "folder_read",
     description:
       `Reads the first ${MAX_SHOWN_BYTES} bytes of a text file. The first line of the result ` +
       "names the file and its size.",
@@ -82,9 +82,9 @@ function readFile(folder: ConfinedFolder): FunctionTool {
   });
 }
 
-function searchText(folder: ConfinedFolder): FunctionTool {
+function searchTool(folder: ConfinedFolder): FunctionTool {
   return defineTool({
-    name: "search_text",
+    name: "folder_search",
     description:
       "Finds a text, upper or lower case, in the files of a folder and all below it, or in one " +
       `file. Gives the first ${MAX_MATCHES} lines.`,

@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 
-import { offlinePlanner } from "../../examples/survey/offline-planner.ts";
+import { offlinePlanner } from "../../src/cli/survey/offline-planner.ts";
 import type { Message } from "../../src/index.ts";
 import type { ModelRequest } from "../../src/extend.ts";
 import { JsonObjectSchema } from "../../src/protocol/json-value.ts";

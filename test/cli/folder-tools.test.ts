@@ -8,10 +8,10 @@ import { symlinkSync } from "node:fs";
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { surveyTools } from "../../examples/survey/survey-tools.ts";
+import { folderTools } from "../../src/cli/folder-tools.ts";
 import type { JsonValue } from "../../src/kernel/json.ts";
 import { CallFixture } from "../support/tool-calls.ts";
-import { temporaryFolder, type TemporaryFolder } from "./temporary-folder.ts";
+import { temporaryFolder, type TemporaryFolder } from "../examples/temporary-folder.ts";
 
 const MAKE_PIPE = "mkfifo";
 const SECRET = "the secret outside";
@@ -28,7 +28,7 @@ test("a listing is sorted, names sizes and links, and counts what is hidden", as
   });
   symlinkSync("a.ts", folder.at("link"));
 
-  expect(JSON.parse(await use(folder, "list_folder", { path: "." }))).toEqual({
+  expect(JSON.parse(await use(folder, "folder_list", { path: "." }))).toEqual({
     folder: ".",
     folders: ["Z", "m"],
     files: [
@@ -38,7 +38,7 @@ test("a listing is sorted, names sizes and links, and counts what is hidden", as
     links: ["link"],
     hidden: 3,
   });
-  expect(JSON.parse(await use(folder, "list_folder", { path: "Z/" }))).toEqual({
+  expect(JSON.parse(await use(folder, "folder_list", { path: "Z/" }))).toEqual({
     folder: "Z",
     folders: ["deep"],
     files: [],
@@ -52,7 +52,7 @@ test("a listing ends at 200 entries and says how many are missing", async () => 
     ...Object.fromEntries(names.map((name) => [name, ""])),
   });
 
-  const listing = listingSchema.parse(JSON.parse(await use(folder, "list_folder", { path: "." })));
+  const listing = listingSchema.parse(JSON.parse(await use(folder, "folder_list", { path: "." })));
   expect([listing.folders.length, listing.files.length, listing.notShown]).toEqual([1, 199, 31]);
   expect(listing.files.at(-1)?.name).toBe("f198.txt");
 });
@@ -64,11 +64,11 @@ test("a file is read from its beginning, up to 8,000 bytes, without cutting a ch
     "empty.txt": "",
   });
 
-  expect(await use(folder, "read_file", { path: "./short.md" })).toBe(
+  expect(await use(folder, "folder_read", { path: "./short.md" })).toBe(
     "short.md (8 bytes)\n# Title\n",
   );
-  expect(await use(folder, "read_file", { path: "empty.txt" })).toBe("empty.txt (0 bytes)\n");
-  const long = await use(folder, "read_file", { path: "long.txt" });
+  expect(await use(folder, "folder_read", { path: "empty.txt" })).toBe("empty.txt (0 bytes)\n");
+  const long = await use(folder, "folder_read", { path: "long.txt" });
   expect(long).toBe(`long.txt (10001 bytes, the first 8000 are shown)\nx${"é".repeat(3_999)}`);
 });
 
@@ -80,16 +80,18 @@ test("what is no text file is refused, in words that help", async () => {
   });
   execFileSync(MAKE_PIPE, [folder.at("pipe")]);
 
-  expect(await refusal(folder, "read_file", "zero.bin")).toBe('"zero.bin" is not text (3 bytes).');
-  expect(await refusal(folder, "read_file", "latin1.txt")).toContain("is not text (5 bytes)");
-  expect(await refusal(folder, "read_file", "docs")).toBe(
+  expect(await refusal(folder, "folder_read", "zero.bin")).toBe(
+    '"zero.bin" is not text (3 bytes).',
+  );
+  expect(await refusal(folder, "folder_read", "latin1.txt")).toContain("is not text (5 bytes)");
+  expect(await refusal(folder, "folder_read", "docs")).toBe(
     '"docs" is a folder, not a file. List it.',
   );
-  expect(await refusal(folder, "read_file", "pipe")).toContain("is no regular file");
-  expect(await refusal(folder, "list_folder", "zero.bin")).toBe(
+  expect(await refusal(folder, "folder_read", "pipe")).toContain("is no regular file");
+  expect(await refusal(folder, "folder_list", "zero.bin")).toBe(
     '"zero.bin" is a file, not a folder. Read it.',
   );
-  expect(await refusal(folder, "read_file", "nothing.md")).toBe(
+  expect(await refusal(folder, "folder_read", "nothing.md")).toBe(
     'There is no "nothing.md" (ENOENT). List its folder to see what there is.',
   );
 });
@@ -129,7 +131,7 @@ test.each([
   symlinkSync("gone", parent.at("root/nowhere"));
   const root = { ...parent, path: parent.at("root") };
 
-  for (const tool of ["list_folder", "read_file", "search_text"]) {
+  for (const tool of ["folder_list", "folder_read", "folder_search"]) {
     const said = await refusal(root, tool, path);
     expect(said).toContain(message);
     expect(said).not.toContain(SECRET);
@@ -142,8 +144,8 @@ test("a link that stays inside may be read, and the folder itself may be reached
   symlinkSync("root", parent.at("entrance"));
   const root = { ...parent, path: parent.at("entrance") };
 
-  expect(await use(root, "read_file", { path: "link.md" })).toBe("link.md (5 bytes)\nguide");
-  expect(await use(root, "read_file", { path: "docs/guide.md" })).toContain("guide");
+  expect(await use(root, "folder_read", { path: "link.md" })).toBe("link.md (5 bytes)\nguide");
+  expect(await use(root, "folder_read", { path: "docs/guide.md" })).toContain("guide");
 });
 
 test("a search finds lines in the order of their paths, follows no link, and leaves out what is no text", async () => {
@@ -156,7 +158,7 @@ test("a search finds lines in the order of their paths, follows no link, and lea
   });
   symlinkSync("..", folder.at("a/up"));
 
-  expect(JSON.parse(await use(folder, "search_text", { text: "budget" }))).toEqual({
+  expect(JSON.parse(await use(folder, "folder_search", { text: "budget" }))).toEqual({
     text: "budget",
     matches: [
       { path: "b.ts", line: 2, text: "const BUDGET = 1;" },
@@ -166,23 +168,25 @@ test("a search finds lines in the order of their paths, follows no link, and lea
     filesSearched: 3,
     isComplete: true,
   });
-  const one = await use(folder, "search_text", { text: "again", path: "a/deep/c.ts" });
+  const one = await use(folder, "folder_search", { text: "again", path: "a/deep/c.ts" });
   expect(JSON.parse(one)).toMatchObject({ matches: [{ line: 2 }], filesSearched: 1 });
 });
 
 test("a search stops at 40 lines and says that it is not complete", async () => {
   using folder = temporaryFolder({ "a.txt": "word\n".repeat(50), "b.txt": "word\n" });
 
-  const found = searchSchema.parse(JSON.parse(await use(folder, "search_text", { text: "word" })));
+  const found = searchSchema.parse(
+    JSON.parse(await use(folder, "folder_search", { text: "word" })),
+  );
   expect([found.matches.length, found.isComplete]).toEqual([40, false]);
 });
 
 test("the tools obey their signal", async () => {
   using folder = temporaryFolder({ "a.txt": "word" });
   for (const [name, input] of Object.entries({
-    list_folder: { path: "." },
-    read_file: { path: "a.txt" },
-    search_text: { text: "word" },
+    folder_list: { path: "." },
+    folder_read: { path: "a.txt" },
+    folder_search: { text: "word" },
   })) {
     const reason = new Error("told to end");
     await expect(use(folder, name, input, AbortSignal.abort(reason))).rejects.toBe(reason);
@@ -203,7 +207,7 @@ async function use(
   input: JsonValue,
   signal: AbortSignal = new AbortController().signal,
 ): Promise<string> {
-  const tool = surveyTools(folder.path).find(({ name }) => name === toolName);
+  const tool = folderTools(folder.path).find(({ name }) => name === toolName);
   const bound = tool?.bind(input);
   if (bound?.type !== "valid")
     throw new Error(`${toolName} does not take ${JSON.stringify(input)}.`);

@@ -52,7 +52,7 @@ const LEAD_INSTRUCTIONS = `\
 You lead the survey of a folder. Surveyors do the reading; you divide the work and write the
 report.
 
-1. Call list_folder with path "." to see what there is. If the folder is empty, say so and end.
+1. Call folder_list with path "." to see what there is. If the folder is empty, say so and end.
 2. Divide all of it into at most ${maxBreadthPerParent} parts: each part is a few folders that belong together, or the
    files that lie directly in the folder. Delegate every part: one SpawnSubagent call for each,
    all of them in ONE reply, so that they work in parallel. At most ${maxTotalSubagents} subagents may be started in
@@ -68,7 +68,7 @@ report.
    Subagents: at most 1
    Question: what the user asked, in the user's words
 4. If a spawn is refused, the answer says why and what to do instead. Usually you then read that
-   part yourself with list_folder and read_file.
+   part yourself with folder_list and folder_read.
 5. When all results are there, write the report in Markdown, at most 40 lines: first the answer to
    what the user asked, then what each part is for. Use only what was reported to you or read by
    you, and name what is missing.
@@ -78,14 +78,14 @@ All paths are relative to the folder that is surveyed.`;
 const SURVEYOR_INSTRUCTIONS = `\
 You survey one part of a folder: the folders and files that your task names. Read, do not guess.
 
-1. Call list_folder for every folder of your part, all in one reply.
+1. Call folder_list for every folder of your part, all in one reply.
 2. If a folder of yours has subfolders, and your task allows you subagents, delegate them: one
    SpawnSubagent call for each, at most as many as it allows and at most ${maxBreadthPerParent} (put some together if
    there are more). A subagent sees nothing of this conversation, so write its task the way yours is
    written: the folders by their paths, its even share of the subagents that are left, and the
    question. Survey yourself what you delegate to nobody.
-3. In the same reply, call read_file for the files of your part, at most 40 of them. If the
-   question names words to look for, call search_text for each of them too.
+3. In the same reply, call folder_read for the files of your part, at most 40 of them. If the
+   question names words to look for, call folder_search for each of them too.
 4. If a spawn is refused, the answer says why. Survey that subfolder yourself in the same way.
 5. End by calling Finish, alone, with your result: what the part is for, what each file is for,
    those that your subagents reported included, and what you found.

@@ -1,9 +1,11 @@
-// The model that ESPALIER_MODEL names: `ai-sdk:<provider>/<id>` over a package of the AI SDK, anything else at the server of OpenAI or of
-// OPENAI_BASE_URL, under just this id.
+// The model of a name, as role files, `--model` and ESPALIER_MODEL have it: `ai-sdk:<provider>/<id>` over a package of the AI SDK, anything else at
+// the server of OpenAI or of OPENAI_BASE_URL, under just this id.
 
 import { EspalierError, openai } from "espalier";
 import type { Model } from "espalier/extend";
 import { aiSdkModel } from "espalier/ai-sdk";
+
+import type { Shell } from "./shell.ts";
 
 const PREFIX = "ai-sdk:";
 const FORM = /^(?<provider>[a-z0-9][a-z0-9-]*)\/(?<id>.+)$/;
@@ -26,15 +28,12 @@ interface SdkName {
   readonly id: string;
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /** What keeps this model from being asked, as far as the environment tells; undefined: nothing. */
-export function modelProblem(name: string, env: Environment): string | undefined {
+export function modelProblem(name: string, env: Shell["env"]): string | undefined {
   const has = (variable: string): boolean => (env[variable] ?? "").trim() !== "";
   if (name.startsWith(PREFIX)) {
     const sdk = sdkNameOf(name);
-    if (sdk === undefined)
-      return `Expected ESPALIER_MODEL to be ${PREFIX}<provider>/<model>, got ${JSON.stringify(name)}. Write it as in ${PREFIX}anthropic/claude-sonnet-5.`;
+    if (sdk === undefined) return formProblem(name);
     const variable = KEY_VARIABLES.get(sdk.provider);
     if (variable === undefined || has(variable)) return undefined;
     return `Expected ${variable} beside ESPALIER_MODEL, got nothing. Set it, or unset ESPALIER_MODEL for the offline planner.`;
@@ -47,13 +46,18 @@ export function modelProblem(name: string, env: Environment): string | undefined
 /**
  * The model of this name.
  *
- * @throws EspalierError `invalid_option`, if the package of its provider is not installed, or is none that makes models.
+ * @throws EspalierError `invalid_option`, if its name has no such form, or if the package of its provider is not installed, or is none that makes models.
  */
-export async function surveyModel(name: string): Promise<Model> {
+export async function modelByName(name: string): Promise<Model> {
+  if (!name.startsWith(PREFIX)) return openai(name);
   const sdk = sdkNameOf(name);
-  if (sdk === undefined) return openai(name);
-  const create = await providerOf(`@ai-sdk/${sdk.provider}`, sdk.provider);
+  if (sdk === undefined) throw invalid(formProblem(name));
+  const create = await providerOf(name, sdk.provider);
   return aiSdkModel(create(sdk.id));
+}
+
+function formProblem(name: string): string {
+  return `Expected a model of the AI SDK to be named ${PREFIX}<provider>/<model>, got ${JSON.stringify(name)}. Write it as in ${PREFIX}anthropic/claude-sonnet-5.`;
 }
 
 function sdkNameOf(name: string): SdkName | undefined {
@@ -65,16 +69,17 @@ function sdkNameOf(name: string): SdkName | undefined {
 type CreateModel = (id: string) => Parameters<typeof aiSdkModel>[0];
 
 /** Each package has its provider under its own name, in camel case. */
-async function providerOf(packageName: string, provider: string): Promise<CreateModel> {
+async function providerOf(name: string, provider: string): Promise<CreateModel> {
+  const packageName = `@ai-sdk/${provider}`;
   const exported = provider.replaceAll(/-(\w)/g, (_dash, letter: string) => letter.toUpperCase());
-  const create: unknown = Reflect.get(await loaded(packageName), exported);
+  const create: unknown = Reflect.get(await loaded(packageName, name), exported);
   if (isCreateModel(create)) return create;
   throw invalid(
     `Expected ${packageName} to have a provider named ${exported}, got none. Make its model in a program of your own, with aiSdkModel().`,
   );
 }
 
-async function loaded(packageName: string): Promise<object> {
+async function loaded(packageName: string, name: string): Promise<object> {
   try {
     const module: unknown = await import(packageName);
     if (typeof module === "object" && module !== null) return module;
@@ -83,7 +88,7 @@ async function loaded(packageName: string): Promise<object> {
     const code: unknown = cause instanceof Error ? Reflect.get(cause, "code") : undefined;
     if (code !== "ERR_MODULE_NOT_FOUND") throw cause;
     throw invalid(
-      `Expected the package ${packageName} for this ESPALIER_MODEL, but it is not installed. Run: npm install ${packageName}`,
+      `Expected the package ${packageName} for the model ${name}, but it is not installed. Run: npm install ${packageName}`,
     );
   }
 }

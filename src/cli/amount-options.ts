@@ -1,0 +1,89 @@
+// `--budget cost=1,steps=50,time=10m`: amounts as people write them.
+
+import type { Budget } from "espalier";
+
+import { UsageError } from "./usage-error.ts";
+
+/** What holds for a run unless something else is said. The cost only where prices are known. */
+export const DEFAULT_BUDGET: Budget = { costUsd: 1, steps: 120, wallTimeMs: 600_000 };
+
+interface AmountName {
+  readonly axis: keyof Budget;
+  readonly read: (text: string) => number | undefined;
+  readonly form: string;
+}
+
+const NUMBER = /^\d+(\.\d+)?$/;
+const WHOLE = /^\d+$/;
+const TIME = /^(?<count>\d+(\.\d+)?)(?<unit>ms|s|m|h)$/;
+const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+
+const counted = (axis: keyof Budget): AmountName => ({
+  axis,
+  read: (text) => (WHOLE.test(text) ? Number(text) : undefined),
+  form: "a whole number",
+});
+
+const NAMES: Readonly<Record<string, AmountName>> = {
+  cost: {
+    axis: "costUsd",
+    read: (text) => (NUMBER.test(text) ? Number(text) : undefined),
+    form: "dollars, as 0.5",
+  },
+  steps: counted("steps"),
+  tokens: counted("totalTokens"),
+  calls: counted("toolCalls"),
+  time: { axis: "wallTimeMs", read: milliseconds, form: "a time, as 90s, 10m or 2h" },
+};
+
+/** The budget of a run: the default one with what was said in its place. `none` takes a limit away. Throws UsageError. */
+export function budgetOf(said: string | undefined): Budget {
+  const limits = new Map<string, number>(Object.entries(DEFAULT_BUDGET));
+  for (const part of said === undefined ? [] : said.split(",")) {
+    const [name = "", amount = ""] = part.split("=", 2).map((text) => text.trim());
+    const known = NAMES[name];
+    if (known === undefined)
+      throw new UsageError(
+        `Expected --budget to have parts such as cost=1, of ${Object.keys(NAMES).join(", ")}, got ${JSON.stringify(part)}. Write cost=1,steps=50,time=10m.`,
+      );
+    if (amount === "none") {
+      limits.delete(known.axis);
+      continue;
+    }
+    const value = known.read(amount);
+    if (value === undefined)
+      throw new UsageError(
+        `Expected ${name} in --budget to be ${known.form}, got ${JSON.stringify(amount)}. Or ${name}=none for no limit.`,
+      );
+    limits.set(known.axis, value);
+  }
+  return Object.fromEntries(limits);
+}
+
+/** A budget in words. */
+export function budgetText(budget: Budget): string {
+  const parts = [
+    budget.costUsd === undefined ? undefined : `$${budget.costUsd.toFixed(2)}`,
+    budget.steps === undefined ? undefined : `${budget.steps} steps`,
+    budget.totalTokens === undefined ? undefined : `${budget.totalTokens} tokens`,
+    budget.toolCalls === undefined ? undefined : `${budget.toolCalls} tool calls`,
+    budget.wallTimeMs === undefined ? undefined : timeText(budget.wallTimeMs),
+  ].filter((part) => part !== undefined);
+  return parts.length === 0 ? "no limits" : parts.join(", ");
+}
+
+function milliseconds(text: string): number | undefined {
+  const { count, unit = "" } = TIME.exec(text)?.groups ?? {};
+  const unitMs = UNITS_MS[unit];
+  return count === undefined || unitMs === undefined
+    ? undefined
+    : Math.round(Number(count) * unitMs);
+}
+
+function timeText(ms: number): string {
+  const [unit, unitMs] =
+    Object.entries(UNITS_MS)
+      .toReversed()
+      .find(([, size]) => ms >= size && ms % size === 0) ?? (["ms", 1] as const);
+  return `${ms / unitMs}${unit}`;
+}

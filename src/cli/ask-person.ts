@@ -1,0 +1,163 @@
+// Asks the person at the terminal what a run asks: one question at a time, whole, and never answered by one key. What a call was edited to is
+// shown again before it goes.
+
+import * as prompts from "@clack/prompts";
+import {
+  approve,
+  deny,
+  giveResult,
+  reportFailure,
+  type Answer,
+  type Approver,
+  type JsonValue,
+  type Question,
+} from "espalier";
+import { plainText } from "espalier/terminal";
+
+import { jsonOrText, objectIn } from "./json-text.ts";
+import type { Shell } from "./shell.ts";
+
+/** What stands around a prompt. */
+export interface PromptPlace {
+  readonly shell: Shell;
+  /** Clears the terminal for a prompt, and gives what puts things back. */
+  readonly makeRoom: () => () => void;
+  /** Ctrl-C, which a prompt gets in place of the process. */
+  readonly interrupt: () => void;
+}
+
+/** An approver that asks at the terminal. A question that is left open pauses the run. */
+export function askingPerson(place: PromptPlace): Approver {
+  let last: Promise<unknown> = Promise.resolve();
+  return (question, { signal }) => {
+    const answer = last.then(async () => {
+      if (signal.aborted) return undefined;
+      const putBack = place.makeRoom();
+      try {
+        return await new Asking(place, question, signal).answer();
+      } finally {
+        putBack();
+      }
+    });
+    last = answer.catch(() => {});
+    return answer;
+  };
+}
+
+interface Choice<Value extends string> {
+  readonly value: Value;
+  readonly label: string;
+}
+
+// The first of each is what Enter alone does.
+const APPROVALS: readonly Choice<"leave" | "approve" | "deny" | "edit">[] = [
+  { value: "leave", label: "Leave it open: the run pauses" },
+  { value: "approve", label: "Approve" },
+  { value: "deny", label: "Deny, with a reason" },
+  { value: "edit", label: "Edit the arguments, then approve" },
+];
+const CONFIRMATIONS: readonly Choice<"leave" | "approve">[] = [
+  { value: "leave", label: "No: leave the question open" },
+  { value: "approve", label: "Yes, with these arguments" },
+];
+const RESULTS: readonly Choice<"leave" | "result" | "failure">[] = [
+  { value: "leave", label: "Leave it open: the run pauses" },
+  { value: "result", label: "Give its result" },
+  { value: "failure", label: "It failed" },
+];
+
+/** One question at the terminal. Owns nothing but where it is asked. */
+class Asking {
+  readonly #place: PromptPlace;
+  readonly #question: Question;
+  readonly #signal: AbortSignal;
+
+  constructor(place: PromptPlace, question: Question, signal: AbortSignal) {
+    this.#place = place;
+    this.#question = question;
+    this.#signal = signal;
+  }
+
+  /** Undefined: it is left open, or needs no answer any more. */
+  async answer(): Promise<Answer | undefined> {
+    const { agentPath, toolName, reason, kind } = this.#question;
+    this.#show(`${agentPath} asks: ${toolName}`, this.#question.arguments);
+    prompts.log.message(plainText(reason), { output: this.#place.shell.stderr });
+    return kind === "approval" ? await this.#approval() : await this.#result();
+  }
+
+  async #approval(): Promise<Answer | undefined> {
+    const question = this.#question;
+    const choice = await this.#chosen(`May ${plainText(question.toolName)} run?`, APPROVALS);
+    if (choice === "approve") return approve(question);
+    if (choice === "edit") return await this.#edited();
+    if (choice !== "deny") return undefined;
+    const why = await this.#written("Why not? The model reads it.");
+    return why === undefined ? undefined : deny(question, why);
+  }
+
+  async #edited(): Promise<Answer | undefined> {
+    const before = JSON.stringify(this.#question.arguments);
+    const text = await this.#written("Arguments as JSON", before, (given) =>
+      objectIn(given) === undefined ? 'Write a JSON object, as {"path": "a.txt"}.' : undefined,
+    );
+    const input = text === undefined ? undefined : objectIn(text);
+    if (input === undefined) return undefined;
+    this.#show(`${this.#question.toolName}, edited`, input);
+    const choice = await this.#chosen("Run it with these?", CONFIRMATIONS);
+    return choice === "approve" ? approve(this.#question, { arguments: input }) : undefined;
+  }
+
+  async #result(): Promise<Answer | undefined> {
+    const question = this.#question;
+    const choice = await this.#chosen(`What came of ${plainText(question.toolName)}?`, RESULTS);
+    if (choice === "result") {
+      const text = await this.#written("Its result: JSON, or text");
+      return text === undefined ? undefined : giveResult(question, jsonOrText(text));
+    }
+    if (choice !== "failure") return undefined;
+    const why = await this.#written("What went wrong? The model reads it.");
+    return why === undefined ? undefined : reportFailure(question, why);
+  }
+
+  #show(title: string, value: JsonValue): void {
+    const { stderr } = this.#place.shell;
+    prompts.note(plainText(JSON.stringify(value, null, 2)), plainText(title), { output: stderr });
+  }
+
+  async #chosen<Value extends string>(
+    message: string,
+    choices: readonly Choice<Value>[],
+  ): Promise<Value | undefined> {
+    const options: { value: string; label: string }[] = choices.map((choice) => ({ ...choice }));
+    const value = this.#given(
+      await prompts.select<string>({ message, options, ...this.#streams() }),
+    );
+    return choices.find((choice) => choice.value === value)?.value;
+  }
+
+  async #written(
+    message: string,
+    initialValue = "",
+    problemWith: (text: string) => string | undefined = isSaid,
+  ): Promise<string | undefined> {
+    const validate = (text: string | undefined): string | undefined => problemWith(text ?? "");
+    return this.#given(await prompts.text({ message, initialValue, validate, ...this.#streams() }));
+  }
+
+  /** What a prompt has given. Ctrl-C in a prompt is one for the run; a prompt that was withdrawn gives nothing. */
+  #given(value: string | symbol): string | undefined {
+    if (typeof value === "string") return value;
+    if (!this.#signal.aborted) this.#place.interrupt();
+    return undefined;
+  }
+
+  #streams(): prompts.CommonOptions {
+    const { stdin, stderr } = this.#place.shell;
+    return { input: stdin, output: stderr, signal: this.#signal };
+  }
+}
+
+function isSaid(text: string): string | undefined {
+  return text.trim() === "" ? "Say it in words." : undefined;
+}

@@ -1,0 +1,75 @@
+// `espalier run <role.md | file.ts | name> [task]`: one run, from a task to a result on stdout and an exit code.
+
+import { text as textOf } from "node:stream/consumers";
+
+import { EspalierError, type Budget, type Run, type StartOptions } from "espalier";
+
+import { budgetOf, budgetText } from "../amount-options.ts";
+import type { CommandBody, CommandCall } from "../command-call.ts";
+import { deliveryText, nodeTracing } from "../node-tracing.ts";
+import { findProject } from "../project.ts";
+import { readableFolder } from "../readable-folder.ts";
+import { roleToRun } from "../roles-at-hand.ts";
+import { answerModeOf, leadFor, outputOf, storeForRun } from "../run-settings.ts";
+import { note } from "../shell.ts";
+import { UsageError } from "../usage-error.ts";
+
+export const body: CommandBody = async (call) => {
+  const { shell, args, text, has } = call;
+  const { isQuiet } = outputOf(call);
+  answerModeOf(call);
+  const budget = budgetOf(text("budget"));
+  const readFolder = readableFolder(shell, text("allowRead"));
+  const project = await findProject(shell);
+  const search = { shell, project, model: text("model"), readFolder };
+  const task = await taskOf(call);
+  await using hand = await roleToRun(args[0] ?? "", search);
+  await using kept = await storeForRun(call, { ...project, config: hand.config });
+  const tracing = has("otel") ? await nodeTracing() : undefined;
+  const { orchestrator, follower } = leadFor(call, { hand, kept, tracing });
+  const session = text("session");
+  if (session !== undefined && kept === undefined)
+    throw new UsageError("Expected a store for --session, got none. Leave --no-store out.");
+  const options: StartOptions =
+    session === undefined ? {} : { session: await orchestrator.session(session) };
+  const isCostSaid = text("budget")?.includes("cost=") ?? false;
+  const { run, budget: held } = started(
+    (given) => orchestrator.start(hand.root, task, { ...options, budget: given }),
+    budget,
+    isCostSaid,
+  );
+  if (!isQuiet) {
+    const unpriced =
+      held.costUsd === budget.costUsd ? "" : " No limit in cost: a price is unknown.";
+    note(shell, `Budget: ${budgetText(held)}.${unpriced}`);
+  }
+  const exitCode = await follower.follow(run);
+  if (tracing !== undefined) note(shell, deliveryText(await tracing.shutdown()));
+  return exitCode;
+};
+
+async function taskOf({ shell, args }: CommandCall): Promise<string> {
+  const [, said = ""] = args;
+  const task = said === "-" ? await textOf(shell.stdin) : said;
+  if (task.trim() !== "") return task;
+  throw new UsageError(
+    'Expected a task, got none. Write it behind the role, in quotes, or "-" for stdin.',
+  );
+}
+
+interface Started {
+  readonly run: Run;
+  /** What holds for it. */
+  readonly budget: Budget;
+}
+
+/** Starts a run. A cost that nobody asked to be limited is not, where a price is unknown. */
+function started(start: (budget: Budget) => Run, budget: Budget, isCostSaid: boolean): Started {
+  try {
+    return { run: start(budget), budget };
+  } catch (cause) {
+    if (isCostSaid || !EspalierError.is(cause) || cause.code !== "price_unknown") throw cause;
+    const { costUsd: _cost, ...rest } = budget;
+    return { run: start(rest), budget: rest };
+  }
+}

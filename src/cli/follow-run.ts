@@ -1,0 +1,141 @@
+// A run under the eyes of a person or a program: drawn on stderr while it lives, ended or paused by signals, told of when it rests; its result
+// alone goes to stdout.
+
+import type { EspalierEvent, EventSink, Run, RunResult } from "espalier";
+import { plainText, terminalView, type TerminalView } from "espalier/terminal";
+import { RunFold } from "espalier/view";
+
+import { EXIT_CODES, TERMINATED } from "./exit-codes.ts";
+import { causeLines, restLines } from "./rest-text.ts";
+import { note, say, type Shell } from "./shell.ts";
+
+/** How a run is followed. */
+export interface FollowOptions {
+  /** What stands on stdout: the text or the typed result of the run, one JSON object about it, or its events, one a line. */
+  readonly output: "result" | "json" | "events";
+  /** Nothing on stderr but what went wrong and what is asked. */
+  readonly isQuiet: boolean;
+  /** Whether the run is kept: then it can be paused and gone on with. */
+  readonly isKept: boolean;
+  /** The report of a run that rests, on stderr. Default: a line about its end, and no last picture is taken away. */
+  readonly report?: (result: RunResult) => string;
+}
+
+/** What is on the way from a run to its followers. Make it before the orchestrator, which gets `sinks`. */
+export class RunFollower {
+  readonly sinks: readonly EventSink[];
+  readonly view: TerminalView | undefined;
+  readonly #shell: Shell;
+  readonly #options: FollowOptions;
+  #fold: RunFold | undefined;
+  #run: Run | undefined;
+  #wasTerminated = false;
+  #isEnding = false;
+
+  constructor(shell: Shell, options: FollowOptions) {
+    const { stderr, env } = shell;
+    this.#shell = shell;
+    this.#options = options;
+    const lastFrame = options.report === undefined ? "keep" : "erase";
+    this.view = options.isQuiet ? undefined : terminalView({ stream: stderr, env, lastFrame });
+    const folding: EventSink = { take: (event) => this.#takeEvent(event) };
+    this.sinks = this.view === undefined ? [folding] : [folding, this.view];
+  }
+
+  /** Follows a run until it rests, and gives the exit code. Rejects with what `result` rejects with. */
+  async follow(run: Run): Promise<number> {
+    this.#run = run;
+    // To the end of the process: whoever presses Ctrl-C once the run rests does not wait for what comes after it.
+    this.#shell.onSignal("SIGINT", () => this.interrupt());
+    this.#shell.onSignal("SIGTERM", () => this.#terminate());
+    try {
+      const result = await run.result;
+      this.#tell(result);
+      return this.#wasTerminated ? TERMINATED : EXIT_CODES[result.status];
+    } finally {
+      this.#run = undefined;
+      this.view?.stop();
+    }
+  }
+
+  /** Ctrl-C: the first cancels the tree, the second ends at once. */
+  interrupt(): void {
+    if (this.#isEnding || this.#run === undefined) this.#leave(EXIT_CODES.cancelled);
+    this.#isEnding = true;
+    this.#notice("Cancelling the run. Press Ctrl-C once more to leave at once.");
+    void this.#run.cancel("Ctrl-C was pressed.").catch(() => {});
+  }
+
+  #terminate(): void {
+    if (this.#isEnding || this.#run === undefined) this.#leave(TERMINATED);
+    this.#isEnding = true;
+    this.#wasTerminated = true;
+    if (this.#options.isKept) {
+      this.#notice("Told to end: the run pauses before its next step, and can be resumed.");
+      this.#run.requestPause();
+    } else {
+      this.#notice("Told to end: the run is cancelled, since it is kept nowhere.");
+      void this.#run.cancel("The process was told to end.").catch(() => {});
+    }
+  }
+
+  #leave(exitCode: number): never {
+    this.view?.stop();
+    return this.#shell.leave(exitCode);
+  }
+
+  #notice(text: string): void {
+    if (this.view === undefined) note(this.#shell, text);
+    else this.view.print(`${text}\n`);
+  }
+
+  #takeEvent(event: EspalierEvent): void {
+    this.#fold ??= new RunFold(event.runId);
+    if (this.#fold.runId === event.runId) this.#fold.take(event);
+    if (this.#options.output === "events") say(this.#shell, JSON.stringify(event));
+  }
+
+  #tell(result: RunResult): void {
+    const { output, isQuiet, isKept, report } = this.#options;
+    this.view?.stop();
+    if (output === "json") say(this.#shell, JSON.stringify(summaryOf(result)));
+    if (output === "result") {
+      const text = resultText(result);
+      if (text !== "") say(this.#shell, text);
+    }
+    const causes = this.#fold?.causes() ?? [];
+    if (report === undefined) {
+      for (const line of restLines(result, causes, { isQuiet, isKept })) note(this.#shell, line);
+      return;
+    }
+    // Below the lines of a view that draws no tree.
+    if (this.view?.isLive !== true) note(this.#shell, "");
+    note(this.#shell, report(result));
+    for (const line of causeLines(causes)) note(this.#shell, line);
+  }
+}
+
+/** What a run came to, for stdout: the typed result as JSON, else the text. */
+function resultText({ output, text }: RunResult): string {
+  return output === undefined ? plainText(text) : JSON.stringify(output, null, 2);
+}
+
+/** A result without its histories: what a program asks first. The rest is in the store. */
+export function summaryOf(result: RunResult): object {
+  const { runId, traceId, status, reason, text, output, usage, errors, questions } = result;
+  const { agents, refusalsByCode, durationMs } = result;
+  return {
+    runId,
+    traceId,
+    status,
+    reason,
+    text,
+    ...(output === undefined ? {} : { output }),
+    usage,
+    errors,
+    questions,
+    agents: agents.length,
+    refusalsByCode,
+    durationMs,
+  };
+}

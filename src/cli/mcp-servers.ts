@@ -1,0 +1,161 @@
+// The MCP servers of a project: from its configuration or its mcp.json, and their tools. A tool of which its server does not say that it only
+// reads is asked about, unless the entry of the server says otherwise.
+
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+
+import type { FunctionTool } from "espalier";
+import type { McpServerEntry } from "espalier/config";
+import type { McpServer, McpTransport } from "espalier/mcp";
+import { z } from "zod";
+
+import type { Project } from "./project.ts";
+import type { Shell } from "./shell.ts";
+import { UsageError } from "./usage-error.ts";
+
+/** Servers by name, and where they are written down. */
+export interface KnownServers {
+  readonly entries: Readonly<Record<string, McpServerEntry>>;
+  /** For messages, and where relative folders begin. */
+  readonly file: string;
+}
+
+/** Tools of connected servers. Close it. */
+export interface ServerTools extends AsyncDisposable {
+  readonly tools: readonly FunctionTool[];
+}
+
+const FILE = "mcp.json";
+
+const texts = z.record(z.string(), z.string());
+const EntrySchema = z.looseObject({
+  type: z.enum(["stdio", "http", "streamable-http"]).exactOptional(),
+  command: z.string().exactOptional(),
+  args: z.array(z.string()).exactOptional(),
+  env: texts.exactOptional(),
+  cwd: z.string().exactOptional(),
+  url: z.string().exactOptional(),
+  headers: texts.exactOptional(),
+  disabled: z.boolean().exactOptional(),
+  needsApproval: z.boolean().exactOptional(),
+});
+const FileSchema = z.looseObject({ mcpServers: z.record(z.string(), EntrySchema) });
+
+/**
+ * The servers of a project: those of its configuration, else of the first mcp.json in these folders.
+ *
+ * @throws UsageError for a file that is missing or says something else.
+ */
+export function knownServers(
+  { config, folder, configFile }: Project,
+  folders: readonly string[],
+): KnownServers {
+  const { mcp } = config;
+  if (typeof mcp === "string") return serversIn(resolve(folder, mcp));
+  if (mcp !== undefined) {
+    const file = configFile ?? folder;
+    return { entries: checked(z.record(z.string(), EntrySchema), mcp, `${file}: mcp`), file };
+  }
+  const file = folders.map((one) => join(one, FILE)).find((one) => existsSync(one));
+  return file === undefined ? { entries: {}, file: join(folder, FILE) } : serversIn(file);
+}
+
+function serversIn(file: string): KnownServers {
+  let given: unknown;
+  try {
+    given = JSON.parse(readFileSync(file, "utf8"));
+  } catch (cause) {
+    const got = cause instanceof Error ? cause.message : String(cause);
+    throw new UsageError(`Expected ${file} to be JSON with mcpServers, got: ${got}`, { cause });
+  }
+  return { entries: checked(FileSchema, given, file).mcpServers, file };
+}
+
+function checked<Value>(schema: z.ZodType<Value>, given: unknown, where: string): Value {
+  const { data, error } = schema.safeParse(given);
+  if (data !== undefined) return data;
+  const [issue] = error?.issues ?? [];
+  const at = issue?.path.join(".") ?? "";
+  throw new UsageError(
+    `${where}: Expected { "mcpServers": { "name": { "command": "…" } or { "url": "…" } } }, got something else${at === "" ? "" : ` at ${at}`}: ${issue?.message ?? ""}.`,
+  );
+}
+
+/**
+ * Connects to the servers of which `isWanted`, all at once, and gives their tools. If one cannot be reached the others are closed again.
+ *
+ * @throws UsageError for an entry that says neither command nor url; what `connectMcp` rejects with: `mcp_unavailable` names the package, if the
+ * client is not installed.
+ */
+export async function connectServers(
+  { entries, file }: KnownServers,
+  isWanted: (name: string) => boolean,
+  shell: Shell,
+): Promise<ServerTools> {
+  const wanted = Object.entries(entries).filter(
+    ([name, entry]) => entry.disabled !== true && isWanted(name),
+  );
+  if (wanted.length === 0) return { tools: [], [Symbol.asyncDispose]: async () => {} };
+  const settled = await Promise.allSettled(
+    wanted.map(async ([name, entry]) => await connected(name, entry, file, shell)),
+  );
+  const servers = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const close = async (): Promise<void> => {
+    await Promise.all(servers.map((server) => server.close()));
+  };
+  const failure = settled.find((one) => one.status === "rejected");
+  if (failure !== undefined) {
+    await close();
+    throw failure.reason;
+  }
+  return { tools: servers.flatMap(({ tools }) => tools), [Symbol.asyncDispose]: close };
+}
+
+async function connected(
+  name: string,
+  entry: McpServerEntry,
+  file: string,
+  shell: Shell,
+): Promise<McpServer> {
+  const { connectMcp } = await import("espalier/mcp");
+  return await connectMcp({
+    name,
+    transport: transportOf(name, entry, file, shell),
+    needsApproval:
+      entry.needsApproval === false
+        ? false
+        : (tool) =>
+            tool.annotations.readOnlyHint !== true &&
+            `The server ${name} does not say that ${tool.name} only reads.`,
+  });
+}
+
+function transportOf(
+  name: string,
+  entry: McpServerEntry,
+  file: string,
+  { env, stderr, isVerbose }: Shell,
+): McpTransport {
+  const { command, args = [], url, headers = {} } = entry;
+  const filled = (text: string): string =>
+    text.replaceAll(/\$\{(?<variable>\w+)\}/g, (_whole, variable: string) => {
+      const value = env[variable];
+      if (value !== undefined) return value;
+      throw new UsageError(
+        `${file}: Expected the environment variable ${variable}, which the server ${name} wants, got none. Set it.`,
+      );
+    });
+  const all = (given: Readonly<Record<string, string>>): Record<string, string> =>
+    Object.fromEntries(Object.entries(given).map(([key, text]) => [key, filled(text)]));
+  if (url !== undefined) return { type: "http", url: filled(url), headers: all(headers) };
+  if (command === undefined)
+    throw new UsageError(`${file}: Expected the server ${name} to have a command or a url.`);
+  return {
+    type: "stdio",
+    command: filled(command),
+    args: args.map(filled),
+    env: all(entry.env ?? {}),
+    cwd: resolve(dirname(file), filled(entry.cwd ?? ".")),
+    ...(isVerbose ? { onStderr: (text: string) => void stderr.write(text) } : {}),
+  };
+}

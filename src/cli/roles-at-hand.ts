@@ -1,0 +1,197 @@
+// The roles that a command works with: of the configuration, of a program, or of role files with the models, tools and servers that they name.
+
+import { existsSync } from "node:fs";
+import { basename, dirname, extname, join, resolve } from "node:path";
+
+import type { AgentRole } from "espalier";
+import type { EspalierConfig } from "espalier/config";
+import type { Model } from "espalier/extend";
+
+import { reachableFrom, roleTextIn, roleTextsIn, type RoleText } from "./role-folder.ts";
+import { importFile } from "./import-file.ts";
+import { connectServers, knownServers } from "./mcp-servers.ts";
+import { checkedConfig, type Project } from "./project.ts";
+import type { Shell } from "./shell.ts";
+import { UsageError } from "./usage-error.ts";
+
+/** What roles are looked for with. */
+export interface RoleSearch {
+  readonly shell: Shell;
+  readonly project: Project;
+  /** The model of role files that name none. */
+  readonly model: string | undefined;
+  /** The folder that the built-in tools may read. */
+  readonly readFolder: string;
+}
+
+/** Roles, of which the first is the one that was asked for, and what they need. Close it when runs have ended. */
+export interface RolesAtHand extends AsyncDisposable {
+  readonly root: AgentRole;
+  readonly roles: readonly AgentRole[];
+  /** Where the rest of the configuration is from: that of the project, or of the file that was run. */
+  readonly config: EspalierConfig;
+}
+
+const PROGRAM = /\.[cm]?[jt]sx?$/;
+const ROLE_FILE = ".md";
+
+/**
+ * The role that `run` was given: a role file, a program whose default export is a role or a configuration, or the name of a role.
+ *
+ * @throws UsageError if there is none; what its file, model, tools or servers have against it.
+ */
+export async function roleToRun(name: string, search: RoleSearch): Promise<RolesAtHand> {
+  const { shell, project } = search;
+  const file = resolve(shell.cwd, name);
+  if (extname(name) === ROLE_FILE) {
+    checkThere(file, name);
+    return await fromFile(roleTextIn(file), dirname(file), search);
+  }
+  if (!PROGRAM.test(name)) return await roleNamed(name, search);
+  checkThere(file, name);
+  const exported = await importFile(file);
+  if (isRole(exported)) return inCode(exported, [], project.config, search);
+  const config = await checkedConfig(exported, file);
+  const own: Project = { folder: dirname(file), config, configFile: file };
+  const [only, ...others] = typeof config.roles === "string" ? [] : (config.roles ?? []);
+  if (only !== undefined && others.length === 0) return inCode(only, [only], config, search);
+  throw new UsageError(
+    `Expected ${name} to have one role, got a configuration with ${namesOf(own).join(", ") || "none"}. Export the role, or run one by its name where the configuration is the project's.`,
+  );
+}
+
+/**
+ * The roles with which a run goes on: those of the configuration; else role files in `folder`.
+ *
+ * @throws as `roleToRun`.
+ */
+export async function roleNamed(
+  name: string,
+  search: RoleSearch,
+  folder: string = search.shell.cwd,
+): Promise<RolesAtHand> {
+  const { project } = search;
+  const { config } = project;
+  const { roles = [] } = config;
+  const place = typeof roles === "string" ? resolve(project.folder, roles) : folder;
+  const coded = typeof roles === "string" ? [] : roles;
+  const known = coded.find((role) => role.name === name);
+  if (known !== undefined) return inCode(known, coded, config, search);
+  const text = existsSync(place) ? roleTextsIn(place).find((one) => one.name === name) : undefined;
+  if (text !== undefined) return await fromFile(text, place, search);
+  const names = namesOf(project).join(", ") || "none";
+  throw new UsageError(
+    `Expected a role file, a program or the name of a role, got ${JSON.stringify(name)}. Roles of the configuration: ${names}. Role files of that name in ${place}: none. Make some: espalier init`,
+  );
+}
+
+function namesOf({ config: { roles = [] } }: Project): readonly string[] {
+  return typeof roles === "string" ? [] : roles.map(({ name }) => name);
+}
+
+function checkThere(file: string, name: string): void {
+  if (existsSync(file)) return;
+  throw new UsageError(`Expected a file, got ${JSON.stringify(name)}, which is not there.`);
+}
+
+/** As far as can be seen: a run checks it. A configuration has none of this. */
+function isRole(value: unknown): value is AgentRole {
+  return typeof value === "object" && value !== null && "model" in value && "name" in value;
+}
+
+function inCode(
+  root: AgentRole,
+  roles: readonly AgentRole[],
+  config: EspalierConfig,
+  { model }: RoleSearch,
+): RolesAtHand {
+  if (model !== undefined)
+    throw new UsageError(
+      `Expected --model for role files alone, got it for ${root.name}, which has its model in code. Leave it out.`,
+    );
+  return { root, roles, config, [Symbol.asyncDispose]: async () => {} };
+}
+
+async function fromFile(root: RoleText, folder: string, search: RoleSearch): Promise<RolesAtHand> {
+  const { shell, project, readFolder } = search;
+  const { config } = project;
+  const coded = typeof config.roles === "string" ? [] : (config.roles ?? []);
+  const isCoded = (name: string): boolean => coded.some((role) => role.name === name);
+  const texts = reachableFrom(root, folder).filter((text) => text === root || !isCoded(text.name));
+  const models = await modelsOf(texts, search);
+  const servers = await connectServers(
+    knownServers(project, [folder, project.folder]),
+    (name) => texts.some(({ tools }) => tools.some((tool) => tool.startsWith(`${name}_`))),
+    shell,
+  );
+  try {
+    const { parseRole } = await import("espalier/roles");
+    const { folderTools } = await import("./folder-tools.ts");
+    const tools = [...folderTools(readFolder), ...(config.tools ?? []), ...servers.tools];
+    const [first, ...others] = texts.map(({ file, text }) =>
+      parseRole(text, {
+        file: shownPath(file, shell),
+        models: models.byName,
+        tools,
+        ...models.default,
+      }),
+    );
+    if (first === undefined) throw new Error("A role file is reachable from itself.");
+    return {
+      root: first,
+      roles: [first, ...others, ...coded.filter(({ name }) => name !== first.name)],
+      config,
+      [Symbol.asyncDispose]: () => servers[Symbol.asyncDispose](),
+    };
+  } catch (cause) {
+    await servers[Symbol.asyncDispose]();
+    throw cause;
+  }
+}
+
+interface NamedModels {
+  readonly byName: (name: string) => Model;
+  readonly default: { readonly defaultModel?: Model };
+}
+
+/** The models that files name, and the one for those that name none. What is wrong with one is said of the line that names it. */
+async function modelsOf(texts: readonly RoleText[], search: RoleSearch): Promise<NamedModels> {
+  const { model, shell, project } = search;
+  const { modelByName } = await import("./model-by-name.ts");
+  const ownModels = new Map(Object.entries(project.config.models ?? {}));
+  const found = async (name: string): Promise<Model> =>
+    ownModels.get(name) ?? (await modelByName(name));
+  const names = new Set(texts.flatMap((text) => text.model ?? []));
+  const outcomes = new Map(
+    await Promise.all(
+      [...names].map(async (name) => {
+        const [settled] = await Promise.allSettled([found(name)]);
+        return [name, settled] as const;
+      }),
+    ),
+  );
+  const environment = shell.env["ESPALIER_MODEL"]?.trim() ?? "";
+  const usual = model ?? (environment === "" ? undefined : environment);
+  const without = usual === undefined ? texts.find((text) => text.model === undefined) : undefined;
+  if (without !== undefined)
+    throw new UsageError(
+      `${shownPath(without.file, shell)}:1: Expected a line model: … in the front matter, got none. Add it, or name a model for all files that have none: --model, or ESPALIER_MODEL.`,
+    );
+  return {
+    byName: (name) => {
+      const outcome = outcomes.get(name);
+      if (outcome?.status === "fulfilled") return outcome.value;
+      throw outcome?.reason;
+    },
+    default: usual === undefined ? {} : { defaultModel: await found(usual) },
+  };
+}
+
+/** As people see it: from the working folder, if it is in there. */
+function shownPath(file: string, { cwd }: Shell): string {
+  return dirname(file) === cwd
+    ? basename(file)
+    : file.startsWith(join(cwd, "/"))
+      ? file.slice(cwd.length + 1)
+      : file;
+}

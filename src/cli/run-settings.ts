@@ -1,0 +1,128 @@
+// What commands that lead a run have in common: their options, and the orchestrator made of them.
+
+import { Orchestrator, type EventSink, type Approver, type OrchestratorOptions } from "espalier";
+import type { NodeTracing } from "espalier/otel/node";
+
+import type { PromptPlace } from "./ask-person.ts";
+import type { CommandCall } from "./command-call.ts";
+import { configuredOptions } from "./configured-options.ts";
+import { RunFollower, type FollowOptions } from "./follow-run.ts";
+import type { Project } from "./project.ts";
+import type { RolesAtHand } from "./roles-at-hand.ts";
+import { note } from "./shell.ts";
+import { nameOf, openStore, storePlace, type ChosenStore } from "./store-choice.ts";
+import { UsageError } from "./usage-error.ts";
+
+/** Who answers questions of the run: the person at the terminal, nobody (it pauses), or nobody (they are denied). */
+type AnswerMode = "ask" | "pause" | "deny";
+
+/** What is on stdout, and how much on stderr. Throws UsageError. */
+export function outputOf({ has }: CommandCall): Pick<FollowOptions, "output" | "isQuiet"> {
+  if (has("json") && has("events"))
+    throw new UsageError("Expected --json or --events, got both. One of them is on stdout.");
+  const output = has("json") ? "json" : has("events") ? "events" : "result";
+  return { output, isQuiet: has("quiet") };
+}
+
+/** Throws UsageError for a mode that there is not, or that needs a terminal where there is none. Undefined: nothing was said. */
+export function answerModeOf({ shell, text }: CommandCall): AnswerMode | undefined {
+  const said = text("answer");
+  const isTerminal = shell.stdin.isTTY === true && shell.stderr.isTTY === true;
+  if (said === undefined) return undefined;
+  if (said !== "ask" && said !== "pause" && said !== "deny")
+    throw new UsageError(
+      `Expected --answer to be ask, pause or deny, got ${JSON.stringify(said)}.`,
+    );
+  if (said === "ask" && !isTerminal)
+    throw new UsageError(
+      "Expected a terminal for --answer ask, got none. Use pause, and answer with espalier approve or deny.",
+    );
+  return said;
+}
+
+/**
+ * The store of a run; undefined, and said why, if there is none: by `--no-store`, or since the usual place cannot be used.
+ *
+ * @throws as `openStore`, for a place that somebody has chosen.
+ */
+export async function storeForRun(
+  call: CommandCall,
+  project: Project,
+): Promise<ChosenStore | undefined> {
+  if (call.isOff("store")) return undefined;
+  const place = storePlace(call, project);
+  try {
+    return await openStore(place);
+  } catch (cause) {
+    if (place.type !== "file" || !place.isDefault) throw cause;
+    const why = cause instanceof Error ? cause.message : String(cause);
+    note(call.shell, `The run is kept nowhere, since ${nameOf(place)} cannot be used: ${why}`);
+    return undefined;
+  }
+}
+
+/** What an orchestrator for one run is made of. */
+export interface RunParts {
+  readonly hand: RolesAtHand;
+  readonly kept: ChosenStore | undefined;
+  readonly tracing: NodeTracing | undefined;
+}
+
+/** An orchestrator, and what follows the run that it leads. */
+export interface RunLead {
+  readonly orchestrator: Orchestrator;
+  readonly follower: RunFollower;
+}
+
+export function leadFor(call: CommandCall, { hand, kept, tracing }: RunParts): RunLead {
+  const { shell } = call;
+  const follower = new RunFollower(shell, { ...outputOf(call), isKept: kept !== undefined });
+  const { approver, ...configured } = configuredOptions(hand.config);
+  const sinks: readonly EventSink[] = [...follower.sinks, ...(configured.sinks ?? [])];
+  const orchestrator = new Orchestrator({
+    ...configured,
+    ...answering(call, follower, approver),
+    roles: hand.roles,
+    sinks,
+    ...(kept === undefined ? {} : { store: kept.store }),
+    ...(tracing === undefined ? {} : { tracing: tracing.tracing }),
+  });
+  return { orchestrator, follower };
+}
+
+/** Without a word the person at the terminal is asked, else the approver of the configuration; where there is none, the run pauses. */
+function answering(
+  call: CommandCall,
+  follower: RunFollower,
+  approver: Approver | undefined,
+): Pick<OrchestratorOptions, "approver" | "unanswered"> {
+  const { shell } = call;
+  const isTerminal = shell.stdin.isTTY === true && shell.stderr.isTTY === true;
+  const usual = approver === undefined && isTerminal ? "ask" : "configured";
+  switch (answerModeOf(call) ?? usual) {
+    case "ask":
+      return {
+        approver: askedLate({
+          shell,
+          makeRoom: () => follower.view?.suspend() ?? (() => {}),
+          interrupt: () => follower.interrupt(),
+        }),
+      };
+    case "pause":
+      return {};
+    case "deny":
+      return { unanswered: "deny" };
+    case "configured":
+      return approver === undefined ? {} : { approver };
+  }
+}
+
+/** Prompts are loaded with the first question. */
+function askedLate(place: PromptPlace): Approver {
+  let made: Promise<Approver> | undefined;
+  return async (question, context) => {
+    made ??= import("./ask-person.ts").then(({ askingPerson }) => askingPerson(place));
+    const approver = await made;
+    return await approver(question, context);
+  };
+}
