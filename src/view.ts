@@ -2,8 +2,8 @@
 
 export { RunFold, type RunEnd } from "./view/run-fold.ts";
 export type { AgentFold, AgentPlace, AgentRest } from "./view/agent-fold.ts";
-export type { CallFold, OpenCall, StepFold } from "./view/step-fold.ts";
-export type { SpanEnd, SpanKind, SpanList } from "./view/span-list.ts";
+export type { CallFold, CallUnderWay, StepFold } from "./view/step-fold.ts";
+export type { SpanEnding, SpanKind, SpanList } from "./view/span-list.ts";
 export { agentDetail } from "./view/agent-row.ts";
 export { runHead, runListing, type ListedRun, type Onlooker } from "./view/run-row.ts";
 export {
@@ -16,7 +16,7 @@ export {
   type ActivityName,
   type AgentDetail,
   type AgentRow,
-  type Amounts,
+  type AxisAmounts,
   type CallDetail,
   type CallRow,
   type Cause,
@@ -25,7 +25,7 @@ export {
   type LogEntry,
   type QuestionRow,
   type RefusalRow,
-  type RunFacts,
+  type RunOverview,
   type RunFoldStatus,
   type RunHead,
   type RunListing,

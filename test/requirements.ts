@@ -1073,6 +1073,9 @@ const requirements = {
   V87: {
     text: "A step is shown with its request, reply and calls as its agent's states have them, also while it is under way",
   },
+  V88: {
+    text: "`espalier view` opens the viewer of the project's runs until it is left; it makes no store, writes into none unless something is asked of a run, and shows the token to nobody else",
+  },
   V20: {
     text: "A fold of the events of a run says of each agent what it does, its steps with their calls, its refused spawns, how it ended, and what it and its subtree have spent, as the result and the ledger do",
   },
@@ -1093,6 +1096,54 @@ const requirements = {
   },
   V26: {
     text: "A run is shown as lost once its process gave no sign of life for 30 s, as waiting where it has something to do and no process, and as it ended once it has",
+  },
+  V90: {
+    text: "The page is one HTML, one script and one style sheet, at most 250 KiB and 80 compressed, and asks nobody but its own server for anything",
+  },
+  V91: {
+    text: "The tree of a run: siblings of a role that ended alike share a line; what is folded or filtered is counted, can be reached by keys, and what stands above a match stays",
+  },
+  V92: {
+    text: "A run of 5,000 agents is shown with fewer than 1,500 elements, wherever it is scrolled to",
+  },
+  V93: {
+    text: "In the timeline a long rest is a marked break, and takes no more room than that",
+  },
+  V94: {
+    text: "The feed is read from the last record that is known: what is shown is exact after any break, also after the server was killed and started anew",
+  },
+  V95: {
+    text: "Which rows there are and what they say change apart: amounts do not make the page list its rows anew",
+  },
+  V96: {
+    text: "What models, tools and users wrote is shown as text in every field: no markup, no links, and what is unseen or turns the direction by its number",
+  },
+  V97: {
+    text: "Calls are approved, denied and modified from the keyboard, never by one key, and the run goes on with exactly what was shown; an edited call is shown again before it goes",
+  },
+  V98: {
+    text: "Two tabs answer one question: one answer is taken, and the other tab is told",
+  },
+  V99: {
+    text: "What is open is in the address of the page: links, a reload and the way back restore it; the token is in none",
+  },
+  V100: {
+    text: "axe finds nothing on any screen of the page, light or dark, and its content security policy nothing to complain of",
+  },
+  V101: {
+    text: "Each thing that can be wrong has its screen, which says what to do; a lost connection leaves what was last known, says so, and is tried again",
+  },
+  V102: {
+    text: "A panel of the page that breaks leaves the others",
+  },
+  V103: {
+    text: "A hidden tab gives its feed up after 30 s, and goes on where it was once it is seen",
+  },
+  V104: {
+    text: "Answers of one run can be sent together",
+  },
+  V105: {
+    text: "Without content the page says so where it would be, and why",
   },
 } as const satisfies Readonly<Record<string, Requirement>>;
 

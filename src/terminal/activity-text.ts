@@ -1,7 +1,7 @@
 // What an agent is doing, in a few words and one sign.
 
 import type { SettledStatus } from "../index.ts";
-import type { OpenCall } from "../view/step-fold.ts";
+import type { CallUnderWay } from "../view/step-fold.ts";
 import type { ShownAgent } from "./fold-tree.ts";
 import type { Cell } from "./table.ts";
 import { singleLine, type Style } from "./terminal-text.ts";
@@ -67,14 +67,14 @@ export function activityCell(agent: ShownAgent, nowMs: number): Cell {
   }
 }
 
-function callsText(calls: readonly OpenCall[]): string {
+function callsText(calls: readonly CallUnderWay[]): string {
   const subagents = calls.filter(({ kind }) => kind === "delegation").length;
   const waiting = subagents === 0 ? [] : [`waiting for ${subagents}`];
   const asked = namesOf(calls, "question").map((name) => `asks: ${name}`);
   return [...waiting, ...asked, ...namesOf(calls, "tool")].join(", ");
 }
 
-function namesOf(calls: readonly OpenCall[], kind: OpenCall["kind"]): readonly string[] {
+function namesOf(calls: readonly CallUnderWay[], kind: CallUnderWay["kind"]): readonly string[] {
   const alike = Map.groupBy(
     calls.filter((call) => call.kind === kind),
     (call) => singleLine(call.toolName),

@@ -1,7 +1,7 @@
 // PrintedText: text that comes in pieces, as rows. Owns the row that is not complete yet. A row is complete once a line break ends it, or
 // once it is as wide as it may be.
 
-import { plainPiece, wrapped } from "./terminal-text.ts";
+import { plainPiece, wrappedRows } from "./terminal-text.ts";
 
 export class PrintedText {
   #rest = "";
@@ -14,7 +14,7 @@ export class PrintedText {
   /** The rows that are complete with this piece. */
   take(text: string, width: number): readonly string[] {
     const lines = `${this.#rest}${plainPiece(text)}`.split("\n");
-    const rows = lines.flatMap((line) => wrapped(line, width));
+    const rows = lines.flatMap((line) => wrappedRows(line, width));
     this.#rest = rows.pop() ?? "";
     return rows;
   }

@@ -66,7 +66,7 @@ export function plainPiece(text: string): string {
 }
 
 /** One line without escape sequences as rows that fit into `width` cells each, broken between words where that can be. */
-export function wrapped(line: string, width: number): readonly string[] {
+export function wrappedRows(line: string, width: number): readonly string[] {
   if (displayWidth(line) <= width) return [line];
   const rows: string[] = [];
   let row = "";

@@ -5,11 +5,11 @@ import type { EspalierEvent } from "../protocol/event.ts";
 import type { AgentId, CallId, ExecutionId, QuestionId, StepId } from "../protocol/ids.ts";
 import type { ErrorRecord, SettledStatus, StopReason } from "../protocol/stop.ts";
 import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
-import { SpanList, type SpanEnd } from "./span-list.ts";
-import { newCall, newStep, type CallFold, type OpenCall, type StepFold } from "./step-fold.ts";
-import type { ActivityName, Amounts, Spent } from "./viewer-data.ts";
+import { SpanList, type SpanEnding } from "./span-list.ts";
+import { newCall, newStep, type CallFold, type CallUnderWay, type StepFold } from "./step-fold.ts";
+import type { ActivityName, AxisAmounts, Spent } from "./viewer-data.ts";
 
-interface AskFold extends OpenCall {
+interface AskFold extends CallUnderWay {
   readonly kind: "question";
   readonly span: number;
 }
@@ -43,6 +43,10 @@ export interface AgentPlace {
   readonly given: ContextManifest | undefined;
 }
 
+/**
+ * One agent, as the events that its `RunFold` has taken have left it, in numbers, names and times: what it does, its steps with their calls,
+ * what it has spent, and its waits. It changes with each event: copy what is to stay.
+ */
 export class AgentFold {
   readonly index: number;
   readonly parent: AgentFold | undefined;
@@ -73,8 +77,8 @@ export class AgentFold {
   /** Its own and that of all below it. */
   readonly subtree: { -readonly [K in keyof Spent]: Spent[K] } = nothingSpent();
   /** What it could spend when it began, and what was left after it was last charged; limited axes only. */
-  budget: Amounts;
-  left: Amounts | undefined;
+  budget: AxisAmounts;
+  left: AxisAmounts | undefined;
   /** Spawns of its own that were refused. */
   refusals = 0;
   /** Calls of its own that failed. */
@@ -120,7 +124,7 @@ export class AgentFold {
   }
 
   /** Calls and questions that are under way, in the order in which they began; questions last. */
-  get openCalls(): readonly OpenCall[] {
+  get openCalls(): readonly CallUnderWay[] {
     const calls = [...this.#calls.values()].filter(({ span }) => span !== -1);
     return [...calls, ...this.#asks.values()];
   }
@@ -412,7 +416,7 @@ export class AgentFold {
   }
 
   /** A call is not under way any more. */
-  #rest(call: CallFold, atMs: number, end: SpanEnd): void {
+  #rest(call: CallFold, atMs: number, end: SpanEnding): void {
     if (call.span === -1) return;
     this.spans.close(call.span, atMs, end);
     call.span = -1;
@@ -456,7 +460,7 @@ const REST: ReadonlySet<ActivityName> = new Set<SettledStatus>([
 ]);
 const IDLE: ReadonlySet<ActivityName> = new Set<ActivityName>(["delegating", "asking", ...REST]);
 
-const SPAN_END_OF: Readonly<Record<ToolOutcomeType, SpanEnd>> = {
+const SPAN_END_OF: Readonly<Record<ToolOutcomeType, SpanEnding>> = {
   succeeded: "ok",
   retry: "failed",
   failed: "failed",

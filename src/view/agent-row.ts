@@ -2,7 +2,7 @@
 
 import { defined } from "../kernel/json.ts";
 import type { AgentFold } from "./agent-fold.ts";
-import type { CallFold, OpenCall, StepFold } from "./step-fold.ts";
+import type { CallFold, CallUnderWay, StepFold } from "./step-fold.ts";
 import {
   ACTIVITIES,
   type AgentDetail,
@@ -95,7 +95,7 @@ function noteOf({ activity, rest, retry, openCalls }: AgentFold): string {
   }
 }
 
-function namesOf(calls: readonly OpenCall[], kind: OpenCall["kind"]): string {
+function namesOf(calls: readonly CallUnderWay[], kind: CallUnderWay["kind"]): string {
   const alike = Map.groupBy(
     calls.filter((call) => call.kind === kind),
     (call) => call.toolName,

@@ -1,4 +1,4 @@
-// Amounts as a person reads them.
+// AxisAmounts as a person reads them.
 
 import type { Spent } from "./viewer-data.ts";
 

@@ -17,11 +17,11 @@ import { MICRO_PER_USD } from "./amounts.ts";
 import { causesOf, isBroken } from "./causes.ts";
 import type { CallFold } from "./step-fold.ts";
 import type {
-  Amounts,
+  AxisAmounts,
   Cause,
   QuestionRow,
   RefusalRow,
-  RunFacts,
+  RunOverview,
   RunPatch,
   RunSnapshot,
   RunSummary,
@@ -37,6 +37,10 @@ export interface RunEnd {
   readonly durationMs: number;
 }
 
+/**
+ * What there is to see of a run, folded from its events: live ones of a sink, or those of its journal. It changes with each event that it
+ * takes, at about a microsecond an event; `snapshot` and `patchSince` give plain data.
+ */
 export class RunFold {
   readonly runId: RunId;
   /** The number of the last record that was taken. */
@@ -47,7 +51,7 @@ export class RunFold {
   /** When the last event happened. */
   lastAtMs = 0;
   /** What the run may spend, and what of it is not spent, by axis; limited axes only. What is held for calls in flight still counts as left. */
-  budget: Amounts = {};
+  budget: AxisAmounts = {};
   left: Record<string, number> = {};
   forkedFrom: RunSummary["forkedFrom"];
   /** In the order in which they were first started; the root first. */
@@ -119,7 +123,7 @@ export class RunFold {
   }
 
   /** All that is known. What only the store knows of the run is put in by `runHead`. */
-  snapshot(): RunSnapshot<RunFacts> {
+  snapshot(): RunSnapshot<RunOverview> {
     const { record, agents, refusals } = this;
     return {
       record,
@@ -133,7 +137,7 @@ export class RunFold {
   }
 
   /** What is new since a record, for a reader who knows all up to it. */
-  patchSince(record: number): RunPatch<RunFacts> {
+  patchSince(record: number): RunPatch<RunOverview> {
     const touched = this.agents.filter((agent) => agent.record > record);
     const known = this.#refusalRecords.findLastIndex((refused) => refused <= record) + 1;
     const refusals = this.refusals.slice(known);
@@ -225,7 +229,7 @@ export class RunFold {
     }
   }
 
-  #open(event: EspalierEvent<"run.started" | "run.resumed">, budget: Amounts): void {
+  #open(event: EspalierEvent<"run.started" | "run.resumed">, budget: AxisAmounts): void {
     this.startedAtMs = event.atMs;
     this.lastAtMs = event.atMs;
     this.traceId = event.traceId;
@@ -323,7 +327,7 @@ export class RunFold {
     for (let at: AgentFold | undefined = agent; at !== undefined; at = at.parent)
       this.#spend(at, at.subtree, usage);
     const { left } = this;
-    const used: Amounts = { ...usage };
+    const used: AxisAmounts = { ...usage };
     for (const axis in left) {
       // Tool calls are charged without an event of their own: for them the ledger says what is left.
       const byLedger = axis === "toolCalls" ? runRemaining[axis] : undefined;
@@ -341,8 +345,8 @@ export class RunFold {
   /** More for the root is more for the run. */
   #grant({ budget }: EspalierEvent<"budget.granted">): void {
     const { costUsd = 0, ...others } = budget;
-    const more: Amounts = { ...others, costMicroUsd: Math.round(costUsd * MICRO_PER_USD) };
-    const raised = (amounts: Amounts): Record<string, number> =>
+    const more: AxisAmounts = { ...others, costMicroUsd: Math.round(costUsd * MICRO_PER_USD) };
+    const raised = (amounts: AxisAmounts): Record<string, number> =>
       Object.fromEntries(
         Object.entries(amounts).map(([axis, amount]) => [axis, amount + (more[axis] ?? 0)]),
       );
@@ -350,7 +354,7 @@ export class RunFold {
     this.left = raised(this.left);
   }
 
-  #facts(): RunFacts {
+  #facts(): RunOverview {
     const { startedAtMs = 0, lastAtMs, end, root } = this;
     const isOver = end !== undefined && end.status !== "paused";
     const open = this.#questions.size > 0 ? "needs_you" : (end?.status ?? "working");

@@ -1,7 +1,7 @@
 // What a store knows of a run, beside what its events say: how it stands for a person, and who leads it. Pure.
 
 import type { RunId } from "../protocol/ids.ts";
-import type { Leader, RunFacts, RunHead, RunListing, RunRowStatus } from "./viewer-data.ts";
+import type { Leader, RunOverview, RunHead, RunListing, RunRowStatus } from "./viewer-data.ts";
 
 /** An entry of the list of a store; a `StoredRun` is one. */
 export interface ListedRun {
@@ -27,7 +27,7 @@ const SILENT_MS = 30_000;
 /** `facts`: what is folded of it, if it is. */
 export function runListing(
   listed: ListedRun,
-  facts: RunFacts | undefined,
+  facts: RunOverview | undefined,
   at: Onlooker,
 ): RunListing {
   const { runId, title, createdAtMs, updatedAtMs, owner } = listed;
@@ -37,7 +37,7 @@ export function runListing(
 }
 
 /** All that stands above the tree of a run. */
-export function runHead(listed: ListedRun, facts: RunFacts, at: Onlooker): RunHead {
+export function runHead(listed: ListedRun, facts: RunOverview, at: Onlooker): RunHead {
   return { ...facts, ...runListing(listed, facts, at) };
 }
 
@@ -52,7 +52,7 @@ function leaderOf(
 /** A journal may be a moment ahead of its entry, or behind it. */
 function statusOf(
   { status, owner, heartbeatAtMs }: ListedRun,
-  facts: RunFacts | undefined,
+  facts: RunOverview | undefined,
   nowMs: number,
 ): RunRowStatus {
   if (facts?.endedAtMs !== undefined) return facts.status;

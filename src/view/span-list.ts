@@ -3,13 +3,16 @@
 
 import { SPAN_ENDS, SPAN_KINDS, SPAN_WIDTH } from "./viewer-data.ts";
 
+/** What a span shows. */
 export type SpanKind = (typeof SPAN_KINDS)[number];
-export type SpanEnd = (typeof SPAN_ENDS)[number];
+/** How a span ended. */
+export type SpanEnding = (typeof SPAN_ENDS)[number];
 
 /** Places of numbers in a span. */
 const [BEGIN, END, ENDED] = [1, 2, 3];
 const OPEN = SPAN_ENDS.indexOf("open");
 
+/** The spans of one agent. */
 export class SpanList {
   /** `SPAN_WIDTH` of them for each span, see `SpanNumbers`. */
   readonly numbers: number[] = [];
@@ -34,7 +37,7 @@ export class SpanList {
   }
 
   /** May be done again, with another end. */
-  close(place: number, atMs: number, end: SpanEnd): void {
+  close(place: number, atMs: number, end: SpanEnding): void {
     const begin = this.numbers[place + BEGIN] ?? 0;
     this.numbers[place + END] = Math.max(begin, this.#sinceZero(atMs));
     this.numbers[place + ENDED] = SPAN_ENDS.indexOf(end);
@@ -49,7 +52,7 @@ export class SpanList {
       beganAtMs,
       atMs,
       end,
-    }: { readonly beganAtMs: number; readonly atMs: number; readonly end: SpanEnd },
+    }: { readonly beganAtMs: number; readonly atMs: number; readonly end: SpanEnding },
     step: number,
   ): number {
     const place = this.open(kind, beganAtMs, step);

@@ -6,14 +6,14 @@ import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
 import type { Usage } from "../protocol/usage.ts";
 
 /** A call, or a question about one, that is under way. */
-export interface OpenCall {
+export interface CallUnderWay {
   readonly toolName: string;
   /** `delegation`: it waits for a subagent; `question`: for an answer. */
   readonly kind: "tool" | "delegation" | "question";
 }
 
 /** A tool call of a step. */
-export interface CallFold extends OpenCall {
+export interface CallFold extends CallUnderWay {
   readonly callId: CallId;
   readonly kind: "tool" | "delegation";
   readonly startedAtMs: number;

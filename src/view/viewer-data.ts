@@ -46,7 +46,7 @@ export interface RunRow extends RunListing, Partial<RunSummary> {
 }
 
 /** What stands above the tree of a run. */
-export interface RunHead extends RunListing, Omit<RunFacts, "status"> {}
+export interface RunHead extends RunListing, Omit<RunOverview, "status"> {}
 
 /** What a row of a list has of the fold of a run. */
 export interface RunSummary {
@@ -56,16 +56,16 @@ export interface RunSummary {
   /** Until its end, or until its last event; pauses count. */
   readonly durationMs: number;
   readonly spent: Spent;
-  readonly budget: Amounts;
+  readonly budget: AxisAmounts;
   /** Of the budget; what is held for calls in flight still counts as left. */
-  readonly left: Amounts;
+  readonly left: AxisAmounts;
   /** Why it ended as it did, or is paused. */
   readonly reason?: Pick<StopReason, "code" | "message"> | undefined;
   readonly forkedFrom?: { readonly runId: RunId; readonly stepNumber: number } | undefined;
 }
 
 /** What the events of a run say of it as a whole. */
-export interface RunFacts extends RunSummary {
+export interface RunOverview extends RunSummary {
   readonly status: RunFoldStatus;
   readonly traceId: string;
   readonly startedAtMs: number;
@@ -81,7 +81,7 @@ export interface RunFacts extends RunSummary {
 }
 
 /** By axis of the budget; limited axes only. */
-export type Amounts = Readonly<Record<string, number>>;
+export type AxisAmounts = Readonly<Record<string, number>>;
 
 /** Of which calls no price is known is part of the sum: unknown is never zero. */
 export type Spent = Pick<Usage, "totalTokens" | "costMicroUsd" | "unpricedCalls">;
@@ -123,6 +123,7 @@ export const SPAN_ENDS = ["open", "ok", "failed", "rejected", "cut"] as const;
  * it ended; the number of its step, 0 for none.
  */
 export type SpanNumbers = readonly number[];
+/** Numbers of one span. */
 export const SPAN_WIDTH = 5;
 
 /** An agent in a row of its tree, as a tuple: thousands of them are sent at once. Rows stand in the order in which agents were started. */
@@ -169,7 +170,7 @@ export interface Cause {
   readonly atMs: number;
 }
 
-/** A run as it is after a record. `Head`: `RunFacts`, as long as nobody has said what the store knows. */
+/** A run as it is after a record. `Head`: `RunOverview`, as long as nobody has said what the store knows. */
 export interface RunSnapshot<Head = RunHead> {
   /** The number of the last record in it: the feed goes on after it. */
   readonly record: number;
@@ -185,6 +186,7 @@ export interface RunSnapshot<Head = RunHead> {
   readonly refusals: readonly RefusalRow[];
 }
 
+/** A spawn that was refused. */
 export interface RefusalRow {
   /** The index of the agent that asked. */
   readonly agent: number;
@@ -269,9 +271,9 @@ export interface AgentDetail {
   readonly startedAtMs: number;
   readonly endedAtMs?: number | undefined;
   /** What it could spend when it began; limited axes only. */
-  readonly budget: Amounts;
+  readonly budget: AxisAmounts;
   /** Undefined until it has been charged something. */
-  readonly left?: Amounts | undefined;
+  readonly left?: AxisAmounts | undefined;
   readonly own: Spent;
   readonly subtree: Spent;
   readonly steps: readonly StepRow[];
@@ -282,6 +284,7 @@ export interface AgentDetail {
   readonly text?: string | undefined;
 }
 
+/** A step of an agent. */
 export interface StepRow {
   /** The execution of the agent, from 1. */
   readonly execution: number;
@@ -293,6 +296,7 @@ export interface StepRow {
   readonly error?: ErrorRecord | undefined;
 }
 
+/** A call of a step. */
 export interface CallRow {
   readonly callId: string;
   readonly toolName: string;
@@ -325,12 +329,14 @@ export interface StepDetail extends StepRow {
   readonly callDetails: readonly CallDetail[];
 }
 
+/** A message of a request. */
 export interface ShownMessage {
   readonly message: Message;
   /** The agent that it was inherited from, by its path. */
   readonly from?: string | undefined;
 }
 
+/** A call of a step, with its content. */
 export interface CallDetail extends CallRow {
   readonly argumentsText: string;
   /** What the model reads of the result. */

@@ -3,14 +3,20 @@
 import { defined } from "../kernel/json.ts";
 import type { StoredRun } from "../store/run-store.ts";
 import { runHead, runListing } from "../view/run-row.ts";
-import type { QuestionRow, RunFacts, RunPatch, RunRow, RunSnapshot } from "../view/viewer-data.ts";
+import type {
+  QuestionRow,
+  RunOverview,
+  RunPatch,
+  RunRow,
+  RunSnapshot,
+} from "../view/viewer-data.ts";
 import type { HeldRun } from "./held-run.ts";
 import { onlooker } from "./run-standing.ts";
 import type { ShownContent } from "./shown-content.ts";
 
 /** What was learnt of a run by folding it, for as long as nothing is new in it. */
 export interface LearntRun {
-  readonly facts: RunFacts;
+  readonly facts: RunOverview;
   /** Those without an answer. */
   readonly questions: readonly QuestionRow[];
   /** As it may be shown. */
@@ -83,12 +89,12 @@ export function standingText(run: HeldRun, nowMs: number): string {
   return JSON.stringify([status, leader, [...run.answered]]);
 }
 
-function headOf(run: HeldRun, facts: RunFacts, nowMs: number) {
+function headOf(run: HeldRun, facts: RunOverview, nowMs: number) {
   return runHead({ ...run.stored, title: titleOf(run) }, facts, onlooker(nowMs));
 }
 
 /** A run whose questions all have an answer in its mailbox needs nobody. */
-function factsFor(facts: RunFacts, isAnswered: boolean): RunFacts {
+function factsFor(facts: RunOverview, isAnswered: boolean): RunOverview {
   return facts.status === "needs_you" && isAnswered ? { ...facts, status: "working" } : facts;
 }
 

@@ -16,6 +16,7 @@ import { countedTool, thinker } from "../journal/thinkers.ts";
 import { allOf } from "../support/all-of.ts";
 import { rejectionOf, thrownBy } from "../support/thrown.ts";
 import {
+  clientOf,
   counts,
   doings,
   engineWorld,
@@ -23,22 +24,12 @@ import {
   runId,
   solo,
   turns,
+  workerIn,
   type Doings,
-  type EngineWorld,
 } from "./engine-world.ts";
 
 const ID = runId("order-4711");
 const TEXT = "Go. worked 0, worked 1.";
-
-function clientOf({ clock, store }: EngineWorld): RunClient {
-  return new RunClient({ store, engine: storeEngine({ clock }), clock });
-}
-
-async function workerIn(world: EngineWorld, options: Parameters<EngineWorld["process"]>[0]) {
-  const orchestrator = world.process(options);
-  const engine = storeEngine({ clock: world.clock });
-  return await orchestrator.work(engine, { context: () => undefined });
-}
 
 /** Makes two calls that need an approval, then says what came of them. */
 function asker(done: Doings) {

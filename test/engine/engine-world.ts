@@ -2,7 +2,10 @@
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
+import { storeEngine } from "../../src/engine/store-engine.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { RunClient } from "../../src/orchestrator/run/run-client.ts";
+import type { Worker, WorkOptions } from "../../src/orchestrator/run/work.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
 import { idOf, type RunId } from "../../src/protocol/ids.ts";
 import type { Budget } from "../../src/policies/budget.ts";
@@ -38,6 +41,21 @@ export function engineWorld(store?: Store, clock = new ManualClock(1_000_000)): 
     },
     pushed: (work, stepMs) => pushed(clock, work, stepMs),
   };
+}
+
+/** A client in a process without a worker. */
+export function clientOf({ clock, store }: EngineWorld, rolesVersion = "1"): RunClient {
+  return new RunClient({ store, engine: storeEngine({ clock }), clock, rolesVersion });
+}
+
+/** A worker in a process of its own. */
+export async function workerIn(
+  { clock, process }: EngineWorld,
+  options: OrchestratorOptions,
+  work: WorkOptions = {},
+): Promise<Worker> {
+  const engine = storeEngine({ clock });
+  return await process(options).work(engine, { context: () => undefined, ...work });
 }
 
 /** Moves time on until the work has settled. */

@@ -5,18 +5,19 @@ import { expect } from "vitest";
 
 import { storeEngine } from "../../src/engine/store-engine.ts";
 import { postMail, type RunMail } from "../../src/orchestrator/run/run-mail.ts";
-import { RunClient } from "../../src/orchestrator/run/run-client.ts";
 import type { Store } from "../../src/store/store.ts";
 import { proves } from "../harness/proves.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import {
+  clientOf,
   counts,
   doings,
   engineWorld,
   runId,
   solo,
   turns,
+  workerIn,
   type EngineWorld,
 } from "./engine-world.ts";
 
@@ -25,7 +26,7 @@ const ORDER = { runId: ID, role: "solo", task: "Go." };
 const ASKING = { count: 1, tool: { needsApproval: true } } as const;
 const CANCEL: RunMail = { type: "cancel", message: "Not needed." };
 
-/** The store of a process that dies when a run of its comes to rest, before or after it has said so; in that moment somebody posts. */
+/** The store of a process that dies when a run of its comes to rest, and has said so; in that moment somebody posts. */
 function dyingAtRest(
   store: Store,
   mail: RunMail,
@@ -74,12 +75,12 @@ proves(
   "a deadline of which only a process knew that is gone is found in the store, and a refused run is left alone",
   async () => {
     const world = engineWorld();
-    const { store, clock, process, pushed } = world;
+    const { clock, pushed } = world;
     const done = doings();
     const roles = [solo(done, ASKING)];
     const asking = { roles, unanswered: "pause", answerTimeoutMs: 100_000 } as const;
-    const client = new RunClient({ store, engine: storeEngine({ clock }), clock });
-    const first = await process(asking).work(storeEngine({ clock }));
+    const client = clientOf(world);
+    const first = await workerIn(world, asking);
     const run = await client.start("solo", "Go.", { runId: ID });
     const { questions } = await pushed(run.result());
     expect(questions.map(({ deadlineAtMs }) => deadlineAtMs !== null)).toEqual([true]);
@@ -90,11 +91,11 @@ proves(
       attempts += 1;
       throw new Error("No database.");
     };
-    const second = await process(asking).work(storeEngine({ clock }), { context });
+    const second = await workerIn(world, asking, { context });
     await waited(world, 100);
     expect([attempts, (await rejectionOf(run.result())).code]).toEqual([1, "context_failed"]);
     await pushed(second.close());
-    const third = await process(asking).work(storeEngine({ clock }));
+    const third = await workerIn(world, asking);
     await run.post({ type: "resume" });
     expect(await pushed(run.result())).toMatchObject({ status: "completed" });
     expect(counts(done)).toEqual([]);
@@ -108,7 +109,7 @@ proves(
   "a worker that serves already finds a deadline of another one that is gone",
   async () => {
     const world = engineWorld();
-    const { store, clock, process, pushed } = world;
+    const { store, pushed } = world;
     const reads: string[] = [];
     const read: Store["read"] = (id, from) => {
       reads.push(id);
@@ -116,12 +117,11 @@ proves(
     };
     const roles = [solo(doings(), ASKING)];
     const asking = { roles, unanswered: "pause", answerTimeoutMs: 100_000 } as const;
-    const first = await process(asking).work(storeEngine({ clock }));
-    const staying = process({ ...asking, store: { ...forwarding(store), read } });
-    const client = new RunClient({ store, engine: storeEngine({ clock }), clock });
+    const first = await workerIn(world, asking);
+    const client = clientOf(world);
     const run = await client.start("solo", "Go.", { runId: ID });
     await pushed(run.result());
-    const second = await staying.work(storeEngine({ clock }));
+    const second = await workerIn(world, { ...asking, store: { ...forwarding(store), read } });
     await pushed(first.close());
     await waited(world, 90);
     expect(reads).toEqual([ID]); // Once, however often it looks.

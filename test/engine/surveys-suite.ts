@@ -19,6 +19,7 @@ import {
   keptEffects,
   movedRuns,
   orderSurveys,
+  outOfTurn,
   repeated,
 } from "./surveys.ts";
 
@@ -65,7 +66,7 @@ export async function surveysOver(name: EngineName): Promise<void> {
     );
 
     proves(
-      ["E101"],
+      ["E101", "E113"],
       "a frozen worker that wakes up harms nothing: one text, one journal, and no call twice that must not be",
       async () => {
         const place = await open({ modelMs: 200, toolMs: 400 });
@@ -79,6 +80,8 @@ export async function surveysOver(name: EngineName): Promise<void> {
         frozen?.freeze();
         const { text, status } = await survey.run.result();
         frozen?.thaw();
+        await frozen?.terminate(); // What it had still to write, it has tried to.
+        expect(outOfTurn(place)).toEqual([]);
         expect(status).toBe("completed");
         expect(text).toContain("Not repeated");
         const events = await eventsOf(survey.run);

@@ -109,3 +109,15 @@ export async function eventsOf(run: RemoteRun): Promise<readonly EspalierEvent[]
   for await (const event of run.events()) events.push(event);
   return events;
 }
+
+/** Records of all runs that stand behind, or in the place of, some of a later owner. */
+export function outOfTurn({ takenBatches }: SurveyPlace): readonly string[] {
+  const byRun = Map.groupBy(takenBatches, ({ runId }) => runId);
+  return [...byRun.values()].flatMap((ofRun) =>
+    ofRun
+      .filter(({ epoch, firstNumber, count }) =>
+        ofRun.some((other) => other.epoch > epoch && other.firstNumber < firstNumber + count),
+      )
+      .map(({ runId, epoch, firstNumber }) => `${runId}: ${firstNumber} of owner ${epoch}`),
+  );
+}

@@ -7,8 +7,7 @@ import { foldJournal } from "../../src/orchestrator/durability/fold-journal.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
 import type { SurveyPlace } from "../support/survey-place.ts";
 import { surveyText } from "../support/surveys.ts";
-import type { TakenBatch } from "./survey-worker.ts";
-import { approved, askedSurvey } from "./surveys.ts";
+import { approved, askedSurvey, outOfTurn } from "./surveys.ts";
 
 /** So many runs in two minutes. */
 const RUNS_PER_SECOND = 100 / 120;
@@ -75,20 +74,8 @@ export async function underFire(
     paidTwice: [...paid].flatMap(([key, times]) => (times > 1 ? [key] : [])),
     openLeases,
     unended,
-    outOfTurn: outOfTurn(place.takenBatches),
+    outOfTurn: outOfTurn(place),
   };
-}
-
-/** Batches that stand behind, or in the place of, one of a later owner. */
-function outOfTurn(batches: readonly TakenBatch[]): readonly string[] {
-  const byRun = Map.groupBy(batches, ({ runId }) => runId);
-  return [...byRun.values()].flatMap((ofRun) =>
-    ofRun
-      .filter(({ epoch, firstNumber, count }) =>
-        ofRun.some((other) => other.epoch > epoch && other.firstNumber < firstNumber + count),
-      )
-      .map(({ runId, epoch, firstNumber }) => `${runId}: ${firstNumber} of owner ${epoch}`),
-  );
 }
 
 /** In turn: a worker is killed, the other one, one of them is frozen for so long that its runs are led elsewhere, and the engine is killed. */

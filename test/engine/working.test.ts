@@ -15,6 +15,7 @@ import { aborted } from "../journal/crash-play.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import {
+  clientOf,
   counts,
   doings,
   engineWorld,
@@ -43,11 +44,6 @@ async function served(world: EngineWorld, roles: readonly AgentRole[], options: 
   const orchestrator: Orchestrator = process({ roles });
   const worker = await orchestrator.work(engine, { context: () => undefined, ...options });
   return { worker, orchestrator, engine, client: new RunClient({ store, engine, clock }) };
-}
-
-/** A client in a process without a worker. */
-function clientOf({ clock, store }: EngineWorld, rolesVersion = "1"): RunClient {
-  return new RunClient({ store, engine: storeEngine({ clock }), clock, rolesVersion });
 }
 
 proves(["E21"], "what is wrong for good is tried once, and the result says why", async () => {

@@ -5,9 +5,9 @@ import { renderRun, type RenderOptions, type ShownRun } from "../../src/terminal
 import { AgentIdSchema, CallIdSchema, QuestionIdSchema } from "../../src/protocol/ids.ts";
 import type { Question } from "../../src/protocol/question.ts";
 import type { SettledStatus, StopReason } from "../../src/protocol/stop.ts";
-import type { OpenCall } from "../../src/view/step-fold.ts";
+import type { CallUnderWay } from "../../src/view/step-fold.ts";
 
-type Call = OpenCall & { readonly callId: null };
+type Call = CallUnderWay & { readonly callId: null };
 
 /** What an agent is doing. */
 export type Activity =

@@ -2,7 +2,7 @@
 
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { RunFold } from "../../src/view/run-fold.ts";
-import type { RunFacts, RunPatch, RunSnapshot } from "../../src/view/viewer-data.ts";
+import type { RunOverview, RunPatch, RunSnapshot } from "../../src/view/viewer-data.ts";
 
 /** The number of a record is that of its event. */
 export function foldOf(events: readonly EspalierEvent[]): RunFold {
@@ -15,9 +15,9 @@ export function foldOf(events: readonly EspalierEvent[]): RunFold {
 
 /** A snapshot with a patch laid on it. */
 export function patched(
-  before: RunSnapshot<RunFacts>,
-  patch: RunPatch<RunFacts>,
-): RunSnapshot<RunFacts> {
+  before: RunSnapshot<RunOverview>,
+  patch: RunPatch<RunOverview>,
+): RunSnapshot<RunOverview> {
   const agents = [...before.agents];
   for (const [index, row] of patch.agents) agents[index] = row;
   const spans = agents.map((_agent, index) => before.spans[index] ?? []);

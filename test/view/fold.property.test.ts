@@ -9,7 +9,7 @@ import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { AgentFold } from "../../src/view/agent-fold.ts";
 import { RunFold } from "../../src/view/run-fold.ts";
-import { SPAN_WIDTH, type RunFacts, type RunSnapshot } from "../../src/view/viewer-data.ts";
+import { SPAN_WIDTH, type RunOverview, type RunSnapshot } from "../../src/view/viewer-data.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { proves } from "../harness/proves.ts";
 import { worlds } from "../properties/tree-arbitrary.ts";
@@ -118,7 +118,7 @@ function checkPatches(events: readonly EspalierEvent[], cuts: readonly number[])
   if (first === undefined) return;
   const at = new Set(cuts.map((cut) => (cut % events.length) + 1));
   const fold = new RunFold(first.runId);
-  const kept: RunSnapshot<RunFacts>[] = [fold.snapshot()];
+  const kept: RunSnapshot<RunOverview>[] = [fold.snapshot()];
   for (const event of events) {
     fold.take(event, event.seq);
     if (!at.has(event.seq)) continue;

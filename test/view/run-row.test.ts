@@ -4,7 +4,7 @@ import { expect } from "vitest";
 
 import { RunIdSchema } from "../../src/protocol/ids.ts";
 import { runHead, runListing, type ListedRun } from "../../src/view/run-row.ts";
-import type { RunFacts } from "../../src/view/viewer-data.ts";
+import type { RunOverview } from "../../src/view/viewer-data.ts";
 import { proves } from "../harness/proves.ts";
 import { sampleEvents } from "../support/sample-events.ts";
 import { foldOf } from "./fold-of.ts";
@@ -23,10 +23,10 @@ const at = { nowMs: 31_000, hostname: "here", processId: 7 };
 
 proves(
   ["V26"],
-  "an open run works, waits or is lost, and needs a person only while it lives",
+  "an open run works, waits or is lost, and one that asks needs a person unless it is lost",
   () => {
     const asking = factsOf(["asks"]);
-    const status = (listed: ListedRun, facts?: RunFacts, nowMs = at.nowMs): string =>
+    const status = (listed: ListedRun, facts?: RunOverview, nowMs = at.nowMs): string =>
       runListing(listed, facts, { ...at, nowMs }).status;
     expect([status(LED), status(LED, undefined, 31_001), status(LEFT)]).toEqual([
       "working",
@@ -36,7 +36,7 @@ proves(
     expect([status(LED, asking), status(LED, asking, 31_001), status(LEFT, asking)]).toEqual([
       "needs_you",
       "lost",
-      "waiting",
+      "needs_you",
     ]);
     const paused = { ...LEFT, status: "paused" } as const;
     expect([status(paused), status(paused, factsOf(["asks", "pauses"]))]).toEqual([
@@ -66,7 +66,7 @@ proves(["V26"], "the leader of a run is named, and known as this process", () =>
   expect(runListing(LEFT, facts, at).leader).toBeNull();
 });
 
-function factsOf(told: readonly ("asks" | "pauses" | "fails")[]): RunFacts {
+function factsOf(told: readonly ("asks" | "pauses" | "fails")[]): RunOverview {
   const events = sampleEvents((run) => {
     const lead = run.root;
     run.started();

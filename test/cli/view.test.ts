@@ -1,0 +1,223 @@
+// `espalier view`: the viewer of the runs of a project, until it is left.
+
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+
+import { expect } from "vitest";
+
+import { openBrowser } from "../../src/cli/open-browser.ts";
+import { perform } from "../../src/cli/perform.ts";
+import type { Shell, ShellSignal } from "../../src/cli/shell.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { Question } from "../../src/protocol/question.ts";
+import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { afterwards } from "../harness/afterwards.ts";
+import { proves } from "../harness/proves.ts";
+import { act, askApi, placeOf } from "../viewer/asking.ts";
+import { asker } from "../viewer/viewer-world.ts";
+
+interface FakeShell extends Shell {
+  readonly said: () => string;
+  readonly noted: () => string;
+  /** Resolves once this stands on stderr. */
+  readonly until: (pattern: RegExp) => Promise<RegExpExecArray>;
+  readonly signal: (signal: ShellSignal) => void;
+}
+
+function fakeShell(cwd: string, env: Shell["env"] = {}): FakeShell {
+  let [said, noted] = ["", ""];
+  let hear: () => void = () => undefined;
+  const stdout = new PassThrough().on("data", (part: Buffer) => (said += part.toString()));
+  const stderr = new PassThrough().on("data", (part: Buffer) => {
+    noted += part.toString();
+    hear();
+  });
+  const listeners = new Map<ShellSignal, () => void>();
+  return {
+    stdin: new PassThrough(),
+    stdout,
+    stderr,
+    env,
+    cwd,
+    isVerbose: false,
+    onSignal: (signal, listener) => {
+      listeners.set(signal, listener);
+      return () => listeners.delete(signal);
+    },
+    leave: () => {
+      throw new Error("It does not leave by itself.");
+    },
+    said: () => said,
+    noted: () => noted,
+    until: (pattern) =>
+      new Promise((resolve) => {
+        hear = () => {
+          const found = pattern.exec(noted);
+          if (found !== null) resolve(found);
+        };
+        hear();
+      }),
+    signal: (signal) => listeners.get(signal)?.(),
+  };
+}
+
+async function folder(): Promise<string> {
+  const made = await mkdtemp(join(tmpdir(), "espalier-view-"));
+  afterwards(() => rm(made, { recursive: true, force: true }));
+  return made;
+}
+
+/** A project with a run that asks about a pear. */
+async function project(): Promise<{
+  readonly cwd: string;
+  readonly file: string;
+  readonly questions: readonly Question[];
+}> {
+  const cwd = await folder();
+  await writeFile(join(cwd, "package.json"), "{}");
+  await mkdir(join(cwd, ".espalier"));
+  const file = join(cwd, ".espalier", "runs.db");
+  const store = sqliteStore(file);
+  const role = asker(["pear"]);
+  const { questions } = await new Orchestrator({ store, roles: [role] }).start(role, "Buy.", {
+    runId: "buy",
+  }).result;
+  await store.close();
+  return { cwd, file, questions };
+}
+
+const ADDRESS = /Viewer: (\S+)/;
+
+proves(
+  ["V88"],
+  "it shows the runs of the project, answers by their mailboxes, and ends at Ctrl-C",
+  async () => {
+    const { cwd, file, questions } = await project();
+    const shell = fakeShell(cwd);
+    const ended = perform(["view", "buy", "--port", "0"], shell);
+    const [, url = ""] = await shell.until(ADDRESS);
+    expect(new URL(url).pathname).toBe("/r/buy");
+    const place = placeOf({ url });
+    expect((await askApi(place, "meta")).body).toMatchObject({
+      store: file,
+      content: true,
+      actions: ["answer", "cancel", "pause"],
+    });
+    expect((await askApi(place, "runs")).body).toMatchObject({
+      runs: [{ runId: "buy", status: "needs_you" }],
+    });
+    const [question] = questions;
+    const answer = {
+      type: "approved",
+      questionId: question?.questionId,
+      argumentsHash: question?.argumentsHash,
+    };
+    expect(await act(place, "buy", { key: "1", type: "answer", answers: [answer] })).toMatchObject({
+      status: 202,
+      body: { isLed: false, open: [] },
+    });
+    expect((await askApi(place, "runs")).body).toMatchObject({
+      runs: [{ runId: "buy", status: "waiting" }],
+    });
+    shell.signal("SIGINT");
+    expect([await ended, shell.said()]).toEqual([0, ""]);
+    const store = sqliteStore(file);
+    const role = asker(["pear"]);
+    const result = await (await new Orchestrator({ store, roles: [role] }).recover("buy")).result;
+    expect(result.text).toBe("paid pear");
+    await store.close();
+    expect((await stat(join(cwd, ".espalier", "viewer-token"))).mode & 0o777).toBe(0o600);
+    expect(await readFile(join(cwd, ".espalier", ".gitignore"), "utf8")).toBe("*\n");
+  },
+);
+
+proves(
+  ["V88"],
+  "looking alone writes nothing into the store; without content none is sent",
+  async () => {
+    const { cwd, file } = await project();
+    const before = await readFile(file);
+    const shell = fakeShell(cwd);
+    const ended = perform(["view", "--port", "0", "--read-only", "--no-content"], shell);
+    const [, url = ""] = await shell.until(ADDRESS);
+    const place = placeOf({ url });
+    expect((await askApi(place, "meta")).body).toMatchObject({ content: false, actions: [] });
+    expect((await askApi(place, "runs/buy")).text).not.toContain("pear");
+    expect((await act(place, "buy", { key: "1", type: "cancel" })).status).toBe(403);
+    shell.signal("SIGTERM");
+    expect(await ended).toBe(0);
+    expect((await readFile(file)).equals(before)).toBe(true);
+  },
+);
+
+proves(["V88"], "its token stays, --url says its address, --new-token makes another", async () => {
+  const { cwd } = await project();
+  const first = fakeShell(cwd);
+  const ended = perform(["view", "--port", "0"], first);
+  const [, url = ""] = await first.until(ADDRESS);
+  const { port } = new URL(url);
+  const asking = fakeShell(cwd);
+  expect(await perform(["view", "--url", "--port", port], asking)).toBe(0);
+  expect(asking.said()).toBe(`${url}\n`);
+  const ofRun = fakeShell(cwd);
+  expect(await perform(["view", "@last", "--url", "--port", port], ofRun)).toBe(0);
+  expect(ofRun.said()).toBe(`${url.replace("/#", "/r/buy#")}\n`);
+  first.signal("SIGINT");
+  await ended;
+  const none = fakeShell(cwd);
+  expect(await perform(["view", "--url", "--port", port], none)).toBe(2);
+  expect(none.noted()).toContain("espalier view");
+  for (const [args, isSame] of [
+    [[], true],
+    [["--new-token"], false],
+  ] as const) {
+    const shell = fakeShell(cwd);
+    const left = perform(["view", "--port", "0", ...args], shell);
+    const [, next = ""] = await shell.until(ADDRESS);
+    expect(placeOf({ url: next }).token === placeOf({ url }).token).toBe(isSame);
+    shell.signal("SIGINT");
+    await left;
+  }
+});
+
+proves(["V88"], "no store, no such run, a port that is none", async () => {
+  const empty = await folder();
+  await writeFile(join(empty, "package.json"), "{}");
+  const shell = fakeShell(empty);
+  expect(await perform(["view"], shell)).toBe(2);
+  expect(shell.noted()).toContain("no such file");
+  expect(await readdir(empty)).toEqual(["package.json"]);
+  const { cwd } = await project();
+  for (const args of [["nobody"], ["--port", "x"], ["--port", "65536"], ["--store", "nowhere.db"]])
+    expect(await perform(["view", ...args], fakeShell(cwd)), args.join(" ")).toBe(2);
+});
+
+proves(
+  ["V88"],
+  "the browser is opened by a file for this user alone: the token is no argument of a process",
+  async () => {
+    const bin = await folder();
+    const seen = join(bin, "seen");
+    await writeFile(
+      join(bin, "xdg-open"),
+      `#!/bin/sh\n/bin/cp -p "$1" "${seen}.part"\necho "$@" > "${seen}.args"\n/bin/mv "${seen}.part" "${seen}"\n`,
+    );
+    await chmod(join(bin, "xdg-open"), 0o755);
+    const address = "http://127.0.0.1:4983/r/buy#token=abc";
+    const forget = await openBrowser(fakeShell(bin, { PATH: bin }), address, "linux");
+    while ((await stat(seen).catch(() => undefined)) === undefined)
+      await new Promise((resolve) => setImmediate(resolve));
+    expect(await readFile(seen, "utf8")).toContain(`url=${address}"`);
+    expect((await stat(seen)).mode & 0o777).toBe(0o600);
+    const args = (await readFile(`${seen}.args`, "utf8")).trim();
+    expect(args).not.toContain("token");
+    await forget();
+    await expect(stat(args)).rejects.toThrow("ENOENT");
+    // Nothing that opens it, and nobody who is told of that.
+    await (
+      await openBrowser(fakeShell(bin, { PATH: join(bin, "nowhere") }), address, "darwin")
+    )();
+  },
+);

@@ -1,0 +1,153 @@
+// Goal: what the page works out by itself is right: time with its rests, text with what is not seen, JSON, event streams, patches.
+// Method: the parts without a browser; streams in every cut.
+
+import { describe, expect, test } from "vitest";
+
+import { eventsOf } from "../../viewer/data/event-stream.ts";
+import { RunState } from "../../viewer/data/run-state.ts";
+import { restsOf, TimeScale } from "../../viewer/run/time-scale.ts";
+import { indented, readable } from "../../viewer/text/json-text.ts";
+import { lineOf, piecesOf } from "../../viewer/text/shown-text.tsx";
+import { proves } from "../harness/proves.ts";
+import { HOSTILE } from "./fixture-runs.ts";
+import { agentId, rowOf, snapshotFor, spansOf } from "./run-sketch.ts";
+
+describe("time", () => {
+  proves(
+    ["V93"],
+    "a long rest takes a small part of the line, marked, and work the rest of it",
+    () => {
+      const scale = new TimeScale(1_000, [{ fromMs: 100, toMs: 900 }]);
+      expect(scale.pieces.map(({ isRest }) => isRest)).toEqual([false, true, false]);
+      expect(scale.at(900) - scale.at(100)).toBeCloseTo(0.03);
+      expect(scale.at(0)).toBe(0);
+      expect(scale.at(1_000)).toBeCloseTo(1);
+      for (const ms of [0, 50, 100, 500, 900, 950, 1_000])
+        expect(scale.timeAt(scale.at(ms))).toBeCloseTo(ms);
+    },
+  );
+
+  test("one that rests to now, and one that did nothing else", () => {
+    expect(
+      restsOf(
+        spansOf([
+          ["chat", 0, 10],
+          ["park", 10, -1],
+        ]),
+        500,
+      ),
+    ).toEqual([{ fromMs: 10, toMs: 500 }]);
+    const scale = new TimeScale(500, [{ fromMs: 0, toMs: 500 }]);
+    expect([scale.at(0), scale.at(500)]).toEqual([0, 1]);
+  });
+
+  test("times above the rows are round, apart, and none is within a rest", () => {
+    const scale = new TimeScale(3_600_000, [{ fromMs: 600_000, toMs: 3_000_000 }]);
+    const minutes = scale.ticks({ from: 0, to: 1 }, 900, 90).map((ms) => ms / 60_000);
+    expect(minutes).toEqual([0, 5, 10, 50, 55, 60]);
+  });
+});
+
+describe("text", () => {
+  proves(["V96"], "what is not seen, or turns what is, is shown by its number", () => {
+    const shown = piecesOf(HOSTILE)
+      .map(({ text }) => text)
+      .join("");
+    expect(shown).toContain("U+202E");
+    for (const number of ["U+202C", "U+0007", "U+2028", "U+FEFF"]) expect(shown).toContain(number);
+    expect(shown).not.toMatch(/[\u202a-\u202e\u2066-\u2069\u0007\u2028\ufeff]/);
+    expect(
+      piecesOf("a\ud800b\u{e0041}\u200b")
+        .filter(({ isUnseen }) => isUnseen)
+        .map(({ text }) => text),
+    ).toEqual(["U+D800", "U+E0041", "U+200B"]);
+  });
+
+  test("words of all languages, lines, tabs and emojis are as they are", () => {
+    const text = "Grüße 你好 שלום\tمرحبا\r\nनमस्ते ✔\ufe0f 👩\u200d🚀";
+    expect(piecesOf(text)).toEqual([{ text, isUnseen: false }]);
+    expect(lineOf("one\ntwo")).toBe("one ⏎ two");
+    expect(lineOf("x".repeat(500))).toHaveLength(401);
+  });
+
+  test("JSON has a line for each member, and what is short stands on one", () => {
+    expect(indented({ path: "a", lines: [1, 400], empty: {}, none: [] })).toBe(
+      '{\n  "path": "a",\n  "lines": [1, 400],\n  "empty": {},\n  "none": []\n}',
+    );
+    const long = { a: ["x".repeat(50), "y".repeat(50)] };
+    expect(JSON.parse(indented(long))).toEqual(long);
+    expect(readable("{ no json")).toBe("{ no json");
+    expect(readable('{"__proto__":1}')).toBe('{\n  "__proto__": 1\n}');
+  });
+});
+
+async function read(chunks: readonly string[]) {
+  const bytes = new TextEncoder().encode(chunks.join(""));
+  const cuts =
+    chunks.length === 1 ? [bytes] : chunks.map((chunk) => new TextEncoder().encode(chunk));
+  return await Array.fromAsync(eventsOf(ReadableStream.from(cuts)));
+}
+
+describe("feed", () => {
+  proves(
+    ["V94"],
+    "an event stream is read alike however it is cut; a cut-off event is left out",
+    async () => {
+      const text =
+        ': here\n\nid: 7\ndata: {"a":"ü"}\n\nid: 8\r\ndata: {"b":1}\r\n\r\nid: 9\ndata: {"c"';
+      const expected = [
+        { id: "7", data: '{"a":"ü"}' },
+        { id: "8", data: '{"b":1}' },
+      ];
+      const bytes = new TextEncoder().encode(text);
+      for (let at = 0; at <= bytes.length; at += 1) {
+        const parts = ReadableStream.from([bytes.slice(0, at), bytes.slice(at)]);
+        expect(await Array.fromAsync(eventsOf(parts))).toEqual(expected);
+      }
+      expect(await read(["data: a\ndata: b\n\n"])).toEqual([{ id: "", data: "a\nb" }]);
+    },
+  );
+
+  proves(["V95"], "amounts are told apart from which rows there are", () => {
+    const agents = [{ parent: -1, name: "lead", activity: "thinking" as const }];
+    const state = new RunState(snapshotFor({ runId: "r", title: "", status: "working", agents }));
+    const run = state.head.value;
+    const seen = (): readonly number[] => [state.structure.value, state.amounts.value];
+    const row = (change: object) =>
+      rowOf("r", 0, { parent: -1, name: "lead", activity: "thinking", ...change });
+    state.apply({
+      record: 1_001,
+      run,
+      agents: [[0, row({ own: 5 })]],
+      spans: [[0, 0, spansOf([["chat", 0, -1]])]],
+    });
+    expect(seen()).toEqual([0, 1]);
+    state.apply({
+      record: 1_002,
+      run,
+      agents: [[0, row({ activity: "calling" })]],
+      spans: [[0, 2, [9, 1, 1]]],
+    });
+    expect(seen()).toEqual([0, 2]);
+    expect(state.spansOf(0)).toEqual([0, 0, 9, 1, 1]);
+    state.apply({
+      record: 1_003,
+      run,
+      agents: [[1, rowOf("r", 1, { parent: 0, name: "reader#1" })]],
+      spans: [],
+    });
+    expect(seen()).toEqual([1, 3]);
+    expect([state.childrenOf(0), state.indexOf(agentId("r", 1)), state.record]).toEqual([
+      [1],
+      1,
+      1_003,
+    ]);
+    state.apply({
+      record: 1_004,
+      run,
+      agents: [[0, row({ activity: "completed", toMs: 9 })]],
+      spans: [],
+    });
+    expect(seen()).toEqual([2, 4]);
+  });
+});

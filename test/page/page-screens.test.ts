@@ -1,0 +1,319 @@
+// Goal: every screen says what it must, works for everybody, and does nothing that it must not.
+// Method: Chromium on the page as it is built, over a server with runs that are made up.
+
+import axe from "axe-core";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect } from "vitest";
+
+import { afterwards } from "../harness/afterwards.ts";
+import { proves } from "../harness/proves.ts";
+import { buildPage, type BuiltPage } from "./built-page.ts";
+import { findChromium, openTab, type Tab } from "./chromium.ts";
+import { HOSTILE } from "./fixture-runs.ts";
+import {
+  fixtureRuns,
+  REFUSED,
+  startFixture,
+  type FixtureOptions,
+  type FixtureServer,
+} from "./fixture-server.ts";
+
+const found = await findChromium();
+const browser = typeof found === "string" ? undefined : found;
+if (typeof found === "string") console.warn(`Tests of the page are skipped: ${found}.`);
+
+let built: BuiltPage | undefined;
+beforeAll(async () => {
+  if (browser !== undefined) built = await buildPage();
+});
+afterAll(async () => {
+  await browser?.close();
+  built?.remove();
+});
+
+async function serve(options: FixtureOptions = {}): Promise<FixtureServer> {
+  const server = await startFixture({ folder: built?.folder ?? "", refused: REFUSED, ...options });
+  afterwards(() => server.close());
+  return server;
+}
+
+async function open(url: string, options: Parameters<typeof openTab>[2] = {}): Promise<Tab> {
+  if (browser === undefined) throw new Error("no browser");
+  const tab = await openTab(browser, url, options);
+  afterwards(() => tab.close());
+  return tab;
+}
+
+/** Each screen, and what is there once it is. */
+const SCREENS: Readonly<
+  Record<string, readonly [path: string, there: string, act?: (page: Page) => Promise<unknown>]>
+> = {
+  runs: ["/", ".run-line"],
+  search: ["/?q=pears", ".run-line"],
+  "no run fits": ["/?q=nothing-of-it", "text=No run fits"],
+  crowd: ["/r/crowd-5000", ".row"],
+  filtered: ["/r/crowd-5000?q=surveyor%231&show=ended", ".row"],
+  failed: ["/r/audit-7f2c", ".row"],
+  parked: ["/r/night-5b11", ".row"],
+  questions: ["/questions", ".question"],
+  asking: ["/r/pears-31d0", ".question"],
+  overview: ["/r/audit-7f2c?agent=audit-7f2c-a10", "text=Task"],
+  steps: ["/r/audit-7f2c?agent=audit-7f2c-a10&tab=steps", ".step-line"],
+  step: ["/r/audit-7f2c?agent=audit-7f2c-a10&tab=steps&step=2", ".message"],
+  given: ["/r/audit-7f2c?agent=audit-7f2c-a10&tab=given", ".facts"],
+  log: ["/r/audit-7f2c?agent=audit-7f2c-a10&tab=log", ".log li"],
+  hostile: ["/r/hostile-0bad?agent=hostile-0bad-a0&tab=steps&step=1", ".message"],
+  "no such run": ["/r/none", "text=No such run"],
+  "no such agent": ["/r/audit-7f2c?agent=none", "text=No such agent"],
+  "no such page": ["/r/a/b", "text=There is no such page"],
+  busy: ["/r/busy", "text=The store is busy"],
+  newer: ["/r/newer", "text=Written by a newer release"],
+  broken: ["/r/broken", "text=The journal is broken"],
+  help: [
+    "/",
+    "dialog",
+    (page) =>
+      page
+        .locator(".run-line")
+        .first()
+        .waitFor()
+        .then(() => page.keyboard.press("?")),
+  ],
+  "an approval": [
+    "/questions",
+    "text=Approve this call",
+    (page) =>
+      page
+        .locator(".question")
+        .first()
+        .waitFor()
+        .then(() => page.keyboard.press("a")),
+  ],
+  "a denial": [
+    "/questions",
+    "text=Why not?",
+    (page) =>
+      page
+        .locator(".question")
+        .first()
+        .waitFor()
+        .then(() => page.keyboard.press("d")),
+  ],
+  "an edit": [
+    "/questions",
+    "textarea",
+    (page) =>
+      page
+        .locator(".question")
+        .first()
+        .waitFor()
+        .then(() => page.keyboard.press("m")),
+  ],
+  cancelling: [
+    "/r/pears-31d0",
+    "text=End the whole run now?",
+    (page) => page.getByRole("button", { name: "Cancel" }).click(),
+  ],
+};
+
+async function show(
+  server: FixtureServer,
+  name: string,
+  options: Parameters<typeof openTab>[2] = {},
+): Promise<Tab> {
+  const [path = "", there = "", act] = SCREENS[name] ?? [];
+  const tab = await open(server.urlOf(path), options);
+  await act?.(tab.page);
+  await tab.page.locator(there).first().waitFor();
+  return tab;
+}
+
+describe.skipIf(browser === undefined)("screens", () => {
+  for (const name of Object.keys(SCREENS))
+    proves(
+      ["V90", "V100"],
+      `${name}: axe and the policy find nothing, and nobody else is asked`,
+      async () => {
+        const server = await serve();
+        const { complaints, foreign } = await show(server, name);
+        expect({ complaints, foreign }).toEqual({ complaints: [], foreign: [] });
+        // Axe is put into the page by hand, which the policy forbids.
+        const { page } = await show(server, name, { bypassCSP: true });
+        await page.evaluate(axe.source);
+        for (const colorScheme of ["light", "dark"] as const) {
+          await page.emulateMedia({ colorScheme });
+          const { violations } = await page.evaluate(() =>
+            window.axe.run(document, { resultTypes: ["violations"] }),
+          );
+          const found = violations.map(
+            ({ id, nodes }) =>
+              `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join(" ")}`,
+          );
+          expect({ colorScheme, found }).toEqual({ colorScheme, found: [] });
+        }
+      },
+    );
+
+  proves(
+    ["V96"],
+    "hostile text in every field is shown as text: it is nobody's markup, link or order",
+    async () => {
+      const server = await serve();
+      for (const path of [
+        "/",
+        "/questions",
+        "/r/hostile-0bad",
+        ...["overview", "given", "log", "steps", "steps&step=1"].map(
+          (tab) => `/r/hostile-0bad?agent=hostile-0bad-a0&tab=${tab}`,
+        ),
+        "/r/hostile-0bad?agent=hostile-0bad-a2&tab=overview",
+        "/r/hostile-0bad?agent=hostile-0bad-a2&tab=given",
+        "/r/hostile-dead",
+      ]) {
+        const { page, close } = await open(server.urlOf(path));
+        await page.locator("text=U+202E").first().waitFor();
+        expect(
+          await page
+            .locator(
+              "img, script:not([src]), iframe, object, a[href^='javascript'], a[href^='https:']",
+            )
+            .count(),
+        ).toBe(0);
+        expect(await page.title()).not.toContain("owned");
+        const text = await page.evaluate(
+          () =>
+            document.body.textContent +
+            [...document.querySelectorAll("*")]
+              .flatMap((element) => [...element.attributes].map(({ value }) => value))
+              .join(" "),
+        );
+        expect(text).toContain("<img src=x onerror=");
+        expect(text.match(/[\u202a-\u202e\u2066-\u2069\u0007\u2028\ufeff]/g)).toBeNull();
+        await close();
+      }
+      expect(HOSTILE).toContain("\u202E");
+    },
+  );
+
+  proves(
+    ["V92"],
+    "5,000 agents: all are reached, few elements are there, wherever it is scrolled to",
+    async () => {
+      const server = await serve();
+      const { page } = await show(server, "crowd");
+      const tree = page.getByRole("treegrid");
+      expect(await page.locator(".filter .count").textContent()).toContain("5,000 agents");
+      expect(await page.locator("*").count()).toBeLessThan(1_500);
+      const filtered = await show(server, "filtered");
+      expect(await filtered.page.locator(".filter .count").textContent()).toMatch(
+        /^[\d,]+ of 5,000/,
+      );
+      await page.goto(server.urlOf("/r/crowd-5000?show=ended"));
+      await page.locator(".row").first().waitFor();
+      const rows = Number(await tree.getAttribute("aria-rowcount"));
+      expect(rows).toBeGreaterThan(4_800);
+      await tree.focus();
+      await page.keyboard.press("End");
+      await page.locator(`#row-${rows - 2}[aria-selected=true]`).waitFor();
+      expect(await page.locator("*").count()).toBeLessThan(1_500);
+      expect(await tree.getAttribute("aria-activedescendant")).toBe(`row-${rows - 2}`);
+    },
+  );
+
+  proves(
+    ["V99"],
+    "what is open is in the address: a reload and the way back show it again, and no address has the token",
+    async () => {
+      const server = await serve();
+      const { page } = await show(server, "runs");
+      await page.locator(".run-line", { hasText: "audit the ledger" }).locator("a").click();
+      await page.locator(".row").first().waitFor();
+      await page.keyboard.press("e");
+      await page.locator(".message").first().waitFor();
+      expect(new URL(page.url())).toMatchObject({
+        pathname: "/r/audit-7f2c",
+        search: "?agent=audit-7f2c-a10&tab=steps&step=1",
+        hash: "",
+      });
+      await page.reload();
+      await page.locator("text=step 1 of 3").waitFor();
+      expect(await page.locator(".row[aria-selected=true] b").textContent()).toBe("reader#10");
+      await page.goBack();
+      await page.locator("aside").waitFor({ state: "detached" });
+      await page.goBack();
+      await page.locator(".run-line").first().waitFor();
+      const links = await page
+        .locator("a")
+        .evaluateAll((all) => all.map((link) => link.getAttribute("href") ?? ""));
+      expect([...links, page.url()].filter((link) => link.includes("fff"))).toEqual([]);
+    },
+  );
+
+  proves(["V101"], "a page without a valid token says how to get one", async () => {
+    const server = await serve({ token: "0".repeat(48) });
+    const { page } = await open(server.urlOf("/"));
+    await page.locator("text=This page has no valid token").waitFor();
+    await page.locator("text=espalier view --url").waitFor();
+  });
+
+  proves(["V101"], "an empty store says what makes a run", async () => {
+    const server = await serve({ runs: [] });
+    const { page } = await open(server.urlOf("/"));
+    await page.locator("text=No runs yet").waitFor();
+    await page.locator("text=espalier demo").waitFor();
+  });
+
+  proves(["V102"], "where a panel breaks, the others go on", async () => {
+    const server = await serve({ details: { "audit-7f2c-a10": { steps: 7 } } });
+    const { page } = await open(server.urlOf("/r/audit-7f2c?agent=audit-7f2c-a10&tab=steps"));
+    await page.locator("text=The panel of the agent broke.").waitFor();
+    // Over the line of a group to the lead.
+    await page.keyboard.press("k");
+    await page.keyboard.press("k");
+    await page.locator("text=The panel of the agent broke.").waitFor({ state: "detached" });
+    expect(await page.locator(".row").count()).toBe(4);
+  });
+
+  proves(["V105"], "with content off panels say so, and why", async () => {
+    const server = await serve({ meta: { content: false } });
+    const { page } = await open(server.urlOf("/r/audit-7f2c?agent=audit-7f2c-a10"));
+    await page.locator("text=Content is not shown here").waitFor();
+    await page.goto(server.urlOf("/r/audit-7f2c?agent=audit-7f2c-a10&tab=steps&step=2"));
+    await page.locator("aside").getByText("Content is not shown here").waitFor();
+    await page.locator(".badge", { hasText: "content off" }).waitFor();
+  });
+
+  proves(
+    ["V91"],
+    "keys go through rows, open and close them, and find what went wrong",
+    async () => {
+      const server = await serve();
+      const { page } = await show(server, "failed");
+      const cursor = page.locator(".row[aria-selected=true]");
+      await page.keyboard.press("j");
+      expect(await cursor.getAttribute("aria-expanded")).toBe("false");
+      await page.keyboard.press("ArrowRight");
+      await page.locator("#row-2", { hasText: "reader#1" }).waitFor();
+      expect(await cursor.getAttribute("aria-expanded")).toBe("true");
+      await page.keyboard.press("ArrowLeft");
+      await page.locator("#row-2", { hasText: "reader#10" }).waitFor();
+      await page.keyboard.press("e");
+      await page.locator("text=error 1 of 4").waitFor();
+      await page.keyboard.press("E");
+      await page.locator("text=error 4 of 4").waitFor();
+      // The last is within a group, which is opened for it.
+      await page.locator(".row[aria-selected=true]", { hasText: "reader#5" }).waitFor();
+    },
+  );
+});
+
+describe.skipIf(browser === undefined)("runs made up", () => {
+  proves(["V100"], "each of them is on a screen that is looked at", () => {
+    const paths = Object.values(SCREENS).map(([path]) => path);
+    const shown = fixtureRuns().filter(
+      ({ run }) =>
+        /^(calm|hostile-dead)/.test(run.runId) || paths.some((path) => path.includes(run.runId)),
+    );
+    expect(shown).toHaveLength(fixtureRuns().length);
+  });
+});

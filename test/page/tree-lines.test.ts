@@ -1,0 +1,162 @@
+// Goal: the list of a run says of every agent where it is: in a line of its own, or counted in one that stands for it.
+// Method: small trees by hand, and for counts all trees that a few numbers make.
+
+import { describe, expect, test } from "vitest";
+
+import {
+  keysAbove,
+  listLines,
+  type Folds,
+  type Listing,
+  type TreeFilter,
+} from "../../viewer/run/tree-lines.ts";
+import { proves } from "../harness/proves.ts";
+import { agentId, rowOf, type AgentSketch } from "./run-sketch.ts";
+
+const ALL: TreeFilter = { words: "", show: "all" };
+const NO_FOLDS: Folds = new Map();
+
+function treeOf(sketches: readonly AgentSketch[]) {
+  const agents = sketches.map((sketch, index) => rowOf("r", index, sketch));
+  const childrenOf = (index: number): readonly number[] =>
+    sketches.flatMap(({ parent }, at) => (parent === index ? [at] : []));
+  return { agents, childrenOf, refusals: [] };
+}
+
+function written({ lines }: Listing): readonly string[] {
+  return lines.map((line) => {
+    const indent = "  ".repeat(line.depth - 1);
+    if (line.kind === "agent")
+      return `${indent}${line.fold === "closed" ? "+" : ""}${line.index}${line.isDimmed ? " (dim)" : ""}`;
+    if (line.kind === "group")
+      return `${indent}${line.role} x${line.members.length} +${line.below}${line.isOpen ? " open" : ""}`;
+    return `${indent}refused ${line.code} x${line.count}`;
+  });
+}
+
+const done = (parent: number, name: string): AgentSketch => ({ parent, name, toMs: 1 });
+const FAMILY: readonly AgentSketch[] = [
+  { parent: -1, name: "lead", activity: "delegating" },
+  done(0, "reader#1"),
+  { parent: 0, name: "reader#2", activity: "thinking" },
+  done(0, "reader#3"),
+  done(0, "writer#1"),
+  done(0, "reader#4"),
+  { parent: 0, name: "reader#5", activity: "failed", toMs: 1 },
+  done(3, "scout#1"),
+  { parent: 3, name: "scout#2", activity: "failed", toMs: 1 },
+];
+
+describe("folding", () => {
+  proves(
+    ["V91"],
+    "siblings of a role that ended alike share a line, which counts them and what is below them",
+    () => {
+      const listing = listLines(treeOf(FAMILY), ALL, NO_FOLDS);
+      expect(written(listing)).toEqual(["0", "  reader x3 +2", "  2", "  4", "  6"]);
+      expect(listing).toMatchObject({ matches: 9, folded: 5 });
+      expect(listing.lines[1]).toMatchObject({
+        kind: "group",
+        failedBelow: 1,
+        position: 1,
+        siblings: 4,
+        depth: 2,
+      });
+    },
+  );
+
+  proves(["V91"], "opened, each of them has its line below it", () => {
+    const folds = new Map([[`${agentId("r", 0)} completed reader`, true]]);
+    expect(written(listLines(treeOf(FAMILY), ALL, folds))).toEqual([
+      "0",
+      "  reader x3 +2 open",
+      "    1",
+      "    3",
+      "      7",
+      "      8",
+      "    5",
+      "  2",
+      "  4",
+      "  6",
+    ]);
+  });
+
+  test("what is closed by hand counts all below it", () => {
+    const listing = listLines(treeOf(FAMILY), ALL, new Map([[agentId("r", 0), false]]));
+    expect(written(listing)).toEqual(["+0"]);
+    expect(listing.folded).toBe(8);
+  });
+
+  proves(["V91"], "whatever is folded: lines and what they stand for are all agents", () => {
+    for (let seed = 0; seed < 200; seed += 1) {
+      const sketches = Array.from({ length: 40 }, (_none, at): AgentSketch => {
+        const draw = (seed * 7_919 + at * 104_729) % 997;
+        return {
+          parent: at === 0 ? -1 : draw % at,
+          name: `${draw % 2 === 0 ? "reader" : "writer"}#${at}`,
+          activity: draw % 5 === 0 ? "thinking" : draw % 7 === 0 ? "failed" : "completed",
+          ...(draw % 5 === 0 ? {} : { toMs: 1 }),
+        };
+      });
+      const tree = treeOf(sketches);
+      const listing = listLines(tree, ALL, new Map([[agentId("r", seed % 40), seed % 3 === 0]]));
+      const shown = listing.lines.filter(({ kind }) => kind === "agent").length;
+      expect(shown + listing.folded).toBe(40);
+      const opened = new Map(
+        sketches.flatMap((_sketch, at) => keysAbove(tree, at).map((key) => [key, true] as const)),
+      );
+      const all = listLines(tree, ALL, opened);
+      expect(
+        all.lines
+          .flatMap((line) => (line.kind === "agent" ? [line.index] : []))
+          .toSorted((left, right) => left - right),
+      ).toEqual(sketches.map((_sketch, at) => at));
+      expect(all.folded).toBe(0);
+    }
+  });
+
+  test("refused spawns stand below who asked, those alike in one line", () => {
+    const refusal = {
+      agent: 0,
+      atMs: 0,
+      role: "reader",
+      code: "breadth_limit" as const,
+      message: "No more.",
+    };
+    const tree = {
+      ...treeOf(FAMILY.slice(0, 2)),
+      refusals: [refusal, refusal, { ...refusal, code: "depth_limit" as const }],
+    };
+    expect(written(listLines(tree, ALL, NO_FOLDS))).toEqual([
+      "0",
+      "  1",
+      "  refused breadth_limit x2",
+      "  refused depth_limit x1",
+    ]);
+  });
+});
+
+describe("filter", () => {
+  proves(
+    ["V91"],
+    "what fits is there with what stands above it, which is dimmed, and counted",
+    () => {
+      const listing = listLines(treeOf(FAMILY), { words: "scout", show: "all" }, NO_FOLDS);
+      expect(written(listing)).toEqual(["0 (dim)", "  3 (dim)", "    7", "    8"]);
+      expect(listing.matches).toBe(2);
+    },
+  );
+
+  test("words and standing hold together", () => {
+    expect(
+      written(listLines(treeOf(FAMILY), { words: "SCOUT", show: "failed" }, NO_FOLDS)),
+    ).toEqual(["0 (dim)", "  3 (dim)", "    8"]);
+    expect(written(listLines(treeOf(FAMILY), { words: "", show: "working" }, NO_FOLDS))).toEqual([
+      "0",
+      "  2",
+    ]);
+    expect(written(listLines(treeOf(FAMILY), { words: "nobody", show: "all" }, NO_FOLDS))).toEqual(
+      [],
+    );
+  });
+});

@@ -1,0 +1,95 @@
+// What an agent was given at its creation besides instructions and task, and what it was not given.
+
+import type { ContextManifest } from "../../src/protocol/context-manifest.ts";
+import type { AgentDetail } from "../../src/view/viewer-data.ts";
+import { numberOf } from "../../src/view/amounts.ts";
+import { Code, Line } from "../text/shown-text.tsx";
+import { Facts } from "./facts.tsx";
+
+export function AgentGiven({ detail }: { readonly detail: AgentDetail }) {
+  const { given } = detail;
+  if (given === undefined)
+    return (
+      <p class="muted">
+        {detail.depth === 0
+          ? "It is the root: it was given its task by whoever started the run."
+          : "This is not known of it."}
+      </p>
+    );
+  return (
+    <>
+      <Facts
+        facts={[
+          ["messages of its parent", numberOf(given.messages.count, "message")],
+          ["besides its task", numberOf(given.injections.count, "message")],
+          ["metadata", <Names of={given.metadataKeys} />],
+          ["results word for word", <Names of={given.results} />],
+          ["results in short", <Names of={given.siblingResults} />],
+          ["failed calls of its parent", String(given.failedAttempts)],
+          ["what binds its parent", given.parentConstraints ? "it reads of it" : "not told"],
+        ]}
+      />
+      <Removed given={given} />
+      {given.tightened.length > 0 && <Tightened given={given} />}
+    </>
+  );
+}
+
+function Names({ of }: { readonly of: readonly string[] }) {
+  return of.length === 0 ? <>none</> : <Line text={of.join(", ")} most={1_000} />;
+}
+
+interface GivenProps {
+  readonly given: ContextManifest;
+}
+
+function Removed({ given: { removedTools } }: GivenProps) {
+  if (removedTools.length === 0) return <h3>It has all tools of its role</h3>;
+  return (
+    <>
+      <h3>{numberOf(removedTools.length, "tool")} of its role it does not have</h3>
+      <ul class="plain">
+        {removedTools.map(({ toolName, rule, source }) => (
+          <li key={toolName}>
+            <Code text={toolName} />{" "}
+            <span class="muted">
+              {rule.replaceAll("_", " ")}, by <Line text={source} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Tightened({ given: { tightened } }: GivenProps) {
+  return (
+    <>
+      <h3>Limits that are tighter than its role asks</h3>
+      <table class="amounts">
+        <thead>
+          <tr>
+            <th scope="col">limit</th>
+            <th scope="col">asked</th>
+            <th scope="col">given</th>
+            <th scope="col">by</th>
+          </tr>
+        </thead>
+        <tbody>
+          {tightened.map(({ field, asked, given, source }) => (
+            <tr key={field}>
+              <th scope="row">
+                <Line text={field} />
+              </th>
+              <td>{asked}</td>
+              <td>{given}</td>
+              <td>
+                <Line text={source} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </>
+  );
+}

@@ -1,0 +1,151 @@
+// What is known of one agent, beside the tree: in tabs, each loaded by itself when it is opened, and again when the agent has gone on.
+
+import { useRef } from "preact/hooks";
+
+import type { ViewerMeta } from "../../src/view/viewer-data.ts";
+import { useKeys } from "../app/keys.ts";
+import { Panel } from "../app/panel.tsx";
+import { ProblemNotice } from "../app/problem-notice.tsx";
+import { AGENT_TABS, replaceRoute, type AgentTab, type RunRoute } from "../app/route.ts";
+import { Skeleton } from "../app/skeleton.tsx";
+import { AT, pathOf, standingOf } from "../data/agent-row.ts";
+import { api } from "../data/api.ts";
+import type { RunState } from "../data/run-state.ts";
+import { useLoaded } from "../data/use-loaded.ts";
+import { Icon } from "../text/icon.tsx";
+import { Line } from "../text/shown-text.tsx";
+import { activityWords } from "../run/row-words.ts";
+import { AgentGiven } from "./agent-given.tsx";
+import { AgentLog } from "./agent-log.tsx";
+import { AgentOverview } from "./agent-overview.tsx";
+import { AgentSteps } from "./agent-steps.tsx";
+import { StepPanel } from "./step-panel.tsx";
+
+interface PanelProps {
+  readonly state: RunState;
+  readonly route: RunRoute & { readonly agent: string };
+  readonly meta: ViewerMeta | undefined;
+  readonly onClose: () => void;
+}
+
+const TAB_TEXTS: Readonly<Record<AgentTab, string>> = {
+  overview: "Overview",
+  steps: "Steps",
+  given: "Given",
+  log: "Log",
+};
+
+export function AgentPanel({ state, route, meta, onClose }: PanelProps) {
+  void state.amounts.value;
+  const { runId, agent } = route;
+  const index = state.indexOf(agent);
+  const row = index === undefined ? undefined : state.agents[index];
+  // What an agent does changes ten times a second; what is read of it, when it takes a step or comes to rest.
+  const version =
+    row === undefined ? "" : `${row[AT.step]} ${standingOf(row)} ${row[AT.endedAtMs]}`;
+  const loaded = useLoaded({ key: `${runId} ${agent}`, version }, (signal) =>
+    api.agent(runId, agent, signal),
+  );
+  const tab = route.tab ?? (route.step === undefined ? "overview" : "steps");
+  return (
+    <aside class={route.step === undefined ? "agent-panel" : "agent-panel wide"} aria-label="Agent">
+      <header class="panel-head">
+        {row !== undefined && <Icon sign={standingOf(row)} />}
+        <h2 id="agent-title" tabIndex={-1}>
+          <Line text={index === undefined ? agent : pathOf(state.agents, index)} />
+        </h2>
+        {row !== undefined && (
+          <span class={`is-${standingOf(row)}`}>
+            <Line text={activityWords(row)} />
+          </span>
+        )}
+        <button type="button" class="small" aria-label="Close" title="Close: Esc" onClick={onClose}>
+          ✕
+        </button>
+      </header>
+      <Tabs route={route} tab={tab} />
+      <div class="panel-body" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
+        <Panel key={`${agent} ${tab} ${route.step ?? ""}`} name="panel of the agent">
+          <TabBody
+            state={state}
+            route={route}
+            tab={tab}
+            meta={meta}
+            loaded={loaded}
+            version={version}
+          />
+        </Panel>
+      </div>
+    </aside>
+  );
+}
+
+function Tabs({ route, tab }: { readonly route: RunRoute; readonly tab: AgentTab }) {
+  const list = useRef<HTMLDivElement>(null);
+  const show = (next: AgentTab): void =>
+    replaceRoute({ ...route, tab: next, step: undefined, execution: undefined });
+  useKeys(Object.fromEntries(AGENT_TABS.map((name, at) => [String(at + 1), () => show(name)])));
+  const move = (by: number): void => {
+    const next = AGENT_TABS[(AGENT_TABS.indexOf(tab) + by + AGENT_TABS.length) % AGENT_TABS.length];
+    if (next === undefined) return;
+    show(next);
+    list.current?.querySelector<HTMLElement>(`#tab-${next}`)?.focus();
+  };
+  return (
+    <div ref={list} class="tabs" role="tablist" aria-label="What is known of the agent">
+      {AGENT_TABS.map((name) => (
+        <button
+          key={name}
+          type="button"
+          role="tab"
+          id={`tab-${name}`}
+          aria-selected={name === tab}
+          tabIndex={name === tab ? 0 : -1}
+          onClick={() => show(name)}
+          onKeyDown={(event) => {
+            const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+            if (by === undefined) return;
+            event.preventDefault();
+            move(by);
+          }}
+        >
+          {TAB_TEXTS[name]}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+interface BodyProps extends Omit<PanelProps, "onClose"> {
+  readonly tab: AgentTab;
+  readonly version: string;
+  readonly loaded: ReturnType<typeof useLoaded<Awaited<ReturnType<typeof api.agent>>>>;
+}
+
+function TabBody({ state, route, tab, meta, loaded, version }: BodyProps) {
+  const { runId, agent, step } = route;
+  if (tab === "log") return <AgentLog runId={runId} agentId={agent} version={version} />;
+  const detail = loaded.value;
+  if (detail === undefined) {
+    if (loaded.problem === undefined) return <Skeleton rows={6} />;
+    return <ProblemNotice problem={loaded.problem} />;
+  }
+  switch (tab) {
+    case "overview":
+      return <AgentOverview detail={detail} state={state} route={route} meta={meta} />;
+    case "given":
+      return <AgentGiven detail={detail} />;
+    case "steps":
+      return step === undefined ? (
+        <AgentSteps detail={detail} state={state} route={route} />
+      ) : (
+        <StepPanel
+          key={agent}
+          state={state}
+          route={{ ...route, step }}
+          detail={detail}
+          version={version}
+        />
+      );
+  }
+}

@@ -1,0 +1,117 @@
+// The steps of an agent, each with its calls: numbers and outcomes, no content.
+
+import type { AgentDetail, CallRow, StepRow } from "../../src/view/viewer-data.ts";
+import { Link } from "../app/link.tsx";
+import type { RunRoute } from "../app/route.ts";
+import { tickMs } from "../data/page-clock.ts";
+import type { RunState } from "../data/run-state.ts";
+import { costText, durationText, shortCount } from "../../src/view/amounts.ts";
+import { Icon, type Sign } from "../text/icon.tsx";
+import { Code } from "../text/shown-text.tsx";
+import { AgentLink } from "./agent-link.tsx";
+
+interface StepsProps {
+  readonly detail: AgentDetail;
+  readonly state: RunState;
+  readonly route: RunRoute;
+}
+
+export function AgentSteps({ detail, state, route }: StepsProps) {
+  if (detail.steps.length === 0) return <p class="muted">It has not taken a step yet.</p>;
+  return (
+    <ol class="steps">
+      {detail.steps.map((step) => (
+        <StepLine
+          key={`${step.execution} ${step.number}`}
+          step={step}
+          detail={detail}
+          state={state}
+          route={route}
+        />
+      ))}
+    </ol>
+  );
+}
+
+function StepLine({ step, detail, state, route }: StepsProps & { readonly step: StepRow }) {
+  const { number, execution, startedAtMs, endedAtMs, usage, error } = step;
+  const isEarlier = execution < detail.executions;
+  const to = {
+    ...route,
+    tab: "steps",
+    step: number,
+    execution: isEarlier ? String(execution) : undefined,
+  } as const;
+  return (
+    <li>
+      <Link to={to} class="step-line">
+        <span class="step-number">
+          {number}
+          {detail.executions > 1 && <span class="muted">/{execution}</span>}
+        </span>
+        <span>
+          {endedAtMs === undefined
+            ? `for ${durationText(Math.max(0, tickMs.value - startedAtMs))}`
+            : durationText(endedAtMs - startedAtMs)}
+        </span>
+        {usage !== undefined && (
+          <span class="muted">
+            {shortCount(usage.inputTokens)} → {shortCount(usage.outputTokens)}
+            {usage.cachedInputTokens > 0 && ` · ${shortCount(usage.cachedInputTokens)} cached`}
+            {` · ${costText(usage)}`}
+          </span>
+        )}
+        {error !== undefined && (
+          <span class="is-failed">
+            <Icon sign="failed" /> <Code text={error.code} />
+          </span>
+        )}
+      </Link>
+      <ul class="calls">
+        {step.calls.map((call) => (
+          <li key={call.callId}>
+            <CallSummary call={call} state={state} route={route} />
+          </li>
+        ))}
+      </ul>
+    </li>
+  );
+}
+
+const OUTCOME_SIGNS: Readonly<Record<CallRow["outcome"], Sign>> = {
+  open: "working",
+  succeeded: "completed",
+  retry: "tool-error",
+  failed: "failed",
+  refused: "refused",
+  not_executed: "cancelled",
+  cancelled: "cancelled",
+};
+
+export function CallSummary({
+  call,
+  state,
+  route,
+}: {
+  readonly call: CallRow;
+  readonly state: RunState;
+  readonly route: RunRoute;
+}) {
+  const { toolName, outcome, errorCode, durationMs, child } = call;
+  return (
+    <span class="call">
+      <Icon sign={OUTCOME_SIGNS[outcome]} />
+      <Code text={toolName} />
+      {outcome !== "succeeded" && (
+        <span class={`outcome-${outcome}`}>{outcome.replaceAll("_", " ")}</span>
+      )}
+      {errorCode !== undefined && (
+        <span class="is-failed">
+          <Code text={errorCode} />
+        </span>
+      )}
+      {durationMs !== undefined && <span class="muted">{durationText(durationMs)}</span>}
+      {child !== undefined && <AgentLink state={state} route={route} index={child} />}
+    </span>
+  );
+}

@@ -1,0 +1,9 @@
+/** In place of what would be said, where the server does not send it. */
+export function ContentOff() {
+  return (
+    <p class="notice">
+      Content is not shown here: this viewer was started without it. Prompts, calls, results and
+      texts stay in the store.
+    </p>
+  );
+}

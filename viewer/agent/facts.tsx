@@ -1,0 +1,24 @@
+import type { ComponentChildren } from "preact";
+
+/** Names and what belongs to them, below each other; a fact without a value is left out. */
+export function Facts({
+  facts,
+}: {
+  readonly facts: readonly (readonly [name: string, value: ComponentChildren] | undefined)[];
+}) {
+  return (
+    <dl class="facts">
+      {facts.map((fact) => {
+        if (fact === undefined) return null;
+        const [name, value] = fact;
+        if (value === undefined || value === null || value === "") return null;
+        return (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        );
+      })}
+    </dl>
+  );
+}

@@ -1,0 +1,62 @@
+// The calls of a step, each with its arguments and what the model reads of its result.
+
+import type { CallDetail, StepDetail } from "../../src/view/viewer-data.ts";
+import type { RunRoute } from "../app/route.ts";
+import type { RunState } from "../data/run-state.ts";
+import { countText, numberOf } from "../../src/view/amounts.ts";
+import { readable } from "../text/json-text.ts";
+import { Block, Code, Line } from "../text/shown-text.tsx";
+import { CallSummary } from "./agent-steps.tsx";
+
+interface CallsProps {
+  readonly step: StepDetail;
+  readonly state: RunState;
+  readonly route: RunRoute;
+}
+
+export function StepCalls({ step, state, route }: CallsProps) {
+  if (step.callDetails.length === 0) return null;
+  return (
+    <section aria-label="Calls">
+      <h3>{numberOf(step.callDetails.length, "call")}</h3>
+      <ol class="call-details">
+        {step.callDetails.map((call) => (
+          <li key={call.callId}>
+            <CallSummary call={call} state={state} route={route} />
+            <Block text={readable(call.argumentsText)} />
+            <CallResult call={call} />
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function CallResult({ call }: { readonly call: CallDetail }) {
+  const { result, error, resultCharacters } = call;
+  return (
+    <>
+      {error !== undefined && (
+        <p class="is-failed">
+          <Code text={error.code} />{" "}
+          {error.message !== result && <Line text={error.message} most={2_000} />}
+        </p>
+      )}
+      {result !== undefined && (
+        <div class="result">
+          <p class="message-head">
+            <span class="muted">the model reads</span>
+            <span class="spacer" />
+            <span class="muted">
+              {resultCharacters === undefined
+                ? `${countText(result.length)} characters`
+                : `${countText(result.length)} of ${countText(resultCharacters)} characters`}
+            </span>
+          </p>
+          <Block text={readable(result)} />
+        </div>
+      )}
+      {call.outcome === "open" && <p class="muted">under way</p>}
+    </>
+  );
+}

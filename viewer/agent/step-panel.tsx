@@ -1,0 +1,194 @@
+// One step with its content: what the model was shown, what it wrote, and what came of its calls.
+
+import { useState } from "preact/hooks";
+
+import type { AgentDetail, StepDetail } from "../../src/view/viewer-data.ts";
+import { useKeys } from "../app/keys.ts";
+import { ProblemNotice } from "../app/problem-notice.tsx";
+import { replaceRoute, type RunRoute } from "../app/route.ts";
+import { Skeleton } from "../app/skeleton.tsx";
+import { api } from "../data/api.ts";
+import type { RunState } from "../data/run-state.ts";
+import { useLoaded } from "../data/use-loaded.ts";
+import { countText, durationText, numberOf, costText } from "../../src/view/amounts.ts";
+import { Block, Code, Line } from "../text/shown-text.tsx";
+import { Facts } from "./facts.tsx";
+import { StepCalls } from "./step-calls.tsx";
+import { StepRequest } from "./step-request.tsx";
+
+interface StepPanelProps {
+  readonly state: RunState;
+  readonly route: RunRoute & { readonly agent: string; readonly step: number };
+  readonly detail: AgentDetail;
+  readonly version: string;
+}
+
+export function StepPanel({ state, route, detail, version }: StepPanelProps) {
+  const { runId, agent: agentId, step, execution } = route;
+  const [isWhole, setIsWhole] = useState(false);
+  const place = { runId, agentId, step, execution };
+  const loaded = useLoaded(
+    { key: `${runId} ${agentId} ${execution ?? ""} ${step}`, version },
+    (signal) => api.step(place, signal),
+  );
+  const shown = loaded.value;
+  const of = shown?.of ?? lastStep(detail);
+  const go = (to: number): unknown => to >= 1 && to <= of && replaceRoute({ ...route, step: to });
+  useKeys({
+    "[": () => go(step - 1),
+    "]": () => go(step + 1),
+    w: () => setIsWhole(!isWhole),
+    Escape: () => replaceRoute({ ...route, tab: "steps", step: undefined, execution: undefined }),
+  });
+  return (
+    <>
+      <p class="pager">
+        <button
+          type="button"
+          class="small"
+          aria-label="Previous step"
+          title="Previous step: ["
+          disabled={step <= 1}
+          onClick={() => go(step - 1)}
+        >
+          ‹
+        </button>
+        <b>
+          step {step} of {of}
+        </b>
+        <button
+          type="button"
+          class="small"
+          aria-label="Next step"
+          title="Next step: ]"
+          disabled={step >= of}
+          onClick={() => go(step + 1)}
+        >
+          ›
+        </button>
+        {detail.executions > 1 && (
+          <span class="muted">execution {shown?.execution ?? execution ?? detail.executions}</span>
+        )}
+      </p>
+      {shown === undefined ? (
+        loaded.problem === undefined ? (
+          <Skeleton rows={8} />
+        ) : (
+          <ProblemNotice problem={loaded.problem} />
+        )
+      ) : (
+        <StepBody step={shown} state={state} route={route} isWhole={isWhole} onWhole={setIsWhole} />
+      )}
+    </>
+  );
+}
+
+function lastStep({ steps, executions }: AgentDetail): number {
+  return steps.findLast(({ execution }) => execution === executions)?.number ?? 1;
+}
+
+interface BodyProps {
+  readonly step: StepDetail;
+  readonly state: RunState;
+  readonly route: RunRoute;
+  readonly isWhole: boolean;
+  readonly onWhole: (isWhole: boolean) => void;
+}
+
+function StepBody({ step, state, route, isWhole, onWhole }: BodyProps) {
+  return (
+    <>
+      <StepFacts step={step} />
+      {step.error !== undefined && (
+        <div class="notice bad">
+          <p>
+            <Code text={step.error.code} />
+          </p>
+          <Block text={step.error.message} />
+        </div>
+      )}
+      {step.request !== undefined && (
+        <StepRequest
+          request={step.request}
+          step={step}
+          route={route}
+          isWhole={isWhole}
+          onWhole={onWhole}
+        />
+      )}
+      <h3>Reply</h3>
+      {step.refusal !== undefined && (
+        <p class="notice">
+          The model declined: <Line text={step.refusal} most={4_000} />
+        </p>
+      )}
+      {step.text === "" ? (
+        <p class="muted">
+          {step.endedAtMs === undefined && step.callDetails.length === 0
+            ? "It has not answered yet."
+            : "No text."}
+        </p>
+      ) : (
+        <Block text={step.text} />
+      )}
+      <StepCalls step={step} state={state} route={route} />
+    </>
+  );
+}
+
+function StepFacts({ step }: { readonly step: StepDetail }) {
+  const { usage, timing, context } = step;
+  const { parameters } = context;
+  const durationMs = step.endedAtMs === undefined ? undefined : step.endedAtMs - step.startedAtMs;
+  return (
+    <Facts
+      facts={[
+        ["model", <Line text={`${context.model.provider} · ${context.model.id}`} />],
+        usage && ["tokens", usageText(usage)],
+        usage && ["cost", costText(usage)],
+        ["time", durationMs === undefined ? "under way" : timeText(durationMs, timing)],
+        step.finishReason === undefined
+          ? undefined
+          : ["ended with", <Line text={step.finishReason} />],
+        [
+          "asked for",
+          `at most ${countText(parameters.maxOutputTokens)} tokens${parameters.temperature === undefined ? "" : `, temperature ${parameters.temperature}`}`,
+        ],
+        [
+          "tools",
+          context.toolNames.length === 0 ? (
+            "none"
+          ) : (
+            <Line
+              text={`${context.toolNames.length}: ${context.toolNames.join(", ")}`}
+              most={600}
+            />
+          ),
+        ],
+        ["prompt", <code title="Hash of the instructions">{context.promptHash.slice(0, 12)}</code>],
+      ]}
+    />
+  );
+}
+
+function usageText(usage: NonNullable<StepDetail["usage"]>): string {
+  const cached =
+    usage.cachedInputTokens === 0 ? "" : ` (${countText(usage.cachedInputTokens)} cached)`;
+  const thought =
+    usage.reasoningTokens === 0 ? "" : ` (${countText(usage.reasoningTokens)} of reasoning)`;
+  const estimated =
+    usage.estimatedCalls === 0 ? "" : `, ${numberOf(usage.estimatedCalls, "call")} estimated`;
+  return `${countText(usage.inputTokens)} in${cached} · ${countText(usage.outputTokens)} out${thought}${estimated}`;
+}
+
+function timeText(durationMs: number, timing: StepDetail["timing"]): string {
+  if (timing === undefined) return durationText(durationMs);
+  const parts = [
+    ["model", timing.inferenceMs],
+    ["tools", timing.toolsMs],
+    ["hooks", timing.hooksMs],
+    ["formatting", timing.formattingMs],
+  ] as const;
+  const spent = parts.filter(([, ms]) => ms > 0).map(([name, ms]) => `${name} ${durationText(ms)}`);
+  return [durationText(durationMs), ...spent].join(" · ");
+}

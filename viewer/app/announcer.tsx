@@ -1,0 +1,43 @@
+// What is read aloud of what happens by itself: a new question at once, all else at most once a second.
+
+import { signal } from "@preact/signals";
+
+import { later } from "../data/page-clock.ts";
+
+const urgent = signal("");
+const calm = signal("");
+let next = "";
+let isWaiting = false;
+
+/** Says it at once: somebody is needed. */
+export function announceNow(text: string): void {
+  urgent.value = text;
+}
+
+/** Says it within a second; what is newer by then takes its place. */
+export function announce(text: string): void {
+  next = text;
+  if (isWaiting) return;
+  isWaiting = true;
+  later(1_000, () => {
+    isWaiting = false;
+    calm.value = next;
+  });
+}
+
+export function Announcer() {
+  return (
+    <div class="read-aloud">
+      <div role="alert">{urgent.value}</div>
+      <div role="status">{calm.value}</div>
+    </div>
+  );
+}
+
+/** Copies a text, and says so. */
+export function copy(text: string, said: string): void {
+  navigator.clipboard.writeText(text).then(
+    () => announce(said),
+    () => announce("The browser does not let this page copy."),
+  );
+}

@@ -1,0 +1,154 @@
+// The page: the bar above, the screen that the address names, and what all screens share.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import { api } from "../data/api.ts";
+import { setServerTime } from "../data/page-clock.ts";
+import { useLoaded } from "../data/use-loaded.ts";
+import type { QuestionRow, ViewerMeta } from "../../src/view/viewer-data.ts";
+import { countText } from "../../src/view/amounts.ts";
+import { QuestionsScreen } from "../questions/questions-screen.tsx";
+import { useNews } from "../questions/questions-banner.tsx";
+import { RunScreen } from "../run/run-screen.tsx";
+import { RunsScreen } from "../runs/runs-screen.tsx";
+import { Line } from "../text/shown-text.tsx";
+import { announce, Announcer, copy } from "./announcer.tsx";
+import { Help } from "./help.tsx";
+import { useKeys } from "./keys.ts";
+import { Link } from "./link.tsx";
+import { Panel } from "./panel.tsx";
+import { ProblemNotice } from "./problem-notice.tsx";
+import { goTo, route, type Route } from "./route.ts";
+import { isDark, turnTheme } from "./theme.ts";
+
+/** How often the questions of all runs are asked for. */
+const EVERY_MS = 2_000;
+const NO_QUESTIONS: readonly QuestionRow[] = [];
+
+export function App() {
+  const meta = useLoaded({ key: "meta", everyMs: 60_000 }, async (signal) => {
+    const loaded = await api.meta(signal);
+    setServerTime(loaded.nowMs);
+    return loaded;
+  });
+  const inbox = useLoaded({ key: "questions", everyMs: EVERY_MS }, (signal) =>
+    api.questions(signal),
+  );
+  const questions = inbox.value?.questions ?? NO_QUESTIONS;
+  useNews(questions);
+  const [hasHelp, setHasHelp] = useState(false);
+  useKeys({
+    "?": () => setHasHelp(true),
+    i: () => goTo({ screen: "questions" }),
+    t: turnTheme,
+    y: () => copy(location.href, "Link copied"),
+    Escape: () => (route.value.screen === "runs" ? false : goTo({ screen: "runs" })),
+  });
+  useTitle(questions.length, meta.value);
+  const isLockedOut = meta.problem?.status === 401;
+  return (
+    <>
+      <TopBar meta={meta.value} questions={questions.length} onHelp={() => setHasHelp(true)} />
+      {isLockedOut && meta.problem !== undefined ? (
+        <main>
+          <h1 class="read-aloud">espalier</h1>
+          <ProblemNotice problem={meta.problem} />
+        </main>
+      ) : (
+        <Panel name="screen">
+          <Screen to={route.value} meta={meta.value} inbox={inbox} />
+        </Panel>
+      )}
+      <Announcer />
+      {hasHelp && <Help onClose={() => setHasHelp(false)} />}
+    </>
+  );
+}
+
+interface ScreenProps {
+  readonly to: Route;
+  readonly meta: ViewerMeta | undefined;
+  readonly inbox: Parameters<typeof QuestionsScreen>[0]["inbox"];
+}
+
+function Screen({ to, meta, inbox }: ScreenProps) {
+  switch (to.screen) {
+    case "runs":
+      return <RunsScreen q={to.q} />;
+    case "questions":
+      return <QuestionsScreen inbox={inbox} meta={meta} />;
+    case "run":
+      return <RunScreen route={to} meta={meta} />;
+    case "unknown":
+      return (
+        <main>
+          <div class="empty">
+            <h1>There is no such page</h1>
+            <p>
+              <Link to={{ screen: "runs" }}>All runs</Link>
+            </p>
+          </div>
+        </main>
+      );
+  }
+}
+
+interface BarProps {
+  readonly meta: ViewerMeta | undefined;
+  readonly questions: number;
+  readonly onHelp: () => void;
+}
+
+function TopBar({ meta, questions, onHelp }: BarProps) {
+  return (
+    <nav class="top-bar" aria-label="Viewer">
+      <Link to={{ screen: "runs" }} class="home">
+        <Mark />
+        espalier
+      </Link>
+      {meta !== undefined && (
+        <span class="store" title={`espalier ${meta.version}`}>
+          <Line text={meta.store} />
+        </span>
+      )}
+      {meta?.content === false && <span class="badge">content off</span>}
+      {meta !== undefined && meta.actions.length === 0 && <span class="badge">reads only</span>}
+      <span class="spacer" />
+      <Link to={{ screen: "questions" }} class={questions > 0 ? "inbox has-some" : "inbox"}>
+        {questions === 0
+          ? "Inbox"
+          : `${countText(questions)} need${questions === 1 ? "s" : ""} you`}
+      </Link>
+      <button type="button" class="small" onClick={turnTheme} title="Light or dark: t">
+        {isDark() ? "Light" : "Dark"}
+      </button>
+      <button type="button" class="small" onClick={onHelp} aria-label="Keys" title="Keys: ?">
+        ?
+      </button>
+    </nav>
+  );
+}
+
+/** A trained tree: one trunk, arms to both sides. */
+function Mark() {
+  return (
+    <svg class="mark-sign" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
+      <path d="M8 15V2M8 12H2.5V9M8 12h5.5V9M8 7.5H4V5M8 7.5h4V5" class="drawn" />
+    </svg>
+  );
+}
+
+/** Nothing of what runs say is in it: titles go into histories. */
+function useTitle(questions: number, meta: ViewerMeta | undefined): void {
+  const { screen } = route.value;
+  const place =
+    screen === "run" ? `run ${"runId" in route.value ? route.value.runId : ""}` : screen;
+  useEffect(() => {
+    document.title = `${questions > 0 ? `(${questions}) ` : ""}${place} · espalier`;
+  }, [questions, place, meta]);
+  const before = useRef(screen);
+  useEffect(() => {
+    if (before.current !== screen) announce(screen === "run" ? "Run" : screen);
+    before.current = screen;
+  }, [screen]);
+}

@@ -1,0 +1,90 @@
+// The keys, in a dialog.
+
+import { useEffect, useRef } from "preact/hooks";
+
+const KEYS: readonly (readonly [
+  title: string,
+  keys: readonly (readonly [key: string, does: string])[],
+])[] = [
+  [
+    "Anywhere",
+    [
+      ["?", "these keys"],
+      ["/", "search or filter"],
+      ["i", "inbox: the questions of all runs"],
+      ["t", "light or dark"],
+      ["y", "copy a link to what is shown"],
+      ["Esc", "back"],
+    ],
+  ],
+  [
+    "Rows",
+    [
+      ["j k ↑ ↓", "next, previous row"],
+      ["← →", "close, open what is below"],
+      ["Enter", "open"],
+      ["Space", "look at it without leaving the tree"],
+    ],
+  ],
+  [
+    "Run",
+    [
+      ["e E", "next, previous error"],
+      ["1 … 4", "parts of the agent"],
+      ["[ ]", "previous, next step"],
+      ["w", "whole request, or what changed"],
+      ["f", "all of the time"],
+      ["Y", "copy the trace id"],
+      ["o", "open in Jaeger"],
+    ],
+  ],
+  [
+    "Questions",
+    [
+      ["n", "next question"],
+      ["a", "approve"],
+      ["d", "deny, or report a failure"],
+      ["m", "modify, or give a result"],
+      ["Enter", "confirm: nothing is sent without it"],
+    ],
+  ],
+];
+
+export function Help({ onClose }: { readonly onClose: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} class="help" aria-labelledby="help-title" onClose={onClose}>
+      <header>
+        <h2 id="help-title">Keys</h2>
+        <button
+          type="button"
+          class="small"
+          aria-label="Close"
+          onClick={() => dialog.current?.close()}
+        >
+          ✕
+        </button>
+      </header>
+      <div class="help-columns">
+        {KEYS.map(([title, keys]) => (
+          <section key={title}>
+            <h3>{title}</h3>
+            <dl>
+              {keys.map(([key, does]) => (
+                <div key={key}>
+                  <dt>
+                    {key
+                      .split(" ")
+                      .map((one) => (one === "…" ? " … " : <kbd key={one}>{one}</kbd>))}
+                  </dt>
+                  <dd>{does}</dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+    </dialog>
+  );
+}

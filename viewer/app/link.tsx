@@ -1,0 +1,25 @@
+import type { ComponentChildren } from "preact";
+
+import { goTo, hrefOf, type Route } from "./route.ts";
+
+interface LinkProps {
+  readonly to: Route;
+  readonly class?: string;
+  readonly label?: string;
+  readonly children: ComponentChildren;
+}
+
+/** A link within the page; with a modifier the browser opens it as it does any other. */
+export function Link({ to, label, children, ...rest }: LinkProps) {
+  const follow = (event: MouseEvent): void => {
+    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
+      return;
+    event.preventDefault();
+    goTo(to);
+  };
+  return (
+    <a href={hrefOf(to)} class={rest.class} aria-label={label} onClick={follow}>
+      {children}
+    </a>
+  );
+}

@@ -1,0 +1,31 @@
+// A part of the page that breaks leaves the others: it says so in its place, and can be tried again.
+
+import { Component, type ComponentChildren } from "preact";
+
+interface PanelProps {
+  readonly name: string;
+  readonly children: ComponentChildren;
+}
+
+export class Panel extends Component<PanelProps, { readonly error: string | undefined }> {
+  override state = { error: undefined };
+
+  static override getDerivedStateFromError(error: unknown) {
+    return { error: error instanceof Error ? error.message : String(error) };
+  }
+
+  override render() {
+    const { name, children } = this.props;
+    if (this.state.error === undefined) return children;
+    return (
+      <div class="notice bad" role="alert">
+        <p>
+          <strong>The {name} broke.</strong> The rest of the page goes on. {this.state.error}
+        </p>
+        <button type="button" onClick={() => this.setState({ error: undefined })}>
+          Show it again
+        </button>
+      </div>
+    );
+  }
+}

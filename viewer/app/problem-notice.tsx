@@ -1,0 +1,87 @@
+// What is shown where something could not be: what happened, and what to do about it.
+
+import type { Problem } from "../data/api.ts";
+import { Code, Line } from "../text/shown-text.tsx";
+import { Link } from "./link.tsx";
+
+interface Advice {
+  readonly title: string;
+  readonly advice?: string;
+  readonly command?: string;
+}
+
+const ADVICE: Readonly<Record<string, Advice>> = {
+  unknown_run: {
+    title: "No such run",
+    advice:
+      "The store of this viewer has no run of this id: it was removed, or is in another store.",
+  },
+  unknown_agent: { title: "No such agent", advice: "This run has no agent of this id." },
+  unknown_step: { title: "No such step", advice: "This agent has taken no step of this number." },
+  content_off: {
+    title: "Content is not shown here",
+    advice:
+      "This viewer was started without content: what prompts, calls and results say stays in the store.",
+  },
+  store_failed: {
+    title: "The store is busy",
+    advice: "Another process is writing to it. It is asked again by itself.",
+  },
+  unsupported_version: {
+    title: "Written by a newer release",
+    advice:
+      "The journal of this run was written by a newer release than this viewer is of. Update this one to read it.",
+    command: "npm install espalier@latest",
+  },
+  invalid_journal: {
+    title: "The journal is broken",
+    advice: "A record of this run cannot be read. What the server says of it:",
+  },
+  unauthorized: {
+    title: "This page has no valid token",
+    advice:
+      "The server was started anew with another token, or the address was copied without one. Open the address that this prints:",
+    command: "espalier view --url",
+  },
+  unreachable: {
+    title: "The server does not answer",
+    advice: "It is asked again by itself. If it was ended, start it anew:",
+    command: "espalier view",
+  },
+};
+
+interface NoticeProps {
+  readonly problem: Problem;
+  /** What is tried again. Left out: nothing can be done here. */
+  readonly onRetry?: (() => void) | undefined;
+}
+
+/** In place of a whole screen or panel. */
+export function ProblemNotice({ problem, onRetry }: NoticeProps) {
+  const { title, advice, command } = adviceFor(problem);
+  return (
+    <div class="empty" role="alert">
+      <h2>{title}</h2>
+      {advice !== undefined && <p>{advice}</p>}
+      {command !== undefined && <pre class="command">{command}</pre>}
+      <p class="detail">
+        <Code text={problem.code} /> <Line text={problem.message} />
+      </p>
+      <p class="actions">
+        {onRetry !== undefined && (
+          <button type="button" onClick={onRetry}>
+            Try again
+          </button>
+        )}
+        <Link to={{ screen: "runs" }}>All runs</Link>
+      </p>
+    </div>
+  );
+}
+
+function adviceFor({ code, status }: Problem): Advice {
+  const known = ADVICE[code];
+  if (known !== undefined) return known;
+  if (status === 401) return ADVICE["unauthorized"] ?? { title: code };
+  return { title: status === 404 ? "There is no such thing" : "This could not be shown" };
+}

@@ -1,0 +1,101 @@
+// What is shown, as an address: a link, a reload and the way back show the same again. Nothing that a model wrote is ever in it.
+
+import { computed, signal } from "@preact/signals";
+
+import { BASE } from "../data/api.ts";
+
+/** The parts of what is known of an agent. */
+export const AGENT_TABS = ["overview", "steps", "given", "log"] as const;
+export type AgentTab = (typeof AGENT_TABS)[number];
+
+/** Which agents of a run are listed. */
+export const RUN_FILTERS = ["all", "working", "asking", "failed", "ended"] as const;
+export type RunFilterName = (typeof RUN_FILTERS)[number];
+
+/** A run, and what of it is open. */
+export interface RunRoute {
+  readonly screen: "run";
+  readonly runId: string;
+  readonly agent?: string | undefined;
+  readonly tab?: AgentTab | undefined;
+  readonly step?: number | undefined;
+  readonly execution?: string | undefined;
+  /** The words by which agents are listed. */
+  readonly q?: string | undefined;
+  readonly show?: RunFilterName | undefined;
+}
+
+export type Route =
+  | { readonly screen: "runs"; readonly q?: string | undefined }
+  | { readonly screen: "questions" }
+  | RunRoute
+  | { readonly screen: "unknown" };
+
+const address = signal(location.pathname + location.search);
+addEventListener("popstate", () => (address.value = location.pathname + location.search));
+
+export const route = computed(() => routeOf(address.value));
+
+/** Goes there; the way back leads here. */
+export function goTo(next: Route): void {
+  history.pushState(null, "", hrefOf(next));
+  address.value = location.pathname + location.search;
+}
+
+/** Shows it in place of what is shown: the way back leads where it led. */
+export function replaceRoute(next: Route): void {
+  if (hrefOf(next) === address.value) return;
+  history.replaceState(null, "", hrefOf(next));
+  address.value = location.pathname + location.search;
+}
+
+export function hrefOf(to: Route): string {
+  switch (to.screen) {
+    case "runs":
+      return `${BASE}${search({ q: to.q })}`;
+    case "questions":
+      return `${BASE}questions`;
+    case "run": {
+      const { screen: _screen, runId, step, ...rest } = to;
+      return `${BASE}r/${encodeURIComponent(runId)}${search({ ...rest, step: step?.toString() })}`;
+    }
+    case "unknown":
+      return BASE;
+  }
+}
+
+function search(values: Readonly<Record<string, string | undefined>>): string {
+  const set = Object.entries(values).flatMap(([name, value = ""]) =>
+    value === "" ? [] : [[name, value]],
+  );
+  return set.length === 0 ? "" : `?${new URLSearchParams(set)}`;
+}
+
+function routeOf(text: string): Route {
+  const { pathname, searchParams } = new URL(text, location.origin);
+  const path = pathname.slice(BASE.length);
+  const value = (name: string): string | undefined => searchParams.get(name) ?? undefined;
+  if (path === "") return { screen: "runs", q: value("q") };
+  if (path === "questions") return { screen: "questions" };
+  const [, runId] = /^r\/([^/]+)$/.exec(path) ?? [];
+  if (runId === undefined) return { screen: "unknown" };
+  const step = Number(value("step"));
+  return {
+    screen: "run",
+    runId: decoded(runId),
+    agent: value("agent"),
+    tab: AGENT_TABS.find((tab) => tab === value("tab")),
+    step: Number.isInteger(step) && step > 0 ? step : undefined,
+    execution: value("execution"),
+    q: value("q"),
+    show: RUN_FILTERS.find((filter) => filter === value("show")),
+  };
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}

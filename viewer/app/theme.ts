@@ -1,0 +1,26 @@
+// Light, dark, or as the system has it. What has been chosen stays in this browser.
+
+import { effect, signal } from "@preact/signals";
+
+const THEMES = ["system", "light", "dark"] as const;
+export type Theme = (typeof THEMES)[number];
+const KEPT_AS = "espalier-theme";
+
+export const theme = signal<Theme>(
+  THEMES.find((one) => one === localStorage.getItem(KEPT_AS)) ?? "system",
+);
+
+/** The other of light and dark than what is seen. */
+export function turnTheme(): void {
+  theme.value = isDark() ? "light" : "dark";
+  localStorage.setItem(KEPT_AS, theme.value);
+}
+
+export function isDark(): boolean {
+  if (theme.value !== "system") return theme.value === "dark";
+  return matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+effect(() => {
+  document.documentElement.dataset["theme"] = theme.value;
+});

@@ -1,0 +1,77 @@
+// Rows of agents are tuples: the places of what is in them, and how an agent stands, in the five words that the page groups by.
+
+import { ACTIVITIES, type ActivityName, type AgentRow } from "../../src/view/viewer-data.ts";
+
+/** The place of each column in the row of an agent. */
+export const AT = {
+  parent: 0,
+  id: 1,
+  name: 2,
+  role: 3,
+  task: 4,
+  startedAtMs: 5,
+  endedAtMs: 6,
+  activity: 7,
+  note: 8,
+  sinceMs: 9,
+  step: 10,
+  ownTokens: 11,
+  ownMicroUsd: 12,
+  ownUnpricedCalls: 13,
+  treeTokens: 14,
+  treeMicroUsd: 15,
+  treeUnpricedCalls: 16,
+  refusals: 17,
+  toolErrors: 18,
+} as const;
+
+/** `working` has all that goes on by itself, waiting included; `asking` what a person must answer. */
+export type Standing =
+  | "working"
+  | "asking"
+  | "paused"
+  | "completed"
+  | "stopped"
+  | "failed"
+  | "cancelled";
+
+export function activityOf(row: AgentRow): ActivityName {
+  return ACTIVITIES[row[AT.activity]] ?? "preparing";
+}
+
+export function standingOf(row: AgentRow): Standing {
+  return STANDINGS[activityOf(row)];
+}
+
+const STANDINGS: Readonly<Record<ActivityName, Standing>> = {
+  preparing: "working",
+  queued: "working",
+  thinking: "working",
+  retrying: "working",
+  calling: "working",
+  delegating: "working",
+  asking: "asking",
+  paused: "paused",
+  completed: "completed",
+  stopped: "stopped",
+  failed: "failed",
+  cancelled: "cancelled",
+};
+
+/** True once it does nothing any more. */
+export function hasEnded(standing: Standing): boolean {
+  return (
+    standing === "completed" ||
+    standing === "stopped" ||
+    standing === "failed" ||
+    standing === "cancelled"
+  );
+}
+
+/** The path of an agent: the names from the root to it. */
+export function pathOf(agents: readonly AgentRow[], index: number): string {
+  const names: string[] = [];
+  for (let row = agents[index]; row !== undefined; row = agents[row[AT.parent]])
+    names.unshift(row[AT.name]);
+  return names.join("/");
+}

@@ -1,0 +1,49 @@
+// Reads an event stream (`text/event-stream`) from the body of a response: `EventSource` could not send the token.
+
+export interface StreamEvent {
+  readonly id: string;
+  readonly data: string;
+}
+
+/** The events of a stream, in order; ends when the stream does. An event that was cut off is left out. */
+export async function* eventsOf(
+  body: ReadableStream<Uint8Array>,
+): AsyncGenerator<StreamEvent, void> {
+  let rest = "";
+  const decoder = new TextDecoder();
+  for await (const bytes of chunksOf(body)) {
+    rest += decoder.decode(bytes, { stream: true });
+    const blocks = rest.split(/\r?\n\r?\n/);
+    rest = blocks.pop() ?? "";
+    for (const block of blocks) {
+      const event = eventOf(block);
+      if (event !== undefined) yield event;
+    }
+  }
+}
+
+/** Not every browser can iterate a stream. */
+async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+  const reader = body.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+/** Undefined: a comment, by which the server says that it is there. */
+function eventOf(block: string): StreamEvent | undefined {
+  const data: string[] = [];
+  let id = "";
+  for (const line of block.split(/\r?\n/)) {
+    const [, field, value = ""] = /^([a-z]+): ?(.*)$/s.exec(line) ?? [];
+    if (field === "data") data.push(value);
+    if (field === "id") id = value;
+  }
+  return data.length === 0 ? undefined : { id, data: data.join("\n") };
+}

@@ -1,0 +1,136 @@
+// A run that is being looked at: its snapshot, then its feed, for as long as it is looked at. The feed is read from the last record that is
+// known, so what is shown is exact after any break. A tab that is hidden for 30 s gives its feed up: a browser has few connections to a server.
+
+import { signal, type Signal } from "@preact/signals";
+
+import { api, isAnswer, Problem, problemOf } from "./api.ts";
+import { eventsOf } from "./event-stream.ts";
+import { later, pause } from "./page-clock.ts";
+import { RunState } from "./run-state.ts";
+
+const HIDDEN_MS = 30_000;
+const RETRIES_MS = [1000, 2000, 4000, 8000, 15_000] as const;
+
+/** `live`: its feed is open. `lost`: it is tried again. `resting`: the tab is hidden. `ended`: nothing more comes. */
+export type Liveness = "loading" | "live" | "lost" | "resting" | "ended";
+
+/** Owns the connection of the page to one run. */
+export class LiveRun {
+  readonly runId: string;
+  /** Undefined until the first snapshot is here. It stays when the connection is lost. */
+  readonly state: Signal<RunState | undefined> = signal(undefined);
+  readonly liveness = signal<Liveness>("loading");
+  /** Why there is no snapshot, or no feed. */
+  readonly problem: Signal<Problem | undefined> = signal(undefined);
+  readonly #closing = new AbortController();
+  #reading = new AbortController();
+  /** Ends the wait for the next try. */
+  #waiting = new AbortController();
+  #stopHiding: (() => void) | undefined;
+
+  constructor(runId: string) {
+    this.runId = runId;
+    document.addEventListener("visibilitychange", this.#onVisibility);
+    void this.#follow();
+  }
+
+  close(): void {
+    document.removeEventListener("visibilitychange", this.#onVisibility);
+    this.#stopHiding?.();
+    this.#closing.abort();
+    this.#reading.abort();
+    this.#waiting.abort();
+  }
+
+  /** Tries at once instead of when it is due. */
+  retry(): void {
+    this.#waiting.abort();
+  }
+
+  async #follow(): Promise<void> {
+    let tries = 0;
+    while (!this.#closing.signal.aborted) {
+      this.#reading = new AbortController();
+      try {
+        const hasEnded = await this.#read(() => (tries = 0));
+        if (hasEnded) return;
+        continue;
+      } catch (error) {
+        if (this.#closing.signal.aborted) return;
+        if (this.liveness.value !== "resting") this.#lose(problemOf(error));
+        if (isFinal(this.problem.value)) return;
+      }
+      await this.#untilNextTry(tries);
+      tries += 1;
+    }
+  }
+
+  /** True once the run has ended and all of it is here; false: it is to be read on at once. Rejects when the connection is lost. */
+  async #read(onData: () => void): Promise<boolean> {
+    const { signal } = this.#reading;
+    if (this.state.value === undefined) this.#take(new RunState(await api.run(this.runId, signal)));
+    const state = this.state.value;
+    if (state === undefined) return true;
+    const { body } = await api.feed(this.runId, state.record, signal);
+    if (body === null) throw new Problem("unreachable", "The feed is empty.", 0);
+    this.problem.value = undefined;
+    this.liveness.value = "live";
+    for await (const { data } of eventsOf(body)) {
+      onData();
+      const entry: unknown = JSON.parse(data);
+      if (!isAnswer("feed", entry)) continue;
+      if (entry.type === "patch") {
+        state.apply(entry.patch);
+        continue;
+      }
+      if (entry.type === "end") this.liveness.value = "ended";
+      // It is another run, or too much was missed.
+      else state.replace(await api.run(this.runId, signal));
+      return entry.type === "end";
+    }
+    throw new Problem("unreachable", "The server has closed the feed.", 0);
+  }
+
+  #take(state: RunState): void {
+    this.state.value = state;
+    this.problem.value = undefined;
+  }
+
+  #lose(problem: Problem): void {
+    this.problem.value = problem;
+    this.liveness.value = this.state.value === undefined ? "loading" : "lost";
+  }
+
+  async #untilNextTry(tries: number): Promise<void> {
+    this.#waiting = new AbortController();
+    if (this.liveness.value === "resting") return untilShown(this.#waiting.signal);
+    const delayMs = RETRIES_MS[Math.min(tries, RETRIES_MS.length - 1)] ?? 1000;
+    return pause(delayMs, this.#waiting.signal);
+  }
+
+  readonly #onVisibility = (): void => {
+    this.#stopHiding?.();
+    if (!document.hidden) {
+      this.#waiting.abort();
+      return;
+    }
+    this.#stopHiding = later(HIDDEN_MS, () => {
+      if (this.liveness.value !== "live") return;
+      this.liveness.value = "resting";
+      this.#reading.abort();
+    });
+  };
+}
+
+/** What trying again does not mend. */
+function isFinal(problem: Problem | undefined): boolean {
+  if (problem === undefined) return false;
+  return problem.status >= 400 && problem.status < 500 && problem.status !== 429;
+}
+
+function untilShown(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted || !document.hidden) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

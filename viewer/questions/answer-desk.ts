@@ -1,0 +1,154 @@
+// Answers on their way: from the wish to answer to what the server said. An answer is about the very call that is on screen, since it carries its
+// fingerprint; it is never sent by a single key; and a call that was edited is shown once more, as it will run, before it goes.
+
+import { batch, signal, type ReadonlySignal } from "@preact/signals";
+
+import type { JsonObject, JsonValue } from "../../src/kernel/json.ts";
+import type { Answer } from "../../src/protocol/question.ts";
+import type { QuestionRow } from "../../src/view/viewer-data.ts";
+import { announce } from "../app/announcer.tsx";
+import { api, problemOf, type Problem } from "../data/api.ts";
+import { newKey } from "../data/request-key.ts";
+import { indented, readJson } from "../text/json-text.ts";
+
+/** Where the answer to a question stands. */
+export type Draft =
+  | { readonly at: "none" }
+  /** A reason for a denial, or what failed elsewhere, is being written. */
+  | { readonly at: "reason"; readonly text: string }
+  /** Arguments, or a result, are being written as JSON. */
+  | { readonly at: "edit"; readonly text: string; readonly fault?: string | undefined }
+  /** `edited`: the arguments, or the result, as they will go. */
+  | { readonly at: "confirm"; readonly answer: Answer; readonly edited?: string | undefined }
+  /** Goes with the next answer of the run that is sent. */
+  | { readonly at: "held"; readonly answer: Answer }
+  | { readonly at: "sending"; readonly answer: Answer }
+  | { readonly at: "sent"; readonly text: string }
+  | { readonly at: "refused"; readonly problem: Problem };
+
+const NONE: Draft = { at: "none" };
+
+/** Owns the drafts of all questions, whichever screen shows them. */
+class AnswerDesk {
+  readonly #drafts = signal<ReadonlyMap<string, Draft>>(new Map());
+  /** The key of an attempt to send: the same answers are sent again under it. */
+  readonly #keys = new Map<string, string>();
+
+  get drafts(): ReadonlySignal<ReadonlyMap<string, Draft>> {
+    return this.#drafts;
+  }
+
+  draftOf(question: QuestionRow): Draft {
+    return this.#drafts.value.get(nameOf(question)) ?? NONE;
+  }
+
+  set(question: QuestionRow, draft: Draft): void {
+    this.#drafts.value = new Map(this.#drafts.value).set(nameOf(question), draft);
+  }
+
+  /** Nothing is answered; what was written is gone. */
+  drop(question: QuestionRow): void {
+    this.set(question, NONE);
+  }
+
+  approve(question: QuestionRow): void {
+    if (question.kind !== "approval") return;
+    this.set(question, { at: "confirm", answer: { type: "approved", ...refOf(question) } });
+  }
+
+  /** Begins a denial, or the report of a failure. */
+  refuse(question: QuestionRow): void {
+    this.set(question, { at: "reason", text: "" });
+  }
+
+  /** Begins other arguments, or a result. */
+  edit(question: QuestionRow): void {
+    this.set(question, {
+      at: "edit",
+      text: question.kind === "approval" ? indented(question.arguments) : "",
+    });
+  }
+
+  /** Shows what was written as it will go, or says what is wrong with it. */
+  review(question: QuestionRow, text: string): void {
+    const read = readJson(text);
+    if ("fault" in read) {
+      this.set(question, { at: "edit", text, fault: `This is no JSON: ${read.fault}` });
+      return;
+    }
+    if (question.kind === "external") {
+      const answer: Answer = { type: "result", ...refOf(question), result: read.value };
+      this.set(question, { at: "confirm", answer, edited: indented(read.value) });
+    } else if (isObject(read.value)) {
+      const answer: Answer = { type: "approved", ...refOf(question), arguments: read.value };
+      this.set(question, { at: "confirm", answer, edited: indented(read.value) });
+    } else this.set(question, { at: "edit", text, fault: "Arguments are an object: { … }." });
+  }
+
+  hold(question: QuestionRow, answer: Answer): void {
+    this.set(question, { at: "held", answer });
+  }
+
+  /** Sends an answer, with those of the run that are held. */
+  async send(question: QuestionRow, answer: Answer, ofRun: readonly QuestionRow[]): Promise<void> {
+    const held = ofRun.flatMap((other) => {
+      const draft = this.draftOf(other);
+      return draft.at === "held" && nameOf(other) !== nameOf(question)
+        ? [{ question: other, answer: draft.answer }]
+        : [];
+    });
+    const all = [{ question, answer }, ...held];
+    this.#setAll(all, (one) => ({ at: "sending", answer: one.answer }));
+    const answers = all.map((one) => one.answer);
+    const about = JSON.stringify(answers);
+    const key = this.#keys.get(about) ?? newKey();
+    this.#keys.set(about, key);
+    try {
+      const { isLed, open } = await api.act(question.runId, { key, type: "answer", answers });
+      const text = takenText(isLed, open?.length ?? 0);
+      this.#setAll(all, () => ({ at: "sent", text }));
+      announce(text);
+    } catch (error) {
+      const problem = problemOf(error);
+      this.#setAll(all, () => ({ at: "refused", problem }));
+    }
+  }
+
+  #setAll<One extends { readonly question: QuestionRow }>(
+    all: readonly One[],
+    draftFor: (one: One) => Draft,
+  ): void {
+    batch(() => all.forEach((one) => this.set(one.question, draftFor(one))));
+  }
+}
+
+export const desk = new AnswerDesk();
+
+/** What an answer to a denial without a reason says. */
+export const DENIED = "The call was not approved.";
+
+export function refusalOf(question: QuestionRow, text: string): Answer {
+  const said = text.trim();
+  return question.kind === "approval"
+    ? { type: "denied", ...refOf(question), reason: said === "" ? DENIED : said }
+    : { type: "failure", ...refOf(question), message: said === "" ? "It failed." : said };
+}
+
+function takenText(isLed: boolean, open: number): string {
+  if (!isLed) return "Answered. The run goes on once a process leads it.";
+  return open === 0
+    ? "Answered. The run goes on."
+    : `Answered. ${open} more of this run ${open === 1 ? "is" : "are"} open.`;
+}
+
+function nameOf({ runId, questionId, argumentsHash }: QuestionRow): string {
+  return `${runId} ${questionId} ${argumentsHash}`;
+}
+
+function refOf({ questionId, argumentsHash }: QuestionRow) {
+  return { questionId, argumentsHash };
+}
+
+function isObject(value: JsonValue): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

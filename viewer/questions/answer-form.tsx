@@ -1,0 +1,247 @@
+// The stages of an answer. The next step of each is the button or field that has the focus, so Enter goes on and Escape goes back.
+
+import type { Answer } from "../../src/protocol/question.ts";
+import type { QuestionRow } from "../../src/view/viewer-data.ts";
+import { useKeys } from "../app/keys.ts";
+import { indented } from "../text/json-text.ts";
+import { focused } from "../app/focused.ts";
+import { Changes } from "../text/changes.tsx";
+import { DENIED, desk, refusalOf, type Draft } from "./answer-desk.ts";
+
+interface FormProps {
+  readonly question: QuestionRow;
+  readonly ofRun: readonly QuestionRow[];
+  readonly isCurrent: boolean;
+  readonly canAnswer: boolean;
+}
+
+export function AnswerForm(props: FormProps) {
+  const { question, isCurrent, canAnswer } = props;
+  const draft = desk.draftOf(question);
+  const isMine = isCurrent && canAnswer;
+  const isFree = isMine && (draft.at === "none" || draft.at === "refused" || draft.at === "held");
+  useKeys({
+    a: isFree && question.kind === "approval" ? () => desk.approve(question) : undefined,
+    d: isFree ? () => desk.refuse(question) : undefined,
+    m: isFree ? () => desk.edit(question) : undefined,
+    Escape: isMine && BACK.has(draft.at) ? () => desk.drop(question) : undefined,
+  });
+  return <div class="answer">{stageOf(draft, props)}</div>;
+}
+
+/** Stages that Escape leaves. */
+const BACK: ReadonlySet<Draft["at"]> = new Set(["reason", "edit", "confirm", "held", "refused"]);
+
+function stageOf(draft: Draft, props: FormProps) {
+  switch (draft.at) {
+    case "none":
+      return <Choices {...props} />;
+    case "reason":
+      return <Reason {...props} text={draft.text} />;
+    case "edit":
+      return <Edit {...props} text={draft.text} fault={draft.fault} />;
+    case "confirm":
+      return <Confirm {...props} answer={draft.answer} edited={draft.edited} />;
+    case "held":
+      return (
+        <p class="said-back">
+          <span>
+            {ANSWER_TEXTS[draft.answer.type].held}: goes with the next answer of this run.
+          </span>
+          <button type="button" onClick={() => desk.drop(props.question)}>
+            Take back
+          </button>
+        </p>
+      );
+    case "sending":
+      return <p class="said-back muted">Sending…</p>;
+    case "sent":
+      return (
+        <p class="said-back is-completed" role="status">
+          {draft.text}
+        </p>
+      );
+    case "refused":
+      return (
+        <>
+          <p class="said-back is-failed" role="alert">
+            {draft.problem.message}
+          </p>
+          <Choices {...props} />
+        </>
+      );
+  }
+}
+
+const ANSWER_TEXTS: Readonly<
+  Record<Answer["type"], { readonly send: string; readonly held: string }>
+> = {
+  approved: { send: "Approve this call", held: "Approved" },
+  denied: { send: "Deny this call", held: "Denied" },
+  result: { send: "Give this result", held: "Result" },
+  failure: { send: "Report this failure", held: "Failure" },
+};
+
+function Choices({ question, canAnswer }: FormProps) {
+  if (!canAnswer)
+    return (
+      <p class="muted">
+        This viewer only reads: answer with `espalier approve` or `espalier deny`.
+      </p>
+    );
+  const isApproval = question.kind === "approval";
+  return (
+    <p class="choices">
+      {isApproval && (
+        <button type="button" onClick={() => desk.approve(question)}>
+          Approve… <kbd>a</kbd>
+        </button>
+      )}
+      <button type="button" onClick={() => desk.refuse(question)}>
+        {isApproval ? "Deny…" : "Failed…"} <kbd>d</kbd>
+      </button>
+      <button type="button" onClick={() => desk.edit(question)}>
+        {isApproval ? "Modify…" : "Give its result…"} <kbd>m</kbd>
+      </button>
+    </p>
+  );
+}
+
+function Reason({ question, ofRun, text }: FormProps & { readonly text: string }) {
+  const isApproval = question.kind === "approval";
+  const id = `reason-${question.questionId}`;
+  return (
+    <form
+      class="stage"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void desk.send(question, refusalOf(question, text), ofRun);
+      }}
+    >
+      <label for={id}>
+        {isApproval ? "Why not? The model reads it." : "What failed? The model reads it."}
+      </label>
+      <input
+        id={id}
+        ref={focused}
+        value={text}
+        placeholder={isApproval ? DENIED : "It failed."}
+        autocomplete="off"
+        onInput={(event) => desk.set(question, { at: "reason", text: event.currentTarget.value })}
+      />
+      <Buttons question={question} ofRun={ofRun} answer={refusalOf(question, text)} isSubmit />
+    </form>
+  );
+}
+
+function Edit({
+  question,
+  text,
+  fault,
+}: FormProps & { readonly text: string; readonly fault: string | undefined }) {
+  const id = `edit-${question.questionId}`;
+  const review = (): void => desk.review(question, text);
+  return (
+    <div class="stage">
+      <label for={id}>
+        {question.kind === "approval" ? "Arguments, as JSON" : "Result, as JSON"}
+      </label>
+      <textarea
+        id={id}
+        ref={focused}
+        rows={Math.min(16, Math.max(4, text.split("\n").length))}
+        spellcheck={false}
+        value={text}
+        aria-invalid={fault !== undefined}
+        aria-describedby={`${id}-fault`}
+        onInput={(event) => desk.set(question, { at: "edit", text: event.currentTarget.value })}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+          event.preventDefault();
+          review();
+        }}
+      />
+      <p id={`${id}-fault`} class="is-failed" role="alert">
+        {fault}
+      </p>
+      <p class="choices">
+        <button type="button" class="primary" onClick={review}>
+          Review <kbd>Ctrl Enter</kbd>
+        </button>
+        <Back question={question} />
+      </p>
+    </div>
+  );
+}
+
+function Confirm({
+  question,
+  ofRun,
+  answer,
+  edited,
+}: FormProps & { readonly answer: Answer; readonly edited: string | undefined }) {
+  return (
+    <div class="stage">
+      {edited !== undefined && (
+        <>
+          <p class="label">
+            {question.kind === "approval"
+              ? "The call will run with these arguments:"
+              : "The model will read this result:"}
+          </p>
+          {question.kind === "approval" ? (
+            <Changes from={indented(question.arguments)} to={edited} />
+          ) : (
+            <Changes from="" to={edited} />
+          )}
+        </>
+      )}
+      <Buttons question={question} ofRun={ofRun} answer={answer} />
+    </div>
+  );
+}
+
+interface ButtonsProps {
+  readonly question: QuestionRow;
+  readonly ofRun: readonly QuestionRow[];
+  readonly answer: Answer;
+  /** Within a form, whose field has the focus. */
+  readonly isSubmit?: boolean;
+}
+
+function Buttons({ question, ofRun, answer, isSubmit = false }: ButtonsProps) {
+  const others = ofRun.filter((other) => other.questionId !== question.questionId);
+  const held = others.filter((other) => desk.draftOf(other).at === "held").length;
+  const more = held === 0 ? "" : `, and send ${held} held answer${held === 1 ? "" : "s"}`;
+  return (
+    <p class="choices">
+      <button
+        type={isSubmit ? "submit" : "button"}
+        class={`primary${answer.type === "denied" || answer.type === "failure" ? " danger" : ""}`}
+        ref={isSubmit ? null : focused}
+        onClick={isSubmit ? undefined : () => void desk.send(question, answer, ofRun)}
+      >
+        {ANSWER_TEXTS[answer.type].send}
+        {more} <kbd>Enter</kbd>
+      </button>
+      {others.length > 0 && (
+        <button
+          type="button"
+          onClick={() => desk.hold(question, answer)}
+          title="It goes together with the next answer of this run"
+        >
+          Hold, to send together
+        </button>
+      )}
+      <Back question={question} />
+    </p>
+  );
+}
+
+function Back({ question }: { readonly question: QuestionRow }) {
+  return (
+    <button type="button" onClick={() => desk.drop(question)}>
+      Back <kbd>Esc</kbd>
+    </button>
+  );
+}

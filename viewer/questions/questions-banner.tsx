@@ -1,0 +1,75 @@
+// The open questions of the run on screen, above its tree: one is shown whole, and how many there are.
+
+import { useEffect, useState } from "preact/hooks";
+
+import type { QuestionRow } from "../../src/view/viewer-data.ts";
+import { announceNow } from "../app/announcer.tsx";
+import { useKeys } from "../app/keys.ts";
+import { countText } from "../../src/view/amounts.ts";
+import { lineOf } from "../text/shown-text.tsx";
+import { QuestionCard } from "./question-card.tsx";
+
+interface BannerProps {
+  readonly questions: readonly QuestionRow[];
+  readonly canAnswer: boolean;
+}
+
+export function QuestionsBanner({ questions, canAnswer }: BannerProps) {
+  const [at, setAt] = useState(0);
+  useNews(questions);
+  const shown = Math.min(at, questions.length - 1);
+  const next = (by: 1 | -1): void =>
+    setAt((shown + by + questions.length) % Math.max(1, questions.length));
+  useKeys({ n: questions.length > 0 ? () => next(1) : undefined });
+  const question = questions[shown];
+  if (question === undefined) return null;
+  return (
+    <section class="banner" aria-label="Open questions">
+      {questions.length > 1 && (
+        <p class="pager">
+          <b>{countText(questions.length)} questions</b>
+          <button
+            type="button"
+            class="small"
+            aria-label="Previous question"
+            onClick={() => next(-1)}
+          >
+            ‹
+          </button>
+          <span>
+            {shown + 1} of {questions.length}
+          </span>
+          <button
+            type="button"
+            class="small"
+            aria-label="Next question"
+            title="Next question: n"
+            onClick={() => next(1)}
+          >
+            ›
+          </button>
+        </p>
+      )}
+      <QuestionCard
+        key={question.questionId}
+        question={question}
+        ofRun={questions}
+        isCurrent
+        canAnswer={canAnswer}
+        hasRunLink={false}
+      />
+    </section>
+  );
+}
+
+/** Says at once who asks what, when a question is new. */
+export function useNews(questions: readonly QuestionRow[]): void {
+  const [known] = useState(() => new Set<string>());
+  useEffect(() => {
+    for (const { questionId, agentPath, toolName } of questions) {
+      if (known.has(questionId)) continue;
+      known.add(questionId);
+      announceNow(lineOf(`${agentPath} asks: ${toolName}`));
+    }
+  }, [questions]);
+}

@@ -1,0 +1,79 @@
+// The questions of all runs, one card each, oldest first.
+
+import { useState } from "preact/hooks";
+
+import type { QuestionRow, ViewerMeta } from "../../src/view/viewer-data.ts";
+import { useKeys } from "../app/keys.ts";
+import { Link } from "../app/link.tsx";
+import { ProblemNotice } from "../app/problem-notice.tsx";
+import type { Loaded } from "../data/use-loaded.ts";
+import { numberOf } from "../../src/view/amounts.ts";
+import { Skeleton } from "../app/skeleton.tsx";
+import { cardId, QuestionCard } from "./question-card.tsx";
+
+interface ScreenProps {
+  readonly inbox: Loaded<{ readonly questions: readonly QuestionRow[] }>;
+  readonly meta: ViewerMeta | undefined;
+}
+
+export function QuestionsScreen({ inbox, meta }: ScreenProps) {
+  const questions = (inbox.value?.questions ?? []).toSorted(
+    (left, right) => left.askedAtMs - right.askedAtMs,
+  );
+  const [at, setAt] = useState(0);
+  const current = Math.max(0, Math.min(at, questions.length - 1));
+  const moveTo = (to: number): void => {
+    const next = Math.max(0, Math.min(questions.length - 1, to));
+    setAt(next);
+    const question = questions[next];
+    if (question !== undefined)
+      document.getElementById(cardId(question))?.scrollIntoView({ block: "nearest" });
+  };
+  useKeys({
+    j: () => moveTo(current + 1),
+    ArrowDown: () => moveTo(current + 1),
+    k: () => moveTo(current - 1),
+    ArrowUp: () => moveTo(current - 1),
+    n: () => moveTo(questions.length === 0 ? 0 : (current + 1) % questions.length),
+  });
+  if (inbox.value === undefined)
+    return (
+      <main class="questions-screen">
+        <h1 class="read-aloud">Questions</h1>
+        {inbox.problem === undefined ? (
+          <Skeleton rows={4} />
+        ) : (
+          <ProblemNotice problem={inbox.problem} />
+        )}
+      </main>
+    );
+  const byRun = Map.groupBy(questions, ({ runId }) => runId);
+  return (
+    <main class="questions-screen">
+      <h1>
+        {questions.length === 0 ? "No open questions" : numberOf(questions.length, "open question")}
+      </h1>
+      {questions.length === 0 && (
+        <div class="empty">
+          <p>
+            Calls that need an approval, and results that come from elsewhere, are asked for here,
+            for all runs of the store.
+          </p>
+          <p>
+            <Link to={{ screen: "runs" }}>All runs</Link>
+          </p>
+        </div>
+      )}
+      {questions.map((question, index) => (
+        <QuestionCard
+          key={`${question.runId} ${question.questionId}`}
+          question={question}
+          ofRun={byRun.get(question.runId) ?? []}
+          isCurrent={index === current}
+          canAnswer={meta?.actions.includes("answer") ?? false}
+          hasRunLink
+        />
+      ))}
+    </main>
+  );
+}

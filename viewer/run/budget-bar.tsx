@@ -1,0 +1,49 @@
+// How much of each limit of a run is used: the one that is nearest to its end as a bar, all of them in words.
+
+import type { AxisAmounts, RunRow } from "../../src/view/viewer-data.ts";
+import { AXES } from "../../src/view/amounts.ts";
+
+interface AxisUse {
+  readonly label: string;
+  readonly used: string;
+  readonly limit: string;
+  /** From 0; above 1 where the last reply went beyond the limit. */
+  readonly share: number;
+}
+
+export function usesOf(budget: AxisAmounts, left: AxisAmounts): readonly AxisUse[] {
+  return AXES.flatMap(({ axis, label, short }) => {
+    const limit = budget[axis];
+    if (limit === undefined) return [];
+    const used = Math.max(0, limit - (left[axis] ?? limit));
+    return [
+      { label, used: short(used), limit: short(limit), share: limit === 0 ? 1 : used / limit },
+    ];
+  });
+}
+
+/** Null: there is no limit. */
+export function BudgetBar({ run }: { readonly run: Pick<RunRow, "budget" | "left"> }) {
+  const uses = usesOf(run.budget ?? {}, run.left ?? {});
+  const tightest = uses.toSorted((left, right) => right.share - left.share)[0];
+  if (tightest === undefined) return null;
+  const all = uses.map(({ label, used, limit }) => `${label}: ${used} of ${limit}`).join(", ");
+  return (
+    <span class="budget" title={all}>
+      <Meter share={tightest.share} label={all} />
+      <span class="budget-text">
+        {tightest.used} of {tightest.limit}
+        <span class="axis-name"> {tightest.label}</span>
+      </span>
+    </span>
+  );
+}
+
+export function Meter({ share, label }: { readonly share: number; readonly label: string }) {
+  const level = share >= 0.95 ? "over" : share >= 0.8 ? "near" : "fine";
+  return (
+    <span class={`meter is-${level}`} role="img" aria-label={label}>
+      <span class="fill" style={{ width: `${Math.min(100, share * 100)}%` }} />
+    </span>
+  );
+}

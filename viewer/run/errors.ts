@@ -1,0 +1,29 @@
+// What went wrong in a run, in the order in which it is gone through: first causes first, then what failed besides, by row.
+
+import type { RunState } from "../data/run-state.ts";
+import { AT, standingOf } from "../data/agent-row.ts";
+
+export interface ErrorStop {
+  readonly index: number;
+  /** Undefined: of no step. */
+  readonly step: number | undefined;
+  readonly text: string;
+  /** A cause of what the run failed of, rather than something that went wrong in it. */
+  readonly isCause: boolean;
+}
+
+export function errorStops(state: RunState): readonly ErrorStop[] {
+  const causes = state.causes.value.flatMap((cause): readonly ErrorStop[] => {
+    const index = state.indexOf(cause.agentId);
+    if (index === undefined) return [];
+    const place = cause.toolName === undefined ? cause.code : `${cause.toolName}: ${cause.code}`;
+    return [{ index, step: cause.step, text: `${cause.agentPath} · ${place}`, isCause: true }];
+  });
+  const seen = new Set(causes.map(({ index }) => index));
+  const others = state.agents.flatMap((row, index): readonly ErrorStop[] => {
+    const isWrong = standingOf(row) === "failed" || row[AT.toolErrors] > 0;
+    if (!isWrong || seen.has(index)) return [];
+    return [{ index, step: undefined, text: row[AT.name], isCause: false }];
+  });
+  return [...causes, ...others];
+}

@@ -1,0 +1,23 @@
+// A canvas with as many points as the screen has where it is.
+
+export interface FittedCanvas {
+  readonly context: CanvasRenderingContext2D;
+  readonly widthPx: number;
+  readonly heightPx: number;
+}
+
+/** Undefined while it is not seen. */
+export function fittedCanvas(canvas: HTMLCanvasElement): FittedCanvas | undefined {
+  const { clientWidth: widthPx, clientHeight: heightPx } = canvas;
+  const context = canvas.getContext("2d");
+  if (context === null || widthPx === 0 || heightPx === 0) return undefined;
+  const density = devicePixelRatio;
+  const width = Math.round(widthPx * density);
+  const height = Math.round(heightPx * density);
+  if (canvas.width !== width || canvas.height !== height) {
+    canvas.width = width;
+    canvas.height = height;
+  }
+  context.setTransform(density, 0, 0, density, 0, 0);
+  return { context, widthPx, heightPx };
+}

@@ -1,0 +1,32 @@
+// Said while the feed of a run is not there: what is shown is what was last known.
+
+import type { LiveRun } from "../data/live-run.ts";
+import { momentText } from "../text/ago.tsx";
+import { nowMs } from "../data/page-clock.ts";
+import { useRef } from "preact/hooks";
+import { Code, Line } from "../text/shown-text.tsx";
+
+export function LostBanner({ live }: { readonly live: LiveRun }) {
+  const lostAtMs = useRef<number | undefined>(undefined);
+  const isLost = live.liveness.value === "lost";
+  if (!isLost) lostAtMs.current = undefined;
+  else lostAtMs.current ??= nowMs();
+  if (!isLost || lostAtMs.current === undefined) return null;
+  const problem = live.problem.value;
+  return (
+    <div class="lost" role="alert">
+      <span>
+        <b>Connection lost</b> at {momentText(lostAtMs.current, nowMs())}. What you see is the last
+        that was known; it is tried again by itself.
+      </span>
+      {problem !== undefined && problem.code !== "unreachable" && (
+        <span>
+          <Code text={problem.code} /> <Line text={problem.message} />
+        </span>
+      )}
+      <button type="button" class="small" onClick={() => live.retry()}>
+        Try now
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,125 @@
+// All of the run at once, above its timeline: what part of the time is seen is chosen here. It is drawn after the first frame and at most twice a
+// second, since it draws every span.
+
+import { useSignalEffect } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+
+import { later } from "../data/page-clock.ts";
+import { theme } from "../app/theme.ts";
+import { paletteOf, type Palette } from "./palette.ts";
+import type { RunView } from "./run-view.ts";
+import { fittedCanvas } from "./fitted-canvas.ts";
+import { spansIn } from "./spans.ts";
+import { shareOfX, xOfShare } from "./timeline-paint.ts";
+import type { TimeScale } from "./time-scale.ts";
+
+const EVERY_MS = 500;
+/** A shorter stroke was a click: all of the time is seen again. */
+const LEAST_SHARE = 0.005;
+
+interface MinimapProps {
+  readonly view: RunView;
+  readonly scaleOf: () => TimeScale;
+}
+
+export function Minimap({ view, scaleOf }: MinimapProps) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const isDue = useRef(false);
+  const schedule = (): (() => void) | undefined => {
+    if (isDue.current) return undefined;
+    isDue.current = true;
+    return later(EVERY_MS, () => {
+      isDue.current = false;
+      if (canvas.current !== null) paintMinimap(canvas.current, view, scaleOf());
+    });
+  };
+  // After the first frame, which has the rows.
+  useEffect(
+    () => later(0, () => canvas.current !== null && paintMinimap(canvas.current, view, scaleOf())),
+    [view],
+  );
+  useSignalEffect(() => {
+    void view.state.amounts.value;
+    void theme.value;
+    void schedule();
+  });
+  return (
+    <div class="minimap" aria-hidden="true">
+      <canvas ref={canvas} onPointerDown={(event) => brush(event, view)} />
+      <Brush view={view} />
+    </div>
+  );
+}
+
+/** The part of the time that is seen. */
+function Brush({ view }: { readonly view: RunView }) {
+  const { from, to } = view.timeWindow.value ?? { from: 0, to: 1 };
+  const element = useRef<HTMLDivElement>(null);
+  const widthPx = element.current?.parentElement?.clientWidth ?? 0;
+  const left = xOfShare(from, widthPx);
+  return (
+    <div
+      ref={element}
+      class="brush"
+      hidden={from === 0 && to === 1}
+      style={{ left: `${left}px`, width: `${xOfShare(to, widthPx) - left}px` }}
+    />
+  );
+}
+
+function brush(event: PointerEvent, view: RunView): void {
+  const { currentTarget, pointerId } = event;
+  if (!(currentTarget instanceof HTMLElement)) return;
+  const { left, width } = currentTarget.getBoundingClientRect();
+  const shareOf = ({ clientX }: PointerEvent): number => shareOfX(clientX - left, width);
+  const begun = shareOf(event);
+  const move = (moved: PointerEvent): void => {
+    const now = shareOf(moved);
+    const isClick = Math.abs(now - begun) < LEAST_SHARE;
+    view.timeWindow.value = isClick
+      ? undefined
+      : { from: Math.min(begun, now), to: Math.max(begun, now) };
+  };
+  currentTarget.setPointerCapture(pointerId);
+  currentTarget.addEventListener("pointermove", move);
+  currentTarget.addEventListener(
+    "pointerup",
+    (ended) => {
+      move(ended);
+      currentTarget.removeEventListener("pointermove", move);
+    },
+    { once: true },
+  );
+}
+
+function paintMinimap(canvas: HTMLCanvasElement, view: RunView, scale: TimeScale): void {
+  const fitted = fittedCanvas(canvas);
+  if (fitted === undefined) return;
+  const { context, widthPx, heightPx } = fitted;
+  const palette = paletteOf(canvas);
+  const { agents } = view.state;
+  const rowPx = Math.min(4, heightPx / Math.max(1, agents.length));
+  const barPx = Math.max(1, rowPx * 0.8);
+  context.clearRect(0, 0, widthPx, heightPx);
+  for (let index = 0; index < agents.length; index += 1)
+    paintAgentBars({ context, widthPx, palette, scale }, view, { index, y: index * rowPx, barPx });
+}
+
+function paintAgentBars(
+  sheet: {
+    readonly context: CanvasRenderingContext2D;
+    readonly widthPx: number;
+    readonly palette: Palette;
+    readonly scale: TimeScale;
+  },
+  { state }: RunView,
+  { index, y, barPx }: { readonly index: number; readonly y: number; readonly barPx: number },
+): void {
+  const { context, widthPx, palette, scale } = sheet;
+  for (const { kind, fromMs, toMs, end } of spansIn(state.spansOf(index), scale.endMs)) {
+    if (kind === "wait" || kind === "park") continue;
+    const left = xOfShare(scale.at(fromMs), widthPx);
+    context.fillStyle = end === "failed" ? palette.bad : palette[kind];
+    context.fillRect(left, y, Math.max(1, xOfShare(scale.at(toMs), widthPx) - left), barPx);
+  }
+}

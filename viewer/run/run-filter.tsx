@@ -1,0 +1,90 @@
+// Which agents are listed: by how they stand, and by words. What is left out is counted beside it.
+
+import { useRef } from "preact/hooks";
+
+import { useKeys } from "../app/keys.ts";
+import { replaceRoute, RUN_FILTERS, type RunFilterName, type RunRoute } from "../app/route.ts";
+import { countText } from "../../src/view/amounts.ts";
+import type { RunView } from "./run-view.ts";
+
+const FILTER_TEXTS: Readonly<Record<RunFilterName, string>> = {
+  all: "All",
+  working: "Working",
+  asking: "Waiting for you",
+  failed: "With errors",
+  ended: "Ended",
+};
+
+export function RunFilter({ view, route }: { readonly view: RunView; readonly route: RunRoute }) {
+  const field = useRef<HTMLInputElement>(null);
+  useKeys({ "/": () => field.current?.focus() });
+  const { words, show } = view.filter.value;
+  return (
+    <div class="filter">
+      <label class="read-aloud" for="agent-filter">
+        Filter agents
+      </label>
+      <input
+        id="agent-filter"
+        ref={field}
+        type="search"
+        value={words}
+        placeholder="Filter agents  /"
+        autocomplete="off"
+        onInput={(event) => replaceRoute({ ...route, q: event.currentTarget.value })}
+        onKeyDown={(event) => {
+          if (event.key !== "Escape" && event.key !== "Enter") return;
+          if (event.key === "Escape") replaceRoute({ ...route, q: undefined });
+          event.currentTarget.blur();
+          event.preventDefault();
+        }}
+      />
+      <label class="read-aloud" for="agent-standing">
+        Which agents
+      </label>
+      <select
+        id="agent-standing"
+        value={show}
+        onChange={({ currentTarget }) =>
+          replaceRoute({
+            ...route,
+            show: RUN_FILTERS.find((name) => name !== "all" && name === currentTarget.value),
+          })
+        }
+      >
+        {RUN_FILTERS.map((name) => (
+          <option key={name} value={name}>
+            {FILTER_TEXTS[name]}
+          </option>
+        ))}
+      </select>
+      <Counts view={view} route={route} />
+    </div>
+  );
+}
+
+function Counts({ view, route }: { readonly view: RunView; readonly route: RunRoute }) {
+  void view.state.structure.value;
+  const all = view.state.agents.length;
+  const { matches, folded } = view.listing.value;
+  const { words, show } = view.filter.value;
+  if (words !== "" || show !== "all")
+    return (
+      <span class="count">
+        {countText(matches)} of {countText(all)}
+        <button
+          type="button"
+          class="link"
+          onClick={() => replaceRoute({ ...route, q: undefined, show: undefined })}
+        >
+          show all
+        </button>
+      </span>
+    );
+  return (
+    <span class="count">
+      {countText(all)} {all === 1 ? "agent" : "agents"}
+      {folded > 0 && `, ${countText(folded)} folded`}
+    </span>
+  );
+}

@@ -1,0 +1,179 @@
+// What stands above the tree: how the run stands and why, what it has used, what went wrong in it, and what can be asked of it.
+
+import type { RunHead, ViewerMeta } from "../../src/view/viewer-data.ts";
+import type { LiveRun } from "../data/live-run.ts";
+import type { RunState } from "../data/run-state.ts";
+import { costText, countText, durationText, numberOf, shortCount } from "../../src/view/amounts.ts";
+import { Since } from "../text/ago.tsx";
+import { Icon } from "../text/icon.tsx";
+import { Code, Line, lineOf } from "../text/shown-text.tsx";
+import { STATUS_WORDS } from "../text/status-words.ts";
+import { Link } from "../app/link.tsx";
+import { BudgetBar } from "./budget-bar.tsx";
+import type { ErrorStop } from "./errors.ts";
+import { RunActions } from "./run-actions.tsx";
+import { elapsedMs } from "./run-time.ts";
+
+interface HeaderProps {
+  readonly live: LiveRun;
+  readonly state: RunState;
+  readonly meta: ViewerMeta | undefined;
+  readonly errors: readonly ErrorStop[];
+  /** Which of them is shown; -1: none. */
+  readonly errorAt: number;
+  readonly onError: (by: 1 | -1) => void;
+}
+
+export function RunHeader({ live, state, meta, errors, errorAt, onError }: HeaderProps) {
+  const run = state.head.value;
+  return (
+    <header class="run-header">
+      <div class="run-title">
+        <span class={`status is-${run.status}`}>
+          <Icon sign={run.status} />
+          {STATUS_WORDS[run.status]}
+        </span>
+        <h1>
+          <Line text={run.title === "" ? run.runId : run.title} />
+        </h1>
+        <RunActions run={run} actions={meta?.actions ?? []} />
+      </div>
+      <div class="run-facts">
+        <Why run={run} live={live} />
+        <Facts run={run} state={state} />
+        {errors.length > 0 && <ErrorStops errors={errors} at={errorAt} onError={onError} />}
+      </div>
+    </header>
+  );
+}
+
+/** Why it rests or ended, or who leads it: whatever it waits for, and since when. */
+function Why({ run, live }: { readonly run: RunHead; readonly live: LiveRun }) {
+  const { status, reason, leader } = run;
+  if (status === "working" || status === "needs_you")
+    return (
+      <span class="fact">
+        {leader === null ? (
+          <>
+            nobody leads it, last event <Since atMs={run.lastAtMs} /> ago
+          </>
+        ) : (
+          <>
+            {leader.isHere ? "led by this server" : `led by process ${leader.processId}`}
+            {!leader.isHere && leader.hostname !== "" && (
+              <>
+                {" "}
+                on <Line text={leader.hostname} />
+              </>
+            )}
+            {live.liveness.value === "resting" && ", not followed while the tab was hidden"}
+          </>
+        )}
+      </span>
+    );
+  if (status === "lost")
+    return (
+      <span class="fact is-failed">
+        process {leader?.processId} gave no sign for <Since atMs={run.updatedAtMs} />
+      </span>
+    );
+  if (status === "waiting")
+    return (
+      <span class="fact">
+        no process leads it since <Since atMs={run.updatedAtMs} />
+      </span>
+    );
+  if (reason === undefined || reason.code === "completed") return null;
+  return (
+    <span class="fact reason" title={lineOf(`${reason.code}: ${reason.message}`)}>
+      <Code text={reason.code} /> <Line text={reason.message} />
+    </span>
+  );
+}
+
+function Facts({ run, state }: { readonly run: RunHead; readonly state: RunState }) {
+  const { spent } = run;
+  const restMs = run.pausedMs + run.stoodMs;
+  return (
+    <>
+      <span class="fact" title={`${countText(spent.totalTokens)} tokens`}>
+        {costText(spent)} · {shortCount(spent.totalTokens)} tokens
+        {spent.unpricedCalls > 0 && (
+          <span class="muted"> · {numberOf(spent.unpricedCalls, "call")} without a price</span>
+        )}
+      </span>
+      <BudgetBar run={run} />
+      <span class="fact">
+        {numberOf(run.agents, "agent")}
+        {run.running > 0 && `, ${countText(run.running)} at work`}
+      </span>
+      <span class="fact">
+        {durationText(elapsedMs(state))}
+        {restMs >= 1_000 && <span class="muted"> ({durationText(restMs)} at rest)</span>}
+      </span>
+      {run.refusals > 0 && (
+        <span class="fact mark">
+          <Icon sign="refused" /> {countText(run.refusals)} refused
+        </span>
+      )}
+      {run.toolErrors > 0 && (
+        <span class="fact mark">
+          <Icon sign="tool-error" /> {numberOf(run.toolErrors, "failed call")}
+        </span>
+      )}
+      {run.forkedFrom !== undefined && (
+        <span class="fact">
+          fork of{" "}
+          <Link to={{ screen: "run", runId: run.forkedFrom.runId }}>
+            <Code text={run.forkedFrom.runId} />
+          </Link>{" "}
+          at step {run.forkedFrom.stepNumber}
+        </span>
+      )}
+    </>
+  );
+}
+
+function ErrorStops({
+  errors,
+  at,
+  onError,
+}: {
+  readonly errors: readonly ErrorStop[];
+  readonly at: number;
+  readonly onError: (by: 1 | -1) => void;
+}) {
+  const shown = errors[Math.max(0, at)];
+  return (
+    <span class="fact errors">
+      <Icon sign="failed" />
+      <span>
+        {at < 0 ? numberOf(errors.length, "error") : `error ${at + 1} of ${errors.length}`}
+      </span>
+      <button
+        type="button"
+        class="small"
+        onClick={() => onError(-1)}
+        aria-label="Previous error"
+        title="Previous error: E"
+      >
+        ‹
+      </button>
+      <button
+        type="button"
+        class="small"
+        onClick={() => onError(1)}
+        aria-label="Next error"
+        title="Next error: e"
+      >
+        ›
+      </button>
+      {shown !== undefined && (
+        <button type="button" class="cause" onClick={() => onError(1)} title={lineOf(shown.text)}>
+          {at <= 0 && (shown.isCause ? "first cause: " : "first: ")}
+          <Line text={shown.text} />
+        </button>
+      )}
+    </span>
+  );
+}

@@ -1,0 +1,281 @@
+// A run: what stands above its tree, its open questions, the tree beside the time, and what is known of the agent that is open.
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+
+import type { ViewerMeta } from "../../src/view/viewer-data.ts";
+import { AgentPanel } from "../agent/agent-panel.tsx";
+import { announce, copy } from "../app/announcer.tsx";
+import { useKeys } from "../app/keys.ts";
+import { Panel } from "../app/panel.tsx";
+import { ProblemNotice } from "../app/problem-notice.tsx";
+import { goTo, replaceRoute, type RunRoute } from "../app/route.ts";
+import { Skeleton } from "../app/skeleton.tsx";
+import { AT } from "../data/agent-row.ts";
+import { LiveRun } from "../data/live-run.ts";
+import type { RunState } from "../data/run-state.ts";
+import { QuestionsBanner } from "../questions/questions-banner.tsx";
+import { STATUS_WORDS } from "../text/status-words.ts";
+import { LostBanner } from "./lost-banner.tsx";
+import { Minimap } from "./minimap.tsx";
+import { errorStops } from "./errors.ts";
+import { RunFilter } from "./run-filter.tsx";
+import { RunHeader } from "./run-header.tsx";
+import { scaleOf } from "./run-time.ts";
+import { isClosed, isOpen, RunView } from "./run-view.ts";
+import type { TreeLine } from "./tree-lines.ts";
+import { TimelineLegend } from "./timeline.tsx";
+import { TreeView } from "./tree-view.tsx";
+
+interface ScreenProps {
+  readonly route: RunRoute;
+  readonly meta: ViewerMeta | undefined;
+}
+
+export function RunScreen({ route, meta }: ScreenProps) {
+  const { runId } = route;
+  const [tries, setTries] = useState(0);
+  const [live, setLive] = useState<LiveRun | undefined>(undefined);
+  useEffect(() => {
+    const opened = new LiveRun(runId);
+    setLive(opened);
+    return () => opened.close();
+  }, [runId, tries]);
+  const state = live?.runId === runId ? live.state.value : undefined;
+  if (live !== undefined && state !== undefined)
+    return <OpenRun key={runId} live={live} state={state} route={route} meta={meta} />;
+  const problem = live?.problem.value;
+  return (
+    <main class="blank-screen">
+      <h1 class="read-aloud">Run</h1>
+      {problem === undefined ? (
+        <Skeleton rows={12} />
+      ) : (
+        <ProblemNotice problem={problem} onRetry={() => setTries(tries + 1)} />
+      )}
+    </main>
+  );
+}
+
+interface OpenProps extends ScreenProps {
+  readonly live: LiveRun;
+  readonly state: RunState;
+}
+
+function OpenRun({ live, state, route, meta }: OpenProps) {
+  const view = useMemo(() => new RunView(state), [state]);
+  useFollowedRoute(view, route);
+  useNewsOfRun(state);
+  const { errors, errorAt, goToError } = useErrors(view, route);
+  useRunKeys(view, route, goToError);
+  useTraceKeys(state, meta);
+  return (
+    <main class={route.agent === undefined ? "run-screen" : "run-screen with-panel"}>
+      <LostBanner live={live} />
+      <Panel name="header">
+        <RunHeader
+          live={live}
+          state={state}
+          meta={meta}
+          errors={errors}
+          errorAt={errorAt}
+          onError={goToError}
+        />
+      </Panel>
+      <Panel name="list of questions">
+        <QuestionsBanner
+          questions={state.questions.value}
+          canAnswer={meta?.actions.includes("answer") ?? false}
+        />
+      </Panel>
+      <div class="work">
+        <section class="trunk" aria-label="Agents of the run">
+          <div class="tools">
+            <RunFilter view={view} route={route} />
+            <Panel name="minimap">
+              <Minimap view={view} scaleOf={() => scaleOf(state)} />
+            </Panel>
+          </div>
+          <Panel name="tree">
+            <TreeView view={view} onOpen={(line) => openLine(view, route, line)} />
+          </Panel>
+          <TimelineLegend />
+        </section>
+        {route.agent !== undefined && (
+          <Panel name="panel of the agent">
+            <AgentPanel
+              state={state}
+              route={{ ...route, agent: route.agent }}
+              meta={meta}
+              onClose={() => closePanel(route)}
+            />
+          </Panel>
+        )}
+      </div>
+    </main>
+  );
+}
+
+/** Takes the filter out of the address, and puts the cursor on the agent that is open. */
+function useFollowedRoute(view: RunView, { agent, q = "", show = "all" }: RunRoute): void {
+  // Not in an effect: the first list that is drawn is the one that was asked for.
+  useMemo(() => {
+    view.filter.value = { words: q, show };
+  }, [view, q, show]);
+  useEffect(() => {
+    const index = agent === undefined ? undefined : view.state.indexOf(agent);
+    if (index !== undefined && view.cursorLine?.key !== agent) view.reveal(index);
+  }, [view, agent]);
+}
+
+/** Says when a run comes to rest. */
+function useNewsOfRun(state: RunState): void {
+  const { status } = state.head.value;
+  const before = useRef(status);
+  useEffect(() => {
+    if (before.current !== status) announce(`The run: ${STATUS_WORDS[status]}`);
+    before.current = status;
+  }, [status]);
+}
+
+function useErrors(view: RunView, route: RunRoute) {
+  const { state } = view;
+  void state.structure.value;
+  const causes = state.causes.value;
+  const errorCount = state.head.value.toolErrors;
+  const errors = useMemo(
+    () => errorStops(state),
+    [state, causes, state.structure.value, errorCount],
+  );
+  const [errorAt, setErrorAt] = useState(-1);
+  const goToError = (by: 1 | -1): void => {
+    if (errors.length === 0) return;
+    const next =
+      errorAt < 0
+        ? by === 1
+          ? 0
+          : errors.length - 1
+        : (errorAt + by + errors.length) % errors.length;
+    setErrorAt(next);
+    const stop = errors[next];
+    const row = stop === undefined ? undefined : state.agents[stop.index];
+    if (stop === undefined || row === undefined) return;
+    view.reveal(stop.index);
+    const tab = stop.step === undefined ? undefined : "steps";
+    showAgent({ ...route, agent: row[AT.id], step: stop.step, tab, execution: undefined }, route);
+  };
+  return { errors, errorAt: Math.min(errorAt, errors.length - 1), goToError };
+}
+
+function useRunKeys(view: RunView, route: RunRoute, goToError: (by: 1 | -1) => void): void {
+  const move = (by: number): void => {
+    const line = view.moveTo(view.cursorAt + by);
+    // An open panel follows the cursor.
+    if (line?.kind === "agent" && route.agent !== undefined)
+      replaceRoute({
+        ...route,
+        agent: line.key,
+        step: undefined,
+        execution: undefined,
+        tab: route.step === undefined ? route.tab : "steps",
+      });
+  };
+  const open = (hasFocus: boolean): void => {
+    const line = view.cursorLine;
+    if (line !== undefined) openLine(view, route, line);
+    if (hasFocus && line?.kind === "agent")
+      requestAnimationFrame(() => document.getElementById("agent-title")?.focus());
+  };
+  useKeys({
+    j: () => move(1),
+    ArrowDown: () => move(1),
+    k: () => move(-1),
+    ArrowUp: () => move(-1),
+    PageDown: () => move(20),
+    PageUp: () => move(-20),
+    Home: () => move(-Infinity),
+    End: () => move(Infinity),
+    ArrowRight: () => unfold(view, move),
+    ArrowLeft: () => foldUp(view),
+    Enter: () => open(true),
+    " ": () => open(false),
+    e: () => goToError(1),
+    E: () => goToError(-1),
+    f: () => (view.timeWindow.value = undefined),
+    Escape: () => {
+      if (route.agent === undefined) goTo({ screen: "runs" });
+      else closePanel(route);
+    },
+  });
+}
+
+/** `Y` copies the trace id, `o` opens the trace. */
+function useTraceKeys(state: RunState, meta: ViewerMeta | undefined): void {
+  const { traceId } = state.head.value;
+  const jaegerUrl = meta?.jaegerUrl;
+  useKeys({
+    Y: () => copy(traceId, "Trace id copied"),
+    o:
+      jaegerUrl === undefined
+        ? undefined
+        : () =>
+            window.open(`${jaegerUrl.replace(/\/$/, "")}/trace/${traceId}`, "_blank", "noopener"),
+  });
+}
+
+function unfold(view: RunView, move: (by: number) => void): void {
+  const line = view.cursorLine;
+  if (line === undefined) return;
+  if (isClosed(line)) view.fold(line, true);
+  else if (isOpen(line)) move(1);
+}
+
+/** Closes a line, or goes to the one above it. */
+function foldUp(view: RunView): void {
+  const line = view.cursorLine;
+  if (line === undefined) return;
+  if (isOpen(line) && view.filter.value.words === "") {
+    view.fold(line, false);
+    return;
+  }
+  const { lines } = view.listing.value;
+  for (let at = view.cursorAt - 1; at >= 0; at -= 1)
+    if ((lines[at]?.depth ?? 0) < line.depth) {
+      view.moveTo(at);
+      return;
+    }
+}
+
+function openLine(view: RunView, route: RunRoute, line: TreeLine): void {
+  if (line.kind === "group") {
+    view.fold(line, !line.isOpen);
+    return;
+  }
+  const agent = line.kind === "agent" ? line.key : view.state.agents[line.parent]?.[AT.id];
+  if (agent !== undefined)
+    showAgent(
+      {
+        ...route,
+        agent,
+        step: undefined,
+        execution: undefined,
+        tab: route.step === undefined ? route.tab : undefined,
+      },
+      route,
+    );
+}
+
+/** The way back closes a panel that was opened; it does not go through all that was in it. */
+function showAgent(next: RunRoute, route: RunRoute): void {
+  if (route.agent === undefined) goTo(next);
+  else replaceRoute(next);
+}
+
+function closePanel(route: RunRoute): void {
+  replaceRoute({
+    ...route,
+    agent: undefined,
+    step: undefined,
+    execution: undefined,
+    tab: undefined,
+  });
+}

@@ -1,0 +1,124 @@
+// How a run is being looked at: what is folded, where the cursor is, what part of the list and of the time is seen. None of it is of the run.
+
+import { computed, signal, type Signal } from "@preact/signals";
+
+import { AT } from "../data/agent-row.ts";
+import type { RunState } from "../data/run-state.ts";
+import {
+  keysAbove,
+  listLines,
+  type Folds,
+  type Listing,
+  type TreeFilter,
+  type TreeLine,
+} from "./tree-lines.ts";
+import type { TimeWindow } from "./time-scale.ts";
+
+export const ROW_PX = 24;
+/** Rows beyond what is seen, so that scrolling shows no gap. */
+const OVERSCAN = 6;
+
+export interface RowRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Owns what is seen of one run. */
+export class RunView {
+  readonly state: RunState;
+  readonly filter: Signal<TreeFilter> = signal({ words: "", show: "all" });
+  readonly folds: Signal<Folds> = signal(new Map());
+  /** The key of the line that keys act on. */
+  readonly cursor = signal("");
+  readonly scrollTop = signal(0);
+  readonly heightPx = signal(0);
+  /** Undefined: all of the time that has passed. */
+  readonly timeWindow: Signal<TimeWindow | undefined> = signal(undefined);
+  readonly listing = computed((): Listing => {
+    // Not the amounts: which lines there are does not depend on them.
+    void this.state.structure.value;
+    const { agents } = this.state;
+    const tree = {
+      agents,
+      childrenOf: (index: number) => this.state.childrenOf(index),
+      refusals: this.state.refusals.value,
+    };
+    return listLines(tree, this.filter.value, this.folds.value);
+  });
+  readonly range = computed((): RowRange => {
+    const from = Math.floor(this.scrollTop.value / ROW_PX);
+    const count = Math.ceil(this.heightPx.value / ROW_PX) + 1;
+    const last = this.listing.value.lines.length;
+    return { from: Math.max(0, from - OVERSCAN), to: Math.min(last, from + count + OVERSCAN) };
+  });
+  /** Scrolls a row into sight; set by the list that is shown. */
+  showRow: (at: number) => void = () => undefined;
+
+  constructor(state: RunState) {
+    this.state = state;
+    this.cursor.value = state.agents[0]?.[AT.id] ?? "";
+  }
+
+  /** The line of the cursor, or the one that stands for it by now. */
+  get cursorAt(): number {
+    const { places } = this.listing.value;
+    const at = places.get(this.cursor.value);
+    if (at !== undefined) return at;
+    const index = this.state.indexOf(this.cursor.value);
+    if (index === undefined) return 0;
+    for (const key of keysAbove(this.#tree, index)) {
+      const above = places.get(key);
+      if (above !== undefined) return above;
+    }
+    return 0;
+  }
+
+  get cursorLine(): TreeLine | undefined {
+    return this.listing.value.lines[this.cursorAt];
+  }
+
+  moveTo(at: number): TreeLine | undefined {
+    const { lines } = this.listing.value;
+    const to = Math.max(0, Math.min(lines.length - 1, at));
+    const line = lines[to];
+    if (line === undefined) return undefined;
+    this.cursor.value = line.key;
+    this.showRow(to);
+    return line;
+  }
+
+  /** Opens or closes what is below a line. */
+  fold(line: TreeLine, isOpen: boolean): void {
+    if (line.kind === "refusal") return;
+    this.folds.value = new Map(this.folds.value).set(line.key, isOpen);
+  }
+
+  /** Opens what stands above an agent, and puts the cursor on it. */
+  reveal(index: number): void {
+    const row = this.state.agents[index];
+    if (row === undefined) return;
+    const folds = new Map(this.folds.value);
+    for (const key of keysAbove(this.#tree, index)) folds.set(key, true);
+    this.folds.value = folds;
+    this.cursor.value = row[AT.id];
+    const at = this.listing.value.places.get(row[AT.id]);
+    if (at !== undefined) this.showRow(at);
+  }
+
+  get #tree() {
+    return {
+      agents: this.state.agents,
+      childrenOf: (index: number) => this.state.childrenOf(index),
+      refusals: this.state.refusals.value,
+    };
+  }
+}
+
+/** True for a line below which something is. */
+export function isOpen(line: TreeLine): boolean {
+  return line.kind === "agent" ? line.fold === "open" : line.kind === "group" && line.isOpen;
+}
+
+export function isClosed(line: TreeLine): boolean {
+  return line.kind === "agent" ? line.fold === "closed" : line.kind === "group" && !line.isOpen;
+}

@@ -1,0 +1,123 @@
+// From the time of a run to places on a line, and back. Long rests take a small part of it each, as marked breaks: a run that was parked over
+// night would else show nothing but the night. Pure.
+
+import { SPAN_KINDS, SPAN_WIDTH, type SpanNumbers } from "../../src/view/viewer-data.ts";
+
+/** A part of the time that is seen, in shares of the whole line from 0 to 1. */
+export interface TimeWindow {
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface Rest {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+interface Piece extends Rest {
+  /** Where it is on the line, from 0 to 1. */
+  readonly from: number;
+  readonly to: number;
+  readonly isRest: boolean;
+}
+
+const PARK = SPAN_KINDS.indexOf("park");
+/** A rest is folded if it takes more of the time than this; then it takes this. */
+const REST_SHARE = 0.03;
+
+/** The rests of a run, as the spans of its root have them, until now. */
+export function restsOf(spans: SpanNumbers, nowMs: number): readonly Rest[] {
+  const rests: Rest[] = [];
+  for (let at = 0; at < spans.length; at += SPAN_WIDTH) {
+    if (spans[at] !== PARK) continue;
+    const fromMs = spans[at + 1] ?? 0;
+    const endMs = spans[at + 2] ?? -1;
+    rests.push({ fromMs, toMs: endMs < 0 ? Math.max(nowMs, fromMs) : endMs });
+  }
+  return rests;
+}
+
+/** Where the milliseconds from 0 to `endMs` are on a line. */
+export class TimeScale {
+  readonly endMs: number;
+  readonly pieces: readonly Piece[];
+
+  constructor(endMs: number, rests: readonly Rest[]) {
+    this.endMs = Math.max(1, endMs);
+    this.pieces = piecesOf(this.endMs, rests);
+  }
+
+  /** The share of the line, from 0 to 1. */
+  at(ms: number): number {
+    const piece = this.pieces.find(({ toMs }) => ms <= toMs) ?? this.pieces.at(-1);
+    if (piece === undefined) return 0;
+    const inside = (ms - piece.fromMs) / (piece.toMs - piece.fromMs);
+    return piece.from + Math.max(0, Math.min(1, inside)) * (piece.to - piece.from);
+  }
+
+  /** The time at a share of the line. */
+  timeAt(share: number): number {
+    const piece = this.pieces.find(({ to }) => share <= to) ?? this.pieces.at(-1);
+    if (piece === undefined) return 0;
+    const inside = (share - piece.from) / (piece.to - piece.from);
+    return piece.fromMs + Math.max(0, Math.min(1, inside)) * (piece.toMs - piece.fromMs);
+  }
+
+  /** Times with a label, so many pixels apart or more. */
+  ticks({ from, to }: TimeWindow, widthPx: number, leastPx: number): readonly number[] {
+    const msPerPx = this.#msPerShare() * ((to - from) / Math.max(1, widthPx));
+    const step = niceStep(msPerPx * leastPx);
+    const ticks: number[] = [];
+    for (const piece of this.pieces) {
+      if (piece.isRest) continue;
+      const firstMs = Math.max(piece.fromMs, this.timeAt(from));
+      const lastMs = Math.min(piece.toMs, this.timeAt(to));
+      for (
+        let ms = Math.ceil(firstMs / step) * step;
+        ms <= lastMs && ticks.length < 100;
+        ms += step
+      )
+        ticks.push(ms);
+    }
+    return ticks;
+  }
+
+  #msPerShare(): number {
+    const work = this.pieces.find(({ isRest }) => !isRest);
+    return work === undefined ? this.endMs : (work.toMs - work.fromMs) / (work.to - work.from);
+  }
+}
+
+function piecesOf(endMs: number, rests: readonly Rest[]): readonly Piece[] {
+  const long = rests
+    .map(({ fromMs, toMs }) => ({ fromMs: Math.max(0, fromMs), toMs: Math.min(endMs, toMs) }))
+    .filter(({ fromMs, toMs }) => toMs - fromMs > endMs * REST_SHARE);
+  const restMs = long.reduce((sum, { fromMs, toMs }) => sum + toMs - fromMs, 0);
+  const workMs = endMs - restMs;
+  const workShare = workMs <= 0 ? 0 : 1 - long.length * REST_SHARE;
+  const restShare = workMs <= 0 ? 1 / Math.max(1, long.length) : REST_SHARE;
+  const pieces: Piece[] = [];
+  let ms = 0;
+  let share = 0;
+  const add = (toMs: number, width: number, isRest: boolean): void => {
+    if (toMs <= ms) return;
+    pieces.push({ fromMs: ms, toMs, from: share, to: share + width, isRest });
+    ms = toMs;
+    share += width;
+  };
+  for (const { fromMs, toMs } of long) {
+    add(fromMs, ((fromMs - ms) / workMs) * workShare, false);
+    add(toMs, restShare, true);
+  }
+  add(endMs, workMs <= 0 ? 0 : ((endMs - ms) / workMs) * workShare, false);
+  return pieces;
+}
+
+const STEPS_MS = [
+  1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 10e3, 15e3, 30e3, 60e3, 120e3, 300e3, 600e3,
+  900e3, 1800e3, 3600e3, 7200e3, 14_400e3, 21_600e3, 43_200e3, 86_400e3,
+] as const;
+
+function niceStep(leastMs: number): number {
+  return STEPS_MS.find((step) => step >= leastMs) ?? Math.ceil(leastMs / 86_400e3) * 86_400e3;
+}

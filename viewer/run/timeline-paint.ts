@@ -1,0 +1,293 @@
+// Draws the time of the rows that are seen: what each agent did when. Work is solid, waiting is hatched or thin.
+
+import type { AgentRow, SpanNumbers } from "../../src/view/viewer-data.ts";
+import { AT, hasEnded, standingOf } from "../data/agent-row.ts";
+import { durationText } from "../../src/view/amounts.ts";
+import type { TimeScale, TimeWindow } from "./time-scale.ts";
+import type { GroupLine, TreeLine } from "./tree-lines.ts";
+import { hatched, type Palette } from "./palette.ts";
+import { spansIn, type Span } from "./spans.ts";
+
+const BAR_PX = 10;
+const THIN_PX = 4;
+/** Anything is seen, however short it was. */
+const LEAST_PX = 1.5;
+/** Room before the beginning, and after the end for the cross of what failed. */
+const LEFT_PX = 8;
+const RIGHT_PX = 14;
+
+/** What there is to draw, and on what. */
+export interface Sheet {
+  readonly context: CanvasRenderingContext2D;
+  readonly palette: Palette;
+  readonly widthPx: number;
+  readonly heightPx: number;
+  readonly rowPx: number;
+  readonly scale: TimeScale;
+  readonly window: TimeWindow;
+}
+
+/** What the times of a sheet depend on. */
+export type TimeLine = Pick<Sheet, "scale" | "window" | "widthPx">;
+
+export interface Rows {
+  readonly lines: readonly TreeLine[];
+  /** The first of the lines, and how far above the sheet it begins. */
+  readonly from: number;
+  readonly topPx: number;
+  readonly cursorAt: number;
+  readonly hoverAt: number | undefined;
+  readonly agents: readonly AgentRow[];
+  readonly startedAtMs: number;
+  spansOf(index: number): SpanNumbers;
+}
+
+export function paintTimeline(sheet: Sheet, rows: Rows): void {
+  const { context, widthPx, heightPx } = sheet;
+  context.clearRect(0, 0, widthPx, heightPx);
+  const fills = fillsOf(sheet);
+  paintGrid(sheet);
+  for (const [at, line] of rows.lines.entries()) {
+    const y = rows.topPx + at * sheet.rowPx;
+    if (rows.from + at === rows.cursorAt) paintRow(sheet, y, sheet.palette.selected);
+    else if (rows.from + at === rows.hoverAt) paintRow(sheet, y, sheet.palette.hover);
+    if (line.kind === "agent")
+      paintAgent(sheet, fills, rows, { index: line.index, y, isDimmed: line.isDimmed });
+    if (line.kind === "group") paintGroup(sheet, rows, line, y);
+  }
+  paintBreaks(sheet);
+}
+
+type Fills = Readonly<Record<"wait" | "ask" | "park", CanvasPattern | string>>;
+
+function fillsOf({ context, palette }: Sheet): Fills {
+  return {
+    wait: hatched(context, palette.wait, palette.surface),
+    ask: hatched(context, palette.ask, palette.surface),
+    park: hatched(context, palette.park, palette.surface),
+  };
+}
+
+/** Pixels from the left for a time after the start of the run. */
+export function xOf({ scale, window, widthPx }: TimeLine, ms: number): number {
+  return xOfShare((scale.at(ms) - window.from) / (window.to - window.from), widthPx);
+}
+
+/** Pixels from the left for a share of the time that is seen. */
+export function xOfShare(share: number, widthPx: number): number {
+  return LEFT_PX + share * (widthPx - LEFT_PX - RIGHT_PX);
+}
+
+/** The share of the time that is seen, at so many pixels from the left. */
+export function shareOfX(x: number, widthPx: number): number {
+  return Math.max(0, Math.min(1, (x - LEFT_PX) / Math.max(1, widthPx - LEFT_PX - RIGHT_PX)));
+}
+
+/** The time after the start of the run at so many pixels from the left. */
+export function timeOfX({ scale, window, widthPx }: TimeLine, x: number): number {
+  return scale.timeAt(window.from + shareOfX(x, widthPx) * (window.to - window.from));
+}
+
+function paintRow({ context, widthPx, rowPx }: Sheet, y: number, colour: string): void {
+  context.fillStyle = colour;
+  context.fillRect(0, y, widthPx, rowPx);
+}
+
+function paintGrid(sheet: Sheet): void {
+  const { context, palette, scale, window, widthPx, heightPx } = sheet;
+  context.fillStyle = palette.faint;
+  for (const ms of scale.ticks(window, widthPx, 90))
+    context.fillRect(Math.round(xOf(sheet, ms)), 0, 1, heightPx);
+}
+
+function paintAgent(
+  sheet: Sheet,
+  fills: Fills,
+  rows: Rows,
+  {
+    index,
+    y,
+    isDimmed,
+  }: { readonly index: number; readonly y: number; readonly isDimmed: boolean },
+): void {
+  const row = rows.agents[index];
+  if (row === undefined) return;
+  const { context, palette, scale } = sheet;
+  const middle = y + sheet.rowPx / 2;
+  const endMs = row[AT.endedAtMs] < 0 ? scale.endMs : row[AT.endedAtMs] - rows.startedAtMs;
+  context.globalAlpha = isDimmed ? 0.35 : 1;
+  const left = xOf(sheet, row[AT.startedAtMs] - rows.startedAtMs);
+  const right = xOf(sheet, endMs);
+  context.fillStyle = palette.line;
+  context.fillRect(left, middle - 0.5, Math.max(1, right - left), 1);
+  for (const span of spansIn(rows.spansOf(index), scale.endMs))
+    paintSpan(sheet, fills, span, middle);
+  const standing = standingOf(row);
+  if (hasEnded(standing)) paintEnd(sheet, right, middle, standing === "failed");
+  context.globalAlpha = 1;
+}
+
+function paintSpan(sheet: Sheet, fills: Fills, span: Span, middle: number): void {
+  const { context, palette, widthPx } = sheet;
+  const left = xOf(sheet, span.fromMs);
+  const right = Math.max(left + LEAST_PX, xOf(sheet, span.toMs));
+  if (right < 0 || left > widthPx || span.kind === "park") return;
+  const isThin = span.kind === "queue" || span.kind === "retry";
+  const height = isThin ? THIN_PX : BAR_PX;
+  const top = middle - height / 2;
+  const isSolid = span.kind !== "wait" && span.kind !== "ask";
+  context.fillStyle =
+    span.kind === "wait" || span.kind === "ask" ? fills[span.kind] : palette[span.kind];
+  context.fillRect(left, top, right - left, height);
+  if (!isSolid)
+    outline(
+      sheet,
+      { left, top, width: right - left, height },
+      palette[span.kind === "ask" ? "ask" : "wait"],
+    );
+  // Neighbours of one kind would else be one.
+  if (isSolid && right - left > 3) {
+    context.fillStyle = palette.surface;
+    context.fillRect(right - 0.75, top, 0.75, height);
+  }
+  if (span.kind === "retry")
+    mark(sheet, palette.retry, { left, top: middle - BAR_PX / 2, height: BAR_PX });
+  if (span.end === "failed" || span.end === "rejected")
+    mark(sheet, palette.bad, { left: right - 2.5, top: top - 1, height: height + 2 });
+}
+
+function outline(
+  { context }: Sheet,
+  {
+    left,
+    top,
+    width,
+    height,
+  }: {
+    readonly left: number;
+    readonly top: number;
+    readonly width: number;
+    readonly height: number;
+  },
+  colour: string,
+): void {
+  if (width < 3) return;
+  context.strokeStyle = colour;
+  context.lineWidth = 1;
+  context.globalAlpha *= 0.6;
+  context.strokeRect(left + 0.5, top + 0.5, width - 1, height - 1);
+  context.globalAlpha /= 0.6;
+}
+
+function mark(
+  { context }: Sheet,
+  colour: string,
+  { left, top, height }: { readonly left: number; readonly top: number; readonly height: number },
+): void {
+  context.fillStyle = colour;
+  context.fillRect(left, top, 2.5, height);
+}
+
+/** A small cross for what failed, a stroke for all else. */
+function paintEnd(
+  { context, palette }: Sheet,
+  x: number,
+  middle: number,
+  hasFailed: boolean,
+): void {
+  context.strokeStyle = hasFailed ? palette.bad : palette.muted;
+  context.lineWidth = hasFailed ? 1.75 : 1;
+  context.beginPath();
+  if (hasFailed) {
+    context.moveTo(x + 2, middle - 3);
+    context.lineTo(x + 8, middle + 3);
+    context.moveTo(x + 8, middle - 3);
+    context.lineTo(x + 2, middle + 3);
+  } else {
+    context.moveTo(x + 0.5, middle - 4);
+    context.lineTo(x + 0.5, middle + 4);
+  }
+  context.stroke();
+}
+
+/** How many of a group there were at a time. */
+function paintGroup(sheet: Sheet, rows: Rows, { members, standing }: GroupLine, y: number): void {
+  const { context, palette, widthPx, rowPx } = sheet;
+  const bucketPx = 2;
+  const changes = new Int32Array(Math.ceil(widthPx / bucketPx) + 2);
+  for (const index of members) {
+    const row = rows.agents[index];
+    if (row === undefined) continue;
+    const left = Math.floor(xOf(sheet, row[AT.startedAtMs] - rows.startedAtMs) / bucketPx);
+    const right = Math.ceil(xOf(sheet, row[AT.endedAtMs] - rows.startedAtMs) / bucketPx);
+    const from = Math.max(0, left);
+    const to = Math.min(changes.length - 1, Math.max(right, left + 1));
+    if (to <= from) continue;
+    changes[from] = (changes[from] ?? 0) + 1;
+    changes[to] = (changes[to] ?? 0) - 1;
+  }
+  let most = 1;
+  let count = 0;
+  for (const change of changes) most = Math.max(most, (count += change));
+  count = 0;
+  context.fillStyle = standing === "failed" ? palette.bad : palette.wait;
+  context.globalAlpha = 0.75;
+  for (const [at, change] of changes.entries()) {
+    count += change;
+    if (count === 0) continue;
+    const height = Math.max(1.5, (count / most) * (rowPx - 8));
+    context.fillRect(at * bucketPx, y + rowPx - 4 - height, bucketPx, height);
+  }
+  context.globalAlpha = 1;
+}
+
+function paintBreaks(sheet: Sheet): void {
+  const { context, palette, scale, heightPx } = sheet;
+  for (const piece of scale.pieces) {
+    if (!piece.isRest) continue;
+    const left = xOf(sheet, piece.fromMs);
+    const right = xOf(sheet, piece.toMs);
+    context.fillStyle = palette.surface;
+    context.fillRect(left, 0, right - left, heightPx);
+    context.globalAlpha = 0.5;
+    context.fillStyle = hatched(context, palette.park, palette.surface);
+    context.fillRect(left, 0, right - left, heightPx);
+    context.globalAlpha = 1;
+  }
+}
+
+/** The times above the rows. */
+export function paintAxis(sheet: Sheet): void {
+  const { context, palette, scale, window, widthPx, heightPx } = sheet;
+  context.clearRect(0, 0, widthPx, heightPx);
+  context.font = `11px ${getComputedStyle(document.body).fontFamily}`;
+  context.textBaseline = "middle";
+  const middle = heightPx / 2;
+  const taken = scale.pieces.filter(({ isRest }) => isRest);
+  for (const ms of scale.ticks(window, widthPx, 90)) {
+    const x = Math.round(xOf(sheet, ms));
+    context.fillStyle = palette.line;
+    context.fillRect(x, heightPx - 5, 1, 5);
+    const label = axisText(ms);
+    context.fillStyle = palette.muted;
+    // A label that has no room would be read as another time.
+    if (x + 4 + context.measureText(label).width <= widthPx) context.fillText(label, x + 4, middle);
+  }
+  for (const { fromMs, toMs } of taken) {
+    const left = xOf(sheet, fromMs);
+    const label = `rest ${durationText(toMs - fromMs)}`;
+    const width = context.measureText(label).width + 8;
+    const x = Math.min(left, widthPx - width);
+    context.fillStyle = palette.surface;
+    context.fillRect(x, 0, width, heightPx);
+    context.fillStyle = palette.text;
+    context.fillText(label, x + 4, middle);
+  }
+}
+
+function axisText(ms: number): string {
+  if (ms === 0) return "0";
+  return durationText(ms)
+    .replace(/\.0s$/, "s")
+    .replace(/ 00[ms]$/, "");
+}

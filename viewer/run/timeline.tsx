@@ -1,0 +1,233 @@
+// The timeline beside the tree: a canvas that stays in sight while the rows scroll, redrawn once a frame at most. Its twin for whoever cannot see
+// it is the tree, so nothing reads it aloud.
+
+import { computed, effect, signal, type Signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+
+import { theme } from "../app/theme.ts";
+import { durationText } from "../../src/view/amounts.ts";
+import { fittedCanvas } from "./fitted-canvas.ts";
+import { paletteOf } from "./palette.ts";
+import { elapsedMs, scaleOf } from "./run-time.ts";
+import { ROW_PX, type RunView } from "./run-view.ts";
+import { spansIn, type Span } from "./spans.ts";
+import { paintAxis, paintTimeline, shareOfX, timeOfX, type Sheet } from "./timeline-paint.ts";
+
+const ALL = { from: 0, to: 1 };
+/** A span may be hit so far beside it. */
+const NEAR_PX = 3;
+
+interface Tip {
+  readonly x: number;
+  readonly y: number;
+  readonly text: string;
+}
+
+/** Where the pointer is in the timeline: at which row, and what is there. */
+export interface Hover {
+  readonly at: Signal<number | undefined>;
+  readonly tip: Signal<Tip | undefined>;
+}
+
+export function newHover(): Hover {
+  return { at: signal(undefined), tip: signal(undefined) };
+}
+
+interface TimelineProps {
+  readonly view: RunView;
+  readonly hover: Hover;
+  /** A row was chosen by the pointer. */
+  readonly onChoose: (at: number) => void;
+}
+
+/** The times above the timeline. */
+export function TimeAxis({ view }: { readonly view: RunView }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  useEffect(() => drawnEachFrame(canvas.current, view, () => undefined, paintAxis), [view]);
+  return <canvas ref={canvas} class="axis" aria-hidden="true" />;
+}
+
+export function Timeline({ view, hover, onChoose }: TimelineProps) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  useEffect(() => {
+    const watched = (): void => {
+      void view.range.value;
+      void view.scrollTop.value;
+      void view.cursor.value;
+      void view.listing.value;
+      void hover.at.value;
+    };
+    return drawnEachFrame(canvas.current, view, watched, (sheet) =>
+      paintTimeline(sheet, rowsOf(view, hover)),
+    );
+  }, [view, hover]);
+  const leave = (): void => {
+    hover.at.value = undefined;
+    hover.tip.value = undefined;
+  };
+  return (
+    <canvas
+      ref={canvas}
+      class="timeline"
+      aria-hidden="true"
+      onPointerMove={(event) => point(event, view, hover)}
+      onPointerLeave={leave}
+      onClick={(event) => onChoose(Math.floor((event.offsetY + view.scrollTop.value) / ROW_PX))}
+      onWheel={(event) => zoom(event, view)}
+    />
+  );
+}
+
+function rowsOf(view: RunView, hover: Hover) {
+  const { state } = view;
+  const { from, to } = view.range.peek();
+  return {
+    lines: view.listing.peek().lines.slice(from, to),
+    from,
+    topPx: from * ROW_PX - view.scrollTop.peek(),
+    cursorAt: view.cursorAt,
+    hoverAt: hover.at.peek(),
+    agents: state.agents,
+    startedAtMs: state.head.peek().startedAtMs,
+    spansOf: (index: number) => state.spansOf(index),
+  };
+}
+
+/** Draws whenever something that it shows is another. Returns how to end it. */
+function drawnEachFrame(
+  canvas: HTMLCanvasElement | null,
+  view: RunView,
+  watched: () => void,
+  paint: (sheet: Sheet) => void,
+): () => void {
+  if (canvas === null) return () => undefined;
+  let frame = 0;
+  const draw = (): void => {
+    frame = 0;
+    const fitted = fittedCanvas(canvas);
+    if (fitted === undefined) return;
+    const window = view.timeWindow.peek() ?? ALL;
+    paint({
+      ...fitted,
+      palette: paletteOf(canvas),
+      rowPx: ROW_PX,
+      scale: scaleOf(view.state),
+      window,
+    });
+  };
+  const schedule = (): void => {
+    if (frame === 0) frame = requestAnimationFrame(draw);
+  };
+  const elapsed = computed(() => elapsedMs(view.state));
+  const stop = effect(() => {
+    void elapsed.value;
+    void view.state.amounts.value;
+    void view.timeWindow.value;
+    void theme.value;
+    watched();
+    schedule();
+  });
+  const sizes = new ResizeObserver(schedule);
+  sizes.observe(canvas);
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  dark.addEventListener("change", schedule);
+  return () => {
+    stop();
+    sizes.disconnect();
+    dark.removeEventListener("change", schedule);
+    cancelAnimationFrame(frame);
+  };
+}
+
+function point(event: PointerEvent, view: RunView, hover: Hover): void {
+  const { currentTarget, offsetX, offsetY } = event;
+  if (!(currentTarget instanceof HTMLElement)) return;
+  const at = Math.floor((offsetY + view.scrollTop.value) / ROW_PX);
+  hover.at.value = at;
+  const line = view.listing.value.lines[at];
+  const sheet = {
+    scale: scaleOf(view.state),
+    window: view.timeWindow.value ?? ALL,
+    widthPx: currentTarget.clientWidth,
+  };
+  const found =
+    line?.kind === "agent"
+      ? spanAt(
+          view,
+          line.index,
+          timeOfX(sheet, offsetX - NEAR_PX),
+          timeOfX(sheet, offsetX + NEAR_PX),
+        )
+      : undefined;
+  hover.tip.value = found && { x: event.clientX, y: event.clientY, text: spanText(found) };
+}
+
+/** The shortest span there: what is short lies on what is long. */
+function spanAt({ state }: RunView, index: number, fromMs: number, toMs: number): Span | undefined {
+  const near = [...spansIn(state.spansOf(index), elapsedMs(state))].filter(
+    (span) => span.fromMs <= toMs && span.toMs >= fromMs,
+  );
+  return near.toSorted((left, right) => left.toMs - left.fromMs - (right.toMs - right.fromMs))[0];
+}
+
+const KIND_TEXTS: Readonly<Record<Span["kind"], string>> = {
+  chat: "model call",
+  tool: "tool",
+  wait: "waits for a subagent",
+  queue: "waits for a slot",
+  retry: "waits before another attempt",
+  ask: "waits for an answer",
+  park: "the run rests",
+};
+
+function spanText({ kind, step, fromMs, toMs, end }: Span): string {
+  const how = end === "ok" ? "" : ` · ${end}`;
+  return `${KIND_TEXTS[kind]}${step > 0 ? ` · step ${step}` : ""} · ${durationText(toMs - fromMs)}${how}`;
+}
+
+/** With Ctrl the wheel makes the time wider or narrower about the pointer. */
+function zoom(event: WheelEvent, view: RunView): void {
+  if (!event.ctrlKey || !(event.currentTarget instanceof HTMLElement)) return;
+  event.preventDefault();
+  const { from, to } = view.timeWindow.value ?? ALL;
+  const centre = from + shareOfX(event.offsetX, event.currentTarget.clientWidth) * (to - from);
+  const factor = event.deltaY > 0 ? 1.25 : 0.8;
+  const next = {
+    from: Math.max(0, centre - (centre - from) * factor),
+    to: Math.min(1, centre + (to - centre) * factor),
+  };
+  view.timeWindow.value = next.from === 0 && next.to === 1 ? undefined : next;
+}
+
+const LEGEND = [
+  ["chat", "model"],
+  ["tool", "tool"],
+  ["wait", "waits for a subagent"],
+  ["queue", "for a slot"],
+  ["retry", "for another attempt"],
+  ["ask", "for an answer"],
+] as const;
+
+/** What the colours of the timeline mean. */
+export function TimelineLegend() {
+  return (
+    <div class="legend" aria-hidden="true">
+      {LEGEND.map(([kind, text]) => (
+        <span key={kind}>
+          <i class={`key of-${kind}`} />
+          {text}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+export function TimelineTip({ hover }: { readonly hover: Hover }) {
+  const tip = hover.tip.value;
+  if (tip === undefined) return null;
+  return (
+    <div class="tip" aria-hidden="true" style={{ left: `${tip.x + 12}px`, top: `${tip.y + 14}px` }}>
+      {tip.text}
+    </div>
+  );
+}

@@ -1,0 +1,311 @@
+// Which lines the tree of a run has: one for each agent, but for siblings of a role that ended alike, which share one until it is opened. What a
+// filter leaves out and what is folded is counted. Pure.
+
+import type { AgentRow, RefusalRow } from "../../src/view/viewer-data.ts";
+import { AT, hasEnded, standingOf, type Standing } from "../data/agent-row.ts";
+import type { RunFilterName } from "../app/route.ts";
+
+interface Place {
+  readonly key: string;
+  readonly depth: number;
+  /** Its place among its siblings, from 1, and how many these are. */
+  readonly position: number;
+  readonly siblings: number;
+}
+
+export interface AgentLine extends Place {
+  readonly kind: "agent";
+  readonly index: number;
+  readonly fold: "open" | "closed" | "leaf";
+  /** Not itself what is looked for, but above something that is. */
+  readonly isDimmed: boolean;
+  /** Agents below it. */
+  readonly below: number;
+}
+
+/** Siblings of one role that ended alike. */
+export interface GroupLine extends Place {
+  readonly kind: "group";
+  readonly parent: number;
+  readonly role: string;
+  readonly standing: Standing;
+  readonly members: readonly number[];
+  readonly isOpen: boolean;
+  /** Agents below its members, and how many of these failed. */
+  readonly below: number;
+  readonly failedBelow: number;
+}
+
+/** Spawns that were refused alike. */
+export interface RefusalLine extends Place {
+  readonly kind: "refusal";
+  readonly parent: number;
+  readonly role: string;
+  readonly code: string;
+  readonly message: string;
+  readonly count: number;
+}
+
+export type TreeLine = AgentLine | GroupLine | RefusalLine;
+
+export interface TreeFilter {
+  readonly words: string;
+  readonly show: RunFilterName;
+}
+
+export interface Tree {
+  readonly agents: readonly AgentRow[];
+  childrenOf(index: number): readonly number[];
+  readonly refusals: readonly RefusalRow[];
+}
+
+export interface Listing {
+  readonly lines: readonly TreeLine[];
+  /** Where the line of a key is. */
+  readonly places: ReadonlyMap<string, number>;
+  /** Agents that fit the filter; all, without one. */
+  readonly matches: number;
+  /** Agents in lines that stand for more than one. */
+  readonly folded: number;
+}
+
+/** By the key of a line: opened or closed by hand. */
+export type Folds = ReadonlyMap<string, boolean>;
+
+/** So many siblings share a line. What failed is seen one by one, unless there is a crowd of it. */
+const LEAST_GROUP = 3;
+const LEAST_FAILED_GROUP = 12;
+
+export function listLines(tree: Tree, filter: TreeFilter, folds: Folds): Listing {
+  const counts = countBelow(tree.agents);
+  const fits = fitting(tree.agents, filter);
+  const refusals = Map.groupBy(tree.refusals, ({ agent }) => agent);
+  const walk = new Walk({ tree, folds, counts, fits, refusals });
+  walk.siblings([0].slice(0, tree.agents.length), { depth: 1, parent: -1 });
+  const places = new Map(walk.lines.map(({ key }, at) => [key, at]));
+  return {
+    lines: walk.lines,
+    places,
+    matches: fits?.matches ?? tree.agents.length,
+    folded: walk.folded,
+  };
+}
+
+/** The keys that have to be open for the line of an agent to be there. */
+export function keysAbove(tree: Tree, index: number): readonly string[] {
+  const keys: string[] = [];
+  let row = tree.agents[index];
+  while (row !== undefined) {
+    const parent = tree.agents[row[AT.parent]];
+    if (parent !== undefined)
+      keys.push(groupKey(parent[AT.id], standingOf(row), row[AT.role]), parent[AT.id]);
+    row = parent;
+  }
+  return keys;
+}
+
+function groupKey(parentId: string, standing: Standing, role: string): string {
+  return `${parentId} ${standing} ${role}`;
+}
+
+interface Counts {
+  readonly below: Int32Array;
+  readonly failedBelow: Int32Array;
+}
+
+/** Parents stand before their children: one pass from the end adds up. */
+function countBelow(agents: readonly AgentRow[]): Counts {
+  const below = new Int32Array(agents.length);
+  const failedBelow = new Int32Array(agents.length);
+  for (let index = agents.length - 1; index > 0; index -= 1) {
+    const row = agents[index];
+    const parent = row?.[AT.parent] ?? -1;
+    if (row === undefined || parent < 0) continue;
+    below[parent] = (below[parent] ?? 0) + (below[index] ?? 0) + 1;
+    const failed = standingOf(row) === "failed" ? 1 : 0;
+    failedBelow[parent] = (failedBelow[parent] ?? 0) + (failedBelow[index] ?? 0) + failed;
+  }
+  return { below, failedBelow };
+}
+
+interface Fits {
+  readonly matches: number;
+  /** 2: it fits; 1: something below it does; 0: it is left out. */
+  readonly marks: Uint8Array;
+}
+
+/** Undefined: nothing is looked for. */
+function fitting(agents: readonly AgentRow[], filter: TreeFilter): Fits | undefined {
+  const words = filter.words.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0 && filter.show === "all") return undefined;
+  const marks = new Uint8Array(agents.length);
+  let matches = 0;
+  for (let index = agents.length - 1; index >= 0; index -= 1) {
+    const row = agents[index];
+    if (row === undefined) continue;
+    if (hasStanding(row, filter.show) && hasWords(row, words)) {
+      marks[index] = 2;
+      matches += 1;
+    }
+    const parent = row[AT.parent];
+    if (marks[index] !== 0 && parent >= 0 && marks[parent] === 0) marks[parent] = 1;
+  }
+  return { matches, marks };
+}
+
+function hasStanding(row: AgentRow, show: RunFilterName): boolean {
+  const standing = standingOf(row);
+  switch (show) {
+    case "all":
+      return true;
+    case "working":
+      return standing === "working";
+    case "asking":
+      return standing === "asking" || standing === "paused";
+    case "failed":
+      return standing === "failed" || row[AT.toolErrors] > 0 || row[AT.refusals] > 0;
+    case "ended":
+      return hasEnded(standing);
+  }
+}
+
+function hasWords(row: AgentRow, words: readonly string[]): boolean {
+  if (words.length === 0) return true;
+  const text =
+    `${row[AT.name]} ${row[AT.role]} ${row[AT.note]} ${row[AT.task]} ${row[AT.id]}`.toLowerCase();
+  return words.every((word) => text.includes(word));
+}
+
+interface WalkFacts {
+  readonly tree: Tree;
+  readonly folds: Folds;
+  readonly counts: Counts;
+  readonly fits: Fits | undefined;
+  readonly refusals: ReadonlyMap<number, readonly RefusalRow[]>;
+}
+
+type Branch =
+  | { readonly kind: "agent"; readonly index: number }
+  | {
+      readonly kind: "group";
+      readonly key: string;
+      readonly members: readonly number[];
+      readonly first: AgentRow;
+    };
+
+/** Owns the lines as they are put together, from the root down. */
+class Walk {
+  readonly lines: TreeLine[] = [];
+  folded = 0;
+  readonly #facts: WalkFacts;
+
+  constructor(facts: WalkFacts) {
+    this.#facts = facts;
+  }
+
+  siblings(
+    indexes: readonly number[],
+    at: { readonly depth: number; readonly parent: number },
+  ): void {
+    const { fits, refusals } = this.#facts;
+    const kept = fits === undefined ? indexes : indexes.filter((index) => fits.marks[index] !== 0);
+    const branches = this.#branches(kept, at.parent);
+    const refused = fits === undefined ? refusalsAlike(refusals.get(at.parent) ?? []) : [];
+    const siblings = branches.length + refused.length;
+    for (const [place, branch] of branches.entries()) {
+      const where = { depth: at.depth, position: place + 1, siblings };
+      if (branch.kind === "agent") this.#agent(branch.index, where);
+      else this.#group(branch, at.parent, where);
+    }
+    for (const [place, alike] of refused.entries()) {
+      const where = { depth: at.depth, position: branches.length + place + 1, siblings };
+      const key = `${at.parent} refused ${alike.code} ${alike.role}`;
+      this.lines.push({ kind: "refusal", key, parent: at.parent, ...where, ...alike });
+    }
+  }
+
+  #branches(indexes: readonly number[], parent: number): readonly Branch[] {
+    const { tree, fits } = this.#facts;
+    if (fits !== undefined || indexes.length < LEAST_GROUP) return indexes.map(alone);
+    const parentId = tree.agents[parent]?.[AT.id] ?? "";
+    const alike = Map.groupBy(indexes, (index) => {
+      const row = tree.agents[index];
+      if (row === undefined || !hasEnded(standingOf(row))) return "";
+      return groupKey(parentId, standingOf(row), row[AT.role]);
+    });
+    const seen = new Set<string>();
+    return indexes.flatMap((index): readonly Branch[] => {
+      const first = tree.agents[index];
+      if (first === undefined) return [];
+      const standing = standingOf(first);
+      const key = hasEnded(standing) ? groupKey(parentId, standing, first[AT.role]) : "";
+      const members = alike.get(key) ?? [];
+      if (key === "" || members.length < (standing === "failed" ? LEAST_FAILED_GROUP : LEAST_GROUP))
+        return [alone(index)];
+      if (seen.has(key)) return [];
+      seen.add(key);
+      return [{ kind: "group", key, members, first }];
+    });
+  }
+
+  #agent(index: number, where: Omit<Place, "key">): void {
+    const { tree, folds, counts, fits } = this.#facts;
+    const row = tree.agents[index];
+    if (row === undefined) return;
+    const key = row[AT.id];
+    const children = tree.childrenOf(index);
+    const hasMore = children.length > 0 || this.#facts.refusals.has(index);
+    const isOpen = fits !== undefined || (folds.get(key) ?? true);
+    const below = counts.below[index] ?? 0;
+    const fold = hasMore ? (isOpen ? "open" : "closed") : "leaf";
+    this.lines.push({
+      kind: "agent",
+      key,
+      index,
+      ...where,
+      fold,
+      below,
+      isDimmed: fits?.marks[index] === 1,
+    });
+    if (!hasMore) return;
+    if (isOpen) this.siblings(children, { depth: where.depth + 1, parent: index });
+    else this.folded += below;
+  }
+
+  #group(branch: Branch & { kind: "group" }, parent: number, where: Omit<Place, "key">): void {
+    const { folds, counts } = this.#facts;
+    const { key, members, first } = branch;
+    const isOpen = folds.get(key) ?? false;
+    const sum = (column: Int32Array): number =>
+      members.reduce((all, index) => all + (column[index] ?? 0), 0);
+    const below = sum(counts.below);
+    const facts = {
+      role: first[AT.role],
+      standing: standingOf(first),
+      below,
+      failedBelow: sum(counts.failedBelow),
+    };
+    this.lines.push({ kind: "group", key, parent, members, isOpen, ...facts, ...where });
+    if (!isOpen) this.folded += members.length + below;
+    else
+      for (const [place, index] of members.entries())
+        this.#agent(index, {
+          depth: where.depth + 1,
+          position: place + 1,
+          siblings: members.length,
+        });
+  }
+}
+
+function alone(index: number): Branch {
+  return { kind: "agent", index };
+}
+
+function refusalsAlike(refusals: readonly RefusalRow[]) {
+  const alike = Map.groupBy(refusals, ({ code, role }) => `${code} ${role}`);
+  return [...alike.values()].flatMap((group) => {
+    const last = group.at(-1);
+    if (last === undefined) return [];
+    return [{ code: last.code, role: last.role, message: last.message, count: group.length }];
+  });
+}

@@ -1,0 +1,217 @@
+// One line of the tree. Each listens to the amounts by itself: what changes ten times a second draws forty lines, not the list.
+
+import type { AgentRow } from "../../src/view/viewer-data.ts";
+import { AT, hasEnded, standingOf } from "../data/agent-row.ts";
+import { tickMs } from "../data/page-clock.ts";
+import { costText, countText, numberOf, shortCount } from "../../src/view/amounts.ts";
+import { roughly } from "../text/ago.tsx";
+import { Icon } from "../text/icon.tsx";
+import { Line, lineOf } from "../text/shown-text.tsx";
+import { durationText } from "../../src/view/amounts.ts";
+import { activityWords, signOf } from "./row-words.ts";
+import { isClosed, isOpen, ROW_PX, type RunView } from "./run-view.ts";
+import type { AgentLine, GroupLine, RefusalLine, TreeLine } from "./tree-lines.ts";
+
+const INDENT_PX = 14;
+
+interface RowProps {
+  readonly view: RunView;
+  readonly line: TreeLine;
+  readonly at: number;
+}
+
+/** The id of the row, for whoever says where the cursor is. */
+export function rowId(at: number): string {
+  return `row-${at}`;
+}
+
+export function TreeRow({ view, line, at }: RowProps) {
+  void view.state.amounts.value;
+  const isCursor = view.cursor.value === line.key || view.cursorAt === at;
+  const expanded = isOpen(line) ? true : isClosed(line) ? false : undefined;
+  return (
+    <div
+      role="row"
+      id={rowId(at)}
+      class={`row ${line.kind}${line.kind === "agent" && line.isDimmed ? " dimmed" : ""}`}
+      data-at={at}
+      style={{ top: `${at * ROW_PX}px` }}
+      aria-level={line.depth}
+      aria-posinset={line.position}
+      aria-setsize={line.siblings}
+      aria-expanded={expanded}
+      aria-selected={isCursor}
+    >
+      {line.kind === "agent" && <AgentCells line={line} row={view.state.agents[line.index]} />}
+      {line.kind === "group" && <GroupCells line={line} view={view} />}
+      {line.kind === "refusal" && <RefusalCells line={line} />}
+    </div>
+  );
+}
+
+function Indent({ line }: { readonly line: TreeLine }) {
+  const sign = isOpen(line) ? "open" : "closed";
+  return (
+    <span class="indent" style={{ paddingLeft: `${(line.depth - 1) * INDENT_PX}px` }}>
+      {isOpen(line) || isClosed(line) ? (
+        <span class="twisty">
+          <Icon sign={sign} />
+        </span>
+      ) : (
+        <span class="twisty" />
+      )}
+    </span>
+  );
+}
+
+function AgentCells({
+  line,
+  row,
+}: {
+  readonly line: AgentLine;
+  readonly row: AgentRow | undefined;
+}) {
+  if (row === undefined) return null;
+  const standing = standingOf(row);
+  const words = activityWords(row);
+  const isOver = hasEnded(standing);
+  const elapsedMs =
+    (row[AT.endedAtMs] < 0 ? tickMs.value : row[AT.endedAtMs]) - row[AT.startedAtMs];
+  const folded = line.fold === "closed" ? line.below : 0;
+  return (
+    <>
+      <span role="gridcell" class="cell name" title={lineOf(row[AT.task])}>
+        <Indent line={line} />
+        <Icon sign={signOf(row)} />
+        <span class="read-aloud">{standing} </span>
+        <b>
+          <Line text={row[AT.name]} />
+        </b>
+        {folded > 0 && <span class="count">+{countText(folded)}</span>}
+        <Marks refusals={row[AT.refusals]} toolErrors={row[AT.toolErrors]} />
+        <span class={`words is-${standing}`}>
+          {words !== "" && <Line text={words} most={120} />}
+          {!isOver && <span class="since"> · {roughly(tickMs.value - row[AT.sinceMs])}</span>}
+        </span>
+        <span class="task">
+          <Line text={row[AT.task]} most={200} />
+        </span>
+      </span>
+      <span role="gridcell" class="cell number time">
+        {durationText(Math.max(0, elapsedMs))}
+      </span>
+      <span role="gridcell" class="cell number step">
+        {row[AT.step] === 0 ? "–" : row[AT.step]}
+      </span>
+      <span role="gridcell" class="cell number own">
+        {shortCount(row[AT.ownTokens])}
+      </span>
+      <span role="gridcell" class="cell number tree-tokens">
+        {shortCount(row[AT.treeTokens])}
+      </span>
+      <span role="gridcell" class="cell number cost">
+        {costText({
+          totalTokens: row[AT.treeTokens],
+          costMicroUsd: row[AT.treeMicroUsd],
+          unpricedCalls: row[AT.treeUnpricedCalls],
+        })}
+      </span>
+    </>
+  );
+}
+
+/** What went wrong in it, while it may have completed: neither makes it red. */
+function Marks({
+  refusals,
+  toolErrors,
+}: {
+  readonly refusals: number;
+  readonly toolErrors: number;
+}) {
+  if (refusals === 0 && toolErrors === 0) return null;
+  return (
+    <span class="marks">
+      {toolErrors > 0 && (
+        <span class="mark" title={numberOf(toolErrors, "failed call")}>
+          <Icon sign="tool-error" />
+          {countText(toolErrors)}
+          <span class="read-aloud"> failed calls</span>
+        </span>
+      )}
+      {refusals > 0 && (
+        <span class="mark" title={numberOf(refusals, "refused subagent")}>
+          <Icon sign="refused" />
+          {countText(refusals)}
+          <span class="read-aloud"> refused subagents</span>
+        </span>
+      )}
+    </span>
+  );
+}
+
+function GroupCells({ line, view }: { readonly line: GroupLine; readonly view: RunView }) {
+  const spent = { tokens: 0, microUsd: 0, unpriced: 0, own: 0 };
+  for (const index of line.members) {
+    const row = view.state.agents[index];
+    if (row === undefined) continue;
+    spent.own += row[AT.ownTokens];
+    spent.tokens += row[AT.treeTokens];
+    spent.microUsd += row[AT.treeMicroUsd];
+    spent.unpriced += row[AT.treeUnpricedCalls];
+  }
+  return (
+    <>
+      <span role="gridcell" class="cell name">
+        <Indent line={line} />
+        <Icon sign={line.standing} />
+        <b>
+          <Line text={line.role} /> ×{countText(line.members.length)}
+        </b>
+        <span class="read-aloud">{line.standing}</span>
+        {line.below > 0 && <span class="count">+{countText(line.below)} below</span>}
+        {line.failedBelow > 0 && (
+          <span class="mark is-failed">
+            <Icon sign="failed" />
+            {countText(line.failedBelow)}
+            <span class="read-aloud"> failed below</span>
+          </span>
+        )}
+      </span>
+      <span role="gridcell" class="cell number time">
+        –
+      </span>
+      <span role="gridcell" class="cell number step">
+        –
+      </span>
+      <span role="gridcell" class="cell number own">
+        {shortCount(spent.own)}
+      </span>
+      <span role="gridcell" class="cell number tree-tokens">
+        {shortCount(spent.tokens)}
+      </span>
+      <span role="gridcell" class="cell number cost">
+        {costText({
+          totalTokens: spent.tokens,
+          costMicroUsd: spent.microUsd,
+          unpricedCalls: spent.unpriced,
+        })}
+      </span>
+    </>
+  );
+}
+
+function RefusalCells({ line }: { readonly line: RefusalLine }) {
+  return (
+    <span role="gridcell" class="cell name" title={lineOf(line.message)} aria-colspan={6}>
+      <Indent line={line} />
+      <Icon sign="refused" />
+      <span class="words is-refused">
+        refused: <Line text={line.role} />
+        {line.count > 1 && ` ×${countText(line.count)}`}, {line.code}
+      </span>
+      <span class="task">
+        <Line text={line.message} most={200} />
+      </span>
+    </span>
+  );
+}

@@ -1,0 +1,26 @@
+// Runs in the three groups of the list: who needs a person, what goes on, what is done. Pure.
+
+import type { RunRow, RunRowStatus } from "../../src/view/viewer-data.ts";
+
+export const GROUPS = ["needs_you", "working", "done"] as const;
+export type RunGroup = (typeof GROUPS)[number];
+
+const GROUP_OF: Readonly<Record<RunRowStatus, RunGroup>> = {
+  needs_you: "needs_you",
+  working: "working",
+  lost: "working",
+  waiting: "working",
+  paused: "working",
+  completed: "done",
+  stopped: "done",
+  failed: "done",
+  cancelled: "done",
+  ended: "done",
+};
+
+/** Each group with its runs, in the order in which they came: newest first. */
+export function grouped(
+  runs: readonly RunRow[],
+): readonly (readonly [RunGroup, readonly RunRow[]])[] {
+  return GROUPS.map((group) => [group, runs.filter(({ status }) => GROUP_OF[status] === group)]);
+}

@@ -1,0 +1,99 @@
+// One run in the list: how it stands, what it waits for and since when, what it has used.
+
+import type { RunRow } from "../../src/view/viewer-data.ts";
+import { Link } from "../app/link.tsx";
+import { costText, countText, durationText, numberOf } from "../../src/view/amounts.ts";
+import { BudgetBar } from "../run/budget-bar.tsx";
+import { Since, Until } from "../text/ago.tsx";
+import { Icon } from "../text/icon.tsx";
+import { Code, Line } from "../text/shown-text.tsx";
+import { STATUS_WORDS } from "../text/status-words.ts";
+
+export function RunLine({ run, isCursor }: { readonly run: RunRow; readonly isCursor: boolean }) {
+  return (
+    <li class={`run-line${isCursor ? " cursor" : ""}`} data-run={run.runId}>
+      <Link to={{ screen: "run", runId: run.runId }} class="run-link">
+        <Icon sign={run.status} />
+        <span class="run-name">
+          <Line text={run.title === "" ? run.runId : run.title} />
+        </span>
+        <span class={`run-state is-${run.status}`}>
+          <Standing run={run} />
+        </span>
+      </Link>
+      <span class="run-budget">
+        <BudgetBar run={run} />
+      </span>
+      <span class="number run-agents">{run.agents === undefined ? "" : agentsText(run)}</span>
+      <span class="number run-cost">{run.spent === undefined ? "" : costText(run.spent)}</span>
+      <span class="number run-time">
+        {run.durationMs === undefined ? (
+          <Since atMs={run.createdAtMs} />
+        ) : (
+          durationText(run.durationMs)
+        )}
+      </span>
+      <span class="number run-when">
+        <Since atMs={run.updatedAtMs} /> ago
+      </span>
+    </li>
+  );
+}
+
+function agentsText({ agents = 0, running = 0, failedAgents = 0 }: RunRow): string {
+  const failed = failedAgents > 0 ? ` · ${countText(failedAgents)} failed` : "";
+  return running > 0
+    ? `${countText(running)} of ${numberOf(agents, "agent")}${failed}`
+    : `${numberOf(agents, "agent")}${failed}`;
+}
+
+/** What it waits for, or why it ended. */
+function Standing({ run }: { readonly run: RunRow }) {
+  const { status, reason, leader, updatedAtMs } = run;
+  const [question] = run.questions ?? [];
+  switch (status) {
+    case "needs_you":
+      if (question === undefined) return <>needs you</>;
+      return (
+        <>
+          <Line text={question.agentPath} most={80} /> asks <Code text={question.toolName} /> ·
+          waits <Since atMs={question.askedAtMs} />
+          {question.deadlineAtMs !== null && (
+            <>
+              {" "}
+              · <Until atMs={question.deadlineAtMs} />
+            </>
+          )}
+          {(run.questions?.length ?? 0) > 1 && ` · ${(run.questions?.length ?? 0) - 1} more`}
+        </>
+      );
+    case "lost":
+      return (
+        <>
+          lost: process {leader?.processId} gave no sign for <Since atMs={updatedAtMs} />
+        </>
+      );
+    case "waiting":
+      return (
+        <>
+          waits for a process since <Since atMs={updatedAtMs} />
+        </>
+      );
+    case "working":
+      return (
+        <>{leader === null || leader.isHere ? "working" : `working, process ${leader.processId}`}</>
+      );
+    default:
+      return (
+        <>
+          {STATUS_WORDS[status]}
+          {reason !== undefined && reason.code !== status && (
+            <>
+              {" "}
+              · <Code text={reason.code} /> <Line text={reason.message} most={160} />
+            </>
+          )}
+        </>
+      );
+  }
+}

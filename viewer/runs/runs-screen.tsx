@@ -1,0 +1,178 @@
+// All runs of the store, by who needs a person, what goes on and what is done.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import type { RunRow } from "../../src/view/viewer-data.ts";
+import { useKeys } from "../app/keys.ts";
+import { ProblemNotice } from "../app/problem-notice.tsx";
+import { goTo, replaceRoute } from "../app/route.ts";
+import { Skeleton } from "../app/skeleton.tsx";
+import { api, type RunList } from "../data/api.ts";
+import { useLoaded } from "../data/use-loaded.ts";
+import { countText, numberOf } from "../../src/view/amounts.ts";
+import { focused } from "../app/focused.ts";
+import { grouped, type RunGroup } from "./run-groups.ts";
+import { RunLine } from "./run-line.tsx";
+
+const EVERY_MS = 2_000;
+/** Lines of a group that are there at once. */
+const SHOWN = 60;
+
+const TITLES: Readonly<Record<RunGroup, string>> = {
+  needs_you: "Needs you",
+  working: "Working",
+  done: "Done",
+};
+
+export function RunsScreen({ q = "" }: { readonly q?: string | undefined }) {
+  const loaded = useLoaded({ key: q, everyMs: EVERY_MS }, (signal) => api.runs({ q }, signal));
+  const [older, setOlder] = useState<RunList | undefined>(undefined);
+  useEffect(() => setOlder(undefined), [q]);
+  const first = loaded.value;
+  const runs = [...(first?.runs ?? []), ...(older?.runs ?? [])];
+  const next = older === undefined ? first?.next : older.next;
+  const more = async (): Promise<void> => {
+    const page = await api.runs({ q, before: next }, new AbortController().signal);
+    setOlder({ runs: [...(older?.runs ?? []), ...page.runs], next: page.next });
+  };
+  return (
+    <main class="runs-screen">
+      <h1 class="read-aloud">Runs</h1>
+      <Search q={q} />
+      {first === undefined ? (
+        loaded.problem === undefined ? (
+          <Skeleton rows={8} />
+        ) : (
+          <ProblemNotice problem={loaded.problem} />
+        )
+      ) : runs.length === 0 ? (
+        <NoRuns q={q} />
+      ) : (
+        <Groups runs={unique(runs)} />
+      )}
+      {next !== undefined && (
+        <button type="button" class="more" onClick={() => void more()}>
+          Older runs
+        </button>
+      )}
+    </main>
+  );
+}
+
+/** What has moved meanwhile would be there twice. */
+function unique(runs: readonly RunRow[]): readonly RunRow[] {
+  return [...new Map(runs.toReversed().map((run) => [run.runId, run])).values()].toReversed();
+}
+
+function Groups({ runs }: { readonly runs: readonly RunRow[] }) {
+  const [cursor, setCursor] = useState("");
+  const [opened, setOpened] = useState<ReadonlySet<RunGroup>>(new Set());
+  const list = useRef<HTMLDivElement>(null);
+  const shownGroups = grouped(runs).map(([group, all]) => ({
+    group,
+    all,
+    shown: opened.has(group) ? all : all.slice(0, SHOWN),
+  }));
+  const lines = shownGroups.flatMap(({ shown }) => shown);
+  const at = lines.findIndex(({ runId }) => runId === cursor);
+  const move = (by: number): void => {
+    const line = lines[Math.max(0, Math.min(lines.length - 1, at + by))];
+    if (line === undefined) return;
+    setCursor(line.runId);
+    list.current
+      ?.querySelector(`[data-run="${CSS.escape(line.runId)}"]`)
+      ?.scrollIntoView({ block: "nearest" });
+  };
+  useKeys({
+    j: () => move(1),
+    ArrowDown: () => move(1),
+    k: () => move(-1),
+    ArrowUp: () => move(-1),
+    Enter: at === -1 ? undefined : () => goTo({ screen: "run", runId: cursor }),
+  });
+  return (
+    <div ref={list}>
+      {shownGroups.map(
+        ({ group, all, shown }) =>
+          all.length > 0 && (
+            <section key={group} class={`run-group group-${group}`}>
+              <h2>
+                {TITLES[group]} <span class="count">{countText(all.length)}</span>
+              </h2>
+              <ul>
+                {shown.map((run) => (
+                  <RunLine key={run.runId} run={run} isCursor={run.runId === cursor} />
+                ))}
+              </ul>
+              {shown.length < all.length && (
+                <button
+                  type="button"
+                  class="more"
+                  onClick={() => setOpened(new Set(opened).add(group))}
+                >
+                  {numberOf(all.length - shown.length, "more run")}: show
+                </button>
+              )}
+            </section>
+          ),
+      )}
+    </div>
+  );
+}
+
+function Search({ q }: { readonly q: string }) {
+  const [isOpen, setIsOpen] = useState(q !== "");
+  useKeys({ "/": () => setIsOpen(true) });
+  if (!isOpen)
+    return (
+      <p class="search">
+        <button type="button" onClick={() => setIsOpen(true)}>
+          Search <kbd>/</kbd>
+        </button>
+      </p>
+    );
+  return (
+    <p class="search">
+      <label for="runs-search" class="read-aloud">
+        Search runs
+      </label>
+      <input
+        id="runs-search"
+        ref={focused}
+        type="search"
+        value={q}
+        placeholder="Title or id"
+        autocomplete="off"
+        onInput={(event) => replaceRoute({ screen: "runs", q: event.currentTarget.value })}
+        onKeyDown={(event) => {
+          if (event.key !== "Escape") return;
+          replaceRoute({ screen: "runs" });
+          setIsOpen(false);
+        }}
+      />
+    </p>
+  );
+}
+
+function NoRuns({ q }: { readonly q: string }) {
+  if (q !== "")
+    return (
+      <div class="empty">
+        <h2>No run fits</h2>
+        <p>
+          No title or id has these words.{" "}
+          <button type="button" onClick={() => replaceRoute({ screen: "runs" })}>
+            Show all runs
+          </button>
+        </p>
+      </div>
+    );
+  return (
+    <div class="empty">
+      <h2>No runs yet</h2>
+      <p>Runs of this store appear here by themselves. These make one:</p>
+      <pre class="command">espalier demo</pre>
+      <pre class="command">espalier run lead.md "What is this project?"</pre>
+    </div>
+  );
+}

@@ -1,0 +1,45 @@
+// Times as a person reads them: how long ago, how long still, and when.
+
+import { durationText } from "../../src/view/amounts.ts";
+import { tickMs } from "../data/page-clock.ts";
+
+const clockTime = new Intl.DateTimeFormat("en-GB", {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+});
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const MOMENT_MS = 1_000;
+
+/** How long ago it was, to the second; goes on by itself. */
+export function Since({ atMs }: { readonly atMs: number }) {
+  return <time dateTime={isoOf(atMs)}>{roughly(tickMs.value - atMs)}</time>;
+}
+
+/** How long there is until then. */
+export function Until({ atMs }: { readonly atMs: number }) {
+  const leftMs = atMs - tickMs.value;
+  return (
+    <time dateTime={isoOf(atMs)}>{leftMs <= 0 ? "no time left" : `${roughly(leftMs)} left`}</time>
+  );
+}
+
+/** `14:03:21`, or with its day if that is another. */
+export function momentText(atMs: number, relativeToMs: number): string {
+  const at = new Date(atMs);
+  const isSameDay = at.toDateString() === new Date(relativeToMs).toDateString();
+  return isSameDay ? clockTime.format(at) : `${day.format(at)} ${clockTime.format(at)}`;
+}
+
+/** `4s`, `3m 10s`, `2h 05m`, `3d`: without parts of a second, which nobody could read while they turn. */
+export function roughly(ms: number): string {
+  if (ms < MOMENT_MS) return "now";
+  const seconds = Math.floor(ms / 1_000);
+  if (seconds < 60) return `${seconds}s`;
+  if (seconds < 172_800) return durationText(seconds * 1_000);
+  return `${Math.floor(seconds / 86_400)}d`;
+}
+
+function isoOf(atMs: number): string {
+  return new Date(atMs).toISOString();
+}
