@@ -12,7 +12,6 @@ import { z } from "zod";
 
 import { RunRecord } from "../../src/orchestrator/durability/run-record.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { AgentId, RunId } from "../../src/protocol/ids.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { postgresStore } from "../../src/store/postgres/postgres-store.ts";

@@ -75,6 +75,7 @@ export class RunRecord {
   /** By the hash of a text, the number of the last line that has it. */
   readonly #definitions = new Map<string, number>();
   readonly #texts = new Map<string, string>();
+  readonly #heeded: number[] = [];
   /** The agent that was looked at last, as the lines up to a number say. */
   #last:
     | { readonly agentId: AgentId; readonly line: number; readonly steps: AgentSteps }
@@ -94,6 +95,11 @@ export class RunRecord {
   /** The agents that are known, in the order in which they were created. */
   get agentIds(): readonly AgentId[] {
     return [...this.#agents.keys()];
+  }
+
+  /** The numbers of the posts of its mailbox that were heeded. */
+  get heededPosts(): readonly number[] {
+    return this.#heeded;
   }
 
   /**
@@ -188,6 +194,9 @@ export class RunRecord {
         events.push(event);
         return;
       }
+      case "post":
+        this.#heeded.push(Number(value["number"]));
+        return;
       case "definition":
       case "restored":
         for (const hash of Object.keys(definitionsIn(value))) this.#definitions.set(hash, line);
