@@ -1019,6 +1019,41 @@ const requirements = {
   V4: {
     text: "A file that another process writes is read as it was at one moment, also once that process was killed",
   },
+  V40: {
+    text: "A command ends with 0 for what completed, 1 failed, 2 wrong use, configuration or role file, 3 stopped by a limit, 4 paused, 6 the store; what goes wrong is said with its code and what to do, without a stack",
+  },
+  V41: {
+    text: "The result of a command stands on stdout alone, all else on stderr: text, one JSON object or events; text of models cannot steer the terminal; a run that fails says why, the first cause first",
+  },
+  V42: {
+    text: "A role file is run without code: subagents beside it, models by id, built-in tools that read one folder, servers of mcp.json, whose tools are asked about unless they are said to read only",
+  },
+  V43: {
+    text: "A run is meant by its id, a beginning that no other run has, or @last; what means several or none is refused in words",
+  },
+  V44: {
+    text: "`init` makes roles that run as they are, says what it does, and overwrites nothing",
+  },
+  V45: { text: "`roles check` names what is wrong with each role file, by file and line" },
+  V46: { text: "`doctor` says of each part of a project whether it works, and makes nothing" },
+  V47: {
+    text: "Completion scripts have all commands and options, and complete ids of runs from the store, within a bounded time",
+  },
+  V48: {
+    text: "The first Ctrl-C cancels the tree and says so, the second leaves; SIGTERM pauses a run that is kept, and cancels one that is not",
+  },
+  V49: {
+    text: "Node that is too old is said in one line before anything is imported; a project's own copy of the package runs its command; help loads nothing of the library",
+  },
+  V50: {
+    text: "A configuration is found upwards to the end of the project, and checked; what Node cannot load of it is said with file, line and what to do",
+  },
+  V51: {
+    text: "A role file may name tools by how their names begin, and leave its model to who reads it",
+  },
+  V52: {
+    text: "Questions at the terminal are shown whole, are never answered by one key, and are withdrawn with their run; nothing else is drawn meanwhile",
+  },
   V70: {
     text: "A viewer gives lists of runs, one run, agents, steps, logs and questions as the journals of its store have them, each by a route, whichever process leads the run",
   },
