@@ -38,13 +38,18 @@ const NAMES: Readonly<Record<string, AmountName>> = {
 
 /** The budget of a run: the default one with what was said in its place. `none` takes a limit away. Throws UsageError. */
 export function budgetOf(said: string | undefined): Budget {
-  const limits = new Map<string, number>(Object.entries(DEFAULT_BUDGET));
-  for (const part of said === undefined ? [] : said.split(",")) {
+  return said === undefined ? DEFAULT_BUDGET : amountsIn("--budget", said, DEFAULT_BUDGET);
+}
+
+/** What an option says, in the place of what `usual` has. Throws UsageError. */
+export function amountsIn(option: string, said: string, usual: Budget = {}): Budget {
+  const limits = new Map<string, number>(Object.entries(usual));
+  for (const part of said.split(",")) {
     const [name = "", amount = ""] = part.split("=", 2).map((text) => text.trim());
     const known = NAMES[name];
     if (known === undefined)
       throw new UsageError(
-        `Expected --budget to have parts such as cost=1, of ${Object.keys(NAMES).join(", ")}, got ${JSON.stringify(part)}. Write cost=1,steps=50,time=10m.`,
+        `Expected ${option} to have parts such as cost=1, of ${Object.keys(NAMES).join(", ")}, got ${JSON.stringify(part)}. Write cost=1,steps=50,time=10m.`,
       );
     if (amount === "none") {
       limits.delete(known.axis);
@@ -53,7 +58,7 @@ export function budgetOf(said: string | undefined): Budget {
     const value = known.read(amount);
     if (value === undefined)
       throw new UsageError(
-        `Expected ${name} in --budget to be ${known.form}, got ${JSON.stringify(amount)}. Or ${name}=none for no limit.`,
+        `Expected ${name} in ${option} to be ${known.form}, got ${JSON.stringify(amount)}. Or ${name}=none for no limit.`,
       );
     limits.set(known.axis, value);
   }

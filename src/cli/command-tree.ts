@@ -4,6 +4,7 @@
 import { Command } from "commander";
 
 import type { CommandFile } from "./command-call.ts";
+import { COMPLETE } from "./completion-scripts.ts";
 import { ownVersion } from "./installed-copy.ts";
 
 /** Makes the action of a command out of what loads its file. */
@@ -17,24 +18,26 @@ export function commandTree(actionOf: ActionOf): Command {
     .version(ownVersion(), "-v, --version", "say the version")
     .helpOption("-h, --help", "say how to use it")
     .addHelpText("after", EXIT_CODES_TEXT);
-  const add: Add = (declaration, load) => {
+  const add: Add = (declaration, load, below = tree) => {
     const action = actionOf(load);
-    tree
+    return below
       .command(declaration)
       .helpOption("-h, --help", "say how to use it")
       .action(async function (this: Command) {
         await action(this);
       });
-    return tree.commands.at(-1) ?? tree;
   };
   addWork(add);
   addDemo(add);
   addViews(add);
+  addReading(add);
+  addAnswers(add);
   addRequests(add);
+  addSetUp(add, tree);
   return tree;
 }
 
-type Add = (declaration: string, load: () => Promise<CommandFile>) => Command;
+type Add = (declaration: string, load: () => Promise<CommandFile>, below?: Command) => Command;
 
 const EXIT_CODES_TEXT = `
 Exit codes: 0 completed; 1 failed; 2 wrong use, configuration or role file; 3 stopped by a limit;
@@ -83,6 +86,9 @@ function addWork(add: Add): void {
     .option(...JSON_OUTPUT)
     .option(...EVENTS)
     .option(...QUIET)
+    .option("--view", "show the run in the browser while it lives")
+    .option("--port <number>", "where the viewer listens")
+    .option("--no-open", "open no browser")
     .option(...OTEL);
 }
 
@@ -126,9 +132,105 @@ function addViews(add: Add): void {
     .option("--url", "say the address of the viewer that runs already, with its token");
 }
 
+/** Commands that look at runs, and change nothing. */
+function addReading(add: Add): void {
+  add("runs", () => import("./commands/runs-command.ts"))
+    .description("Lists runs: those that need you, those under way, those that are over.")
+    .option(
+      "--status <status,…>",
+      "only these: needs_you, working, waiting, lost, paused, completed, failed, stopped, cancelled",
+    )
+    .option("--limit <number>", "so many of the newest (default: 20)")
+    .option(...JSON_OUTPUT)
+    .option(...STORE);
+  add("show <run> [agent] [step]", () => import("./commands/show-command.ts"))
+    .description(
+      `Shows a run, one of its agents by its path, or a step of that with what was said and called. ${RUN} [step]: its number; 1.2 for the second of the first execution.`,
+    )
+    .option("--errors", "only what went wrong, the first cause first")
+    .option("--request", "of a step, what the model was asked, too")
+    .option(...JSON_OUTPUT)
+    .option(...STORE);
+  add("tail <run>", () => import("./commands/tail-command.ts"))
+    .description(
+      "Follows a run, wherever it is led, until it rests: its tree on a terminal, else lines. Exits as the run does.",
+    )
+    .option("--from <event>", "as lines, from this event on, by its number")
+    .option("--agent <path>", "as lines, only of this agent and those below it")
+    .option("--events", "events as JSON, one a line")
+    .option(...STORE);
+}
+
+function addAnswers(add: Add): void {
+  const question = "<question>: its id, the beginning of it, or a run that asks one alone.";
+  add("questions", () => import("./commands/questions-command.ts"))
+    .description("Lists what runs ask: calls that need an approval, or a result from elsewhere.")
+    .option(...STORE)
+    .option(...JSON_OUTPUT);
+  add("approve <question>", () => import("./commands/approve-command.ts"))
+    .description(`Lets a call run. ${question}`)
+    .option("--arguments <json>", "run it with these arguments instead")
+    .option(...STORE)
+    .option(...JSON_OUTPUT);
+  add("deny <question>", () => import("./commands/deny-command.ts"))
+    .description(`Forbids a call. ${question}`)
+    .option("--reason <text>", "why; the model reads it")
+    .option(...STORE)
+    .option(...JSON_OUTPUT);
+  add("answer <question>", () => import("./commands/answer-command.ts"))
+    .description(`Says what came of a call that runs elsewhere. ${question}`)
+    .option("--result <json>", "its result: JSON, or text")
+    .option("--failure <text>", "what went wrong; the model reads it")
+    .option(...STORE)
+    .option(...JSON_OUTPUT);
+}
+
 function addRequests(add: Add): void {
+  add("resume <run>", () => import("./commands/resume-command.ts"))
+    .description(
+      `Goes on with a run that is paused or was cut off, with the roles of the configuration, or with role files. ${RUN}`,
+    )
+    .option("--roles <folder>", "where its role files are; else the working folder")
+    .option("--take-over", "also if another process seems to lead it")
+    .option(...MODEL)
+    .option(...ALLOW_READ)
+    .option(...ANSWER)
+    .option(...STORE)
+    .option(...JSON_OUTPUT)
+    .option(...EVENTS)
+    .option(...QUIET);
   add("cancel <run>", () => import("./commands/cancel-command.ts"))
     .description(`Cancels a run, wherever it is led. ${RUN}`)
     .option("--reason <text>", "why, on record with the run")
+    .option("--roles <folder>", "where its role files are; else the working folder")
     .option(...STORE);
+}
+
+function addSetUp(add: Add, tree: Command): void {
+  add("init", () => import("./commands/init-command.ts"))
+    .description(
+      "Makes lead.md, reader.md and mcp.json, and adds a script and packages. Overwrites nothing.",
+    )
+    .option("--yes", "do it without asking")
+    .option("--no-install", "install no packages")
+    .option("--model <name>", "the model of the roles; else ESPALIER_MODEL, or gpt-5-mini");
+  const roles = tree.command("roles").description("Looks after role files.");
+  add("check [folder]", () => import("./commands/roles-check-command.ts"), roles)
+    .description("Says what is wrong with role files, by file and line.")
+    .option(...JSON_OUTPUT);
+  add("doctor", () => import("./commands/doctor-command.ts"))
+    .description("Looks at Node, configuration, key, store, MCP servers and ports.")
+    .option(...STORE)
+    .option(...JSON_OUTPUT);
+  add("completion <shell>", () => import("./commands/completion-command.ts")).description(
+    "Gives the completion script for bash, zsh or fish.",
+  );
+  tree.addCommand(
+    add(
+      `${COMPLETE} <words>`,
+      () => import("./commands/complete-command.ts"),
+      new Command(),
+    ).option(...STORE),
+    { hidden: true },
+  );
 }

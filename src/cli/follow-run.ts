@@ -31,6 +31,7 @@ export class RunFollower {
   #run: Run | undefined;
   #wasTerminated = false;
   #isEnding = false;
+  #onLeft: (() => void) | undefined;
 
   constructor(shell: Shell, options: FollowOptions) {
     const { stderr, env } = shell;
@@ -58,8 +59,19 @@ export class RunFollower {
     }
   }
 
+  /** Resolves at the next signal, which then ends nothing: for what is to be looked at once the run rests. */
+  untilLeft(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onLeft = resolve;
+    });
+  }
+
   /** Ctrl-C: the first cancels the tree, the second ends at once. */
   interrupt(): void {
+    if (this.#onLeft !== undefined) {
+      this.#onLeft();
+      return;
+    }
     if (this.#isEnding || this.#run === undefined) this.#leave(EXIT_CODES.cancelled);
     this.#isEnding = true;
     this.#notice("Cancelling the run. Press Ctrl-C once more to leave at once.");

@@ -38,6 +38,11 @@ export async function namedRun(store: Store, name: string): Promise<StoredRun> {
   );
 }
 
+/** The name of the role of its root: a run is called by it and its task. */
+export function rootRoleOf({ title }: StoredRun): string {
+  return title.slice(0, Math.max(0, title.indexOf(": ")));
+}
+
 /** The store says whether it is one. */
 function mayBeRunId(name: string): name is RunId {
   return name !== "";

@@ -1,6 +1,6 @@
 // What commands that lead a run have in common: their options, and the orchestrator made of them.
 
-import { Orchestrator, type EventSink, type Approver, type OrchestratorOptions } from "espalier";
+import { Orchestrator, type Approver } from "espalier";
 import type { NodeTracing } from "espalier/otel/node";
 
 import type { PromptPlace } from "./ask-person.ts";
@@ -9,9 +9,10 @@ import { configuredOptions } from "./configured-options.ts";
 import { RunFollower, type FollowOptions } from "./follow-run.ts";
 import type { Project } from "./project.ts";
 import type { RolesAtHand } from "./roles-at-hand.ts";
-import { note } from "./shell.ts";
+import { note, type Shell } from "./shell.ts";
 import { nameOf, openStore, storePlace, type ChosenStore } from "./store-choice.ts";
 import { UsageError } from "./usage-error.ts";
+import type { Viewing } from "./viewing.ts";
 
 /** Who answers questions of the run: the person at the terminal, nobody (it pauses), or nobody (they are denied). */
 type AnswerMode = "ask" | "pause" | "deny";
@@ -27,13 +28,12 @@ export function outputOf({ has }: CommandCall): Pick<FollowOptions, "output" | "
 /** Throws UsageError for a mode that there is not, or that needs a terminal where there is none. Undefined: nothing was said. */
 export function answerModeOf({ shell, text }: CommandCall): AnswerMode | undefined {
   const said = text("answer");
-  const isTerminal = shell.stdin.isTTY === true && shell.stderr.isTTY === true;
   if (said === undefined) return undefined;
   if (said !== "ask" && said !== "pause" && said !== "deny")
     throw new UsageError(
       `Expected --answer to be ask, pause or deny, got ${JSON.stringify(said)}.`,
     );
-  if (said === "ask" && !isTerminal)
+  if (said === "ask" && !isTerminal(shell))
     throw new UsageError(
       "Expected a terminal for --answer ask, got none. Use pause, and answer with espalier approve or deny.",
     );
@@ -65,56 +65,58 @@ export async function storeForRun(
 export interface RunParts {
   readonly hand: RolesAtHand;
   readonly kept: ChosenStore | undefined;
-  readonly tracing: NodeTracing | undefined;
+  readonly tracing?: NodeTracing | undefined;
+  /** Shows the run while it lives. */
+  readonly viewing?: Viewing | undefined;
 }
 
 /** An orchestrator, and what follows the run that it leads. */
 export interface RunLead {
   readonly orchestrator: Orchestrator;
   readonly follower: RunFollower;
+  /** Asks the person at the terminal; undefined: nobody is to be asked there. */
+  readonly person: Approver | undefined;
 }
 
-export function leadFor(call: CommandCall, { hand, kept, tracing }: RunParts): RunLead {
+/** An orchestrator with all that the configuration and the options of a command say. */
+export function leadFor(call: CommandCall, { hand, kept, tracing, viewing }: RunParts): RunLead {
   const { shell } = call;
   const follower = new RunFollower(shell, { ...outputOf(call), isKept: kept !== undefined });
   const { approver, ...configured } = configuredOptions(hand.config);
-  const sinks: readonly EventSink[] = [...follower.sinks, ...(configured.sinks ?? [])];
+  const page = viewing?.viewer;
+  const usual = page?.approver ?? approver;
+  const mode = answerModeOf(call) ?? (usual === undefined && isTerminal(shell) ? "ask" : undefined);
+  const person = mode === "ask" ? personAt(shell, follower) : undefined;
+  const asked = mode === undefined ? usual : person;
+  const store = kept?.store ?? page?.store;
   const orchestrator = new Orchestrator({
     ...configured,
-    ...answering(call, follower, approver),
     roles: hand.roles,
-    sinks,
-    ...(kept === undefined ? {} : { store: kept.store }),
+    sinks: [
+      ...follower.sinks,
+      ...(page === undefined ? [] : [page.sink]),
+      ...(configured.sinks ?? []),
+    ],
+    ...(asked === undefined ? {} : { approver: asked }),
+    ...(mode === "deny" ? { unanswered: "deny" } : {}),
+    ...(store === undefined ? {} : { store }),
     ...(tracing === undefined ? {} : { tracing: tracing.tracing }),
   });
-  return { orchestrator, follower };
+  page?.attach(orchestrator);
+  return { orchestrator, follower, person };
 }
 
-/** Without a word the person at the terminal is asked, else the approver of the configuration; where there is none, the run pauses. */
-function answering(
-  call: CommandCall,
-  follower: RunFollower,
-  approver: Approver | undefined,
-): Pick<OrchestratorOptions, "approver" | "unanswered"> {
-  const { shell } = call;
-  const isTerminal = shell.stdin.isTTY === true && shell.stderr.isTTY === true;
-  const usual = approver === undefined && isTerminal ? "ask" : "configured";
-  switch (answerModeOf(call) ?? usual) {
-    case "ask":
-      return {
-        approver: askedLate({
-          shell,
-          makeRoom: () => follower.view?.suspend() ?? (() => {}),
-          interrupt: () => follower.interrupt(),
-        }),
-      };
-    case "pause":
-      return {};
-    case "deny":
-      return { unanswered: "deny" };
-    case "configured":
-      return approver === undefined ? {} : { approver };
-  }
+function isTerminal({ stdin, stderr }: Shell): boolean {
+  return stdin.isTTY === true && stderr.isTTY === true;
+}
+
+/** Asks at the terminal, in the place of the tree. */
+function personAt(shell: Shell, follower: RunFollower): Approver {
+  return askedLate({
+    shell,
+    makeRoom: () => follower.view?.suspend() ?? (() => {}),
+    interrupt: () => follower.interrupt(),
+  });
 }
 
 /** Prompts are loaded with the first question. */

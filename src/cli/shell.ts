@@ -23,7 +23,7 @@ export interface Shell {
   /** Whether errors are told with where they happened: by `--verbose`, or `DEBUG` in the environment. */
   readonly isVerbose: boolean;
   /** Calls back at each such signal, in place of the end of the process. */
-  onSignal(signal: ShellSignal, listener: () => void): void;
+  readonly onSignal: (signal: ShellSignal, listener: () => void) => void;
   /** Ends at once. */
   leave(exitCode: number): never;
 }
@@ -53,4 +53,9 @@ export function say({ stdout }: Shell, text: string): void {
 /** Writes a line for who watches. */
 export function note({ stderr }: Shell, text: string): void {
   stderr.write(`${text}\n`);
+}
+
+/** Whether a person looks at what is said. */
+export function isWatched({ stderr, env }: Shell): boolean {
+  return stderr.isTTY === true && (env["CI"] ?? "") === "";
 }

@@ -9,7 +9,7 @@ import { viewer, type Viewer, type ViewerOptions } from "espalier/viewer";
 import type { CommandCall } from "./command-call.ts";
 import { openBrowser } from "./open-browser.ts";
 import type { Project } from "./project.ts";
-import { note, type Shell } from "./shell.ts";
+import { isWatched, note, type Shell } from "./shell.ts";
 import { DEFAULT_FOLDER, makeOwnFolder } from "./store-choice.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -57,7 +57,7 @@ export async function openViewing(
     ...jaegerIn(shell),
   };
   const made = await viewer(options);
-  let forget: () => Promise<void> = () => Promise.resolve();
+  let forget: (() => Promise<void>) | undefined;
   return {
     viewer: made,
     address: made.url,
@@ -69,16 +69,16 @@ export async function openViewing(
     },
     [Symbol.asyncDispose]: async () => {
       await made.close();
-      await forget();
+      await forget?.();
     },
   };
 }
 
 /** Resolves when Ctrl-C is pressed, or the process is told to end. */
-export function untilLeft({ onSignal }: Shell): Promise<void> {
+export function untilLeft(shell: Shell): Promise<void> {
   return new Promise((resolve) => {
-    onSignal("SIGINT", () => resolve());
-    onSignal("SIGTERM", () => resolve());
+    shell.onSignal("SIGINT", () => resolve());
+    shell.onSignal("SIGTERM", () => resolve());
   });
 }
 
@@ -98,11 +98,6 @@ export function portOf({ text }: CommandCall): number | undefined {
   throw new UsageError(
     `Expected --port to be a whole number from 0 to ${GREATEST_PORT}, got ${JSON.stringify(said)}. 0 is any that is free.`,
   );
-}
-
-/** Whether there is a person who could look at a browser. */
-export function isWatched({ stderr, env }: Shell): boolean {
-  return stderr.isTTY === true && (env["CI"] ?? "") === "";
 }
 
 function jaegerIn({ env }: Shell): Pick<ViewerOptions, "jaegerUrl"> {

@@ -1,13 +1,17 @@
 // `espalier cancel <run>`: whoever leads the run is told; one that nobody leads is led to its end here, for which its roles are needed.
 
-import { Orchestrator } from "espalier";
+import { Orchestrator, type AgentRole } from "espalier";
+import type { StoredRun } from "espalier/extend";
 
-import type { CommandBody } from "../command-call.ts";
-import { namedRun } from "../named-run.ts";
+import type { CommandBody, CommandCall } from "../command-call.ts";
+import { namedRun, rootRoleOf } from "../named-run.ts";
 import { configuredOptions } from "../configured-options.ts";
-import { findProject } from "../project.ts";
+import { findProject, type Project } from "../project.ts";
+import { readableFolder } from "../readable-folder.ts";
+import { roleNamed } from "../roles-at-hand.ts";
 import { note } from "../shell.ts";
 import { openKeptStore, storePlace } from "../store-choice.ts";
+import { UsageError } from "../usage-error.ts";
 
 export const body: CommandBody = async (call) => {
   const { shell, args, text } = call;
@@ -16,8 +20,27 @@ export const body: CommandBody = async (call) => {
   const { store } = kept;
   const run = await namedRun(store, args[0] ?? "");
   const message = text("reason") ?? "Cancelled by espalier cancel.";
-  const orchestrator = new Orchestrator({ ...configuredOptions(project.config), store });
+  const roles = await rolesFor(call, project, run);
+  const orchestrator = new Orchestrator({ ...configuredOptions(project.config), store, roles });
   await orchestrator.cancel(run.runId, { message });
   note(shell, `Cancelled ${run.runId}.`);
   return 0;
 };
+
+/** The roles of a run that is led to its end here, without the tools of servers: none is called. None, where they are not to be had. */
+async function rolesFor(
+  { shell, text }: CommandCall,
+  project: Project,
+  run: StoredRun,
+): Promise<readonly AgentRole[]> {
+  if (run.owner !== null) return [];
+  const folder = readableFolder(shell, text("roles"));
+  const search = { shell, project, model: text("model"), readFolder: shell.cwd };
+  try {
+    await using hand = await roleNamed(rootRoleOf(run), search, folder);
+    return hand.roles;
+  } catch (cause) {
+    if (cause instanceof UsageError) return [];
+    throw cause;
+  }
+}

@@ -7,12 +7,14 @@ import { EspalierError, type Budget, type Run, type StartOptions } from "espalie
 import { budgetOf, budgetText } from "../amount-options.ts";
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { deliveryText, nodeTracing } from "../node-tracing.ts";
-import { findProject } from "../project.ts";
+import { findProject, type Project } from "../project.ts";
 import { readableFolder } from "../readable-folder.ts";
 import { roleToRun } from "../roles-at-hand.ts";
 import { answerModeOf, leadFor, outputOf, storeForRun } from "../run-settings.ts";
-import { note } from "../shell.ts";
+import { isWatched, note } from "../shell.ts";
+import type { ChosenStore } from "../store-choice.ts";
 import { UsageError } from "../usage-error.ts";
+import type { Viewing } from "../viewing.ts";
 
 export const body: CommandBody = async (call) => {
   const { shell, args, text, has } = call;
@@ -26,7 +28,8 @@ export const body: CommandBody = async (call) => {
   await using hand = await roleToRun(args[0] ?? "", search);
   await using kept = await storeForRun(call, { ...project, config: hand.config });
   const tracing = has("otel") ? await nodeTracing() : undefined;
-  const { orchestrator, follower } = leadFor(call, { hand, kept, tracing });
+  await using viewing = has("view") ? await viewingOf(call, project, kept) : undefined;
+  const { orchestrator, follower } = leadFor(call, { hand, kept, tracing, viewing });
   const session = text("session");
   if (session !== undefined && kept === undefined)
     throw new UsageError("Expected a store for --session, got none. Leave --no-store out.");
@@ -43,10 +46,26 @@ export const body: CommandBody = async (call) => {
       held.costUsd === budget.costUsd ? "" : " No limit in cost: a price is unknown.";
     note(shell, `Budget: ${budgetText(held)}.${unpriced}`);
   }
+  await viewing?.show(run.runId);
   const exitCode = await follower.follow(run);
   if (tracing !== undefined) note(shell, deliveryText(await tracing.shutdown()));
+  if (viewing !== undefined && isWatched(shell)) {
+    note(shell, "The viewer stays open. Ctrl-C ends it.");
+    await follower.untilLeft();
+  }
   return exitCode;
 };
+
+/** The viewer of the run's store, or of one of its own where the run is kept nowhere else. */
+async function viewingOf(
+  call: CommandCall,
+  project: Project,
+  kept: ChosenStore | undefined,
+): Promise<Viewing> {
+  const { openViewing } = await import("../viewing.ts");
+  const storeName = kept?.name ?? "this run alone";
+  return await openViewing(call, { project, store: kept?.store, storeName });
+}
 
 async function taskOf({ shell, args }: CommandCall): Promise<string> {
   const [, said = ""] = args;

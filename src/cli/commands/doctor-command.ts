@@ -1,0 +1,134 @@
+// `espalier doctor`: what a run would find here: Node, the configuration, a key, the store, the MCP servers, and a port for the viewer.
+
+import { existsSync, statSync } from "node:fs";
+import { createServer } from "node:net";
+
+import type { StoredRun } from "espalier/extend";
+
+import type { CommandBody, CommandCall } from "../command-call.ts";
+import { BROKEN } from "../exit-codes.ts";
+import { ownVersion } from "../installed-copy.ts";
+import { connectServers, knownServers } from "../mcp-servers.ts";
+import { findProject, type Project } from "../project.ts";
+import { say, type Shell } from "../shell.ts";
+import { nameOf, openKeptStore, storePlace, type StorePlace } from "../store-choice.ts";
+
+/** One thing that was looked at. */
+interface Finding {
+  readonly what: string;
+  /** `note`: it works, and something may be done about it. */
+  readonly state: "well" | "note" | "wrong";
+  readonly says: string;
+}
+
+const SIGNS: Readonly<Record<Finding["state"], string>> = { well: "✔", note: "▲", wrong: "✖" };
+
+export const body: CommandBody = async (call) => {
+  const { shell, has } = call;
+  const findings: Finding[] = [
+    { what: "espalier", state: "well", says: ownVersion() },
+    { what: "node", state: "well", says: process.versions.node },
+    keyFinding(shell),
+  ];
+  const project = await findProject(shell).catch((cause: unknown) => messageIn(cause));
+  if (typeof project === "string")
+    findings.push({ what: "configuration", state: "wrong", says: project });
+  else
+    findings.push(
+      configFinding(project),
+      await storeFinding(storePlace(call, project)),
+      ...(await serverFindings(call, project)),
+    );
+  findings.push(await portFinding());
+  if (has("json")) say(shell, JSON.stringify({ findings }));
+  else for (const { what, state, says } of findings) say(shell, `${SIGNS[state]} ${what}: ${says}`);
+  return findings.some(({ state }) => state === "wrong") ? BROKEN : 0;
+};
+
+function keyFinding({ env }: Shell): Finding {
+  const known = ["OPENAI_API_KEY", "OPENAI_BASE_URL", "ESPALIER_MODEL"].filter(
+    (name) => (env[name] ?? "") !== "",
+  );
+  if (known.length > 0) return { what: "models", state: "well", says: known.join(", ") };
+  const says =
+    "neither OPENAI_API_KEY nor OPENAI_BASE_URL is set: models by id need one of them. espalier demo needs none";
+  return { what: "models", state: "note", says };
+}
+
+function configFinding({ configFile, folder }: Project): Finding {
+  const says = configFile ?? `none in ${folder}`;
+  return { what: "configuration", state: "well", says };
+}
+
+const MANY_BYTES = 1_000_000_000;
+const OLD_MS = 30 * 24 * 3_600_000;
+
+/** Nothing is made, and nothing removed. */
+async function storeFinding(place: StorePlace): Promise<Finding> {
+  const what = "store";
+  const name = nameOf(place);
+  if (place.type === "file" && !existsSync(place.path))
+    return { what, state: "well", says: `${name}, which the first run makes` };
+  try {
+    await using kept = await openKeptStore(place);
+    const ended = await kept.store.list({ status: "ended", limit: 10_000 });
+    const bytes = place.type === "file" ? statSync(place.path).size : 0;
+    const old = ended.filter(isOld).length;
+    if (old === 0 && bytes < MANY_BYTES) return { what, state: "well", says: name };
+    const says = `${name} has ${old} runs that ended more than 30 days ago, and ${Math.round(bytes / 1_000_000)} MB. Remove what you do not need: store.remove`;
+    return { what, state: "note", says };
+  } catch (cause) {
+    return { what, state: "wrong", says: messageIn(cause) };
+  }
+}
+
+function isOld({ updatedAtMs }: StoredRun): boolean {
+  // oxlint-disable-next-line no-restricted-properties -- an adapter to the machine
+  return updatedAtMs < Date.now() - OLD_MS;
+}
+
+async function serverFindings(
+  { shell }: CommandCall,
+  project: Project,
+): Promise<readonly Finding[]> {
+  try {
+    const known = knownServers(project, [shell.cwd, project.folder]);
+    const names = Object.keys(known.entries);
+    return await Promise.all(
+      names.map(async (name): Promise<Finding> => {
+        const what = `MCP server ${name}`;
+        if (known.entries[name]?.disabled === true)
+          return { what, state: "note", says: "disabled" };
+        try {
+          await using server = await connectServers(known, (other) => other === name, shell);
+          return { what, state: "well", says: `${server.tools.length} tools` };
+        } catch (cause) {
+          return { what, state: "wrong", says: messageIn(cause) };
+        }
+      }),
+    );
+  } catch (cause) {
+    return [{ what: "MCP servers", state: "wrong", says: messageIn(cause) }];
+  }
+}
+
+const VIEWER_PORT = 4_983;
+
+async function portFinding(): Promise<Finding> {
+  const isFree = await new Promise<boolean>((resolve) => {
+    const server = createServer();
+    server.once("error", () => resolve(false));
+    server.listen(VIEWER_PORT, "127.0.0.1", () => server.close(() => resolve(true)));
+  });
+  return isFree
+    ? { what: "viewer", state: "well", says: `port ${VIEWER_PORT} is free` }
+    : {
+        what: "viewer",
+        state: "note",
+        says: `port ${VIEWER_PORT} is taken: the next free one is used`,
+      };
+}
+
+function messageIn(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
+}

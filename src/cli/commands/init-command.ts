@@ -1,0 +1,189 @@
+// `espalier init`: two roles, a place for MCP servers, and how to run them. Never overwrites; says what it does, and asks before it does it where
+// there is somebody to ask.
+
+import { spawn } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import type { CommandBody, CommandCall } from "../command-call.ts";
+import { BROKEN } from "../exit-codes.ts";
+import { note, type Shell } from "../shell.ts";
+import { UsageError } from "../usage-error.ts";
+
+/** The MCP client comes with it, since mcp.json is of no use without. */
+const PACKAGES = ["espalier", "zod", "@modelcontextprotocol/client"];
+const SCRIPT = { name: "lead", command: "espalier run lead.md" };
+const DEFAULT_MODEL = "gpt-5-mini";
+
+export const body: CommandBody = async (call) => {
+  const { shell } = call;
+  const plan = planIn(call);
+  if (plan.length === 0) {
+    note(shell, "Everything is there already. Nothing was changed.");
+    return 0;
+  }
+  note(shell, "espalier init:");
+  for (const { says } of plan) note(shell, `  ${says}`);
+  if (!call.has("yes") && !(await isConfirmed(shell))) {
+    note(shell, "Nothing was changed.");
+    return 0;
+  }
+  for (const { act } of plan) {
+    const exitCode = await act();
+    if (exitCode !== 0) return exitCode;
+  }
+  note(shell, `Try it: OPENAI_API_KEY=… npx ${SCRIPT.command} "What is this project?"`);
+  return 0;
+};
+
+interface Action {
+  readonly says: string;
+  /** Gives an exit code. */
+  readonly act: () => Promise<number>;
+}
+
+function planIn(call: CommandCall): readonly Action[] {
+  const { cwd, env } = call.shell;
+  const environment = env["ESPALIER_MODEL"]?.trim() ?? "";
+  const model = call.text("model") ?? (environment === "" ? DEFAULT_MODEL : environment);
+  const files = Object.entries(filesFor(model)).flatMap(([name, text]) => {
+    const file = join(cwd, name);
+    if (existsSync(file)) return [];
+    // Another process may have made it meanwhile: it stays, too.
+    const act = async (): Promise<number> => {
+      writeFileSync(file, text, { flag: "wx" });
+      return 0;
+    };
+    return [{ says: `make ${name}`, act }];
+  });
+  return [...files, ...packageActions(call)];
+}
+
+function filesFor(model: string): Readonly<Record<string, string>> {
+  return {
+    "lead.md": `---
+purpose: Leads the work and writes the answer
+model: ${JSON.stringify(model)}
+tools: [folder_list, folder_search]
+subagents: [reader]
+limits: { maxDepth: 1, maxTotalSubagents: 5 }
+---
+
+You answer questions about the folder that you can look at.
+
+1. Look at it with folder_list, and with folder_search if the question has words to look for.
+2. Start one reader per part that matters, all in one reply. A reader sees nothing of this conversation: name the files, and say
+   what you want to know of them.
+3. Answer in a few lines. Say which files your answer is from, and what you did not look at.
+`,
+    "reader.md": `---
+purpose: Reads the files that you name and says what you want to know of them
+model: ${JSON.stringify(model)}
+tools: [folder_*]
+budget: { steps: 10, totalTokens: 100000 }
+---
+
+Read the files that your task names, and answer what it asks. Quote what matters, with the path. Say so if something is not there.
+`,
+    "mcp.json": `${JSON.stringify({ mcpServers: {} }, null, 2)}\n`,
+  };
+}
+
+function packageActions({ shell, isOff }: CommandCall): readonly Action[] {
+  const file = join(shell.cwd, "package.json");
+  if (!existsSync(file)) return [];
+  const text = readFileSync(file, "utf8");
+  const manifest = manifestIn(text, file);
+  const script: readonly Action[] =
+    SCRIPT.name in manifest.scripts
+      ? []
+      : [
+          {
+            says: `add to package.json the script ${SCRIPT.name}: ${SCRIPT.command}`,
+            act: async () => {
+              writeFileSync(file, withScript(text, manifest));
+              return 0;
+            },
+          },
+        ];
+  const missing = PACKAGES.filter((name) => !manifest.dependencies.includes(name));
+  if (missing.length === 0 || isOff("install")) return script;
+  const [command, ...args] = [...installerIn(shell.cwd), ...missing];
+  const says = `run ${[command, ...args].join(" ")}`;
+  return [...script, { says, act: () => done(command ?? "npm", args, shell) }];
+}
+
+interface Manifest {
+  readonly whole: object;
+  readonly scripts: object;
+  /** Names. */
+  readonly dependencies: readonly string[];
+}
+
+function manifestIn(text: string, file: string): Manifest {
+  let whole: unknown;
+  try {
+    whole = JSON.parse(text);
+  } catch (cause) {
+    const got = cause instanceof Error ? cause.message : String(cause);
+    throw new UsageError(`Expected ${file} to be JSON, got: ${got}. Correct it.`, { cause });
+  }
+  if (typeof whole !== "object" || whole === null)
+    throw new UsageError(`Expected ${file} to hold an object. Correct it.`);
+  const part = (name: string): object => {
+    const value: unknown = Reflect.get(Object(whole), name);
+    return typeof value === "object" && value !== null ? value : {};
+  };
+  const own: unknown = Reflect.get(whole, "name");
+  const names = ["dependencies", "devDependencies"].flatMap((name) => Object.keys(part(name)));
+  const dependencies = typeof own === "string" ? [...names, own] : names;
+  return { whole, scripts: part("scripts"), dependencies };
+}
+
+/** Indented as it was. */
+function withScript(text: string, { whole, scripts }: Manifest): string {
+  const indentation = /^\{\r?\n(?<space>[ \t]+)/.exec(text)?.groups?.["space"] ?? "  ";
+  const added = { ...whole, scripts: { ...scripts, [SCRIPT.name]: SCRIPT.command } };
+  return `${JSON.stringify(added, null, indentation)}\n`;
+}
+
+/** By the lock file that is there. */
+function installerIn(folder: string): readonly string[] {
+  const has = (name: string): boolean => existsSync(join(folder, name));
+  if (has("pnpm-lock.yaml")) return ["pnpm", "add"];
+  if (has("yarn.lock")) return ["yarn", "add"];
+  if (has("bun.lock") || has("bun.lockb")) return ["bun", "add"];
+  return ["npm", "install"];
+}
+
+async function done(command: string, args: readonly string[], shell: Shell): Promise<number> {
+  const child = spawn(command, args, {
+    cwd: shell.cwd,
+    env: shell.env,
+    stdio: ["ignore", "pipe", "pipe"],
+    // npm is a script of the shell there.
+    shell: process.platform === "win32",
+  });
+  child.stdout.pipe(shell.stderr, { end: false });
+  child.stderr.pipe(shell.stderr, { end: false });
+  const exitCode = await new Promise<number>((resolve) => {
+    child.on("error", () => resolve(BROKEN));
+    child.on("close", (code) => resolve(code ?? BROKEN));
+  });
+  if (exitCode === 0) return 0;
+  note(
+    shell,
+    `Expected ${command} to install the packages, got exit code ${exitCode}. Run it yourself: ${[command, ...args].join(" ")}`,
+  );
+  return BROKEN;
+}
+
+async function isConfirmed({ stdin, stderr }: Shell): Promise<boolean> {
+  if (stdin.isTTY !== true || stderr.isTTY !== true)
+    throw new UsageError(
+      "Expected --yes, or a terminal to ask at, got neither. Nothing was changed.",
+    );
+  const { confirm } = await import("@clack/prompts");
+  const message = "Do this?";
+  return (await confirm({ message, input: stdin, output: stderr })) === true;
+}

@@ -1,0 +1,46 @@
+// `espalier questions`: what runs of the project ask, whole, and how to answer.
+
+import { plainText } from "espalier/terminal";
+
+import type { CommandBody } from "../command-call.ts";
+import { askedQuestions, type AskedQuestion } from "../open-questions-of.ts";
+import { findProject } from "../project.ts";
+import { note, say } from "../shell.ts";
+import { openKeptStore, storePlace } from "../store-choice.ts";
+
+export const body: CommandBody = async (call) => {
+  const { shell, has } = call;
+  const project = await findProject(shell);
+  await using kept = await openKeptStore(storePlace(call, project));
+  const asked = await askedQuestions(kept.store);
+  if (has("json")) {
+    const questions = asked.map(({ run: { runId, title }, question }) => ({
+      runId,
+      title,
+      ...question,
+    }));
+    say(shell, JSON.stringify({ questions }));
+    return 0;
+  }
+  if (asked.length === 0) note(shell, "No run asks anything.");
+  for (const one of asked) say(shell, plainText(textOf(one)));
+  return 0;
+};
+
+function textOf({ run, question }: AskedQuestion): string {
+  const { questionId, agentPath, toolName, reason, kind, deadlineAtMs } = question;
+  const until =
+    deadlineAtMs === null ? "" : ` · to be answered by ${new Date(deadlineAtMs).toISOString()}`;
+  const ways =
+    kind === "approval"
+      ? `espalier approve ${questionId}, or espalier deny ${questionId} --reason "…"`
+      : `espalier answer ${questionId} --result "…"`;
+  return [
+    `? ${questionId}  ${agentPath} asks: ${toolName}${until}`,
+    `  run ${run.runId}  ${run.title}`,
+    `  ${JSON.stringify(question.arguments)}`,
+    `  ${reason}`,
+    `  ${ways}`,
+    "",
+  ].join("\n");
+}

@@ -1,0 +1,81 @@
+// `espalier resume <run>`: goes on with a run that is paused or was cut off. Says first which tool calls were cut off, and which of them are made
+// again; asks for the answers that it needs, where there is somebody to ask.
+
+import { EspalierError, type Approver, type Orchestrator, type Run } from "espalier";
+import type { Store, StoredRun } from "espalier/extend";
+import { plainText } from "espalier/terminal";
+
+import type { CommandBody } from "../command-call.ts";
+import { EXIT_CODES } from "../exit-codes.ts";
+import { interruptedCalls, type InterruptedCall } from "../interrupted-calls.ts";
+import { namedRun, rootRoleOf } from "../named-run.ts";
+import { openIn } from "../open-questions-of.ts";
+import { findProject } from "../project.ts";
+import { readableFolder } from "../readable-folder.ts";
+import { roleNamed } from "../roles-at-hand.ts";
+import { answerModeOf, leadFor, outputOf } from "../run-settings.ts";
+import { note } from "../shell.ts";
+import { openKeptStore, storePlace } from "../store-choice.ts";
+
+export const body: CommandBody = async (call) => {
+  const { shell, args, text, has } = call;
+  outputOf(call);
+  answerModeOf(call);
+  const readFolder = readableFolder(shell, text("allowRead"));
+  const roleFolder = readableFolder(shell, text("roles"));
+  const project = await findProject(shell);
+  await using kept = await openKeptStore(storePlace(call, project));
+  const run = await namedRun(kept.store, args[0] ?? "");
+  const search = { shell, project, model: text("model"), readFolder };
+  await using hand = await roleNamed(rootRoleOf(run), search, roleFolder);
+  const { orchestrator, follower, person } = leadFor(call, { hand, kept });
+  if (run.status !== "ended") {
+    const calls = await interruptedCalls(kept.store, run.runId, hand.roles);
+    for (const line of callLines(calls)) note(shell, line);
+    if (person !== undefined) await answerOpen(orchestrator, kept.store, run, person);
+  }
+  const resumed = await goneOn(orchestrator, run, has("takeOver"));
+  if (resumed !== undefined) return await follower.follow(resumed);
+  const open = await openIn(kept.store, run.runId);
+  note(shell, `${run.runId} waits for answers to ${open.length}. See them: espalier questions`);
+  return EXIT_CODES.paused;
+};
+
+function callLines(calls: readonly InterruptedCall[]): readonly string[] {
+  if (calls.length === 0) return [];
+  const lines = calls.map(({ agentPath, toolName, isRepeated }) => {
+    const what = isRepeated
+      ? "runs again"
+      : "must not be repeated: the model reads that it was interrupted";
+    return plainText(`  ${agentPath} · ${toolName}: ${what}`);
+  });
+  return ["Cut off in the middle of a call:", ...lines];
+}
+
+/** Asks the person for the answers that the run needs. What is left open stays open. */
+async function answerOpen(
+  orchestrator: Orchestrator,
+  store: Store,
+  { runId }: StoredRun,
+  person: Approver,
+): Promise<void> {
+  const { signal } = new AbortController();
+  for (const question of await openIn(store, runId)) {
+    const answer = await person(question, { signal });
+    if (answer !== undefined) await orchestrator.answer(runId, [answer]);
+  }
+}
+
+/** The run under way again; undefined: it needs answers first. */
+async function goneOn(
+  orchestrator: Orchestrator,
+  { runId }: StoredRun,
+  takeOver: boolean,
+): Promise<Run | undefined> {
+  try {
+    return await orchestrator.recover(runId, { takeOver });
+  } catch (cause) {
+    if (EspalierError.is(cause) && cause.data["problem"] === "missing") return undefined;
+    throw cause;
+  }
+}

@@ -1,0 +1,63 @@
+// `espalier roles check [folder]`: what is wrong with role files, each by file and line; their models, tools and subagents included.
+
+import { dirname } from "node:path";
+
+import type { CommandBody, CommandCall } from "../command-call.ts";
+import { MISUSED } from "../exit-codes.ts";
+import { findProject } from "../project.ts";
+import { readableFolder } from "../readable-folder.ts";
+import { roleTextsIn, type RoleText } from "../role-folder.ts";
+import { roleToRun } from "../roles-at-hand.ts";
+import { note, say } from "../shell.ts";
+
+interface CheckedFile {
+  readonly file: string;
+  readonly role: string;
+  /** Undefined: it is well. */
+  readonly problem: string | undefined;
+}
+
+export const body: CommandBody = async (call) => {
+  const { shell, args, has } = call;
+  const folder = readableFolder(shell, args[0]);
+  const texts = roleTextsIn(folder);
+  const checked: CheckedFile[] = [];
+  // One after the other: the servers that one names are closed again before the next.
+  for (const text of texts) checked.push(await checkedFile(call, text));
+  const faults = checked.flatMap(({ problem }) => problem ?? []);
+  if (has("json")) say(shell, JSON.stringify({ files: checked }));
+  // A file that several name is at fault once.
+  else for (const fault of new Set(faults)) say(shell, fault);
+  const count = texts.length === 1 ? "1 role file" : `${texts.length} role files`;
+  note(shell, `${count} in ${folder}, ${new Set(faults).size} faults.`);
+  return faults.length === 0 ? 0 : MISUSED;
+};
+
+/** Files that name no model are well: it is named where they are run. */
+const ANY_MODEL = "any-model";
+
+async function checkedFile(
+  { shell }: CommandCall,
+  { file, name, text }: RoleText,
+): Promise<CheckedFile> {
+  const project = await findProject(shell);
+  const search = { shell, project, model: ANY_MODEL, readFolder: dirname(file) };
+  try {
+    await using hand = await roleToRun(file, search);
+    const names = new Set(hand.roles.map((role) => role.name));
+    const missing = hand.root.subagents
+      .flatMap((subagent) => (typeof subagent === "string" ? [subagent] : []))
+      .find((subagent) => !names.has(subagent));
+    const problem =
+      missing === undefined
+        ? undefined
+        : `${file}:${lineOf("subagents", text)}: Expected a role file or a role of the configuration named ${missing}, got none.`;
+    return { file, role: name, problem };
+  } catch (cause) {
+    return { file, role: name, problem: cause instanceof Error ? cause.message : String(cause) };
+  }
+}
+
+function lineOf(field: string, text: string): number {
+  return text.split("\n").findIndex((line) => line.startsWith(field)) + 1 || 1;
+}

@@ -1,0 +1,125 @@
+// Completion for shells: static scripts, made from the tree of commands. What only the store knows is asked of the command itself. Pure.
+
+import type { Command } from "commander";
+
+export const SHELL_NAMES = ["bash", "zsh", "fish"] as const;
+export type ShellName = (typeof SHELL_NAMES)[number];
+
+/** What the store is asked for: `espalier __complete run`. */
+export const ASKED_WORDS = ["run", "question"] as const;
+export type AskedWords = (typeof ASKED_WORDS)[number];
+
+/** A command as completion sees it. */
+interface Completed {
+  readonly name: string;
+  readonly summary: string;
+  readonly options: readonly { readonly flag: string; readonly summary: string }[];
+  /** Names of commands below it. */
+  readonly below: readonly string[];
+  readonly asks: AskedWords | undefined;
+}
+
+/** The script for a shell. */
+export function completionScript(shell: ShellName, tree: Command): string {
+  const commands = tree.commands.filter((command) => command.name() !== COMPLETE).map(completed);
+  switch (shell) {
+    case "bash":
+      return bash(commands);
+    case "zsh":
+      return zsh(commands);
+    case "fish":
+      return fish(commands);
+  }
+}
+
+/** The hidden command that completion asks. */
+export const COMPLETE = "__complete";
+
+function completed(command: Command): Completed {
+  const [argument] = command.registeredArguments;
+  const all = [command, ...command.commands].flatMap(({ options }) => options);
+  const asked = argument?.name();
+  return {
+    name: command.name(),
+    summary: command.description().split(". ")[0] ?? "",
+    options: all.flatMap(({ long, description }) =>
+      long === undefined || long === null ? [] : { flag: long, summary: description },
+    ),
+    below: command.commands.map((one) => one.name()),
+    asks: ASKED_WORDS.find((words) => words === asked),
+  };
+}
+
+function wordsOf({ below, options }: Completed): string {
+  return [...below, ...options.map(({ flag }) => flag), "--help"].join(" ");
+}
+
+function asking(asks: AskedWords): string {
+  return `espalier ${COMPLETE} ${asks} 2>/dev/null`;
+}
+
+function bash(commands: readonly Completed[]): string {
+  const cases = commands.map((command) => {
+    const { name, asks } = command;
+    const ids = asks === undefined ? "" : ` [[ $current == -* ]] || words="$(${asking(asks)})";`;
+    return `    ${name}) words="${wordsOf(command)}";${ids} ;;`;
+  });
+  return `# espalier completion for bash: source it, or put it into your completions folder.
+_espalier() {
+  local current="\${COMP_WORDS[COMP_CWORD]}" command="" words="" index
+  for ((index = 1; index < COMP_CWORD; index++)); do
+    [[ \${COMP_WORDS[index]} == -* ]] || { command="\${COMP_WORDS[index]}"; break; }
+  done
+  case "$command" in
+    "") words="${commands.map(({ name }) => name).join(" ")} --help --version" ;;
+${cases.join("\n")}
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}
+complete -o default -F _espalier espalier
+`;
+}
+
+function zsh(commands: readonly Completed[]): string {
+  const cases = commands.map((command) => {
+    const { name, asks } = command;
+    const ids =
+      asks === undefined ? "" : ` [[ $PREFIX == -* ]] || found=(\${(f)"$(${asking(asks)})"});`;
+    return `    ${name}) found=(${wordsOf(command)});${ids} ;;`;
+  });
+  return `#compdef espalier
+# espalier completion for zsh: source it after compinit, or put it into a folder of $fpath as _espalier.
+_espalier() {
+  local -a found
+  if (( CURRENT == 2 )); then
+    found=(${commands.map(({ name }) => name).join(" ")} --help --version)
+  else
+  case "\${words[2]}" in
+${cases.join("\n")}
+  esac
+  fi
+  compadd -a found || _files
+}
+if [ "$funcstack[1]" = "_espalier" ]; then _espalier "$@"; else compdef _espalier espalier; fi
+`;
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll(/['\\]/g, "\\$&")}'`;
+}
+
+function fish(commands: readonly Completed[]): string {
+  const lines = commands.flatMap(({ name, summary, options, below, asks }) => {
+    const seen = `-n '__fish_seen_subcommand_from ${name}'`;
+    return [
+      `complete -c espalier -n __fish_use_subcommand -a ${name} -d ${quoted(summary)}`,
+      ...below.map((one) => `complete -c espalier ${seen} -a ${one}`),
+      ...(asks === undefined ? [] : [`complete -c espalier ${seen} -f -a '(${asking(asks)})'`]),
+      ...options.map(
+        (option) =>
+          `complete -c espalier ${seen} -l ${option.flag.slice(2)} -d ${quoted(option.summary)}`,
+      ),
+    ];
+  });
+  return `# espalier completion for fish: save it as ~/.config/fish/completions/espalier.fish\n${lines.join("\n")}\n`;
+}
