@@ -1020,6 +1020,9 @@ const requirements = {
   V10: {
     text: "What agents did before a pause and in earlier executions stays, as far as the store has it",
   },
+  V11: {
+    text: "Reading a journal, the result of a stored run and a request from its recording leave turns of the event loop to other work",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
