@@ -17,7 +17,7 @@ import { PausedAgentSchema, type PausedAgent } from "./paused-run.ts";
 
 /** What an agent did in one execution. */
 export interface RecordedExecution {
-  /** Which one of the agent it is, from 1. */
+  /** Which one of the agent it is, from 1; 0: in a fork, the one of its origin. */
   readonly execution: number;
   readonly executionId: ExecutionId;
   /** Those that were completed, in order: of the last execution, the very ones of a result. */
@@ -90,7 +90,7 @@ export class AgentSteps {
         this.agentPath = record.agent.agentPath;
         return;
       case "execution":
-        this.#endExecution();
+        this.#endExecution(record.execution);
         this.#execution = record;
         return;
       case "state": {
@@ -108,7 +108,7 @@ export class AgentSteps {
   /** The run continues from a pause, in which the agent stood like this. */
   #restore(agent: PausedAgent): void {
     if (this.#execution !== undefined && this.#execution.executionId !== agent.executionId)
-      this.#endExecution();
+      this.#endExecution(agent.execution);
     this.#execution = agent;
     this.agentPath = agent.agentPath;
     this.#kept = { ...agent.state };
@@ -127,7 +127,7 @@ export class AgentSteps {
       : this.#before.find((one) => one.execution === execution)?.state;
   }
 
-  /** In order. A fork has the steps of its origin as those of execution 0. */
+  /** In order. */
   executions(): readonly RecordedExecution[] {
     const [state, present] = [this.#state(), this.#execution];
     const all: RecordedExecution[] = this.#before.map(({ execution, executionId, state }) => ({
@@ -144,9 +144,13 @@ export class AgentSteps {
     return all.filter(({ execution, steps }) => execution > 0 || steps.length > 0);
   }
 
-  #endExecution(): void {
-    const [state, execution] = [this.#state(), this.#execution];
-    if (state !== undefined && execution !== undefined) this.#before.push({ ...execution, state });
+  /** One that has no lower number than the next is that of the origin of a fork. */
+  #endExecution(next: number): void {
+    const [state, ended] = [this.#state(), this.#execution];
+    if (state === undefined || ended === undefined) return;
+    const { executionId } = ended;
+    const execution = ended.execution < next ? ended.execution : 0;
+    this.#before.push({ execution, executionId, state });
   }
 
   /** As it stands, a copy. */

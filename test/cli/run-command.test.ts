@@ -1,0 +1,349 @@
+// Goal: `espalier run` gives a result on stdout and nothing else, an exit code for each way to rest, and says why. Method: the command within
+// the test, role files in a folder of their own, the real client of models against a server that speaks Chat Completions.
+
+import { PassThrough } from "node:stream";
+
+import { expect } from "vitest";
+import { z } from "zod";
+
+import { temporaryFolder, type TemporaryFolder } from "../examples/temporary-folder.ts";
+import { afterwards } from "../harness/afterwards.ts";
+import { proves } from "../harness/proves.ts";
+import { calls, OpenAiServer, says, status, type ServerReply } from "../support/openai-server.ts";
+import { performed, withVariable, type Performed } from "./performed.ts";
+
+const LEAD = "---\nmodel: some-model\ntools: [folder_*]\n---\nWork.\n";
+const SERVER_FILE = new URL("echo-server.ts", import.meta.url).pathname;
+
+/** An mcp.json with one real server. */
+function mcpFile(entry: object = {}): string {
+  const server = { command: process.execPath, args: [SERVER_FILE], ...entry };
+  return JSON.stringify({ mcpServers: { work: server } });
+}
+
+function newFolder(files: Readonly<Record<string, string>>): TemporaryFolder {
+  const folder = temporaryFolder(files);
+  afterwards(() => folder[Symbol.dispose]());
+  return folder;
+}
+
+async function serverThat(
+  answers: Parameters<typeof OpenAiServer.start>[0],
+): Promise<OpenAiServer> {
+  const server = await OpenAiServer.start(answers);
+  afterwards(() => server[Symbol.asyncDispose]());
+  withVariable("OPENAI_BASE_URL", server.baseUrl);
+  return server;
+}
+
+const RESTS: Readonly<Record<string, readonly [number, ServerReply, string, RegExp]>> = {
+  completes: [0, says("The answer."), "The answer.\n", /completed: 1 agent/],
+  "fails where the model refuses": [
+    1,
+    status(401),
+    "",
+    /✖ lead · step 1: model_not_authorized\n {4}Expected/,
+  ],
+  "is stopped by a limit": [
+    3,
+    says("Cut o", { finishReason: "length" }),
+    "Cut o\n",
+    /stopped \(finish_reason\)/,
+  ],
+};
+
+for (const [what, [code, reply, stdout, tells]] of Object.entries(RESTS))
+  proves(
+    ["V40", "V41"],
+    `a run that ${what} ends with ${code}, and says why on stderr`,
+    async () => {
+      const folder = newFolder({ "lead.md": LEAD });
+      await serverThat(() => reply);
+      const done = await performed(["run", "lead.md", "Go."], { cwd: folder.path });
+      expect([done.code, done.stdout]).toEqual([code, stdout]);
+      expect(done.stderr).toMatch(tells);
+      expect(done.stderr).toContain(
+        "Budget: 120 steps, 10m. No limit in cost: a price is unknown.\n",
+      );
+    },
+  );
+
+proves(
+  ["V40"],
+  "each wrong use ends with 2, in words, and nothing was asked of a model",
+  async () => {
+    const folder = newFolder({
+      "lead.md": LEAD,
+      "bad.md": "---\nmodel: m\nbudget: { steps: many }\n---\nWork.\n",
+      "none.md": "---\ntools: []\n---\nWork.\n",
+      "tool.md": "---\nmodel: m\ntools: [folder_write]\n---\nWork.\n",
+    });
+    const server = await serverThat(() => says("no"));
+    const uses: readonly (readonly [args: readonly string[], says: string])[] = [
+      [["run", "lead.md"], "Expected a task, got none."],
+      [["run", "lead.md", "Go.", "--json", "--events"], "Expected --json or --events, got both."],
+      [["run", "lead.md", "Go.", "--budget", "cost=x"], "Expected cost in --budget to be dollars"],
+      [["run", "lead.md", "Go.", "--budget", "dollars=1"], "of cost, steps, tokens, calls, time"],
+      [["run", "lead.md", "Go.", "--answer", "yes"], "Expected --answer to be ask, pause or deny"],
+      [
+        ["run", "lead.md", "Go.", "--answer", "ask"],
+        "Expected a terminal for --answer ask, got none.",
+      ],
+      [["run", "lead.md", "Go.", "--allow-read", "nowhere"], 'there is no "nowhere"'],
+      [["run", "gone.md", "Go."], '"gone.md", which is not there'],
+      [["run", "nobody", "Go."], 'the name of a role, got "nobody"'],
+      [["run", "bad.md", "Go."], "bad.md:3: Expected bad.budget.steps to be a whole number"],
+      [["run", "none.md", "Go."], "none.md:1: Expected a line model: …"],
+      [
+        ["run", "tool.md", "Go."],
+        "tool.md:3: Expected tool.tools[0] to be the name of a given tool",
+      ],
+      [["run", "lead.md", "Go.", "--fast"], "unknown option '--fast'"],
+      [["cancel", "run_1"], "but there is no such file. Start one: espalier run …"],
+    ];
+    for (const [args, words] of uses) {
+      const { code, stdout, stderr } = await performed(args, { cwd: folder.path });
+      expect([args, code, stdout]).toEqual([args, 2, ""]);
+      expect(stderr).toContain(words);
+      expect(stderr).not.toMatch(/^ +at /m);
+    }
+    expect(server.requests).toEqual([]);
+  },
+);
+
+proves(
+  ["V40"],
+  "a store that cannot be used ends it with 6 if somebody chose it, else the run goes on without",
+  async () => {
+    const folder = newFolder({
+      "lead.md": LEAD,
+      "text.db": "no database ".repeat(100),
+      ".espalier": "a file",
+    });
+    await serverThat(() => says("Done."));
+    const chosen = await performed(["run", "lead.md", "Go.", "--store", "text.db"], {
+      cwd: folder.path,
+    });
+    expect([chosen.code, chosen.stdout]).toEqual([6, ""]);
+    expect(chosen.stderr).toContain("[store_failed]");
+    const usual = await performed(["run", "lead.md", "Go."], { cwd: folder.path });
+    expect([usual.code, usual.stdout]).toEqual([0, "Done.\n"]);
+    expect(usual.stderr).toContain("The run is kept nowhere, since");
+  },
+);
+
+const EventSchema = z.looseObject({ type: z.string(), seq: z.number() });
+const SummarySchema = z.looseObject({ status: z.string(), text: z.string(), runId: z.string() });
+
+proves(
+  ["V41"],
+  "--json is one object on stdout, --events are its events, --quiet says nothing of a run that completes",
+  async () => {
+    const folder = newFolder({ "lead.md": LEAD });
+    await serverThat(() => says("Done."));
+    const run = (...more: readonly string[]): Promise<Performed> =>
+      performed(["run", "lead.md", "Go.", ...more], { cwd: folder.path });
+    const json = await run("--json");
+    expect(SummarySchema.parse(JSON.parse(json.stdout))).toMatchObject({
+      status: "completed",
+      text: "Done.",
+    });
+    const lines = (await run("--events")).stdout.trimEnd().split("\n");
+    const events = lines.map((line) => EventSchema.parse(JSON.parse(line)));
+    expect([events.at(0)?.type, events.at(-1)?.type]).toEqual(["run.started", "run.ended"]);
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_event, index) => index + 1));
+    expect(await run("--quiet")).toEqual({ code: 0, stdout: "Done.\n", stderr: "" });
+  },
+);
+
+proves(
+  ["V41"],
+  "text of models cannot steer the terminal, nor can a task from stdin be lost",
+  async () => {
+    const folder = newFolder({ "lead.md": LEAD });
+    const server = await serverThat(() => says("\u001b[31mred\u001b[0m\u202e"));
+    const stdin = new PassThrough();
+    stdin.end("From a pipe.");
+    const done = await performed(["run", "lead.md", "-", "--quiet"], { cwd: folder.path, stdin });
+    expect(done.stdout).toBe("red\n");
+    expect(server.request(1).bodyText).toContain("From a pipe.");
+  },
+);
+
+proves(
+  ["V42"],
+  "role files use the folder tools by a pattern, and see nothing outside of the folder that may be read",
+  async () => {
+    const folder = newFolder({ "lead.md": LEAD, "docs/a.txt": "inside", "secret.txt": "outside" });
+    const server = await serverThat((_request, count) =>
+      count === 1
+        ? calls(
+            ["folder_read", { path: "a.txt" }],
+            ["folder_read", { path: "../secret.txt" }],
+            ["folder_list", { path: "." }],
+          )
+        : says("Read."),
+    );
+    const args = ["run", "lead.md", "Go.", "--allow-read", "docs"];
+    expect((await performed(args, { cwd: folder.path })).code).toBe(0);
+    const { tools } = z
+      .looseObject({ tools: z.array(z.object({ function: z.looseObject({ name: z.string() }) })) })
+      .parse(server.request(1).body);
+    expect(tools.map((tool) => tool.function.name)).toEqual([
+      "folder_list",
+      "folder_read",
+      "folder_search",
+    ]);
+    const second = server.request(2).bodyText;
+    expect(second).toContain("inside");
+    expect(second).toContain("goes upwards");
+    expect(second).not.toContain("outside");
+  },
+);
+
+proves(
+  ["V42"],
+  "a tool of a server in mcp.json that is not said to read only is asked about; answers lead the run on, once",
+  async () => {
+    const folder = newFolder({
+      "lead.md": "---\nmodel: m\ntools: [work_*]\n---\nWork.\n",
+      "mcp.json": mcpFile(),
+    });
+    const server = await serverThat(({ bodyText }) =>
+      bodyText.includes('"role":"tool"') ? says("Paid.") : calls(["work_data", { eur: 400 }]),
+    );
+    const at = { cwd: folder.path };
+    const paused = await performed(["run", "lead.md", "Pay."], at);
+    expect([paused.code, paused.stdout]).toEqual([4, ""]);
+    expect(paused.stderr).toContain(
+      '? lead: work_data {"eur":400}\n    The server work does not say that data only reads.',
+    );
+    expect((await performed(["resume", "@last"], at)).code).toBe(4);
+
+    const asked = await performed(["questions", "--json"], at);
+    const { questions } = z
+      .object({ questions: z.array(z.looseObject({ questionId: z.string(), runId: z.string() })) })
+      .parse(JSON.parse(asked.stdout));
+    expect(questions).toMatchObject([
+      { toolName: "work_data", arguments: { eur: 400 }, agentPath: "lead" },
+    ]);
+    const [{ questionId = "", runId = "" } = {}] = questions;
+    expect((await performed(["questions"], at)).stdout).toContain(`espalier approve ${questionId}`);
+    expect((await performed(["approve", questionId, "--arguments", "[1]"], at)).code).toBe(2);
+    const approved = await performed(
+      ["approve", runId.slice(0, 8), "--arguments", '{"eur":40}'],
+      at,
+    );
+    expect(approved).toEqual({
+      code: 0,
+      stdout: "",
+      stderr: `lead: work_data is approved.\nGo on: espalier resume ${runId}\n`,
+    });
+    expect((await performed(["deny", questionId], at)).code).toBe(2);
+
+    const resumed = await performed(["resume", "@last"], at);
+    expect([resumed.code, resumed.stdout]).toEqual([0, "Paid.\n"]);
+    expect(server.requests).toHaveLength(2);
+    expect(server.request(2).bodyText).toContain('{\\"eur\\":40}');
+    expect((await performed(["resume", runId], at)).code).toBe(2);
+  },
+);
+
+proves(
+  ["V42"],
+  "a server that says it needs no approval is not asked about; one that cannot be reached ends it with 2",
+  async () => {
+    const lead = "---\nmodel: m\ntools: [work_data]\n---\nWork.\n";
+    const folder = newFolder({
+      "lead.md": lead,
+      "mcp.json": mcpFile({ needsApproval: false, autoApprove: ["x"] }),
+    });
+    await serverThat(({ bodyText }) =>
+      bodyText.includes('"role":"tool"') ? says("Paid.") : calls(["work_data", {}]),
+    );
+    expect((await performed(["run", "lead.md", "Pay."], { cwd: folder.path })).stdout).toBe(
+      "Paid.\n",
+    );
+    const broken = newFolder({
+      "lead.md": lead,
+      "mcp.json": mcpFile({ command: "no-such-program" }),
+    });
+    const { code, stderr } = await performed(["run", "lead.md", "Pay."], { cwd: broken.path });
+    expect([code, stderr]).toEqual([2, expect.stringContaining("[mcp_unavailable]")]);
+    const missing = newFolder({
+      "lead.md": lead,
+      "mcp.json": mcpFile({ env: { KEY: "${NO_SUCH_KEY}" } }),
+    });
+    expect((await performed(["run", "lead.md", "Pay."], { cwd: missing.path })).stderr).toContain(
+      "Expected the environment variable NO_SUCH_KEY, which the server work wants",
+    );
+  },
+);
+
+proves(["V40"], "--answer deny denies what nobody answers, and the run ends", async () => {
+  const folder = newFolder({
+    "lead.md": "---\nmodel: m\ntools: [work_data]\n---\nWork.\n",
+    "mcp.json": mcpFile(),
+  });
+  await serverThat(({ bodyText }) =>
+    bodyText.includes('"role":"tool"') ? says("Not paid.") : calls(["work_data", {}]),
+  );
+  const done = await performed(["run", "lead.md", "Pay.", "--answer", "deny", "--no-store"], {
+    cwd: folder.path,
+  });
+  expect([done.code, done.stdout]).toEqual([0, "Not paid.\n"]);
+});
+
+proves(
+  ["V43"],
+  "a paused run is cancelled by a beginning of its id; what begins several, or none, is said",
+  async () => {
+    const folder = newFolder({
+      "lead.md": "---\nmodel: m\ntools: [work_data]\n---\nWork.\n",
+      "mcp.json": mcpFile(),
+    });
+    await serverThat(() => calls(["work_data", {}]));
+    const at = { cwd: folder.path };
+    const ids: string[] = [];
+    for (const _one of [1, 2]) {
+      const { stdout } = await performed(["run", "lead.md", "Pay.", "--json"], at);
+      ids.push(SummarySchema.parse(JSON.parse(stdout)).runId);
+    }
+    const several = await performed(["cancel", "run_"], at);
+    expect([several.code, several.stderr]).toEqual([
+      2,
+      expect.stringContaining("with which 2 begin"),
+    ]);
+    expect((await performed(["cancel", "nope"], at)).stderr).toContain("which no run has");
+    const [, second = ""] = ids;
+    const cancelled = await performed(["cancel", second.slice(0, 12)], at);
+    expect([cancelled.code, cancelled.stderr]).toEqual([0, `Cancelled ${second}.\n`]);
+    const again = await performed(["cancel", second], at);
+    expect([again.code, again.stderr]).toEqual([2, expect.stringContaining("[run_ended]")]);
+  },
+);
+
+proves(
+  ["V42"],
+  "subagents are found beside a role file, whatever else lies there; --model is for files that name none",
+  async () => {
+    const folder = newFolder({
+      "lead.md": "---\nsubagents: [helper]\n---\nLead.\n",
+      "web.md": "---\nname: helper\npurpose: Helps\nmodel: other\n---\nHelp.\n",
+      "README.md": "# No role\n",
+      "broken.md": "---\nmodel: [\n---\nNobody names me.\n",
+    });
+    const server = await serverThat(({ body }) =>
+      body["model"] === "other"
+        ? says("Helped.")
+        : JSON.stringify(body).includes("Helped.")
+          ? says("Led.")
+          : calls(["SpawnSubagent", { role: "helper", task: "Help." }]),
+    );
+    const done = await performed(["run", "lead.md", "Go.", "--model", "mine"], {
+      cwd: folder.path,
+    });
+    expect([done.code, done.stdout]).toEqual([0, "Led.\n"]);
+    expect(server.requests.map(({ body }) => body["model"])).toEqual(["mine", "other", "mine"]);
+  },
+);

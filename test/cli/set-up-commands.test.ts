@@ -1,0 +1,135 @@
+// Goal: what sets a project up, checks it or completes words does just that: files are never overwritten, faults are named by line.
+// Method: the command within the test, on folders of their own.
+
+import { readFileSync, writeFileSync } from "node:fs";
+
+import { expect } from "vitest";
+import { z } from "zod";
+
+import { temporaryFolder } from "../examples/temporary-folder.ts";
+import { proves } from "../harness/proves.ts";
+import { OpenAiServer, says } from "../support/openai-server.ts";
+import { performed, withVariable } from "./performed.ts";
+
+const INIT = ["init", "--yes", "--no-install"];
+
+proves(["V44"], "init makes roles that run as they are, and says what it does", async () => {
+  using folder = temporaryFolder({ "package.json": '{\n    "name": "mine"\n}\n' });
+  await using server = await OpenAiServer.start(() => says("It is a project."));
+  withVariable("OPENAI_BASE_URL", server.baseUrl);
+  const made = await performed(INIT, { cwd: folder.path });
+  expect(made.code).toBe(0);
+  for (const what of [
+    "make lead.md",
+    "make reader.md",
+    "make mcp.json",
+    "add to package.json the script lead",
+  ])
+    expect(made.stderr).toContain(what);
+  expect(readFileSync(folder.at("package.json"), "utf8")).toBe(
+    '{\n    "name": "mine",\n    "scripts": {\n        "lead": "espalier run lead.md"\n    }\n}\n',
+  );
+  expect((await performed(["roles", "check"], { cwd: folder.path })).code).toBe(0);
+  const run = await performed(["run", "lead.md", "What is this project?", "--quiet"], {
+    cwd: folder.path,
+  });
+  expect(run).toEqual({ code: 0, stdout: "It is a project.\n", stderr: "" });
+  expect(server.request(1).body).toMatchObject({ model: "gpt-5-mini" });
+});
+
+proves(["V44"], "init overwrites nothing, and does nothing twice", async () => {
+  using folder = temporaryFolder({
+    "lead.md": "mine",
+    "package.json": '{"scripts":{"lead":"mine"}}',
+  });
+  expect((await performed(INIT, { cwd: folder.path })).stderr).not.toContain("lead.md\n");
+  writeFileSync(folder.at("reader.md"), "mine, too");
+  const again = await performed(INIT, { cwd: folder.path });
+  expect([again.code, again.stderr]).toEqual([
+    0,
+    "Everything is there already. Nothing was changed.\n",
+  ]);
+  const texts = ["lead.md", "reader.md", "package.json"].map((name) =>
+    readFileSync(folder.at(name), "utf8"),
+  );
+  expect(texts).toEqual(["mine", "mine, too", '{"scripts":{"lead":"mine"}}']);
+});
+
+proves(["V44"], "without a terminal and without --yes init changes nothing", async () => {
+  using folder = temporaryFolder();
+  const { code, stderr } = await performed(["init"], { cwd: folder.path });
+  expect([code, stderr]).toEqual([2, expect.stringContaining("Nothing was changed.\n")]);
+});
+
+proves(
+  ["V45"],
+  "roles check names every fault by file and line, and passes over what is no role file",
+  async () => {
+    using folder = temporaryFolder({
+      "good.md": "---\nsubagents: [good]\n---\nWork.\n",
+      "steps.md": "---\nmodel: m\nbudget: { steps: many }\n---\nWork.\n",
+      "lost.md": "---\nmodel: m\nsubagents:\n  - nobody\n---\nWork.\n",
+      "yaml.md": "---\nmodel: [\n---\nWork.\n",
+      "README.md": "# None\n",
+    });
+    const { code, stdout, stderr } = await performed(["roles", "check"], { cwd: folder.path });
+    expect([code, stderr]).toEqual([2, `4 role files in ${folder.path}, 3 faults.\n`]);
+    expect(
+      stdout
+        .trimEnd()
+        .split("\n")
+        .map((line) => line.replace(`${folder.path}/`, "")),
+    ).toEqual([
+      expect.stringMatching(/^lost\.md:3: Expected a role file/),
+      expect.stringMatching(/^steps\.md:3: Expected steps\.budget/),
+      expect.stringMatching(/^yaml\.md:2: Expected valid YAML/),
+    ]);
+    const json = await performed(["roles", "check", "--json"], { cwd: folder.path });
+    const { files } = z
+      .object({ files: z.array(z.looseObject({ role: z.string() })) })
+      .parse(JSON.parse(json.stdout));
+    expect(files.map(({ role }) => role)).toEqual(["good", "lost", "steps", "yaml"]);
+  },
+);
+
+proves(
+  ["V46"],
+  "doctor says what is well and what is wrong, makes no store, and ends with 1 if something is wrong",
+  async () => {
+    using folder = temporaryFolder({
+      "mcp.json": '{"mcpServers":{"gone":{"command":"no-such-program"}}}',
+    });
+    const { code, stdout } = await performed(["doctor", "--json"], { cwd: folder.path });
+    const { findings } = z
+      .object({ findings: z.array(z.looseObject({ what: z.string(), state: z.string() })) })
+      .parse(JSON.parse(stdout));
+    const states = Object.fromEntries(findings.map(({ what, state }) => [what, state]));
+    expect(code).toBe(1);
+    expect(states).toMatchObject({
+      node: "well",
+      store: "well",
+      models: "note",
+      "MCP server gone": "wrong",
+    });
+    const { stdout: listed } = await performed(["__complete", "run"], { cwd: folder.path });
+    expect(listed).toBe("");
+  },
+);
+
+proves(
+  ["V47"],
+  "completion has every command and option of the tree, and nothing that is hidden",
+  async () => {
+    using folder = temporaryFolder();
+    for (const shell of ["bash", "zsh", "fish"]) {
+      const { code, stdout } = await performed(["completion", shell], { cwd: folder.path });
+      expect(code).toBe(0);
+      for (const word of ["run", "demo", "init", "doctor", "resume", "questions", "approve"])
+        expect(stdout).toContain(word);
+      for (const option of ["budget", "allow-read", "arguments"]) expect(stdout).toContain(option);
+      expect(stdout).toContain("espalier __complete run");
+    }
+    expect((await performed(["completion", "tcsh"], { cwd: folder.path })).code).toBe(2);
+    expect((await performed(["--help"], { cwd: folder.path })).stdout).not.toContain("__complete");
+  },
+);
