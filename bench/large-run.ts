@@ -12,7 +12,9 @@ import { sqliteStore } from "espalier/store/sqlite";
 import { ScriptedModel, type ScriptedCall } from "espalier/testing";
 import { z } from "zod";
 
-const AREAS = 20;
+const MOST_AREAS = 20;
+/** In all, where there are fewer areas than that. */
+const AGENTS_PER_AREA = 250;
 const PARTS_PER_AREA = 11;
 /** Each of these pieces fails, asks a tool for what is not there, or is one more than its leader may start. */
 const EVERY = { failedAgent: 97, failedCall: 23, refused: 10 };
@@ -94,7 +96,7 @@ function spawns(role: string, count: number, from: number): readonly ScriptedCal
   }));
 }
 
-function rolesFor(leavesPerPart: number) {
+function rolesFor(areas: number, leavesPerPart: number) {
   const leaf = defineAgent({
     name: "leaf",
     purpose: "Looks at one file",
@@ -157,28 +159,29 @@ function rolesFor(leavesPerPart: number) {
     instructions: "You survey the code, by subagents.",
     subagents: [area],
     model: model("lead", (_task, step) =>
-      step === 1 ? { calls: spawns("area", AREAS, 0) } : { text: "The code holds 20 packages." },
+      step === 1
+        ? { calls: spawns("area", areas, 0) }
+        : { text: `The code holds ${areas} packages.` },
     ),
   });
 }
 
 /** Makes a run of about so many agents in a new file. Gives its id. */
 export async function makeLargeRun(path: string, agents = 5_000): Promise<string> {
-  const leavesPerPart = Math.max(
-    1,
-    Math.round((agents - 1 - AREAS) / (AREAS * PARTS_PER_AREA)) - 1,
-  );
+  const areas = Math.min(MOST_AREAS, Math.max(1, Math.round(agents / AGENTS_PER_AREA)));
+  const leaves = agents - 1 - areas - areas * PARTS_PER_AREA;
+  const leavesPerPart = Math.max(1, Math.round(leaves / (areas * PARTS_PER_AREA)));
   for (const end of ["", "-wal", "-shm"]) rmSync(`${path}${end}`, { force: true });
   const store = sqliteStore(path, { durability: "process" });
   const orchestrator = new Orchestrator({
     store,
     limits: {
       maxDepth: 3,
-      maxBreadthPerParent: Math.max(leavesPerPart, AREAS),
+      maxBreadthPerParent: Math.max(leavesPerPart, MOST_AREAS),
       maxTotalSubagents: agents * 2,
     },
   });
-  const run = orchestrator.start(rolesFor(leavesPerPart), "Survey the code.", {
+  const run = orchestrator.start(rolesFor(areas, leavesPerPart), "Survey the code.", {
     budget: { totalTokens: 1e9, steps: 1e6, costUsd: 1e4 },
   });
   const { status, reason } = await run.result;

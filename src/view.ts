@@ -4,6 +4,16 @@ export { RunFold, type RunEnd } from "./view/run-fold.ts";
 export type { AgentFold, AgentPlace, AgentRest } from "./view/agent-fold.ts";
 export type { CallFold, CallUnderWay, StepFold } from "./view/step-fold.ts";
 export type { SpanEnding, SpanKind, SpanList } from "./view/span-list.ts";
+export {
+  RunRecord,
+  type RecordedRequest,
+  type RecordedStepRef,
+  type TakeEvent,
+} from "./orchestrator/durability/run-record.ts";
+export type { Deferral, OpenStep, StepReply } from "./agent/agent-state.ts";
+export type { HiddenTool } from "./tools/tool-filter.ts";
+export type { LastStep } from "./agent/account-view.ts";
+export type { OpenRecordedStep, RecordedExecution } from "./orchestrator/durability/agent-steps.ts";
 export { agentDetail } from "./view/agent-row.ts";
 export { runHead, runListing, type ListedRun, type Onlooker } from "./view/run-row.ts";
 export {
@@ -39,7 +49,6 @@ export {
   type Spent,
   type StepDetail,
   type StepRow,
-  type ViewerAction,
   type ViewerError,
   type ViewerMeta,
 } from "./view/viewer-data.ts";

@@ -66,8 +66,8 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   ],
   terminal: ["index.ts", "extend.ts", "view"],
   config: [...VOCABULARY, "model", ...TOOLS, ...AGENT, "store", "orchestrator/tree"],
-  // The command imports the package by its name, as a program of a user's does.
-  cli: ["cli/commands"],
+  // The command imports the package by its name, as a program of a user's does; what draws it shares with the terminal view.
+  cli: ["cli/commands", "view", "terminal"],
   "cli/commands": ["cli", "cli/survey"],
   "cli/survey": [],
 };

@@ -868,21 +868,6 @@ const requirements = {
   E109: {
     text: "While workers and the engine are killed at random every run ends, with the text that it would have had unless a call that must not be repeated was under way; no reservation is left",
   },
-  E110: {
-    text: "What is posted while a run comes to rest, and its leader has not seen, keeps the run open: it is done by whoever leads it next, though that process has died",
-  },
-  E111: {
-    text: "A run that waits until a deadline goes on then over the engine on the store alone, also if the process that knew of it is gone, and is not tried again and again if it was refused",
-  },
-  E112: {
-    text: "Of several executions of one run in a process, the one that is left rejects at once and the run goes on for the others; it is given up with the last of them",
-  },
-  E113: {
-    text: "While workers are killed and frozen at random, and the engine is killed, no record of an older owner of a run stands after one of a newer owner",
-  },
-  E114: {
-    text: "Workers and clients over a database of a newer release, or in which their tables are not and cannot be made, are refused at once with a coded error; nothing serves and nothing is ordered",
-  },
   H10: {
     text: "The result of a run has the type of its role's `output`, alike for start, resume, recover and fork, in what `result`, `settled`, `orThrow` and `cancel` give; without a role, of the roles of the orchestrator",
   },
@@ -1007,6 +992,21 @@ const requirements = {
   E25: {
     text: "`RunClient.events` gives each event of a run once and in order from any number on, wherever it is led, also over a takeover, and ends when the run rests",
   },
+  E110: {
+    text: "What is posted while a run comes to rest, and its leader has not seen, keeps the run open: it is done by whoever leads it next, though that process has died",
+  },
+  E111: {
+    text: "A run that waits until a deadline goes on then over the engine on the store alone, also if the process that knew of it is gone, and is not tried again and again if it was refused",
+  },
+  E112: {
+    text: "Of several executions of one run in a process, the one that is left rejects at once and the run goes on for the others; it is given up with the last of them",
+  },
+  E113: {
+    text: "While workers are killed and frozen at random, and the engine is killed, no record of an older owner of a run stands after one of a newer owner",
+  },
+  E114: {
+    text: "Workers and clients over a database of a newer release, or in which their tables are not and cannot be made, are refused at once with a coded error; nothing serves and nothing is ordered",
+  },
   V1: {
     text: "A store that only reads finds what any other store does, while others write and after that, and writes, makes, changes and leaves behind nothing",
   },
@@ -1018,6 +1018,49 @@ const requirements = {
   },
   V4: {
     text: "A file that another process writes is read as it was at one moment, also once that process was killed",
+  },
+  V5: {
+    text: "A run is read on from where it was read to: each event once, in order, with the number of its line, whatever happens to the run meanwhile",
+  },
+  V6: {
+    text: "The steps of each agent and the request of each step are those of the run's result and of `rebuildRequest`, in journals of every release",
+  },
+  V7: { text: "What one agent did is made of the lines that say so, and nothing is written" },
+  V8: {
+    text: "Of a step under way there is what records say: its request, then the reply, then what each call came to",
+  },
+  V9: {
+    text: "Each message of a request that an agent inherited is known by the ancestor that had it first",
+  },
+  V10: {
+    text: "What agents did before a pause and in earlier executions stays, as far as the store has it",
+  },
+  V20: {
+    text: "A fold of the events of a run says of each agent what it does, its steps with their calls, its refused spawns, how it ended, and what it and its subtree have spent, as the result and the ledger do",
+  },
+  V21: {
+    text: "A patch of a fold since any record, laid on the snapshot of that record, is the snapshot of now",
+  },
+  V22: {
+    text: "Each type of event is folded, or is known to change nothing; unknown ones, those of other runs and those of agents without a beginning change nothing",
+  },
+  V23: {
+    text: "First cause first: of a run that failed or was stopped, its fold says where that began, at which step and call, and how it went up the tree",
+  },
+  V24: {
+    text: "Waits for subagents, answers, slots and further attempts, and the time in which a run was paused or led by nobody, are spans of their own: they are never shown as work",
+  },
+  V25: {
+    text: "Text that is printed to a terminal view stands above its trees, whole and in order, and cannot steer the terminal",
+  },
+  V26: {
+    text: "A run is shown as lost once its process gave no sign of life for 30 s, as waiting where it has something to do and no process, and as it ended once it has",
+  },
+  V27: {
+    text: "`espalier runs` and `espalier show` say of runs, agents and steps what is kept of them, first cause first; the result alone is on stdout, no text in it steers a terminal, and nothing is written to the store",
+  },
+  V28: {
+    text: "`espalier tail` tells of a run what was and what comes, wherever it is led, and exits as the run does",
   },
   V40: {
     text: "A command ends with 0 for what completed, 1 failed, 2 wrong use, configuration or role file, 3 stopped by a limit, 4 paused, 6 the store; what goes wrong is said with its code and what to do, without a stack",
@@ -1110,27 +1153,6 @@ const requirements = {
   },
   V88: {
     text: "`espalier view` opens the viewer of the project's runs until it is left; it makes no store, writes into none unless something is asked of a run, and shows the token to nobody else",
-  },
-  V20: {
-    text: "A fold of the events of a run says of each agent what it does, its steps with their calls, its refused spawns, how it ended, and what it and its subtree have spent, as the result and the ledger do",
-  },
-  V21: {
-    text: "A patch of a fold since any record, laid on the snapshot of that record, is the snapshot of now",
-  },
-  V22: {
-    text: "Each type of event is folded, or is known to change nothing; unknown ones, those of other runs and those of agents without a beginning change nothing",
-  },
-  V23: {
-    text: "First cause first: of a run that failed or was stopped, its fold says where that began, at which step and call, and how it went up the tree",
-  },
-  V24: {
-    text: "Waits for subagents, answers, slots and further attempts, and the time in which a run was paused or led by nobody, are spans of their own: they are never shown as work",
-  },
-  V25: {
-    text: "Text that is printed to a terminal view stands above its trees, whole and in order, and cannot steer the terminal",
-  },
-  V26: {
-    text: "A run is shown as lost once its process gave no sign of life for 30 s, as waiting where it has something to do and no process, and as it ended once it has",
   },
   V90: {
     text: "The page is one HTML, one script and one style sheet, at most 250 KiB and 80 compressed, and asks nobody but its own server for anything",

@@ -1,5 +1,6 @@
 // The request of a step, made again from what is kept of it: the step's record, the history and the definitions of the run (R173). Pure.
 
+import { EspalierError } from "../kernel/error.ts";
 import { parseJson } from "../kernel/json.ts";
 import type { ModelRequest } from "../model/model.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
@@ -28,6 +29,15 @@ const ToolSpecsSchema = z.array(
     strictSchema: z.boolean().exactOptional(),
   }),
 );
+
+/** The error for a step of whose request something is missing. */
+export function missingOfStep(agentPath: string, stepNumber: number): EspalierError {
+  return new EspalierError({
+    code: "invalid_paused_run",
+    message: `Expected everything that step ${stepNumber} of ${agentPath} was shown, got a run in which some of it is missing. Hand in the run whole, as it was stored; a fork does not have all of its origin.`,
+    data: { agentPath, stepNumber },
+  });
+}
 
 /**
  * The request of a step, as it went out first: a repeated attempt may have had a lower `maxOutputTokens`. Undefined if the agent took no

@@ -80,20 +80,66 @@ export function shownInStep(
   stepNumber: number,
   textOf: DefinitionTable["textOf"],
 ): readonly Message[] | undefined {
+  return listInStep<Message>(kept, stepNumber, {
+    historyOf: (context, whole) => forModel(whole, context.model),
+    made: ({ message, textHash }) =>
+      MessageSchema.safeParse({ ...message, text: textOf(textHash) }).data,
+  });
+}
+
+/** For each message that the model was shown in a step, the one of the history that it is; null: it was made for a step. */
+export function historyInStep(
+  kept: PersistedSteps,
+  stepNumber: number,
+): readonly (Message | null)[] | undefined {
+  return listInStep<Message | null>(kept, stepNumber, {
+    historyOf: (_context, whole) => whole,
+    made: () => null,
+  });
+}
+
+/** The hashes of the texts of which the request of a step is made. */
+export function textsOfStep(kept: PersistedSteps, stepNumber: number): readonly string[] {
+  return leadingTo(kept, stepNumber).flatMap(({ context }) => [
+    context.toolsHash,
+    ...(context.outputHash === undefined ? [] : [context.outputHash]),
+    ...(context.shown ?? []).flatMap((part) => (part.type === "message" ? [part.textHash] : [])),
+  ]);
+}
+
+/** Of what a list is made up. */
+interface Makings<Item> {
+  readonly historyOf: (context: StepContext, whole: readonly Message[]) => readonly Item[];
+  /** Undefined: its text is missing. */
+  readonly made: (part: MadePart) => Item | undefined;
+}
+
+type MadePart = Extract<ShownPart, { readonly type: "message" }>;
+
+function listInStep<Item>(
+  kept: PersistedSteps,
+  stepNumber: number,
+  { historyOf, made }: Makings<Item>,
+): readonly Item[] | undefined {
+  let shown: readonly Item[] | undefined;
+  for (const { context, messageCount } of leadingTo(kept, stepNumber)) {
+    const whole = historyAtStep(kept.conversation, kept.log.compactions, context.number);
+    const history = historyOf(context, whole);
+    const parts = context.shown ?? [{ type: "history", from: 0, to: messageCount }];
+    shown = listOf(parts, { history, earlier: shown ?? [] }, made);
+    if (shown?.length !== messageCount) return undefined;
+  }
+  return shown;
+}
+
+/** The step, after those on which it leans. */
+function leadingTo(kept: PersistedSteps, stepNumber: number): readonly ShownStep[] {
   const contexts = contextsOf(kept);
   const first = contexts.findLastIndex(
     ({ context }) => context.number <= stepNumber && !leansOnEarlier(context),
   );
   const until = contexts.findIndex(({ context }) => context.number === stepNumber);
-  let shown: readonly Message[] | undefined;
-  for (const { context, messageCount } of contexts.slice(Math.max(0, first), until + 1)) {
-    const whole = historyAtStep(kept.conversation, kept.log.compactions, context.number);
-    const history = forModel(whole, context.model);
-    const parts = context.shown ?? [{ type: "history", from: 0, to: messageCount }];
-    shown = listOf(parts, { history, earlier: shown ?? [] }, textOf);
-    if (shown?.length !== messageCount) return undefined;
-  }
-  return shown;
+  return contexts.slice(Math.max(0, first), until + 1);
 }
 
 /** What each step began with, in order, that of the open one last. */
@@ -110,22 +156,21 @@ function leansOnEarlier({ shown = [] }: StepContext): boolean {
 }
 
 /** The list that is made of these parts; undefined: something is missing. */
-function listOf(
+function listOf<Item>(
   parts: readonly ShownPart[],
-  sources: Readonly<Record<"history" | "earlier", readonly Message[]>>,
-  textOf: DefinitionTable["textOf"],
-): readonly Message[] | undefined {
-  const list: Message[] = [];
+  sources: Readonly<Record<"history" | "earlier", readonly Item[]>>,
+  made: Makings<Item>["made"],
+): readonly Item[] | undefined {
+  const list: Item[] = [];
   for (const part of parts) {
     if (part.type !== "message") {
       const { from, to } = part;
-      for (const message of sources[part.type].slice(from, to)) list.push(message);
+      for (const item of sources[part.type].slice(from, to)) list.push(item);
       continue;
     }
-    const text = textOf(part.textHash);
-    const message = MessageSchema.safeParse({ ...part.message, text });
-    if (!message.success) return undefined;
-    list.push(message.data);
+    const item = made(part);
+    if (item === undefined) return undefined;
+    list.push(item);
   }
   return list;
 }

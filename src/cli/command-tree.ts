@@ -30,6 +30,7 @@ export function commandTree(actionOf: ActionOf): Command {
   addWork(add);
   addDemo(add);
   addViews(add);
+  addReading(add);
   addAnswers(add);
   addRequests(add);
   addSetUp(add, tree);
@@ -129,6 +130,35 @@ function addViews(add: Add): void {
     .option("--read-only", "answer no question, and ask nothing of runs")
     .option("--new-token", "close the pages that are open: their token is good no more")
     .option("--url", "say the address of the viewer that runs already, with its token");
+}
+
+/** Commands that look at runs, and change nothing. */
+function addReading(add: Add): void {
+  add("runs", () => import("./commands/runs-command.ts"))
+    .description("Lists runs: those that need you, those under way, those that are over.")
+    .option(
+      "--status <status,…>",
+      "only these: needs_you, working, waiting, lost, paused, completed, failed, stopped, cancelled",
+    )
+    .option("--limit <number>", "so many of the newest (default: 20)")
+    .option(...JSON_OUTPUT)
+    .option(...STORE);
+  add("show <run> [agent] [step]", () => import("./commands/show-command.ts"))
+    .description(
+      `Shows a run, one of its agents by its path, or a step of that with what was said and called. ${RUN} [step]: its number; 1.2 for the second of the first execution.`,
+    )
+    .option("--errors", "only what went wrong, the first cause first")
+    .option("--request", "of a step, what the model was asked, too")
+    .option(...JSON_OUTPUT)
+    .option(...STORE);
+  add("tail <run>", () => import("./commands/tail-command.ts"))
+    .description(
+      "Follows a run, wherever it is led, until it rests: its tree on a terminal, else lines. Exits as the run does.",
+    )
+    .option("--from <event>", "as lines, from this event on, by its number")
+    .option("--agent <path>", "as lines, only of this agent and those below it")
+    .option("--events", "events as JSON, one a line")
+    .option(...STORE);
 }
 
 function addAnswers(add: Add): void {

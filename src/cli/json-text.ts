@@ -30,3 +30,13 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
 function isJson(value: unknown): value is JsonValue {
   return value !== undefined;
 }
+
+/** A value as JSON that steers no terminal: what JSON itself leaves as it is of control characters and of marks that turn the direction. */
+export function jsonLine(value: unknown): string {
+  return JSON.stringify(value).replace(
+    STEERING,
+    (mark) => `\\u${(mark.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+const STEERING = /[\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069\uFEFF]/g;

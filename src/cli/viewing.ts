@@ -57,7 +57,7 @@ export async function openViewing(
     ...jaegerIn(shell),
   };
   const made = await viewer(options);
-  let forget: () => Promise<void> = () => Promise.resolve();
+  let forget: (() => Promise<void>) | undefined;
   return {
     viewer: made,
     address: made.url,
@@ -69,16 +69,16 @@ export async function openViewing(
     },
     [Symbol.asyncDispose]: async () => {
       await made.close();
-      await forget();
+      await forget?.();
     },
   };
 }
 
 /** Resolves when Ctrl-C is pressed, or the process is told to end. */
-export function untilLeft({ onSignal }: Shell): Promise<void> {
+export function untilLeft(shell: Shell): Promise<void> {
   return new Promise((resolve) => {
-    onSignal("SIGINT", () => resolve());
-    onSignal("SIGTERM", () => resolve());
+    shell.onSignal("SIGINT", () => resolve());
+    shell.onSignal("SIGTERM", () => resolve());
   });
 }
 

@@ -71,7 +71,8 @@ export const waitingChecks: readonly EngineCheck[] = [
   }),
 
   engineCheck("a run whose question has a deadline goes on then by itself", async (scene) => {
-    const { leadings } = await scene.worker({ answerTimeoutMs: 500 });
+    // Long enough to be led too often by an engine that does not wait.
+    const { leadings } = await scene.worker({ answerTimeoutMs: 1_500 });
     const run = await scene.order(scene.client(), "sign a\nnote b");
     await scene.until("what comes after the deadline", () =>
       scene.agents.effects.includes("b by worker"),

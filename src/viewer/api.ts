@@ -8,7 +8,6 @@ import { defined } from "../kernel/json.ts";
 import type { RunId } from "../protocol/ids.ts";
 import { checkRunId } from "../orchestrator/run/start-options.ts";
 import type { Store } from "../store/store.ts";
-import { agentDetail } from "../view/agent-row.ts";
 import type { ViewerMeta } from "../view/viewer-data.ts";
 import { jsonIn, type Gate } from "./gate.ts";
 import type { HeldRuns } from "./held-runs.ts";
@@ -18,6 +17,7 @@ import { refused, sendJson } from "./reply.ts";
 import type { RunActions } from "./run-actions.ts";
 import { RunFeed } from "./run-feed.ts";
 import type { RunList } from "./run-list.ts";
+import { agentDetailOf, stepDetail } from "./step-detail.ts";
 import { snapshotOf } from "./run-rows.ts";
 import type { ShownContent } from "./shown-content.ts";
 
@@ -84,7 +84,7 @@ export class Api {
         return await list.rows({
           status: call.query.get("status") ?? undefined,
           q: call.query.get("q") ?? undefined,
-          before: call.query.get("before") ?? undefined,
+          before: runIdOrNone(call.query.get("before")),
           limit: numberIn(call.query, "limit"),
         });
       case "questions":
@@ -103,20 +103,26 @@ export class Api {
     }
     if (first === undefined) return snapshotOf(await runs.look(runId), clock.nowMs());
     if (first === "agents" && agentId !== undefined)
-      return await this.#ofAgent(runId, [agentId, ...rest]);
+      return await this.#ofAgent(runId, [agentId, ...rest], call.query);
     if (agentId !== undefined) throw notFound();
     if (first === "feed") return await this.#feed(runId, call);
-    if (first === "log") return await logOf(this.#parts, runId, logQueryIn(call.query));
+    if (first === "log") return await logOf(await runs.look(runId), logQueryIn(call.query));
     throw notFound();
   }
 
-  async #ofAgent(runId: RunId, [agentId = "", ...rest]: readonly string[]): Promise<unknown> {
-    const { runs } = this.#parts;
-    if (rest.length > 0) throw notFound();
-    const { fold } = await runs.look(runId);
-    const agent = fold.agents.find((one) => one.agentId === agentId);
+  async #ofAgent(
+    runId: RunId,
+    [agentId = "", ...rest]: readonly string[],
+    query: URLSearchParams,
+  ): Promise<unknown> {
+    const run = await this.#parts.runs.look(runId);
+    const agent = run.fold.agents.find((one) => one.agentId === agentId);
     if (agent === undefined) throw unknownAgent();
-    return agentDetail(agent, fold.refusals);
+    if (rest.length === 0) return await agentDetailOf(run, agent);
+    const [steps, number = ""] = rest;
+    if (steps !== "steps" || rest.length !== 2) throw notFound();
+    const execution = numberIn(query, "execution");
+    return await stepDetail(run, { agent, number: wholeNumber("a step", number), execution });
   }
 
   /** Sends what is new of a run until the reader leaves. */
@@ -137,6 +143,10 @@ export class Api {
     await feed.send().finally(() => this.#feeds.delete(feed));
     return undefined;
   }
+}
+
+function runIdOrNone(text: string | null): RunId | undefined {
+  return text === null || text === "" ? undefined : runIdIn(text);
 }
 
 /** Throws 404 for what no store could have as the id of a run. */

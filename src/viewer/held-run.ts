@@ -4,13 +4,9 @@
 // V3. While somebody watches, the journal is looked at every 100 ms, else when somebody asks.
 
 import type { Clock } from "../kernel/clock.ts";
-import { isRecord } from "../kernel/json.ts";
-import { endOfTurn } from "../kernel/throttle.ts";
-import { invalidJournal } from "../orchestrator/durability/fold-journal.ts";
-import { JournalReader } from "../orchestrator/durability/journal-reader.ts";
-import { keptEvent } from "../orchestrator/durability/open-spans.ts";
-import { mailIn } from "../orchestrator/run/run-mail.ts";
-import { EspalierError } from "../kernel/error.ts";
+import { EspalierError, type ErrorCode } from "../kernel/error.ts";
+import { RunRecord } from "../orchestrator/durability/run-record.ts";
+import { unreadMail } from "../orchestrator/run/run-mail.ts";
 import type { QuestionId, RunId } from "../protocol/ids.ts";
 import type { StoredRun } from "../store/run-store.ts";
 import { unknownRun } from "../store/store-errors.ts";
@@ -29,21 +25,17 @@ export interface ReadingMeans {
 const LOOK_MS = 100;
 /** What has happened in this process is in its journal soon after, if something waits for that. */
 const KEPT_MS = 20;
-/** So many records are read in one turn of the event loop, so that other work of the process continues meanwhile. */
-const RECORDS_PER_TURN = 200;
-/** Bytes of the heap for each byte of a journal: what the fold and the reader keep of it. Measured; the upper end. */
-const HEAP_PER_BYTE = 0.5;
+/** Bytes of the heap, roughly: what the fold and the reader keep for each record, and for each agent. */
+const HEAP_PER_RECORD = 100;
+const HEAP_PER_AGENT = 8_000;
 
 export class HeldRun {
   readonly runId: RunId;
   readonly fold: RunFold;
+  /** What its agents did, with its content. */
+  readonly recorded: RunRecord;
   readonly #means: ReadingMeans;
-  readonly #reader = new JournalReader();
   readonly #watchers = new Set<() => void>();
-  /** Lines that were read. */
-  #read = 0;
-  #bytes = 0;
-  #heeded = new Set<number>();
   #answered: ReadonlySet<QuestionId> = new Set();
   #stored: StoredRun | undefined;
   #looking: Promise<void> | undefined;
@@ -57,6 +49,7 @@ export class HeldRun {
     this.#means = means;
     this.runId = runId;
     this.fold = new RunFold(runId);
+    this.recorded = new RunRecord(means.store, runId);
   }
 
   get content(): ShownContent {
@@ -65,12 +58,12 @@ export class HeldRun {
 
   /** The number of the last record that is in the fold. */
   get record(): number {
-    return this.#read;
+    return this.recorded.lineCount;
   }
 
   /** What it takes of the heap, roughly. */
   get heapBytes(): number {
-    return this.#bytes * HEAP_PER_BYTE;
+    return this.record * HEAP_PER_RECORD + this.fold.agents.length * HEAP_PER_AGENT;
   }
 
   /** What the store said of it last. Throws before it was looked at. */
@@ -140,7 +133,7 @@ export class HeldRun {
     const { store, clock } = this.#means;
     const stored = await store.find(this.runId);
     if (stored === undefined) throw unknownRun(this.runId);
-    if (stored.recordCount > this.#read) {
+    if (stored.recordCount > this.record) {
       this.#newsMs = clock.monotonicMs();
       await this.#readOn();
     }
@@ -149,46 +142,23 @@ export class HeldRun {
   }
 
   async #readOn(): Promise<void> {
-    let records = 0;
-    for await (const line of this.#means.store.read(this.runId, this.#read + 1)) {
-      records += this.#take(line);
-      if (records < RECORDS_PER_TURN) continue;
-      await endOfTurn();
-      records = 0;
-    }
-  }
-
-  /** Gives how many records there were in the line. */
-  #take(line: string): number {
-    this.#read += 1;
-    this.#bytes += line.length;
+    const { content } = this.#means;
     try {
-      const values = this.#reader.values(line);
-      for (const value of values) this.#takeRecord(value);
-      return values.length;
+      await this.recorded.advance((event, line) => this.fold.take(content.event(event), line));
     } catch (cause) {
-      const isNewer = EspalierError.is(cause) && cause.code === "unsupported_version";
-      this.#failure = isNewer ? cause : invalidJournal(this.runId, this.#read, cause);
-      throw this.#failure;
+      if (EspalierError.is(cause) && FOR_GOOD.has(cause.code)) this.#failure = cause;
+      throw cause;
     }
-  }
-
-  #takeRecord(record: unknown): void {
-    if (!isRecord(record)) return;
-    if (record["type"] === "post") this.#heeded.add(Number(record["number"]));
-    const event = record["type"] === "event" ? keptEvent(record["event"]) : undefined;
-    if (event !== undefined) this.fold.take(this.#means.content.event(event), this.#read);
   }
 
   async #answeredByMail(): Promise<ReadonlySet<QuestionId>> {
-    const posts = await this.#means.store.posts(this.runId);
+    const { store } = this.#means;
+    const unread = await unreadMail(store, this.runId, this.recorded.heededPosts);
     return new Set(
-      posts.flatMap((post) => {
-        const mail = this.#heeded.has(post.number) ? undefined : mailIn(post)?.mail;
-        return mail?.type === "answer" ? [mail.answer.questionId] : [];
-      }),
+      unread.flatMap(({ mail }) => (mail.type === "answer" ? [mail.answer.questionId] : [])),
     );
   }
 }
 
+const FOR_GOOD: ReadonlySet<ErrorCode> = new Set(["invalid_journal", "unsupported_version"]);
 const NONE: ReadonlySet<QuestionId> = new Set();

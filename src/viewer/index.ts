@@ -6,4 +6,3 @@ export type { ViewerOptions } from "./viewer-options.ts";
 export type { ActingOrchestrator, AttachOptions } from "./attached-orchestrators.ts";
 export type { Authorize } from "./gate.ts";
 export type { RedactText, ViewerContent } from "./shown-content.ts";
-export type { ViewerAction } from "../view/viewer-data.ts";

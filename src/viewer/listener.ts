@@ -11,14 +11,6 @@ const FIRST_PORT = 4_983;
 const PORTS_TRIED = 20;
 const MOST_CONNECTIONS = 64;
 
-/** Where a viewer listens. */
-export interface ListenerOptions {
-  /** Default: this machine alone. */
-  readonly host?: string | undefined;
-  /** 0: any that is free. Default: the first free one from 4983 on. */
-  readonly port?: number | undefined;
-}
-
 export class Listener {
   readonly #server: Server;
   readonly #host: string;
@@ -28,6 +20,8 @@ export class Listener {
     this.#host = host;
     this.#server = createServer(listen);
     this.#server.maxConnections = MOST_CONNECTIONS;
+    // What goes wrong with a connection ends that one alone.
+    this.#server.on("error", () => undefined);
   }
 
   /** Its address, without a slash at the end. */
@@ -42,7 +36,7 @@ export class Listener {
     );
   }
 
-  /** Rejects with `invalid_option` if the port, or every one that is tried, cannot be had. */
+  /** `port`: 0 for any that is free; undefined: the first free one from 4983 on. Rejects with `invalid_option` if the port, or every one that is tried, cannot be had. */
   async listen(port: number | undefined): Promise<void> {
     if (port !== undefined) return await this.#listenAt(port);
     for (let tried = 0; ; tried += 1) {

@@ -16,6 +16,7 @@ import type { ActionRequest, ActionTaken, ViewerAction } from "../view/viewer-da
 import type { AttachedOrchestrators } from "./attached-orchestrators.ts";
 import { refused } from "./reply.ts";
 import { isLed } from "./run-standing.ts";
+import type { ShownContent } from "./shown-content.ts";
 
 const key = z.string().min(1).max(200);
 const ActionRequestSchema = z.discriminatedUnion("type", [
@@ -39,6 +40,7 @@ const MOST_KEYS = 1_000;
 export interface ActionMeans {
   readonly store: Store;
   readonly clock: Clock;
+  readonly content: ShownContent;
   readonly attached: AttachedOrchestrators;
   readonly allowed: readonly ViewerAction[];
   /** Who is on record. */
@@ -113,7 +115,8 @@ export class RunActions {
       ? postAnswers(this.#means, runId, answers)
       : here.answer(runId, answers));
     const isWaiting = open.length > 0 && here === undefined;
-    return { isLed: isWaiting ? await this.#isLed(runId) : await this.#goOn(runId), open };
+    const shown = open.map((question) => this.#means.content.question(question));
+    return { isLed: isWaiting ? await this.#isLed(runId) : await this.#goOn(runId), open: shown };
   }
 
   async #cancel(

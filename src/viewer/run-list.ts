@@ -6,7 +6,7 @@
 
 import { sleep, CancelSignal } from "../kernel/cancel.ts";
 import { defined } from "../kernel/json.ts";
-import { idOf, type RunId } from "../protocol/ids.ts";
+import type { RunId } from "../protocol/ids.ts";
 import type { StoredRun } from "../store/run-store.ts";
 import type { QuestionRow, RunRow } from "../view/viewer-data.ts";
 import { HeldRun, type ReadingMeans } from "./held-run.ts";
@@ -20,7 +20,7 @@ export interface RunQuery {
   /** Those with this in their title or id, whatever its case. */
   readonly q?: string | undefined;
   /** Those that came before this run: what `next` was. */
-  readonly before?: string | undefined;
+  readonly before?: RunId | undefined;
   readonly limit?: number | undefined;
 }
 
@@ -95,7 +95,7 @@ export class RunList {
     limit: number,
   ): Promise<{ readonly rows: readonly RunRow[]; readonly next: RunId | undefined }> {
     const rows: RunRow[] = [];
-    let before = query.before === undefined ? undefined : idOf<"RunId">(query.before);
+    let { before } = query;
     for (let searched = 0; searched < MOST_SEARCHED; searched += MOST_ROWS) {
       const filter = { status: "ended", limit: MOST_ROWS, ...defined({ before }) } as const;
       const found = await this.#means.store.list(filter);

@@ -8,6 +8,7 @@ import { isPromiseLike } from "../kernel/cancel.ts";
 import { isRecord } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
+import { QuestionSchema, type Question } from "../protocol/question.ts";
 import { keptEvent } from "../orchestrator/durability/open-spans.ts";
 
 /** Gives what of a text may be shown. Called for each text on its own, whole, before it is shortened; must not wait. */
@@ -68,10 +69,9 @@ export class ShownContent {
     return kept;
   }
 
-  /** What content there is in a value: texts anywhere in it, keys apart. Undefined where none is shown. */
-  value(value: unknown): unknown {
-    if (this.isWhole) return value;
-    return this.isShown ? this.#all(value) : undefined;
+  /** A question as it may be shown. */
+  question(question: Question): Question {
+    return this.isWhole ? question : QuestionSchema.parse(this.#object({ ...question }));
   }
 
   #object(parts: Readonly<Record<string, unknown>>): Record<string, unknown> {

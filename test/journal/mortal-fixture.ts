@@ -1,5 +1,6 @@
 // Plays a random world of the tree property through deaths of its processes, until its run has ended. What is judged is its journal alone.
 
+import { checkRecord } from "./checked-record.ts";
 import { expect } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
@@ -240,6 +241,7 @@ class MortalFixture {
     const events = eventsIn(await storedRecords(this.#store, runId));
     const { run, status } = await foldJournal(runId, this.#store.read(runId));
     expect(status).toBe("ended");
+    await checkRecord(this.#store, runId);
     checkRecordedOnce(events);
     if (result !== undefined) {
       checkRun(result, events);

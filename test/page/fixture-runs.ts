@@ -245,6 +245,10 @@ export function parkedRun(): RunSnapshot {
 /** What a text can hold that must not do anything. */
 export const HOSTILE = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script> \u202Eevil\u202C [link](javascript:alert(1)) https://example.com \u0007\u2028\uFEFFend`;
 
+/** Signs that must not reach the screen as they are. */
+// oxlint-disable-next-line no-control-regex
+export const UNSEEN = /[\u202a-\u202e\u2066-\u2069\u0007\u2028\ufeff]/;
+
 /** `failed`: it ended of it, too. */
 export function hostileRun(status: "needs_you" | "failed" = "needs_you"): RunSnapshot {
   const runId = status === "failed" ? "hostile-dead" : "hostile-0bad";

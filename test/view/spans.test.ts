@@ -105,6 +105,18 @@ proves(
   },
 );
 
+test("an agent that has ended asks nothing any more, whoever wrote its journal", () => {
+  const events = sampleEvents((run) => {
+    const lead = run.root;
+    run.started();
+    lead.started();
+    lead.asksLeave("call_1", "write");
+    lead.ended("cancelled");
+  });
+  const fold = foldOf(events);
+  expect([fold.questions, spansOf(fold.root)]).toEqual([[], ["ask 20–30 cut, step 0"]]);
+});
+
 test("the agent of a call is known by its index", () => {
   const events = sampleEvents((run) => {
     const lead = run.root;

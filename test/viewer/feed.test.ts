@@ -67,7 +67,9 @@ proves(
     const places = [await opened({ store, clock }), await opened({ store, clock })].map(placeOf);
     const dying = dyingStore(store, { at: 6, how: "after" });
     const role = survey(3);
-    const first = process({ roles: [role], store: dying.store });
+    // The third one is refused: what came before is not said again.
+    const limits = { maxBreadthPerParent: 2 };
+    const first = process({ roles: [role], limits, store: dying.store });
     first.start(role, "Survey.", { runId: ID }).result.catch(() => undefined);
     while ((await store.find(ID)) === undefined) await turns(1);
     const byHeader = followed(places, (id) => ({ headers: { "last-event-id": String(id) } }));
@@ -89,6 +91,7 @@ proves(
     );
     expect(result.status).toBe("completed");
     for (const states of [headed, queried]) {
+      expect(states.at(-1)?.refusals).toHaveLength(1);
       const records = states.map(({ record }) => record);
       expect(records).toEqual(records.toSorted((one, other) => one - other));
       expect(states.length).toBeGreaterThan(3);
@@ -275,7 +278,7 @@ proves(
     if (first?.entry.type !== "patch") throw new Error("It has a run.");
     let state = appliedTo(NOTHING_YET, first.entry.patch);
     let bytes = 0;
-    while (bytes < 24_000_000) {
+    while (bytes < 20_000_000) {
       await run.append(touchAll());
       clock.advance(100);
       const read = await quick.next();

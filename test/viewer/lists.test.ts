@@ -125,7 +125,9 @@ proves(["V81"], "pages of what has ended, words of titles and ids, and both", as
   expect(idsOf(await listAt(place, "?q=even&limit=2&before=run-4"))).toEqual(["run-2"]);
   expect(idsOf(await listAt(place, "?q=run-3"))).toEqual(["run-3"]);
   expect(await listAt(place, "?q=nothing")).toEqual({ runs: [] });
-  expect((await askApi(place, "runs?before=nobody")).status).toBe(404);
+  for (const before of ["nobody", "%00", "a%00b"])
+    expect((await askApi(place, `runs?before=${before}`)).status, before).toBe(404);
+  expect(idsOf(await listAt(place, "?before=&limit=1"))).toEqual(["run-7"]);
 });
 
 proves(

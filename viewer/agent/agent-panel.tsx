@@ -84,7 +84,10 @@ function Tabs({ route, tab }: { readonly route: RunRoute; readonly tab: AgentTab
   const list = useRef<HTMLDivElement>(null);
   const show = (next: AgentTab): void =>
     replaceRoute({ ...route, tab: next, step: undefined, execution: undefined });
-  useKeys(Object.fromEntries(AGENT_TABS.map((name, at) => [String(at + 1), () => show(name)])));
+  useKeys(
+    "panel",
+    Object.fromEntries(AGENT_TABS.map((name, at) => [String(at + 1), () => show(name)])),
+  );
   const move = (by: number): void => {
     const next = AGENT_TABS[(AGENT_TABS.indexOf(tab) + by + AGENT_TABS.length) % AGENT_TABS.length];
     if (next === undefined) return;

@@ -34,7 +34,7 @@ export function StepPanel({ state, route, detail, version }: StepPanelProps) {
   const shown = loaded.value;
   const of = shown?.of ?? lastStep(detail);
   const go = (to: number): unknown => to >= 1 && to <= of && replaceRoute({ ...route, step: to });
-  useKeys({
+  useKeys("panel", {
     "[": () => go(step - 1),
     "]": () => go(step + 1),
     w: () => setIsWhole(!isWhole),

@@ -37,7 +37,7 @@ export function App() {
   const questions = inbox.value?.questions ?? NO_QUESTIONS;
   useNews(questions);
   const [hasHelp, setHasHelp] = useState(false);
-  useKeys({
+  useKeys("app", {
     "?": () => setHasHelp(true),
     i: () => goTo({ screen: "questions" }),
     t: turnTheme,
@@ -45,23 +45,38 @@ export function App() {
     Escape: () => (route.value.screen === "runs" ? false : goTo({ screen: "runs" })),
   });
   useTitle(questions.length, meta.value);
-  const isLockedOut = meta.problem?.status === 401;
+  const lockedOut = [meta.problem, inbox.problem].find((problem) => problem?.status === 401);
   return (
     <>
       <TopBar meta={meta.value} questions={questions.length} onHelp={() => setHasHelp(true)} />
-      {isLockedOut && meta.problem !== undefined ? (
+      {lockedOut !== undefined ? (
         <main>
           <h1 class="read-aloud">espalier</h1>
-          <ProblemNotice problem={meta.problem} />
+          <ProblemNotice problem={lockedOut} />
         </main>
       ) : (
         <Panel name="screen">
+          {/* A run has its own feed, and says itself when that is lost. */}
+          {inbox.value !== undefined &&
+            inbox.problem !== undefined &&
+            route.value.screen !== "run" && <ServerLost />}
           <Screen to={route.value} meta={meta.value} inbox={inbox} />
         </Panel>
       )}
       <Announcer />
       {hasHelp && <Help onClose={() => setHasHelp(false)} />}
     </>
+  );
+}
+
+function ServerLost() {
+  return (
+    <div class="lost" role="alert">
+      <span>
+        <b>Connection lost.</b> What you see is the last that was known; it is tried again by
+        itself.
+      </span>
+    </div>
   );
 }
 

@@ -13,17 +13,21 @@ interface FormProps {
   readonly ofRun: readonly QuestionRow[];
   readonly isCurrent: boolean;
   readonly canAnswer: boolean;
+  readonly hasContent: boolean;
 }
 
 export function AnswerForm(props: FormProps) {
-  const { question, isCurrent, canAnswer } = props;
+  const { question, isCurrent, canAnswer, hasContent } = props;
   const draft = desk.draftOf(question);
   const isMine = isCurrent && canAnswer;
   const isFree = isMine && (draft.at === "none" || draft.at === "refused" || draft.at === "held");
-  useKeys({
-    a: isFree && question.kind === "approval" ? () => desk.approve(question) : undefined,
+  useKeys("form", {
+    a:
+      isFree && hasContent && question.kind === "approval"
+        ? () => desk.approve(question)
+        : undefined,
     d: isFree ? () => desk.refuse(question) : undefined,
-    m: isFree ? () => desk.edit(question) : undefined,
+    m: isFree && hasContent ? () => desk.edit(question) : undefined,
     Escape: isMine && BACK.has(draft.at) ? () => desk.drop(question) : undefined,
   });
   return <div class="answer">{stageOf(draft, props)}</div>;
@@ -82,7 +86,7 @@ const ANSWER_TEXTS: Readonly<
   failure: { send: "Report this failure", held: "Failure" },
 };
 
-function Choices({ question, canAnswer }: FormProps) {
+function Choices({ question, canAnswer, hasContent }: FormProps) {
   if (!canAnswer)
     return (
       <p class="muted">
@@ -92,7 +96,7 @@ function Choices({ question, canAnswer }: FormProps) {
   const isApproval = question.kind === "approval";
   return (
     <p class="choices">
-      {isApproval && (
+      {isApproval && hasContent && (
         <button type="button" onClick={() => desk.approve(question)}>
           Approve… <kbd>a</kbd>
         </button>
@@ -100,9 +104,11 @@ function Choices({ question, canAnswer }: FormProps) {
       <button type="button" onClick={() => desk.refuse(question)}>
         {isApproval ? "Deny…" : "Failed…"} <kbd>d</kbd>
       </button>
-      <button type="button" onClick={() => desk.edit(question)}>
-        {isApproval ? "Modify…" : "Give its result…"} <kbd>m</kbd>
-      </button>
+      {hasContent && (
+        <button type="button" onClick={() => desk.edit(question)}>
+          {isApproval ? "Modify…" : "Give its result…"} <kbd>m</kbd>
+        </button>
+      )}
     </p>
   );
 }

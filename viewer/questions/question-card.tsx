@@ -6,6 +6,7 @@ import { Icon } from "../text/icon.tsx";
 import { indented } from "../text/json-text.ts";
 import { Block, Line, lineOf } from "../text/shown-text.tsx";
 import { Link } from "../app/link.tsx";
+import { ContentOff } from "../agent/content-off.tsx";
 import { AnswerForm } from "./answer-form.tsx";
 
 export interface QuestionCardProps {
@@ -15,6 +16,8 @@ export interface QuestionCardProps {
   /** Keys act on it. */
   readonly isCurrent: boolean;
   readonly canAnswer: boolean;
+  /** False: its arguments are not sent, and nobody can say yes to what is not on the screen. */
+  readonly hasContent: boolean;
   /** False: the run is on screen already. */
   readonly hasRunLink: boolean;
 }
@@ -24,6 +27,7 @@ export function QuestionCard({
   ofRun,
   isCurrent,
   canAnswer,
+  hasContent,
   hasRunLink,
 }: QuestionCardProps) {
   const { runId, agentId, agentPath, toolName, reason, askedAtMs, deadlineAtMs } = question;
@@ -61,7 +65,7 @@ export function QuestionCard({
           <Line text={reason} most={2_000} />
         </p>
       )}
-      <Block text={indented(question.arguments)} />
+      {hasContent ? <Block text={indented(question.arguments)} /> : <ContentOff />}
       {hasRunLink && (
         <p class="about">
           <span class="muted">
@@ -70,7 +74,13 @@ export function QuestionCard({
           <Line text={question.task} most={300} />
         </p>
       )}
-      <AnswerForm question={question} ofRun={ofRun} isCurrent={isCurrent} canAnswer={canAnswer} />
+      <AnswerForm
+        question={question}
+        ofRun={ofRun}
+        isCurrent={isCurrent}
+        canAnswer={canAnswer}
+        hasContent={hasContent}
+      />
     </article>
   );
 }

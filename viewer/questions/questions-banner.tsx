@@ -12,15 +12,16 @@ import { QuestionCard } from "./question-card.tsx";
 interface BannerProps {
   readonly questions: readonly QuestionRow[];
   readonly canAnswer: boolean;
+  readonly hasContent: boolean;
 }
 
-export function QuestionsBanner({ questions, canAnswer }: BannerProps) {
+export function QuestionsBanner({ questions, canAnswer, hasContent }: BannerProps) {
   const [at, setAt] = useState(0);
   useNews(questions);
   const shown = Math.min(at, questions.length - 1);
   const next = (by: 1 | -1): void =>
     setAt((shown + by + questions.length) % Math.max(1, questions.length));
-  useKeys({ n: questions.length > 0 ? () => next(1) : undefined });
+  useKeys("screen", { n: questions.length > 0 ? () => next(1) : undefined });
   const question = questions[shown];
   if (question === undefined) return null;
   return (
@@ -56,6 +57,7 @@ export function QuestionsBanner({ questions, canAnswer }: BannerProps) {
         ofRun={questions}
         isCurrent
         canAnswer={canAnswer}
+        hasContent={hasContent}
         hasRunLink={false}
       />
     </section>

@@ -29,7 +29,7 @@ export function QuestionsScreen({ inbox, meta }: ScreenProps) {
     if (question !== undefined)
       document.getElementById(cardId(question))?.scrollIntoView({ block: "nearest" });
   };
-  useKeys({
+  useKeys("screen", {
     j: () => moveTo(current + 1),
     ArrowDown: () => moveTo(current + 1),
     k: () => moveTo(current - 1),
@@ -71,6 +71,7 @@ export function QuestionsScreen({ inbox, meta }: ScreenProps) {
           ofRun={byRun.get(question.runId) ?? []}
           isCurrent={index === current}
           canAnswer={meta?.actions.includes("answer") ?? false}
+          hasContent={meta?.content ?? true}
           hasRunLink
         />
       ))}

@@ -9,6 +9,7 @@ import { theme } from "../app/theme.ts";
 import { paletteOf, type Palette } from "./palette.ts";
 import type { RunView } from "./run-view.ts";
 import { fittedCanvas } from "./fitted-canvas.ts";
+import type { SpanNumbers } from "../../src/view/viewer-data.ts";
 import { spansIn } from "./spans.ts";
 import { shareOfX, xOfShare } from "./timeline-paint.ts";
 import type { TimeScale } from "./time-scale.ts";
@@ -99,27 +100,48 @@ function paintMinimap(canvas: HTMLCanvasElement, view: RunView, scale: TimeScale
   const palette = paletteOf(canvas);
   const { agents } = view.state;
   const rowPx = Math.min(4, heightPx / Math.max(1, agents.length));
-  const barPx = Math.max(1, rowPx * 0.8);
+  const rows = Math.max(1, Math.min(agents.length, Math.floor(heightPx)));
+  const lines = Array.from({ length: rows }, () => new Uint8Array(Math.ceil(widthPx)));
+  for (let index = 0; index < agents.length; index += 1) {
+    const line = lines[Math.min(rows - 1, Math.floor((index / agents.length) * rows))];
+    if (line !== undefined) markSpans(line, view.state.spansOf(index), scale);
+  }
   context.clearRect(0, 0, widthPx, heightPx);
-  for (let index = 0; index < agents.length; index += 1)
-    paintAgentBars({ context, widthPx, palette, scale }, view, { index, y: index * rowPx, barPx });
+  const barPx = Math.max(1, rowPx * 0.8);
+  for (const [at, line] of lines.entries())
+    paintRuns(context, line, palette, { y: at * Math.max(1, rowPx), barPx });
 }
 
-function paintAgentBars(
-  sheet: {
-    readonly context: CanvasRenderingContext2D;
-    readonly widthPx: number;
-    readonly palette: Palette;
-    readonly scale: TimeScale;
-  },
-  { state }: RunView,
-  { index, y, barPx }: { readonly index: number; readonly y: number; readonly barPx: number },
-): void {
-  const { context, widthPx, palette, scale } = sheet;
-  for (const { kind, fromMs, toMs, end } of spansIn(state.spansOf(index), scale.endMs)) {
+/** What is drawn, each by its place here in the points of a line; what comes later hides what comes before. 0: nothing. */
+const MARKS = ["", "queue", "retry", "tool", "chat", "ask", "bad"] as const;
+type Mark = (typeof MARKS)[number];
+
+/** Notes in the points of a line what was done then. Thousands of agents share a line: drawn one by one they would take longer than a frame. */
+function markSpans(line: Uint8Array, spans: SpanNumbers, scale: TimeScale): void {
+  for (const { kind, fromMs, toMs, end } of spansIn(spans, scale.endMs)) {
     if (kind === "wait" || kind === "park") continue;
-    const left = xOfShare(scale.at(fromMs), widthPx);
-    context.fillStyle = end === "failed" ? palette.bad : palette[kind];
-    context.fillRect(left, y, Math.max(1, xOfShare(scale.at(toMs), widthPx) - left), barPx);
+    const mark = MARKS.indexOf(end === "failed" ? "bad" : kind);
+    const to = Math.ceil(xOfShare(scale.at(toMs), line.length));
+    for (let x = Math.floor(xOfShare(scale.at(fromMs), line.length)); x < to; x += 1)
+      if ((line[x] ?? 0) < mark) line[x] = mark;
+  }
+}
+
+/** Points that are alike, as one bar. */
+function paintRuns(
+  context: CanvasRenderingContext2D,
+  line: Uint8Array,
+  palette: Palette,
+  { y, barPx }: { readonly y: number; readonly barPx: number },
+): void {
+  let from = 0;
+  for (let x = 1; x <= line.length; x += 1) {
+    if (x < line.length && line[x] === line[from]) continue;
+    const mark: Mark = MARKS[line[from] ?? 0] ?? "";
+    if (mark !== "") {
+      context.fillStyle = palette[mark];
+      context.fillRect(from, y, x - from, barPx);
+    }
+    from = x;
   }
 }

@@ -7,6 +7,11 @@ import type { Sign } from "../text/icon.tsx";
 /** Signs for what goes on by itself: work, or waiting. */
 const WAITING: ReadonlySet<ActivityName> = new Set(["queued", "retrying", "delegating"]);
 
+const PAUSES: Readonly<Record<string, string>> = {
+  answers_needed: "paused until it is answered",
+  pause_requested: "paused on request",
+};
+
 export function signOf(row: AgentRow): Sign {
   return WAITING.has(activityOf(row)) ? "waiting" : standingOf(row);
 }
@@ -31,6 +36,7 @@ export function activityWords(row: AgentRow): string {
     case "asking":
       return note === "" ? "waits for an answer" : `waits for an answer: ${note}`;
     case "paused":
+      return PAUSES[note] ?? (note === "" ? "paused" : `paused: ${note}`);
     case "stopped":
     case "failed":
     case "cancelled":

@@ -27,15 +27,29 @@ const TEXTS: Readonly<Record<PlainAction, ActionText>> = {
 };
 
 /** The actions that make sense for a run that stands so. */
-function fitting({ status }: RunHead, actions: readonly ViewerAction[]): readonly PlainAction[] {
-  const possible: readonly PlainAction[] =
-    status === "working" || status === "needs_you"
-      ? ["pause", "cancel"]
-      : status === "paused" || status === "lost" || status === "waiting"
-        ? ["resume", "cancel"]
-        : [];
+function fitting(
+  { status, leader }: RunHead,
+  actions: readonly ViewerAction[],
+): readonly PlainAction[] {
+  const possible = leader === null && status === "needs_you" ? CANCEL : FITTING[status];
   return possible.filter((action) => actions.includes(action));
 }
+
+const CANCEL = ["cancel"] as const;
+const LED = ["pause", "cancel"] as const;
+const AT_REST = ["resume", "cancel"] as const;
+const FITTING: Readonly<Record<RunHead["status"], readonly PlainAction[]>> = {
+  needs_you: LED,
+  working: LED,
+  lost: AT_REST,
+  waiting: AT_REST,
+  paused: AT_REST,
+  completed: [],
+  stopped: [],
+  failed: [],
+  cancelled: [],
+  ended: [],
+};
 
 type Stage =
   | { readonly at: "choose" }

@@ -17,7 +17,7 @@ const FILTER_TEXTS: Readonly<Record<RunFilterName, string>> = {
 
 export function RunFilter({ view, route }: { readonly view: RunView; readonly route: RunRoute }) {
   const field = useRef<HTMLInputElement>(null);
-  useKeys({ "/": () => field.current?.focus() });
+  useKeys("screen", { "/": () => field.current?.focus() });
   const { words, show } = view.filter.value;
   return (
     <div class="filter">

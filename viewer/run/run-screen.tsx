@@ -85,6 +85,7 @@ function OpenRun({ live, state, route, meta }: OpenProps) {
         <QuestionsBanner
           questions={state.questions.value}
           canAnswer={meta?.actions.includes("answer") ?? false}
+          hasContent={meta?.content ?? true}
         />
       </Panel>
       <div class="work">
@@ -185,7 +186,7 @@ function useRunKeys(view: RunView, route: RunRoute, goToError: (by: 1 | -1) => v
     if (hasFocus && line?.kind === "agent")
       requestAnimationFrame(() => document.getElementById("agent-title")?.focus());
   };
-  useKeys({
+  useKeys("screen", {
     j: () => move(1),
     ArrowDown: () => move(1),
     k: () => move(-1),
@@ -212,7 +213,7 @@ function useRunKeys(view: RunView, route: RunRoute, goToError: (by: 1 | -1) => v
 function useTraceKeys(state: RunState, meta: ViewerMeta | undefined): void {
   const { traceId } = state.head.value;
   const jaegerUrl = meta?.jaegerUrl;
-  useKeys({
+  useKeys("screen", {
     Y: () => copy(traceId, "Trace id copied"),
     o:
       jaegerUrl === undefined

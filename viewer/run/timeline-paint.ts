@@ -69,7 +69,7 @@ function fillsOf({ context, palette }: Sheet): Fills {
 }
 
 /** Pixels from the left for a time after the start of the run. */
-export function xOf({ scale, window, widthPx }: TimeLine, ms: number): number {
+function xOf({ scale, window, widthPx }: TimeLine, ms: number): number {
   return xOfShare((scale.at(ms) - window.from) / (window.to - window.from), widthPx);
 }
 

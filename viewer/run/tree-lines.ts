@@ -72,9 +72,9 @@ export interface Listing {
 /** By the key of a line: opened or closed by hand. */
 export type Folds = ReadonlyMap<string, boolean>;
 
-/** So many siblings share a line. What failed is seen one by one, unless there is a crowd of it. */
-const LEAST_GROUP = 3;
-const LEAST_FAILED_GROUP = 12;
+/** So many siblings share a line: fewer are seen as they are. What failed is seen one by one, unless there is a crowd of it. */
+export const LEAST_GROUP = 8;
+const LEAST_FAILED_GROUP = 20;
 
 export function listLines(tree: Tree, filter: TreeFilter, folds: Folds): Listing {
   const counts = countBelow(tree.agents);

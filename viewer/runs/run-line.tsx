@@ -79,6 +79,18 @@ function Standing({ run }: { readonly run: RunRow }) {
           waits for a process since <Since atMs={updatedAtMs} />
         </>
       );
+    case "paused":
+      return (
+        <>
+          paused <Since atMs={updatedAtMs} />
+          {reason !== undefined && (
+            <>
+              {" "}
+              · <Code text={reason.code} />
+            </>
+          )}
+        </>
+      );
     case "working":
       return (
         <>{leader === null || leader.isHere ? "working" : `working, process ${leader.processId}`}</>

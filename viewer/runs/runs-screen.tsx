@@ -83,7 +83,7 @@ function Groups({ runs }: { readonly runs: readonly RunRow[] }) {
       ?.querySelector(`[data-run="${CSS.escape(line.runId)}"]`)
       ?.scrollIntoView({ block: "nearest" });
   };
-  useKeys({
+  useKeys("screen", {
     j: () => move(1),
     ArrowDown: () => move(1),
     k: () => move(-1),
@@ -122,7 +122,7 @@ function Groups({ runs }: { readonly runs: readonly RunRow[] }) {
 
 function Search({ q }: { readonly q: string }) {
   const [isOpen, setIsOpen] = useState(q !== "");
-  useKeys({ "/": () => setIsOpen(true) });
+  useKeys("screen", { "/": () => setIsOpen(true) });
   if (!isOpen)
     return (
       <p class="search">

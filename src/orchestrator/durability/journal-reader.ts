@@ -1,7 +1,7 @@
 // JournalReader: the lines of a journal, or of a recording, as records. Owns how far it has read.
 
 import { EspalierError } from "../../kernel/error.ts";
-import { isRecord } from "../../kernel/json.ts";
+import { deepFreeze, isRecord } from "../../kernel/json.ts";
 import {
   JOURNAL_VERSION,
   JournalRecordSchema,
@@ -12,8 +12,20 @@ import { RecordCodec } from "./record-codec.ts";
 
 export class JournalReader {
   /** Writes what follows upon what was read. */
-  readonly codec = new RecordCodec();
-  #isFirst = true;
+  readonly codec: RecordCodec;
+  #isFirst: boolean;
+
+  constructor(codec?: RecordCodec) {
+    this.codec = codec ?? new RecordCodec();
+    this.#isFirst = codec === undefined;
+  }
+
+  /** Readers that go on from here, as often as they are asked for: lines before need not be read again. */
+  beginning(): () => JournalReader {
+    if (this.#isFirst) return () => new JournalReader();
+    const codec = this.codec.beginning();
+    return () => new JournalReader(codec());
+  }
 
   /** The records of the next line. Throws `unsupported_version`, and for what cannot be read whatever says why. */
   read(line: string): readonly JournalRecord[] {
@@ -22,12 +34,18 @@ export class JournalReader {
 
   /** The same, not checked but for the version. */
   values(line: string): readonly unknown[] {
-    const values = this.codec.read(line);
-    for (const value of values) {
+    const values: unknown[] = [];
+    this.scan(line, (value) => values.push(deepFreeze(value)));
+    return values;
+  }
+
+  /** The same, one after the other, each as it stands: who keeps one, or a part of it, freezes it whole. */
+  scan(line: string, see: (value: unknown) => void): void {
+    this.codec.scan(line, (value) => {
       checkVersion(value, this.#isFirst);
       this.#isFirst = false;
-    }
-    return values;
+      see(value);
+    });
   }
 }
 

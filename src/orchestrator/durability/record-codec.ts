@@ -41,16 +41,33 @@ const NOT_COPIED: unknown = Object.freeze({});
 
 export class RecordCodec {
   readonly #kinds = new Map<string, number>();
-  /** The last record of each kind: a copy of our own where it was written, frozen where it was read. */
-  readonly #templates: unknown[] = [];
-  readonly #long = new TextTable();
-  readonly #recent = new TextTable(MOST_RECENT);
+  /** The last record of each kind, ours to change but for what of it is frozen. */
+  #templates: unknown[] = [];
+  /** They were read, and have not been made ready to be written from. */
+  #areRead = false;
+  #long = new TextTable();
+  #recent = new TextTable(MOST_RECENT);
   /** Records that were written or read since the journal was opened. */
   #count = 0;
   #lines: string[] = [];
   #entries: (readonly [kind: number, change: unknown])[] = [];
   /** What stands in the place of the value that was written last. */
   #copy: unknown;
+
+  /** What was read so far, for those who read on from here, as often as they like. Cheap: what there is now is shared, and frozen. */
+  beginning(): () => RecordCodec {
+    const [templates, count] = [this.#templates.map(deepFreeze), this.#count];
+    this.#areRead = true;
+    const [long, recent] = [this.#long.beginning(), this.#recent.beginning()];
+    return () => {
+      const codec = new RecordCodec();
+      codec.#templates = [...templates];
+      codec.#count = count;
+      codec.#long = long();
+      codec.#recent = recent();
+      return codec;
+    };
+  }
 
   /** Puts a record in. It is in the lines that are taken next, as it is now. */
   add(record: JournalRecord): void {
@@ -60,6 +77,8 @@ export class RecordCodec {
       this.#lines.push(JSON.stringify(record));
       return;
     }
+    if (this.#areRead) this.#templates = this.#templates.map(copied);
+    this.#areRead = false;
     this.#entries.push(this.#entry(record));
     if (this.#entries.length === MOST_IN_LINE) this.#endLine();
   }
@@ -77,11 +96,25 @@ export class RecordCodec {
    * cannot be read, or does not follow upon the last one.
    */
   read(line: string): readonly unknown[] {
-    if (!line.startsWith("[")) return this.#readWhole(line);
+    const records: unknown[] = [];
+    this.scan(line, (record) => records.push(deepFreeze(record)));
+    return records;
+  }
+
+  /**
+   * The same, one record after the other, each as it stands: a record changes with the next, unless it is frozen. Who keeps one, or a part of
+   * it, freezes it whole.
+   */
+  scan(line: string, see: (record: unknown) => void): void {
+    if (!line.startsWith("[")) {
+      this.#readWhole(line, see);
+      return;
+    }
     const [before, ...entries] = listOf(JSON.parse(line));
     if (before !== this.#count)
       throw new RangeError(`it follows upon ${String(before)} records, not upon ${this.#count}`);
-    return entries.map((entry) => this.#readEntry(entry));
+    this.#areRead = true;
+    for (const entry of entries) see(this.#readEntry(entry));
   }
 
   /** What cannot be written leaves nothing behind: the next record of its kind is compared with none, and refers to no text of it. */
@@ -94,7 +127,7 @@ export class RecordCodec {
     this.#long.keep();
     this.#recent.keep();
     try {
-      change = this.#change(Object.isFrozen(template) ? copied(template) : template, record);
+      change = this.#change(template, record);
     } catch (cause) {
       this.#kinds.delete(name);
       this.#long.takeBack();
@@ -116,9 +149,9 @@ export class RecordCodec {
 
   #restart(): void {
     this.#kinds.clear();
-    this.#templates.length = 0;
-    this.#long.clear();
-    this.#recent.clear();
+    this.#templates = [];
+    this.#long = new TextTable();
+    this.#recent = new TextTable(MOST_RECENT);
     this.#count = 0;
   }
 
@@ -222,10 +255,10 @@ export class RecordCodec {
     return text.startsWith(MARK) ? `${LITERAL}${text}` : text;
   }
 
-  #readWhole(line: string): readonly unknown[] {
+  #readWhole(line: string, see: (record: unknown) => void): void {
     const record = readWhole(line, this.#long);
     if (isRecord(record) && record["type"] === "run") this.#restart();
-    return record === undefined ? [] : [deepFreeze(record)];
+    if (record !== undefined) see(record);
   }
 
   #readEntry(entry: unknown): unknown {
@@ -240,7 +273,7 @@ export class RecordCodec {
     return record;
   }
 
-  /** The value after a change, frozen. It shares what did not change. */
+  /** The value after a change: what is frozen is copied as far as it changes, all else is changed in place. */
   #changed(before: unknown, change: unknown): unknown {
     if (typeof change === "string") return this.#text(change);
     if (isRecord(change))
@@ -250,25 +283,28 @@ export class RecordCodec {
     if (!Array.isArray(change)) return change;
     if (change[0] === REPLACED) return this.#changed(undefined, change[1]);
     if (change[0] === WHOLE) return deepFreeze(JSON.parse(String(change[1])));
-    return Object.freeze(change.map((item) => this.#changed(undefined, item)));
+    return change.map((item) => this.#changed(undefined, item));
   }
 
-  #changedList(before: readonly unknown[], change: Parts): unknown {
-    const after = [...before];
+  #changedList(before: unknown[], change: Parts): unknown {
+    const after = Object.isFrozen(before) ? [...before] : before;
     for (const [key, part] of Object.entries(change)) {
       if (key === LENGTH) after.length = Number(part);
       else after[Number(key)] = this.#changed(after[Number(key)], part);
     }
-    return Object.freeze(after);
+    return after;
   }
 
-  #changedObject(before: Parts, change: Parts): unknown {
-    const after = { ...before };
-    for (const [key, part] of Object.entries(change)) {
-      if (part === GONE) delete after[key];
-      else after[key] = this.#changed(Object.hasOwn(before, key) ? before[key] : undefined, part);
+  #changedObject(before: Template, change: Parts): unknown {
+    let after = Object.isFrozen(before) ? { ...before } : before;
+    for (const key of Object.keys(change)) {
+      const part = change[key];
+      if (part === GONE) after = without(after, key);
+      else if (typeof part === "string") after[key] = this.#text(part);
+      else if (typeof part !== "object" || part === null) after[key] = part;
+      else after[key] = this.#changed(Object.hasOwn(after, key) ? after[key] : undefined, part);
     }
-    return Object.freeze(after);
+    return after;
   }
 
   #text(written: string): string {
@@ -280,6 +316,12 @@ export class RecordCodec {
     else if (text.length >= SHORT) this.#recent.add(text);
     return text;
   }
+}
+
+/** Anew: an object from which keys are deleted is slow from then on. */
+function without(object: Template, key: string): Template {
+  const { [key]: _gone, ...rest } = object;
+  return rest;
 }
 
 /** Of records of one kind, most fields are the same. */

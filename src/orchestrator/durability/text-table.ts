@@ -1,20 +1,43 @@
 // TextTable: texts of a journal and their numbers, by which later records refer to them (C28). Owns them.
 
+import { z } from "../../protocol/late-zod.ts";
+
+const TextsSchema = z.array(z.string());
+
 export class TextTable {
   readonly #most: number;
-  readonly #texts: string[] = [];
-  readonly #numbers = new Map<string, number>();
-  #count = 0;
+  readonly #texts: string[];
+  /** Made when one who writes asks for it. */
+  #numbers: Map<string, number> | undefined;
+  #count: number;
   /** What each text took the place of since `keep` was called last. */
   #replaced: (string | undefined)[] = [];
 
   /** `most`: how many it holds; one more takes the place of the oldest. Default: all. */
-  constructor(most = Infinity) {
+  constructor(most = Infinity, texts: string[] = [], count = 0) {
     this.#most = most;
+    this.#texts = texts;
+    this.#count = count;
+  }
+
+  /** What there is now, for one who reads on from here. It is shared where no text takes the place of another. */
+  beginning(): () => TextTable {
+    const count = this.#count;
+    if (this.#most === Infinity) return () => new TextTable(Infinity, this.#texts, count);
+    // One text in the place of a thousand: they are held for long.
+    const texts = JSON.stringify(this.#texts);
+    return () => new TextTable(this.#most, TextsSchema.parse(JSON.parse(texts)), count);
   }
 
   numberOf(text: string): number | undefined {
-    return this.#numbers.get(text);
+    return this.#numbered().get(text);
+  }
+
+  #numbered(): Map<string, number> {
+    this.#numbers ??= new Map(
+      this.#texts.slice(0, this.#count).map((text, number) => [text, number]),
+    );
+    return this.#numbers;
   }
 
   /** Throws a `RangeError` for a text that is not there. */
@@ -26,16 +49,18 @@ export class TextTable {
 
   add(text: string): void {
     const number = this.#count % this.#most;
-    const oldest = this.#texts[number];
-    if (oldest !== undefined) this.#numbers.delete(oldest);
+    const oldest = this.#count < this.#most ? undefined : this.#texts[number];
     this.#texts[number] = text;
-    this.#numbers.set(text, number);
     this.#count += 1;
+    if (this.#numbers === undefined) return;
+    if (oldest !== undefined) this.#numbers.delete(oldest);
+    this.#numbers.set(text, number);
     this.#replaced.push(oldest);
   }
 
   /** What was added so far stays. */
   keep(): void {
+    this.#numbered();
     if (this.#replaced.length > 0) this.#replaced = [];
   }
 
@@ -44,21 +69,14 @@ export class TextTable {
     for (const oldest of this.#replaced.toReversed()) {
       this.#count -= 1;
       const number = this.#count % this.#most;
-      this.#numbers.delete(this.#texts[number] ?? "");
+      this.#numbers?.delete(this.#texts[number] ?? "");
       if (oldest === undefined) {
         this.#texts.length = number;
         continue;
       }
       this.#texts[number] = oldest;
-      this.#numbers.set(oldest, number);
+      this.#numbers?.set(oldest, number);
     }
-    this.#replaced = [];
-  }
-
-  clear(): void {
-    this.#texts.length = 0;
-    this.#numbers.clear();
-    this.#count = 0;
     this.#replaced = [];
   }
 }

@@ -4,6 +4,7 @@
 import type { Clock } from "../../kernel/clock.ts";
 import { shown } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
+import { endOfTurn } from "../../kernel/throttle.ts";
 import { problemWith } from "../../agent/tool-calls/ask-approver.ts";
 import type { QuestionId, RunId } from "../../protocol/ids.ts";
 import {
@@ -62,13 +63,18 @@ export async function postAnswers(
   );
 }
 
+/** So many records are read in one turn of the event loop, so that other work of the process continues meanwhile. */
+const RECORDS_PER_TURN = 200;
+
 async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
   const reader = new JournalReader();
   const open = new Map<QuestionId, Question>();
   const over = new Map<QuestionId, AnswerType>();
   const heeded = new Set<number>();
+  let inTurn = 0;
   for await (const line of store.read(runId)) {
-    for (const record of reader.read(line)) {
+    const records = reader.read(line);
+    for (const record of records) {
       if (record.type === "post") heeded.add(record.number);
       const event = record.type === "event" ? keptEvent(record.event) : undefined;
       if (event?.type === "question.asked") open.set(event.question.questionId, event.question);
@@ -78,6 +84,10 @@ async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
       }
       if (event?.type === "run.ended") open.clear();
     }
+    inTurn += records.length;
+    if (inTurn < RECORDS_PER_TURN) continue;
+    inTurn = 0;
+    await endOfTurn();
   }
   const posted = new Map<QuestionId, Answer>();
   const taken = new Map<QuestionId, number>();

@@ -1,6 +1,10 @@
 // What a model was asked in any step of a run at rest, from its stored form alone (R173). Pure.
 
-import { persistedRequest, type RebuiltRequest } from "../../agent/persisted-request.ts";
+import {
+  missingOfStep,
+  persistedRequest,
+  type RebuiltRequest,
+} from "../../agent/persisted-request.ts";
 import { checkKeys, mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, isRecord } from "../../kernel/json.ts";
@@ -84,12 +88,7 @@ function rebuiltFrom(
     Object.hasOwn(definitions, hash) ? definitions[hash] : undefined,
   );
   if (rebuilt !== undefined) return deepFreeze(rebuilt);
-  const { agentPath } = agent;
-  throw new EspalierError({
-    code: "invalid_paused_run",
-    message: `Expected everything that step ${stepNumber} of ${agentPath} was shown, got a run in which some of it is missing. Hand in the run whole, as it was stored; a fork does not have all of its origin.`,
-    data: { agentPath, stepNumber },
-  });
+  throw missingOfStep(agent.agentPath, stepNumber);
 }
 
 function checkStep({ agentPath, state }: RecordedAgent, stepNumber: number): void {

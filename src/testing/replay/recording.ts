@@ -25,13 +25,13 @@ export async function recordingOf(store: RunStore, runId: string): Promise<Recor
   checkText("runId", runId);
   const id = RunIdSchema.parse(runId);
   const reader = new JournalReader();
-  const texts = new TextTable();
+  let texts = new TextTable();
   const lines: string[] = [];
   let number = 0;
   for await (const line of store.read(id)) {
     number += 1;
     for (const value of valuesIn(line)) {
-      if (isRecord(value) && value["type"] === "run") texts.clear();
+      if (isRecord(value) && value["type"] === "run") texts = new TextTable();
       for (const whole of wholeLines(value, texts)) lines.push(`${whole}\n`);
     }
   }

@@ -1,0 +1,42 @@
+// What is kept of a run, read without leading it: folded from its events, with the content of steps when it is asked for.
+
+import assert from "node:assert/strict";
+
+import { defineAgent, defineTool, memoryStore, Orchestrator } from "espalier";
+import { asks, says, ScriptedModel } from "espalier/testing";
+import { RunFold, RunRecord } from "espalier/view";
+import { z } from "zod";
+
+const read = defineTool({
+  name: "read",
+  description: "Reads a file.",
+  input: z.object({ path: z.string() }),
+  execute: ({ path }) => {
+    throw new Error(`There is no ${path}.`);
+  },
+});
+const reader = defineAgent({
+  name: "reader",
+  instructions: "Read.",
+  model: new ScriptedModel([asks("read", { path: "a.ts" }), says("Never.")]),
+  tools: [read],
+  errorBudget: { maxToolErrors: 0 },
+});
+const store = memoryStore();
+const { runId } = await new Orchestrator({ store }).start(reader, "Read a.ts.").result;
+
+const fold = new RunFold(runId);
+const record = new RunRecord(store, runId);
+await record.advance((event, line) => fold.take(event, line)); // again for what has happened since
+console.log(fold.causes(), fold.root?.subtree, fold.snapshot().run.status);
+
+const [first] = fold.agents;
+if (first !== undefined) console.log(await record.steps(first.agentId));
+
+assert.deepEqual(
+  fold.causes().map(({ toolName, code }) => [toolName, code]),
+  [
+    ["read", "tool_error"],
+    [undefined, "error_budget"],
+  ],
+);

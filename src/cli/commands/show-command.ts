@@ -1,0 +1,112 @@
+// `espalier show <run> [agent] [step]`: what became of a run, of one of its agents, of one step.
+
+import { agentDetail, type AgentFold } from "espalier/view";
+
+import { agentText } from "../agent-text.ts";
+import type { CommandBody, CommandCall } from "../command-call.ts";
+import { jsonLine } from "../json-text.ts";
+import { RunReading } from "../run-reading.ts";
+import { wallTimeMs } from "../machine-time.ts";
+import { namedRun } from "../named-run.ts";
+import { outputStyle } from "../output-style.ts";
+import { findProject } from "../project.ts";
+import { errorsText, runText } from "../run-text.ts";
+import { say } from "../shell.ts";
+import { stepText, type KeptStep } from "../step-text.ts";
+import { openStoreToView, storePlace } from "../store-choice.ts";
+import { UsageError } from "../usage-error.ts";
+
+export const body: CommandBody = async (call) => {
+  const { shell, args } = call;
+  const [name = "", path, step] = args;
+  const project = await findProject(shell);
+  await using kept = await openStoreToView(storePlace(call, project), { canPost: false });
+  const run = new RunReading(kept.store, await namedRun(kept.store, name));
+  await run.advance();
+  if (run.fold.startedAtMs === undefined)
+    throw new UsageError(`Run ${run.stored.runId} has not begun: nothing of it is recorded yet.`);
+  if (path === undefined) showRun(call, run);
+  else if (step === undefined) showAgent(call, run, agentAt(run, path));
+  else await showStep(call, run, { agent: agentAt(run, path), step });
+  return 0;
+};
+
+function showRun({ shell, has }: CommandCall, run: RunReading): void {
+  const { fold } = run;
+  const nowMs = wallTimeMs();
+  const parts = { fold, head: run.head(nowMs), nowMs };
+  if (has("json")) {
+    const { questions, causes, refusals } = fold.snapshot();
+    const agents = fold.agents.map((agent) => agentDetail(agent, fold.refusals));
+    say(shell, jsonLine({ run: parts.head, causes, questions, refusals, agents }));
+    return;
+  }
+  const style = outputStyle(shell);
+  say(shell, has("errors") ? errorsText(parts, style) : runText(parts, style));
+}
+
+function showAgent({ shell, has }: CommandCall, { fold }: RunReading, agent: AgentFold): void {
+  const detail = agentDetail(agent, fold.refusals);
+  say(shell, has("json") ? jsonLine(detail) : agentText(detail, fold, outputStyle(shell)));
+}
+
+async function showStep(
+  { shell, has }: CommandCall,
+  { fold, record }: RunReading,
+  { agent, step: said }: { readonly agent: AgentFold; readonly step: string },
+): Promise<void> {
+  const { agentId, agentPath } = agent;
+  const executions = await record.steps(agentId);
+  const { execution, number } = placeIn(said, executions.at(-1)?.execution ?? 1);
+  const recorded = executions.find((one) => one.execution === execution);
+  const steps: readonly KeptStep[] = [
+    ...(recorded?.steps ?? []),
+    ...(recorded?.open === undefined ? [] : [recorded.open]),
+  ];
+  const step = steps.find((one) => one.number === number);
+  if (step === undefined)
+    throw new UsageError(
+      `Expected a step of ${agentPath} in execution ${execution} (${numbersOf(steps)}), got ${JSON.stringify(said)}.`,
+    );
+  const ref = { agentId, stepNumber: number, execution };
+  const request = has("request") ? await record.request(ref) : undefined;
+  const parts = { agentPath, execution, of: steps.length, step, request };
+  const pathOf = (id: string): string =>
+    fold.agents.find((one) => one.agentId === id)?.agentPath ?? id;
+  say(shell, has("json") ? jsonLine(parts) : stepText({ ...parts, pathOf }));
+}
+
+const PLACE = /^(?:(\d+)\.)?(\d+)$/;
+
+/** `2`: of the last execution; `1.2`: of the first. */
+function placeIn(said: string, last: number) {
+  const [, execution = String(last), number] = PLACE.exec(said) ?? [];
+  if (number === undefined)
+    throw new UsageError(
+      `Expected the number of a step, 2 or 1.2 for instance, got ${JSON.stringify(said)}.`,
+    );
+  return { execution: Number(execution), number: Number(number) };
+}
+
+function numbersOf(steps: readonly KeptStep[]): string {
+  const [first, last] = [steps[0], steps.at(-1)];
+  return first === undefined ? "none" : `${first.number} to ${last?.number}`;
+}
+
+const MOST_NAMED = 5;
+
+/** By its path, the end of one that no other agent has, or its id. */
+function agentAt({ fold }: RunReading, said: string): AgentFold {
+  const { agents } = fold;
+  const exact = agents.find(({ agentPath, agentId }) => agentPath === said || agentId === said);
+  if (exact !== undefined) return exact;
+  const alike = agents.filter(({ agentPath }) => agentPath.endsWith(`/${said}`));
+  const [only] = alike;
+  if (only !== undefined && alike.length === 1) return only;
+  const among = alike.length > 0 ? alike : agents;
+  const named = among.slice(0, MOST_NAMED).map(({ agentPath }) => agentPath);
+  const more = among.length > MOST_NAMED ? `, and ${among.length - MOST_NAMED} more` : "";
+  throw new UsageError(
+    `Expected the path of one agent (${named.join(", ")}${more}), got ${JSON.stringify(said)}.`,
+  );
+}

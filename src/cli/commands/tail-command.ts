@@ -1,0 +1,129 @@
+// `espalier tail <run>`: what happens in a run, while it happens, wherever it is led.
+
+import { setTimeout as wait } from "node:timers/promises";
+
+import type { EspalierEvent, EventSink } from "espalier";
+import { terminalView, type TerminalView } from "espalier/terminal";
+
+import type { CommandBody, CommandCall } from "../command-call.ts";
+import { EXIT_CODES } from "../exit-codes.ts";
+import { jsonLine } from "../json-text.ts";
+import { RunReading } from "../run-reading.ts";
+import { setTimer, wallTimeMs } from "../machine-time.ts";
+import { namedRun } from "../named-run.ts";
+import { findProject } from "../project.ts";
+import { note, say, type Shell } from "../shell.ts";
+import { openStoreToView, storePlace } from "../store-choice.ts";
+import { UsageError } from "../usage-error.ts";
+
+const LOOK_MS = 100;
+
+export const body: CommandBody = async (call) => {
+  const { shell, args } = call;
+  const from = fromIn(call);
+  const project = await findProject(shell);
+  await using kept = await openStoreToView(storePlace(call, project), { canPost: false });
+  const run = new RunReading(kept.store, await namedRun(kept.store, args[0] ?? ""));
+  const follower = new Follower(call, from);
+  shell.onSignal("SIGINT", () => {
+    follower.stop();
+    shell.leave(EXIT_CODES.cancelled);
+  });
+  let said = "";
+  for (;;) {
+    await run.advance((event) => follower.take(event));
+    follower.catchUp();
+    if (isAtRest(run)) break;
+    said = tellIfAlone(shell, run, said);
+    await wait(LOOK_MS);
+  }
+  follower.stop();
+  return EXIT_CODES[run.fold.end?.status ?? "completed"];
+};
+
+/** A paused run that a post has opened since goes on. */
+function isAtRest({ fold, stored }: RunReading): boolean {
+  if (fold.end === undefined) return false;
+  return fold.end.status !== "paused" || stored.status !== "open";
+}
+
+/** Says once that nothing will come by itself. */
+function tellIfAlone(shell: Shell, run: RunReading, said: string): string {
+  const { status } = run.listing(wallTimeMs());
+  if (status === said || (status !== "lost" && status !== "waiting")) return status;
+  const why = status === "lost" ? "its process gives no sign of life" : "no process leads it";
+  note(shell, `Run ${run.stored.runId} does not go on: ${why}. espalier resume leads it on here.`);
+  return status;
+}
+
+/** Hands events to what shows them. Owns the time of what is past. */
+class Follower {
+  readonly #shell: Shell;
+  readonly #path: string | undefined;
+  readonly #from: number;
+  readonly #isRaw: boolean;
+  readonly #view: TerminalView | undefined;
+  /** The time of the event that is shown, as long as what is past is read. */
+  #pastMs: number | undefined;
+
+  constructor({ shell, text, has }: CommandCall, from: number | undefined) {
+    this.#shell = shell;
+    this.#path = text("agent");
+    this.#from = from ?? 1;
+    this.#isRaw = has("events");
+    const { stdout, env } = shell;
+    const isWhole = this.#path === undefined && from === undefined;
+    const plain = { write: (piece: string) => stdout.write(piece), on: ignored, off: ignored };
+    const stream = isWhole ? stdout : plain;
+    this.#view = this.#isRaw ? undefined : terminalView({ stream, env, clock: this.#clock() });
+  }
+
+  take(event: EspalierEvent): void {
+    this.#pastMs = event.atMs;
+    if (this.#isRaw) {
+      if (this.#isWanted(event)) say(this.#shell, jsonLine(event));
+      return;
+    }
+    const { type } = event;
+    // Of the beginning nothing is said, but times count from it.
+    if (type === "run.started" || this.#isWanted(event)) this.#sink.take(event);
+  }
+
+  /** All that is recorded by now was taken. */
+  catchUp(): void {
+    this.#pastMs = undefined;
+  }
+
+  stop(): void {
+    this.#view?.stop();
+  }
+
+  get #sink(): EventSink {
+    return this.#view ?? { take: () => undefined };
+  }
+
+  #isWanted({ seq, agentPath }: EspalierEvent): boolean {
+    const path = this.#path;
+    const isBelow = path === undefined || agentPath === path || agentPath.startsWith(`${path}/`);
+    return isBelow && seq >= this.#from;
+  }
+
+  /** The time is that of the runs: what happened an hour ago is shown as an hour old. */
+  #clock() {
+    return {
+      nowMs: wallTimeMs,
+      monotonicMs: () => this.#pastMs ?? wallTimeMs(),
+      setTimer,
+    };
+  }
+}
+
+function ignored(): void {}
+
+function fromIn({ text }: CommandCall): number | undefined {
+  const said = text("from");
+  if (said === undefined) return undefined;
+  const from = Number(said);
+  if (Number.isInteger(from) && from > 0) return from;
+  throw new UsageError(`Expected --from to be the number of an event, from 1, got ${said}.`);
+}

@@ -1,0 +1,14 @@
+// The time of the machine, for commands that look at runs.
+
+/** The time in which leaders of runs give their signs of life. */
+export function wallTimeMs(): number {
+  // oxlint-disable-next-line no-restricted-properties -- an adapter to the machine
+  return Date.now();
+}
+
+/** Wakes once; the function that it gives takes that back. */
+export function setTimer(delayMs: number, wake: () => void): () => void {
+  // oxlint-disable-next-line no-restricted-globals -- an adapter to the machine
+  const timer = setTimeout(wake, delayMs);
+  return () => clearTimeout(timer);
+}

@@ -1,0 +1,104 @@
+// A run as text: how it stands, why, its open questions, its tree and what is left of its budget; or only what went wrong. Pure.
+
+import type { AgentFold, RunFold, RunHead } from "espalier/view";
+
+import { renderRun } from "../terminal/render-tree.ts";
+import { painter, plainText, singleLine } from "../terminal/terminal-text.ts";
+import { costText, countText, durationText, numberOf } from "../view/amounts.ts";
+import type { OutputStyle } from "./output-style.ts";
+import { causeLines } from "./rest-text.ts";
+import { statusCell } from "./status-text.ts";
+
+/** What is said of a run. */
+export interface ShownRunParts {
+  readonly fold: RunFold;
+  readonly head: RunHead;
+  readonly nowMs: number;
+}
+
+const MOST_ROWS = 50;
+
+/** The report of a run. */
+export function runText({ fold, head, nowMs }: ShownRunParts, style: OutputStyle): string {
+  const tree = renderRun(fold, { width: style.width, nowMs, hasColor: style.hasColor });
+  return [headLines(head, style), whyLines(fold), tree]
+    .filter((lines) => lines.length > 0)
+    .map((lines) => lines.join("\n"))
+    .join("\n\n");
+}
+
+/** What went wrong in a run: why, and every agent, call and spawn that came to nothing. */
+export function errorsText({ fold, head }: ShownRunParts, style: OutputStyle): string {
+  const sections = [
+    headLines(head, style),
+    whyLines(fold),
+    section("Agents that did not complete", fold.agents.flatMap(agentLine)),
+    section("Calls that failed", fold.agents.flatMap(callLines)),
+    section("Spawns that were refused", refusalLines(fold)),
+  ];
+  const isWell = sections.slice(1).every((lines) => lines.length === 0);
+  if (isWell) sections.push(["Nothing went wrong."]);
+  return sections
+    .filter((lines) => lines.length > 0)
+    .map((lines) => lines.join("\n"))
+    .join("\n\n");
+}
+
+function headLines(head: RunHead, { hasColor }: OutputStyle): readonly string[] {
+  const { runId, status, reason, leader, title, spent, agents, forkedFrom } = head;
+  const { text, style } = statusCell(status, status === "completed" ? "" : (reason?.code ?? ""));
+  const paint = painter(hasColor);
+  const facts = [
+    `began ${new Date(head.startedAtMs).toISOString()}`,
+    `lasted ${durationText(head.durationMs)}`,
+    numberOf(agents, "agent"),
+    `${countText(spent.totalTokens)} tokens`,
+    `cost ${costText(spent)}`,
+    ...(leader === null ? [] : [`led by process ${leader.processId} on ${leader.hostname}`]),
+    ...(forkedFrom === undefined
+      ? []
+      : [`fork of ${forkedFrom.runId} at step ${forkedFrom.stepNumber}`]),
+  ];
+  const isBrief = reason === undefined || status === "completed";
+  return [
+    `${singleLine(runId)} ${paint(style, singleLine(text))}`,
+    singleLine(title),
+    ...(isBrief ? [] : [singleLine(reason.message)]),
+    facts.map(singleLine).join(" · "),
+  ];
+}
+
+function whyLines(fold: RunFold): readonly string[] {
+  const causes = fold.causes();
+  return causes.length === 0 ? [] : ["Why, first cause first:", ...causeLines(causes)];
+}
+
+function agentLine({ agentPath, rest, step }: AgentFold): readonly string[] {
+  if (rest === undefined || rest.status === "completed" || rest.status === "paused") return [];
+  const { code, message } = rest.error ?? rest.reason;
+  return [`${agentPath} · step ${step}: ${rest.status} (${code}): ${message}`];
+}
+
+function callLines({ agentPath, steps }: AgentFold): readonly string[] {
+  return steps.flatMap(({ number, calls }) =>
+    calls.flatMap(({ toolName, outcome, errorCode = "", durationMs }) => {
+      if (outcome !== "failed" && outcome !== "retry") return [];
+      const took = durationMs === undefined ? "" : `, after ${durationText(durationMs)}`;
+      return [`${agentPath} · step ${number} · ${toolName}: ${outcome} (${errorCode})${took}`];
+    }),
+  );
+}
+
+function refusalLines(fold: RunFold): readonly string[] {
+  return fold.refusals.map(({ agent, role, code, message }) => {
+    const path = fold.agents[agent]?.agentPath ?? "";
+    return `${path} · ${role}: ${code}: ${message}`;
+  });
+}
+
+function section(title: string, lines: readonly string[]): readonly string[] {
+  if (lines.length === 0) return [];
+  const more = lines.length > MOST_ROWS ? [`  … ${lines.length - MOST_ROWS} more`] : [];
+  const shown = lines.slice(0, MOST_ROWS).map((line) => `  ${singleLine(plainText(line))}`);
+  return [`${title} (${lines.length})`, ...shown, ...more];
+}

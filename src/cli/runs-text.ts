@@ -1,0 +1,80 @@
+// The list of runs, in groups: those that need a person, those under way, those that are over. Pure.
+
+import type { RunRow, RunRowStatus } from "espalier/view";
+
+import { table, type Column } from "../terminal/table.ts";
+import { firstLine, painter, singleLine } from "../terminal/terminal-text.ts";
+import { costText, durationText, shortCount } from "../view/amounts.ts";
+import type { OutputStyle } from "./output-style.ts";
+import { statusCell } from "./status-text.ts";
+
+const GROUPS: readonly (readonly [title: string, statuses: readonly RunRowStatus[]])[] = [
+  ["needs you", ["needs_you", "paused"]],
+  ["working", ["working", "waiting", "lost"]],
+  ["done", ["completed", "stopped", "failed", "cancelled", "ended"]],
+];
+
+/** Lines for the runs of a list, newest first in each group. */
+export function runsText(
+  rows: readonly RunRow[],
+  { nowMs, width, hasColor }: OutputStyle & { readonly nowMs: number },
+): string {
+  return GROUPS.flatMap(([title, statuses]) => {
+    const group = rows.filter(({ status }) => statuses.includes(status));
+    if (group.length === 0) return [];
+    const columns = columnsOf(`${title} (${group.length})`, nowMs);
+    return [table(columns, group, width, painter(hasColor)).join("\n")];
+  }).join("\n\n");
+}
+
+function columnsOf(title: string, nowMs: number): readonly Column<RunRow>[] {
+  return [
+    { title, cell: ({ runId }) => singleLine(runId) },
+    { title: "state", cell: (row) => statusCell(row.status, reasonOf(row)), minWidth: 12 },
+    { title: "agents", align: "right", cell: agentsOf, rank: 3 },
+    {
+      title: "tokens",
+      align: "right",
+      cell: ({ spent }) => (spent === undefined ? "" : shortCount(spent.totalTokens)),
+      rank: 2,
+    },
+    {
+      title: "cost",
+      align: "right",
+      cell: ({ spent }) => (spent === undefined ? "" : costText(spent)),
+      rank: 1,
+    },
+    {
+      title: "time",
+      align: "right",
+      cell: ({ durationMs }) => (durationMs === undefined ? "" : durationText(durationMs)),
+      rank: 4,
+    },
+    {
+      title: "last sign",
+      align: "right",
+      cell: ({ updatedAtMs }) => `${durationText(Math.max(0, nowMs - updatedAtMs))} ago`,
+      rank: 5,
+    },
+    { title: "task", cell: (row) => ({ text: taskOf(row), style: "dim" }), minWidth: 16, rank: 6 },
+  ];
+}
+
+function reasonOf({ status, reason, questions = [] }: RunRow): string {
+  if (status === "needs_you") return [...new Set(questions.map(toolOf))].join(", ");
+  return status === "stopped" && reason !== undefined ? singleLine(reason.code) : "";
+}
+
+function toolOf({ toolName }: { readonly toolName: string }): string {
+  return singleLine(toolName);
+}
+
+function agentsOf({ agents, failedAgents = 0 }: RunRow): string {
+  if (agents === undefined) return "";
+  return failedAgents === 0 ? String(agents) : `${failedAgents} ✖ of ${agents}`;
+}
+
+function taskOf({ title, forkedFrom }: RunRow): string {
+  const origin = forkedFrom === undefined ? "" : ` (fork of ${forkedFrom.runId})`;
+  return firstLine(title) + origin;
+}

@@ -1,0 +1,220 @@
+// AgentSteps: what one agent did, step by step, according to its records alone. Owns its present state, and that in which each of its earlier
+// executions ended: no result and no snapshot has those.
+
+import type { AgentState, Deferral, OpenStep, StepReply } from "../../agent/agent-state.ts";
+import type { EffectPosition } from "../../agent/agent-identity.ts";
+import { stateFromPersisted } from "../../agent/agent-snapshot.ts";
+import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
+import { deepFreeze, defined, isRecord } from "../../kernel/json.ts";
+import { changedBy } from "../../kernel/json-delta.ts";
+import type { AgentId, ExecutionId } from "../../protocol/ids.ts";
+import type { Message } from "../../protocol/message.ts";
+import type { StepRecord } from "../../protocol/step-record.ts";
+import type { ToolExecution } from "../../protocol/tool-outcome.ts";
+import { modelEffectName } from "./effect-names.ts";
+import { JournalRecordSchema, type JournalRecord, type RecordOf } from "./journal-record.ts";
+import { PausedAgentSchema, type PausedAgent } from "./paused-run.ts";
+
+/** What an agent did in one execution. */
+export interface RecordedExecution {
+  /** Which one of the agent it is, from 1; 0: in a fork, the one of its origin. */
+  readonly execution: number;
+  readonly executionId: ExecutionId;
+  /** Those that were completed, in order: of the last execution, the very ones of a result. */
+  readonly steps: readonly StepRecord[];
+  /** The step that was under way when the last record was written. */
+  readonly open?: OpenRecordedStep;
+}
+
+/** A step that is not completed, as far as records say. */
+export interface OpenRecordedStep extends Pick<
+  OpenStep,
+  "stepId" | "number" | "startedAtMs" | "context" | "messageCount"
+> {
+  /** Absent: the model has not replied. */
+  readonly reply?: StepReply;
+  /** What its calls came to, in call order; those that have not ended are left out. */
+  readonly executions: readonly ToolExecution[];
+  /** Its calls that wait for an answer or for a paused subagent. */
+  readonly deferrals: readonly Deferral[];
+}
+
+/** The records from which it follows. */
+type StepsRecord = RecordOf<"agent" | "execution" | "state" | "effect">;
+
+type Execution = Pick<RecordedExecution, "execution" | "executionId">;
+
+const STEPS_RECORDS: ReadonlySet<string> = new Set<StepsRecord["type"]>([
+  "agent",
+  "execution",
+  "state",
+  "effect",
+]);
+
+export class AgentSteps {
+  readonly agentId: AgentId;
+  /** Where it is in the tree; its id, until that is known. */
+  agentPath: string;
+  readonly #before: (Execution & { readonly state: AgentState })[] = [];
+  #execution: Execution | undefined;
+  /** Changed in place. */
+  #kept: unknown;
+  /** What effects came to since the state was kept last. */
+  readonly #outcomes = new Map<string, unknown>();
+  /** What its history began with; undefined: that was not kept. */
+  #opening: readonly Message[] | undefined;
+
+  constructor(agentId: AgentId) {
+    this.agentId = agentId;
+    this.agentPath = agentId;
+  }
+
+  /** A record of the run, as it was read. What it says of others is left out. Throws for what cannot be read of its own. */
+  take(value: unknown): void {
+    if (!isRecord(value)) return;
+    if (value["type"] === "restored") {
+      const agent = agentsIn(value["run"]).find((one) => idOf(one) === this.agentId);
+      if (agent !== undefined) this.#restore(PausedAgentSchema.parse(deepFreeze(agent)));
+      return;
+    }
+    const isOwn = idOf(value) === this.agentId || idOf(value["agent"]) === this.agentId;
+    if (!isOwn || !STEPS_RECORDS.has(String(value["type"]))) return;
+    const record = JournalRecordSchema.parse(deepFreeze(value));
+    if (isOfSteps(record)) this.#do(record);
+  }
+
+  #do(record: StepsRecord): void {
+    switch (record.type) {
+      case "agent":
+        this.#execution = record.agent;
+        this.agentPath = record.agent.agentPath;
+        return;
+      case "execution":
+        this.#endExecution(record.execution);
+        this.#execution = record;
+        return;
+      case "state": {
+        const isFirst = this.#kept === undefined;
+        this.#kept = changedBy(this.#kept, record.delta);
+        this.#outcomes.clear();
+        if (isFirst) this.#opening = this.#state()?.conversation.messages;
+        return;
+      }
+      case "effect":
+        this.#outcomes.set(record.name, record.outcome);
+    }
+  }
+
+  /** The run continues from a pause, in which the agent stood like this. */
+  #restore(agent: PausedAgent): void {
+    if (this.#execution !== undefined && this.#execution.executionId !== agent.executionId)
+      this.#endExecution(agent.execution);
+    this.#execution = agent;
+    this.agentPath = agent.agentPath;
+    this.#kept = { ...agent.state };
+    this.#outcomes.clear();
+  }
+
+  /** The messages with which its history began; undefined: they were not kept. */
+  get opening(): readonly Message[] | undefined {
+    return this.#opening;
+  }
+
+  /** What is kept of an execution, the last one if none is named; undefined: it had none such. */
+  stateIn(execution: number | undefined): AgentState | undefined {
+    return execution === undefined || execution === this.#execution?.execution
+      ? this.#state()
+      : this.#before.find((one) => one.execution === execution)?.state;
+  }
+
+  /** In order. */
+  executions(): readonly RecordedExecution[] {
+    const [state, present] = [this.#state(), this.#execution];
+    const all: RecordedExecution[] = this.#before.map(({ execution, executionId, state }) => ({
+      execution,
+      executionId,
+      steps: state.log.steps,
+    }));
+    if (state !== undefined && present !== undefined) {
+      const { execution, executionId } = present;
+      const { step, log } = state;
+      const open = step && this.#open(step);
+      all.push({ execution, executionId, steps: log.steps, ...defined({ open }) });
+    }
+    return all.filter(({ execution, steps }) => execution > 0 || steps.length > 0);
+  }
+
+  /** One that has no lower number than the next is that of the origin of a fork. */
+  #endExecution(next: number): void {
+    const [state, ended] = [this.#state(), this.#execution];
+    if (state === undefined || ended === undefined) return;
+    const { executionId } = ended;
+    const execution = ended.execution < next ? ended.execution : 0;
+    this.#before.push({ execution, executionId, state });
+  }
+
+  /** As it stands, a copy. */
+  #state(): AgentState | undefined {
+    return this.#kept === undefined ? undefined : stateFromPersisted(this.#kept);
+  }
+
+  /** A step with what has come since the state was kept. */
+  #open(step: OpenStep): OpenRecordedStep {
+    const { stepId, number, startedAtMs, context, messageCount } = step;
+    const reply = step.reply ?? this.#replied({ stepId, stepNumber: number });
+    const ends = [...this.#outcomes.values()].flatMap(
+      (one) => CallEndSchema.safeParse(one).data ?? [],
+    );
+    const executions = [
+      ...step.executions,
+      ...ends.flatMap((end) => (end.type === "executed" ? end.execution : [])),
+    ];
+    const deferrals = [
+      ...step.deferrals,
+      ...ends.flatMap((end) => (end.type === "deferred" ? end.deferral : [])),
+    ];
+    const ended = new Set(executions.map(({ call }) => call.callId));
+    const order = reply?.message.toolCalls.map(({ callId }) => callId) ?? [];
+    return {
+      stepId,
+      number,
+      startedAtMs,
+      context,
+      messageCount,
+      ...defined({ reply }),
+      executions: executions.toSorted(
+        (one, other) => order.indexOf(one.call.callId) - order.indexOf(other.call.callId),
+      ),
+      deferrals: deferrals.filter(({ callId }) => !ended.has(callId)),
+    };
+  }
+
+  #replied(position: EffectPosition): StepReply | undefined {
+    const outcome = InferOutcomeSchema.safeParse(this.#outcomes.get(modelEffectName(position)));
+    if (outcome.data?.type !== "replied") return undefined;
+    const { message, finishReason } = outcome.data.reply;
+    return { message, finishReason };
+  }
+}
+
+function isOfSteps(record: JournalRecord): record is StepsRecord {
+  return STEPS_RECORDS.has(record.type);
+}
+
+/** The agents of a paused run, which is not checked. */
+export function agentsIn(run: unknown): readonly unknown[] {
+  const agents = isRecord(run) ? run["agents"] : undefined;
+  return Array.isArray(agents) ? agents : [];
+}
+
+function idOf(value: unknown): unknown {
+  return isRecord(value) ? value["agentId"] : undefined;
+}
+
+/** The texts that a record brings, which is not checked, by their hashes. */
+export function definitionsIn(value: unknown): Readonly<Record<string, unknown>> {
+  if (!isRecord(value)) return {};
+  if (value["type"] === "definition") return { [String(value["hash"])]: value["text"] };
+  const run = value["type"] === "restored" ? value["run"] : undefined;
+  return isRecord(run) && isRecord(run["definitions"]) ? run["definitions"] : {};
+}

@@ -1,0 +1,370 @@
+// RunRecord: what is kept of one run, for whoever looks at it and does not lead it: its events as they come, and of one agent at a time its
+// steps and what its model was asked, made of the lines that say so and of no others. Owns how far it has read, where in the journal what
+// is said of each agent, and places from which lines can be read without those before them.
+//
+// 1. It holds no content: it is read when it is asked for.
+// 2. It writes nothing, and holds up nothing: it reads in turns of the event loop.
+// 3. What stands before a later `run` record stays: events, agents, executions.
+
+import { contextsOf, historyInStep, textsOfStep } from "../../agent/shown-messages.ts";
+import {
+  missingOfStep,
+  persistedRequest,
+  type RebuiltRequest,
+} from "../../agent/persisted-request.ts";
+import { mismatch } from "../../kernel/check.ts";
+import { EspalierError } from "../../kernel/error.ts";
+import { deepFreeze, isRecord } from "../../kernel/json.ts";
+import { endOfTurn } from "../../kernel/throttle.ts";
+import type { EspalierEvent } from "../../protocol/event.ts";
+import { AgentIdSchema, type AgentId, type RunId } from "../../protocol/ids.ts";
+import type { Message } from "../../protocol/message.ts";
+import type { RunStore } from "../../store/run-store.ts";
+import { agentsIn, AgentSteps, definitionsIn, type RecordedExecution } from "./agent-steps.ts";
+import { invalidJournal } from "./fold-journal.ts";
+import { JournalReader } from "./journal-reader.ts";
+import { inheritedFrom, originsOf, type InheritedMessage } from "./message-origins.ts";
+import { keptEvent } from "./open-spans.ts";
+
+/** Which request is meant. */
+export interface RecordedStepRef {
+  readonly agentId: AgentId;
+  /** From 1. The step that is open counts. */
+  readonly stepNumber: number;
+  /** Default: the last one. */
+  readonly execution?: number;
+}
+
+/** What a model was asked, and whose words it read. */
+export interface RecordedRequest extends RebuiltRequest {
+  /** For each message of the request, the ancestor that had it before; null: none had. */
+  readonly inheritedFrom: readonly (AgentId | null)[];
+}
+
+/** Takes an event, and the number of the line in which it stands. */
+export type TakeEvent = (event: EspalierEvent, line: number) => void;
+
+/** Records that are read in one turn of the event loop, and after which there is a place from which to read on. */
+const RECORDS_PER_TURN = 200;
+const RECORDS_PER_PLACE = 1_000;
+/** Texts that are kept when they were read: most agents speak of the same few. */
+const MOST_TEXTS = 100;
+
+interface Place {
+  /** Lines before it. */
+  readonly lines: number;
+  readonly reader: () => JournalReader;
+}
+
+interface KnownAgent {
+  parentAgentId: AgentId | null;
+  /** Messages of its parent that it began with. */
+  inherited: number;
+  /** Numbers of the lines that say what it did, in order. */
+  readonly lines: number[];
+}
+
+export class RunRecord {
+  readonly #store: RunStore;
+  readonly #runId: RunId;
+  #reader = new JournalReader();
+  #lineCount = 0;
+  #recordCount = 0;
+  readonly #places: Place[] = [{ lines: 0, reader: () => new JournalReader() }];
+  readonly #agents = new Map<AgentId, KnownAgent>();
+  /** By the hash of a text, the number of the last line that has it. */
+  readonly #definitions = new Map<string, number>();
+  readonly #texts = new Map<string, string>();
+  readonly #heeded: number[] = [];
+  /** The agent that was looked at last, as the lines up to a number say. */
+  #last:
+    | { readonly agentId: AgentId; readonly line: number; readonly steps: AgentSteps }
+    | undefined;
+  #advanced: Promise<unknown> = Promise.resolve();
+
+  constructor(store: RunStore, runId: RunId) {
+    this.#store = store;
+    this.#runId = runId;
+  }
+
+  /** Lines that were read. */
+  get lineCount(): number {
+    return this.#lineCount;
+  }
+
+  /** The agents that are known, in the order in which they were created. */
+  get agentIds(): readonly AgentId[] {
+    return [...this.#agents.keys()];
+  }
+
+  /** The numbers of the posts of its mailbox that were heeded. */
+  get heededPosts(): readonly number[] {
+    return this.#heeded;
+  }
+
+  /**
+   * Reads what was recorded since the last call. `take` is called with each event, in order. Gives the number of the last line.
+   * Rejects with `unknown_run`, `store_failed`, `unsupported_version` or `invalid_journal`; what was read before it stays read.
+   */
+  advance(take: TakeEvent = () => undefined): Promise<number> {
+    const advanced = this.#advanced.then(() => this.#advance(take));
+    this.#advanced = advanced.catch(() => undefined);
+    return advanced;
+  }
+
+  /** What an agent did, execution by execution. Rejects like `advance`, and with `unknown_agent`. */
+  async steps(agentId: AgentId): Promise<readonly RecordedExecution[]> {
+    return deepFreeze((await this.#stepsOf(agentId)).executions());
+  }
+
+  /**
+   * What the model of an agent was asked in a step. Rejects like `advance`, and with `unknown_agent`, or `invalid_option` if it took no such
+   * step.
+   */
+  async request({ agentId, stepNumber, execution }: RecordedStepRef): Promise<RecordedRequest> {
+    const steps = await this.#stepsOf(agentId);
+    const state = steps.stateIn(execution);
+    const texts = await this.#textsOf(state === undefined ? [] : textsOfStep(state, stepNumber));
+    const rebuilt = state && persistedRequest(state, stepNumber, (hash) => texts.get(hash));
+    if (
+      state === undefined ||
+      !contextsOf(state).some(({ context }) => context.number === stepNumber)
+    )
+      throw unknownStep(steps.agentPath, stepNumber);
+    if (rebuilt === undefined) throw missingOfStep(steps.agentPath, stepNumber);
+    const inherited = await this.#inheritedBy(agentId);
+    const origins = originsOf(historyInStep(state, stepNumber) ?? [], inherited);
+    return deepFreeze({ ...rebuilt, inheritedFrom: origins });
+  }
+
+  /** The events of the lines after one, each with the number of its line, as far as lines were read. Rejects like `advance`. */
+  async *eventsAfter(
+    line: number,
+  ): AsyncGenerator<{ readonly event: EspalierEvent; readonly line: number }, void> {
+    const place = this.#places.findLast(({ lines }) => lines <= line);
+    const limit = this.#lineCount - (place?.lines ?? 0);
+    if (place === undefined || limit === 0) return;
+    const reader = place.reader();
+    let [number, inTurn] = [place.lines, 0];
+    for await (const text of this.#store.read(this.#runId, number + 1, limit)) {
+      number += 1;
+      const events: EspalierEvent[] = [];
+      inTurn += this.#scan(reader, { line: text, number }, (value) => {
+        const event = number > line ? eventIn(value) : undefined;
+        if (event !== undefined) events.push(event);
+      });
+      for (const event of events) yield { event, line: number };
+      if (inTurn < RECORDS_PER_TURN) continue;
+      inTurn = 0;
+      await endOfTurn();
+    }
+  }
+
+  async #advance(take: TakeEvent): Promise<number> {
+    let inTurn = 0;
+    for await (const line of this.#store.read(this.#runId, this.#lineCount + 1)) {
+      const number = this.#lineCount + 1;
+      const events: EspalierEvent[] = [];
+      const records = this.#scan(this.#reader, { line, number }, (value) =>
+        this.#note(value, number, events),
+      );
+      this.#lineCount = number;
+      this.#noteRead(records);
+      for (const event of events) take(event, number);
+      inTurn += records;
+      if (inTurn < RECORDS_PER_TURN) continue;
+      inTurn = 0;
+      await endOfTurn();
+    }
+    return this.#lineCount;
+  }
+
+  #noteRead(records: number): void {
+    const places = Math.floor(this.#recordCount / RECORDS_PER_PLACE);
+    this.#recordCount += records;
+    if (Math.floor(this.#recordCount / RECORDS_PER_PLACE) === places) return;
+    this.#places.push({ lines: this.#lineCount, reader: this.#reader.beginning() });
+  }
+
+  /** Gives how many records the line has. */
+  #scan(
+    reader: JournalReader,
+    { line, number }: { readonly line: string; readonly number: number },
+    see: (value: unknown) => void,
+  ): number {
+    let count = 0;
+    try {
+      reader.scan(line, (value) => {
+        count += 1;
+        see(value);
+      });
+    } catch (cause) {
+      throw EspalierError.is(cause) && cause.code === "unsupported_version"
+        ? cause
+        : invalidJournal(this.#runId, number, cause);
+    }
+    return count;
+  }
+
+  #note(value: unknown, line: number, events: EspalierEvent[]): void {
+    if (!isRecord(value)) return;
+    switch (value["type"]) {
+      case "event": {
+        const event = eventIn(value);
+        if (event === undefined) return;
+        if (event.type === "subagent.spawned")
+          this.#agent(event.childId).inherited = inheritedCount(event.context);
+        events.push(event);
+        return;
+      }
+      case "post":
+        this.#heeded.push(Number(value["number"]));
+        return;
+      case "definition":
+      case "restored":
+        for (const hash of Object.keys(definitionsIn(value))) this.#definitions.set(hash, line);
+        for (const agent of agentsIn(value["run"])) this.#noteAgent(agent, line);
+        return;
+      case "agent":
+        this.#noteAgent(value["agent"], line);
+        return;
+      case "execution":
+      case "state":
+      case "effect":
+        this.#noteLine(value["agentId"], line);
+    }
+  }
+
+  #noteAgent(agent: unknown, line: number): void {
+    if (!isRecord(agent)) return;
+    const known = this.#noteLine(agent["agentId"], line);
+    const parent = AgentIdSchema.safeParse(agent["parentAgentId"]).data;
+    if (known !== undefined) known.parentAgentId = parent ?? null;
+  }
+
+  #noteLine(agentId: unknown, line: number): KnownAgent | undefined {
+    const id = AgentIdSchema.safeParse(agentId).data;
+    if (id === undefined) return undefined;
+    const known = this.#agent(id);
+    if (known.lines.at(-1) !== line) known.lines.push(line);
+    return known;
+  }
+
+  #agent(agentId: AgentId): KnownAgent {
+    const known = this.#agents.get(agentId);
+    if (known !== undefined) return known;
+    const agent = { parentAgentId: null, inherited: 0, lines: [] };
+    this.#agents.set(agentId, agent);
+    return agent;
+  }
+
+  #known(agentId: AgentId): KnownAgent {
+    const known = this.#agents.get(agentId);
+    if (known !== undefined) return known;
+    throw new EspalierError({
+      code: "unknown_agent",
+      message: `Expected the id of an agent of this run, got ${JSON.stringify(agentId)}. Take it from an event.`,
+      data: { agentId: String(agentId) },
+    });
+  }
+
+  async #stepsOf(agentId: AgentId): Promise<AgentSteps> {
+    const lines = [...this.#known(agentId).lines];
+    const line = lines.at(-1) ?? 0;
+    if (this.#last?.agentId === agentId && this.#last.line === line) return this.#last.steps;
+    const steps = new AgentSteps(agentId);
+    await this.#read(lines, (value) => steps.take(value));
+    this.#last = { agentId, line, steps };
+    return steps;
+  }
+
+  /** What these lines say, which stand in their order. Each is read from the closest place before it. */
+  async #read(wanted: readonly number[], see: (value: unknown) => void): Promise<void> {
+    let at = 0;
+    while (at < wanted.length) {
+      const first = wanted[at] ?? 0;
+      const index = this.#places.findLastIndex(({ lines }) => lines < first);
+      const place = this.#places[index];
+      if (place === undefined) return;
+      const end = this.#places[index + 1]?.lines ?? Infinity;
+      const here = new Set(wanted.slice(at).filter((line) => line <= end));
+      const limit = Math.max(...here) - place.lines;
+      const reader = place.reader();
+      let number = place.lines;
+      for await (const line of this.#store.read(this.#runId, number + 1, limit)) {
+        number += 1;
+        this.#scan(reader, { line, number }, here.has(number) ? see : ignore);
+      }
+      at += here.size;
+      await endOfTurn();
+    }
+  }
+
+  /** Those of the texts that are kept, by their hashes. */
+  async #textsOf(hashes: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const found = new Map<string, string>();
+    const lines = new Set<number>();
+    for (const hash of hashes) {
+      const [text, line] = [this.#texts.get(hash), this.#definitions.get(hash)];
+      if (text !== undefined) found.set(hash, text);
+      else if (line !== undefined) lines.add(line);
+    }
+    const inOrder = [...lines].toSorted((one, other) => one - other);
+    await this.#read(inOrder, (value) => {
+      const definitions = definitionsIn(value);
+      for (const hash of hashes)
+        if (Object.hasOwn(definitions, hash)) found.set(hash, String(definitions[hash]));
+    });
+    for (const [hash, text] of found) this.#remember(hash, text);
+    return found;
+  }
+
+  #remember(hash: string, text: string): void {
+    if (this.#texts.size >= MOST_TEXTS) this.#texts.clear();
+    this.#texts.set(hash, text);
+  }
+
+  /** The messages of ancestors with which an agent began. */
+  async #inheritedBy(agentId: AgentId): Promise<readonly InheritedMessage[]> {
+    const { inherited, parentAgentId } = this.#known(agentId);
+    if (inherited === 0 || parentAgentId === null) return [];
+    const opening = await this.#openingOf(agentId);
+    const begin = opening[0]?.role === "system" ? 1 : 0;
+    const messages = opening.slice(begin, begin + inherited);
+    return inheritedFrom(messages, parentAgentId, await this.#inheritedBy(parentAgentId));
+  }
+
+  /** What its history began with, which is in its first lines. */
+  async #openingOf(agentId: AgentId): Promise<readonly Message[]> {
+    if (this.#last?.agentId === agentId) return this.#last.steps.opening ?? [];
+    const steps = new AgentSteps(agentId);
+    for (const line of this.#known(agentId).lines) {
+      await this.#read([line], (value) => steps.take(value));
+      if (steps.opening !== undefined) return steps.opening;
+    }
+    return [];
+  }
+}
+
+function ignore(): void {}
+
+function eventIn(value: unknown): EspalierEvent | undefined {
+  return isRecord(value) && value["type"] === "event"
+    ? keptEvent(deepFreeze(value["event"]))
+    : undefined;
+}
+
+/** How many messages of its parent a subagent began with. What stands in a journal is not checked. */
+function inheritedCount(context: unknown): number {
+  const messages = isRecord(context) ? context["messages"] : undefined;
+  return isRecord(messages) ? Number(messages["count"]) : 0;
+}
+
+function unknownStep(agentPath: string, stepNumber: number): EspalierError {
+  return mismatch(
+    "stepNumber",
+    `a step that ${agentPath} took`,
+    stepNumber,
+    "Count from 1, in each execution.",
+  );
+}

@@ -1,0 +1,249 @@
+// The content of a step, read when it is opened: what its model was asked and said, and what its calls came to. All of it may be shown, or
+// nothing.
+
+import { EspalierError } from "../kernel/error.ts";
+import { defined, sameJson } from "../kernel/json.ts";
+import type {
+  OpenRecordedStep,
+  RecordedExecution,
+} from "../orchestrator/durability/agent-steps.ts";
+import type { RunRecord } from "../orchestrator/durability/run-record.ts";
+import type { AgentId } from "../protocol/ids.ts";
+import type { Message, ToolCall } from "../protocol/message.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
+import type { ToolExecution } from "../protocol/tool-outcome.ts";
+import type { AgentFold } from "../view/agent-fold.ts";
+import { agentDetail } from "../view/agent-row.ts";
+import type {
+  AgentDetail,
+  CallDetail,
+  CallRow,
+  ShownMessage,
+  StepDetail,
+} from "../view/viewer-data.ts";
+import type { HeldRun } from "./held-run.ts";
+import { refused } from "./reply.ts";
+import type { ShownContent } from "./shown-content.ts";
+
+/** Which step is meant. */
+export interface StepPlace {
+  readonly agent: AgentFold;
+  /** From 1. */
+  readonly number: number;
+  /** Default: the last one. */
+  readonly execution: number | undefined;
+}
+
+/** What is known of a step, however far it has come. */
+interface KnownStep {
+  readonly context: StepDetail["context"];
+  readonly timing: StepDetail["timing"];
+  readonly text: string;
+  readonly refusal: string | undefined;
+  readonly finishReason: string | undefined;
+  readonly calls: readonly ToolCall[];
+  readonly executions: readonly ToolExecution[];
+}
+
+/** What is known of an agent; of one that has ended, its last text, too. */
+export async function agentDetailOf(
+  { content, fold, recorded }: HeldRun,
+  agent: AgentFold,
+): Promise<AgentDetail> {
+  const detail = agentDetail(agent, fold.refusals);
+  if (!content.isShown || detail.endedAtMs === undefined) return detail;
+  const text = (await recorded.steps(agent.agentId)).at(-1)?.steps.at(-1)?.io.text;
+  return { ...detail, ...defined({ text: text && content.text(text) }) };
+}
+
+/** Rejects with 403 while content is not shown, 404 if there is no such step, and like `HeldRun.look`. */
+export async function stepDetail(run: HeldRun, place: StepPlace): Promise<StepDetail> {
+  const { content, fold } = run;
+  if (!content.isShown)
+    throw refused(
+      403,
+      "content_off",
+      "Expected a viewer that shows content, got one that does not.",
+    );
+  const { agent, number } = place;
+  const { steps } = agentDetail(agent, []);
+  const execution = place.execution ?? steps.at(-1)?.execution;
+  const inExecution = steps.filter((step) => step.execution === execution);
+  const row = inExecution.find((step) => step.number === number);
+  const done = (await run.recorded.steps(agent.agentId)).find((one) => one.execution === execution);
+  const step = done && stepIn(done, number);
+  if (row === undefined || execution === undefined || done === undefined || step === undefined)
+    throw refused(404, "unknown_step", "Expected a step that the agent took, got another one.");
+  const ref = { agentId: agent.agentId, stepNumber: number, execution };
+  const pathOf = (agentId: AgentId): string => fold.find(agentId)?.agentPath ?? agentId;
+  const request = await requestOf(run.recorded, ref, { content, pathOf });
+  const { timing, text, refusal, finishReason } = step;
+  // What it was shown besides the history is in the request.
+  const { shown: _shown, ...context } = step.context;
+  return {
+    ...row,
+    agentId: agent.agentId,
+    of: inExecution.length,
+    context,
+    text: content.text(text),
+    callDetails: callDetails(step, row.calls, content),
+    ...defined({ timing, request, refusal: refusal && content.text(refusal), finishReason }),
+  };
+}
+
+function stepIn({ steps, open }: RecordedExecution, number: number): KnownStep | undefined {
+  const completed = steps.find((step) => step.number === number);
+  if (completed !== undefined) return ofCompleted(completed);
+  return open?.number === number ? ofOpen(open) : undefined;
+}
+
+function ofCompleted({ context, io, tools, telemetry }: StepRecord): KnownStep {
+  const { text, refusal, finishReason } = io;
+  return { context, timing: telemetry.timing, text, refusal, finishReason, ...tools };
+}
+
+function ofOpen({ context, reply, executions }: OpenRecordedStep): KnownStep {
+  return {
+    context,
+    timing: undefined,
+    text: reply?.message.text ?? "",
+    refusal: reply?.message.refusal,
+    finishReason: reply?.finishReason,
+    calls: reply?.message.toolCalls ?? [],
+    executions,
+  };
+}
+
+/** Undefined: not all of it was kept. */
+async function requestOf(
+  record: RunRecord,
+  ref: { readonly agentId: AgentId; readonly stepNumber: number; readonly execution: number },
+  {
+    content,
+    pathOf,
+  }: { readonly content: ShownContent; readonly pathOf: (agentId: AgentId) => string },
+): Promise<StepDetail["request"]> {
+  const asked = await record.request(ref).catch(ifUnknown);
+  if (asked === undefined) return undefined;
+  const { stepNumber } = ref;
+  const before =
+    stepNumber === 1
+      ? undefined
+      : await record.request({ ...ref, stepNumber: stepNumber - 1 }).catch(ifUnknown);
+  const { messages, tools } = asked.request;
+  const toolNames = tools.map(({ name }) => name);
+  return {
+    messages: messages.map((message, index): ShownMessage => {
+      const from = asked.inheritedFrom[index] ?? undefined;
+      return {
+        message: shownMessage(message, toolNames, content),
+        ...defined({ from: from && pathOf(from) }),
+      };
+    }),
+    sameAsBefore: sameBeginning(before?.request.messages ?? [], messages),
+    toolNames,
+  };
+}
+
+/** A request that was not kept, or not whole. */
+function ifUnknown(cause: unknown): undefined {
+  const code = EspalierError.is(cause) ? cause.code : undefined;
+  if (code !== "invalid_option" && code !== "invalid_paused_run") throw cause;
+}
+
+function sameBeginning(before: readonly Message[], now: readonly Message[]): number {
+  const end = now.findIndex((message, index) => !sameJson(message, before[index]));
+  return end === -1 ? now.length : end;
+}
+
+function callDetails(
+  { calls, executions, context: { toolNames } }: KnownStep,
+  rows: readonly CallRow[],
+  content: ShownContent,
+): readonly CallDetail[] {
+  return calls.map((call): CallDetail => {
+    const { callId, argumentsText } = call;
+    const toolName = named(call.toolName, toolNames, content);
+    const row = rows.find((one) => one.callId === callId) ?? { callId, toolName, outcome: "open" };
+    const done = executions.find((one) => one.call.callId === callId);
+    return {
+      ...row,
+      argumentsText: content.text(argumentsText),
+      ...(done === undefined ? {} : endOf(done, content)),
+    };
+  });
+}
+
+function endOf(done: ToolExecution, content: ShownContent): Partial<CallDetail> {
+  const { type, text, fullText, errorCode } = done;
+  const result = content.text(text);
+  const isFailed = type !== "succeeded";
+  return {
+    outcome: type,
+    result,
+    ...(isFailed ? { error: { code: errorCode ?? type, message: result, data: {} } } : {}),
+    ...defined({ resultCharacters: fullText?.length }),
+  };
+}
+
+/** A name that is none of the tools may be any text that a model wrote. */
+function named(toolName: string, known: readonly string[], content: ShownContent): string {
+  return known.includes(toolName) ? toolName : content.text(toolName);
+}
+
+/** A message as it may be shown: without what providers sealed, and without the bytes of attachments. */
+function shownMessage(
+  message: Message,
+  toolNames: readonly string[],
+  content: ShownContent,
+): Message {
+  const text = content.text(message.text);
+  switch (message.role) {
+    case "system":
+      return { ...message, text };
+    case "user": {
+      const { content: parts } = message;
+      return { ...message, text, ...defined({ content: parts && partsOf(parts, content) }) };
+    }
+    case "tool": {
+      const { content: parts } = message;
+      const toolName = named(message.toolName, toolNames, content);
+      const shown = { ...message, toolName, text };
+      return { ...shown, ...defined({ content: parts && partsOf(parts, content) }) };
+    }
+    case "assistant": {
+      const { toolCalls, refusal, parts = [] } = message;
+      return {
+        role: "assistant",
+        text,
+        toolCalls: toolCalls.map(({ callId, toolName, argumentsText }) => ({
+          callId,
+          toolName: named(toolName, toolNames, content),
+          argumentsText: content.text(argumentsText),
+        })),
+        ...defined({ refusal: refusal && content.text(refusal) }),
+        parts: parts.flatMap((part) =>
+          part.type === "reasoning" ? [{ type: "reasoning", text: content.text(part.text) }] : [],
+        ),
+      };
+    }
+  }
+}
+
+type Parts = NonNullable<Extract<Message, { readonly role: "tool" }>["content"]>;
+
+function partsOf(parts: Parts, content: ShownContent): Parts {
+  return parts.map((part) => {
+    if (part.type === "text") return { ...part, text: content.text(part.text) };
+    const { type, mediaType, name, uri, text } = part;
+    return {
+      type,
+      mediaType,
+      ...defined({
+        name: name && content.text(name),
+        uri: uri && content.text(uri),
+        text: text && content.text(text),
+      }),
+    };
+  });
+}

@@ -1,0 +1,81 @@
+// Surroundings of a command within a test: what it writes is kept, and its signals are given by hand.
+
+import { PassThrough, Writable } from "node:stream";
+
+import { perform } from "../../src/cli/perform.ts";
+import type { Shell, ShellSignal } from "../../src/cli/shell.ts";
+
+/** What became of a command. */
+export interface Performed {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Thrown in place of the end of the process. */
+class Left extends Error {
+  readonly code: number;
+
+  constructor(code: number) {
+    super(`left with ${code}`);
+    this.code = code;
+  }
+}
+
+export class FakeShell implements Shell {
+  readonly stdin = new PassThrough();
+  readonly stdout = kept();
+  readonly stderr = kept();
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string;
+  readonly isVerbose = false;
+  readonly #listeners: (readonly [ShellSignal, () => void])[] = [];
+
+  constructor(cwd: string, env: Readonly<Record<string, string>> = {}) {
+    this.cwd = cwd;
+    this.env = env;
+  }
+
+  onSignal(signal: ShellSignal, listener: () => void): void {
+    this.#listeners.push([signal, listener]);
+  }
+
+  /** Gives a signal. Returns the exit code with which the command leaves; undefined: it does not. */
+  signal(given: ShellSignal): number | undefined {
+    try {
+      for (const [signal, listener] of this.#listeners) if (signal === given) listener();
+      return undefined;
+    } catch (cause) {
+      if (cause instanceof Left) return cause.code;
+      throw cause;
+    }
+  }
+
+  leave(exitCode: number): never {
+    throw new Left(exitCode);
+  }
+
+  /** What was written so far. */
+  get written(): { readonly stdout: string; readonly stderr: string } {
+    return { stdout: this.stdout.text, stderr: this.stderr.text };
+  }
+}
+
+/** Performs a command to its end. */
+export async function performed(args: readonly string[], shell: FakeShell): Promise<Performed> {
+  const code = await perform(args, shell);
+  return { code, ...shell.written };
+}
+
+class KeptText extends Writable {
+  text = "";
+
+  override _write(piece: Buffer, _encoding: string, done: () => void): void {
+    this.text += piece.toString("utf8");
+    done();
+  }
+}
+
+function kept(): KeptText {
+  return new KeptText();
+}

@@ -1,0 +1,203 @@
+// Goal: what is kept of runs can be read without a browser, and reading changes nothing. Method: the commands on a store of four small runs,
+// whole outputs compared.
+
+import { readFileSync } from "node:fs";
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { proves } from "../harness/proves.ts";
+import { FakeShell, performed, type Performed } from "./fake-shell.ts";
+import { fourRuns, keptRuns, type KeptRuns } from "./kept-runs.ts";
+
+proves(["V27"], "runs are listed in groups, those that need somebody first", async () => {
+  await using kept = keptRuns();
+  await fourRuns(kept);
+  const { code, stdout, stderr } = await reading(kept, "runs");
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(`\n${timeless(stdout)}`).toMatchInlineSnapshot(`
+    "
+    needs you (1)  state             agents  tokens     cost  time  last sign  task
+    run_4          ? needs you: pay       1      15  unknown   0ms … ago  buyer: Order the pears.
+
+    done (3)  state                     agents  tokens     cost  time  last sign  task
+    run_3     ■ stopped: steps_limit         1      15  unknown   0ms … ago  lead: Try it.
+    run_2     ✖ failed                2 ✖ of 2      30  unknown   0ms … ago  lead: Audit the code.
+    run_1     ✔ completed                    1      15  unknown   0ms … ago  lead: Say hello.
+    "
+  `);
+  const json = await reading(kept, "runs", "--json", "--status", "failed,stopped");
+  expect(rows(json.stdout)).toEqual([
+    ["run_3", "stopped", 1, 0],
+    ["run_2", "failed", 2, 2],
+  ]);
+});
+
+proves(["V27"], "a run that failed says why, first cause first, then its tree", async () => {
+  await using kept = keptRuns();
+  await fourRuns(kept);
+  const { code, stdout, stderr } = await reading(kept, "show", "run_2");
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(`\n${stdout}`).toMatchInlineSnapshot(`
+    "
+    run_2 ✖ failed: error
+    lead: Audit the code.
+    Wrong key.
+    began 2026-01-02T03:04:05.000Z · lasted 0ms · 2 agents · 30 tokens · cost unknown
+
+    Why, first cause first:
+      ✖ lead · step 2: model_not_authorized
+        Wrong key.
+
+    agent        state     step  own tok  tree tok  own cost  tree cost  time  task
+    lead         ✖ failed     2       15        30   unknown    unknown   0ms  Wrong key.
+    └─ reader#1  ✖ failed     2       15        15   unknown    unknown   0ms  Wrong key.
+    ✖ failed in 0ms  2 agents
+    "
+  `);
+  expect(`\n${(await reading(kept, "show", "run_2", "--errors")).stdout}`).toMatchInlineSnapshot(`
+    "
+    run_2 ✖ failed: error
+    lead: Audit the code.
+    Wrong key.
+    began 2026-01-02T03:04:05.000Z · lasted 0ms · 2 agents · 30 tokens · cost unknown
+
+    Why, first cause first:
+      ✖ lead · step 2: model_not_authorized
+        Wrong key.
+
+    Agents that did not complete (2)
+      lead · step 2: failed (model_not_authorized): Wrong key.
+      lead/reader#1 · step 2: failed (model_not_authorized): Wrong key.
+
+    Calls that failed (2)
+      lead · step 1 · SpawnSubagent: failed (subagent_failed), after 0ms
+      lead/reader#1 · step 1 · read: failed (tool_error), after 0ms
+    "
+  `);
+});
+
+proves(
+  ["V27"],
+  "an agent is shown with its steps, and a step with what was asked, said and called",
+  async () => {
+    await using kept = keptRuns();
+    await fourRuns(kept);
+    const agent = await reading(kept, "show", "run_2", "lead/reader#1");
+    expect(`\n${agent.stdout}`).toMatchInlineSnapshot(`
+      "
+      lead/reader#1 · failed
+      reader, scripted (scripted)
+      model_not_authorized: Wrong key.
+      own 15 tokens, unknown · with all below it 15 tokens, unknown
+
+      Task:
+      Read the docs.
+
+      step  time  tokens     cost  calls
+      1      0ms      15  unknown  read ✖ tool_error 0ms
+      2      0ms       0  unknown  ✖ model_not_authorized: Wrong key.
+      "
+    `);
+    const step = await reading(kept, "show", "run_2", "reader#1", "1", "--request");
+    expect(`\n${step.stdout}`).toMatchInlineSnapshot(`
+      "
+      lead/reader#1 · execution 1 · step 1 of 2
+      scripted (scripted) · 10 in · 5 out · unknown · 0ms
+
+      Asked:
+        system (instructions)
+          Work.
+        user (task)
+          Read the docs.
+        tools: read
+
+      Calls:
+        read {"path":"a.ts"}
+          failed (tool_error), 0ms
+          read failed: ENOENT
+      "
+    `);
+    expect((await reading(kept, "show", "run_2", "reader#1", "1.1")).code).toBe(0);
+  },
+);
+
+proves(["V27"], "with --json, one object stands on stdout and nothing else", async () => {
+  await using kept = keptRuns();
+  await fourRuns(kept);
+  for (const args of [["run_2"], ["run_2", "lead"], ["run_2", "lead", "1"], ["@last"]]) {
+    const { code, stdout, stderr } = await reading(kept, "show", ...args, "--json");
+    expect([code, stderr, stdout.trimEnd().includes("\n")]).toEqual([0, "", false]);
+    expect(JSON.parse(stdout)).toBeTypeOf("object");
+  }
+  const last = await reading(kept, "show", "@last", "--json");
+  expect(JSON.parse(last.stdout)).toMatchObject({
+    run: { runId: "run_4", status: "needs_you", leader: null },
+  });
+  // Nor does it steer a terminal.
+  const failed = await reading(kept, "show", "run_2", "--json");
+  expect(failed.stdout).toContain("Wrong \\u001b[31mkey.\\u202e");
+});
+
+test("what is not there is wrong use, and says what is", async () => {
+  await using kept = keptRuns();
+  await fourRuns(kept);
+  const told = async (...args: readonly string[]) => {
+    const { code, stdout, stderr } = await reading(kept, ...args);
+    expect([code, stdout]).toEqual([2, ""]);
+    return stderr;
+  };
+  expect(await told("show", "run_9")).toContain("which no run has");
+  expect(await told("show", "run_")).toContain("with which 4 begin: run_4, run_3, run_2, run_1");
+  expect(await told("show", "run_2", "writer")).toBe(
+    'Expected the path of one agent (lead, lead/reader#1), got "writer".\n',
+  );
+  expect(await told("show", "run_2", "lead", "9")).toBe(
+    'Expected a step of lead in execution 1 (1 to 2), got "9".\n',
+  );
+  expect(await told("show", "run_2", "lead", "two")).toContain("Expected the number of a step");
+  expect(await told("runs", "--limit", "0")).toContain("Expected --limit");
+  expect(await told("runs", "--status", "fine")).toContain('got "fine"');
+  expect(await told("tail", "run_2", "--from", "x")).toContain("Expected --from");
+  const nowhere = new FakeShell(kept.folder);
+  expect(await performed(["runs", "--store", "none.db"], nowhere)).toMatchObject({ code: 2 });
+});
+
+proves(["V27"], "reading changes no byte of a store", async () => {
+  await using kept = keptRuns();
+  await fourRuns(kept);
+  await kept.store.close();
+  const before = readFileSync(kept.path);
+  for (const args of [
+    ["runs"],
+    ["show", "run_4"],
+    ["show", "run_2", "lead", "1"],
+    ["tail", "run_1"],
+  ])
+    await reading(kept, ...args);
+  expect(readFileSync(kept.path).equals(before)).toBe(true);
+});
+
+function reading({ folder, path }: KeptRuns, ...args: readonly string[]): Promise<Performed> {
+  return performed([...args, "--store", path], new FakeShell(folder));
+}
+
+/** The time since is that of the machine. */
+function timeless(text: string): string {
+  return text.replaceAll(/ +\S+(?: \S+)? ago/g, " … ago");
+}
+
+const List = z.object({
+  runs: z.array(
+    z.object({
+      runId: z.string(),
+      status: z.string(),
+      agents: z.number(),
+      failedAgents: z.number(),
+    }),
+  ),
+});
+
+function rows(json: string): readonly unknown[] {
+  return List.parse(JSON.parse(json)).runs.map(Object.values);
+}

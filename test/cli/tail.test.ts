@@ -1,0 +1,88 @@
+// Goal: who follows a run sees what was and what comes, and is told how it ended. Method: runs that are over, and one that is held at a gate
+// while it is followed.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { says } from "../../src/testing/index.ts";
+import { proves } from "../harness/proves.ts";
+import { latch } from "../harness/run-scripted.ts";
+import { FakeShell, performed } from "./fake-shell.ts";
+import { agent, fourRuns, keptRuns } from "./kept-runs.ts";
+
+proves(
+  ["V28"],
+  "a run that rests is told of as it was, and the command exits as the run did",
+  async () => {
+    await using kept = keptRuns();
+    await fourRuns(kept);
+    const tail = (...args: readonly string[]) =>
+      performed(["tail", ...args, "--store", kept.path], new FakeShell(kept.folder));
+    const failed = await tail("run_2");
+    expect([failed.code, failed.stderr]).toEqual([1, ""]);
+    expect(`\n${failed.stdout}`).toMatchInlineSnapshot(`
+      "
+          0ms  lead started: Audit the code.
+          0ms  lead/reader#1 started: Read the docs.
+          0ms  lead/reader#1 read failed (tool_error)
+          0ms  lead/reader#1 step 1: 15 tokens, unknown, 1 tool call
+          0ms  lead/reader#1 step 2: 0 tokens, unknown
+          0ms  lead/reader#1 failed (error: Wrong key.): 2 steps, 15 tokens, unknown, 0ms
+          0ms  lead step 1: 15 tokens, unknown, 1 tool call
+          0ms  lead step 2: 0 tokens, unknown
+          0ms  lead failed (error: Wrong key.): 2 steps, 15 tokens, unknown, subtree 30 tokens, unknown, 0ms
+      "
+    `);
+    const codes = await Promise.all(["run_1", "run_3", "run_4"].map((run) => tail(run)));
+    expect(codes.map(({ code }) => code)).toEqual([0, 3, 4]);
+    expect((await tail("run_2", "--agent", "lead/reader#1")).stdout.split("\n")).toEqual(
+      failed.stdout.split("\n").filter((line) => line === "" || line.includes("reader#1")),
+    );
+    const events = await tail("run_2", "--events", "--from", "3");
+    const numbers = events.stdout.trimEnd().split("\n").map(numberIn);
+    const last = numbers.at(-1) ?? 0;
+    expect(numbers).toEqual(Array.from({ length: last - 2 }, (_none, index) => index + 3));
+    expect(last).toBeGreaterThan(20);
+  },
+);
+
+proves(["V28"], "a run is followed while another process leads it, until it ends", async () => {
+  await using kept = keptRuns();
+  const { opened, open } = latch();
+  const run = kept.orchestrator.start(agent("lead", [says("Done.", { after: opened })]), "Wait.");
+  for await (const { type } of run.events()) if (type === "model.requested") break;
+  const shell = new FakeShell(kept.folder);
+  const tailed = performed(["tail", run.runId, "--store", kept.path], shell);
+  await written(shell, "started: Wait.");
+  expect(shell.written.stdout).not.toContain("completed");
+  open();
+  await run.result;
+  const { code, stdout } = await tailed;
+  expect([code, stdout.match(/started/g)?.length, stdout.match(/completed/g)?.length]).toEqual([
+    0, 1, 1,
+  ]);
+});
+
+test("Ctrl-C leaves the run alone", async () => {
+  await using kept = keptRuns();
+  const { opened, open } = latch();
+  const run = kept.orchestrator.start(agent("lead", [says("Done.", { after: opened })]), "Wait.");
+  for await (const { type } of run.events()) if (type === "model.requested") break;
+  const shell = new FakeShell(kept.folder);
+  const tailed = performed(["tail", run.runId, "--store", kept.path], shell);
+  await written(shell, "started: Wait.");
+  expect(shell.signal("SIGINT")).toBe(130);
+  open();
+  expect((await run.result).status).toBe("completed");
+  await tailed;
+});
+
+function numberIn(line: string): number {
+  return z.object({ seq: z.number() }).parse(JSON.parse(line)).seq;
+}
+
+/** Until the command has written it. */
+async function written(shell: FakeShell, text: string): Promise<void> {
+  while (!shell.written.stdout.includes(text))
+    await new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,57 @@
+// What a reader of a run gives, held against the whole of its journal.
+
+import { expect } from "vitest";
+
+import { persistedRequest } from "../../src/agent/persisted-request.ts";
+import { contextsOf } from "../../src/agent/shown-messages.ts";
+import { foldJournal } from "../../src/orchestrator/durability/fold-journal.ts";
+import { JournalReader } from "../../src/orchestrator/durability/journal-reader.ts";
+import { RunRecord } from "../../src/orchestrator/durability/run-record.ts";
+import type { RunId } from "../../src/protocol/ids.ts";
+import type { RunStore } from "../../src/store/run-store.ts";
+
+/** Each event with the number of its line, as reading every line gives them. */
+export async function eventsWithLines(store: RunStore, runId: RunId): Promise<readonly unknown[]> {
+  const reader = new JournalReader();
+  const found: unknown[] = [];
+  let line = 0;
+  for await (const text of store.read(runId)) {
+    line += 1;
+    for (const record of reader.read(text))
+      if (record.type === "event") found.push([record.event, line]);
+  }
+  return found;
+}
+
+/** The steps and requests of every agent are those of the folded journal. Gives how many requests there were. */
+export async function checkRecord(
+  store: RunStore,
+  runId: RunId,
+  record = new RunRecord(store, runId),
+): Promise<number> {
+  await record.advance();
+  const { run } = await foldJournal(runId, store.read(runId));
+  let requests = 0;
+  for (const { agentId, agentPath, executionId, state } of run.agents) {
+    const last = (await record.steps(agentId)).at(-1);
+    expect(last?.executionId ?? executionId, agentPath).toBe(executionId);
+    expect(last?.steps ?? [], agentPath).toEqual(state.log.steps);
+    expect(last?.open?.number, agentPath).toBe(state.step?.number);
+    for (const { context } of contextsOf(state)) {
+      const stepNumber = context.number;
+      const textOf = (hash: string): string | undefined =>
+        Object.hasOwn(run.definitions, hash) ? run.definitions[hash] : undefined;
+      const expected = persistedRequest(state, stepNumber, textOf);
+      const request = record.request({ agentId, stepNumber });
+      if (expected === undefined) {
+        await expect(request).rejects.toMatchObject({ code: "invalid_paused_run" });
+        continue;
+      }
+      const { inheritedFrom, ...rebuilt } = await request;
+      expect(rebuilt, `${agentPath}, step ${stepNumber}`).toEqual(expected);
+      expect(inheritedFrom.length).toBe(rebuilt.request.messages.length);
+      requests += 1;
+    }
+  }
+  return requests;
+}

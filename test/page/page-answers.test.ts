@@ -1,0 +1,220 @@
+// Goal: a person answers what a run asks from the keyboard alone, and the run goes on with exactly what was on the screen.
+// Method: Chromium, a real viewer over a store with real runs that are paused, and an orchestrator that goes on with them.
+
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect } from "vitest";
+import { z } from "zod";
+
+import { defineAgent } from "../../src/agent/define-agent.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { idOf, type RunId } from "../../src/protocol/ids.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { viewer, type Viewer } from "../../src/viewer/viewer.ts";
+import { afterwards } from "../harness/afterwards.ts";
+import { proves } from "../harness/proves.ts";
+import { thinker } from "../journal/thinkers.ts";
+import { buildPage, type BuiltPage } from "./built-page.ts";
+import { findChromium, openTab } from "./chromium.ts";
+
+const found = await findChromium();
+const browser = typeof found === "string" ? undefined : found;
+if (typeof found === "string") console.warn(`Tests of the page are skipped: ${found}.`);
+
+let built: BuiltPage | undefined;
+beforeAll(async () => {
+  if (browser !== undefined) built = await buildPage();
+});
+afterAll(async () => {
+  await browser?.close();
+  built?.remove();
+});
+
+const RUN = idOf<"RunId">("order");
+
+interface Shop {
+  readonly view: Viewer;
+  readonly orchestrator: Orchestrator;
+  /** What was paid for, and how much. */
+  readonly paid: readonly object[];
+  /** How the run went on and ended. */
+  text(): Promise<string | undefined>;
+}
+
+/** A run that is paused with a question about each thing, and a viewer that can go on with it. */
+async function shop(things: readonly string[], runId: RunId = RUN): Promise<Shop> {
+  const paid: object[] = [];
+  const buyer = defineAgent({
+    name: "buyer",
+    purpose: "Buys.",
+    instructions: "You buy.",
+    model: thinker("buyer", ({ results }) =>
+      results.length === 0
+        ? { calls: things.map((thing) => ["pay", { thing, eur: 400 }] as const) }
+        : { text: results.join(" · ") },
+    ),
+    tools: [
+      defineTool({
+        name: "pay",
+        description: "Pays for a thing.",
+        input: z.object({ thing: z.string(), eur: z.number() }),
+        needsApproval: true,
+        execute: ({ thing, eur }) => {
+          paid.push({ thing, eur });
+          return `paid ${eur} for ${thing}`;
+        },
+      }),
+    ],
+  });
+  const view = await viewer({ port: 0, store: memoryStore(), pageFolder: built?.folder ?? "" });
+  afterwards(() => view.close());
+  const orchestrator = new Orchestrator({ store: view.store, sinks: [view.sink], roles: [buyer] });
+  view.attach(orchestrator);
+  const { status } = await orchestrator.start(buyer, "Buy.", { runId }).result;
+  expect(status).toBe("paused");
+  const text = async (): Promise<string | undefined> => {
+    await expect
+      .poll(async () => (await view.store.find(runId))?.status, { timeout: 20_000 })
+      .toBe("ended");
+    return (await orchestrator.resultOf(runId))?.text;
+  };
+  return { view, orchestrator, paid, text };
+}
+
+async function open({ view }: Shop, path: string): Promise<Page> {
+  if (browser === undefined) throw new Error("no browser");
+  const { origin, hash } = new URL(view.url);
+  const tab = await openTab(browser, `${origin}${path}${hash}`);
+  afterwards(() => {
+    expect(tab.complaints).toEqual([]);
+    return tab.close();
+  });
+  await tab.page.locator(".question").first().waitFor();
+  return tab.page;
+}
+
+/** Keys, one after the other. */
+async function press(page: Page, ...keys: readonly string[]): Promise<void> {
+  for (const key of keys) await page.keyboard.press(key);
+}
+
+describe.skipIf(browser === undefined)("answers from the keyboard", () => {
+  for (const path of ["/questions", `/r/${RUN}`])
+    proves(
+      ["V97"],
+      `${path}: a call is approved by two keys, and runs as it was shown`,
+      async () => {
+        const at = await shop(["pears"]);
+        const page = await open(at, path);
+        await press(page, "a");
+        await page.locator("text=Approve this call").waitFor();
+        expect(at.paid).toEqual([]);
+        await press(page, "Enter");
+        expect(await at.text()).toBe("paid 400 for pears");
+        expect(at.paid).toEqual([{ thing: "pears", eur: 400 }]);
+        await page.locator(".question").waitFor({ state: "detached" });
+      },
+    );
+
+  proves(["V97"], "a call is denied, and the model reads why", async () => {
+    const at = await shop(["pears"]);
+    const page = await open(at, `/r/${RUN}`);
+    await press(page, "d");
+    await page.keyboard.type("Too dear.");
+    await press(page, "Enter");
+    expect(await at.text()).toContain("Too dear.");
+    expect(at.paid).toEqual([]);
+  });
+
+  proves(
+    ["V97"],
+    "a call is modified, shown again with what has changed, and runs like that",
+    async () => {
+      const at = await shop(["pears"]);
+      const page = await open(at, "/questions");
+      await press(page, "m");
+      await page.locator("textarea").waitFor();
+      await press(page, "ControlOrMeta+a");
+      await page.keyboard.insertText('{"thing": "plums"');
+      await press(page, "Control+Enter");
+      await page.locator("text=This is no JSON").waitFor();
+      await press(page, "ControlOrMeta+a");
+      await page.keyboard.insertText('{"thing": "pears", "eur": 380}');
+      await press(page, "Control+Enter");
+      await page.locator(".removed", { hasText: '"eur": 400' }).waitFor();
+      await page.locator(".added", { hasText: '"eur": 380' }).waitFor();
+      expect(at.paid).toEqual([]);
+      await press(page, "Enter");
+      expect(await at.text()).toBe("paid 380 for pears");
+      expect(at.paid).toEqual([{ thing: "pears", eur: 380 }]);
+    },
+  );
+
+  proves(
+    ["V97"],
+    "no single key answers, wherever it is pressed, and Escape takes back what was begun",
+    async () => {
+      const at = await shop(["pears"]);
+      const page = await open(at, "/questions");
+      for (const key of ["a", "d", "m"]) {
+        await press(page, key);
+        await page.locator(".stage").waitFor();
+        await press(page, "Escape");
+        await page.locator(".stage").waitFor({ state: "detached" });
+      }
+      for (const key of ["Enter", " ", "n", "j", "k", "y", "t"]) await press(page, key);
+      expect([at.paid, (await at.view.store.find(RUN))?.status]).toEqual([[], "paused"]);
+    },
+  );
+
+  proves(
+    ["V104"],
+    "answers of one run go together: one is held, the next takes it along",
+    async () => {
+      const at = await shop(["pears", "plums"]);
+      const page = await open(at, "/questions");
+      await press(page, "a");
+      await page.getByRole("button", { name: "Hold, to send together" }).focus();
+      await press(page, "Enter");
+      await page.locator("text=goes with the next answer of this run").waitFor();
+      await press(page, "j", "d");
+      await page.keyboard.type("No plums.");
+      await page.locator("text=and send 1 held answer").waitFor();
+      await press(page, "Enter");
+      const text = (await at.text()) ?? "";
+      expect([text.includes("paid 400 for pears"), text.includes("No plums.")]).toEqual([
+        true,
+        true,
+      ]);
+      expect(at.paid).toEqual([{ thing: "pears", eur: 400 }]);
+    },
+  );
+
+  proves(["V98"], "of two tabs that answer one is taken, and the other is told", async () => {
+    const at = await shop(["pears", "plums"]);
+    const first = await open(at, "/questions");
+    const second = await open(at, "/questions");
+    // The second does not hear of what the first does.
+    await second.route("**/api/v1/questions", (route) => route.abort());
+    await press(second, "d");
+    await second.keyboard.type("Too late.");
+    await press(first, "a", "Enter");
+    await first.locator("text=Answered.").waitFor();
+    await press(second, "Enter");
+    await second.locator("[role=alert]", { hasText: "The first answer counts" }).waitFor();
+    await second.unroute("**/api/v1/questions");
+    await second.locator(".question", { hasText: "pears" }).waitFor({ state: "detached" });
+    await press(second, "a", "Enter");
+    expect(await at.text()).toBe("paid 400 for pears · paid 400 for plums");
+  });
+
+  proves(["V94", "V97"], "the run goes on before one's eyes, to its end", async () => {
+    const at = await shop(["pears"]);
+    const page = await open(at, `/r/${RUN}`);
+    await page.locator(".status.is-needs_you").waitFor();
+    await press(page, "a", "Enter");
+    await page.locator(".status.is-completed").waitFor();
+    await press(page, "Enter");
+    await page.locator("aside", { hasText: "with all below it" }).waitFor();
+  });
+});
