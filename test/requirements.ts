@@ -1154,6 +1154,9 @@ const requirements = {
   V88: {
     text: "`espalier view` opens the viewer of the project's runs until it is left; it makes no store, writes into none unless something is asked of a run, and shows the token to nobody else",
   },
+  V89: {
+    text: "`--view` shows a run, or the demo, in the browser while it lives, and until it is left",
+  },
   V90: {
     text: "The page is one HTML, one script and one style sheet, at most 250 KiB and 80 compressed, and asks nobody but its own server for anything",
   },
