@@ -106,7 +106,7 @@ export class Api {
       return await this.#ofAgent(runId, [agentId, ...rest], call.query);
     if (agentId !== undefined) throw notFound();
     if (first === "feed") return await this.#feed(runId, call);
-    if (first === "log") return await logOf(this.#parts, runId, logQueryIn(call.query));
+    if (first === "log") return await logOf(await runs.look(runId), logQueryIn(call.query));
     throw notFound();
   }
 

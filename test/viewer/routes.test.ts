@@ -2,7 +2,10 @@
 
 import { expect } from "vitest";
 
+import type { LogEntry } from "../../src/view/viewer-data.ts";
+import { runId } from "../engine/engine-world.ts";
 import { proves } from "../harness/proves.ts";
+import { storedEvents } from "../journal/stored-events.ts";
 import { askApi } from "./asking.ts";
 import { survey, viewerWorld } from "./viewer-world.ts";
 
@@ -63,3 +66,45 @@ proves(["V70"], "meta, lists, a run, an agent and the log of a run that has ende
   expect(log).toMatchObject({ entries: [{ event: { type: "run.ended", status: "completed" } }] });
   expect((await askApi(place, "questions")).body).toEqual({ questions: [] });
 });
+
+proves(["V70"], "the log of a run in parts, of one agent, and of one type", async () => {
+  const { place, process, store } = await viewerWorld();
+  const role = survey(3);
+  await process({ roles: [role] }).start(role, "Survey.", { runId: "survey" }).result;
+  const events = await storedEvents(store, runId("survey"));
+  const read: unknown[] = [];
+  const firsts: number[] = [];
+  for (let after: number | undefined = 0; after !== undefined;) {
+    const page = logIn((await askApi(place, `runs/survey/log?limit=7&after=${after}`)).body);
+    expect(page.entries.length).toBeGreaterThanOrEqual(page.next === undefined ? 0 : 7);
+    firsts.push(page.entries[0]?.record ?? 0);
+    read.push(...page.entries.map(({ event }) => event));
+    after = page.next;
+  }
+  expect(read).toEqual(events);
+  expect(firsts.length).toBeGreaterThan(3);
+  expect(firsts).toEqual([...new Set(firsts)]);
+  for (const agentId of ["agent_2", "agent_4"]) {
+    const { entries } = logIn((await askApi(place, `runs/survey/log?agent=${agentId}`)).body);
+    expect(entries.map(({ event }) => event)).toEqual(
+      events.filter((event) => event.agentId === agentId),
+    );
+  }
+  const { entries } = logIn((await askApi(place, "runs/survey/log?type=agent.ended")).body);
+  expect(entries).toHaveLength(4);
+  expect(await askApi(place, "runs/nobody/log")).toMatchObject({ status: 404 });
+});
+
+interface Log {
+  readonly entries: readonly LogEntry[];
+  readonly next?: number;
+}
+
+function logIn(body: unknown): Log {
+  if (isLog(body)) return body;
+  throw new Error("There is no log.");
+}
+
+function isLog(value: unknown): value is Log {
+  return typeof value === "object" && value !== null && "entries" in value;
+}

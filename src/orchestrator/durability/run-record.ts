@@ -64,6 +64,10 @@ interface KnownAgent {
   readonly lines: number[];
 }
 
+/**
+ * What a store keeps of one run, read without leading it: its events as they come, and of one agent at a time its steps and what its model was
+ * asked.
+ */
 export class RunRecord {
   readonly #store: RunStore;
   readonly #runId: RunId;
@@ -137,6 +141,29 @@ export class RunRecord {
     return deepFreeze({ ...rebuilt, inheritedFrom: origins });
   }
 
+  /** The events of the lines after one, each with the number of its line, as far as lines were read. Rejects like `advance`. */
+  async *eventsAfter(
+    line: number,
+  ): AsyncGenerator<{ readonly event: EspalierEvent; readonly line: number }, void> {
+    const place = this.#places.findLast(({ lines }) => lines <= line);
+    const limit = this.#lineCount - (place?.lines ?? 0);
+    if (place === undefined || limit === 0) return;
+    const reader = place.reader();
+    let [number, inTurn] = [place.lines, 0];
+    for await (const text of this.#store.read(this.#runId, number + 1, limit)) {
+      number += 1;
+      const events: EspalierEvent[] = [];
+      inTurn += this.#scan(reader, { line: text, number }, (value) => {
+        const event = number > line ? eventIn(value) : undefined;
+        if (event !== undefined) events.push(event);
+      });
+      for (const event of events) yield { event, line: number };
+      if (inTurn < RECORDS_PER_TURN) continue;
+      inTurn = 0;
+      await endOfTurn();
+    }
+  }
+
   async #advance(take: TakeEvent): Promise<number> {
     let inTurn = 0;
     for await (const line of this.#store.read(this.#runId, this.#lineCount + 1)) {
@@ -187,7 +214,7 @@ export class RunRecord {
     if (!isRecord(value)) return;
     switch (value["type"]) {
       case "event": {
-        const event = keptEvent(deepFreeze(value["event"]));
+        const event = eventIn(value);
         if (event === undefined) return;
         if (event.type === "subagent.spawned")
           this.#agent(event.childId).inherited = inheritedCount(event.context);
@@ -324,6 +351,12 @@ export class RunRecord {
 }
 
 function ignore(): void {}
+
+function eventIn(value: unknown): EspalierEvent | undefined {
+  return isRecord(value) && value["type"] === "event"
+    ? keptEvent(deepFreeze(value["event"]))
+    : undefined;
+}
 
 /** How many messages of its parent a subagent began with. What stands in a journal is not checked. */
 function inheritedCount(context: unknown): number {
