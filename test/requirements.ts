@@ -1035,6 +1035,9 @@ const requirements = {
   V10: {
     text: "What agents did before a pause and in earlier executions stays, as far as the store has it",
   },
+  V11: {
+    text: "Reading a journal, the result of a stored run and a request from its recording leave turns of the event loop to other work",
+  },
   V20: {
     text: "A fold of the events of a run says of each agent what it does, its steps with their calls, its refused spawns, how it ended, and what it and its subtree have spent, as the result and the ledger do",
   },
