@@ -64,6 +64,10 @@ interface KnownAgent {
   readonly lines: number[];
 }
 
+/**
+ * What is kept of one run, in any store, for whoever shows it: `advance` gives its events as they come, `steps` and `request` what one agent did
+ * and was asked. Reads only, and holds no content.
+ */
 export class RunRecord {
   readonly #store: RunStore;
   readonly #runId: RunId;
