@@ -142,7 +142,7 @@ export type Deferral = {
     }
 );
 
-/** What the model of an open step has replied. */
+/** What the model replied in a step. */
 export interface StepReply {
   readonly message: AssistantMessage;
   readonly finishReason: FinishReason;

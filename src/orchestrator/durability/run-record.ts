@@ -65,8 +65,8 @@ interface KnownAgent {
 }
 
 /**
- * What a store keeps of one run, read without leading it: its events as they come, and of one agent at a time its steps and what its model was
- * asked.
+ * What is kept of one run, in any store, for whoever shows it: `advance` gives its events as they come, `steps` and `request` what one agent did
+ * and was asked. Reads only, and holds no content.
  */
 export class RunRecord {
   readonly #store: RunStore;

@@ -93,8 +93,8 @@ async function sourceIn(journal: string, agentId: AgentId | undefined): Promise<
   }
   if (runId === undefined) throw withoutRecords(UNKNOWN);
   const state = steps?.stateIn(undefined);
-  const agents = steps === undefined || state === undefined ? [] : [{ ...steps, state }];
-  return { agents, definitions };
+  if (steps === undefined || state === undefined) return { agents: [], definitions };
+  return { agents: [{ agentId: steps.agentId, agentPath: steps.agentPath, state }], definitions };
 }
 
 function* linesIn(journal: string): Generator<string> {

@@ -7,7 +7,7 @@ import type { JournalBatch, Ownership } from "../run-store.ts";
 import type { SqlDriver, SqlPage, SqlWork } from "../sql-driver.ts";
 import { storeClosed } from "../store-errors.ts";
 import { numberIn } from "../stored-row.ts";
-import { inSnapshot, LONGEST_BLOCK_MS, pageOf, perform } from "./file-queries.ts";
+import { inSnapshot, LONGEST_BLOCK_MS, pageOf, performIn } from "./file-queries.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { prepareSchema, SQLITE_SCHEMA_VERSION } from "./schema.ts";
 import type { OpenSqlite, SqliteDatabase } from "./sqlite-driver.ts";
@@ -65,7 +65,7 @@ export class FileDriver implements SqlDriver {
   }
 
   #perform<T>(database: SqliteDatabase, work: SqlWork<T>): T {
-    return perform({ database, version: SQLITE_SCHEMA_VERSION, nowMs: this.#nowMs() }, work);
+    return performIn({ database, version: SQLITE_SCHEMA_VERSION, nowMs: this.#nowMs() }, work);
   }
 
   #nowMs(): number {

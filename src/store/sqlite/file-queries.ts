@@ -50,7 +50,7 @@ export interface OpenFile {
   readonly nowMs: number;
 }
 
-export function perform<T>(file: OpenFile, work: SqlWork<T>): T {
+export function performIn<T>(file: OpenFile, work: SqlWork<T>): T {
   let step = work.next();
   while (step.done !== true) step = work.next(rowsOf(file, step.value));
   return step.value;

@@ -8,7 +8,7 @@ import type { EspalierError } from "../../kernel/error.ts";
 import type { SqlDriver, SqlPage, SqlWork } from "../sql-driver.ts";
 import { storeMissing, storeOnlyReads } from "../store-errors.ts";
 import type { FileDriverOptions } from "./file-driver.ts";
-import { inSnapshot, LONGEST_BLOCK_MS, pageOf, perform, type OpenFile } from "./file-queries.ts";
+import { inSnapshot, LONGEST_BLOCK_MS, pageOf, performIn, type OpenFile } from "./file-queries.ts";
 import { patiently } from "./group-commit.ts";
 import { readableFileVersion } from "./schema.ts";
 import { sqliteFailed } from "./sqlite-faults.ts";
@@ -21,7 +21,7 @@ export class ReadingFileDriver implements SqlDriver {
   }
 
   read<T>(begin: () => SqlWork<T>): Promise<T> {
-    return this.#see((file) => perform(file, begin()));
+    return this.#see((file) => performIn(file, begin()));
   }
 
   page(runId: string, first: number, limit: number): Promise<SqlPage | undefined> {
