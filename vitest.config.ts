@@ -11,6 +11,7 @@ const DEEP = [
   "test/ai-sdk/provider-*.test.ts",
   "test/engine/pg-boss-*.test.ts",
   "test/cli/demo-*.test.ts",
+  "test/cli/process-*.test.ts",
   "test/page/page-answers.test.ts",
   "test/page/page-live.test.ts",
   "test/page/page-screens.test.ts",

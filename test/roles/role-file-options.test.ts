@@ -4,8 +4,9 @@
 import { expect, test } from "vitest";
 
 import type { Model } from "../../src/model/model.ts";
-import { readRoles } from "../../src/roles/read-roles.ts";
+import { readRoles, roleFileNames } from "../../src/roles/read-roles.ts";
 import { temporaryFolder } from "../examples/temporary-folder.ts";
+import { proves } from "../harness/proves.ts";
 import { spyTool } from "../harness/tools.ts";
 import { rejectionOf, thrownBy } from "../support/thrown.ts";
 import { fast, OPTIONS, parsed, roleFile, search } from "./role-folder.ts";
@@ -70,4 +71,58 @@ test("what code says of a role that no file has is refused with the names that t
   expect((await rejectionOf(readRoles(folder.path, options))).message).toBe(
     'Expected readRoles.extend.b to be the name of a role in the files (a), got "b". Correct the name.',
   );
+});
+
+proves(
+  ["V51"],
+  "tools are named by how their names begin, each once, in the order in which they are given",
+  () => {
+    const tools = ["files_read", "files_write", "save"].map((name) => spyTool(name));
+    const named = (list: string): readonly string[] =>
+      parsed(roleFile("model: fast", `tools: ${list}`), { tools }).tools.map(({ name }) => name);
+    expect(named("[files_*]")).toEqual(["files_read", "files_write"]);
+    expect(named("[save, files_write, files_*]")).toEqual(["save", "files_write", "files_read"]);
+    for (const wrong of ['["*"]', "[gone_*]", "[files_]", '["files_*read"]'])
+      expect(thrownBy(() => named(wrong)).message).toContain(
+        "Expected researcher.tools[0] to be the name of a given tool (files_read, files_write, save)",
+      );
+  },
+);
+
+proves(
+  ["V51"],
+  "a file that names no model has the default one; one that names one has that",
+  () => {
+    const options = { defaultModel: fast };
+    expect(parsed(roleFile(), options).model.id).toBe("fast");
+    expect(parsed(roleFile("model: strong"), options).model.id).toBe("strong");
+    const extended = { ...options, extend: { researcher: { model: OPTIONS.models.strong } } };
+    expect(parsed(roleFile(), extended).model.id).toBe("strong");
+    expect(thrownBy(() => parsed(roleFile(), { defaultModel: "fast" })).data["field"]).toBe(
+      "parseRole.defaultModel",
+    );
+  },
+);
+
+proves(["V51"], "what a file names is known before there are models and tools for it", () => {
+  const text = roleFile(
+    "name: web",
+    "model: m",
+    "tools: [files_*, a]",
+    "subagents: [b]",
+    "limits: 5",
+  );
+  expect(roleFileNames(text, "roles/researcher.md")).toEqual({
+    name: "web",
+    model: "m",
+    tools: ["files_*", "a"],
+    subagents: ["b"],
+  });
+  expect(roleFileNames(roleFile("tools: a"), "a.md")).toEqual({
+    name: undefined,
+    model: undefined,
+    tools: [],
+    subagents: [],
+  });
+  expect(thrownBy(() => roleFileNames("no front matter", "a.md")).message).toMatch(/^a\.md:1: /);
 });

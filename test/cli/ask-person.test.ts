@@ -1,0 +1,109 @@
+// Goal: a question at the terminal is whole, is never answered by one key, and goes as it was shown (V52). Method: the real prompts over streams
+// that stand for a terminal, typed into key by key.
+
+import { PassThrough } from "node:stream";
+
+import { expect } from "vitest";
+
+import { askingPerson } from "../../src/cli/ask-person.ts";
+import type { Shell } from "../../src/cli/shell.ts";
+import type { Answer, Question } from "../../src/protocol/question.ts";
+import { AgentIdSchema, CallIdSchema, QuestionIdSchema } from "../../src/protocol/ids.ts";
+import { proves } from "../harness/proves.ts";
+
+const LONG = "x".repeat(400);
+const QUESTION: Question = {
+  questionId: QuestionIdSchema.parse("q1"),
+  kind: "approval",
+  agentId: AgentIdSchema.parse("a1"),
+  agentPath: "lead/buyer#2",
+  callId: CallIdSchema.parse("c1"),
+  toolName: "pay",
+  arguments: { eur: 400, note: LONG },
+  argumentsHash: "hash",
+  reason: "More than 100 EUR.",
+  askedAtMs: 0,
+  deadlineAtMs: null,
+};
+const DOWN = "\u001b[B";
+const ENTER = "\r";
+const CTRL_C = "\u0003";
+
+interface Asked {
+  readonly answer: Answer | undefined;
+  readonly shown: string;
+  readonly happened: readonly string[];
+}
+
+/** Asks, and types each of `keys` once the prompt before it stands. */
+async function asked(
+  keys: readonly string[],
+  { question = QUESTION, signal = new AbortController().signal } = {},
+): Promise<Asked> {
+  let shown = "";
+  const happened: string[] = [];
+  const stdin = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => {} });
+  const stderr = Object.assign(new PassThrough(), { columns: 500, rows: 50 });
+  const waiting = [...keys];
+  stderr.setEncoding("utf8").on("data", (text: string) => {
+    shown += text;
+    // A prompt shows what it is once more with every key; one key at a time, once it reads.
+    setImmediate(() => {
+      const key = waiting.shift();
+      if (key !== undefined) stdin.write(key);
+    });
+  });
+  const shell: Shell = {
+    ...{ stdin, stdout: new PassThrough(), stderr, env: {}, cwd: "/", isVerbose: false },
+    onSignal: () => {},
+    leave: (code) => {
+      throw new Error(`left with ${code}`);
+    },
+  };
+  const approver = askingPerson({
+    shell,
+    makeRoom: () => {
+      happened.push("room");
+      return () => void happened.push("back");
+    },
+    interrupt: () => void happened.push("interrupt"),
+  });
+  const answer = await approver(question, { signal });
+  return { answer, shown, happened };
+}
+
+const REF = { questionId: "q1", argumentsHash: "hash" };
+
+proves(["V52"], "arguments are shown whole; Enter alone answers nothing", async () => {
+  const { answer, shown, happened } = await asked(["", "", "", ENTER]);
+  expect(answer).toBeUndefined();
+  expect(shown).toContain(LONG);
+  expect(shown).toContain("More than 100 EUR.");
+  expect(happened).toEqual(["room", "back"]);
+});
+
+proves(
+  ["V52"],
+  "two keys approve the very call; Ctrl-C answers nothing and is one for the run",
+  async () => {
+    expect((await asked(["", "", "", DOWN, ENTER])).answer).toEqual({ type: "approved", ...REF });
+    const { answer, happened } = await asked(["", "", "", CTRL_C]);
+    expect([answer, happened]).toEqual([undefined, ["room", "interrupt", "back"]]);
+  },
+);
+
+proves(
+  ["V52"],
+  "a question whose run needs no answer any more is not shown, or is withdrawn",
+  async () => {
+    const { shown } = await asked([], { signal: AbortSignal.abort() });
+    expect(shown).toBe("");
+    const { promise: over, resolve: end } = Promise.withResolvers<void>();
+    const controller = new AbortController();
+    const pending = asked([], { signal: controller.signal });
+    void pending.then(() => end());
+    setImmediate(() => setImmediate(() => controller.abort()));
+    await over;
+    expect((await pending).happened).toEqual(["room", "back"]);
+  },
+);

@@ -1,0 +1,308 @@
+// Goal: what only a process shows: signals, pipes that close, Node that is too old, another copy of the package, configurations that Node loads,
+// scripts in real shells. Method: the command spawned, against a server that speaks Chat Completions.
+
+import { execFile, spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { promisify } from "node:util";
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { temporaryFolder, type TemporaryFolder } from "../examples/temporary-folder.ts";
+import { afterwards } from "../harness/afterwards.ts";
+import { proves } from "../harness/proves.ts";
+import { OpenAiServer, says } from "../support/openai-server.ts";
+import {
+  linkPackage,
+  startCommand,
+  type ProcessEnd,
+  type StartOptions,
+} from "./process-program.ts";
+
+const LEAD = "---\nmodel: some-model\n---\nWork.\n";
+
+function newFolder(files: Readonly<Record<string, string>> = {}): TemporaryFolder {
+  const folder = temporaryFolder(files);
+  afterwards(() => folder[Symbol.dispose]());
+  return folder;
+}
+
+const command = (args: readonly string[], options: StartOptions): Promise<ProcessEnd> =>
+  startCommand(args, options).ended;
+
+/** A server that never answers, and when it was first asked. */
+async function silentServer() {
+  const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+  const server = await OpenAiServer.start(() => {
+    ask();
+    return new Promise(() => {});
+  });
+  afterwards(() => server[Symbol.asyncDispose]());
+  return { env: { OPENAI_BASE_URL: server.baseUrl }, asked };
+}
+
+proves(["V48"], "the first Ctrl-C cancels the tree and says so: 130, and why", async () => {
+  const folder = newFolder({ "lead.md": LEAD });
+  const { env, asked } = await silentServer();
+  const { child, ended } = startCommand(["run", "lead.md", "Go."], { cwd: folder.path, env });
+  await asked;
+  child.kill("SIGINT");
+  const { code, stdout, stderr } = await ended;
+  expect([code, stdout]).toEqual([130, ""]);
+  expect(stderr).toContain("Cancelling the run. Press Ctrl-C once more to leave at once.");
+  expect(stderr).toContain("cancelled (cancelled): Ctrl-C was pressed.");
+});
+
+proves(
+  ["V48"],
+  "the second Ctrl-C leaves: 130, without waiting for the end of a tool",
+  async () => {
+    const folder = newFolder({
+      "package.json": '{"type":"module"}',
+      "slow.ts": `
+      import { defineAgent, defineTool } from "espalier";
+      import { z } from "zod";
+      const slow = defineTool({
+        name: "slow", description: "Never ends.", input: z.object({}),
+        execute: () => { process.stderr.write("at work\\n"); return new Promise(() => setInterval(() => {}, 1_000)); },
+      });
+      const model = {
+        provider: "p", id: "m", price: { inputUsdPerMillion: 0, outputUsdPerMillion: 0 },
+        generate: async () => ({
+          message: { role: "assistant", text: "", toolCalls: [{ callId: "1", toolName: "slow", argumentsText: "{}" }] },
+          finishReason: "tool_calls",
+          usage: { inputTokens: 1, cachedInputTokens: 0, outputTokens: 1, reasoningTokens: 0 },
+        }),
+      };
+      export default defineAgent({ name: "slow", instructions: "Work.", model, tools: [slow] });
+    `,
+    });
+    linkPackage(folder.path);
+    const { child, ended, seen } = startCommand(["run", "slow.ts", "Go."], { cwd: folder.path });
+    await seen("at work");
+    child.kill("SIGINT");
+    await seen("Cancelling the run.");
+    child.kill("SIGINT");
+    const { code, stderr } = await ended;
+    expect(code).toBe(130);
+    expect(stderr).not.toContain("cancelled (cancelled)");
+  },
+);
+
+const SummarySchema = z.looseObject({ status: z.string(), runId: z.string() });
+
+proves(
+  ["V48"],
+  "SIGTERM pauses a run that is kept, which is resumed; without a store it cancels",
+  async () => {
+    const folder = newFolder({ "lead.md": LEAD });
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+    await using server = await OpenAiServer.start(async (_request, count) => {
+      if (count > 1) return says("Resumed.");
+      ask();
+      await released;
+      return says("Cut", { finishReason: "tool_calls" });
+    });
+    const env = { OPENAI_BASE_URL: server.baseUrl };
+    const at = { cwd: folder.path, env };
+    const { child, ended, seen } = startCommand(["run", "lead.md", "Go.", "--json"], at);
+    await asked;
+    child.kill("SIGTERM");
+    await seen("Told to end: the run pauses before its next step");
+    release();
+    const { code, stdout } = await ended;
+    expect([code, SummarySchema.parse(JSON.parse(stdout)).status === "failed"]).toEqual([
+      143,
+      false,
+    ]);
+
+    const silent = await silentServer();
+    const unkept = startCommand(["run", "lead.md", "Go.", "--no-store"], {
+      ...at,
+      env: silent.env,
+    });
+    await silent.asked;
+    unkept.child.kill("SIGTERM");
+    const end = await unkept.ended;
+    expect([end.code, end.stdout]).toEqual([143, ""]);
+    expect(end.stderr).toContain("the run is cancelled, since it is kept nowhere");
+  },
+);
+
+proves(["V49"], "Node that is too old is said in one line, and nothing is imported", async () => {
+  const folder = newFolder({
+    "old.mjs": `import { registerHooks } from "node:module";
+      Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.11.1" } });
+      registerHooks({ load: (url, context, next) => { process.stdout.write(url + "\\n"); return next(url, context); } });`,
+  });
+  const flags = ["--import", folder.at("old.mjs")];
+  const { code, stdout, stderr } = await command(["--help"], { cwd: folder.path, flags });
+  expect([code, stderr]).toEqual([
+    2,
+    "espalier needs Node 22.19 or newer, got 20.11.1. Install it from https://nodejs.org.\n",
+  ]);
+  expect(
+    stdout
+      .trimEnd()
+      .split("\n")
+      .map((url) => url.replace(/.*\//, "")),
+  ).toEqual(["main.ts"]);
+});
+
+test("the Node that it needs is the one of package.json", () => {
+  const { engines } = z
+    .object({ engines: z.object({ node: z.string() }) })
+    .parse(JSON.parse(readFileSync("package.json", "utf8")));
+  const [, major, minor] = /^>=(\d+)\.(\d+)\.0$/.exec(engines.node) ?? [];
+  expect(readFileSync("src/cli/main.ts", "utf8")).toContain(`{ major: ${major}, minor: ${minor} }`);
+});
+
+proves(
+  ["V49"],
+  "help loads no file of the library, and of packages the parser of arguments alone",
+  async () => {
+    const folder = newFolder({
+      "list.mjs": `import { registerHooks } from "node:module";
+      registerHooks({ load: (url, context, next) => { process.stderr.write(url + "\\n"); return next(url, context); } });`,
+    });
+    const flags = ["--import", folder.at("list.mjs")];
+    const { code, stdout, stderr } = await command(["--help"], { cwd: folder.path, flags });
+    expect([code, stdout.split("\n")[0]]).toEqual([0, "Usage: espalier [options] [command]"]);
+    const loaded = stderr
+      .trimEnd()
+      .split("\n")
+      .filter((url) => url.startsWith("file:"));
+    const others = loaded.filter(
+      (url) => !/\/(src\/cli|node_modules\/commander)\/[^/]+(\/[^/]+)?$/.test(url),
+    );
+    expect(others).toEqual([]);
+    expect(loaded.filter((url) => url.includes("/commands/"))).toEqual([]);
+  },
+);
+
+proves(
+  ["V49"],
+  "a project's own copy of the package runs its command, whatever it is",
+  async () => {
+    const folder = newFolder({
+      "node_modules/espalier/package.json":
+        '{"name":"espalier","version":"9.9.9","type":"module","bin":{"espalier":"own.js"}}',
+      "node_modules/espalier/own.js":
+        'process.stdout.write("own copy " + process.argv.slice(2).join() + "\\n"); process.exitCode = 7;',
+    });
+    expect(await command(["run", "x"], { cwd: folder.path })).toEqual({
+      code: 7,
+      stdout: "own copy run,x\n",
+      stderr: "",
+    });
+  },
+);
+
+const CONFIG = `
+  import { defineConfig } from "espalier/config";
+  import { lead } from "./lead.ts";
+  export default defineConfig({ roles: [lead], store: "kept/runs.db" });
+`;
+const CODED_LEAD = `
+  import { defineAgent, openai } from "espalier";
+  export const lead = defineAgent({ name: "lead", instructions: "Work.", model: openai("some-model") });
+`;
+
+proves(
+  ["V50"],
+  "a configuration is found upwards, to the end of the project and no further; its roles are run by name",
+  async () => {
+    await using server = await OpenAiServer.start(() => says("Done."));
+    const env = { OPENAI_BASE_URL: server.baseUrl };
+    const folder = newFolder({
+      "package.json": '{"type":"module"}',
+      "espalier.config.ts": CONFIG,
+      "lead.ts": CODED_LEAD,
+      "deep/er/file.txt": "",
+      "kept/": "",
+      "other/package.json": "{}",
+    });
+    linkPackage(folder.path);
+    const args = ["run", "lead", "Go.", "--quiet"];
+    const done = await command(args, { cwd: folder.at("deep/er"), env });
+    expect(done).toEqual({ code: 0, stdout: "Done.\n", stderr: "" });
+    expect(readFileSync(folder.at("kept/runs.db")).length).toBeGreaterThan(0);
+    const beyond = await command(args, { cwd: folder.at("other"), env });
+    expect([beyond.code, beyond.stderr]).toEqual([
+      2,
+      expect.stringContaining("Roles of the configuration: none."),
+    ]);
+  },
+);
+
+proves(
+  ["V50"],
+  "what Node cannot load is said with file, line and what to do, and without a stack",
+  async () => {
+    const folder = newFolder({
+      "package.json": '{"type":"module"}',
+      "there.ts": "export const a = 1;",
+    });
+    linkPackage(folder.path);
+    const config = folder.at("espalier.config.ts");
+    const faults: readonly (readonly [text: string, says: string])[] = [
+      [
+        "\nenum A { x }\nexport default { roles: [] };",
+        `${config}:2: TypeScript enum is not supported in strip-only mode. Use what only has to be left out`,
+      ],
+      ['import { a } from "./there.js";\nexport default { a };', "There is one that ends in .ts"],
+      ["export default {\n  roles: ,\n};", `${config}:2: `],
+      ["export const roles = [];", "to have a default export, got none"],
+      ["export default { rols: [] };", `${config}: Expected config.rols to be one of roles,`],
+      ['throw new Error("mine");', "mine"],
+    ];
+    for (const [text, words] of faults) {
+      writeFileSync(config, text);
+      const { code, stdout, stderr } = await command(["run", "lead", "Go."], { cwd: folder.path });
+      expect([text, code, stdout]).toEqual([text, text.startsWith("throw") ? 1 : 2, ""]);
+      expect(stderr).toContain(words);
+      expect(stderr).not.toMatch(/^ +at /m);
+    }
+    const verbose = await command(["run", "lead", "Go.", "--verbose"], { cwd: folder.path });
+    expect(verbose.stderr).toMatch(/^ +at .*espalier\.config\.ts:1/m);
+  },
+);
+
+test("whoever reads its output may stop: no word, no stack", async () => {
+  const folder = newFolder();
+  const { child, ended } = startCommand(["completion", "bash"], { cwd: folder.path });
+  child.stdout?.destroy();
+  expect((await ended).stderr).toBe("");
+});
+
+proves(["V47"], "the script for bash completes commands, options and ids of runs", async () => {
+  const folder = newFolder();
+  const { stdout: script } = await command(["completion", "bash"], { cwd: folder.path });
+  writeFileSync(
+    folder.at("complete.sh"),
+    `${script}
+    espalier() { [ "$1 $2" = "__complete run" ] && printf '@last\\nrun_abc\\nrun_xyz\\n'; }
+    try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _espalier; echo "\${COMPREPLY[*]}"; }
+    try espalier de; try espalier run --allow; try espalier resume run_a; try espalier roles ch; try espalier resume --take`,
+  );
+  const { stdout } = await promisify(execFile)("bash", [folder.at("complete.sh")]);
+  expect(stdout.split("\n")).toEqual([
+    "demo deny",
+    "--allow-read",
+    "run_abc",
+    "check",
+    "--take-over",
+    "",
+  ]);
+});
+
+test.skipIf(spawnSync("zsh", ["-c", "true"]).status !== 0)(
+  "the script for zsh is one (zsh is installed)",
+  async () => {
+    const folder = newFolder();
+    const { stdout: script } = await command(["completion", "zsh"], { cwd: folder.path });
+    writeFileSync(folder.at("_espalier"), script);
+    expect(spawnSync("zsh", ["-n", folder.at("_espalier")]).status).toBe(0);
+  },
+);

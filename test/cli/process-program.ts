@@ -1,0 +1,53 @@
+// The command as a process of its own, with nothing in its environment but what the test puts there.
+
+import { spawn, type ChildProcess } from "node:child_process";
+import { mkdirSync, symlinkSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+const MAIN = resolve("src/cli/main.ts");
+
+export interface StartOptions {
+  readonly cwd: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Flags of Node. */
+  readonly flags?: readonly string[];
+}
+
+/** How a process ended. */
+export interface ProcessEnd {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Started {
+  readonly child: ChildProcess;
+  readonly ended: Promise<ProcessEnd>;
+  /** Resolves once stderr has this text. */
+  readonly seen: (text: string) => Promise<void>;
+}
+
+/** Starts the command. */
+export function startCommand(args: readonly string[], options: StartOptions): Started {
+  const { cwd, env = {}, flags = [] } = options;
+  const all = ["--conditions=@espalier/source", ...flags, MAIN, ...args];
+  const child = spawn(process.execPath, all, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
+  const output = { stdout: "", stderr: "" };
+  child.stdout.setEncoding("utf8").on("data", (piece: string) => (output.stdout += piece));
+  child.stderr.setEncoding("utf8").on("data", (piece: string) => (output.stderr += piece));
+  const ended = new Promise<ProcessEnd>((settle, reject) => {
+    child.on("error", reject);
+    child.on("close", (code) => settle({ code, ...output }));
+  });
+  const seen = async (text: string): Promise<void> => {
+    while (!output.stderr.includes(text))
+      await new Promise((resolve) => child.stderr.once("data", resolve));
+  };
+  return { child, ended, seen };
+}
+
+/** Installs this package into a folder, as a link. */
+export function linkPackage(folder: string): void {
+  mkdirSync(join(folder, "node_modules"));
+  symlinkSync(resolve("."), join(folder, "node_modules/espalier"), "dir");
+}
