@@ -29,7 +29,7 @@ const AWAY = {
   error: new ModelError({ code: "model_not_authorized", message: "Wrong \u001b[31mkey.\u202e" }),
 };
 
-export const STARTED_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
+const STARTED_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
 
 export interface KeptRuns extends AsyncDisposable {
   readonly folder: string;
