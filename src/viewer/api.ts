@@ -13,12 +13,12 @@ import { jsonIn, type Gate } from "./gate.ts";
 import type { HeldRuns } from "./held-runs.ts";
 import { logOf, type LogQuery } from "./run-log.ts";
 import { problemIn } from "./problems.ts";
-import { refused, sendJson } from "./reply.ts";
+import { refusedRequest, sendJson } from "./reply.ts";
 import type { RunActions } from "./run-actions.ts";
 import { RunFeed } from "./run-feed.ts";
 import type { RunList } from "./run-list.ts";
 import { agentDetailOf, stepDetail } from "./step-detail.ts";
-import { snapshotOf } from "./run-rows.ts";
+import { runSnapshotOf } from "./run-rows.ts";
 import type { ShownContent } from "./shown-content.ts";
 
 /** What the routes work with. */
@@ -54,7 +54,7 @@ export class Api {
     const { gate, request, response } = call;
     const isPost = request.method === "POST";
     if (!isPost && request.method !== "GET")
-      throw refused(405, "not_allowed", "Expected GET or POST, got another method.");
+      throw refusedRequest(405, "not_allowed", "Expected GET or POST, got another method.");
     await gate.checkCaller(request);
     if (isPost) gate.checkOrigin(request);
     try {
@@ -101,7 +101,7 @@ export class Api {
       if (first !== "actions" || agentId !== undefined) throw notFound();
       return await actions.take(runId, await jsonIn(call.request));
     }
-    if (first === undefined) return snapshotOf(await runs.look(runId), clock.nowMs());
+    if (first === undefined) return runSnapshotOf(await runs.look(runId), clock.nowMs());
     if (first === "agents" && agentId !== undefined)
       return await this.#ofAgent(runId, [agentId, ...rest], call.query);
     if (agentId !== undefined) throw notFound();
@@ -133,7 +133,7 @@ export class Api {
       last === undefined ? (numberIn(query, "after") ?? 0) : wholeNumber("Last-Event-ID", last);
     const run = await runs.look(runId);
     if (this.#feeds.size >= MOST_FEEDS || !runs.canWatch(run))
-      throw refused(
+      throw refusedRequest(
         503,
         "too_many_feeds",
         "Expected fewer runs that are watched, got as many as there can be. Close some.",
@@ -155,7 +155,7 @@ function runIdIn(text: string): RunId {
     checkRunId("run", text);
     return text;
   } catch {
-    throw refused(404, "unknown_run", "Expected the id of a run, got a text that is none.");
+    throw refusedRequest(404, "unknown_run", "Expected the id of a run, got a text that is none.");
   }
 }
 
@@ -171,11 +171,15 @@ function logQueryIn(query: URLSearchParams): LogQuery {
 }
 
 function unknownAgent() {
-  return refused(404, "unknown_agent", "Expected the id of an agent of the run, got another one.");
+  return refusedRequest(
+    404,
+    "unknown_agent",
+    "Expected the id of an agent of the run, got another one.",
+  );
 }
 
 function notFound() {
-  return refused(404, "not_found", "Expected a route of the API, got another path.");
+  return refusedRequest(404, "not_found", "Expected a route of the API, got another path.");
 }
 
 function numberIn(query: URLSearchParams, name: string): number | undefined {
@@ -185,7 +189,7 @@ function numberIn(query: URLSearchParams, name: string): number | undefined {
 
 function wholeNumber(name: string, text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw refused(
+  throw refusedRequest(
     400,
     "invalid_request",
     `Expected ${name} to be a whole number, got something else.`,

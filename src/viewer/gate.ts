@@ -3,7 +3,7 @@
 
 import type { IncomingMessage } from "node:http";
 
-import { refused } from "./reply.ts";
+import { refusedRequest } from "./reply.ts";
 import { isSameToken } from "./viewer-token.ts";
 
 /** Decides of a request in place of the token: true lets it in. */
@@ -29,7 +29,7 @@ export class Gate {
   /** Throws for a request to a name that is not the server's: 403. `authorize` decides of names, too, where there is one. */
   checkHost({ headers: { host = "" } }: IncomingMessage): void {
     if (this.#options.authorize !== undefined || this.#options.isOurs(host)) return;
-    throw refused(
+    throw refusedRequest(
       403,
       "foreign_host",
       "Expected a request to the address of the viewer, got another name. Open the address that it printed.",
@@ -41,12 +41,16 @@ export class Gate {
     const { token, authorize } = this.#options;
     if (authorize !== undefined) {
       if (await authorize(request)) return;
-      throw refused(401, "unauthorized", "Expected a request that this server lets in. Sign in.");
+      throw refusedRequest(
+        401,
+        "unauthorized",
+        "Expected a request that this server lets in. Sign in.",
+      );
     }
     const [, given] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? "") ?? [];
     if (given !== undefined && isSameToken(given, token)) return;
     const advice = "Open the address that `espalier view --url` prints.";
-    throw refused(
+    throw refusedRequest(
       401,
       "unauthorized",
       `Expected the token of the viewer, got ${given === undefined ? "none" : "another one"}. ${advice}`,
@@ -61,13 +65,17 @@ export class Gate {
       !URL.canParse(origin) ||
       new URL(origin).host !== host?.toLowerCase()
     )
-      throw refused(
+      throw refusedRequest(
         403,
         "foreign_origin",
         "Expected a request of a page of the viewer, got one without its Origin. Send it.",
       );
     if (JSON_TYPE.test(headers["content-type"] ?? "")) return;
-    throw refused(415, "not_json", "Expected content-type application/json, got another. Send it.");
+    throw refusedRequest(
+      415,
+      "not_json",
+      "Expected content-type application/json, got another. Send it.",
+    );
   }
 }
 
@@ -80,12 +88,20 @@ export async function jsonIn(request: IncomingMessage): Promise<unknown> {
     if (!Buffer.isBuffer(read)) continue;
     bytes += read.length;
     if (bytes > LARGEST_BODY_BYTES)
-      throw refused(413, "too_large", "Expected 1,000,000 bytes at most, got more. Send less.");
+      throw refusedRequest(
+        413,
+        "too_large",
+        "Expected 1,000,000 bytes at most, got more. Send less.",
+      );
     parts.push(read);
   }
   try {
     return JSON.parse(Buffer.concat(parts).toString("utf8"));
   } catch {
-    throw refused(400, "not_json", "Expected a body that is JSON, got something else. Correct it.");
+    throw refusedRequest(
+      400,
+      "not_json",
+      "Expected a body that is JSON, got something else. Correct it.",
+    );
   }
 }

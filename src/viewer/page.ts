@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
 
-import { refused, sendBytes } from "./reply.ts";
+import { refusedRequest, sendBytes } from "./reply.ts";
 
 const FILES: ReadonlyMap<string, string> = new Map([
   ["viewer.js", "text/javascript; charset=utf-8"],
@@ -34,9 +34,9 @@ export class Page {
     const type = path.length === 1 ? FILES.get(first) : undefined;
     const isPage = first === "" ? path.length === 1 : PAGES.has(first);
     if (type === undefined && !isPage)
-      throw refused(404, "not_found", "Expected an address of the viewer, got another one.");
+      throw refusedRequest(404, "not_found", "Expected an address of the viewer, got another one.");
     if (request.method !== "GET" && request.method !== "HEAD")
-      throw refused(405, "not_allowed", "Expected GET for a page, got another method.");
+      throw refusedRequest(405, "not_allowed", "Expected GET for a page, got another method.");
     const read = await readFile(
       join(this.#folder, type === undefined ? "index.html" : first),
     ).catch(() => undefined);

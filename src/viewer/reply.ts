@@ -31,7 +31,7 @@ export class RefusedRequest extends Error {
 }
 
 /** Throw it: the request is answered with it. */
-export function refused(status: number, code: string, message: string): RefusedRequest {
+export function refusedRequest(status: number, code: string, message: string): RefusedRequest {
   return new RefusedRequest(status, { code, message });
 }
 

@@ -14,7 +14,7 @@ import { unknownRun } from "../store/store-errors.ts";
 import type { Store } from "../store/store.ts";
 import type { ActionRequest, ActionTaken, ViewerAction } from "../view/viewer-data.ts";
 import type { AttachedOrchestrators } from "./attached-orchestrators.ts";
-import { refused } from "./reply.ts";
+import { refusedRequest } from "./reply.ts";
 import { isLed } from "./run-standing.ts";
 import type { ShownContent } from "./shown-content.ts";
 
@@ -65,7 +65,7 @@ export class RunActions {
   take(runId: RunId, given: unknown): Promise<ActionTaken> {
     const request = requestIn(given);
     if (!this.#means.allowed.includes(request.type))
-      throw refused(
+      throw refusedRequest(
         403,
         "action_off",
         `Expected an action that this viewer takes, got ${request.type}. It is switched off.`,
@@ -73,7 +73,7 @@ export class RunActions {
     const name = JSON.stringify([runId, request.key]);
     const known = this.#done.get(name);
     if (known !== undefined && !isDeepStrictEqual(known.request, request))
-      throw refused(
+      throw refusedRequest(
         409,
         "key_used",
         "Expected a key of its own for each request, got one of another. Make a new one.",
@@ -145,7 +145,7 @@ export class RunActions {
       return { isLed: true };
     }
     if (!(await this.#isLed(runId)))
-      throw refused(
+      throw refusedRequest(
         409,
         "not_led",
         "Expected a run that a process leads, got one at rest. There is nothing to pause.",
@@ -157,21 +157,21 @@ export class RunActions {
   async #resume(runId: RunId): Promise<ActionTaken> {
     const { attached } = this.#means;
     if (await this.#isLed(runId))
-      throw refused(
+      throw refusedRequest(
         409,
         "run_alive",
         "Expected a run at rest, got one that a process leads. It goes on already.",
       );
     const going = await attached.goOn(runId);
     if (going === undefined)
-      throw refused(
+      throw refusedRequest(
         409,
         "no_roles",
         "Expected a viewer with an orchestrator that has the roles of the run, got one with none. Resume it where its roles are.",
       );
     if (going instanceof EspalierError) throw going;
     if (going === "led") return { isLed: true };
-    throw refused(409, "run_ended", "Expected a run that goes on, got one that has ended.");
+    throw refusedRequest(409, "run_ended", "Expected a run that goes on, got one that has ended.");
   }
 
   /** Has a run led that has something to do now. True: it is. What keeps it from going on here is no fault of the request. */
@@ -196,5 +196,5 @@ function requestIn(given: unknown): ActionRequest {
   const [issue] = error.issues;
   const where = issue === undefined || issue.path.length === 0 ? "" : ` (${issue.path.join(".")})`;
   const message = `Expected an action with its key, got something else${where}. See ActionRequest.`;
-  throw refused(400, "invalid_request", message);
+  throw refusedRequest(400, "invalid_request", message);
 }

@@ -64,7 +64,7 @@ export function rowOf(
   };
 }
 
-export function snapshotOf(run: HeldRun, nowMs: number): RunSnapshot {
+export function runSnapshotOf(run: HeldRun, nowMs: number): RunSnapshot {
   const snapshot = run.fold.snapshot();
   const questions = unanswered(run, snapshot.questions);
   const head = headOf(run, factsFor(snapshot.run, questions.length === 0), nowMs);

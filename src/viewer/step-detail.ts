@@ -22,7 +22,7 @@ import type {
   StepDetail,
 } from "../view/viewer-data.ts";
 import type { HeldRun } from "./held-run.ts";
-import { refused } from "./reply.ts";
+import { refusedRequest } from "./reply.ts";
 import type { ShownContent } from "./shown-content.ts";
 
 /** Which step is meant. */
@@ -60,7 +60,7 @@ export async function agentDetailOf(
 export async function stepDetail(run: HeldRun, place: StepPlace): Promise<StepDetail> {
   const { content, fold } = run;
   if (!content.isShown)
-    throw refused(
+    throw refusedRequest(
       403,
       "content_off",
       "Expected a viewer that shows content, got one that does not.",
@@ -73,7 +73,11 @@ export async function stepDetail(run: HeldRun, place: StepPlace): Promise<StepDe
   const done = (await run.recorded.steps(agent.agentId)).find((one) => one.execution === execution);
   const step = done && stepIn(done, number);
   if (row === undefined || execution === undefined || done === undefined || step === undefined)
-    throw refused(404, "unknown_step", "Expected a step that the agent took, got another one.");
+    throw refusedRequest(
+      404,
+      "unknown_step",
+      "Expected a step that the agent took, got another one.",
+    );
   const ref = { agentId: agent.agentId, stepNumber: number, execution };
   const pathOf = (agentId: AgentId): string => fold.find(agentId)?.agentPath ?? agentId;
   const request = await requestOf(run.recorded, ref, { content, pathOf });

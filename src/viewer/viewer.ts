@@ -25,7 +25,7 @@ import { Gate } from "./gate.ts";
 import { HeldRuns } from "./held-runs.ts";
 import { isLoopback, Listener } from "./listener.ts";
 import { Page } from "./page.ts";
-import { refused, RefusedRequest, sendJson } from "./reply.ts";
+import { refusedRequest, RefusedRequest, sendJson } from "./reply.ts";
 import { RunActions } from "./run-actions.ts";
 import { RunList } from "./run-list.ts";
 import { ShownContent } from "./shown-content.ts";
@@ -210,7 +210,7 @@ function placeIn(
 ): { readonly path: readonly string[]; readonly query: URLSearchParams } {
   const [path = "", ...query] = url.split("?");
   if (!path.startsWith(`${prefix}/`))
-    throw refused(404, "not_found", "Expected an address of the viewer, got another one.");
+    throw refusedRequest(404, "not_found", "Expected an address of the viewer, got another one.");
   try {
     const parts = path
       .slice(prefix.length + 1)
@@ -218,7 +218,11 @@ function placeIn(
       .map((part) => decodeURIComponent(part));
     return { path: parts, query: new URLSearchParams(query.join("?")) };
   } catch {
-    throw refused(400, "invalid_request", "Expected a path that can be decoded, got another one.");
+    throw refusedRequest(
+      400,
+      "invalid_request",
+      "Expected a path that can be decoded, got another one.",
+    );
   }
 }
 
