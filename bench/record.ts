@@ -1,4 +1,4 @@
-// `npm run bench:record [file]`: what it costs to look at a large run: 5,000 agents, in an SQLite file, made anew unless one is named. Prints
+// Part of `npm run bench:viewer`: what it costs to look at a large run: 5,000 agents, in an SQLite file, made anew unless one is named. Prints
 // a table; a limit stands beside what has one, and a figure above its limit ends the program with 1. Run it on a machine that does nothing else.
 
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
