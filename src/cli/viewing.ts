@@ -62,7 +62,7 @@ export async function openViewing(
     viewer: made,
     address: made.url,
     show: async (runId) => {
-      const address = runId === undefined ? made.url : addressOf(made.url, runId);
+      const address = runId === undefined ? made.url : pageAddress(made.url, runId);
       note(shell, `Viewer: ${address}`);
       if (isOff("open") || !isWatched(shell)) return;
       forget = await openBrowser(shell, address);
@@ -83,7 +83,7 @@ export function untilLeft(shell: Shell): Promise<void> {
 }
 
 /** The page of a run at the address of a viewer. */
-export function addressOf(url: string, runId: string): string {
+export function pageAddress(url: string, runId: string): string {
   const address = new URL(url);
   address.pathname = `/r/${encodeURIComponent(runId)}`;
   return address.href;

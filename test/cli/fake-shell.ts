@@ -2,7 +2,7 @@
 
 import { PassThrough, Writable } from "node:stream";
 
-import { perform } from "../../src/cli/perform.ts";
+import { performArguments } from "../../src/cli/perform.ts";
 import type { Shell, ShellSignal } from "../../src/cli/shell.ts";
 
 /** What became of a command. */
@@ -63,7 +63,7 @@ export class FakeShell implements Shell {
 
 /** Performs a command to its end. */
 export async function performed(args: readonly string[], shell: FakeShell): Promise<Performed> {
-  const code = await perform(args, shell);
+  const code = await performArguments(args, shell);
   return { code, ...shell.written };
 }
 

@@ -8,7 +8,7 @@ import { PassThrough } from "node:stream";
 import { expect } from "vitest";
 
 import { openBrowser } from "../../src/cli/open-browser.ts";
-import { perform } from "../../src/cli/perform.ts";
+import { performArguments } from "../../src/cli/perform.ts";
 import type { Shell, ShellSignal } from "../../src/cli/shell.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Question } from "../../src/protocol/question.ts";
@@ -96,7 +96,7 @@ proves(
   async () => {
     const { cwd, file, questions } = await project();
     const shell = fakeShell(cwd);
-    const ended = perform(["view", "buy", "--port", "0"], shell);
+    const ended = performArguments(["view", "buy", "--port", "0"], shell);
     const [, url = ""] = await shell.until(ADDRESS);
     expect(new URL(url).pathname).toBe("/r/buy");
     const place = placeOf({ url });
@@ -140,7 +140,7 @@ proves(
     const { cwd, file } = await project();
     const before = await readFile(file);
     const shell = fakeShell(cwd);
-    const ended = perform(["view", "--port", "0", "--read-only", "--no-content"], shell);
+    const ended = performArguments(["view", "--port", "0", "--read-only", "--no-content"], shell);
     const [, url = ""] = await shell.until(ADDRESS);
     const place = placeOf({ url });
     expect((await askApi(place, "meta")).body).toMatchObject({ content: false, actions: [] });
@@ -155,26 +155,26 @@ proves(
 proves(["V88"], "its token stays, --url says its address, --new-token makes another", async () => {
   const { cwd } = await project();
   const first = fakeShell(cwd);
-  const ended = perform(["view", "--port", "0"], first);
+  const ended = performArguments(["view", "--port", "0"], first);
   const [, url = ""] = await first.until(ADDRESS);
   const { port } = new URL(url);
   const asking = fakeShell(cwd);
-  expect(await perform(["view", "--url", "--port", port], asking)).toBe(0);
+  expect(await performArguments(["view", "--url", "--port", port], asking)).toBe(0);
   expect(asking.said()).toBe(`${url}\n`);
   const ofRun = fakeShell(cwd);
-  expect(await perform(["view", "@last", "--url", "--port", port], ofRun)).toBe(0);
+  expect(await performArguments(["view", "@last", "--url", "--port", port], ofRun)).toBe(0);
   expect(ofRun.said()).toBe(`${url.replace("/#", "/r/buy#")}\n`);
   first.signal("SIGINT");
   await ended;
   const none = fakeShell(cwd);
-  expect(await perform(["view", "--url", "--port", port], none)).toBe(2);
+  expect(await performArguments(["view", "--url", "--port", port], none)).toBe(2);
   expect(none.noted()).toContain("espalier view");
   for (const [args, isSame] of [
     [[], true],
     [["--new-token"], false],
   ] as const) {
     const shell = fakeShell(cwd);
-    const left = perform(["view", "--port", "0", ...args], shell);
+    const left = performArguments(["view", "--port", "0", ...args], shell);
     const [, next = ""] = await shell.until(ADDRESS);
     expect(placeOf({ url: next }).token === placeOf({ url }).token).toBe(isSame);
     shell.signal("SIGINT");
@@ -186,12 +186,12 @@ proves(["V88"], "no store, no such run, a port that is none", async () => {
   const empty = await folder();
   await writeFile(join(empty, "package.json"), "{}");
   const shell = fakeShell(empty);
-  expect(await perform(["view"], shell)).toBe(2);
+  expect(await performArguments(["view"], shell)).toBe(2);
   expect(shell.noted()).toContain("no such file");
   expect(await readdir(empty)).toEqual(["package.json"]);
   const { cwd } = await project();
   for (const args of [["nobody"], ["--port", "x"], ["--port", "65536"], ["--store", "nowhere.db"]])
-    expect(await perform(["view", ...args], fakeShell(cwd)), args.join(" ")).toBe(2);
+    expect(await performArguments(["view", ...args], fakeShell(cwd)), args.join(" ")).toBe(2);
 });
 
 proves(

@@ -6,7 +6,7 @@ import { namedRun } from "../named-run.ts";
 import { findProject } from "../project.ts";
 import { note, say } from "../shell.ts";
 import { openStoreToView, storePlace } from "../store-choice.ts";
-import { addressOf, openViewing, untilLeft } from "../viewing.ts";
+import { pageAddress, openViewing, untilLeft } from "../viewing.ts";
 import { runningViewer } from "../running-viewer.ts";
 
 export const body: CommandBody = async (call) => {
@@ -20,7 +20,7 @@ export const body: CommandBody = async (call) => {
   const runId = named === undefined ? undefined : (await namedRun(store, named)).runId;
   if (has("url")) {
     const url = await runningViewer(call, project);
-    say(shell, runId === undefined ? url : addressOf(url, runId));
+    say(shell, runId === undefined ? url : pageAddress(url, runId));
     return 0;
   }
   const left = untilLeft(shell);

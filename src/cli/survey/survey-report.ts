@@ -1,7 +1,7 @@
 // What the offline planner reports: a surveyor its typed result, the lead a short text. Pure, and
 // from nothing but what is known.
 
-import { describeFile, exportedNames, listed } from "./describe-file.ts";
+import { describeFile, exportedNames, namesListed } from "./describe-file.ts";
 import type { KnownSearch } from "./survey-knowledge.ts";
 import { coverageOf, isBelow, pathIn, questionOf, type Position } from "./survey-plan.ts";
 import { partOf, wordsToFind } from "./survey-part.ts";
@@ -40,7 +40,8 @@ export function surveyOf(position: Position): Survey {
 export function leadReport(position: Position): string {
   const { listings, failures, reports } = position.knowledge;
   const root = listings.get(".");
-  if (root === undefined) return `The folder could not be listed. ${failures[0]?.why ?? ""}`.trim();
+  if (root === undefined)
+    return `The folder could not be namesListed. ${failures[0]?.why ?? ""}`.trim();
   const entries = root.folders.length + root.files.length + root.links.length;
   if (entries === 0) return "The folder is empty: there is nothing to survey.";
   const files = [...ownFiles(position), ...reports.flatMap((report) => report.files)];
@@ -112,7 +113,7 @@ function purposeOf(position: Position): string {
   const names = [...texts.values()].flatMap(exportedNames);
   const own = count(texts.size, "file");
   const below = reports.length === 0 ? "" : ` and ${count(reports.length, "part")} below`;
-  const offers = names.length === 0 ? "" : `; offers ${listed(names)}`;
+  const offers = names.length === 0 ? "" : `; offers ${namesListed(names)}`;
   const said = readme === undefined ? "" : `${describeFile(...readme)} `;
   return `${said}${own}${below}${offers}.`;
 }
