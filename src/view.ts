@@ -49,6 +49,7 @@ export {
   type Spent,
   type StepDetail,
   type StepRow,
+  type ViewerAction,
   type ViewerError,
   type ViewerMeta,
 } from "./view/viewer-data.ts";

@@ -1035,6 +1035,9 @@ const requirements = {
   V10: {
     text: "What agents did before a pause and in earlier executions stays, as far as the store has it",
   },
+  V11: {
+    text: "Reading a journal, the result of a stored run and a request from its recording leave turns of the event loop to other work",
+  },
   V20: {
     text: "A fold of the events of a run says of each agent what it does, its steps with their calls, its refused spawns, how it ended, and what it and its subtree have spent, as the result and the ledger do",
   },
@@ -1153,6 +1156,9 @@ const requirements = {
   },
   V88: {
     text: "`espalier view` opens the viewer of the project's runs until it is left; it makes no store, writes into none unless something is asked of a run, and shows the token to nobody else",
+  },
+  V89: {
+    text: "`--view` shows a run, or the demo, in the browser while it lives, and until it is left",
   },
   V90: {
     text: "The page is one HTML, one script and one style sheet, at most 250 KiB and 80 compressed, and asks nobody but its own server for anything",

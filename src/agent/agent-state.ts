@@ -142,6 +142,7 @@ export type Deferral = {
     }
 );
 
+/** What the model of an open step has replied. */
 export interface StepReply {
   readonly message: AssistantMessage;
   readonly finishReason: FinishReason;

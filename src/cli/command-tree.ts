@@ -68,6 +68,13 @@ const OTEL = [
   "send spans to OTEL_EXPORTER_OTLP_ENDPOINT, or to port 4318 of this machine",
 ] as const;
 
+const VIEW = ["--view", "show the run in the browser while it lives"] as const;
+const VIEW_PORT = [
+  "--port <number>",
+  "where the viewer listens; 0: any that is free; else the first free from 4983 on",
+] as const;
+const NO_OPEN = ["--no-open", "open no browser"] as const;
+
 function addWork(add: Add): void {
   add("run <role> [task]", () => import("./commands/run-command.ts"))
     .description(
@@ -86,9 +93,9 @@ function addWork(add: Add): void {
     .option(...JSON_OUTPUT)
     .option(...EVENTS)
     .option(...QUIET)
-    .option("--view", "show the run in the browser while it lives")
-    .option("--port <number>", "where the viewer listens")
-    .option("--no-open", "open no browser")
+    .option(...VIEW)
+    .option(...VIEW_PORT)
+    .option(...NO_OPEN)
     .option(...OTEL);
 }
 
@@ -97,6 +104,9 @@ function addDemo(add: Add): void {
     .description(
       "Surveys a folder (else src, or the working folder) with a tree of agents: a lead hands parts to surveyors and writes a report. Needs no key.",
     )
+    .option(...VIEW)
+    .option(...VIEW_PORT)
+    .option(...NO_OPEN)
     .addHelpText("after", DEMO_TEXT);
 }
 
@@ -121,11 +131,8 @@ function addViews(add: Add): void {
       "Shows the runs of the project in the browser, while they run, too. <run>: an id, the beginning of one, or @last.",
     )
     .option(...STORE)
-    .option(
-      "--port <number>",
-      "where to listen; 0: any that is free; else the first free from 4983 on",
-    )
-    .option("--no-open", "open no browser")
+    .option(...VIEW_PORT)
+    .option(...NO_OPEN)
     .option("--no-content", "show no prompts, tasks, arguments, results, nor words of errors")
     .option("--read-only", "answer no question, and ask nothing of runs")
     .option("--new-token", "close the pages that are open: their token is good no more")

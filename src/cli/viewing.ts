@@ -15,7 +15,8 @@ import { UsageError } from "./usage-error.ts";
 
 /** What is shown. */
 export interface Viewed {
-  readonly project: Project;
+  /** Where the token is kept; undefined: nowhere. */
+  readonly project: Project | undefined;
   /** Undefined: a store of the viewer's own. */
   readonly store: Store | undefined;
   /** What it is called. */
@@ -43,12 +44,10 @@ export async function openViewing(
 ): Promise<Viewing> {
   const { shell, has, isOff } = call;
   const port = portOf(call);
-  const folder = join(project.folder, DEFAULT_FOLDER);
-  makeOwnFolder(folder);
-  const tokenFile = join(folder, TOKEN_FILE);
-  if (has("newToken")) rmSync(tokenFile, { force: true });
+  const tokenFile = project === undefined ? undefined : tokenFileOf(project);
+  if (tokenFile !== undefined && has("newToken")) rmSync(tokenFile, { force: true });
   const options: ViewerOptions = {
-    tokenFile,
+    ...(tokenFile === undefined ? {} : { tokenFile }),
     storeName,
     content: !isOff("content"),
     ...(store === undefined ? {} : { store }),
@@ -72,6 +71,12 @@ export async function openViewing(
       await forget?.();
     },
   };
+}
+
+function tokenFileOf({ folder }: Project): string {
+  const own = join(folder, DEFAULT_FOLDER);
+  makeOwnFolder(own);
+  return join(own, TOKEN_FILE);
 }
 
 /** Resolves when Ctrl-C is pressed, or the process is told to end. */

@@ -1,16 +1,8 @@
-// Surroundings of a command within a test: what it writes is kept, and its signals are given by hand.
+// Surroundings of a command that goes on while a test looks at it: what it has written by now, and signals that are given by hand.
 
 import { PassThrough, Writable } from "node:stream";
 
-import { performArguments } from "../../src/cli/perform.ts";
 import type { Shell, ShellSignal } from "../../src/cli/shell.ts";
-
-/** What became of a command. */
-export interface Performed {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 /** Thrown in place of the end of the process. */
 class Left extends Error {
@@ -59,12 +51,6 @@ export class FakeShell implements Shell {
   get written(): { readonly stdout: string; readonly stderr: string } {
     return { stdout: this.stdout.text, stderr: this.stderr.text };
   }
-}
-
-/** Performs a command to its end. */
-export async function performed(args: readonly string[], shell: FakeShell): Promise<Performed> {
-  const code = await performArguments(args, shell);
-  return { code, ...shell.written };
 }
 
 class KeptText extends Writable {

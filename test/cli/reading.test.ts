@@ -7,8 +7,8 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 
 import { proves } from "../harness/proves.ts";
-import { FakeShell, performed, type Performed } from "./fake-shell.ts";
 import { fourRuns, keptRuns, type KeptRuns } from "./kept-runs.ts";
+import { performed, type Performed } from "./performed.ts";
 
 proves(["V27"], "runs are listed in groups, those that need somebody first", async () => {
   await using kept = keptRuns();
@@ -159,8 +159,8 @@ test("what is not there is wrong use, and says what is", async () => {
   expect(await told("runs", "--limit", "0")).toContain("Expected --limit");
   expect(await told("runs", "--status", "fine")).toContain('got "fine"');
   expect(await told("tail", "run_2", "--from", "x")).toContain("Expected --from");
-  const nowhere = new FakeShell(kept.folder);
-  expect(await performed(["runs", "--store", "none.db"], nowhere)).toMatchObject({ code: 2 });
+  const nowhere = await performed(["runs", "--store", "none.db"], { cwd: kept.folder });
+  expect([nowhere.code, nowhere.stdout]).toEqual([2, ""]);
 });
 
 proves(["V27"], "reading changes no byte of a store", async () => {
@@ -179,7 +179,7 @@ proves(["V27"], "reading changes no byte of a store", async () => {
 });
 
 function reading({ folder, path }: KeptRuns, ...args: readonly string[]): Promise<Performed> {
-  return performed([...args, "--store", path], new FakeShell(folder));
+  return performed([...args, "--store", path], { cwd: folder });
 }
 
 /** The time since is that of the machine. */

@@ -4,11 +4,13 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
+import { performArguments } from "../../src/cli/perform.ts";
 import { says } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
 import { latch } from "../harness/run-scripted.ts";
-import { FakeShell, performed } from "./fake-shell.ts";
+import { FakeShell } from "./fake-shell.ts";
 import { agent, fourRuns, keptRuns } from "./kept-runs.ts";
+import { performed } from "./performed.ts";
 
 proves(
   ["V28"],
@@ -17,7 +19,7 @@ proves(
     await using kept = keptRuns();
     await fourRuns(kept);
     const tail = (...args: readonly string[]) =>
-      performed(["tail", ...args, "--store", kept.path], new FakeShell(kept.folder));
+      performed(["tail", ...args, "--store", kept.path], { cwd: kept.folder });
     const failed = await tail("run_2");
     expect([failed.code, failed.stderr]).toEqual([1, ""]);
     expect(`\n${failed.stdout}`).toMatchInlineSnapshot(`
@@ -52,12 +54,13 @@ proves(["V28"], "a run is followed while another process leads it, until it ends
   const run = kept.orchestrator.start(agent("lead", [says("Done.", { after: opened })]), "Wait.");
   for await (const { type } of run.events()) if (type === "model.requested") break;
   const shell = new FakeShell(kept.folder);
-  const tailed = performed(["tail", run.runId, "--store", kept.path], shell);
+  const tailed = performArguments(["tail", run.runId, "--store", kept.path], shell);
   await written(shell, "started: Wait.");
   expect(shell.written.stdout).not.toContain("completed");
   open();
   await run.result;
-  const { code, stdout } = await tailed;
+  const code = await tailed;
+  const { stdout } = shell.written;
   expect([code, stdout.match(/started/g)?.length, stdout.match(/completed/g)?.length]).toEqual([
     0, 1, 1,
   ]);
@@ -69,7 +72,7 @@ test("Ctrl-C leaves the run alone", async () => {
   const run = kept.orchestrator.start(agent("lead", [says("Done.", { after: opened })]), "Wait.");
   for await (const { type } of run.events()) if (type === "model.requested") break;
   const shell = new FakeShell(kept.folder);
-  const tailed = performed(["tail", run.runId, "--store", kept.path], shell);
+  const tailed = performArguments(["tail", run.runId, "--store", kept.path], shell);
   await written(shell, "started: Wait.");
   expect(shell.signal("SIGINT")).toBe(130);
   open();

@@ -3,13 +3,11 @@
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { PassThrough } from "node:stream";
 
 import { expect } from "vitest";
 
 import { openBrowser } from "../../src/cli/open-browser.ts";
 import { performArguments } from "../../src/cli/perform.ts";
-import type { Shell, ShellSignal } from "../../src/cli/shell.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Question } from "../../src/protocol/question.ts";
 import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
@@ -17,50 +15,15 @@ import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { act, askApi, placeOf } from "../viewer/asking.ts";
 import { asker } from "../viewer/viewer-world.ts";
+import { FakeShell } from "./fake-shell.ts";
 
-interface FakeShell extends Shell {
-  readonly said: () => string;
-  readonly noted: () => string;
-  /** Resolves once this stands on stderr. */
-  readonly until: (pattern: RegExp) => Promise<RegExpExecArray>;
-  readonly signal: (signal: ShellSignal) => void;
-}
-
-function fakeShell(cwd: string, env: Shell["env"] = {}): FakeShell {
-  let [said, noted] = ["", ""];
-  let hear: () => void = () => undefined;
-  const stdout = new PassThrough().on("data", (part: Buffer) => (said += part.toString()));
-  const stderr = new PassThrough().on("data", (part: Buffer) => {
-    noted += part.toString();
-    hear();
-  });
-  const listeners = new Map<ShellSignal, () => void>();
-  return {
-    stdin: new PassThrough(),
-    stdout,
-    stderr,
-    env,
-    cwd,
-    isVerbose: false,
-    onSignal: (signal, listener) => {
-      listeners.set(signal, listener);
-      return () => listeners.delete(signal);
-    },
-    leave: () => {
-      throw new Error("It does not leave by itself.");
-    },
-    said: () => said,
-    noted: () => noted,
-    until: (pattern) =>
-      new Promise((resolve) => {
-        hear = () => {
-          const found = pattern.exec(noted);
-          if (found !== null) resolve(found);
-        };
-        hear();
-      }),
-    signal: (signal) => listeners.get(signal)?.(),
-  };
+/** The address that a command says, once it has. */
+async function addressIn(shell: FakeShell): Promise<string> {
+  for (;;) {
+    const [, url] = /Viewer: (\S+)/.exec(shell.written.stderr) ?? [];
+    if (url !== undefined) return url;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
 }
 
 async function folder(): Promise<string> {
@@ -88,16 +51,14 @@ async function project(): Promise<{
   return { cwd, file, questions };
 }
 
-const ADDRESS = /Viewer: (\S+)/;
-
 proves(
   ["V88"],
   "it shows the runs of the project, answers by their mailboxes, and ends at Ctrl-C",
   async () => {
     const { cwd, file, questions } = await project();
-    const shell = fakeShell(cwd);
+    const shell = new FakeShell(cwd);
     const ended = performArguments(["view", "buy", "--port", "0"], shell);
-    const [, url = ""] = await shell.until(ADDRESS);
+    const url = await addressIn(shell);
     expect(new URL(url).pathname).toBe("/r/buy");
     const place = placeOf({ url });
     expect((await askApi(place, "meta")).body).toMatchObject({
@@ -122,7 +83,7 @@ proves(
       runs: [{ runId: "buy", status: "waiting" }],
     });
     shell.signal("SIGINT");
-    expect([await ended, shell.said()]).toEqual([0, ""]);
+    expect([await ended, shell.written.stdout]).toEqual([0, ""]);
     const store = sqliteStore(file);
     const role = asker(["pear"]);
     const result = await (await new Orchestrator({ store, roles: [role] }).recover("buy")).result;
@@ -139,9 +100,9 @@ proves(
   async () => {
     const { cwd, file } = await project();
     const before = await readFile(file);
-    const shell = fakeShell(cwd);
+    const shell = new FakeShell(cwd);
     const ended = performArguments(["view", "--port", "0", "--read-only", "--no-content"], shell);
-    const [, url = ""] = await shell.until(ADDRESS);
+    const url = await addressIn(shell);
     const place = placeOf({ url });
     expect((await askApi(place, "meta")).body).toMatchObject({ content: false, actions: [] });
     expect((await askApi(place, "runs/buy")).text).not.toContain("pear");
@@ -154,28 +115,28 @@ proves(
 
 proves(["V88"], "its token stays, --url says its address, --new-token makes another", async () => {
   const { cwd } = await project();
-  const first = fakeShell(cwd);
+  const first = new FakeShell(cwd);
   const ended = performArguments(["view", "--port", "0"], first);
-  const [, url = ""] = await first.until(ADDRESS);
+  const url = await addressIn(first);
   const { port } = new URL(url);
-  const asking = fakeShell(cwd);
+  const asking = new FakeShell(cwd);
   expect(await performArguments(["view", "--url", "--port", port], asking)).toBe(0);
-  expect(asking.said()).toBe(`${url}\n`);
-  const ofRun = fakeShell(cwd);
+  expect(asking.written.stdout).toBe(`${url}\n`);
+  const ofRun = new FakeShell(cwd);
   expect(await performArguments(["view", "@last", "--url", "--port", port], ofRun)).toBe(0);
-  expect(ofRun.said()).toBe(`${url.replace("/#", "/r/buy#")}\n`);
+  expect(ofRun.written.stdout).toBe(`${url.replace("/#", "/r/buy#")}\n`);
   first.signal("SIGINT");
   await ended;
-  const none = fakeShell(cwd);
+  const none = new FakeShell(cwd);
   expect(await performArguments(["view", "--url", "--port", port], none)).toBe(2);
-  expect(none.noted()).toContain("espalier view");
+  expect(none.written.stderr).toContain("espalier view");
   for (const [args, isSame] of [
     [[], true],
     [["--new-token"], false],
   ] as const) {
-    const shell = fakeShell(cwd);
+    const shell = new FakeShell(cwd);
     const left = performArguments(["view", "--port", "0", ...args], shell);
-    const [, next = ""] = await shell.until(ADDRESS);
+    const next = await addressIn(shell);
     expect(placeOf({ url: next }).token === placeOf({ url }).token).toBe(isSame);
     shell.signal("SIGINT");
     await left;
@@ -185,14 +146,34 @@ proves(["V88"], "its token stays, --url says its address, --new-token makes anot
 proves(["V88"], "no store, no such run, a port that is none", async () => {
   const empty = await folder();
   await writeFile(join(empty, "package.json"), "{}");
-  const shell = fakeShell(empty);
+  const shell = new FakeShell(empty);
   expect(await performArguments(["view"], shell)).toBe(2);
-  expect(shell.noted()).toContain("no such file");
+  expect(shell.written.stderr).toContain("no such file");
   expect(await readdir(empty)).toEqual(["package.json"]);
   const { cwd } = await project();
   for (const args of [["nobody"], ["--port", "x"], ["--port", "65536"], ["--store", "nowhere.db"]])
-    expect(await performArguments(["view", ...args], fakeShell(cwd)), args.join(" ")).toBe(2);
+    expect(await performArguments(["view", ...args], new FakeShell(cwd)), args.join(" ")).toBe(2);
 });
+
+proves(
+  ["V89"],
+  "the demo in the browser: its tree stays to be seen until Ctrl-C, and no file is written",
+  async () => {
+    const cwd = await folder();
+    await writeFile(join(cwd, "notes.md"), "# Notes\n");
+    const shell = new FakeShell(cwd);
+    Object.assign(shell.stderr, { isTTY: true, columns: 100 });
+    const ended = performArguments(["demo", ".", "--view", "--port", "0", "--no-open"], shell);
+    const place = placeOf({ url: await addressIn(shell) });
+    while (!shell.written.stderr.includes("The viewer stays open"))
+      await new Promise((resolve) => setImmediate(resolve));
+    expect((await askApi(place, "runs")).body).toMatchObject({ runs: [{ status: "completed" }] });
+    expect((await askApi(place, "meta")).body).toMatchObject({ store: "the demo" });
+    shell.signal("SIGINT");
+    expect(await ended).toBe(0);
+    expect(await readdir(cwd)).toEqual(["notes.md"]);
+  },
+);
 
 proves(
   ["V88"],
@@ -206,7 +187,7 @@ proves(
     );
     await chmod(join(bin, "xdg-open"), 0o755);
     const address = "http://127.0.0.1:4983/r/buy#token=abc";
-    const forget = await openBrowser(fakeShell(bin, { PATH: bin }), address, "linux");
+    const forget = await openBrowser(new FakeShell(bin, { PATH: bin }), address, "linux");
     while ((await stat(seen).catch(() => undefined)) === undefined)
       await new Promise((resolve) => setImmediate(resolve));
     expect(await readFile(seen, "utf8")).toContain(`url=${address}"`);
@@ -217,7 +198,7 @@ proves(
     await expect(stat(args)).rejects.toThrow("ENOENT");
     // Nothing that opens it, and nobody who is told of that.
     await (
-      await openBrowser(fakeShell(bin, { PATH: join(bin, "nowhere") }), address, "darwin")
+      await openBrowser(new FakeShell(bin, { PATH: join(bin, "nowhere") }), address, "darwin")
     )();
   },
 );

@@ -136,7 +136,9 @@ function gates(count: number): readonly PromiseWithResolvers<void>[] {
 
 /** Reads on until an event of this type has come. */
 async function readUntil(record: RunRecord, type: string): Promise<void> {
-  for (let isThere = false; !isThere; await endOfTurn())
+  let isThere = false;
+  const hasCome = (): boolean => isThere;
+  for (; !hasCome(); await endOfTurn())
     await record.advance((event) => {
       isThere ||= event.type === type;
     });

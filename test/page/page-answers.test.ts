@@ -215,6 +215,6 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
     await press(page, "a", "Enter");
     await page.locator(".status.is-completed").waitFor();
     await press(page, "Enter");
-    await page.locator("aside", { hasText: "with all below it" }).waitFor();
+    await page.locator("aside", { hasText: "paid 400 for pears" }).waitFor();
   });
 });

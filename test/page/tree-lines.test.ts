@@ -152,6 +152,14 @@ describe("filter", () => {
       const listing = listLines(treeOf(FAMILY), { words: "scout", show: "all" }, NO_FOLDS);
       expect(written(listing)).toEqual(["0 (dim)", "  2 (dim)", "    12", "    13"]);
       expect(listing.matches).toBe(2);
+      // What is below a match and does not fit is not there to be opened.
+      const folds = listLines(treeOf(FAMILY), { words: "reader#2", show: "all" }, NO_FOLDS).lines;
+      expect(folds.map((line) => line.kind === "agent" && line.fold)).toEqual([
+        "open",
+        "leaf",
+        "leaf",
+        "leaf",
+      ]);
     },
   );
 

@@ -9,6 +9,7 @@ import { Meter, usesOf } from "../run/budget-bar.tsx";
 import { momentText } from "../text/ago.tsx";
 import { Icon } from "../text/icon.tsx";
 import { Block, Code, Line } from "../text/shown-text.tsx";
+import { Words } from "../text/words.tsx";
 import { AgentLink } from "./agent-link.tsx";
 import { ContentOff } from "./content-off.tsx";
 import { Facts } from "./facts.tsx";
@@ -30,7 +31,7 @@ export function AgentOverview({ detail, state, route, meta }: OverviewProps) {
           <p>
             <Code text={error.code} />
           </p>
-          <Block text={error.message} />
+          <Block text={error.message} isProse />
         </div>
       )}
       {error === undefined && reason !== undefined && reason.code !== "completed" && (
@@ -41,11 +42,11 @@ export function AgentOverview({ detail, state, route, meta }: OverviewProps) {
         </div>
       )}
       <h3>Task</h3>
-      {isContentOff ? <ContentOff /> : <Block text={detail.task} />}
+      {isContentOff ? <ContentOff /> : <Words text={detail.task} />}
       {text !== undefined && text !== "" && (
         <>
           <h3>Last text</h3>
-          <Block text={text} />
+          <Words text={text} />
         </>
       )}
       <Amounts detail={detail} />

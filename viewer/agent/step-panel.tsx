@@ -12,6 +12,7 @@ import type { RunState } from "../data/run-state.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import { countText, durationText, numberOf, costText } from "../../src/view/amounts.ts";
 import { Block, Code, Line } from "../text/shown-text.tsx";
+import { Words } from "../text/words.tsx";
 import { Facts } from "./facts.tsx";
 import { StepCalls } from "./step-calls.tsx";
 import { StepRequest } from "./step-request.tsx";
@@ -104,7 +105,7 @@ function StepBody({ step, state, route, isWhole, onWhole }: BodyProps) {
           <p>
             <Code text={step.error.code} />
           </p>
-          <Block text={step.error.message} />
+          <Block text={step.error.message} isProse />
         </div>
       )}
       {step.request !== undefined && (
@@ -129,7 +130,7 @@ function StepBody({ step, state, route, isWhole, onWhole }: BodyProps) {
             : "No text."}
         </p>
       ) : (
-        <Block text={step.text} />
+        <Words text={step.text} />
       )}
       <StepCalls step={step} state={state} route={route} />
     </>

@@ -10,6 +10,7 @@ import { useLoaded } from "../data/use-loaded.ts";
 import { countText, numberOf } from "../../src/view/amounts.ts";
 import { readable } from "../text/json-text.ts";
 import { Block, Code, Line } from "../text/shown-text.tsx";
+import { Words } from "../text/words.tsx";
 import { Changes } from "../text/changes.tsx";
 
 interface RequestProps {
@@ -124,7 +125,7 @@ function MessageItem({ shown: { message, from }, number, before }: ItemProps) {
       {isChanged && hasChanges ? (
         <Changes from={old} to={message.text} />
       ) : (
-        message.text !== "" && <Block text={readable(message.text)} />
+        message.text !== "" && <Said message={message} />
       )}
       {message.role === "assistant" &&
         message.toolCalls.map((call) => (
@@ -143,6 +144,10 @@ function MessageItem({ shown: { message, from }, number, before }: ItemProps) {
 function originOf(message: Message): string {
   if (message.role === "system" || message.role === "user") return message.origin;
   return message.role === "tool" ? message.toolName : "";
+}
+
+function Said({ message: { role, text } }: { readonly message: Message }) {
+  return role === "tool" ? <Block text={readable(text)} /> : <Words text={text} />;
 }
 
 /** What is no text is named, and neither shown nor fetched. */

@@ -34,7 +34,7 @@ export function activityWords(row: AgentRow): string {
     case "delegating":
       return note === "" ? "waits for subagents" : `waits for ${note}`;
     case "asking":
-      return note === "" ? "waits for an answer" : `waits for an answer: ${note}`;
+      return note === "" ? "waits for an answer" : `asks: ${note}`;
     case "paused":
       return PAUSES[note] ?? (note === "" ? "paused" : `paused: ${note}`);
     case "stopped":

@@ -254,7 +254,10 @@ class Walk {
     if (row === undefined) return;
     const key = row[AT.id];
     const children = tree.childrenOf(index);
-    const hasMore = children.length > 0 || this.#facts.refusals.has(index);
+    const hasMore =
+      fits === undefined
+        ? children.length > 0 || this.#facts.refusals.has(index)
+        : children.some((child) => fits.marks[child] !== 0);
     const isOpen = fits !== undefined || (folds.get(key) ?? true);
     const below = counts.below[index] ?? 0;
     const fold = hasMore ? (isOpen ? "open" : "closed") : "leaf";

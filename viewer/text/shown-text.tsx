@@ -60,12 +60,18 @@ export function Code({ text }: { readonly text: string }) {
 const SHOWN_AT_FIRST = 6_000;
 const SHOWN_MORE = 200_000;
 
+interface BlockProps {
+  readonly text: string;
+  /** Words to be read, rather than code and data. */
+  readonly isProse?: boolean;
+}
+
 /** As it was written, with its lines; the beginning of a long one, and how much is not shown. */
-export function Block({ text }: { readonly text: string }) {
+export function Block({ text, isProse = false }: BlockProps) {
   const [shown, setShown] = useState(SHOWN_AT_FIRST);
   const rest = text.length - shown;
   return (
-    <div class="said block">
+    <div class={isProse ? "said block prose" : "said block"}>
       {marked(rest > 0 ? text.slice(0, shown) : text)}
       {rest > 0 && (
         <button type="button" class="more" onClick={() => setShown(shown + SHOWN_MORE)}>

@@ -10,16 +10,17 @@ import type { NodeTracing } from "espalier/otel/node";
 import { jaegerLinks, plainText, runReport } from "espalier/terminal";
 
 import { DEFAULT_BUDGET } from "../amount-options.ts";
-import type { CommandBody } from "../command-call.ts";
+import type { CommandBody, CommandCall } from "../command-call.ts";
 import { folderTools } from "../folder-tools.ts";
 import { RunFollower } from "../follow-run.ts";
 import { modelByName, modelProblem } from "../model-by-name.ts";
 import { deliveryText, nodeTracing } from "../node-tracing.ts";
 import { readableFolder } from "../readable-folder.ts";
-import { note, type Shell } from "../shell.ts";
+import { isWatched, note, type Shell } from "../shell.ts";
 import { offlinePlanner } from "../survey/offline-planner.ts";
 import { surveyRoles } from "../survey/survey-roles.ts";
 import { UsageError } from "../usage-error.ts";
+import type { Viewing } from "../viewing.ts";
 
 const BUDGET: Budget = { ...DEFAULT_BUDGET, totalTokens: 1_000_000 };
 const DEFAULT_TASK = "What is each part for, and how do the parts fit together?";
@@ -29,7 +30,8 @@ const OFFLINE_NOTICE = `\
 This is the offline planner: it follows fixed rules and is not a language model.
 For a real one, set ESPALIER_MODEL and OPENAI_API_KEY.`;
 
-export const body: CommandBody = async ({ shell, args }) => {
+export const body: CommandBody = async (call) => {
+  const { shell, args } = call;
   const [named, task = DEFAULT_TASK] = args;
   if (task.trim() === "")
     throw new UsageError(
@@ -52,18 +54,33 @@ export const body: CommandBody = async ({ shell, args }) => {
   };
   const options = { output: "result", isQuiet: false, isKept: false, report } as const;
   const follower = new RunFollower(shell, options);
+  await using viewing = call.has("view") ? await viewingOf(call) : undefined;
+  const page = viewing?.viewer;
   const orchestrator = new Orchestrator({
-    sinks: follower.sinks,
+    sinks: page === undefined ? follower.sinks : [...follower.sinks, page.sink],
+    ...(page === undefined ? {} : { store: page.store }),
     ...(tracing === undefined ? {} : { tracing: tracing.tracing }),
   });
+  page?.attach(orchestrator);
   const { lead } = surveyRoles(model, folderTools(folder));
   const run = orchestrator.start(lead, task, { budget: budgetFor(model) });
   note(shell, name === undefined ? OFFLINE_NOTICE : `Model: ${plainText(name)}`);
   note(shell, `Folder: ${plainText(folder)}\n`);
+  await viewing?.show(run.runId);
   const exitCode = await follower.follow(run);
   if (tracing !== undefined) note(shell, deliveryText(await tracing.shutdown()));
+  if (viewing !== undefined && isWatched(shell)) {
+    note(shell, "The viewer stays open. Ctrl-C ends it.");
+    await follower.untilLeft();
+  }
   return exitCode;
 };
+
+/** The viewer of this run alone: no file is written, not even for its token. */
+async function viewingOf(call: CommandCall): Promise<Viewing> {
+  const { openViewing } = await import("../viewing.ts");
+  return await openViewing(call, { project: undefined, store: undefined, storeName: "the demo" });
+}
 
 /** A cost can be limited only where the price is known. */
 function budgetFor(model: Model): Budget {

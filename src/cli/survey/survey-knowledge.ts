@@ -16,7 +16,7 @@ export const FINISH = "Finish";
 export interface Knowledge {
   /** The task of the agent. */
   readonly task: string;
-  /** Folders that were namesListed, by path. */
+  /** Folders that were listed, by path. */
   readonly listings: ReadonlyMap<string, KnownFolder>;
   /** Beginnings of files that were read, by path. */
   readonly texts: ReadonlyMap<string, string>;

@@ -40,8 +40,7 @@ export function surveyOf(position: Position): Survey {
 export function leadReport(position: Position): string {
   const { listings, failures, reports } = position.knowledge;
   const root = listings.get(".");
-  if (root === undefined)
-    return `The folder could not be namesListed. ${failures[0]?.why ?? ""}`.trim();
+  if (root === undefined) return `The folder could not be listed. ${failures[0]?.why ?? ""}`.trim();
   const entries = root.folders.length + root.files.length + root.links.length;
   if (entries === 0) return "The folder is empty: there is nothing to survey.";
   const files = [...ownFiles(position), ...reports.flatMap((report) => report.files)];

@@ -19,7 +19,7 @@ import { StopSignalSchema, type StopSignal } from "../../protocol/stop.ts";
 import { BudgetLedger } from "../budget/ledger.ts";
 import type { PersistedHold } from "../budget/ledger-operation.ts";
 import { failedIn, parsePausedRun } from "./paused-run.ts";
-import type { RestoredRun } from "./restored-run.ts";
+import type { RestoredAgent, RestoredRun } from "./restored-run.ts";
 import { OpenSpans } from "./open-spans.ts";
 import { FoldedAgent } from "./folded-agent.ts";
 import { problemOf, type JournalRecord, type RecordOf } from "./journal-record.ts";
@@ -63,8 +63,9 @@ export interface FoldedJournal extends FoldedRun {
   readonly codec: RecordCodec;
 }
 
-/** So many records are read in one turn of the event loop, so that other work of the process continues meanwhile. */
+/** So many records are read, and so many agents restored, in one turn of the event loop, so that other work of the process continues. */
 const RECORDS_PER_TURN = 200;
+const AGENTS_PER_TURN = 10;
 
 /** Rejects with `unsupported_version` or `invalid_journal`, naming the line, and with what the lines throw. */
 export async function foldJournal(
@@ -80,14 +81,23 @@ export async function foldJournal(
     count += records;
     if (Math.floor(count / RECORDS_PER_TURN) > turns) await endOfTurn();
   }
-  return { ...fold.end(), codec: reader.codec };
+  const ending = fold.ending();
+  let [restored, step] = [0, ending.next()];
+  for (; step.done !== true; step = ending.next()) {
+    restored += 1;
+    if (restored % AGENTS_PER_TURN === 0) await endOfTurn();
+  }
+  return { ...step.value, codec: reader.codec };
 }
 
 /** The same of records that were read. */
 export function foldRecords(runId: RunId, records: readonly JournalRecord[]): FoldedRun {
   const fold = new Fold(runId);
   for (const record of records) fold.takeLine(() => [record]);
-  return fold.end();
+  const ending = fold.ending();
+  let step = ending.next();
+  while (step.done !== true) step = ending.next();
+  return step.value;
 }
 
 class Fold {
@@ -136,25 +146,29 @@ class Fold {
     }
   }
 
-  /** Throws like `takeLine` where records are missing. */
-  end(): FoldedRun {
+  /** The run as it stands, one agent after the other. Throws like `takeLine` where records are missing. */
+  *ending(): Generator<undefined, FoldedRun> {
     const head = this.#head;
-    if (head === undefined) throw invalidJournal(this.#runId, 0, new Error("it has no records"));
+    if (head === undefined) throw withoutRecords(this.#runId);
     try {
-      return this.#whole(head);
+      return yield* this.#whole(head);
     } catch (cause) {
       throw invalidJournal(this.#runId, this.#count, cause);
     }
   }
 
-  #whole(head: RecordOf<"run">): FoldedRun {
+  *#whole(head: RecordOf<"run">): Generator<undefined, FoldedRun> {
     const leases = [...this.#holders].flatMap(
       ([leaseId, agentId]) => this.#ledger.accountView(agentId).openLease(leaseId) ?? [],
     );
     const isEnded = ({ agentId, lease }: PersistedHold): boolean =>
       this.#agent(agentId).hasEnded(lease.leaseId);
     const openIds = new Set(leases.map(({ lease }) => lease.leaseId));
-    const agents = [...this.#agents.values()].map((agent) => agent.toRestored(openIds));
+    const agents: RestoredAgent[] = [];
+    for (const agent of this.#agents.values()) {
+      agents.push(agent.toRestored(openIds));
+      yield;
+    }
     const questions = agents.flatMap(({ state }) => questionsOf(state));
     const open = new Set(questions.map(({ questionId }) => questionId));
     return {
@@ -392,6 +406,11 @@ const TraceSchema = z.object({
   spanId: z.string().exactOptional(),
   isSampled: z.boolean().exactOptional(),
 });
+
+/** The error for a journal in which there is nothing. */
+export function withoutRecords(runId: RunId): EspalierError {
+  return invalidJournal(runId, 0, new Error("it has no records"));
+}
 
 /** The error for a journal that cannot be read from this record on, or that lacks something before it. */
 export function invalidJournal(runId: RunId, number: number, cause: unknown): EspalierError {

@@ -43,7 +43,8 @@ export class FoldedAgent {
   #work = new InFlightWork();
   /** Leases that it was given. */
   readonly #holds = new Map<LeaseId, PersistedHold>();
-  #recorded: string[] = [];
+  /** Events since the last phase after which they are not emitted again. */
+  #recorded: StoredEvent[] = [];
   #signals: StopSignal[] = [];
   #messages: MessageContent[] = [];
 
@@ -151,7 +152,7 @@ export class FoldedAgent {
     // The loop has taken a stop request.
     if (event.type === "signal.raised")
       takeFirst(this.#signals, (one) => sameJson(one, event["signal"]));
-    if (!isRecordedAgain(event)) this.#recorded.push(fingerprintOf(event));
+    if (!isRecordedAgain(event)) this.#recorded.push(event);
   }
 
   /** Subagents in the background that calls started which have ended since. */
@@ -197,7 +198,7 @@ export class FoldedAgent {
     inFlight.operations = inFlight.operations.filter(({ callId }) => !over.has(callId));
     inFlight.signals = this.#signals;
     inFlight.messages = this.#messages;
-    for (const print of this.#recorded) inFlight.noteRecorded(print);
+    for (const event of this.#recorded) inFlight.noteRecorded(fingerprintOf(event));
     return {
       ...this.#created,
       children: this.#children,

@@ -64,6 +64,10 @@ interface KnownAgent {
   readonly lines: number[];
 }
 
+/**
+ * What a store keeps of one run, read without leading it: its events as they come, and of one agent at a time its steps and what its model was
+ * asked.
+ */
 export class RunRecord {
   readonly #store: RunStore;
   readonly #runId: RunId;

@@ -191,7 +191,7 @@ class Execution {
       if (!this.#isDue(kept)) {
         const isTold = found.status !== "open" || this.#hasRested;
         const isAtRest = isTold || (await this.#putToRest());
-        return isAtRest ? persistedResult(kept.folded) : undefined;
+        return isAtRest ? await persistedResult(kept.folded) : undefined;
       }
       const { context, onPiece } = this.#parts.options;
       const recovery = { role: this.#parts.role, context, kept, ...defined({ onPiece }) };

@@ -5,7 +5,13 @@ import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, defined, type JsonValue } from "../../kernel/json.ts";
 import { invalidJournal, type FoldedRun } from "../durability/fold-journal.ts";
 import type { RecordOf } from "../durability/journal-record.ts";
-import { PAUSED_RUN_VERSION, type PausedRunRecord } from "../durability/paused-run.ts";
+import {
+  PAUSED_RUN_VERSION,
+  type PausedAgent,
+  type PausedRunRecord,
+} from "../durability/paused-run.ts";
+import type { RestoredAgent } from "../durability/restored-run.ts";
+import { endOfTurn } from "../../kernel/throttle.ts";
 import { contentText } from "../../protocol/message-content.ts";
 import { subtractUsage } from "../../protocol/usage.ts";
 import { runResult, type RunResult } from "./run-result.ts";
@@ -26,11 +32,14 @@ export function resultRecord({ agents, prices, session }: RunResult, atMs: numbe
   } as const satisfies RecordOf<"result">;
 }
 
+/** So many agents are kept in one turn of the event loop, so that other work of the process continues meanwhile. */
+const AGENTS_PER_TURN = 10;
+
 /**
- * The result of a run that has ended, or that is paused. Throws `invalid_state` for another one, and `invalid_journal` if an agent is not
- * at rest.
+ * The result of a run that has ended, or that is paused. Rejects with `invalid_state` for another one, and with `invalid_journal` if an agent
+ * is not at rest.
  */
-export function persistedResult(folded: FoldedRun): RunResult<JsonValue> {
+export async function persistedResult(folded: FoldedRun): Promise<RunResult<JsonValue>> {
   const { run, said, status, recordCount } = folded;
   if (status === "open" || said === undefined) throw notAtRest(folded);
   const { runId, traceId, definitions, subagentsByDepth, refusalsByCode, accounts, failedIds } =
@@ -43,7 +52,7 @@ export function persistedResult(folded: FoldedRun): RunResult<JsonValue> {
         traceId,
         atMs,
         definitions,
-        pausedRun: status === "paused" ? pausedRun(folded, said) : undefined,
+        pausedRun: status === "paused" ? await pausedRun(folded, said) : undefined,
         session: session && { execution: undefined, error: undefined, ...session },
         rested: restedAgents(folded, said),
         detached: [],
@@ -94,20 +103,29 @@ function restedAgents(
   });
 }
 
-function pausedRun({ run }: FoldedRun, { atMs, prices }: RecordOf<"result">): PausedRunRecord {
-  const { leases: _none, failedIds: _derived, agents, ...rest } = run;
-  return {
-    ...rest,
-    version: PAUSED_RUN_VERSION,
-    pausedAtMs: atMs,
-    prices,
-    agents: agents.map(({ state, inFlight: _nothing, kept: _same, ...agent }) => {
-      if (state.status === "pending") throw new Error(`${agent.agentPath} is not at rest.`);
-      // As a pause keeps it: what is no text is kept once, with the message that says it.
-      const task = state.log.isBriefed ? contentText(agent.task) : agent.task;
-      return { ...agent, task, state: snapshotOf(state) };
-    }),
-  };
+async function pausedRun(
+  { run }: FoldedRun,
+  { atMs, prices }: RecordOf<"result">,
+): Promise<PausedRunRecord> {
+  const { leases: _none, failedIds: _derived, agents: all, ...rest } = run;
+  const agents: PausedAgent[] = [];
+  for (const agent of all) {
+    agents.push(pausedAgent(agent));
+    if (agents.length % AGENTS_PER_TURN === 0) await endOfTurn();
+  }
+  return { ...rest, version: PAUSED_RUN_VERSION, pausedAtMs: atMs, prices, agents };
+}
+
+function pausedAgent({
+  state,
+  inFlight: _nothing,
+  kept: _same,
+  ...agent
+}: RestoredAgent): PausedAgent {
+  if (state.status === "pending") throw new Error(`${agent.agentPath} is not at rest.`);
+  // As a pause keeps it: what is no text is kept once, with the message that says it.
+  const task = state.log.isBriefed ? contentText(agent.task) : agent.task;
+  return { ...agent, task, state: snapshotOf(state) };
 }
 
 function notAtRest({ run: { runId }, status }: FoldedRun): EspalierError {

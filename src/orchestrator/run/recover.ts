@@ -158,7 +158,7 @@ export async function storedResult(
   settings: Settings,
   runId: RunId,
 ): Promise<RunResult<JsonValue>> {
-  return persistedResult(await foldedRun(storageOf(settings).store, runId));
+  return await persistedResult(await foldedRun(storageOf(settings).store, runId));
 }
 
 /** The store of the runs. Throws `invalid_option` without one. */

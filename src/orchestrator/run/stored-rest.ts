@@ -19,12 +19,12 @@ export async function readResult(
   const rested = await restedRun(store, runId);
   if (rested === undefined) return undefined;
   const { folded, mail } = rested;
-  if (folded?.status === "ended") return persistedResult(folded); // Whatever came too late for it.
+  if (folded?.status === "ended") return await persistedResult(folded); // Whatever came too late for it.
   const refusal = refusalIn(rested);
   if (refusal !== undefined) throw new EspalierError(refusal);
   // It was put to rest between two looks, or something is asked of it that a worker has yet to do.
   if (folded === undefined || folded.status === "open" || mail.some(isCall)) return undefined;
-  return persistedResult(folded);
+  return await persistedResult(folded);
 }
 
 /** Whether the last that was heard of a run is why no worker could lead it. */

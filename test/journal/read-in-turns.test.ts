@@ -1,0 +1,60 @@
+// Goal: who reads what is kept of a large run holds nothing else up: reading, restoring and rebuilding take turns with other work.
+// Method: a run of some sixty agents; the turns of the event loop that other work gets meanwhile are counted.
+
+import { expect } from "vitest";
+
+import { RunRecord } from "../../src/orchestrator/durability/run-record.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { rebuildRecordedRequest } from "../../src/orchestrator/run/rebuild-request.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { proves } from "../harness/proves.ts";
+import { calls, part, spawn } from "../tree/scripted-agents.ts";
+
+const WORKERS = 60;
+
+/** Turns that other work got while this was done. */
+async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
+  let turns = 0;
+  let isOver = false;
+  const count = (): void => {
+    if (isOver) return;
+    turns += 1;
+    setImmediate(count);
+  };
+  setImmediate(count);
+  await work();
+  isOver = true;
+  return turns;
+}
+
+proves(["V11"], "reading, a result and a rebuilt request leave turns to other work", async () => {
+  const store = memoryStore();
+  const worker = part("worker", () => says("Worked."));
+  const tasks = Array.from({ length: WORKERS }, (_, at) => spawn("worker", `Part ${at}.`));
+  const lead = part("lead", [calls(...tasks), says("Done.")], { subagents: [worker.role] });
+  const limits = { maxBreadthPerParent: WORKERS, maxTotalSubagents: WORKERS };
+  const run = new Orchestrator({ store, limits }).start(lead.role, "Go.");
+  await run.result;
+  const reader = new Orchestrator({ store });
+  const record = new RunRecord(store, run.runId);
+  let events = 0;
+  expect(
+    await turnsDuring(() =>
+      record.advance(() => {
+        events += 1;
+      }),
+    ),
+  ).toBeGreaterThan(5);
+  expect(events).toBeGreaterThan(WORKERS * 10);
+  // Of the records in turns of 200 and of the agents in turns of 10.
+  expect(await turnsDuring(() => reader.resultOf(run.runId))).toBeGreaterThan(5 + WORKERS / 10);
+  const journal = await recordingOf(store, run.runId);
+  const rebuilding = (): Promise<unknown> => rebuildRecordedRequest(journal, { stepNumber: 2 });
+  expect(await turnsDuring(rebuilding)).toBeGreaterThan(5);
+  // The lines of one agent, each read from the closest place.
+  const [, below] = record.agentIds;
+  if (below === undefined) throw new Error("a worker");
+  expect(await turnsDuring(() => record.steps(below))).toBeGreaterThan(0);
+});
