@@ -8,7 +8,7 @@ import { lstat, open, readdir, realpath, type FileHandle } from "node:fs/promise
 import { isAbsolute, join, relative, sep, win32 } from "node:path";
 
 /** Something in the folder. */
-export interface Place {
+export interface FolderPlace {
   /** As a model writes it: relative to the folder, with `/`; `.` is the folder itself. */
   readonly path: string;
   /** Where it really is. */
@@ -32,11 +32,11 @@ export interface Excerpt {
 
 export interface ConfinedFolder {
   /** Finds what a path names. Throws if it is not allowed, or not there. */
-  place(path: string): Promise<Place>;
+  place(path: string): Promise<FolderPlace>;
   /** What lies directly in a folder, sorted by name. Throws if it is no folder. */
-  list(place: Place): Promise<Listing>;
+  list(place: FolderPlace): Promise<Listing>;
   /** The beginning of a file. Throws if it is no regular file. */
-  read(place: Place, maxBytes: number): Promise<Excerpt>;
+  read(place: FolderPlace, maxBytes: number): Promise<Excerpt>;
 }
 
 /** Confines to `rootFolder`. Throws if it cannot be found. */
@@ -47,7 +47,7 @@ export function confinedFolder(rootFolder: string): ConfinedFolder {
 
 const OFF_LIMITS = "node_modules";
 
-async function placeIn(root: string, path: string): Promise<Place> {
+async function placeIn(root: string, path: string): Promise<FolderPlace> {
   const wanted = path.trim() === "" ? "." : path;
   if (isAbsolute(wanted) || win32.isAbsolute(wanted)) {
     throw new Error(`${quoted(path)} is an absolute path. ${PATHS_ARE}`);
@@ -101,7 +101,7 @@ async function follow(absolutePath: string, path: string): Promise<string> {
   }
 }
 
-async function list({ path, realPath }: Place): Promise<Listing> {
+async function list({ path, realPath }: FolderPlace): Promise<Listing> {
   const entries = await entriesOf(path, realPath);
   const visible = entries.filter((entry) => !isHidden(entry.name));
   const files = visible.filter((entry) => entry.isFile()).map(({ name }) => name);
@@ -143,7 +143,7 @@ async function sizeOf(folder: string, name: string): Promise<Listing["files"]> {
 // moment ago.
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
 
-async function read({ path, realPath }: Place, maxBytes: number): Promise<Excerpt> {
+async function read({ path, realPath }: FolderPlace, maxBytes: number): Promise<Excerpt> {
   const file = await openFile(path, realPath);
   try {
     const stats = await file.stat();

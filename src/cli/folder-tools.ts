@@ -9,7 +9,7 @@ import {
   type ConfinedFolder,
   type Excerpt,
   type Listing,
-  type Place,
+  type FolderPlace,
 } from "./confined-folder.ts";
 
 const MAX_ENTRIES = 200;
@@ -45,7 +45,7 @@ function listTool(folder: ConfinedFolder): FunctionTool {
   });
 }
 
-function bounded({ path: shown }: Place, listing: Listing) {
+function bounded({ path: shown }: FolderPlace, listing: Listing) {
   const folders = listing.folders.slice(0, MAX_ENTRIES);
   const files = listing.files.slice(0, MAX_ENTRIES - folders.length);
   const links = listing.links.slice(0, MAX_ENTRIES - folders.length - files.length);
@@ -134,9 +134,9 @@ async function search(
  */
 async function* filesBelow(
   folder: ConfinedFolder,
-  start: Place,
+  start: FolderPlace,
   signal: AbortSignal,
-): AsyncGenerator<Place> {
+): AsyncGenerator<FolderPlace> {
   signal.throwIfAborted();
   let listing: Listing;
   try {
@@ -164,7 +164,7 @@ interface FileMatches {
 /** The matches in one file. One that cannot be read is no reason to give up the others. */
 async function matchesIn(
   folder: ConfinedFolder,
-  place: Place,
+  place: FolderPlace,
   needle: string,
 ): Promise<FileMatches> {
   let excerpt: Excerpt;

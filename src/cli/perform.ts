@@ -9,7 +9,7 @@ import type { Shell } from "./shell.ts";
 import { tellError } from "./tell-error.ts";
 
 /** Does what the arguments say, and gives the exit code. Never rejects. */
-export async function perform(args: readonly string[], shell: Shell): Promise<number> {
+export async function performArguments(args: readonly string[], shell: Shell): Promise<number> {
   let exitCode = BROKEN;
   const tree = commandTree((load) => async (command) => {
     const { body } = await load();

@@ -6,7 +6,7 @@ import { basename, join } from "node:path";
 import { roleFileNames, type RoleFileNames } from "espalier/roles";
 
 /** A file with front matter. */
-export interface RoleText extends Omit<RoleFileNames, "name"> {
+export interface FoundRole extends Omit<RoleFileNames, "name"> {
   readonly file: string;
   readonly text: string;
   /** What the role is called. */
@@ -17,14 +17,14 @@ const ENDING = ".md";
 const FIRST_LINE = /^\u{FEFF}?---[ \t]*\r?\n/u;
 
 /** A role file, as far as it can be read. */
-export function roleTextIn(file: string): RoleText {
+export function roleTextIn(file: string): FoundRole {
   const text = readFileSync(file, "utf8");
   const names = namesIn(text, file);
   return { ...names, file, text, name: names.name ?? basename(file, ENDING) };
 }
 
 /** The role files of a folder, by name: those that end in `.md` and begin with front matter, so that a readme is none. */
-export function roleTextsIn(folder: string): readonly RoleText[] {
+export function roleTextsIn(folder: string): readonly FoundRole[] {
   return readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isFile() || entry.isSymbolicLink())
     .filter(({ name }) => name.endsWith(ENDING) && !name.startsWith("."))
@@ -35,8 +35,8 @@ export function roleTextsIn(folder: string): readonly RoleText[] {
 }
 
 /** A role file and all that it names as subagents, and these, and so on, as far as the folder has them. The first is the file itself. */
-export function reachableFrom(root: RoleText, folder: string): readonly RoleText[] {
-  let others: readonly RoleText[] | undefined;
+export function reachableFrom(root: FoundRole, folder: string): readonly FoundRole[] {
+  let others: readonly FoundRole[] | undefined;
   const found = new Map([[root.name, root]]);
   // A map grows while it is walked.
   for (const { subagents } of found.values())

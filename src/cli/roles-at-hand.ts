@@ -7,7 +7,7 @@ import type { AgentRole } from "espalier";
 import type { EspalierConfig } from "espalier/config";
 import type { Model } from "espalier/extend";
 
-import { reachableFrom, roleTextIn, roleTextsIn, type RoleText } from "./role-folder.ts";
+import { reachableFrom, roleTextIn, roleTextsIn, type FoundRole } from "./role-folder.ts";
 import { importFile } from "./import-file.ts";
 import { connectServers, knownServers } from "./mcp-servers.ts";
 import { checkedConfig, type Project } from "./project.ts";
@@ -112,7 +112,7 @@ function inCode(
   return { root, roles, config, [Symbol.asyncDispose]: async () => {} };
 }
 
-async function fromFile(root: RoleText, folder: string, search: RoleSearch): Promise<RolesAtHand> {
+async function fromFile(root: FoundRole, folder: string, search: RoleSearch): Promise<RolesAtHand> {
   const { shell, project, readFolder } = search;
   const { config } = project;
   const coded = typeof config.roles === "string" ? [] : (config.roles ?? []);
@@ -155,7 +155,7 @@ interface NamedModels {
 }
 
 /** The models that files name, and the one for those that name none. What is wrong with one is said of the line that names it. */
-async function modelsOf(texts: readonly RoleText[], search: RoleSearch): Promise<NamedModels> {
+async function modelsOf(texts: readonly FoundRole[], search: RoleSearch): Promise<NamedModels> {
   const { model, shell, project } = search;
   const { modelByName } = await import("./model-by-name.ts");
   const ownModels = new Map(Object.entries(project.config.models ?? {}));

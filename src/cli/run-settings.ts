@@ -10,7 +10,7 @@ import { RunFollower, type FollowOptions } from "./follow-run.ts";
 import type { Project } from "./project.ts";
 import type { RolesAtHand } from "./roles-at-hand.ts";
 import { note, type Shell } from "./shell.ts";
-import { nameOf, openStore, storePlace, type ChosenStore } from "./store-choice.ts";
+import { storeNameOf, openStore, storePlace, type ChosenStore } from "./store-choice.ts";
 import { UsageError } from "./usage-error.ts";
 import type { Viewing } from "./viewing.ts";
 
@@ -18,7 +18,7 @@ import type { Viewing } from "./viewing.ts";
 type AnswerMode = "ask" | "pause" | "deny";
 
 /** What is on stdout, and how much on stderr. Throws UsageError. */
-export function outputOf({ has }: CommandCall): Pick<FollowOptions, "output" | "isQuiet"> {
+export function outputChoice({ has }: CommandCall): Pick<FollowOptions, "output" | "isQuiet"> {
   if (has("json") && has("events"))
     throw new UsageError("Expected --json or --events, got both. One of them is on stdout.");
   const output = has("json") ? "json" : has("events") ? "events" : "result";
@@ -56,7 +56,7 @@ export async function storeForRun(
   } catch (cause) {
     if (place.type !== "file" || !place.isDefault) throw cause;
     const why = cause instanceof Error ? cause.message : String(cause);
-    note(call.shell, `The run is kept nowhere, since ${nameOf(place)} cannot be used: ${why}`);
+    note(call.shell, `The run is kept nowhere, since ${storeNameOf(place)} cannot be used: ${why}`);
     return undefined;
   }
 }
@@ -81,7 +81,7 @@ export interface RunLead {
 /** An orchestrator with all that the configuration and the options of a command say. */
 export function leadFor(call: CommandCall, { hand, kept, tracing, viewing }: RunParts): RunLead {
   const { shell } = call;
-  const follower = new RunFollower(shell, { ...outputOf(call), isKept: kept !== undefined });
+  const follower = new RunFollower(shell, { ...outputChoice(call), isKept: kept !== undefined });
   const { approver, ...configured } = configuredOptions(hand.config);
   const page = viewing?.viewer;
   const usual = page?.approver ?? approver;

@@ -3,7 +3,7 @@
 import { pathToFileURL } from "node:url";
 
 import { otherCopy } from "./installed-copy.ts";
-import { perform } from "./perform.ts";
+import { performArguments } from "./perform.ts";
 import { processShell, type Shell } from "./shell.ts";
 import { tellError } from "./tell-error.ts";
 
@@ -16,7 +16,7 @@ export async function startProcess(): Promise<void> {
   }
   const shell = processShell();
   prepare(shell);
-  const exitCode = await perform(process.argv.slice(2), shell);
+  const exitCode = await performArguments(process.argv.slice(2), shell);
   await Promise.all([flushed(shell.stdout), flushed(shell.stderr)]);
   // What configurations, servers and drivers leave open must not keep a command that has done its work.
   shell.leave(exitCode);

@@ -134,7 +134,7 @@ async function opened(place: StorePlace, store: Store): Promise<ChosenStore> {
     if (place.type !== "given") await store.close();
     throw cause;
   }
-  return { store, name: nameOf(place), [Symbol.asyncDispose]: () => store.close() };
+  return { store, name: storeNameOf(place), [Symbol.asyncDispose]: () => store.close() };
 }
 
 async function made(place: StorePlace, access: "read" | "write"): Promise<Store> {
@@ -153,7 +153,7 @@ async function made(place: StorePlace, access: "read" | "write"): Promise<Store>
 }
 
 /** What a store is called where people read it. */
-export function nameOf(place: StorePlace): string {
+export function storeNameOf(place: StorePlace): string {
   switch (place.type) {
     case "given":
       return "the store of the configuration";

@@ -8,8 +8,9 @@ import type { OrchestratorOptions } from "../orchestrator/tree/orchestrator-opti
 import type { Store } from "../store/store.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
 
-/** What the command takes from the options of an orchestrator as it is. */
-type Shared =
+/** What the command `espalier` works with, in a project. Everything may be left out. */
+export interface EspalierConfig extends Pick<
+  OrchestratorOptions,
   | "limits"
   | "concurrency"
   | "retry"
@@ -21,10 +22,8 @@ type Shared =
   | "approver"
   | "answerTimeoutMs"
   | "sinks"
-  | "tracing";
-
-/** What the command `espalier` works with, in a project. Everything may be left out. */
-export interface EspalierConfig extends Pick<OrchestratorOptions, Shared> {
+  | "tracing"
+> {
   /** The roles that can be run by their name, and with which runs go on; or a folder of role files, relative to the configuration. */
   readonly roles?: readonly AgentRole[] | string;
   /** Tools that role files may name, besides those of `mcp` and the built-in ones. */
@@ -57,7 +56,12 @@ export interface McpServerEntry {
   readonly needsApproval?: boolean;
 }
 
-const SHARED: readonly Shared[] = [
+const FIELDS: readonly (keyof EspalierConfig)[] = [
+  "roles",
+  "tools",
+  "models",
+  "mcp",
+  "store",
   "limits",
   "concurrency",
   "retry",
@@ -71,7 +75,6 @@ const SHARED: readonly Shared[] = [
   "sinks",
   "tracing",
 ];
-const FIELDS: readonly string[] = ["roles", "tools", "models", "mcp", "store", ...SHARED];
 
 /**
  * The configuration of a project, for the default export of its `espalier.config.ts`. What an orchestrator takes (`limits`, `hooks`, …) is

@@ -54,7 +54,12 @@ async function asked(
     });
   });
   const shell: Shell = {
-    ...{ stdin, stdout: new PassThrough(), stderr, env: {}, cwd: "/", isVerbose: false },
+    stdin,
+    stdout: new PassThrough(),
+    stderr,
+    env: {},
+    cwd: "/",
+    isVerbose: false,
     onSignal: () => {},
     leave: (code) => {
       throw new Error(`left with ${code}`);

@@ -2,7 +2,7 @@
 
 import { PassThrough, type Readable } from "node:stream";
 
-import { perform } from "../../src/cli/perform.ts";
+import { performArguments } from "../../src/cli/perform.ts";
 import type { Shell } from "../../src/cli/shell.ts";
 import { afterwards } from "../harness/afterwards.ts";
 
@@ -38,7 +38,7 @@ export async function performed(
       throw new Error(`The command left with ${code}.`);
     },
   };
-  const code = await perform(args, shell);
+  const code = await performArguments(args, shell);
   return { code, ...written };
 }
 

@@ -3,6 +3,7 @@
 
 import { execFile, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { promisify } from "node:util";
 
 import { expect, test } from "vitest";
@@ -236,36 +237,77 @@ proves(
   },
 );
 
+/** What is said of each of these files as a configuration, in one process of Node itself: loaders of tests load what it does not. */
+async function problemsWith(
+  texts: readonly string[],
+  folder: TemporaryFolder,
+): Promise<readonly string[]> {
+  const files = texts.map((text, index) => {
+    const file = folder.at(`espalier.config-${index}.ts`);
+    writeFileSync(file, text);
+    return file;
+  });
+  const program = `
+    import { importFile } from ${JSON.stringify(resolve("src/cli/import-file.ts"))};
+    import { checkedConfig } from ${JSON.stringify(resolve("src/cli/project.ts"))};
+    const said = [];
+    for (const file of ${JSON.stringify(files)})
+      await importFile(file).then((found) => checkedConfig(found, file)).then(() => said.push("well"), (error) => said.push(error.name + ": " + error.message));
+    console.log(JSON.stringify(said));`;
+  const flags = ["--conditions=@espalier/source", "--input-type=module", "--eval", program];
+  const { stdout } = await promisify(execFile)(process.execPath, flags);
+  return z.array(z.string()).parse(JSON.parse(stdout));
+}
+
+proves(["V50"], "what Node cannot load is said with file, line and what to do", async () => {
+  const folder = newFolder({
+    "package.json": '{"type":"module"}',
+    "there.ts": "export const a = 1;",
+  });
+  linkPackage(folder.path);
+  const faults: readonly (readonly [text: string, says: RegExp])[] = [
+    [
+      "\nenum A { x }\nexport default {};",
+      /config-0\.ts:2: TypeScript enum is not supported.*Use what only has to be left out/,
+    ],
+    [
+      "class A { constructor(private x: number) {} }",
+      /config-1\.ts:1: TypeScript parameter property is not supported/,
+    ],
+    ['import { a } from "./there.js";\nexport default { a };', /There is one that ends in \.ts/],
+    [
+      'import a from "@/there";\nexport default { a };',
+      /Paths of tsconfig\.json are not known here/,
+    ],
+    ["export default {\n  roles: ,\n};", /config-4\.ts:2: /],
+    ["export const roles = [];", /to have a default export, got none/],
+    ["export default { rols: [] };", /config-6\.ts: Expected config\.rols to be one of roles, /],
+    ["export default [];", /UsageError: .*config-7\.ts: Expected config to be a plain object/],
+    ['throw new Error("mine");', /^Error: mine$/],
+  ];
+  const said = await problemsWith(
+    faults.map(([text]) => text),
+    folder,
+  );
+  expect(said).toHaveLength(faults.length);
+  for (const [index, [, words]] of faults.entries()) expect(said[index]).toMatch(words);
+});
+
 proves(
-  ["V50"],
-  "what Node cannot load is said with file, line and what to do, and without a stack",
+  ["V40", "V50"],
+  "a configuration that cannot be loaded ends it with 2 and one line; what it throws is told without a stack unless asked for",
   async () => {
     const folder = newFolder({
-      "package.json": '{"type":"module"}',
-      "there.ts": "export const a = 1;",
+      "a/espalier.config.ts": "enum A { x }\nexport default {};",
+      "b/espalier.config.mjs": 'throw new Error("mine");',
     });
-    linkPackage(folder.path);
-    const config = folder.at("espalier.config.ts");
-    const faults: readonly (readonly [text: string, says: string])[] = [
-      [
-        "\nenum A { x }\nexport default { roles: [] };",
-        `${config}:2: TypeScript enum is not supported in strip-only mode. Use what only has to be left out`,
-      ],
-      ['import { a } from "./there.js";\nexport default { a };', "There is one that ends in .ts"],
-      ["export default {\n  roles: ,\n};", `${config}:2: `],
-      ["export const roles = [];", "to have a default export, got none"],
-      ["export default { rols: [] };", `${config}: Expected config.rols to be one of roles,`],
-      ['throw new Error("mine");', "mine"],
-    ];
-    for (const [text, words] of faults) {
-      writeFileSync(config, text);
-      const { code, stdout, stderr } = await command(["run", "lead", "Go."], { cwd: folder.path });
-      expect([text, code, stdout]).toEqual([text, text.startsWith("throw") ? 1 : 2, ""]);
-      expect(stderr).toContain(words);
-      expect(stderr).not.toMatch(/^ +at /m);
-    }
-    const verbose = await command(["run", "lead", "Go.", "--verbose"], { cwd: folder.path });
-    expect(verbose.stderr).toMatch(/^ +at .*espalier\.config\.ts:1/m);
+    const wrong = await command(["run", "lead", "Go."], { cwd: folder.at("a") });
+    expect([wrong.code, wrong.stdout]).toEqual([2, ""]);
+    expect(wrong.stderr).toMatch(/^[^\n]*espalier\.config\.ts:1: [^\n]+\n$/);
+    const thrown = await command(["run", "lead", "Go."], { cwd: folder.at("b") });
+    expect(thrown).toEqual({ code: 1, stdout: "", stderr: "mine\n" });
+    const verbose = await command(["run", "lead", "Go.", "--verbose"], { cwd: folder.at("b") });
+    expect(verbose.stderr).toMatch(/^ +at .*espalier\.config\.mjs:1/m);
   },
 );
 

@@ -1,7 +1,7 @@
 // The command as a process of its own, with nothing in its environment but what the test puts there.
 
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdirSync, symlinkSync } from "node:fs";
+import { mkdirSync, realpathSync, symlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 const MAIN = resolve("src/cli/main.ts");
@@ -40,14 +40,18 @@ export function startCommand(args: readonly string[], options: StartOptions): St
     child.on("close", (code) => settle({ code, ...output }));
   });
   const seen = async (text: string): Promise<void> => {
-    while (!output.stderr.includes(text))
-      await new Promise((resolve) => child.stderr.once("data", resolve));
+    while (!output.stderr.includes(text)) {
+      if (child.exitCode !== null)
+        throw new Error(`It ended before it said ${text}: ${output.stderr}`);
+      await Promise.race([new Promise((resolve) => child.stderr.once("data", resolve)), ended]);
+    }
   };
   return { child, ended, seen };
 }
 
-/** Installs this package into a folder, as a link. */
+/** Installs this package and zod into a folder, as links. */
 export function linkPackage(folder: string): void {
   mkdirSync(join(folder, "node_modules"));
   symlinkSync(resolve("."), join(folder, "node_modules/espalier"), "dir");
+  symlinkSync(realpathSync("node_modules/zod"), join(folder, "node_modules/zod"), "dir");
 }

@@ -227,7 +227,7 @@ proves(
     expect(questions).toMatchObject([
       { toolName: "work_data", arguments: { eur: 400 }, agentPath: "lead" },
     ]);
-    const [{ questionId = "", runId = "" } = {}] = questions;
+    const { questionId, runId } = questions[0] ?? { questionId: "", runId: "" };
     expect((await performed(["questions"], at)).stdout).toContain(`espalier approve ${questionId}`);
     expect((await performed(["approve", questionId, "--arguments", "[1]"], at)).code).toBe(2);
     const approved = await performed(

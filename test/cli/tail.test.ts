@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { perform } from "../../src/cli/perform.ts";
+import { performArguments } from "../../src/cli/perform.ts";
 import { says } from "../../src/testing/index.ts";
 import { proves } from "../harness/proves.ts";
 import { latch } from "../harness/run-scripted.ts";
@@ -54,7 +54,7 @@ proves(["V28"], "a run is followed while another process leads it, until it ends
   const run = kept.orchestrator.start(agent("lead", [says("Done.", { after: opened })]), "Wait.");
   for await (const { type } of run.events()) if (type === "model.requested") break;
   const shell = new FakeShell(kept.folder);
-  const tailed = perform(["tail", run.runId, "--store", kept.path], shell);
+  const tailed = performArguments(["tail", run.runId, "--store", kept.path], shell);
   await written(shell, "started: Wait.");
   expect(shell.written.stdout).not.toContain("completed");
   open();
@@ -72,7 +72,7 @@ test("Ctrl-C leaves the run alone", async () => {
   const run = kept.orchestrator.start(agent("lead", [says("Done.", { after: opened })]), "Wait.");
   for await (const { type } of run.events()) if (type === "model.requested") break;
   const shell = new FakeShell(kept.folder);
-  const tailed = perform(["tail", run.runId, "--store", kept.path], shell);
+  const tailed = performArguments(["tail", run.runId, "--store", kept.path], shell);
   await written(shell, "started: Wait.");
   expect(shell.signal("SIGINT")).toBe(130);
   open();

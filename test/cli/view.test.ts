@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 
 import { openBrowser } from "../../src/cli/open-browser.ts";
-import { perform } from "../../src/cli/perform.ts";
+import { performArguments } from "../../src/cli/perform.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Question } from "../../src/protocol/question.ts";
 import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
@@ -57,7 +57,7 @@ proves(
   async () => {
     const { cwd, file, questions } = await project();
     const shell = new FakeShell(cwd);
-    const ended = perform(["view", "buy", "--port", "0"], shell);
+    const ended = performArguments(["view", "buy", "--port", "0"], shell);
     const url = await addressIn(shell);
     expect(new URL(url).pathname).toBe("/r/buy");
     const place = placeOf({ url });
@@ -101,7 +101,7 @@ proves(
     const { cwd, file } = await project();
     const before = await readFile(file);
     const shell = new FakeShell(cwd);
-    const ended = perform(["view", "--port", "0", "--read-only", "--no-content"], shell);
+    const ended = performArguments(["view", "--port", "0", "--read-only", "--no-content"], shell);
     const url = await addressIn(shell);
     const place = placeOf({ url });
     expect((await askApi(place, "meta")).body).toMatchObject({ content: false, actions: [] });
@@ -116,26 +116,26 @@ proves(
 proves(["V88"], "its token stays, --url says its address, --new-token makes another", async () => {
   const { cwd } = await project();
   const first = new FakeShell(cwd);
-  const ended = perform(["view", "--port", "0"], first);
+  const ended = performArguments(["view", "--port", "0"], first);
   const url = await addressIn(first);
   const { port } = new URL(url);
   const asking = new FakeShell(cwd);
-  expect(await perform(["view", "--url", "--port", port], asking)).toBe(0);
+  expect(await performArguments(["view", "--url", "--port", port], asking)).toBe(0);
   expect(asking.written.stdout).toBe(`${url}\n`);
   const ofRun = new FakeShell(cwd);
-  expect(await perform(["view", "@last", "--url", "--port", port], ofRun)).toBe(0);
+  expect(await performArguments(["view", "@last", "--url", "--port", port], ofRun)).toBe(0);
   expect(ofRun.written.stdout).toBe(`${url.replace("/#", "/r/buy#")}\n`);
   first.signal("SIGINT");
   await ended;
   const none = new FakeShell(cwd);
-  expect(await perform(["view", "--url", "--port", port], none)).toBe(2);
+  expect(await performArguments(["view", "--url", "--port", port], none)).toBe(2);
   expect(none.written.stderr).toContain("espalier view");
   for (const [args, isSame] of [
     [[], true],
     [["--new-token"], false],
   ] as const) {
     const shell = new FakeShell(cwd);
-    const left = perform(["view", "--port", "0", ...args], shell);
+    const left = performArguments(["view", "--port", "0", ...args], shell);
     const next = await addressIn(shell);
     expect(placeOf({ url: next }).token === placeOf({ url }).token).toBe(isSame);
     shell.signal("SIGINT");
@@ -147,12 +147,12 @@ proves(["V88"], "no store, no such run, a port that is none", async () => {
   const empty = await folder();
   await writeFile(join(empty, "package.json"), "{}");
   const shell = new FakeShell(empty);
-  expect(await perform(["view"], shell)).toBe(2);
+  expect(await performArguments(["view"], shell)).toBe(2);
   expect(shell.written.stderr).toContain("no such file");
   expect(await readdir(empty)).toEqual(["package.json"]);
   const { cwd } = await project();
   for (const args of [["nobody"], ["--port", "x"], ["--port", "65536"], ["--store", "nowhere.db"]])
-    expect(await perform(["view", ...args], new FakeShell(cwd)), args.join(" ")).toBe(2);
+    expect(await performArguments(["view", ...args], new FakeShell(cwd)), args.join(" ")).toBe(2);
 });
 
 proves(
@@ -163,7 +163,7 @@ proves(
     await writeFile(join(cwd, "notes.md"), "# Notes\n");
     const shell = new FakeShell(cwd);
     Object.assign(shell.stderr, { isTTY: true, columns: 100 });
-    const ended = perform(["demo", ".", "--view", "--port", "0", "--no-open"], shell);
+    const ended = performArguments(["demo", ".", "--view", "--port", "0", "--no-open"], shell);
     const place = placeOf({ url: await addressIn(shell) });
     while (!shell.written.stderr.includes("The viewer stays open"))
       await new Promise((resolve) => setImmediate(resolve));

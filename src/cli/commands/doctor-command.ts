@@ -11,7 +11,7 @@ import { ownVersion } from "../installed-copy.ts";
 import { connectServers, knownServers } from "../mcp-servers.ts";
 import { findProject, type Project } from "../project.ts";
 import { say, type Shell } from "../shell.ts";
-import { nameOf, openKeptStore, storePlace, type StorePlace } from "../store-choice.ts";
+import { storeNameOf, openKeptStore, storePlace, type StorePlace } from "../store-choice.ts";
 
 /** One thing that was looked at. */
 interface Finding {
@@ -66,7 +66,7 @@ const OLD_MS = 30 * 24 * 3_600_000;
 /** Nothing is made, and nothing removed. */
 async function storeFinding(place: StorePlace): Promise<Finding> {
   const what = "store";
-  const name = nameOf(place);
+  const name = storeNameOf(place);
   if (place.type === "file" && !existsSync(place.path))
     return { what, state: "well", says: `${name}, which the first run makes` };
   try {

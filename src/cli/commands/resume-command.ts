@@ -13,13 +13,13 @@ import { openIn } from "../open-questions-of.ts";
 import { findProject } from "../project.ts";
 import { readableFolder } from "../readable-folder.ts";
 import { roleNamed } from "../roles-at-hand.ts";
-import { answerModeOf, leadFor, outputOf } from "../run-settings.ts";
+import { answerModeOf, leadFor, outputChoice } from "../run-settings.ts";
 import { note } from "../shell.ts";
 import { openKeptStore, storePlace } from "../store-choice.ts";
 
 export const body: CommandBody = async (call) => {
   const { shell, args, text, has } = call;
-  outputOf(call);
+  outputChoice(call);
   answerModeOf(call);
   const readFolder = readableFolder(shell, text("allowRead"));
   const roleFolder = readableFolder(shell, text("roles"));

@@ -6,7 +6,7 @@ import type { CommandBody, CommandCall } from "../command-call.ts";
 import { MISUSED } from "../exit-codes.ts";
 import { findProject } from "../project.ts";
 import { readableFolder } from "../readable-folder.ts";
-import { roleTextsIn, type RoleText } from "../role-folder.ts";
+import { roleTextsIn, type FoundRole } from "../role-folder.ts";
 import { roleToRun } from "../roles-at-hand.ts";
 import { note, say } from "../shell.ts";
 
@@ -38,7 +38,7 @@ const ANY_MODEL = "any-model";
 
 async function checkedFile(
   { shell }: CommandCall,
-  { file, name, text }: RoleText,
+  { file, name, text }: FoundRole,
 ): Promise<CheckedFile> {
   const project = await findProject(shell);
   const search = { shell, project, model: ANY_MODEL, readFolder: dirname(file) };

@@ -10,7 +10,7 @@ import { deliveryText, nodeTracing } from "../node-tracing.ts";
 import { findProject, type Project } from "../project.ts";
 import { readableFolder } from "../readable-folder.ts";
 import { roleToRun } from "../roles-at-hand.ts";
-import { answerModeOf, leadFor, outputOf, storeForRun } from "../run-settings.ts";
+import { answerModeOf, leadFor, outputChoice, storeForRun } from "../run-settings.ts";
 import { isWatched, note } from "../shell.ts";
 import type { ChosenStore } from "../store-choice.ts";
 import { UsageError } from "../usage-error.ts";
@@ -18,7 +18,7 @@ import type { Viewing } from "../viewing.ts";
 
 export const body: CommandBody = async (call) => {
   const { shell, args, text, has } = call;
-  const { isQuiet } = outputOf(call);
+  const { isQuiet } = outputChoice(call);
   answerModeOf(call);
   const budget = budgetOf(text("budget"));
   const readFolder = readableFolder(shell, text("allowRead"));

@@ -10,7 +10,7 @@ export function describeFile(path: string, text: string): string {
   const said = saidBy(extension, text.replace(/^#!.*\n/, ""));
   const names = exportedNames(text);
   if (said !== undefined) return said;
-  if (names.length > 0) return `Exports ${listed(names)}.`;
+  if (names.length > 0) return `Exports ${namesListed(names)}.`;
   return text.trim() === "" ? "Empty." : `Begins: ${shortened(firstLine(text))}`;
 }
 
@@ -23,7 +23,7 @@ export function exportedNames(text: string): readonly string[] {
 }
 
 /** `a, b and 3 more`. */
-export function listed(names: readonly string[]): string {
+export function namesListed(names: readonly string[]): string {
   const rest = names.length - MAX_NAMES;
   if (rest <= 0) return names.join(", ");
   return `${names.slice(0, MAX_NAMES).join(", ")} and ${rest} more`;

@@ -12,8 +12,8 @@ import {
 } from "espalier/extend";
 import { z } from "zod";
 
-import { FINISH, knowledgeOf, SPAWN } from "./survey-knowledge.ts";
-import { nextPlan, subagentsAllowed, type PlannedCall, type Position } from "./survey-plan.ts";
+import { FINISH, knowledgeOf, SPAWN_TOOL } from "./survey-knowledge.ts";
+import { nextPlan, subagentsAllowed, type SurveyCall, type Position } from "./survey-plan.ts";
 import { leadReport, surveyOf } from "./survey-report.ts";
 
 const CHARACTERS_PER_TOKEN = 4;
@@ -57,7 +57,7 @@ function replyTo(request: ModelRequest): AssistantMessage {
 /** An agent that has to end with a typed result surveys a part; the other one leads. */
 function positionIn({ messages, tools }: ModelRequest): Position {
   const isLead = !tools.some((tool) => tool.name === FINISH);
-  const spawn = tools.find((tool) => tool.name === SPAWN);
+  const spawn = tools.find((tool) => tool.name === SPAWN_TOOL);
   const schema = spawnSchema.safeParse(spawn?.inputSchema);
   const role = schema.success ? schema.data.properties.role.enum[0] : undefined;
   const knowledge = knowledgeOf(messages);
@@ -72,7 +72,7 @@ const spawnSchema = z.object({
 function asking(
   request: ModelRequest,
   text: string,
-  calls: readonly PlannedCall[],
+  calls: readonly SurveyCall[],
 ): AssistantMessage {
   const toolCalls = calls.map(({ toolName, input }, index) => ({
     callId: toCallId(`call_${request.messages.length}_${index + 1}`),

@@ -10,7 +10,7 @@ import { partOf, type SurveyPart } from "./survey-part.ts";
 export const LIST = "folder_list";
 export const READ = "folder_read";
 export const SEARCH = "folder_search";
-export const SPAWN = "SpawnSubagent";
+export const SPAWN_TOOL = "SpawnSubagent";
 export const FINISH = "Finish";
 
 export interface Knowledge {
@@ -78,7 +78,7 @@ export function searchKey(text: string, path: string): string {
 /** Reads a conversation. Pure; of text that it cannot make sense of it knows nothing. */
 export function knowledgeOf(messages: readonly Message[]): Knowledge {
   const calls = answeredCalls(messages);
-  const spawns = calls.filter(({ call }) => call.toolName === SPAWN).map(outcomeOf);
+  const spawns = calls.filter(({ call }) => call.toolName === SPAWN_TOOL).map(outcomeOf);
   return {
     task: taskOf(messages),
     listings: new Map(calls.flatMap(listingOf)),

@@ -11,7 +11,7 @@ import {
   READ,
   SEARCH,
   searchKey,
-  SPAWN,
+  SPAWN_TOOL,
   type Knowledge,
   type KnownFolder,
 } from "./survey-knowledge.ts";
@@ -26,7 +26,7 @@ export interface Position {
   readonly subagentRole: string | undefined;
 }
 
-export interface PlannedCall {
+export interface SurveyCall {
   readonly toolName: string;
   readonly input: JsonObject;
 }
@@ -34,9 +34,9 @@ export interface PlannedCall {
 /**
  * The next calls, and the words that go with them; no calls: nothing is left to do but to report.
  */
-export interface Plan {
+export interface SurveyPlan {
   readonly remark: string;
-  readonly calls: readonly PlannedCall[];
+  readonly calls: readonly SurveyCall[];
 }
 
 /** What an agent covers itself, at the end of a survey. */
@@ -56,7 +56,7 @@ const MAX_READS = 40;
 const MAX_LISTS = 40;
 const FILES_PER_PART = 4;
 
-export function nextPlan(position: Position): Plan {
+export function nextPlan(position: Position): SurveyPlan {
   const { knowledge, subagentRole, isLead } = position;
   const lists = listCalls(position);
   if (lists.length > 0) return { remark: "I look at what there is.", calls: lists };
@@ -65,7 +65,7 @@ export function nextPlan(position: Position): Plan {
     return { remark: "I read.", calls: work };
   const parts = partsToDelegate(position);
   const spawns = parts.map((part) => ({
-    toolName: SPAWN,
+    toolName: SPAWN_TOOL,
     input: { role: subagentRole, task: taskFor(part) },
   }));
   const remark =
@@ -131,7 +131,7 @@ function coveredFolders(position: Position): readonly string[] {
   return [...covered];
 }
 
-function listCalls(position: Position): readonly PlannedCall[] {
+function listCalls(position: Position): readonly SurveyCall[] {
   const { knowledge, isLead } = position;
   const { listings, failures } = knowledge;
   const failed = new Set(failures.map(({ path }) => path));
@@ -141,7 +141,7 @@ function listCalls(position: Position): readonly PlannedCall[] {
     .map((path) => ({ toolName: LIST, input: { path } }));
 }
 
-function readCalls(position: Position): readonly PlannedCall[] {
+function readCalls(position: Position): readonly SurveyCall[] {
   const { texts, failures } = position.knowledge;
   const failed = new Set(failures.map(({ path }) => path));
   return coverageOf(position)
@@ -149,7 +149,7 @@ function readCalls(position: Position): readonly PlannedCall[] {
     .map((path) => ({ toolName: READ, input: { path } }));
 }
 
-function searchCalls(position: Position): readonly PlannedCall[] {
+function searchCalls(position: Position): readonly SurveyCall[] {
   const { knowledge } = position;
   const { folders, files, words } = coverageOf(position);
   const { failures, searches } = knowledge;

@@ -1,7 +1,7 @@
 // What the offline planner reports: a surveyor its typed result, the lead a short text. Pure, and
 // from nothing but what is known.
 
-import { describeFile, exportedNames, listed } from "./describe-file.ts";
+import { describeFile, exportedNames, namesListed } from "./describe-file.ts";
 import type { KnownSearch } from "./survey-knowledge.ts";
 import { coverageOf, isBelow, pathIn, questionOf, type Position } from "./survey-plan.ts";
 import { partOf, wordsToFind } from "./survey-part.ts";
@@ -112,7 +112,7 @@ function purposeOf(position: Position): string {
   const names = [...texts.values()].flatMap(exportedNames);
   const own = count(texts.size, "file");
   const below = reports.length === 0 ? "" : ` and ${count(reports.length, "part")} below`;
-  const offers = names.length === 0 ? "" : `; offers ${listed(names)}`;
+  const offers = names.length === 0 ? "" : `; offers ${namesListed(names)}`;
   const said = readme === undefined ? "" : `${describeFile(...readme)} `;
   return `${said}${own}${below}${offers}.`;
 }
