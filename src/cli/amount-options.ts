@@ -42,7 +42,7 @@ export function budgetOf(said: string | undefined): Budget {
 }
 
 /** What an option says, in the place of what `usual` has. Throws UsageError. */
-export function amountsIn(option: string, said: string, usual: Budget = {}): Budget {
+function amountsIn(option: string, said: string, usual: Budget = {}): Budget {
   const limits = new Map<string, number>(Object.entries(usual));
   for (const part of said.split(",")) {
     const [name = "", amount = ""] = part.split("=", 2).map((text) => text.trim());

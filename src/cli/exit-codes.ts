@@ -16,7 +16,7 @@ export const BROKEN = 1;
 /** Wrong use, configuration or role file. */
 export const MISUSED = 2;
 /** The store could not be used. */
-export const STORE_FAILED = 6;
+const STORE_FAILED = 6;
 /** Ended by SIGTERM. */
 export const TERMINATED = 143;
 

@@ -133,7 +133,7 @@ function resultText({ output, text }: RunResult): string {
 }
 
 /** A result without its histories: what a program asks first. The rest is in the store. */
-export function summaryOf(result: RunResult): object {
+function summaryOf(result: RunResult): object {
   const { runId, traceId, status, reason, text, output, usage, errors, questions } = result;
   const { agents, refusalsByCode, durationMs } = result;
   return {
