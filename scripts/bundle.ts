@@ -3,15 +3,20 @@
 
 import { readFileSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { resolve } from "node:path";
+import { basename, resolve } from "node:path";
 
-import { build, type Plugin } from "esbuild";
+import { build, transform, type Plugin } from "esbuild";
 import { z } from "zod";
 
 const SOURCE = "@espalier/source";
 const ROOT = resolve("src/index.ts");
 /** Loaded when they are needed: each is the beginning of a chunk of its own. */
-const LOADED_LATE = ["src/model/openai/openai-connection.ts", "src/mcp/mcp-connection.ts"];
+const LOADED_LATE = [
+  "src/model/openai/openai-connection.ts",
+  "src/mcp/mcp-connection.ts",
+  "src/orchestrator/run/recorded-source.ts",
+  "src/orchestrator/run/work.ts",
+];
 const COMMAND = "src/cli/main.ts";
 const ManifestSchema = z.object({
   engines: z.object({ node: z.templateLiteral([">=", z.string()]) }),
@@ -36,16 +41,41 @@ function onOneCore(entries: readonly string[]): Plugin {
   };
 }
 
+/**
+ * Has what `await using` becomes stand in the files of the command that say it. Else the bundler would make a chunk of it, which every entry
+ * would load.
+ */
+function disposalIn(folder: string, target: string): Plugin {
+  return {
+    name: "disposal in place",
+    setup: ({ onLoad }) => {
+      onLoad({ filter: /\.ts$/ }, async ({ path }) => {
+        if (!path.startsWith(resolve(folder))) return undefined;
+        const source = await readFile(path, "utf8");
+        if (!source.includes("await using ")) return undefined;
+        const { code } = await transform(source, {
+          loader: "ts",
+          target,
+          sourcefile: basename(path),
+          sourcemap: "inline",
+          sourcesContent: false,
+        });
+        return { contents: code, loader: "js" };
+      });
+    },
+  };
+}
+
 /** Writes the bundles into a folder, which stands beside `src` or as deep as that. */
 export async function bundle(folder: string): Promise<void> {
   const manifest = ManifestSchema.parse(JSON.parse(readFileSync("package.json", "utf8")));
+  const target = `node${manifest.engines.node.slice(2)}`;
   const entries = Object.values(manifest.exports).flatMap((entry) =>
     typeof entry === "string" ? [] : [entry[SOURCE]],
   );
   await build({
-    // The command is written on the entries of the package, as a program of a user's is: it shares no file with them.
     entryPoints: [...entries, COMMAND],
-    plugins: [onOneCore([...entries, ...LOADED_LATE])],
+    plugins: [onOneCore([...entries, ...LOADED_LATE]), disposalIn("src/cli", target)],
     outdir: folder,
     outbase: "src",
     chunkNames: "chunks/[name]-[hash]",
@@ -54,7 +84,7 @@ export async function bundle(folder: string): Promise<void> {
     splitting: true,
     format: "esm",
     platform: "node",
-    target: `node${manifest.engines.node.slice(2)}`,
+    target,
     packages: "external",
     // `sideEffects` in package.json is for the bundlers of users: here it would drop the import of the root.
     ignoreAnnotations: true,

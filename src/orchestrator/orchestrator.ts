@@ -40,7 +40,7 @@ import {
   type OptionsWith,
   type StartOptions,
 } from "./run/start-options.ts";
-import { workFor, type Worker, type WorkOptions } from "./run/work.ts";
+import type { Worker, WorkOptions } from "./run/work.ts";
 import type { Session } from "./sessions/session.ts";
 import type { SessionOptions } from "./sessions/session-options.ts";
 import { sessionHandle } from "./sessions/sessions.ts";
@@ -288,6 +288,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   ): Promise<Worker>;
   async work(engine: Engine, options: WorkOptions = {}): Promise<Worker> {
     this.#live.assertOpen();
+    const { workFor } = await import("./run/work.ts");
     return await workFor(this.#settings, this.#live, engine, options);
   }
 

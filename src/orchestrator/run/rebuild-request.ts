@@ -9,13 +9,9 @@ import type { AgentState } from "../../agent/agent-state.ts";
 import { contextsOf } from "../../agent/shown-messages.ts";
 import { checkKeys, mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { deepFreeze, isRecord } from "../../kernel/json.ts";
-import { endOfTurn } from "../../kernel/throttle.ts";
+import { deepFreeze } from "../../kernel/json.ts";
 import type { Definitions } from "../../protocol/definition.ts";
-import { AgentIdSchema, RunIdSchema, type AgentId, type RunId } from "../../protocol/ids.ts";
-import { agentsIn, AgentSteps, definitionsIn } from "../durability/agent-steps.ts";
-import { invalidJournal, withoutRecords } from "../durability/fold-journal.ts";
-import { JournalReader } from "../durability/journal-reader.ts";
+import type { AgentId } from "../../protocol/ids.ts";
 import { parsePausedRun, type PausedRun } from "../durability/paused-run.ts";
 import { restoredFrom } from "../durability/restored-run.ts";
 
@@ -55,75 +51,14 @@ export async function rebuildRecordedRequest(
   checkKeys("rebuild options", options, FIELDS);
   if (typeof journal !== "string")
     throw mismatch("journal", "text", journal, "Hand in what recordingOf gave.");
+  const { sourceIn } = await import("./recorded-source.ts");
   return rebuiltFrom(await sourceIn(journal, options.agentId), options);
-}
-
-/** Records that are read in one turn of the event loop, so that other work of the process continues meanwhile. */
-const RECORDS_PER_TURN = 200;
-
-/** What a journal says of one agent, and the texts of all. `agentId` undefined: of the root. */
-async function sourceIn(journal: string, agentId: AgentId | undefined): Promise<RequestSource> {
-  const reader = new JournalReader();
-  const definitions: Record<string, string> = {};
-  let steps = agentId === undefined ? undefined : new AgentSteps(agentId);
-  let runId: RunId | undefined;
-  const take = (value: unknown): void => {
-    runId ??= runIdIn(value);
-    for (const [hash, text] of Object.entries(definitionsIn(value)))
-      definitions[hash] = String(text);
-    const rootId = steps === undefined ? rootIn(value) : undefined;
-    if (rootId !== undefined) steps = new AgentSteps(rootId);
-    steps?.take(value);
-  };
-  let [number, count] = [0, 0];
-  for (const line of linesIn(journal)) {
-    number += 1;
-    try {
-      reader.scan(line, (value) => {
-        count += 1;
-        take(value);
-      });
-    } catch (cause) {
-      const isKnown = EspalierError.is(cause) && cause.code === "unsupported_version";
-      throw isKnown ? cause : invalidJournal(runId ?? UNKNOWN, number, cause);
-    }
-    if (count < RECORDS_PER_TURN) continue;
-    count = 0;
-    await endOfTurn();
-  }
-  if (runId === undefined) throw withoutRecords(UNKNOWN);
-  const state = steps?.stateIn(undefined);
-  if (steps === undefined || state === undefined) return { agents: [], definitions };
-  return { agents: [{ agentId: steps.agentId, agentPath: steps.agentPath, state }], definitions };
-}
-
-function* linesIn(journal: string): Generator<string> {
-  for (let from = 0; from < journal.length;) {
-    const end = journal.indexOf("\n", from);
-    const line = journal.slice(from, end === -1 ? journal.length : end);
-    if (line.trim() !== "") yield line;
-    from = end === -1 ? journal.length : end + 1;
-  }
 }
 
 const FIELDS = ["stepNumber", "agentId"];
 
-const UNKNOWN = RunIdSchema.parse("unknown");
-
-/** The run that a journal says it is of. */
-function runIdIn(value: unknown): RunId | undefined {
-  const isHead = isRecord(value) && value["type"] === "run";
-  return isHead ? RunIdSchema.safeParse(value["runId"]).data : undefined;
-}
-
-/** The first agent that a record speaks of. */
-function rootIn(value: unknown): AgentId | undefined {
-  if (!isRecord(value)) return undefined;
-  const agent = value["type"] === "agent" ? value["agent"] : agentsIn(value["run"])[0];
-  return AgentIdSchema.safeParse(isRecord(agent) ? agent["agentId"] : undefined).data;
-}
-
-interface RequestSource {
+/** Agents as they were kept, and the texts of their run. */
+export interface RequestSource {
   readonly agents: readonly {
     readonly agentId: AgentId;
     readonly agentPath: string;

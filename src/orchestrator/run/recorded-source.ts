@@ -1,0 +1,79 @@
+// What the journal of a run says of one of its agents, as text: for the request of a step. Loaded when it is needed, since few programs do.
+
+import { EspalierError } from "../../kernel/error.ts";
+import { isRecord } from "../../kernel/json.ts";
+import { endOfTurn } from "../../kernel/throttle.ts";
+import { AgentIdSchema, RunIdSchema, type AgentId, type RunId } from "../../protocol/ids.ts";
+import { agentsIn, AgentSteps, definitionsIn } from "../durability/agent-steps.ts";
+import { invalidJournal, withoutRecords } from "../durability/fold-journal.ts";
+import { JournalReader } from "../durability/journal-reader.ts";
+import type { RequestSource } from "./rebuild-request.ts";
+
+/** Records that are read in one turn of the event loop, so that other work of the process continues meanwhile. */
+const RECORDS_PER_TURN = 200;
+
+/** What a journal says of one agent, and the texts of all. `agentId` undefined: of the root. */
+export async function sourceIn(
+  journal: string,
+  agentId: AgentId | undefined,
+): Promise<RequestSource> {
+  const reader = new JournalReader();
+  const definitions: Record<string, string> = {};
+  let steps = agentId === undefined ? undefined : new AgentSteps(agentId);
+  let runId: RunId | undefined;
+  const take = (value: unknown): void => {
+    runId ??= runIdIn(value);
+    for (const [hash, text] of Object.entries(definitionsIn(value)))
+      definitions[hash] = String(text);
+    const rootId = steps === undefined ? rootIn(value) : undefined;
+    if (rootId !== undefined) steps = new AgentSteps(rootId);
+    steps?.take(value);
+  };
+  let [number, count] = [0, 0];
+  for (const line of linesIn(journal)) {
+    number += 1;
+    try {
+      reader.scan(line, (value) => {
+        count += 1;
+        take(value);
+      });
+    } catch (cause) {
+      const isKnown = EspalierError.is(cause) && cause.code === "unsupported_version";
+      throw isKnown ? cause : invalidJournal(runId ?? unnamed(), number, cause);
+    }
+    if (count < RECORDS_PER_TURN) continue;
+    count = 0;
+    await endOfTurn();
+  }
+  if (runId === undefined) throw withoutRecords(unnamed());
+  const state = steps?.stateIn(undefined);
+  if (steps === undefined || state === undefined) return { agents: [], definitions };
+  return { agents: [{ agentId: steps.agentId, agentPath: steps.agentPath, state }], definitions };
+}
+
+function* linesIn(journal: string): Generator<string> {
+  for (let from = 0; from < journal.length;) {
+    const end = journal.indexOf("\n", from);
+    const line = journal.slice(from, end === -1 ? journal.length : end);
+    if (line.trim() !== "") yield line;
+    from = end === -1 ? journal.length : end + 1;
+  }
+}
+
+/** Stands for the run of a journal that does not say its id. */
+function unnamed(): RunId {
+  return RunIdSchema.parse("unknown");
+}
+
+/** The run that a journal says it is of. */
+function runIdIn(value: unknown): RunId | undefined {
+  const isHead = isRecord(value) && value["type"] === "run";
+  return isHead ? RunIdSchema.safeParse(value["runId"]).data : undefined;
+}
+
+/** The first agent that a record speaks of. */
+function rootIn(value: unknown): AgentId | undefined {
+  if (!isRecord(value)) return undefined;
+  const agent = value["type"] === "agent" ? value["agent"] : agentsIn(value["run"])[0];
+  return AgentIdSchema.safeParse(isRecord(agent) ? agent["agentId"] : undefined).data;
+}
