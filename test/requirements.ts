@@ -1100,6 +1100,9 @@ const requirements = {
   V52: {
     text: "Questions at the terminal are shown whole, are never answered by one key, and are withdrawn with their run; nothing else is drawn meanwhile",
   },
+  V53: {
+    text: "Before a run that was cut off goes on by `resume`, the calls in the middle of which that happened are named, those that must not be repeated first",
+  },
   V70: {
     text: "A viewer gives lists of runs, one run, agents, steps, logs and questions as the journals of its store have them, each by a route, whichever process leads the run",
   },

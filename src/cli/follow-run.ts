@@ -2,12 +2,16 @@
 // alone goes to stdout.
 
 import type { EspalierEvent, EventSink, Run, RunResult } from "espalier";
+import type { NodeTracing } from "espalier/otel/node";
 import { plainText, terminalView, type TerminalView } from "espalier/terminal";
 import { RunFold } from "espalier/view";
 
 import { EXIT_CODES, TERMINATED } from "./exit-codes.ts";
+import { jsonLine, jsonText } from "./json-text.ts";
+import { deliveryText } from "./node-tracing.ts";
 import { causeLines, restLines } from "./rest-text.ts";
-import { note, say, type Shell } from "./shell.ts";
+import { isWatched, note, say, type Shell } from "./shell.ts";
+import type { Viewing } from "./viewing.ts";
 
 /** How a run is followed. */
 export interface FollowOptions {
@@ -19,6 +23,12 @@ export interface FollowOptions {
   readonly isKept: boolean;
   /** The report of a run that rests, on stderr. Default: a line about its end, and no last picture is taken away. */
   readonly report?: (result: RunResult) => string;
+}
+
+/** What else shows a run. */
+export interface FollowedBy {
+  readonly viewing?: Viewing | undefined;
+  readonly tracing?: NodeTracing | undefined;
 }
 
 /** What is on the way from a run to its followers. Make it before the orchestrator, which gets `sinks`. */
@@ -43,8 +53,22 @@ export class RunFollower {
     this.sinks = this.view === undefined ? [folding] : [folding, this.view];
   }
 
-  /** Follows a run until it rests, and gives the exit code. Rejects with what `result` rejects with. */
-  async follow(run: Run): Promise<number> {
+  /**
+   * Follows a run until it rests, and gives the exit code. `viewing` shows it, and stays open for who looks at it; `tracing` has delivered its
+   * spans by then. Rejects with what `result` rejects with.
+   */
+  async follow(run: Run, { viewing, tracing }: FollowedBy = {}): Promise<number> {
+    await viewing?.show(run.runId);
+    const exitCode = await this.#untilRest(run);
+    if (tracing !== undefined) note(this.#shell, deliveryText(await tracing.shutdown()));
+    if (viewing !== undefined && isWatched(this.#shell)) {
+      note(this.#shell, "The viewer stays open. Ctrl-C ends it.");
+      await this.#untilLeft();
+    }
+    return exitCode;
+  }
+
+  async #untilRest(run: Run): Promise<number> {
     this.#run = run;
     // To the end of the process: whoever presses Ctrl-C once the run rests does not wait for what comes after it.
     this.#shell.onSignal("SIGINT", () => this.interrupt());
@@ -59,8 +83,8 @@ export class RunFollower {
     }
   }
 
-  /** Resolves at the next signal, which then ends nothing: for what is to be looked at once the run rests. */
-  untilLeft(): Promise<void> {
+  /** Resolves at the next signal, which then ends nothing. */
+  #untilLeft(): Promise<void> {
     return new Promise((resolve) => {
       this.#onLeft = resolve;
     });
@@ -104,13 +128,13 @@ export class RunFollower {
   #takeEvent(event: EspalierEvent): void {
     this.#fold ??= new RunFold(event.runId);
     if (this.#fold.runId === event.runId) this.#fold.take(event);
-    if (this.#options.output === "events") say(this.#shell, JSON.stringify(event));
+    if (this.#options.output === "events") say(this.#shell, jsonLine(event));
   }
 
   #tell(result: RunResult): void {
     const { output, isQuiet, isKept, report } = this.#options;
     this.view?.stop();
-    if (output === "json") say(this.#shell, JSON.stringify(summaryOf(result)));
+    if (output === "json") say(this.#shell, jsonLine(summaryOf(result)));
     if (output === "result") {
       const text = resultText(result);
       if (text !== "") say(this.#shell, text);
@@ -129,7 +153,7 @@ export class RunFollower {
 
 /** What a run came to, for stdout: the typed result as JSON, else the text. */
 function resultText({ output, text }: RunResult): string {
-  return output === undefined ? plainText(text) : JSON.stringify(output, null, 2);
+  return output === undefined ? plainText(text) : jsonText(output);
 }
 
 /** A result without its histories: what a program asks first. The rest is in the store. */

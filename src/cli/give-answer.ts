@@ -3,6 +3,7 @@
 import { Orchestrator, type Answer, type Question } from "espalier";
 
 import type { CommandCall } from "./command-call.ts";
+import { jsonLine } from "./json-text.ts";
 import { namedQuestion } from "./open-questions-of.ts";
 import { findProject } from "./project.ts";
 import { note, say } from "./shell.ts";
@@ -23,7 +24,7 @@ export async function giveAnswer(
   const open = await new Orchestrator({ store }).answer(runId, [answer]);
   if (has("json")) {
     const { questionId } = question;
-    say(shell, JSON.stringify({ runId, questionId, answer: answer.type, open }));
+    say(shell, jsonLine({ runId, questionId, answer: answer.type, open }));
     return 0;
   }
   note(shell, `${question.agentPath}: ${question.toolName} ${ANSWERED[answer.type]}.`);

@@ -1,11 +1,8 @@
 // Which tool calls of a run had begun when it was cut off, and whether each is made again when the run goes on.
 
-import { setTimeout } from "node:timers/promises";
-
 import type { AgentRole, RunId } from "espalier";
 import type { Store } from "espalier/extend";
-import { RunClient, storeEngine } from "espalier/engines";
-import { RunFold } from "espalier/view";
+import { RunFold, RunRecord } from "espalier/view";
 
 /** A call of which the end is not known. */
 export interface InterruptedCall {
@@ -14,9 +11,6 @@ export interface InterruptedCall {
   /** False: the tool must not be repeated. The model reads that the call was interrupted. */
   readonly isRepeated: boolean;
 }
-
-/** How long the store is waited for once it has given no further event: of a run that was cut off no end comes. */
-const PATIENCE_MS = 500;
 
 /** The calls that were cut off, those that must not be repeated first. `roles`: what is known of the tools. */
 export async function interruptedCalls(
@@ -39,18 +33,6 @@ export async function interruptedCalls(
 /** The run as far as its store has it. */
 async function keptFold(store: Store, runId: RunId): Promise<RunFold> {
   const fold = new RunFold(runId);
-  const client = new RunClient({ store, engine: storeEngine() });
-  const reading = new AbortController();
-  const events = client.attach(runId).events({ signal: reading.signal });
-  for (;;) {
-    const waiting = new AbortController();
-    const silence = setTimeout(PATIENCE_MS, undefined, { signal: waiting.signal });
-    const next = await Promise.race([events.next(), silence]);
-    waiting.abort();
-    await silence.catch(() => {}); // Its abort.
-    if (next === undefined || next.done === true) break;
-    fold.take(next.value);
-  }
-  reading.abort();
+  await new RunRecord(store, runId).advance((event) => fold.take(event));
   return fold;
 }

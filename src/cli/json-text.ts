@@ -1,4 +1,4 @@
-// JSON as people write it into an option or a prompt.
+// JSON as people write it into an option or a prompt, and as it is written to a terminal.
 
 import type { JsonObject, JsonValue } from "espalier";
 
@@ -31,12 +31,22 @@ function isJson(value: unknown): value is JsonValue {
   return value !== undefined;
 }
 
-/** A value as JSON that steers no terminal: what JSON itself leaves as it is of control characters and of marks that turn the direction. */
+/** A value as JSON, in one line, that steers no terminal. */
 export function jsonLine(value: unknown): string {
-  return JSON.stringify(value).replace(
+  return steerless(JSON.stringify(value));
+}
+
+/** The same in lines for people. */
+export function jsonText(value: unknown): string {
+  return steerless(JSON.stringify(value, null, 2));
+}
+
+/** Of control characters, and of marks that turn the direction, JSON leaves these as they are. */
+const STEERING = /[\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069\uFEFF]/g;
+
+function steerless(json: string): string {
+  return json.replace(
     STEERING,
     (mark) => `\\u${(mark.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,
   );
 }
-
-const STEERING = /[\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069\uFEFF]/g;

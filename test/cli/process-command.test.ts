@@ -12,7 +12,7 @@ import { z } from "zod";
 import { temporaryFolder, type TemporaryFolder } from "../examples/temporary-folder.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
-import { OpenAiServer, says } from "../support/openai-server.ts";
+import { calls, OpenAiServer, says } from "../support/openai-server.ts";
 import {
   linkPackage,
   startCommand,
@@ -96,14 +96,16 @@ proves(
   ["V48"],
   "SIGTERM pauses a run that is kept, which is resumed; without a store it cancels",
   async () => {
-    const folder = newFolder({ "lead.md": LEAD });
+    const folder = newFolder({
+      "lead.md": "---\nmodel: some-model\ntools: [folder_list]\n---\nWork.\n",
+    });
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
     await using server = await OpenAiServer.start(async (_request, count) => {
       if (count > 1) return says("Resumed.");
       ask();
       await released;
-      return says("Cut", { finishReason: "tool_calls" });
+      return calls(["folder_list", {}]);
     });
     const env = { OPENAI_BASE_URL: server.baseUrl };
     const at = { cwd: folder.path, env };
@@ -113,10 +115,10 @@ proves(
     await seen("Told to end: the run pauses before its next step");
     release();
     const { code, stdout } = await ended;
-    expect([code, SummarySchema.parse(JSON.parse(stdout)).status === "failed"]).toEqual([
-      143,
-      false,
-    ]);
+    expect([code, SummarySchema.parse(JSON.parse(stdout)).status]).toEqual([143, "paused"]);
+    const resumed = await command(["resume", "@last"], at);
+    expect([resumed.code, resumed.stdout]).toEqual([0, "Resumed.\n"]);
+    expect(server.requests).toHaveLength(2);
 
     const silent = await silentServer();
     const unkept = startCommand(["run", "lead.md", "Go.", "--no-store"], {

@@ -14,9 +14,9 @@ import type { CommandBody, CommandCall } from "../command-call.ts";
 import { folderTools } from "../folder-tools.ts";
 import { RunFollower } from "../follow-run.ts";
 import { modelByName, modelProblem } from "../model-by-name.ts";
-import { deliveryText, nodeTracing } from "../node-tracing.ts";
+import { nodeTracing } from "../node-tracing.ts";
 import { readableFolder } from "../readable-folder.ts";
-import { isWatched, note, type Shell } from "../shell.ts";
+import { note, type Shell } from "../shell.ts";
 import { offlinePlanner } from "../survey/offline-planner.ts";
 import { surveyRoles } from "../survey/survey-roles.ts";
 import { UsageError } from "../usage-error.ts";
@@ -66,14 +66,7 @@ export const body: CommandBody = async (call) => {
   const run = orchestrator.start(lead, task, { budget: budgetFor(model) });
   note(shell, name === undefined ? OFFLINE_NOTICE : `Model: ${plainText(name)}`);
   note(shell, `Folder: ${plainText(folder)}\n`);
-  await viewing?.show(run.runId);
-  const exitCode = await follower.follow(run);
-  if (tracing !== undefined) note(shell, deliveryText(await tracing.shutdown()));
-  if (viewing !== undefined && isWatched(shell)) {
-    note(shell, "The viewer stays open. Ctrl-C ends it.");
-    await follower.untilLeft();
-  }
-  return exitCode;
+  return await follower.follow(run, { viewing, tracing });
 };
 
 /** The viewer of this run alone: no file is written, not even for its token. */

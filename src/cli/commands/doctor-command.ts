@@ -8,6 +8,7 @@ import type { StoredRun } from "espalier/extend";
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { BROKEN } from "../exit-codes.ts";
 import { ownVersion } from "../installed-copy.ts";
+import { jsonLine } from "../json-text.ts";
 import { connectServers, knownServers } from "../mcp-servers.ts";
 import { findProject, type Project } from "../project.ts";
 import { say, type Shell } from "../shell.ts";
@@ -40,7 +41,7 @@ export const body: CommandBody = async (call) => {
       ...(await serverFindings(call, project)),
     );
   findings.push(await portFinding());
-  if (has("json")) say(shell, JSON.stringify({ findings }));
+  if (has("json")) say(shell, jsonLine({ findings }));
   else for (const { what, state, says } of findings) say(shell, `${SIGNS[state]} ${what}: ${says}`);
   return findings.some(({ state }) => state === "wrong") ? BROKEN : 0;
 };

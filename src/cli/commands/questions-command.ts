@@ -3,6 +3,7 @@
 import { plainText } from "espalier/terminal";
 
 import type { CommandBody } from "../command-call.ts";
+import { jsonLine } from "../json-text.ts";
 import { askedQuestions, type AskedQuestion } from "../open-questions-of.ts";
 import { findProject } from "../project.ts";
 import { note, say } from "../shell.ts";
@@ -19,7 +20,7 @@ export const body: CommandBody = async (call) => {
       title,
       ...question,
     }));
-    say(shell, JSON.stringify({ questions }));
+    say(shell, jsonLine({ questions }));
     return 0;
   }
   if (asked.length === 0) note(shell, "No run asks anything.");

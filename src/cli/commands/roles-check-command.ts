@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { MISUSED } from "../exit-codes.ts";
+import { jsonLine } from "../json-text.ts";
 import { findProject } from "../project.ts";
 import { readableFolder } from "../readable-folder.ts";
 import { roleTextsIn, type FoundRole } from "../role-folder.ts";
@@ -25,7 +26,7 @@ export const body: CommandBody = async (call) => {
   // One after the other: the servers that one names are closed again before the next.
   for (const text of texts) checked.push(await checkedFile(call, text));
   const faults = checked.flatMap(({ problem }) => problem ?? []);
-  if (has("json")) say(shell, JSON.stringify({ files: checked }));
+  if (has("json")) say(shell, jsonLine({ files: checked }));
   // A file that several name is at fault once.
   else for (const fault of new Set(faults)) say(shell, fault);
   const count = texts.length === 1 ? "1 role file" : `${texts.length} role files`;

@@ -6,12 +6,12 @@ import { EspalierError, type Budget, type Run, type StartOptions } from "espalie
 
 import { budgetOf, budgetText } from "../amount-options.ts";
 import type { CommandBody, CommandCall } from "../command-call.ts";
-import { deliveryText, nodeTracing } from "../node-tracing.ts";
+import { nodeTracing } from "../node-tracing.ts";
 import { findProject, type Project } from "../project.ts";
 import { readableFolder } from "../readable-folder.ts";
 import { roleToRun } from "../roles-at-hand.ts";
 import { answerModeOf, leadFor, outputChoice, storeForRun } from "../run-settings.ts";
-import { isWatched, note } from "../shell.ts";
+import { note } from "../shell.ts";
 import type { ChosenStore } from "../store-choice.ts";
 import { UsageError } from "../usage-error.ts";
 import type { Viewing } from "../viewing.ts";
@@ -46,14 +46,7 @@ export const body: CommandBody = async (call) => {
       held.costUsd === budget.costUsd ? "" : " No limit in cost: a price is unknown.";
     note(shell, `Budget: ${budgetText(held)}.${unpriced}`);
   }
-  await viewing?.show(run.runId);
-  const exitCode = await follower.follow(run);
-  if (tracing !== undefined) note(shell, deliveryText(await tracing.shutdown()));
-  if (viewing !== undefined && isWatched(shell)) {
-    note(shell, "The viewer stays open. Ctrl-C ends it.");
-    await follower.untilLeft();
-  }
-  return exitCode;
+  return await follower.follow(run, { viewing, tracing });
 };
 
 /** The viewer of the run's store, or of one of its own where the run is kept nowhere else. */
