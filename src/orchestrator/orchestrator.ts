@@ -287,8 +287,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     >
   ): Promise<Worker>;
   async work(engine: Engine, options: WorkOptions = {}): Promise<Worker> {
-    this.#live.assertOpen();
     const { workFor } = await import("./run/work.ts");
+    this.#live.assertOpen();
     return await workFor(this.#settings, this.#live, engine, options);
   }
 

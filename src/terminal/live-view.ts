@@ -34,8 +34,9 @@ export class LiveView implements EventSink {
   /** Rows that are printed with the next frame. */
   #printed: readonly string[] = [];
   #stopTimer: (() => void) | undefined;
-  /** How many have suspended it, and not resumed it yet. */
+  /** How many have suspended it, and not resumed it yet, and what stays above the area once they have. */
   #suspensions = 0;
+  #held: readonly string[] = [];
   #isStopped = false;
 
   constructor(stream: TerminalStream, clock: Clock, lastFrame: "keep" | "erase") {
@@ -58,7 +59,7 @@ export class LiveView implements EventSink {
     if (this.#isStopped) return;
     const rows = this.#text.take(text, this.#columns());
     if (this.#runs.size > 0) this.#printed = [...this.#printed, ...rows];
-    else this.#area.keep([...rows, ...this.#text.end()]);
+    else this.#keep([...rows, ...this.#text.end()]);
   }
 
   suspend(): () => void {
@@ -68,12 +69,28 @@ export class LiveView implements EventSink {
     let resume = (): void => {
       resume = () => {};
       this.#suspensions -= 1;
+      this.#keepHeld();
     };
     return () => resume();
   }
 
+  /** Writes rows that stay, at once unless it is suspended. */
+  #keep(rows: readonly string[]): void {
+    this.#held = [...this.#held, ...rows];
+    this.#keepHeld();
+  }
+
+  #keepHeld(): void {
+    if (this.#suspensions > 0 || this.#held.length === 0 || this.#isStopped) return;
+    const rows = this.#held;
+    this.#held = [];
+    this.#area.keep(rows);
+  }
+
   stop(): void {
     if (this.#isStopped) return;
+    this.#suspensions = 0;
+    this.#keepHeld();
     this.#isStopped = true;
     if (this.#runs.size > 0) this.#drawLast();
     this.#rest();
@@ -111,7 +128,7 @@ export class LiveView implements EventSink {
     const printed = [...this.#printed, ...(isLast ? this.#text.end() : [])];
     this.#printed = [];
     const frame = this.#lastFrame === "keep" ? this.#render(shown, this.#rows()) : [];
-    if (printed.length + frame.length > 0) this.#area.keep([...printed, ...frame]);
+    if (printed.length + frame.length > 0) this.#keep([...printed, ...frame]);
     else this.#area.erase();
     if (isLast) this.#rest();
   }

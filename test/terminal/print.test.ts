@@ -160,3 +160,34 @@ function waiter(after: Promise<void>): AgentRole {
 function frame(terminal: FakeTerminal): string {
   return `\n${terminal.screen}\n`;
 }
+
+proves(
+  ["V52"],
+  "a suspended view writes nothing, whatever happens meanwhile, and says it once it is resumed",
+  async () => {
+    for (const isTTY of [true, false]) {
+      const { terminal, clock, view, orchestrator } = theatre({ columns: 60, isTTY });
+      const { opened, open } = latch();
+      const run = orchestrator.start(waiter(opened), "Wait.");
+      await settled();
+      clock.advance(100);
+      const resume = view.suspend();
+      const again = view.suspend();
+      const before = terminal.writes.length;
+      view.print("Said meanwhile.\n");
+      clock.advance(300);
+      open();
+      await run.result;
+      view.print("Said after the run.\n");
+      again();
+      again();
+      expect([isTTY, terminal.writes.length - before]).toEqual([isTTY, 0]);
+      resume();
+      const shown = terminal.writes.slice(before).join("");
+      expect(shown.indexOf("Said meanwhile.")).toBeGreaterThan(-1);
+      expect(shown.indexOf("completed")).toBeGreaterThan(shown.indexOf("Said meanwhile."));
+      expect(shown.indexOf("Said after the run.")).toBeGreaterThan(shown.indexOf("completed"));
+      expect([terminal.isCursorShown, clock.pendingTimers]).toEqual([true, 0]);
+    }
+  },
+);
