@@ -40,6 +40,25 @@ export class Throttle {
   }
 }
 
+/** Work that is done piece by piece, so that other work of the process goes on meanwhile. Owns how many pieces the present turn had. */
+export class Turns {
+  readonly #perTurn: number;
+  #pieces = 0;
+
+  /** `perTurn`: pieces of one turn of the event loop, from 1 up. */
+  constructor(perTurn: number) {
+    this.#perTurn = perTurn;
+  }
+
+  /** So many more were done. Undefined: go on at once. A promise: go on when it resolves. */
+  did(pieces = 1): Promise<void> | undefined {
+    this.#pieces += pieces;
+    if (this.#pieces < this.#perTurn) return undefined;
+    this.#pieces = 0;
+    return endOfTurn();
+  }
+}
+
 /** Resolves in the next turn of the event loop: what follows at once from what has happened has happened by then. */
 export function endOfTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));

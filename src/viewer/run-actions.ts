@@ -1,10 +1,9 @@
 // RunActions: does what the page asks of a run, through whoever leads it: an orchestrator of this process, or its mailbox. Owns what was asked
 // under which key, so that it is done once.
 
-import { isDeepStrictEqual } from "node:util";
-
 import type { Clock } from "../kernel/clock.ts";
 import { EspalierError } from "../kernel/error.ts";
+import { sameJson } from "../kernel/json.ts";
 import { postAnswers } from "../orchestrator/run/posted-answers.ts";
 import { postMail } from "../orchestrator/run/run-mail.ts";
 import type { RunId } from "../protocol/ids.ts";
@@ -72,7 +71,7 @@ export class RunActions {
       );
     const name = JSON.stringify([runId, request.key]);
     const known = this.#done.get(name);
-    if (known !== undefined && !isDeepStrictEqual(known.request, request))
+    if (known !== undefined && !sameJson(known.request, request))
       throw refusedRequest(
         409,
         "key_used",

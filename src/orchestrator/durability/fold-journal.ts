@@ -2,7 +2,7 @@
 
 import { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
-import { endOfTurn } from "../../kernel/throttle.ts";
+import { Turns } from "../../kernel/throttle.ts";
 import { questionsOf } from "../../agent/agent-state.ts";
 import { contentText } from "../../protocol/message-content.ts";
 import { z } from "../../protocol/late-zod.ts";
@@ -23,7 +23,7 @@ import type { RestoredAgent, RestoredRun } from "./restored-run.ts";
 import { OpenSpans } from "./open-spans.ts";
 import { FoldedAgent } from "./folded-agent.ts";
 import { problemOf, type JournalRecord, type RecordOf } from "./journal-record.ts";
-import { JournalReader } from "./journal-reader.ts";
+import { JournalReader, RECORDS_PER_TURN } from "./journal-reader.ts";
 import type { RecordCodec } from "./record-codec.ts";
 
 /** A run according to its journal. */
@@ -63,9 +63,8 @@ export interface FoldedJournal extends FoldedRun {
   readonly codec: RecordCodec;
 }
 
-/** So many records are read, and so many agents restored, in one turn of the event loop, so that other work of the process continues. */
-const RECORDS_PER_TURN = 200;
-const AGENTS_PER_TURN = 10;
+/** So many agents are restored, or written of, in one turn of the event loop. */
+export const AGENTS_PER_TURN = 10;
 
 /** Rejects with `unsupported_version` or `invalid_journal`, naming the line, and with what the lines throw. */
 export async function foldJournal(
@@ -74,19 +73,12 @@ export async function foldJournal(
 ): Promise<FoldedJournal> {
   const reader = new JournalReader();
   const fold = new Fold(runId);
-  let count = 0;
-  for await (const line of lines) {
-    const records = fold.takeLine(() => reader.read(line));
-    const turns = Math.floor(count / RECORDS_PER_TURN);
-    count += records;
-    if (Math.floor(count / RECORDS_PER_TURN) > turns) await endOfTurn();
-  }
+  const reading = new Turns(RECORDS_PER_TURN);
+  for await (const line of lines) await reading.did(fold.takeLine(() => reader.read(line)));
+  const restoring = new Turns(AGENTS_PER_TURN);
   const ending = fold.ending();
-  let [restored, step] = [0, ending.next()];
-  for (; step.done !== true; step = ending.next()) {
-    restored += 1;
-    if (restored % AGENTS_PER_TURN === 0) await endOfTurn();
-  }
+  let step = ending.next();
+  for (; step.done !== true; step = ending.next()) await restoring.did();
   return { ...step.value, codec: reader.codec };
 }
 
@@ -140,9 +132,7 @@ class Fold {
       for (const record of records) this.#do(record);
       return records.length;
     } catch (cause) {
-      throw EspalierError.is(cause) && cause.code === "unsupported_version"
-        ? cause
-        : invalidJournal(this.#runId, this.#count, cause);
+      throw unreadable(this.#runId, this.#count, cause);
     }
   }
 
@@ -410,6 +400,12 @@ const TraceSchema = z.object({
 /** The error for a journal in which there is nothing. */
 export function withoutRecords(runId: RunId): EspalierError {
   return invalidJournal(runId, 0, new Error("it has no records"));
+}
+
+/** The error for a line that cannot be read: of a later version, or of a journal that is broken there. */
+export function unreadable(runId: RunId, number: number, cause: unknown): EspalierError {
+  const isLater = EspalierError.is(cause) && cause.code === "unsupported_version";
+  return isLater ? cause : invalidJournal(runId, number, cause);
 }
 
 /** The error for a journal that cannot be read from this record on, or that lacks something before it. */

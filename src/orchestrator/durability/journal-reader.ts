@@ -10,6 +10,9 @@ import {
 } from "./journal-record.ts";
 import { RecordCodec } from "./record-codec.ts";
 
+/** So many records are read in one turn of the event loop. */
+export const RECORDS_PER_TURN = 200;
+
 export class JournalReader {
   /** Writes what follows upon what was read. */
   readonly codec: RecordCodec;

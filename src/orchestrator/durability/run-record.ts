@@ -15,14 +15,14 @@ import {
 import { mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, isRecord } from "../../kernel/json.ts";
-import { endOfTurn } from "../../kernel/throttle.ts";
+import { endOfTurn, Turns } from "../../kernel/throttle.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
 import { AgentIdSchema, type AgentId, type RunId } from "../../protocol/ids.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { agentsIn, AgentSteps, definitionsIn, type RecordedExecution } from "./agent-steps.ts";
-import { invalidJournal } from "./fold-journal.ts";
-import { JournalReader } from "./journal-reader.ts";
+import { unreadable } from "./fold-journal.ts";
+import { JournalReader, RECORDS_PER_TURN } from "./journal-reader.ts";
 import { inheritedFrom, originsOf, type InheritedMessage } from "./message-origins.ts";
 import { keptEvent } from "./open-spans.ts";
 
@@ -44,8 +44,6 @@ export interface RecordedRequest extends RebuiltRequest {
 /** Takes an event, and the number of the line in which it stands. */
 export type TakeEvent = (event: EspalierEvent, line: number) => void;
 
-/** Records that are read in one turn of the event loop, and after which there is a place from which to read on. */
-const RECORDS_PER_TURN = 200;
 const RECORDS_PER_PLACE = 1_000;
 /** Texts that are kept when they were read: most agents speak of the same few. */
 const MOST_TEXTS = 100;
@@ -149,23 +147,22 @@ export class RunRecord {
     const limit = this.#lineCount - (place?.lines ?? 0);
     if (place === undefined || limit === 0) return;
     const reader = place.reader();
-    let [number, inTurn] = [place.lines, 0];
+    const turns = new Turns(RECORDS_PER_TURN);
+    let number = place.lines;
     for await (const text of this.#store.read(this.#runId, number + 1, limit)) {
       number += 1;
       const events: EspalierEvent[] = [];
-      inTurn += this.#scan(reader, { line: text, number }, (value) => {
+      const records = this.#scan(reader, { line: text, number }, (value) => {
         const event = number > line ? eventIn(value) : undefined;
         if (event !== undefined) events.push(event);
       });
       for (const event of events) yield { event, line: number };
-      if (inTurn < RECORDS_PER_TURN) continue;
-      inTurn = 0;
-      await endOfTurn();
+      await turns.did(records);
     }
   }
 
   async #advance(take: TakeEvent): Promise<number> {
-    let inTurn = 0;
+    const turns = new Turns(RECORDS_PER_TURN);
     for await (const line of this.#store.read(this.#runId, this.#lineCount + 1)) {
       const number = this.#lineCount + 1;
       const events: EspalierEvent[] = [];
@@ -175,10 +172,7 @@ export class RunRecord {
       this.#lineCount = number;
       this.#noteRead(records);
       for (const event of events) take(event, number);
-      inTurn += records;
-      if (inTurn < RECORDS_PER_TURN) continue;
-      inTurn = 0;
-      await endOfTurn();
+      await turns.did(records);
     }
     return this.#lineCount;
   }
@@ -203,9 +197,7 @@ export class RunRecord {
         see(value);
       });
     } catch (cause) {
-      throw EspalierError.is(cause) && cause.code === "unsupported_version"
-        ? cause
-        : invalidJournal(this.#runId, number, cause);
+      throw unreadable(this.#runId, number, cause);
     }
     return count;
   }

@@ -3,7 +3,7 @@
 import { snapshotOf } from "../../agent/agent-snapshot.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, defined, type JsonValue } from "../../kernel/json.ts";
-import { invalidJournal, type FoldedRun } from "../durability/fold-journal.ts";
+import { AGENTS_PER_TURN, invalidJournal, type FoldedRun } from "../durability/fold-journal.ts";
 import type { RecordOf } from "../durability/journal-record.ts";
 import {
   PAUSED_RUN_VERSION,
@@ -11,7 +11,7 @@ import {
   type PausedRunRecord,
 } from "../durability/paused-run.ts";
 import type { RestoredAgent } from "../durability/restored-run.ts";
-import { endOfTurn } from "../../kernel/throttle.ts";
+import { Turns } from "../../kernel/throttle.ts";
 import { contentText } from "../../protocol/message-content.ts";
 import { subtractUsage } from "../../protocol/usage.ts";
 import { runResult, type RunResult } from "./run-result.ts";
@@ -31,9 +31,6 @@ export function resultRecord({ agents, prices, session }: RunResult, atMs: numbe
     ...(session === undefined ? {} : { session }),
   } as const satisfies RecordOf<"result">;
 }
-
-/** So many agents are kept in one turn of the event loop, so that other work of the process continues meanwhile. */
-const AGENTS_PER_TURN = 10;
 
 /**
  * The result of a run that has ended, or that is paused. Rejects with `invalid_state` for another one, and with `invalid_journal` if an agent
@@ -109,9 +106,10 @@ async function pausedRun(
 ): Promise<PausedRunRecord> {
   const { leases: _none, failedIds: _derived, agents: all, ...rest } = run;
   const agents: PausedAgent[] = [];
+  const turns = new Turns(AGENTS_PER_TURN);
   for (const agent of all) {
     agents.push(pausedAgent(agent));
-    if (agents.length % AGENTS_PER_TURN === 0) await endOfTurn();
+    await turns.did();
   }
   return { ...rest, version: PAUSED_RUN_VERSION, pausedAtMs: atMs, prices, agents };
 }

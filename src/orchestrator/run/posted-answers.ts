@@ -4,7 +4,7 @@
 import type { Clock } from "../../kernel/clock.ts";
 import { shown } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { endOfTurn } from "../../kernel/throttle.ts";
+import { Turns } from "../../kernel/throttle.ts";
 import { problemWith } from "../../agent/tool-calls/ask-approver.ts";
 import type { QuestionId, RunId } from "../../protocol/ids.ts";
 import {
@@ -14,7 +14,7 @@ import {
   type Question,
 } from "../../protocol/question.ts";
 import type { RunStore } from "../../store/run-store.ts";
-import { JournalReader } from "../durability/journal-reader.ts";
+import { JournalReader, RECORDS_PER_TURN } from "../durability/journal-reader.ts";
 import { keptEvent } from "../durability/open-spans.ts";
 import { mailIn, postMail } from "./run-mail.ts";
 
@@ -63,15 +63,12 @@ export async function postAnswers(
   );
 }
 
-/** So many records are read in one turn of the event loop, so that other work of the process continues meanwhile. */
-const RECORDS_PER_TURN = 200;
-
 async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
   const reader = new JournalReader();
   const open = new Map<QuestionId, Question>();
   const over = new Map<QuestionId, AnswerType>();
   const heeded = new Set<number>();
-  let inTurn = 0;
+  const turns = new Turns(RECORDS_PER_TURN);
   for await (const line of store.read(runId)) {
     const records = reader.read(line);
     for (const record of records) {
@@ -84,10 +81,7 @@ async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
       }
       if (event?.type === "run.ended") open.clear();
     }
-    inTurn += records.length;
-    if (inTurn < RECORDS_PER_TURN) continue;
-    inTurn = 0;
-    await endOfTurn();
+    await turns.did(records.length);
   }
   const posted = new Map<QuestionId, Answer>();
   const taken = new Map<QuestionId, number>();

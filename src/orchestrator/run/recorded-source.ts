@@ -1,16 +1,12 @@
 // What the journal of a run says of one of its agents, as text: for the request of a step. Loaded when it is needed, since few programs do.
 
-import { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
-import { endOfTurn } from "../../kernel/throttle.ts";
+import { Turns } from "../../kernel/throttle.ts";
 import { AgentIdSchema, RunIdSchema, type AgentId, type RunId } from "../../protocol/ids.ts";
 import { agentsIn, AgentSteps, definitionsIn } from "../durability/agent-steps.ts";
-import { invalidJournal, withoutRecords } from "../durability/fold-journal.ts";
-import { JournalReader } from "../durability/journal-reader.ts";
+import { unreadable, withoutRecords } from "../durability/fold-journal.ts";
+import { JournalReader, RECORDS_PER_TURN } from "../durability/journal-reader.ts";
 import type { RequestSource } from "./rebuild-request.ts";
-
-/** Records that are read in one turn of the event loop, so that other work of the process continues meanwhile. */
-const RECORDS_PER_TURN = 200;
 
 /** What a journal says of one agent, and the texts of all. `agentId` undefined: of the root. */
 export async function sourceIn(
@@ -29,21 +25,20 @@ export async function sourceIn(
     if (rootId !== undefined) steps = new AgentSteps(rootId);
     steps?.take(value);
   };
-  let [number, count] = [0, 0];
+  const turns = new Turns(RECORDS_PER_TURN);
+  let number = 0;
   for (const line of linesIn(journal)) {
     number += 1;
+    let count = 0;
     try {
       reader.scan(line, (value) => {
         count += 1;
         take(value);
       });
     } catch (cause) {
-      const isKnown = EspalierError.is(cause) && cause.code === "unsupported_version";
-      throw isKnown ? cause : invalidJournal(runId ?? unnamed(), number, cause);
+      throw unreadable(runId ?? unnamed(), number, cause);
     }
-    if (count < RECORDS_PER_TURN) continue;
-    count = 0;
-    await endOfTurn();
+    await turns.did(count);
   }
   if (runId === undefined) throw withoutRecords(unnamed());
   const state = steps?.stateIn(undefined);
