@@ -4,7 +4,6 @@
 // V1. With content off no text leaves that a person, a model, a tool or a provider wrote. What does leave are ids, numbers, and the names and
 //     codes that stand under the keys below: a key that is not among them is taken for one of content.
 
-import { isPromiseLike } from "../kernel/cancel.ts";
 import { isRecord } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
@@ -129,7 +128,7 @@ function redactedBy(redact: RedactText, text: string): string {
   try {
     const given: unknown = redact(text);
     if (typeof given === "string") return given;
-    if (isPromiseLike(given) && given instanceof Promise) given.catch(() => undefined);
+    if (given instanceof Promise) given.catch(() => undefined); // Nothing else handles it.
   } catch {
     // What it threw may quote the text.
   }
