@@ -311,6 +311,22 @@ describe.skipIf(browser === undefined)("screens", () => {
     await page.waitForURL((url) => url.pathname === "/");
   });
 
+  proves(["V99"], "a key means what is seen: also the moment that it is there", async () => {
+    const server = await serve();
+    const { page } = await show(server, "given");
+    await page.evaluate(() => {
+      new MutationObserver((_changes, observer) => {
+        if (document.querySelector(".pager") === null) return;
+        observer.disconnect();
+        document.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
+      }).observe(document.body, { childList: true, subtree: true });
+      history.pushState(null, "", "?agent=audit-7f2c-a10&tab=steps&step=2");
+      dispatchEvent(new PopStateEvent("popstate"));
+    });
+    await page.waitForURL((url) => url.searchParams.get("step") === null);
+    expect(new URL(page.url()).search).toBe("?agent=audit-7f2c-a10&tab=steps");
+  });
+
   proves(
     ["V91"],
     "keys go through rows, open and close them, and find what went wrong",

@@ -1,6 +1,6 @@
 // Keys of the page. What is innermost is asked first; a field that is being written in keeps its keys.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 /** What a key does; false: nothing, and whoever was shown before is asked. */
 export type KeyMap = Readonly<Record<string, (() => unknown) | undefined>>;
@@ -21,7 +21,8 @@ const listeners: Listener[] = [];
 export function useKeys(level: KeyLevel, keys: KeyMap): void {
   const listener = useRef<Listener>({ level: LEVELS.indexOf(level), keys });
   listener.current.keys = keys;
-  useEffect(() => {
+  // With what it belongs to, not a frame later: a key is meant for what is seen.
+  useLayoutEffect(() => {
     const { current } = listener;
     const at = listeners.findLastIndex((other) => other.level <= current.level);
     listeners.splice(at + 1, 0, current);
