@@ -1,8 +1,6 @@
 // A worker in a process of its own, for tests that kill and freeze it. Its options are the JSON of its only argument. Says `serves` over its
 // channel, and closes when it gets SIGTERM.
 
-import { appendFileSync } from "node:fs";
-
 import { z } from "zod";
 
 import { pgBossEngine } from "../../src/engine/pg-boss/pg-boss-engine.ts";
@@ -14,6 +12,7 @@ import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
 import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
+import { appendLine } from "../support/line-log.ts";
 import { SURVEY_LIMITS, surveyRoles, type SurveyOptions } from "../support/surveys.ts";
 
 /** How a worker of the tests is set up. */
@@ -70,7 +69,7 @@ function noting(real: Store): Store {
     const { runId, epoch } = ownership;
     const { firstNumber, records } = batch;
     const taken: TakenBatch = { runId, epoch, firstNumber, count: records.length };
-    appendFileSync(options.batchLog, `${JSON.stringify(taken)}\n`);
+    appendLine(options.batchLog, taken);
   };
   return { ...forwarding(real), append };
 }

@@ -2,7 +2,7 @@
 
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
@@ -13,7 +13,6 @@ import type { Engine } from "../../src/engine/engine.ts";
 import { pgBossEngine } from "../../src/engine/pg-boss/pg-boss-engine.ts";
 import { restateEngine } from "../../src/engine/restate/restate-engine.ts";
 import { RunClient } from "../../src/engines.ts";
-import { parseJson } from "../../src/kernel/json.ts";
 import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { SurveyWorkerOptions, TakenBatch } from "../engine/survey-worker.ts";
@@ -21,6 +20,7 @@ import { afterwards } from "../harness/afterwards.ts";
 import { findPostgres, type PostgresServer } from "../store/postgres-server.ts";
 import { balancer } from "./balancer.ts";
 import { freePort } from "./free-port.ts";
+import { wholeLines } from "./line-log.ts";
 import { findRestate, type RestateServer } from "./restate-server.ts";
 
 const EffectSchema = z.object({
@@ -131,12 +131,12 @@ export class SurveyPlace {
 
   /** What has been done so far. */
   get effects(): readonly Effect[] {
-    return linesOf(this.#options.log).map((line) => EffectSchema.parse(parseJson(line)));
+    return wholeLines(this.#options.log).map((line) => EffectSchema.parse(line));
   }
 
   /** What the journals of its runs consist of, in the order in which workers learned that it was taken. */
   get takenBatches(): readonly TakenBatch[] {
-    return linesOf(this.#options.batchLog).map((line) => TakenBatchSchema.parse(parseJson(line)));
+    return wholeLines(this.#options.batchLog).map((line) => TakenBatchSchema.parse(line));
   }
 
   /** Resolves once this holds of what has been done. */
@@ -151,11 +151,6 @@ export class SurveyPlace {
       return pgBossEngine({ connectionString, schema: engine?.jobs ?? "" });
     return restateEngine({ ingressUrl: engine.ingressUrl });
   }
-}
-
-/** The lines of a log, each of which is whole. */
-function linesOf(file: string): readonly string[] {
-  return existsSync(file) ? readFileSync(file, "utf8").split("\n").slice(0, -1) : [];
 }
 
 /** A worker in a process of its own. */

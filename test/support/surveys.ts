@@ -1,7 +1,6 @@
 // Roles for runs that are led by workers in processes of their own, with a model of our own behind them: what it says follows from what it
 // reads, so that a run has one text whatever happens to its workers. Each effect is a line of a file, written when it begins and when it ends.
 
-import { appendFileSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
 
 import { z } from "zod";
@@ -11,6 +10,7 @@ import type { AgentRole } from "../../src/index.ts";
 import { toCallId, type Model, type ModelRequest } from "../../src/extend.ts";
 import { isRecord } from "../../src/kernel/json.ts";
 import { replyMessage, type ReplyPiece } from "../../src/protocol/reply-message.ts";
+import { appendLine } from "./line-log.ts";
 
 /** How large a run is, and how long its effects take. */
 export interface SurveyOptions {
@@ -154,7 +154,7 @@ export function surveyRoles(options: SurveyOptions): readonly AgentRole[] {
 }
 
 function note(log: string, what: "begin" | "end", key: string): void {
-  appendFileSync(log, `${JSON.stringify({ what, key, pid: process.pid, atMs: Date.now() })}\n`);
+  appendLine(log, { what, key, pid: process.pid, atMs: Date.now() });
 }
 
 function text(said: string): ReplyPiece {
