@@ -7,7 +7,7 @@ import { pgBossEngine } from "../../src/engine/pg-boss/pg-boss-engine.ts";
 import { restateEngine } from "../../src/engine/restate/restate-engine.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { Orchestrator } from "../../src/index.ts";
-import { isRecord, parseJson } from "../../src/kernel/json.ts";
+import { defined, isRecord, parseJson } from "../../src/kernel/json.ts";
 import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
 import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -19,6 +19,8 @@ import { SURVEY_LIMITS, surveyRoles, type SurveyOptions } from "../support/surve
 export interface SurveyWorkerOptions extends SurveyOptions {
   readonly connectionString: string;
   readonly schema: string;
+  /** How many runs it leads at once. Default: as `work` has it. */
+  readonly maxRuns?: number;
   /** Where the batches are noted that the store has taken. */
   readonly batchLog: string;
   readonly engine:
@@ -51,7 +53,7 @@ const orchestrator = new Orchestrator({
   tracing: localTracing(),
 });
 const engine = engineOf(options);
-const worker = await orchestrator.work(engine);
+const worker = await orchestrator.work(engine, defined({ maxRuns: options.maxRuns }));
 process.once("SIGTERM", () => void close());
 process.send?.("serves");
 

@@ -13,6 +13,7 @@ import type { Engine } from "../../src/engine/engine.ts";
 import { pgBossEngine } from "../../src/engine/pg-boss/pg-boss-engine.ts";
 import { restateEngine } from "../../src/engine/restate/restate-engine.ts";
 import { RunClient } from "../../src/engines.ts";
+import { defined } from "../../src/kernel/json.ts";
 import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { SurveyWorkerOptions, TakenBatch } from "../engine/survey-worker.ts";
@@ -61,11 +62,13 @@ export async function findServers(engine: EngineName): Promise<Servers | string>
 
 let placeCount = 0;
 
-/** How fast effects are. */
+/** How fast effects are, and who does them. */
 interface Pace {
   readonly modelMs?: number;
   readonly toolMs?: number;
   readonly workers?: number;
+  /** That one worker leads at once. */
+  readonly maxRuns?: number;
 }
 
 export class SurveyPlace {
@@ -100,9 +103,9 @@ export class SurveyPlace {
     afterwards(() => rmSync(folder, { recursive: true }));
     const schema = `runs_${process.pid}_${placeCount}`;
     this.servers = servers;
-    const { modelMs = 60, toolMs = 30 } = pace;
+    const { modelMs = 60, toolMs = 30, maxRuns } = pace;
     const logs = { log: join(folder, "effects"), batchLog: join(folder, "batches") };
-    this.#options = { connectionString, schema, ...logs, modelMs, toolMs };
+    this.#options = { connectionString, schema, ...logs, modelMs, toolMs, ...defined({ maxRuns }) };
     this.#engines = engines;
     this.store = postgresStore({ connectionString, schema });
     afterwards(() => this.store.close());

@@ -28,7 +28,7 @@ const OPTIONS = {
   // Without end, and soon: what is lost with a worker is to be led elsewhere within a second. If Restate gives up all the same, what waits
   // for the run has its turn, and a worker that sweeps hands it over once more.
   retryPolicy: {
-    initialInterval: 100,
+    initialInterval: 50,
     exponentiationFactor: 2,
     maxInterval: 5_000,
     maxAttempts: Number.MAX_SAFE_INTEGER,
