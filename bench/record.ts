@@ -71,6 +71,12 @@ function figuresFor(
 
 async function figuresOf(store: Store): Promise<readonly Figure[]> {
   const runId = await runIn(store);
+  const lines: string[] = [];
+  for await (const line of store.read(runId, 1)) lines.push(line);
+  const parsing = await timed(async () => {
+    for (const line of lines) JSON.parse(line);
+  });
+  lines.length = 0;
   const heapBefore = (await memoryInUse()).heapUsed;
   const record = new RunRecord(store, runId);
   const fold = new RunFold(runId);
@@ -101,7 +107,14 @@ async function figuresOf(store: Store): Promise<readonly Figure[]> {
   const journal = await recordingOf(store, runId);
   const rebuilt = await timed(() => rebuildRecordedRequest(journal, { stepNumber: 1 }));
   const scaled = { ...folding, ms: folding.ms * scale, cpuMs: folding.cpuMs * scale };
+  const bare = { ms: parsing.ms * scale, cpuMs: parsing.cpuMs * scale };
   return [
+    {
+      what: "of which the lines as JSON, no more",
+      measured: bare.ms,
+      unit: "ms",
+      cpuMs: bare.cpuMs,
+    },
     ...figuresFor(`${EVENTS.toLocaleString("en")} events folded`, scaled, 4_000),
     { what: "heap, with the fold", measured: heapMb, unit: "MB", limit: 64 },
     ...figuresFor(`steps and a request of an agent, the slowest of ${SAMPLE}`, step, 100),

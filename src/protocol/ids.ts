@@ -42,7 +42,8 @@ export function idOf<Brand extends string>(text: string): string & z.$brand<Bran
   throw new TypeError(`Expected an id, a text that is not empty, got ${JSON.stringify(text)}.`);
 }
 
-function isId<Brand extends string>(text: unknown): text is string & z.$brand<Brand> {
+/** True for a text that can be an id. */
+export function isId<Brand extends string>(text: unknown): text is string & z.$brand<Brand> {
   return typeof text === "string" && text !== "";
 }
 

@@ -8,7 +8,6 @@ import {
   type EspalierEvent,
   type TraceIds,
 } from "../../protocol/event.ts";
-import { z } from "../../protocol/late-zod.ts";
 import type { LostSpan } from "../../protocol/tracing.ts";
 import {
   SpanTree,
@@ -35,12 +34,12 @@ interface Scope {
 
 /** An event as it stands in a journal; undefined: it is of no type that is known here. */
 export function keptEvent(value: unknown): EspalierEvent | undefined {
-  return EventSchema.safeParse(value).data;
+  return isKeptEvent(value) ? value : undefined;
 }
 
-const EventSchema = z.custom<EspalierEvent>(
-  (value) => isRecord(value) && isEventType(value["type"]) && typeof value["runId"] === "string",
-);
+function isKeptEvent(value: unknown): value is EspalierEvent {
+  return isRecord(value) && isEventType(value["type"]) && typeof value["runId"] === "string";
+}
 
 const NO_IDS: TraceIds = { traceId: "", spanId: "" };
 

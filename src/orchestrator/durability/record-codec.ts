@@ -279,7 +279,7 @@ export class RecordCodec {
     if (isRecord(change))
       return Array.isArray(before)
         ? this.#changedList(before, change)
-        : this.#changedObject(isRecord(before) ? before : {}, change);
+        : this.#changedObject(isRecord(before) ? before : { ...change }, change);
     if (!Array.isArray(change)) return change;
     if (change[0] === REPLACED) return this.#changed(undefined, change[1]);
     if (change[0] === WHOLE) return deepFreeze(JSON.parse(String(change[1])));
@@ -308,10 +308,11 @@ export class RecordCodec {
   }
 
   #text(written: string): string {
-    if (written.startsWith(LONG_TEXT)) return this.#long.at(Number(written.slice(2)));
-    const isLiteral = !written.startsWith(MARK) || written.startsWith(LITERAL);
+    const isMarked = written.startsWith(MARK);
+    if (isMarked && written.startsWith(LONG_TEXT)) return this.#long.at(Number(written.slice(2)));
+    const isLiteral = !isMarked || written.startsWith(LITERAL);
     if (!isLiteral) return this.#recent.at(Number(written.slice(1)));
-    const text = written.startsWith(MARK) ? written.slice(LITERAL.length) : written;
+    const text = isMarked ? written.slice(LITERAL.length) : written;
     if (text.length >= LONG) this.#long.add(text);
     else if (text.length >= SHORT) this.#recent.add(text);
     return text;

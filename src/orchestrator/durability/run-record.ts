@@ -15,9 +15,9 @@ import {
 import { mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, isRecord } from "../../kernel/json.ts";
-import { endOfTurn, Turns } from "../../kernel/throttle.ts";
+import { Turns } from "../../kernel/throttle.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
-import { AgentIdSchema, type AgentId, type RunId } from "../../protocol/ids.ts";
+import { isId, type AgentId, type RunId } from "../../protocol/ids.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { agentsIn, AgentSteps, definitionsIn, type RecordedExecution } from "./agent-steps.ts";
@@ -234,14 +234,13 @@ export class RunRecord {
   #noteAgent(agent: unknown, line: number): void {
     if (!isRecord(agent)) return;
     const known = this.#noteLine(agent["agentId"], line);
-    const parent = AgentIdSchema.safeParse(agent["parentAgentId"]).data;
-    if (known !== undefined) known.parentAgentId = parent ?? null;
+    const parent = agent["parentAgentId"];
+    if (known !== undefined) known.parentAgentId = isId<"AgentId">(parent) ? parent : null;
   }
 
   #noteLine(agentId: unknown, line: number): KnownAgent | undefined {
-    const id = AgentIdSchema.safeParse(agentId).data;
-    if (id === undefined) return undefined;
-    const known = this.#agent(id);
+    if (!isId<"AgentId">(agentId)) return undefined;
+    const known = this.#agent(agentId);
     if (known.lines.at(-1) !== line) known.lines.push(line);
     return known;
   }
@@ -276,6 +275,7 @@ export class RunRecord {
 
   /** What these lines say, which stand in their order. Each is read from the closest place before it. */
   async #read(wanted: readonly number[], see: (value: unknown) => void): Promise<void> {
+    const turns = new Turns(RECORDS_PER_TURN);
     let at = 0;
     while (at < wanted.length) {
       const first = wanted[at] ?? 0;
@@ -289,10 +289,9 @@ export class RunRecord {
       let number = place.lines;
       for await (const line of this.#store.read(this.#runId, number + 1, limit)) {
         number += 1;
-        this.#scan(reader, { line, number }, here.has(number) ? see : ignore);
+        await turns.did(this.#scan(reader, { line, number }, here.has(number) ? see : ignore));
       }
       at += here.size;
-      await endOfTurn();
     }
   }
 
