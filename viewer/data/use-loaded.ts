@@ -1,6 +1,6 @@
 // What a part of the page has loaded, apart from all others.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { problemOf, type Problem } from "./api.ts";
 import { pause } from "./page-clock.ts";
@@ -29,7 +29,8 @@ export function useLoaded<Value>(
   });
   const latest = useRef(load);
   latest.current = load;
-  useEffect(() => {
+  // Asked for before the page is painted: it is here the sooner.
+  useLayoutEffect(() => {
     const closing = new AbortController();
     const { signal } = closing;
     const once = async (): Promise<void> => {

@@ -1,6 +1,6 @@
 // A run: what stands above its tree, its open questions, the tree beside the time, and what is known of the agent that is open.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import type { ViewerMeta } from "../../src/view/viewer-data.ts";
 import { AgentPanel } from "../agent/agent-panel.tsx";
@@ -35,7 +35,8 @@ export function RunScreen({ route, meta }: ScreenProps) {
   const { runId } = route;
   const [tries, setTries] = useState(0);
   const [live, setLive] = useState<LiveRun | undefined>(undefined);
-  useEffect(() => {
+  // Asked for before the page is painted: it is here the sooner.
+  useLayoutEffect(() => {
     const opened = new LiveRun(runId);
     setLive(opened);
     return () => opened.close();
