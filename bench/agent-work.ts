@@ -2,10 +2,11 @@
 
 /**
  * `tools`: `count` replies with a tool call each, then a text. `lead`: one reply with `count` delegations, then a text. `stream`: a text
- * of `count` pieces. `hold`: a text that is held back until the server is asked for `/release`.
+ * of `count` pieces. `hold`: a text that is held back until the server is asked for `/release`. `greedy`: delegations in every reply, until
+ * the server has given so many replies that it says no more.
  */
 export interface AgentWork {
-  readonly kind: "tools" | "lead" | "stream" | "hold";
+  readonly kind: "tools" | "lead" | "stream" | "hold" | "greedy";
   readonly count: number;
   /** How long the server takes for each reply. */
   readonly latencyMs: number;
@@ -44,13 +45,22 @@ export const streamedText = (count: number): AgentWork => ({
 
 export const HELD_BACK: AgentWork = { kind: "hold", count: 1, latencyMs: 0, level: 0 };
 
+/** Levels below the agent that begins, which nothing but a limit keeps from being used. */
+export const GREEDY_LEVELS = 8;
+
+/** `count` subagents in each reply, each of which wants one more in each of its own. */
+export function greed(count: number, level = GREEDY_LEVELS): AgentWork {
+  const work = { kind: "greedy", count, latencyMs: 0, level } as const;
+  return level === 0 ? work : { ...work, child: greed(1, level - 1) };
+}
+
 export const roleName = (level: number): string => `worker-${level}`;
 
 export function modelName({ kind, count, level, latencyMs }: AgentWork): string {
   return `${kind}-${count}-${level}-${latencyMs}`;
 }
 
-const MODEL_NAME = /"model":"(tools|lead|stream|hold)-(\d+)-(\d+)-(\d+)"/;
+const MODEL_NAME = /"model":"(tools|lead|stream|hold|greedy)-(\d+)-(\d+)-(\d+)"/;
 
 export interface RequestedWork {
   readonly kind: string;

@@ -34,7 +34,8 @@ function line({ figure, unit, limit = "", cells }: Row, rounds: readonly Round[]
   ];
 }
 
-function shown(values: readonly number[], unit: Unit): string {
+/** Their median. */
+export function shown(values: readonly number[], unit: Unit): string {
   if (values.length === 0) return "";
   const value = median(values);
   const size = Math.abs(value);

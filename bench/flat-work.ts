@@ -7,7 +7,7 @@ import { toCallId, type Model } from "espalier/extend";
 
 import { benchTracing } from "./espalier-agent.ts";
 import { longestBlock, memoryInUse } from "./event-loop.ts";
-import type { Measured, MeasuringTask } from "./workload.ts";
+import { variantOf, type Measured, type MeasuringTask } from "./workload.ts";
 
 const FEW = 10;
 const BYTES_PER_MB = 1_048_576;
@@ -53,9 +53,7 @@ function agentOf(steps: number): AgentRole {
 }
 
 export async function flatFigures({ contender, sizes }: MeasuringTask): Promise<Measured> {
-  if (contender === "openai-loop" || contender === "zod")
-    throw new Error(`Expected a variant of espalier, got ${contender}.`);
-  const tracing = benchTracing(contender);
+  const tracing = benchTracing(variantOf(contender));
   const orchestrator = new Orchestrator(tracing.options);
   const done = { runs: 0, agents: 0, modelCalls: 0, toolCalls: 0 };
 

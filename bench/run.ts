@@ -2,14 +2,13 @@
 // only; `--rounds 9` takes medians of so many rounds; `--write` puts the figures into docs/BENCHMARKS.md; `--small` shows that everything
 // works, with figures that mean nothing. Fails if a span is lost.
 
-import { readFileSync, writeFileSync } from "node:fs";
-import { cpus } from "node:os";
 import { parseArgs } from "node:util";
 
 import { z } from "zod";
 
 import { burstTable } from "./burst.ts";
 import type { TracedWork } from "./contender.ts";
+import { conditions, write } from "./document.ts";
 import { figureTable, type Played } from "./figure-table.ts";
 import { outputOf, startService } from "./processes.ts";
 import { FULL, SMALL } from "./sizes.ts";
@@ -18,8 +17,6 @@ import { WORKLOADS } from "./workloads.ts";
 
 const SPANS = "spans";
 const IDS = [...new Set(WORKLOADS.map(({ id }) => id)), SPANS];
-const DOCUMENT = "docs/BENCHMARKS.md";
-const MARKED = /(<!-- figures -->\n)[^]*(<!-- end of figures -->)/;
 
 const CountsSchema = z.object({
   runs: z.int(),
@@ -59,19 +56,11 @@ const played: Played[] = [];
 for (const workload of WORKLOADS)
   if (isAsked(workload.id)) played.push({ workload, rounds: await play(workload) });
 const parts: string[] = [];
-if (played.length > 0) parts.push(conditions(), figureTable(played));
+if (played.length > 0) parts.push(conditions(roundCount), figureTable(played));
 if (isAsked(SPANS)) parts.push(await burstTable(sizes.burstAgents));
 const figures = `${parts.join("\n\n")}\n`;
 process.stdout.write(figures);
-if (values.write) write(figures);
-
-function conditions(): string {
-  const version = /"version": "(.*)"/.exec(readFileSync("package.json", "utf8"))?.[1];
-  const date = new Date().toISOString().slice(0, 10);
-  const machine = `Node ${process.versions.node}, ${cpus().length} cores (${cpus()[0]?.model.trim()})`;
-  const rounds = roundCount === 1 ? "one round" : `medians of ${roundCount} rounds`;
-  return `espalier ${version}, ${date}, ${machine}, ${rounds}.`;
-}
+if (values.write) write("figures", figures);
 
 async function play(workload: Workload): Promise<readonly Round[]> {
   const rounds: Round[] = [];
@@ -108,13 +97,4 @@ function lossOf(
   if (wanted !== got) return `Expected spans of ${wanted} to arrive, got ${got}.`;
   if (spans !== endedSpans) return `Expected ${endedSpans} spans to arrive, got ${spans}.`;
   return orphans === 0 ? undefined : `Expected no span without its parent, got ${orphans}.`;
-}
-
-function write(text: string): void {
-  const document = readFileSync(DOCUMENT, "utf8");
-  if (!MARKED.test(document)) throw new Error(`Expected the marks of the figures in ${DOCUMENT}.`);
-  writeFileSync(
-    DOCUMENT,
-    document.replace(MARKED, (_all, start: string, end: string) => `${start}\n${text}\n${end}`),
-  );
 }

@@ -4,7 +4,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 
-import { requestedWork, roleName, type RequestedWork } from "./agent-work.ts";
+import { GREEDY_LEVELS, requestedWork, roleName, type RequestedWork } from "./agent-work.ts";
 import { ENDLESS_KINDS, endlessPiece } from "./endless.ts";
 import { responseEvents } from "./responses.ts";
 
@@ -13,6 +13,10 @@ const held: (() => void)[] = [];
 /** Calls that are in flight now, and at most since they were last asked for. */
 let inFlight = 0;
 let mostInFlight = 0;
+/** What greedy agents had, and how deep below the first one they were. */
+const greed = { replies: 0, tokens: 0, depth: 0 };
+/** Then a greedy agent says that it is done. */
+const MOST_GREEDY_REPLIES = 200;
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
@@ -27,8 +31,10 @@ function resultsIn(body: string): number {
   return last === -1 ? 0 : Number.parseInt(body.slice(last + marker.length), 10) + 1;
 }
 
-function replyTo({ kind, count, level }: RequestedWork, body: string): object {
+function replyTo(work: RequestedWork, body: string): object {
+  const { kind, count, level } = work;
   const results = resultsIn(body);
+  if (kind === "greedy") return greedyReply(work, body);
   if (kind === "lead" && results === 0)
     return message({
       tool_calls: Array.from({ length: count }, (_value, index) =>
@@ -40,7 +46,32 @@ function replyTo({ kind, count, level }: RequestedWork, body: string): object {
   return message({ content: "The work is done." });
 }
 
-function toolCall(index: number, name: string, input: object): object {
+/** Whatever was said to it. */
+function greedyReply({ count, level }: RequestedWork, body: string): object {
+  greed.replies += 1;
+  greed.depth = Math.max(greed.depth, GREEDY_LEVELS - level);
+  const input = tokensOf(JSON.parse(body));
+  const usage = { prompt_tokens: input, completion_tokens: 100, total_tokens: input + 100 };
+  greed.tokens += usage.total_tokens;
+  if (level === 0 || greed.replies >= MOST_GREEDY_REPLIES)
+    return { ...message({ content: "Enough." }), usage };
+  const calls = Array.from({ length: count }, (_none, index) => {
+    const part = `${greed.replies}.${index}`;
+    return toolCall(part, "SpawnSubagent", { role: roleName(level - 1), task: `Part ${part}` });
+  });
+  return { ...message({ tool_calls: calls }), usage };
+}
+
+/** As a tokenizer has it, roughly: four characters of a text, four tokens around each message. What JSON adds is not read by a model. */
+function tokensOf(value: unknown): number {
+  if (typeof value === "string") return Math.ceil(value.length / 4);
+  if (typeof value !== "object" || value === null) return 0;
+  const around = "role" in value ? 4 : 0;
+  const parts: readonly unknown[] = Object.values(value);
+  return parts.reduce<number>((sum, part) => sum + tokensOf(part), around);
+}
+
+function toolCall(index: number | string, name: string, input: object): object {
   const call = { name, arguments: JSON.stringify(input) };
   return { id: `call_${index}`, type: "function", function: call };
 }
@@ -123,6 +154,10 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
     case "/release":
       response.end(String(held.length));
       for (const give of held.splice(0)) give();
+      break;
+    case "/greed":
+      response.end(JSON.stringify(greed));
+      Object.assign(greed, { replies: 0, tokens: 0, depth: 0 });
       break;
     case "/most-in-flight":
       response.end(String(mostInFlight));

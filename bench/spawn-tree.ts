@@ -7,7 +7,7 @@ import { benchTracing } from "./espalier-agent.ts";
 import { longestBlock, memoryInUse } from "./event-loop.ts";
 import type { Shape } from "./spawn.ts";
 import { leadModel, leafModel } from "./spawn-model.ts";
-import type { Measured, MeasuringTask } from "./workload.ts";
+import { variantOf, type Measured, type MeasuringTask } from "./workload.ts";
 
 const PER_REPLY = 100;
 const FAN_OUT = 10;
@@ -58,9 +58,7 @@ function treeOfTens(size: number): Tree {
 export async function spawnFigures(shape: Shape, task: MeasuringTask): Promise<Measured> {
   const { contender, sizes } = task;
   const { smallTree, smallTrees, largeTree } = sizes;
-  if (contender === "openai-loop" || contender === "zod")
-    throw new Error(`Expected a variant of espalier, got ${contender}.`);
-  const tracing = benchTracing(contender);
+  const tracing = benchTracing(variantOf(contender));
   const orchestrator = new Orchestrator({
     limits: { maxDepth: 10, maxBreadthPerParent: MOST, maxTotalSubagents: MOST },
     ...tracing.options,

@@ -62,8 +62,12 @@ export type Variant =
   | "espalier, SQLite of the process"
   | "espalier, SQLite";
 
+/** What others offer, as files of `peers/`. Their packages are installed for `npm run bench:peers` only. */
+export const PEERS = ["ai-sdk", "openai-agents"] as const;
+export type PeerName = (typeof PEERS)[number];
+
 /** `zod`: its import alone. */
-export type ContenderName = typeof BARE_LOOP | Variant | "zod";
+export type ContenderName = typeof BARE_LOOP | Variant | PeerName | "zod";
 
 interface RowOptions {
   readonly figure: string;
@@ -113,6 +117,16 @@ export function within({ of, ...head }: RowOptions, contender: ContenderName, to
       return { own, ratio: own / figureOf(round, contender, to) };
     },
   };
+}
+
+/** Throws for all that is no variant of espalier. */
+export function variantOf(contender: ContenderName): Variant {
+  if (isVariant(contender)) return contender;
+  throw new Error(`Expected a variant of espalier, got ${contender}.`);
+}
+
+function isVariant(contender: ContenderName): contender is Variant {
+  return contender.startsWith(ESPALIER);
 }
 
 function figureOf(round: Round, contender: ContenderName, name: string): number {

@@ -17,10 +17,12 @@ import {
   BARE_LOOP,
   compared,
   ESPALIER,
+  PEERS,
   type ContenderName,
   type Figures,
   type Measured,
   type MeasuringTask,
+  type PeerName,
   type Row,
   type Variant,
   type Workload,
@@ -297,10 +299,34 @@ async function measured(
 }
 
 /** A process loads what it measures, and no more. */
-async function contenderOf(name: ContenderName, serverUrl: string): Promise<Contender> {
+export async function contenderOf(
+  name: ContenderName,
+  serverUrl: string,
+  maxTokens?: number,
+): Promise<Contender> {
   if (name === "zod") throw new Error("Expected zod to be imported only.");
   if (name === BARE_LOOP) return (await import("./bare-loop.ts")).bareLoop(serverUrl);
+  if (isPeer(name)) return await peerOf(name, serverUrl, maxTokens);
   return (await import("./espalier-agent.ts")).espalierAgent(name, serverUrl);
+}
+
+function isPeer(name: ContenderName): name is PeerName {
+  return PEERS.some((peer) => peer === name);
+}
+
+/** Its packages may not be there, so its types are not known here. */
+async function peerOf(name: PeerName, serverUrl: string, maxTokens?: number): Promise<Contender> {
+  const module: unknown = await import(new URL(`peers/${name}.ts`, import.meta.url).href);
+  if (!isPeerModule(module)) throw new Error(`Expected peers/${name}.ts to have a function peer.`);
+  return module.peer(serverUrl, maxTokens);
+}
+
+interface PeerModule {
+  readonly peer: (serverUrl: string, maxTokens?: number) => Contender;
+}
+
+function isPeerModule(module: unknown): module is PeerModule {
+  return typeof module === "object" && module !== null && "peer" in module;
 }
 
 async function repeat(times: number, run: () => Promise<unknown>): Promise<void> {
