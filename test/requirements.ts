@@ -1007,6 +1007,9 @@ const requirements = {
   E114: {
     text: "Workers and clients over a database of a newer release, or in which their tables are not and cannot be made, are refused at once with a coded error; nothing serves and nothing is ordered",
   },
+  E120: {
+    text: "What is asked of a run while an attempt to lead it fails is done once the reason is on record: the run is led once more",
+  },
   V1: {
     text: "A store that only reads finds what any other store does, while others write and after that, and writes, makes, changes and leaves behind nothing",
   },

@@ -18,7 +18,7 @@ import type {
   RunTicket,
 } from "../../engine/engine.ts";
 import type { RunId } from "../../protocol/ids.ts";
-import type { RunStore } from "../../store/run-store.ts";
+import type { Post, RunStore } from "../../store/run-store.ts";
 import { newOwner } from "../durability/open-journal.ts";
 import type { RunStorage } from "../durability/journal.ts";
 import type { Settings } from "../tree/settings.ts";
@@ -26,7 +26,7 @@ import { executeOrder, leftTo } from "./execute.ts";
 import type { LiveRuns } from "./live-runs.ts";
 import { lostRuns, storageOf, storedRun } from "./recover.ts";
 import { OverdueRuns } from "./overdue-runs.ts";
-import { orderOf, postMail, refusedMail } from "./run-mail.ts";
+import { isCall, mailIn, orderIn, orderOf, postMail, refusedMail } from "./run-mail.ts";
 import {
   checkVersionName,
   DEFAULT_ROLES_VERSION,
@@ -137,20 +137,22 @@ class Executor implements RunExecutor {
   async settle(runId: RunId, leave: AbortSignal): Promise<RunSettled> {
     const giveBack = await this.#places.enter(leave);
     if (giveBack === undefined) throw leftTo(runId);
+    let seen: readonly Post[] = [];
     try {
-      return await this.#lead(runId, leave);
+      seen = await this.#store.posts(runId);
+      return await this.#lead(orderIn(seen), leave);
     } catch (cause) {
       if (isPassing(cause)) throw cause;
       if (this.#live.isClosed) throw leftTo(runId); // Nothing begins here any more, whatever is wrong with it.
-      await this.#refuse(runId, cause);
+      const hasMore = await this.#refuse(runId, cause, seen.at(-1)?.number ?? 0);
+      if (hasMore) throw leftTo(runId);
       return { type: "ended" };
     } finally {
       giveBack();
     }
   }
 
-  async #lead(runId: RunId, leave: AbortSignal): Promise<RunSettled> {
-    const order = await orderOf(this.#store, runId);
+  async #lead(order: CheckedOrder | undefined, leave: AbortSignal): Promise<RunSettled> {
     if (order === undefined) return { type: "ended" }; // It was removed.
     const { takeOverAfterMs = DEFAULT_TAKE_OVER_AFTER_MS } = this.#options;
     const context = await this.#contextFor(order);
@@ -176,18 +178,24 @@ class Executor implements RunExecutor {
     }
   }
 
-  /** Puts on record why the run cannot be led, and lets it rest: it would be no better next time. */
-  async #refuse(runId: RunId, cause: unknown): Promise<void> {
+  /**
+   * Puts on record why the run cannot be led, and lets it rest: it would be no better next time. True: something was asked of it after post
+   * `lastSeen`, while it was tried, so that it stays open.
+   */
+  async #refuse(runId: RunId, cause: unknown, lastSeen: number): Promise<boolean> {
     const store = this.#store;
     try {
-      if ((await storedRun(store, runId))?.status === "ended") return;
+      if ((await storedRun(store, runId))?.status === "ended") return false;
       const { staleAfterMs } = storageOf(this.#settings);
       const ownership = await store.claim(runId, { owner: newOwner(), staleAfterMs });
       const lastPost = await postMail(store, runId, refusedMail(cause));
-      await store.release(ownership, "paused", lastPost);
+      const unseen = await store.posts(runId, lastSeen + 1);
+      const hasMore = unseen.flatMap((post) => mailIn(post) ?? []).some(isCall);
+      await store.release(ownership, hasMore ? "open" : "paused", lastPost);
+      return hasMore;
     } catch (failure) {
-      // It is gone, or another process has it: nothing is to be done here.
-      if (isPassing(failure) && codeOf(failure) === "store_failed") throw failure;
+      if (codeOf(failure) === "store_failed") throw failure;
+      return false; // It is gone, or another process has it: nothing is to be done here.
     }
   }
 }

@@ -1,0 +1,52 @@
+// Goal: a run that cannot be led rests with the reason, unless something was asked of it meanwhile, and holds no worker up.
+// Method: workers over the engine on the store alone, whose `context` posts, hangs or fails; a store that has lost a record.
+
+import { expect } from "vitest";
+
+import { proves } from "../harness/proves.ts";
+import { rejectionOf } from "../support/thrown.ts";
+import {
+  clientOf,
+  counts,
+  doings,
+  engineWorld,
+  runId,
+  solo,
+  turns,
+  workerIn,
+} from "./engine-world.ts";
+
+const ID = runId("order-4711");
+const TEXT = "Go. worked 0, worked 1.";
+
+proves(
+  ["E120"],
+  "what is asked between a failed attempt and its record has the run led once more, and no oftener",
+  async () => {
+    for (const failures of [1, Infinity]) {
+      const world = engineWorld();
+      const { clock, store, process, pushed } = world;
+      const done = doings();
+      const other = process({ roles: [] });
+      let attempts = 0;
+      const context = async () => {
+        attempts += 1;
+        // No engine is told of it.
+        if (attempts === 1) await other.post(ID, { type: "resume" });
+        if (attempts <= failures) throw new Error("No database.");
+      };
+      const worker = await workerIn(world, { roles: [solo(done)] }, { context });
+      const run = await clientOf(world).start("solo", "Go.", { runId: ID });
+      const result = pushed(run.result());
+      if (failures === 1) expect(await result).toMatchObject({ status: "completed", text: TEXT });
+      else expect(await rejectionOf(result)).toMatchObject({ code: "context_failed" });
+      for (let wait = 0; wait < 50; wait += 1) {
+        clock.advance(1_000);
+        await turns(5);
+      }
+      expect([attempts, counts(done).length]).toEqual([2, failures === 1 ? 2 : 0]);
+      expect((await store.find(ID))?.status).toBe(failures === 1 ? "ended" : "paused");
+      await pushed(worker.close());
+    }
+  },
+);
