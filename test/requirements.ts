@@ -1010,6 +1010,9 @@ const requirements = {
   E120: {
     text: "What is asked of a run while an attempt to lead it fails is done once the reason is on record: the run is led once more",
   },
+  E121: {
+    text: "A worker is closed within its bound though the `context` of a run never comes; the run stays open for others",
+  },
   V1: {
     text: "A store that only reads finds what any other store does, while others write and after that, and writes, makes, changes and leaves behind nothing",
   },

@@ -9,6 +9,7 @@ import {
   defaultAdvice,
   mismatch,
 } from "../../kernel/check.ts";
+import { runBounded } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import type {
   Engine,
@@ -42,7 +43,10 @@ export interface WorkOptions<out Context = unknown> {
    * cannot go on with the roles as they are now. Default "1".
    */
   readonly rolesVersion?: string;
-  /** Gives the context of a run that is to be led here, from its order. Default: no run has a context. */
+  /**
+   * Gives the context of a run that is to be led here, from its order. What has not come when the run is given up is not waited for. Default: no
+   * run has a context.
+   */
   readonly context?: (order: RunOrder) => Context | Promise<Context>;
   /** How many runs are led at once. Default 100. */
   readonly maxRuns?: number;
@@ -155,7 +159,7 @@ class Executor implements RunExecutor {
   async #lead(order: CheckedOrder | undefined, leave: AbortSignal): Promise<RunSettled> {
     if (order === undefined) return { type: "ended" }; // It was removed.
     const { takeOverAfterMs = DEFAULT_TAKE_OVER_AFTER_MS } = this.#options;
-    const context = await this.#contextFor(order);
+    const context = await this.#contextFor(order, leave);
     const { isExclusive = true } = this.#engine;
     const others = isExclusive ? { takeOverAfterMs } : { isLeftAlone: true };
     const how = { context, leave, graceMsNow: () => this.graceMs, ...others };
@@ -168,14 +172,16 @@ class Executor implements RunExecutor {
     };
   }
 
-  async #contextFor(order: CheckedOrder): Promise<unknown> {
+  /** Nothing of what is asked of the user's code need be kept: it is not waited for once the run is given up. */
+  async #contextFor(order: CheckedOrder, leave: AbortSignal): Promise<unknown> {
     const { context } = this.#options;
-    try {
-      return await context?.(order);
-    } catch (cause) {
-      const message = `Expected options.context to give the context of run ${order.runId}, but it threw: ${messageOf(cause)}. Correct it, and ask the run to resume.`;
-      throw new EspalierError({ code: "context_failed", message, cause });
-    }
+    const { clock } = this.#settings;
+    const given = await runBounded(() => context?.(order), { signal: leave, clock, graceMs: 0 });
+    if (given.type === "returned") return given.value;
+    if (given.type === "abandoned") throw leftTo(order.runId);
+    const { error: cause } = given;
+    const message = `Expected options.context to give the context of run ${order.runId}, but it threw: ${messageOf(cause)}. Correct it, and ask the run to resume.`;
+    throw new EspalierError({ code: "context_failed", message, cause });
   }
 
   /**
