@@ -1013,6 +1013,9 @@ const requirements = {
   E121: {
     text: "A worker is closed within its bound though the `context` of a run never comes; the run stays open for others",
   },
+  E122: {
+    text: "A run of which the store has lost something rests, and its result says so; it is not read again and again",
+  },
   V1: {
     text: "A store that only reads finds what any other store does, while others write and after that, and writes, makes, changes and leaves behind nothing",
   },

@@ -3,7 +3,10 @@
 
 import { expect } from "vitest";
 
+import { storeEngine } from "../../src/engine/store-engine.ts";
+import { storeFailed } from "../../src/store/store-errors.ts";
 import { proves } from "../harness/proves.ts";
+import { forwarding } from "../journal/forwarding-store.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import {
   clientOf,
@@ -73,4 +76,43 @@ proves(["E121"], "a context that never comes holds up no worker that is closed",
   const second = await workerIn(world, { roles: [solo(done)] });
   expect(await pushed(result)).toMatchObject({ status: "completed", text: TEXT });
   await pushed(second.close());
+});
+
+proves(["E122"], "what a store has lost of a run is no reason to try again and again", async () => {
+  const world = engineWorld();
+  const { clock, store, process, pushed } = world;
+  const done = doings();
+  let [isLost, reads] = [true, 0];
+  const torn = {
+    ...forwarding(store),
+    async *read(...given: Parameters<typeof store.read>) {
+      reads += 1;
+      if (isLost) throw storeFailed("corrupt", "Expected 2 records, got 1. Restore the store.");
+      yield* store.read(...given);
+    },
+  };
+  // It is under way when its worker is closed.
+  const first = await workerIn(world, {
+    roles: [solo(done, { hold: async () => await new Promise(() => undefined) })],
+  });
+  const run = await clientOf(world).start("solo", "Go.", { runId: ID });
+  while (counts(done).length === 0) {
+    clock.advance(200);
+    await turns(5);
+  }
+  await pushed(first.close({ graceMs: 0 }));
+  const worker = await process({ roles: [solo(done)], store: torn }).work(storeEngine({ clock }), {
+    context: () => undefined,
+  });
+  for (let wait = 0; wait < 50; wait += 1) {
+    clock.advance(1_000);
+    await turns(5);
+  }
+  expect((await store.find(ID))?.status).toBe("paused");
+  expect(await rejectionOf(run.result())).toMatchObject({ code: "store_failed" });
+  expect(reads).toBeLessThanOrEqual(3);
+  isLost = false;
+  await run.post({ type: "resume" });
+  expect(await pushed(run.result())).toMatchObject({ status: "completed", text: TEXT });
+  await pushed(worker.close());
 });

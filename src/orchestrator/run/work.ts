@@ -220,8 +220,10 @@ function codeOf(cause: unknown): string | undefined {
   return EspalierError.is(cause) ? cause.code : undefined;
 }
 
+/** What the store has lost of a run does not come back by itself. */
 function isPassing(cause: unknown): boolean {
-  return PASSING.has(codeOf(cause) ?? "");
+  if (!EspalierError.is(cause) || cause.data["reason"] === "corrupt") return false;
+  return PASSING.has(cause.code);
 }
 
 interface Serving {
