@@ -44,7 +44,7 @@ proves(["E10"], "what is no id is refused before anything has begun", async () =
   const role = solo(doings());
   const { process, store } = engineWorld();
   const one = process({ roles: [role] });
-  for (const bad of ["", "x".repeat(513), "a\0b", "\ud800", 7, null])
+  for (const bad of ["", "x".repeat(513), "a\0b", "\ud800", ".", "..", 7, null])
     // @ts-expect-error: some of them are no text.
     expect(thrownBy(() => one.start(role, "Go.", { runId: bad }))).toMatchObject({
       code: "invalid_option",
