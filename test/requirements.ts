@@ -1016,6 +1016,9 @@ const requirements = {
   E122: {
     text: "A run of which the store has lost something rests, and its result says so; it is not read again and again",
   },
+  E123: {
+    text: "A run whose question has a deadline that no calendar has waits without a time: an engine is told of none that it could not keep",
+  },
   V1: {
     text: "A store that only reads finds what any other store does, while others write and after that, and writes, makes, changes and leaves behind nothing",
   },

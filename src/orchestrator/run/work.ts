@@ -76,6 +76,8 @@ const DEFAULT_MAX_RUNS = 100;
 const DEFAULT_GRACE_MS = 20_000;
 const DEFAULT_TAKE_OVER_AFTER_MS = 500;
 const DEFAULT_SWEEP_MS = 30_000;
+/** The end of the year 9999. What waits for longer waits for no time: engines cannot say a later one. */
+const LAST_TIME_MS = 253_402_300_799_999;
 const FIELDS = ["rolesVersion", "context", "maxRuns", "graceMs", "takeOverAfterMs", "sweepMs"];
 
 /** Throws `invalid_option`. */
@@ -165,7 +167,9 @@ class Executor implements RunExecutor {
     const how = { context, leave, graceMsNow: () => this.graceMs, ...others };
     const { status, questions } = await executeOrder(this.#settings, this.#live, order, how);
     if (status !== "paused") return { type: "ended" };
-    const deadlines = questions.flatMap(({ deadlineAtMs }) => deadlineAtMs ?? []);
+    const deadlines = questions
+      .flatMap(({ deadlineAtMs }) => deadlineAtMs ?? [])
+      .filter((deadlineAtMs) => deadlineAtMs <= LAST_TIME_MS);
     return {
       type: "waiting",
       ...(deadlines.length === 0 ? {} : { untilMs: Math.min(...deadlines) }),
