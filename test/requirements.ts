@@ -1019,6 +1019,9 @@ const requirements = {
   E123: {
     text: "A run whose question has a deadline that no calendar has waits without a time: an engine is told of none that it could not keep",
   },
+  E124: {
+    text: "The `signal` of any execution of an order cancels its run, whether it began the run, joined it, or waits for the process that leads it",
+  },
   V1: {
     text: "A store that only reads finds what any other store does, while others write and after that, and writes, makes, changes and leaves behind nothing",
   },

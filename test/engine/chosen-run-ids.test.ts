@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { proves } from "../harness/proves.ts";
+import { aborted } from "../journal/crash-play.ts";
 import { dyingStore } from "../journal/dying-store.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
 import { rejectionOf, thrownBy } from "../support/thrown.ts";
@@ -24,6 +25,19 @@ proves(["E10"], "the id once more, while its run is under way: its handle", asyn
   expect(one.start(role, "Go.", { runId: ID })).toBe(first);
   expect(await first.result).toMatchObject({ runId: ID, text: TEXT });
   expect([counts(done), (await store.list()).length]).toEqual([[1, 1], 1]);
+});
+
+proves(["E10"], "the signal of who asked for it later cancels it as well", async () => {
+  const done = doings();
+  const role = solo(done, { hold: (_nth, signal) => aborted(signal) });
+  const one = engineWorld().process({ roles: [role] });
+  const controller = new AbortController();
+  const run = one.start(role, "Go.", { runId: ID });
+  one.start(role, "Go.", { runId: ID, signal: controller.signal });
+  await turns(20);
+  controller.abort();
+  expect(await run.result).toMatchObject({ status: "cancelled" });
+  expect(counts(done)).toEqual([1]);
 });
 
 proves(["E10"], "another task or role under the id of a run is refused at once", async () => {
