@@ -12,9 +12,9 @@ import type { Session } from "../sessions/session.ts";
 export interface StartOptions {
   /**
    * The id of the run, 1 to 512 characters, and neither `.` nor `..`. Once more while that run is under way here: its handle, and nothing
-   * else starts; of the other options `signal` alone holds. A run of this id that the store has, and of which anything is kept, is left alone:
-   * `result` rejects with `run_exists`; one of which nothing is kept yet, since its process died before, begins. To start, recover or take
-   * the result of a run, whichever it is: `orchestrator.execute`. Default: one that no other run has.
+   * else starts; of the other options `signal` alone holds. A run of this id that the store has, and of which anything is kept, is left
+   * alone: `result` rejects with `run_exists`; one of which nothing is kept yet, since its process died before, begins. To start, recover or
+   * take the result of a run, whichever it is: `orchestrator.execute`. Default: one that no other run has.
    */
   readonly runId?: string;
   /** Over the whole tree, on top of the root role's own. */
