@@ -1022,6 +1022,9 @@ const requirements = {
   E124: {
     text: "The `signal` of any execution of an order cancels its run, whether it began the run, joined it, or waits for the process that leads it",
   },
+  E125: {
+    text: "A worker behind Restate ends within seconds of its runs when it is closed, though the server is frozen or cut off",
+  },
   V1: {
     text: "A store that only reads finds what any other store does, while others write and after that, and writes, makes, changes and leaves behind nothing",
   },
