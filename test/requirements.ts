@@ -1011,7 +1011,7 @@ const requirements = {
     text: "What is asked of a run while an attempt to lead it fails is done once the reason is on record: the run is led once more",
   },
   E121: {
-    text: "A worker is closed within its bound though the `context` of a run never comes; the run stays open for others",
+    text: "A worker is closed within its bound though the `context` of a run never comes, or its engine never replies; the run stays open for others",
   },
   E122: {
     text: "A run of which the store has lost something rests, and its result says so; it is not read again and again",

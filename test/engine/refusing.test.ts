@@ -3,6 +3,7 @@
 
 import { expect } from "vitest";
 
+import type { Engine } from "../../src/engine/engine.ts";
 import { storeEngine } from "../../src/engine/store-engine.ts";
 import { storeFailed } from "../../src/store/store-errors.ts";
 import { proves } from "../harness/proves.ts";
@@ -76,6 +77,26 @@ proves(["E121"], "a context that never comes holds up no worker that is closed",
   const second = await workerIn(world, { roles: [solo(done)] });
   expect(await pushed(result)).toMatchObject({ status: "completed", text: TEXT });
   await pushed(second.close());
+});
+
+proves(["E121"], "nor does an engine that never replies to a sweep", async () => {
+  const world = engineWorld();
+  const { process, pushed, clock } = world;
+  const asked = Promise.withResolvers<void>();
+  const engine: Engine = {
+    lead: async () => {
+      asked.resolve();
+      await new Promise(() => undefined);
+    },
+    serve: async () => ({ close: async () => undefined }),
+  };
+  await clientOf(world).start("solo", "Go.", { runId: ID });
+  const worker = await process({ roles: [solo(doings())] }).work(engine, {
+    context: () => undefined,
+  });
+  await asked.promise;
+  await pushed(worker.close());
+  expect(clock.pendingTimers).toBe(0);
 });
 
 proves(["E122"], "what a store has lost of a run is no reason to try again and again", async () => {

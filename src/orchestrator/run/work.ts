@@ -244,7 +244,6 @@ class LiveWorker implements Worker {
   readonly #foreign = new Set<RunId>();
   readonly #overdue: OverdueRuns;
   #stopTimer: () => void = () => undefined;
-  #sweeping: Promise<void>;
   #closing: Promise<void> | undefined;
 
   constructor(storage: RunStorage, engine: Engine, parts: Serving) {
@@ -252,7 +251,7 @@ class LiveWorker implements Worker {
     this.#engine = engine;
     this.#parts = parts;
     this.#overdue = new OverdueRuns(storage);
-    this.#sweeping = this.#sweep();
+    void this.#sweep();
   }
 
   /** What no process leads, what was ordered but never reached the engine, and what rests longer than it is to, is handed to it. */
@@ -260,15 +259,14 @@ class LiveWorker implements Worker {
     const { sweepMs = this.#engine.sweepMs ?? DEFAULT_SWEEP_MS } = this.#parts.options;
     await this.#sweepOnce().catch(() => undefined); // The store or the engine fails: it is swept another time.
     if (this.#closing !== undefined) return;
-    const again = (): void => void (this.#sweeping = this.#sweep());
-    this.#stopTimer = this.#storage.clock.setTimer(sweepMs, again);
+    this.#stopTimer = this.#storage.clock.setTimer(sweepMs, () => void this.#sweep());
   }
 
   async #sweepOnce(): Promise<void> {
     for (const { runId, recordCount } of await lostRuns(this.#storage))
       await this.#hand(runId, recordCount > 0);
     // Any other engine remembers until when a run waits.
-    if (this.#engine.isExclusive !== false) return;
+    if (this.#engine.isExclusive !== false || this.#closing !== undefined) return;
     for (const runId of await this.#overdue.find()) await this.#hand(runId, true);
   }
 
@@ -292,7 +290,7 @@ class LiveWorker implements Worker {
 
   async #close(): Promise<void> {
     this.#stopTimer();
-    await Promise.all([this.#sweeping, this.#parts.serving.close()]);
+    await this.#parts.serving.close(); // A sweep that is under way ends by itself: its engine may be slow to reply.
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
