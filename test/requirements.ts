@@ -1025,6 +1025,9 @@ const requirements = {
   E125: {
     text: "A worker behind Restate ends within seconds of its runs when it is closed, though the server is frozen or cut off",
   },
+  E126: {
+    text: "What waits in a long line of an engine that remembers it is not handed to it at every sweep of every worker, but ever more rarely, and anew once something has happened to it",
+  },
   V1: {
     text: "A store that only reads finds what any other store does, while others write and after that, and writes, makes, changes and leaves behind nothing",
   },

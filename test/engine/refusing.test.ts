@@ -57,20 +57,17 @@ proves(
 
 proves(["E121"], "a context that never comes holds up no worker that is closed", async () => {
   const world = engineWorld();
-  const { clock, store, pushed } = world;
+  const { store, pushed } = world;
   const done = doings();
-  let isAsked = false;
+  const asked = Promise.withResolvers<void>();
   const context = async () => {
-    isAsked = true;
+    asked.resolve();
     await new Promise(() => undefined);
   };
-  const worker = await workerIn(world, { roles: [solo(done)] }, { context });
   const run = await clientOf(world).start("solo", "Go.", { runId: ID });
+  const worker = await workerIn(world, { roles: [solo(done)] }, { context });
   const result = run.result();
-  while (!isAsked) {
-    clock.advance(200);
-    await turns(5);
-  }
+  await asked.promise;
   await pushed(worker.close());
   expect(await store.find(ID)).toMatchObject({ status: "open", owner: null });
   expect((await store.posts(ID)).map(({ key }) => key)).toEqual(["order"]);

@@ -23,6 +23,7 @@ import type { Post, RunStore } from "../../store/run-store.ts";
 import { newOwner } from "../durability/open-journal.ts";
 import type { RunStorage } from "../durability/journal.ts";
 import type { Settings } from "../tree/settings.ts";
+import { HandedRuns } from "./handed-runs.ts";
 import { executeOrder, leftTo } from "./execute.ts";
 import type { LiveRuns } from "./live-runs.ts";
 import { lostRuns, storageOf, storedRun } from "./recover.ts";
@@ -57,7 +58,11 @@ export interface WorkOptions<out Context = unknown> {
   readonly graceMs?: number;
   /** How long a process that seems to lead a run still is waited for when the engine hands the run to this one. Default 500 ms. */
   readonly takeOverAfterMs?: number;
-  /** How often the store is searched for runs that no process leads and no engine remembers. Default: as the engine says, 30,000 ms. */
+  /**
+   * How often the store is searched for runs that no process leads and no engine remembers. A run that was handed to the engine so, and to which
+   * nothing has happened since, is handed over again after as long, then after twice that, and so on, up to 64 times. Default: as the engine
+   * says, 30,000 ms.
+   */
   readonly sweepMs?: number;
 }
 
@@ -243,6 +248,8 @@ class LiveWorker implements Worker {
   /** Runs without an order, or whose role it has not: left to others. */
   readonly #foreign = new Set<RunId>();
   readonly #overdue: OverdueRuns;
+  readonly #handed: HandedRuns;
+  readonly #sweepMs: number;
   #stopTimer: () => void = () => undefined;
   #closing: Promise<void> | undefined;
 
@@ -250,34 +257,43 @@ class LiveWorker implements Worker {
     this.#storage = storage;
     this.#engine = engine;
     this.#parts = parts;
+    this.#sweepMs = parts.options.sweepMs ?? engine.sweepMs ?? DEFAULT_SWEEP_MS;
     this.#overdue = new OverdueRuns(storage);
+    this.#handed = new HandedRuns(storage.clock, this.#sweepMs);
     void this.#sweep();
   }
 
   /** What no process leads, what was ordered but never reached the engine, and what rests longer than it is to, is handed to it. */
   async #sweep(): Promise<void> {
-    const { sweepMs = this.#engine.sweepMs ?? DEFAULT_SWEEP_MS } = this.#parts.options;
     await this.#sweepOnce().catch(() => undefined); // The store or the engine fails: it is swept another time.
     if (this.#closing !== undefined) return;
-    this.#stopTimer = this.#storage.clock.setTimer(sweepMs, () => void this.#sweep());
+    this.#stopTimer = this.#storage.clock.setTimer(this.#sweepMs, () => void this.#sweep());
   }
 
   async #sweepOnce(): Promise<void> {
-    for (const { runId, recordCount } of await lostRuns(this.#storage))
-      await this.#hand(runId, recordCount > 0);
-    // Any other engine remembers until when a run waits.
-    if (this.#engine.isExclusive !== false || this.#closing !== undefined) return;
+    const remembers = this.#engine.isExclusive !== false;
+    const lost = await lostRuns(this.#storage);
+    for (const run of remembers ? this.#handed.due(lost) : lost) {
+      const isHanded = await this.#hand(run.runId, run.recordCount > 0);
+      if (isHanded) this.#handed.note(run);
+    }
+    // An engine that remembers does so until when a run waits, too.
+    if (remembers || this.#closing !== undefined) return;
     for (const runId of await this.#overdue.find()) await this.#hand(runId, true);
   }
 
-  async #hand(runId: RunId, hasBegun: boolean): Promise<void> {
-    if (this.#closing !== undefined || this.#foreign.has(runId)) return;
+  /** False: it is not for the engine of this worker, or cannot be told yet. */
+  async #hand(runId: RunId, hasBegun: boolean): Promise<boolean> {
+    if (this.#closing !== undefined || this.#foreign.has(runId)) return false;
     const order = await orderOf(this.#storage.store, runId).catch(noOrder);
-    if (order === "unread") return;
-    if (order !== undefined && serves(this.#parts.executor, order))
+    if (order === "unread") return false;
+    if (order !== undefined && serves(this.#parts.executor, order)) {
       await this.#engine.lead(ticketOf(order));
+      return true;
+    }
     // One that has not begun may be ordered still.
-    else if (order !== undefined || hasBegun) this.#foreign.add(runId);
+    if (order !== undefined || hasBegun) this.#foreign.add(runId);
+    return false;
   }
 
   close({ graceMs }: { readonly graceMs?: number } = {}): Promise<void> {
