@@ -1028,6 +1028,9 @@ const requirements = {
   E126: {
     text: "What waits in a long line of an engine that remembers it is not handed to it at every sweep of every worker, but ever more rarely, and anew once something has happened to it",
   },
+  E127: {
+    text: "A worker over a store that cannot be written to is refused before it serves",
+  },
   V1: {
     text: "A store that only reads finds what any other store does, while others write and after that, and writes, makes, changes and leaves behind nothing",
   },

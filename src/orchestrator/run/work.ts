@@ -11,6 +11,7 @@ import {
 } from "../../kernel/check.ts";
 import { runBounded } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { randomIds } from "../../kernel/id-source.ts";
 import type {
   Engine,
   EngineWorker,
@@ -18,7 +19,7 @@ import type {
   RunSettled,
   RunTicket,
 } from "../../engine/engine.ts";
-import type { RunId } from "../../protocol/ids.ts";
+import { idOf, type RunId } from "../../protocol/ids.ts";
 import type { Post, RunStore } from "../../store/run-store.ts";
 import { newOwner } from "../durability/open-journal.ts";
 import type { RunStorage } from "../durability/journal.ts";
@@ -112,7 +113,8 @@ export async function workFor(
   const storage = storageOf(settings);
   if (settings.roles.length === 0)
     throw mismatch("options.roles", "the roles of the runs that it is to lead", [], "List them.");
-  await storage.store.list({ limit: 1 }); // A store that cannot be used is no reason to begin.
+  // Changes nothing. A store that cannot be used, or not be written to, is no reason to begin.
+  await storage.store.remove(idOf<"RunId">(randomIds.next("run")), 0);
   const executor = new Executor(settings, live, engine, options);
   const serving = await engine.serve(executor);
   return new LiveWorker(storage, engine, { executor, serving, options });
