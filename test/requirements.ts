@@ -1007,6 +1007,30 @@ const requirements = {
   E114: {
     text: "Workers and clients over a database of a newer release, or in which their tables are not and cannot be made, are refused at once with a coded error; nothing serves and nothing is ordered",
   },
+  E120: {
+    text: "What is asked of a run while an attempt to lead it fails is done once the reason is on record: the run is led once more",
+  },
+  E121: {
+    text: "A worker is closed within its bound though the `context` of a run never comes, or its engine never replies; the run stays open for others",
+  },
+  E122: {
+    text: "A run of which the store has lost something rests, and its result says so; it is not read again and again",
+  },
+  E123: {
+    text: "A run whose question has a deadline that no calendar has waits without a time: an engine is told of none that it could not keep",
+  },
+  E124: {
+    text: "The `signal` of any execution of an order cancels its run, whether it began the run, joined it, or waits for the process that leads it",
+  },
+  E125: {
+    text: "A worker behind Restate ends within seconds of its runs when it is closed, though the server is frozen or cut off",
+  },
+  E126: {
+    text: "What waits in a long line of an engine that remembers it is not handed to it at every sweep of every worker, but ever more rarely, and anew once something has happened to it",
+  },
+  E127: {
+    text: "A worker over a store that cannot be written to is refused before it serves",
+  },
   V1: {
     text: "A store that only reads finds what any other store does, while others write and after that, and writes, makes, changes and leaves behind nothing",
   },

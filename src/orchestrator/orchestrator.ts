@@ -80,8 +80,11 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     checkRole("role", role);
     checkStartOptions(options);
     const known = this.#live.started(options.runId, role.name, task);
-    if (known !== undefined) return known;
-    return this.#live.add(startRun(this.#settings, { role, task, options }), options.signal);
+    const { signal } = options;
+    if (known === undefined)
+      return this.#live.add(startRun(this.#settings, { role, task, options }), signal);
+    if (signal !== undefined) known.cancelWith(signal);
+    return known;
   }
 
   /**

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { proves } from "../harness/proves.ts";
+import { aborted } from "../journal/crash-play.ts";
 import { dyingStore } from "../journal/dying-store.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
 import { rejectionOf, thrownBy } from "../support/thrown.ts";
@@ -26,6 +27,19 @@ proves(["E10"], "the id once more, while its run is under way: its handle", asyn
   expect([counts(done), (await store.list()).length]).toEqual([[1, 1], 1]);
 });
 
+proves(["E10"], "the signal of who asked for it later cancels it as well", async () => {
+  const done = doings();
+  const role = solo(done, { hold: (_nth, signal) => aborted(signal) });
+  const one = engineWorld().process({ roles: [role] });
+  const controller = new AbortController();
+  const run = one.start(role, "Go.", { runId: ID });
+  one.start(role, "Go.", { runId: ID, signal: controller.signal });
+  await turns(20);
+  controller.abort();
+  expect(await run.result).toMatchObject({ status: "cancelled" });
+  expect(counts(done)).toEqual([1]);
+});
+
 proves(["E10"], "another task or role under the id of a run is refused at once", async () => {
   const done = doings();
   const [role, other] = [solo(done), solo(done, { name: "other" })];
@@ -44,7 +58,7 @@ proves(["E10"], "what is no id is refused before anything has begun", async () =
   const role = solo(doings());
   const { process, store } = engineWorld();
   const one = process({ roles: [role] });
-  for (const bad of ["", "x".repeat(513), "a\0b", "\ud800", 7, null])
+  for (const bad of ["", "x".repeat(513), "a\0b", "\ud800", ".", "..", 7, null])
     // @ts-expect-error: some of them are no text.
     expect(thrownBy(() => one.start(role, "Go.", { runId: bad }))).toMatchObject({
       code: "invalid_option",

@@ -105,6 +105,16 @@ proves(["E24"], "an id of another run is refused, and that run is left alone", a
   expect(thrownBy(() => client.attach(""))).toMatchObject({ code: "invalid_option" });
 });
 
+proves(["E24"], "an axis of the budget that is undefined is one that is left out", async () => {
+  const world = engineWorld();
+  const client = clientOf(world);
+  const budget = { steps: 5, costUsd: undefined };
+  // @ts-expect-error: programs without exact optional types can say it.
+  for (let time = 0; time < 2; time += 1) await client.start("solo", "Go.", { runId: ID, budget });
+  await client.start("solo", "Go.", { runId: ID, budget: { steps: 5 } });
+  expect(await world.store.posts(ID)).toHaveLength(1);
+});
+
 proves(["E24"], "a client that died at any moment of ordering orders anew", async () => {
   for (const dies of ["create", "post", "release", "lead"] as const) {
     const world = engineWorld();

@@ -218,6 +218,33 @@ proves(
   },
 );
 
+proves(
+  ["E124"],
+  "the signal of any execution cancels the run, also of one that has joined it or waits for another process",
+  async () => {
+    for (const where of ["begun", "joined", "elsewhere"] as const) {
+      const done = doings();
+      const { process, pushed, store } = engineWorld();
+      const roles = [solo(done, { hold: (_nth, signal) => aborted(signal) })];
+      const one = process({ roles });
+      const two = where === "elsewhere" ? process({ roles }) : one;
+      const controller = new AbortController();
+      const { signal } = controller;
+      const first = one.execute(ORDER, where === "begun" ? { signal } : {});
+      await turns(20);
+      const second = two.execute(ORDER, where === "begun" ? {} : { signal });
+      await turns(20);
+      controller.abort(new Error("Not needed."));
+      const results = await pushed(Promise.all([first, second]));
+      const message = "The signal of the run was aborted: Not needed.";
+      const cancelled = { status: "cancelled", reason: { message } };
+      expect(results, where).toMatchObject([cancelled, cancelled]);
+      expect(await store.posts(ID)).toHaveLength(where === "elsewhere" ? 1 : 0);
+      expect([counts(done), done.asked.length]).toEqual([[1], 1]);
+    }
+  },
+);
+
 proves(["E20"], "what is no order is refused, and nothing has changed", async () => {
   const { process, store } = engineWorld();
   const one = process({ roles: [solo(doings())] });

@@ -3,7 +3,9 @@
 
 import { expect } from "vitest";
 
+import type { Engine, RunExecutor } from "../../src/engine/engine.ts";
 import { storeEngine } from "../../src/engine/store-engine.ts";
+import { RunClient } from "../../src/orchestrator/run/run-client.ts";
 import { postMail, type RunMail } from "../../src/orchestrator/run/run-mail.ts";
 import type { Store } from "../../src/store/store.ts";
 import { proves } from "../harness/proves.ts";
@@ -130,3 +132,30 @@ proves(
     await pushed(second.close());
   },
 );
+
+proves(["E123"], "an engine is told of no time that no calendar has", async () => {
+  for (const [answerTimeoutMs, hasTime] of [
+    [1_000, true],
+    [Number.MAX_SAFE_INTEGER, false],
+    [1e300, false],
+  ] as const) {
+    const { clock, store, process } = engineWorld();
+    const { promise, resolve } = Promise.withResolvers<RunExecutor>();
+    const close = async (): Promise<void> => undefined;
+    const engine: Engine = {
+      lead: close,
+      serve: async (executor) => {
+        resolve(executor);
+        return { close };
+      },
+    };
+    const orchestrator = process({ roles: [solo(doings(), ASKING)], answerTimeoutMs });
+    const worker = await orchestrator.work(engine, { context: () => undefined });
+    await new RunClient({ store, engine, clock }).start("solo", "Go.", { runId: ID });
+    const executor = await promise;
+    const settled = await executor.settle(ID, new AbortController().signal);
+    const untilMs = clock.nowMs() + answerTimeoutMs;
+    expect(settled).toEqual({ type: "waiting", ...(hasTime ? { untilMs } : {}) });
+    await worker.close();
+  }
+});

@@ -6,6 +6,7 @@ import { join } from "node:path";
 
 import { afterAll, expect } from "vitest";
 
+import type { Engine } from "../../src/engine/engine.ts";
 import { storeEngine } from "../../src/engine/store-engine.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { RunClient } from "../../src/orchestrator/run/run-client.ts";
@@ -13,6 +14,7 @@ import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { proves } from "../harness/proves.ts";
 import { storedEvents } from "../journal/stored-events.ts";
 import { allOf } from "../support/all-of.ts";
+import { rejectionOf } from "../support/thrown.ts";
 import { counts, doings, latch, runId, solo } from "./engine-world.ts";
 
 const ID = runId("order-4711");
@@ -75,3 +77,24 @@ proves(
     for (const store of [first, second, own]) await store.close();
   },
 );
+
+proves(["E127"], "a worker over a store that only reads is refused before it serves", async () => {
+  const file = join(folder, "read.db");
+  const own = sqliteStore(file);
+  await own.list();
+  const store = sqliteStore(file, { access: "read" });
+  let served = 0;
+  const engine: Engine = {
+    lead: async () => undefined,
+    serve: async () => {
+      served += 1;
+      return { close: async () => undefined };
+    },
+  };
+  const orchestrator = new Orchestrator({ roles: [solo(doings())], store });
+  const refused = await rejectionOf(orchestrator.work(engine, { context: () => undefined }));
+  expect(refused).toMatchObject({ code: "store_failed", data: { reason: "read_only" } });
+  expect(served).toBe(0);
+  await store.close();
+  await own.close();
+});

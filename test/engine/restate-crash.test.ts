@@ -138,4 +138,26 @@ describe.skipIf(typeof found === "string")("over a real server", () => {
       ],
     ]);
   });
+
+  proves(
+    ["E125"],
+    "a worker that is closed ends though the server says nothing any more",
+    async () => {
+      const server = await newServer();
+      const { ingressUrl, adminUrl, pid } = server;
+      const executor = new GatedExecutor([role]);
+      const engine = restateEngine({ ingressUrl, adminUrl, port: 0 });
+      const worker = await engine.serve(executor);
+      const [led] = runIds;
+      if (led === undefined) throw new Error();
+      await engine.lead({ runId: led, role, version: "1" });
+      const first = await executor.next();
+      process.kill(pid, "SIGSTOP");
+      const closed = worker.close();
+      await toBeLeft(first);
+      first.fail(LEFT);
+      await closed;
+      expect(executor.led).toEqual([led]);
+    },
+  );
 });

@@ -183,7 +183,7 @@ describe.skipIf(server === undefined)("what Restate knows", () => {
       inactivity_timeout: "1d",
       abort_timeout: "1m",
       retry_policy: {
-        initial_interval: "100ms",
+        initial_interval: "50ms",
         exponentiation_factor: 2,
         max_attempts: Number.MAX_SAFE_INTEGER,
         max_interval: "5s",

@@ -6,6 +6,7 @@
 //     then what was said goes out, then connections end.
 
 import { createServer, type Http2Server, type ServerHttp2Session } from "node:http2";
+import type { Socket } from "node:net";
 
 import type * as RestateSdk from "@restatedev/restate-sdk";
 
@@ -76,6 +77,8 @@ class RestateWorker {
   readonly #listener: RestateListener;
   readonly #server: Http2Server;
   readonly #sessions = new Set<ServerHttp2Session>();
+  /** Below them: a session that closes waits for the other side to end the connection. */
+  readonly #sockets = new Set<Socket>();
   readonly #underWay = new Map<RunId, Promise<RunSettled>>();
   readonly #closing = new AbortController();
   #closed: Promise<void> | undefined;
@@ -86,6 +89,10 @@ class RestateWorker {
     // Restate opens a further connection where one is full: to another worker, maybe, of those behind one address.
     const maxConcurrentStreams = Math.min(Math.max(1, executor.maxRuns), MOST_STREAMS);
     this.#server = createServer({ settings: { maxConcurrentStreams } }, this.#handler(sdk));
+    this.#server.on("connection", (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.once("close", () => this.#sockets.delete(socket));
+    });
     this.#server.on("session", (session) => {
       this.#sessions.add(session);
       session.once("close", () => this.#sessions.delete(session));
@@ -165,7 +172,7 @@ class RestateWorker {
     this.#closing.abort();
     await Promise.allSettled(this.#underWay.values());
     const cancel = systemClock.setTimer(GOODBYE_MS, () => {
-      for (const session of this.#sessions) session.destroy();
+      for (const socket of this.#sockets) socket.destroy();
     });
     await stopped;
     cancel();

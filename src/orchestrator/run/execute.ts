@@ -13,7 +13,7 @@ import { newOwner, putBack } from "../durability/open-journal.ts";
 import type { RunStorage } from "../durability/journal.ts";
 import { sessionHandle } from "../sessions/sessions.ts";
 import type { Settings } from "../tree/settings.ts";
-import { LiveRun } from "./live-run.ts";
+import { LiveRun, whyAborted } from "./live-run.ts";
 import { otherRun, type LiveRuns } from "./live-runs.ts";
 import { persistedResult } from "./persisted-result.ts";
 import {
@@ -25,7 +25,7 @@ import {
   storedRun,
   type KeptRun,
 } from "./recover.ts";
-import { hasUnknownMail, isCall, unreadMail } from "./run-mail.ts";
+import { hasUnknownMail, isCall, postMail, unreadMail } from "./run-mail.ts";
 import { checkedOrder, type CheckedOrder, type RunOrder } from "./run-order.ts";
 import type { RunResult } from "./run-result.ts";
 import { startRun } from "./start.ts";
@@ -37,7 +37,7 @@ export interface ExecuteOptions {
   readonly context?: unknown;
   /** As in `StartOptions`. */
   readonly onPiece?: (piece: StreamPiece) => void;
-  /** Cancels the run when it is aborted, as in `StartOptions`. */
+  /** Cancels the run when it is aborted, as in `StartOptions`: one that another process leads, by its mailbox. */
   readonly signal?: AbortSignal;
   /** Gives the run up when it is aborted, as `run.leave()` does: the execution rejects with `run_left`. */
   readonly leave?: AbortSignal;
@@ -114,6 +114,8 @@ class Execution {
   readonly #beganMs: number;
   /** It came to rest here: a store that could not be told so has it as led by this process. */
   #hasRested = false;
+  /** Who leads it elsewhere was asked to cancel it. */
+  #hasAsked = false;
   /** Aborted when nothing is to be waited for any more. */
   readonly #given = new CancelSignal();
 
@@ -151,8 +153,22 @@ class Execution {
       return led instanceof LiveRun ? await this.#result(led) : led;
     } catch (cause) {
       if (!this.#isPassing(cause)) throw cause;
+      await this.#cancelElsewhere();
       await sleep(this.#storage.clock, LOOK_MS, this.#given);
       return undefined;
+    }
+  }
+
+  async #cancelElsewhere(): Promise<void> {
+    const { order, options } = this.#parts;
+    const { signal } = options;
+    if (signal?.aborted !== true || this.#hasAsked) return;
+    this.#hasAsked = true;
+    try {
+      const message = whyAborted(signal);
+      await postMail(this.#storage.store, order.runId, { type: "cancel", message });
+    } catch (cause) {
+      if (!this.#isPassing(cause)) throw cause;
     }
   }
 
@@ -169,8 +185,11 @@ class Execution {
   /** The run, if this process leads it already. Throws `other_run` if it was started with another role or task. */
   #joined(): LiveRun | undefined {
     const { runId, role, task } = this.#parts.order;
+    const { signal } = this.#parts.options;
     const run = this.#live.started(runId, role, task);
-    return run?.takeUp() === true ? run : undefined;
+    if (run?.takeUp() !== true) return undefined;
+    if (signal !== undefined) run.cancelWith(signal);
+    return run;
   }
 
   /**

@@ -192,10 +192,7 @@ export class LiveRun implements Run {
 
   /** Cancels the run when the signal is aborted, or at once if it is. */
   cancelWith(signal: AbortSignal): void {
-    const cancel = (): void => {
-      const message = asSentence(`The signal of the run was aborted: ${messageOf(signal.reason)}`);
-      this.#cancelNode(this.#root, message);
-    };
+    const cancel = (): void => this.#cancelNode(this.#root, whyAborted(signal));
     if (signal.aborted) cancel();
     else this.whenOver(onAbort(signal, cancel));
   }
@@ -444,6 +441,11 @@ export class LiveRun implements Run {
     this.#stepper?.end(failure);
     for (const backlog of this.#backlogs) backlog.end(failure);
   }
+}
+
+/** Why a run is cancelled whose signal was aborted. */
+export function whyAborted({ reason }: AbortSignal): string {
+  return asSentence(`The signal of the run was aborted: ${messageOf(reason)}`);
 }
 
 function runLeft(runId: RunId): EspalierError {

@@ -123,7 +123,12 @@ export async function postOrder(store: RunStore, order: CheckedOrder): Promise<C
 
 /** The order of a run, if one was posted. Rejects with `unsupported_version` for one of a later release. */
 export async function orderOf(store: RunStore, runId: RunId): Promise<CheckedOrder | undefined> {
-  const post = (await store.posts(runId)).find(({ key }) => key === ORDER_KEY);
+  return orderIn(await store.posts(runId));
+}
+
+/** The order among the mail of a run. Throws as `orderOf` rejects. */
+export function orderIn(posts: readonly Post[]): CheckedOrder | undefined {
+  const post = posts.find(({ key }) => key === ORDER_KEY);
   const mail = post && mailIn(post)?.mail;
   if (mail?.type !== "order") return undefined;
   return checkedOrder(orderFrom(mail.order));

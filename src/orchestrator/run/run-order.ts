@@ -77,7 +77,7 @@ export function checkedOrder(given: RunOrder): CheckedOrder {
     task: checkedContent("order.task", task),
     rolesVersion,
     ...defined({
-      budget: budget && { ...budget },
+      budget: budget && defined(budget),
       deadlineAtMs,
       metadata: metadata && frozenMetadata(metadata),
       sessionId,

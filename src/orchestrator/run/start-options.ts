@@ -11,10 +11,10 @@ import type { Session } from "../sessions/session.ts";
 /** What holds for one run. */
 export interface StartOptions {
   /**
-   * The id of the run, 1 to 512 characters. Once more while that run is under way here: its handle, and nothing else starts. A run of this
-   * id that the store has, and of which anything is kept, is left alone: `result` rejects with `run_exists`; one of which nothing is kept yet,
-   * since its process died before, begins. To start, recover or take the result of a run, whichever it is: `orchestrator.execute`. Default:
-   * one that no other run has.
+   * The id of the run, 1 to 512 characters, and neither `.` nor `..`. Once more while that run is under way here: its handle, and nothing
+   * else starts; of the other options `signal` alone holds. A run of this id that the store has, and of which anything is kept, is left
+   * alone: `result` rejects with `run_exists`; one of which nothing is kept yet, since its process died before, begins. To start, recover or
+   * take the result of a run, whichever it is: `orchestrator.execute`. Default: one that no other run has.
    */
   readonly runId?: string;
   /** Over the whole tree, on top of the root role's own. */
@@ -82,11 +82,14 @@ export function checkStartOptions(options: StartOptions): void {
 /** Characters: what every store takes. */
 const LONGEST_RUN_ID = 512;
 
-/** The text as the id of a run. Throws `invalid_option` for what no store could have as one. */
+/** What no address can have as one of its parts. */
+const STEPS: readonly unknown[] = [".", ".."];
+
+/** The text as the id of a run. Throws `invalid_option` for what no store, or no address, could have as one. */
 export function checkRunId(field: string, runId: unknown): asserts runId is RunId {
   const isText = typeof runId === "string" && runId !== "" && runId.length <= LONGEST_RUN_ID;
-  if (isText && runId.isWellFormed() && !runId.includes("\0")) return;
-  const expected = `1 to ${LONGEST_RUN_ID} characters of well-formed Unicode without U+0000`;
+  if (isText && runId.isWellFormed() && !runId.includes("\0") && !STEPS.includes(runId)) return;
+  const expected = `1 to ${LONGEST_RUN_ID} characters of well-formed Unicode without U+0000, and neither . nor ..`;
   throw mismatch(field, expected, runId, "Choose another id.");
 }
 

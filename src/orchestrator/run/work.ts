@@ -9,7 +9,9 @@ import {
   defaultAdvice,
   mismatch,
 } from "../../kernel/check.ts";
+import { runBounded } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { randomIds } from "../../kernel/id-source.ts";
 import type {
   Engine,
   EngineWorker,
@@ -17,16 +19,17 @@ import type {
   RunSettled,
   RunTicket,
 } from "../../engine/engine.ts";
-import type { RunId } from "../../protocol/ids.ts";
-import type { RunStore } from "../../store/run-store.ts";
+import { idOf, type RunId } from "../../protocol/ids.ts";
+import type { Post, RunStore } from "../../store/run-store.ts";
 import { newOwner } from "../durability/open-journal.ts";
 import type { RunStorage } from "../durability/journal.ts";
 import type { Settings } from "../tree/settings.ts";
+import { HandedRuns } from "./handed-runs.ts";
 import { executeOrder, leftTo } from "./execute.ts";
 import type { LiveRuns } from "./live-runs.ts";
 import { lostRuns, storageOf, storedRun } from "./recover.ts";
 import { OverdueRuns } from "./overdue-runs.ts";
-import { orderOf, postMail, refusedMail } from "./run-mail.ts";
+import { isCall, mailIn, orderIn, orderOf, postMail, refusedMail } from "./run-mail.ts";
 import {
   checkVersionName,
   DEFAULT_ROLES_VERSION,
@@ -42,7 +45,10 @@ export interface WorkOptions<out Context = unknown> {
    * cannot go on with the roles as they are now. Default "1".
    */
   readonly rolesVersion?: string;
-  /** Gives the context of a run that is to be led here, from its order. Default: no run has a context. */
+  /**
+   * Gives the context of a run that is to be led here, from its order. What has not come when the run is given up is not waited for. Default: no
+   * run has a context.
+   */
   readonly context?: (order: RunOrder) => Context | Promise<Context>;
   /** How many runs are led at once. Default 100. */
   readonly maxRuns?: number;
@@ -53,7 +59,11 @@ export interface WorkOptions<out Context = unknown> {
   readonly graceMs?: number;
   /** How long a process that seems to lead a run still is waited for when the engine hands the run to this one. Default 500 ms. */
   readonly takeOverAfterMs?: number;
-  /** How often the store is searched for runs that no process leads and no engine remembers. Default: as the engine says, 30,000 ms. */
+  /**
+   * How often the store is searched for runs that no process leads and no engine remembers. A run that was handed to the engine so, and to which
+   * nothing has happened since, is handed over again after as long, then after twice that, and so on, up to 64 times. Default: as the engine
+   * says, 30,000 ms.
+   */
   readonly sweepMs?: number;
 }
 
@@ -72,6 +82,8 @@ const DEFAULT_MAX_RUNS = 100;
 const DEFAULT_GRACE_MS = 20_000;
 const DEFAULT_TAKE_OVER_AFTER_MS = 500;
 const DEFAULT_SWEEP_MS = 30_000;
+/** The end of the year 9999. What waits for longer waits for no time: engines cannot say a later one. */
+const LAST_TIME_MS = 253_402_300_799_999;
 const FIELDS = ["rolesVersion", "context", "maxRuns", "graceMs", "takeOverAfterMs", "sweepMs"];
 
 /** Throws `invalid_option`. */
@@ -101,7 +113,8 @@ export async function workFor(
   const storage = storageOf(settings);
   if (settings.roles.length === 0)
     throw mismatch("options.roles", "the roles of the runs that it is to lead", [], "List them.");
-  await storage.store.list({ limit: 1 }); // A store that cannot be used is no reason to begin.
+  // Changes nothing. A store that cannot be used, or not be written to, is no reason to begin.
+  await storage.store.remove(idOf<"RunId">(randomIds.next("run")), 0);
   const executor = new Executor(settings, live, engine, options);
   const serving = await engine.serve(executor);
   return new LiveWorker(storage, engine, { executor, serving, options });
@@ -137,57 +150,69 @@ class Executor implements RunExecutor {
   async settle(runId: RunId, leave: AbortSignal): Promise<RunSettled> {
     const giveBack = await this.#places.enter(leave);
     if (giveBack === undefined) throw leftTo(runId);
+    let seen: readonly Post[] = [];
     try {
-      return await this.#lead(runId, leave);
+      seen = await this.#store.posts(runId);
+      return await this.#lead(orderIn(seen), leave);
     } catch (cause) {
       if (isPassing(cause)) throw cause;
       if (this.#live.isClosed) throw leftTo(runId); // Nothing begins here any more, whatever is wrong with it.
-      await this.#refuse(runId, cause);
+      const hasMore = await this.#refuse(runId, cause, seen.at(-1)?.number ?? 0);
+      if (hasMore) throw leftTo(runId);
       return { type: "ended" };
     } finally {
       giveBack();
     }
   }
 
-  async #lead(runId: RunId, leave: AbortSignal): Promise<RunSettled> {
-    const order = await orderOf(this.#store, runId);
+  async #lead(order: CheckedOrder | undefined, leave: AbortSignal): Promise<RunSettled> {
     if (order === undefined) return { type: "ended" }; // It was removed.
     const { takeOverAfterMs = DEFAULT_TAKE_OVER_AFTER_MS } = this.#options;
-    const context = await this.#contextFor(order);
+    const context = await this.#contextFor(order, leave);
     const { isExclusive = true } = this.#engine;
     const others = isExclusive ? { takeOverAfterMs } : { isLeftAlone: true };
     const how = { context, leave, graceMsNow: () => this.graceMs, ...others };
     const { status, questions } = await executeOrder(this.#settings, this.#live, order, how);
     if (status !== "paused") return { type: "ended" };
-    const deadlines = questions.flatMap(({ deadlineAtMs }) => deadlineAtMs ?? []);
+    const deadlines = questions
+      .flatMap(({ deadlineAtMs }) => deadlineAtMs ?? [])
+      .filter((deadlineAtMs) => deadlineAtMs <= LAST_TIME_MS);
     return {
       type: "waiting",
       ...(deadlines.length === 0 ? {} : { untilMs: Math.min(...deadlines) }),
     };
   }
 
-  async #contextFor(order: CheckedOrder): Promise<unknown> {
+  /** Nothing of what is asked of the user's code need be kept: it is not waited for once the run is given up. */
+  async #contextFor(order: CheckedOrder, leave: AbortSignal): Promise<unknown> {
     const { context } = this.#options;
-    try {
-      return await context?.(order);
-    } catch (cause) {
-      const message = `Expected options.context to give the context of run ${order.runId}, but it threw: ${messageOf(cause)}. Correct it, and ask the run to resume.`;
-      throw new EspalierError({ code: "context_failed", message, cause });
-    }
+    const { clock } = this.#settings;
+    const given = await runBounded(() => context?.(order), { signal: leave, clock, graceMs: 0 });
+    if (given.type === "returned") return given.value;
+    if (given.type === "abandoned") throw leftTo(order.runId);
+    const { error: cause } = given;
+    const message = `Expected options.context to give the context of run ${order.runId}, but it threw: ${messageOf(cause)}. Correct it, and ask the run to resume.`;
+    throw new EspalierError({ code: "context_failed", message, cause });
   }
 
-  /** Puts on record why the run cannot be led, and lets it rest: it would be no better next time. */
-  async #refuse(runId: RunId, cause: unknown): Promise<void> {
+  /**
+   * Puts on record why the run cannot be led, and lets it rest: it would be no better next time. True: something was asked of it after post
+   * `lastSeen`, while it was tried, so that it stays open.
+   */
+  async #refuse(runId: RunId, cause: unknown, lastSeen: number): Promise<boolean> {
     const store = this.#store;
     try {
-      if ((await storedRun(store, runId))?.status === "ended") return;
+      if ((await storedRun(store, runId))?.status === "ended") return false;
       const { staleAfterMs } = storageOf(this.#settings);
       const ownership = await store.claim(runId, { owner: newOwner(), staleAfterMs });
       const lastPost = await postMail(store, runId, refusedMail(cause));
-      await store.release(ownership, "paused", lastPost);
+      const unseen = await store.posts(runId, lastSeen + 1);
+      const hasMore = unseen.flatMap((post) => mailIn(post) ?? []).some(isCall);
+      await store.release(ownership, hasMore ? "open" : "paused", lastPost);
+      return hasMore;
     } catch (failure) {
-      // It is gone, or another process has it: nothing is to be done here.
-      if (isPassing(failure) && codeOf(failure) === "store_failed") throw failure;
+      if (codeOf(failure) === "store_failed") throw failure;
+      return false; // It is gone, or another process has it: nothing is to be done here.
     }
   }
 }
@@ -206,8 +231,10 @@ function codeOf(cause: unknown): string | undefined {
   return EspalierError.is(cause) ? cause.code : undefined;
 }
 
+/** What the store has lost of a run does not come back by itself. */
 function isPassing(cause: unknown): boolean {
-  return PASSING.has(codeOf(cause) ?? "");
+  if (!EspalierError.is(cause) || cause.data["reason"] === "corrupt") return false;
+  return PASSING.has(cause.code);
 }
 
 interface Serving {
@@ -223,43 +250,52 @@ class LiveWorker implements Worker {
   /** Runs without an order, or whose role it has not: left to others. */
   readonly #foreign = new Set<RunId>();
   readonly #overdue: OverdueRuns;
+  readonly #handed: HandedRuns;
+  readonly #sweepMs: number;
   #stopTimer: () => void = () => undefined;
-  #sweeping: Promise<void>;
   #closing: Promise<void> | undefined;
 
   constructor(storage: RunStorage, engine: Engine, parts: Serving) {
     this.#storage = storage;
     this.#engine = engine;
     this.#parts = parts;
+    this.#sweepMs = parts.options.sweepMs ?? engine.sweepMs ?? DEFAULT_SWEEP_MS;
     this.#overdue = new OverdueRuns(storage);
-    this.#sweeping = this.#sweep();
+    this.#handed = new HandedRuns(storage.clock, this.#sweepMs);
+    void this.#sweep();
   }
 
   /** What no process leads, what was ordered but never reached the engine, and what rests longer than it is to, is handed to it. */
   async #sweep(): Promise<void> {
-    const { sweepMs = this.#engine.sweepMs ?? DEFAULT_SWEEP_MS } = this.#parts.options;
     await this.#sweepOnce().catch(() => undefined); // The store or the engine fails: it is swept another time.
     if (this.#closing !== undefined) return;
-    const again = (): void => void (this.#sweeping = this.#sweep());
-    this.#stopTimer = this.#storage.clock.setTimer(sweepMs, again);
+    this.#stopTimer = this.#storage.clock.setTimer(this.#sweepMs, () => void this.#sweep());
   }
 
   async #sweepOnce(): Promise<void> {
-    for (const { runId, recordCount } of await lostRuns(this.#storage))
-      await this.#hand(runId, recordCount > 0);
-    // Any other engine remembers until when a run waits.
-    if (this.#engine.isExclusive !== false) return;
+    const remembers = this.#engine.isExclusive !== false;
+    const lost = await lostRuns(this.#storage);
+    for (const run of remembers ? this.#handed.due(lost) : lost) {
+      const isHanded = await this.#hand(run.runId, run.recordCount > 0);
+      if (isHanded) this.#handed.note(run);
+    }
+    // An engine that remembers does so until when a run waits, too.
+    if (remembers || this.#closing !== undefined) return;
     for (const runId of await this.#overdue.find()) await this.#hand(runId, true);
   }
 
-  async #hand(runId: RunId, hasBegun: boolean): Promise<void> {
-    if (this.#closing !== undefined || this.#foreign.has(runId)) return;
+  /** False: it is not for the engine of this worker, or cannot be told yet. */
+  async #hand(runId: RunId, hasBegun: boolean): Promise<boolean> {
+    if (this.#closing !== undefined || this.#foreign.has(runId)) return false;
     const order = await orderOf(this.#storage.store, runId).catch(noOrder);
-    if (order === "unread") return;
-    if (order !== undefined && serves(this.#parts.executor, order))
+    if (order === "unread") return false;
+    if (order !== undefined && serves(this.#parts.executor, order)) {
       await this.#engine.lead(ticketOf(order));
+      return true;
+    }
     // One that has not begun may be ordered still.
-    else if (order !== undefined || hasBegun) this.#foreign.add(runId);
+    if (order !== undefined || hasBegun) this.#foreign.add(runId);
+    return false;
   }
 
   close({ graceMs }: { readonly graceMs?: number } = {}): Promise<void> {
@@ -272,7 +308,7 @@ class LiveWorker implements Worker {
 
   async #close(): Promise<void> {
     this.#stopTimer();
-    await Promise.all([this.#sweeping, this.#parts.serving.close()]);
+    await this.#parts.serving.close(); // A sweep that is under way ends by itself: its engine may be slow to reply.
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

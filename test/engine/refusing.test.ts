@@ -1,0 +1,136 @@
+// Goal: a run that cannot be led rests with the reason, unless something was asked of it meanwhile, and holds no worker up.
+// Method: workers over the engine on the store alone, whose `context` posts, hangs or fails; a store that has lost a record.
+
+import { expect } from "vitest";
+
+import type { Engine } from "../../src/engine/engine.ts";
+import { storeEngine } from "../../src/engine/store-engine.ts";
+import { storeFailed } from "../../src/store/store-errors.ts";
+import { proves } from "../harness/proves.ts";
+import { forwarding } from "../journal/forwarding-store.ts";
+import { rejectionOf } from "../support/thrown.ts";
+import {
+  clientOf,
+  counts,
+  doings,
+  engineWorld,
+  runId,
+  solo,
+  turns,
+  workerIn,
+} from "./engine-world.ts";
+
+const ID = runId("order-4711");
+const TEXT = "Go. worked 0, worked 1.";
+
+proves(
+  ["E120"],
+  "what is asked between a failed attempt and its record has the run led once more, and no oftener",
+  async () => {
+    for (const failures of [1, Infinity]) {
+      const world = engineWorld();
+      const { clock, store, process, pushed } = world;
+      const done = doings();
+      const other = process({ roles: [] });
+      let attempts = 0;
+      const context = async () => {
+        attempts += 1;
+        // No engine is told of it.
+        if (attempts === 1) await other.post(ID, { type: "resume" });
+        if (attempts <= failures) throw new Error("No database.");
+      };
+      const worker = await workerIn(world, { roles: [solo(done)] }, { context });
+      const run = await clientOf(world).start("solo", "Go.", { runId: ID });
+      const result = pushed(run.result());
+      if (failures === 1) expect(await result).toMatchObject({ status: "completed", text: TEXT });
+      else expect(await rejectionOf(result)).toMatchObject({ code: "context_failed" });
+      for (let wait = 0; wait < 50; wait += 1) {
+        clock.advance(1_000);
+        await turns(5);
+      }
+      expect([attempts, counts(done).length]).toEqual([2, failures === 1 ? 2 : 0]);
+      expect((await store.find(ID))?.status).toBe(failures === 1 ? "ended" : "paused");
+      await pushed(worker.close());
+    }
+  },
+);
+
+proves(["E121"], "a context that never comes holds up no worker that is closed", async () => {
+  const world = engineWorld();
+  const { store, pushed } = world;
+  const done = doings();
+  const asked = Promise.withResolvers<void>();
+  const context = async () => {
+    asked.resolve();
+    await new Promise(() => undefined);
+  };
+  const run = await clientOf(world).start("solo", "Go.", { runId: ID });
+  const worker = await workerIn(world, { roles: [solo(done)] }, { context });
+  const result = run.result();
+  await asked.promise;
+  await pushed(worker.close());
+  expect(await store.find(ID)).toMatchObject({ status: "open", owner: null });
+  expect((await store.posts(ID)).map(({ key }) => key)).toEqual(["order"]);
+  const second = await workerIn(world, { roles: [solo(done)] });
+  expect(await pushed(result)).toMatchObject({ status: "completed", text: TEXT });
+  await pushed(second.close());
+});
+
+proves(["E121"], "nor does an engine that never replies to a sweep", async () => {
+  const world = engineWorld();
+  const { process, pushed, clock } = world;
+  const asked = Promise.withResolvers<void>();
+  const engine: Engine = {
+    lead: async () => {
+      asked.resolve();
+      await new Promise(() => undefined);
+    },
+    serve: async () => ({ close: async () => undefined }),
+  };
+  await clientOf(world).start("solo", "Go.", { runId: ID });
+  const worker = await process({ roles: [solo(doings())] }).work(engine, {
+    context: () => undefined,
+  });
+  await asked.promise;
+  await pushed(worker.close());
+  expect(clock.pendingTimers).toBe(0);
+});
+
+proves(["E122"], "what a store has lost of a run is no reason to try again and again", async () => {
+  const world = engineWorld();
+  const { clock, store, process, pushed } = world;
+  const done = doings();
+  let [isLost, reads] = [true, 0];
+  const torn = {
+    ...forwarding(store),
+    async *read(...given: Parameters<typeof store.read>) {
+      reads += 1;
+      if (isLost) throw storeFailed("corrupt", "Expected 2 records, got 1. Restore the store.");
+      yield* store.read(...given);
+    },
+  };
+  // It is under way when its worker is closed.
+  const first = await workerIn(world, {
+    roles: [solo(done, { hold: async () => await new Promise(() => undefined) })],
+  });
+  const run = await clientOf(world).start("solo", "Go.", { runId: ID });
+  while (counts(done).length === 0) {
+    clock.advance(200);
+    await turns(5);
+  }
+  await pushed(first.close({ graceMs: 0 }));
+  const worker = await process({ roles: [solo(done)], store: torn }).work(storeEngine({ clock }), {
+    context: () => undefined,
+  });
+  for (let wait = 0; wait < 50; wait += 1) {
+    clock.advance(1_000);
+    await turns(5);
+  }
+  expect((await store.find(ID))?.status).toBe("paused");
+  expect(await rejectionOf(run.result())).toMatchObject({ code: "store_failed" });
+  expect(reads).toBeLessThanOrEqual(3);
+  isLost = false;
+  await run.post({ type: "resume" });
+  expect(await pushed(run.result())).toMatchObject({ status: "completed", text: TEXT });
+  await pushed(worker.close());
+});

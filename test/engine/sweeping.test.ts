@@ -1,0 +1,47 @@
+// Goal: what an engine forgot is found, and what waits in a long line there is not put into it at each look.
+// Method: an engine that leads nothing and remembers when it was asked to, by a manual clock.
+
+import { expect } from "vitest";
+
+import type { Engine } from "../../src/engine/engine.ts";
+import { proves } from "../harness/proves.ts";
+import { clientOf, doings, engineWorld, runId, solo, turns } from "./engine-world.ts";
+
+const ID = runId("order-4711");
+
+proves(
+  ["E126"],
+  "a run that nobody leads is handed over ever more rarely, and at once when something was asked of it",
+  async () => {
+    for (const isExclusive of [true, false]) {
+      const world = engineWorld();
+      const { clock, process } = world;
+      let beganMs = 0;
+      const handedAtS: number[] = [];
+      const engine: Engine = {
+        isExclusive,
+        lead: async () => void handedAtS.push((clock.nowMs() - beganMs) / 1_000),
+        serve: async () => ({ close: async () => undefined }),
+      };
+      const sweeps = async (count: number): Promise<void> => {
+        for (let sweep = 0; sweep < count; sweep += 1) {
+          clock.advance(30_000);
+          await turns(10);
+        }
+      };
+      const run = await clientOf(world).start("solo", "Go.", { runId: ID });
+      beganMs = clock.nowMs();
+      const worker = await process({ roles: [solo(doings())] }).work(engine, {
+        context: () => undefined,
+      });
+      await turns(10);
+      await sweeps(15);
+      await run.post({ type: "steer", message: "Hurry." });
+      await sweeps(2);
+      const rarely = [0, 30, 90, 210, 450, 480, 510];
+      const always = Array.from({ length: 18 }, (_, nth) => nth * 30);
+      expect(handedAtS).toEqual(isExclusive ? rarely : always);
+      await worker.close();
+    }
+  },
+);
