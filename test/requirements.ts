@@ -1211,6 +1211,9 @@ const requirements = {
   V105: {
     text: "Without content the page says so where it would be, and why",
   },
+  V110: {
+    text: "Who leaves while a run is read for its feed is no reader of it: nothing is looked at for nobody",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
