@@ -1214,6 +1214,9 @@ const requirements = {
   V110: {
     text: "Who leaves while a run is read for its feed is no reader of it: nothing is looked at for nobody",
   },
+  V111: {
+    text: "A run whose events nobody reads any more comes to rest: it pauses where it is kept, and is cancelled where it is not",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
