@@ -1217,6 +1217,13 @@ const requirements = {
   V111: {
     text: "A run whose events nobody reads any more comes to rest: it pauses where it is kept, and is cancelled where it is not",
   },
+  V112: {
+    text: "A command that only looks makes and migrates no store: `questions` and `doctor` as well",
+  },
+  V113: {
+    text: "A run whose journal cannot be read hides no other from `runs` and `questions`, which say what is wrong with it; an answer to it is refused with `invalid_journal`",
+  },
+  V114: { text: "A list of runs that is cut says so, and how to see the rest" },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -1,15 +1,23 @@
 // Goal: commands at the borders of what they can be given: no name, no runs, stores that are none or of another release, lists that are cut.
 // Method: the command within the test.
 
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
 
 import { expect } from "vitest";
+import { z } from "zod";
 
+import { RunIdSchema } from "../../src/protocol/ids.ts";
+import { temporaryFolder } from "../examples/temporary-folder.ts";
 import { proves } from "../harness/proves.ts";
 import { says } from "../../src/testing/index.ts";
 import { agent, fourRuns, keptRuns } from "./kept-runs.ts";
+import { rejectionOf } from "../support/thrown.ts";
 import { performed } from "./performed.ts";
+
+const RowsSchema = z.object({
+  runs: z.array(z.looseObject({ runId: z.string(), status: z.string() })),
+});
 
 proves(["V43"], "no name is the name of no run, also where there is one alone", async () => {
   await using kept = keptRuns();
@@ -20,4 +28,84 @@ proves(["V43"], "no name is the name of no run, also where there is one alone", 
     expect([code, stdout], command).toEqual([2, ""]);
     expect(stderr).toContain('got "", which no run has');
   }
+});
+
+proves(
+  ["V112"],
+  "what only looks makes no store out of an empty file, and brings none to the form of this release",
+  async () => {
+    using folder = temporaryFolder({ "empty.db": "" });
+    const old = new DatabaseSync(folder.at("old.db"));
+    old.exec(readFileSync(new URL("../store/version-1/sqlite.sql", import.meta.url), "utf8"));
+    old.close();
+    for (const [file, codes] of [
+      ["empty.db", [6, 6, 6, 1]],
+      // Its runs have journals of no use, which hides nothing else.
+      ["old.db", [0, 0, 2, 0]],
+    ] as const) {
+      const before = readFileSync(folder.at(file));
+      const said = [];
+      for (const args of [["questions"], ["runs"], ["show", "@last"], ["doctor"]])
+        said.push(await performed([...args, "--store", file], { cwd: folder.path }));
+      expect(
+        said.map(({ code }) => code),
+        JSON.stringify(said),
+      ).toEqual(codes);
+      expect(readFileSync(folder.at(file)).equals(before), file).toBe(true);
+    }
+  },
+);
+
+proves(
+  ["V113"],
+  "a run whose journal cannot be read is said to be so, and hides no other; an answer to it is refused",
+  async () => {
+    await using kept = keptRuns();
+    await fourRuns(kept);
+    const broken = RunIdSchema.parse("broken");
+    const owner = { token: "t", hostname: "h", processId: 1 };
+    const ownership = await kept.store.create(broken, "lead: Go.", owner);
+    await kept.store.append(ownership, { firstNumber: 1, records: ["{\u001b[31mcanary"] });
+    await kept.store.release(ownership, "paused");
+    const at = { cwd: kept.folder };
+    const told = /^broken cannot be read: .* record 1 .*\[invalid_journal\]$/m;
+    const questions = await performed(["questions", "--store", kept.path], at);
+    expect([questions.code, questions.stdout]).toEqual([0, expect.stringContaining("asks: pay")]);
+    expect(questions.stderr).toMatch(told);
+    expect(questions.stderr).not.toContain("\u001b");
+    const runs = await performed(["runs", "--json", "--store", kept.path], at);
+    const { runs: rows } = RowsSchema.parse(JSON.parse(runs.stdout));
+    expect(rows.map(({ runId, status }) => `${runId} ${status}`)).toEqual([
+      "broken paused",
+      "run_4 needs_you",
+      "run_3 stopped",
+      "run_2 failed",
+      "run_1 completed",
+    ]);
+    expect(runs.stderr).toMatch(told);
+    expect((await performed(["approve", "run_4", "--store", kept.path], at)).code).toBe(0);
+    expect(await rejectionOf(kept.orchestrator.answer(broken, []))).toMatchObject({
+      code: "invalid_journal",
+      data: { record: 1 },
+    });
+  },
+);
+
+proves(["V114"], "a list of runs that is cut says so, and how to see the rest", async () => {
+  await using kept = keptRuns();
+  await fourRuns(kept);
+  const at = { cwd: kept.folder };
+  const stderrOf = async (...args: readonly string[]): Promise<string> =>
+    (await performed(["runs", "--store", kept.path, ...args], at)).stderr;
+  expect(await stderrOf("--limit", "3")).toBe("There are older ones: --limit 6\n");
+  expect(await stderrOf("--limit", "4")).toBe("");
+  expect(await stderrOf("--status", "completed,failed", "--limit", "1")).toContain("older ones");
+  expect(await stderrOf("--status", "cancelled")).toContain("No such runs in");
+  const long = RunIdSchema.parse("long");
+  const owner = { token: "t", hostname: "h", processId: 1 };
+  const records = Array.from({ length: 20_001 }, () => "1");
+  const ownership = await kept.store.create(long, "lead: Go.", owner);
+  await kept.store.append(ownership, { firstNumber: 1, records });
+  await kept.store.release(ownership, "ended");
+  expect(await stderrOf("--status", "failed")).toContain("5 runs not read");
 });

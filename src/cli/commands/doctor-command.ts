@@ -12,7 +12,7 @@ import { jsonLine } from "../json-text.ts";
 import { connectServers, knownServers } from "../mcp-servers.ts";
 import { findProject, type Project } from "../project.ts";
 import { say, type Shell } from "../shell.ts";
-import { storeNameOf, openKeptStore, storePlace, type StorePlace } from "../store-choice.ts";
+import { openStoreToView, storeNameOf, storePlace, type StorePlace } from "../store-choice.ts";
 
 /** One thing that was looked at. */
 interface Finding {
@@ -71,7 +71,7 @@ async function storeFinding(place: StorePlace): Promise<Finding> {
   if (place.type === "file" && !existsSync(place.path))
     return { what, state: "well", says: `${name}, which the first run makes` };
   try {
-    await using kept = await openKeptStore(place);
+    await using kept = await openStoreToView(place, { canPost: false });
     const ended = await kept.store.list({ status: "ended", limit: 10_000 });
     const bytes = place.type === "file" ? statSync(place.path).size : 0;
     const old = ended.filter(isOld).length;
