@@ -19,6 +19,10 @@ const RowsSchema = z.object({
   runs: z.array(z.looseObject({ runId: z.string(), status: z.string() })),
 });
 
+const FilesSchema = z.object({
+  files: z.array(z.looseObject({ role: z.string(), problem: z.string().optional() })),
+});
+
 proves(["V43"], "no name is the name of no run, also where there is one alone", async () => {
   await using kept = keptRuns();
   await kept.orchestrator.start(agent("lead", [says("Done.")]), "Go.").result;
@@ -109,3 +113,34 @@ proves(["V114"], "a list of runs that is cut says so, and how to see the rest", 
   await kept.store.release(ownership, "ended");
   expect(await stderrOf("--status", "failed")).toContain("5 runs not read");
 });
+
+proves(
+  ["V45"],
+  "roles check starts a server once, however many files name it, and ends it",
+  async () => {
+    const started =
+      "data:text/javascript,import fs from 'node:fs';fs.appendFileSync('started','.')";
+    const server = new URL("echo-server.ts", import.meta.url).pathname;
+    const work = { command: process.execPath, args: ["--import", started, server] };
+    const gone = { command: "no-such-program" };
+    const role = (...tools: readonly string[]): string =>
+      `---\nmodel: m\ntools: [${tools.join(", ")}]\n---\nWork.\n`;
+    using folder = temporaryFolder({
+      "mcp.json": JSON.stringify({ mcpServers: { work, gone } }),
+      "one.md": role("work_*"),
+      "two.md": role("work_look", "folder_list"),
+      "three.md": role("work_data", "gone_*"),
+      "four.md": role("folder_list"),
+    });
+    const { code, stdout } = await performed(["roles", "check", "--json"], { cwd: folder.path });
+    expect(code).toBe(2);
+    const { files } = FilesSchema.parse(JSON.parse(stdout));
+    expect(files.map(({ role: name, problem }) => [name, problem === undefined])).toEqual([
+      ["four", true],
+      ["one", true],
+      ["three", false],
+      ["two", true],
+    ]);
+    expect(readFileSync(folder.at("started"), "utf8")).toBe(".");
+  },
+);
