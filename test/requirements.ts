@@ -1224,6 +1224,9 @@ const requirements = {
     text: "A run whose journal cannot be read hides no other from `runs` and `questions`, which say what is wrong with it; an answer to it is refused with `invalid_journal`",
   },
   V114: { text: "A list of runs that is cut says so, and how to see the rest" },
+  V115: {
+    text: "`resume --grant` adds to the limits of a run that rests, on record with who did it; what cannot be granted is refused, and nothing has changed",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
