@@ -1227,6 +1227,9 @@ const requirements = {
   V115: {
     text: "`resume --grant` adds to the limits of a run that rests, on record with who did it; what cannot be granted is refused, and nothing has changed",
   },
+  V116: {
+    text: "The viewer's own store in memory forgets runs that have ended beyond 256 MB, the oldest first, and its list says how many; what goes on or waits stays",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

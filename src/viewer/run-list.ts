@@ -24,6 +24,15 @@ export interface RunQuery {
   readonly limit?: number | undefined;
 }
 
+/** A part of a list. */
+export interface RunPage {
+  readonly runs: readonly RunRow[];
+  /** What `before` is for what follows; left out: nothing does. */
+  readonly next?: RunId;
+  /** How many runs that had ended the viewer's own store has forgotten, to make room; left out: none. */
+  readonly forgotten?: number;
+}
+
 const DEFAULT_LIMIT = 50;
 const MOST_ROWS = 200;
 /** Runs that are under way or paused, and that are all in the first part of a list. */
@@ -39,6 +48,7 @@ const MOST_LEARNT = 5_000;
 export class RunList {
   readonly #means: ReadingMeans;
   readonly #held: HeldRuns;
+  readonly #forgotten: () => number;
   /** Longest known first. */
   readonly #learnt = new Map<RunId, LearntRun>();
   /** Those that could not be read, as they were then. */
@@ -48,21 +58,25 @@ export class RunList {
   #reading: Promise<void> | undefined;
   readonly #closing = new CancelSignal();
 
-  constructor(means: ReadingMeans, held: HeldRuns) {
+  /** `forgotten`: how many runs the store has no more, since it had to make room. */
+  constructor(means: ReadingMeans, held: HeldRuns, forgotten: () => number) {
     this.#means = means;
     this.#held = held;
+    this.#forgotten = forgotten;
   }
 
   /** Those that are under way or paused, all of them; then those that have ended, newest first, so many. */
-  async rows(
-    query: RunQuery,
-  ): Promise<{ readonly runs: readonly RunRow[]; readonly next?: RunId }> {
+  async rows(query: RunQuery): Promise<RunPage> {
     const { before } = query;
     const limit = Math.min(query.limit ?? DEFAULT_LIMIT, MOST_ROWS);
     const first = before === undefined ? await this.#unended() : [];
     const rows = await this.#matching(first, query);
     const ended = await this.#ended(query, limit);
-    return { runs: [...rows, ...ended.rows], ...defined({ next: ended.next }) };
+    const forgotten = this.#forgotten();
+    return {
+      runs: [...rows, ...ended.rows],
+      ...defined({ next: ended.next, forgotten: forgotten > 0 ? forgotten : undefined }),
+    };
   }
 
   /** What all runs of the store ask and nobody has answered, oldest first. */

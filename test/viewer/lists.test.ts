@@ -14,6 +14,7 @@ import { crowd, writtenRun } from "./written-runs.ts";
 interface List {
   readonly runs: readonly RunRow[];
   readonly next?: string;
+  readonly forgotten?: number;
 }
 
 async function listAt(place: Place, query = ""): Promise<List> {
@@ -234,3 +235,21 @@ proves(["V82"], "while a long journal is folded, other work has its turns", asyn
   expect(turnsTaken).toBeGreaterThanOrEqual(50);
   clock.advance(0);
 });
+
+proves(
+  ["V116"],
+  "a viewer's own store forgets what ended first, and the list says so",
+  async () => {
+    const view = await opened({});
+    const place = placeOf(view);
+    const records = ["x".repeat(60_000_000)]; // One text in all of them.
+    for (const nth of [1, 2, 3, 4, 5, 6]) {
+      const owner = { token: "t", hostname: "h", processId: 1 };
+      const held = await view.store.create(runId(`run_${nth}`), "lead: Go.", owner);
+      await view.store.append(held, { firstNumber: 1, records });
+      await view.store.release(held, nth === 1 ? "paused" : "ended");
+    }
+    const list = await listAt(place);
+    expect([idsOf(list), list.forgotten]).toEqual([["run_1", "run_6", "run_5", "run_4"], 2]);
+  },
+);

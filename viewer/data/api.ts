@@ -34,6 +34,8 @@ export interface RunList {
   readonly runs: readonly RunRow[];
   /** What `before` is for what comes after these. */
   readonly next?: string | undefined;
+  /** How many runs that had ended the server has forgotten, to make room. */
+  readonly forgotten?: number | undefined;
 }
 
 export interface LogPage {

@@ -55,6 +55,12 @@ export function RunsScreen({ q = "" }: { readonly q?: string | undefined }) {
           Older runs
         </button>
       )}
+      {first?.forgotten !== undefined && (
+        <p class="muted">
+          {numberOf(first.forgotten, "older run")} not kept: this store is in memory, and had to
+          make room. A viewer that is given a store keeps all.
+        </p>
+      )}
     </main>
   );
 }
