@@ -1230,6 +1230,9 @@ const requirements = {
   V116: {
     text: "The viewer's own store in memory forgets runs that have ended beyond 256 MB, the oldest first, and its list says how many; what goes on or waits stays",
   },
+  V117: {
+    text: "Before a run that was cut off goes on by the page, the tools that may run again are named, each with its agent",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

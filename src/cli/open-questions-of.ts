@@ -23,17 +23,20 @@ export async function askedQuestions(
   pass: (run: StoredRun, problem: EspalierError) => void = () => {},
 ): Promise<readonly AskedQuestion[]> {
   const asked: AskedQuestion[] = [];
-  for (const status of STATUSES)
-    for await (const run of runsOf(store, status)) {
-      try {
-        const questions = await openIn(store, run.runId);
-        asked.push(...questions.map((question) => ({ run, question })));
-      } catch (cause) {
-        if (!isOfOneRun(cause)) throw cause;
-        pass(run, cause);
-      }
+  for await (const run of unendedRuns(store)) {
+    try {
+      const questions = await openIn(store, run.runId);
+      asked.push(...questions.map((question) => ({ run, question })));
+    } catch (cause) {
+      if (!isOfOneRun(cause)) throw cause;
+      pass(run, cause);
     }
+  }
   return asked;
+}
+
+async function* unendedRuns(store: Store): AsyncIterable<StoredRun> {
+  for (const status of STATUSES) yield* runsOf(store, status);
 }
 
 async function* runsOf(store: Store, status: StoredRun["status"]): AsyncIterable<StoredRun> {

@@ -111,7 +111,7 @@ proves(["V114"], "a list of runs that is cut says so, and how to see the rest", 
   const ownership = await kept.store.create(long, "lead: Go.", owner);
   await kept.store.append(ownership, { firstNumber: 1, records });
   await kept.store.release(ownership, "ended");
-  expect(await stderrOf("--status", "failed")).toContain("5 runs not read");
+  expect(await stderrOf("--status", "failed")).toContain("Long runs were not read (5)");
 });
 
 proves(

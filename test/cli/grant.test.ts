@@ -51,7 +51,7 @@ proves(
     expect([resumed.code, resumed.stdout]).toEqual([0, "Done.\n"]);
     const { stdout } = await performed(["tail", "@last", "--events"], { cwd });
     const granted = stdout.split("\n").filter((line) => line.includes('"budget.granted"'));
-    expect(granted.map((line) => JSON.parse(line))).toMatchObject([
+    expect(granted.map((line): unknown => JSON.parse(line))).toMatchObject([
       { by: "espalier resume", budget: { steps: 3, wallTimeMs: 60_000 } },
     ]);
   },

@@ -202,6 +202,8 @@ class Fixture implements FixtureServer {
     switch (what) {
       case undefined:
         return json(response, run);
+      case "interrupted":
+        return json(response, { calls: [] });
       case "feed":
         return this.#feed(run, Number(searchParams.get("after")), response);
       case "log":

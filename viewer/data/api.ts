@@ -6,6 +6,7 @@ import type {
   AgentDetail,
   FeedEntry,
   LogEntry,
+  OpenToolCall,
   QuestionRow,
   RunRow,
   RunSnapshot,
@@ -57,6 +58,7 @@ interface Answers {
   readonly agent: AgentDetail;
   readonly step: StepDetail;
   readonly log: LogPage;
+  readonly interrupted: { readonly calls: readonly OpenToolCall[] };
   readonly actions: ActionTaken;
   /** One entry of it. */
   readonly feed: FeedEntry;
@@ -77,6 +79,9 @@ export const api = {
     filter: { readonly agent: string; readonly after: string },
     signal: AbortSignal,
   ) => get("log", `${runPath(runId)}/log${query(filter)}`, signal),
+  /** The calls of tools that a run was cut off in. */
+  interrupted: (runId: string) =>
+    get("interrupted", `${runPath(runId)}/interrupted`, new AbortController().signal),
   /** The feed of a run, as it comes. */
   feed: (runId: string, after: number, signal: AbortSignal) =>
     send(`${runPath(runId)}/feed?after=${after}`, { signal }),

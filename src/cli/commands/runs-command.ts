@@ -2,7 +2,6 @@
 
 import type { RunRow } from "espalier/view";
 
-import { numberOf } from "../../view/amounts.ts";
 import type { CommandBody } from "../command-call.ts";
 import { jsonLine } from "../json-text.ts";
 import { isOfOneRun, RunReading, unreadableText } from "../run-reading.ts";
@@ -54,10 +53,7 @@ export const body: CommandBody = async (call) => {
   for (const problem of passed) note(shell, problem);
   if (isMore) note(shell, `There are older ones: --limit ${limit * 2}`);
   if (unread > 0 && statuses !== undefined)
-    note(
-      shell,
-      `${numberOf(unread, "run")} not read, since they are long: see them without --status.`,
-    );
+    note(shell, `Long runs were not read (${unread}): they are listed without --status.`);
   return 0;
 };
 
