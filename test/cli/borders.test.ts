@@ -144,3 +144,28 @@ proves(
     expect(readFileSync(folder.at("started"), "utf8")).toBe(".");
   },
 );
+
+const HOSTILE = "\u001b]0;title\u0007\u001b[2J\u009b31m\b\r\u202eturned\u2066\u0000";
+// oxlint-disable-next-line no-control-regex -- these it is about
+const STEERS = /[\0-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/u;
+
+proves(
+  ["V27", "V41"],
+  "nothing that a file, a server or a name says steers the terminal",
+  async () => {
+    using folder = temporaryFolder({
+      "lead.md": `---\nmodel: m\ntools: ["${HOSTILE.slice(-8, -1)}"]\n---\nWork.\n`,
+      "mcp.json": JSON.stringify({ mcpServers: { [HOSTILE]: { command: HOSTILE } } }),
+    });
+    for (const args of [
+      ["roles", "check"],
+      ["doctor"],
+      ["run", HOSTILE, "Go."],
+      ["runs", "--limit", HOSTILE],
+    ]) {
+      const { code, stdout, stderr } = await performed(args, { cwd: folder.path });
+      expect(code, args[0]).not.toBe(0);
+      expect(STEERS.exec(`${stdout}${stderr}`), args[0]).toBeNull();
+    }
+  },
+);

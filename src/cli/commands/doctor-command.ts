@@ -4,6 +4,7 @@ import { existsSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 
 import type { StoredRun } from "espalier/extend";
+import { plainText } from "espalier/terminal";
 
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { BROKEN } from "../exit-codes.ts";
@@ -42,7 +43,9 @@ export const body: CommandBody = async (call) => {
     );
   findings.push(await portFinding());
   if (has("json")) say(shell, jsonLine({ findings }));
-  else for (const { what, state, says } of findings) say(shell, `${SIGNS[state]} ${what}: ${says}`);
+  else
+    for (const { what, state, says } of findings)
+      say(shell, plainText(`${SIGNS[state]} ${what}: ${says}`));
   return findings.some(({ state }) => state === "wrong") ? BROKEN : 0;
 };
 

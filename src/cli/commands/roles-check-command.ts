@@ -2,6 +2,8 @@
 
 import { dirname } from "node:path";
 
+import { plainText } from "espalier/terminal";
+
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { MISUSED } from "../exit-codes.ts";
 import { jsonLine } from "../json-text.ts";
@@ -29,7 +31,7 @@ export const body: CommandBody = async (call) => {
   const faults = checked.flatMap(({ problem }) => problem ?? []);
   if (has("json")) say(shell, jsonLine({ files: checked }));
   // A file that several name is at fault once.
-  else for (const fault of new Set(faults)) say(shell, fault);
+  else for (const fault of new Set(faults)) say(shell, plainText(fault));
   const count = texts.length === 1 ? "1 role file" : `${texts.length} role files`;
   note(shell, `${count} in ${folder}, ${new Set(faults).size} faults.`);
   return faults.length === 0 ? 0 : MISUSED;
