@@ -1223,7 +1223,9 @@ const requirements = {
   V113: {
     text: "A run whose journal cannot be read hides no other from `runs` and `questions`, which say what is wrong with it; an answer to it is refused with `invalid_journal`",
   },
-  V114: { text: "A list of runs that is cut says so, and how to see the rest" },
+  V114: {
+    text: "A list of runs that is cut says so, of the command with how to see the rest, and so does an inbox",
+  },
   V115: {
     text: "`resume --grant` adds to the limits of a run that rests, on record with who did it; what cannot be granted is refused, and nothing has changed",
   },

@@ -89,7 +89,7 @@ export class Api {
           limit: numberIn(call.query, "limit"),
         });
       case "questions":
-        return { questions: await list.questions() };
+        return await list.questions();
       default:
         throw notFound();
     }

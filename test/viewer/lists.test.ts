@@ -14,6 +14,7 @@ import { crowd, writtenRun } from "./written-runs.ts";
 interface List {
   readonly runs: readonly RunRow[];
   readonly next?: string;
+  readonly isCut?: true;
   readonly forgotten?: number;
 }
 
@@ -251,5 +252,25 @@ proves(
     }
     const list = await listAt(place);
     expect([idsOf(list), list.forgotten]).toEqual([["run_1", "run_6", "run_5", "run_4"], 2]);
+  },
+);
+
+proves(
+  ["V114"],
+  "more runs that go on than are listed: the list and the inbox say so",
+  async () => {
+    const { place, store } = await viewerWorld();
+    const make = async (nth: number): Promise<void> => {
+      const owner = { token: "t", hostname: "h", processId: 1 };
+      await store.create(runId(`run_${nth}`), "lead: Go.", owner);
+    };
+    for (let nth = 1; nth <= 500; nth += 1) await make(nth);
+    const whole = await listAt(place);
+    expect([whole.runs.length, whole.isCut]).toEqual([500, undefined]);
+    expect((await askApi(place, "questions")).body).toEqual({ questions: [] });
+    await make(501);
+    const cut = await listAt(place);
+    expect([cut.runs.length, cut.isCut]).toEqual([500, true]);
+    expect((await askApi(place, "questions")).body).toEqual({ questions: [], isCut: true });
   },
 );

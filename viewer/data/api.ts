@@ -35,8 +35,16 @@ export interface RunList {
   readonly runs: readonly RunRow[];
   /** What `before` is for what comes after these. */
   readonly next?: string | undefined;
+  /** True: more runs go on, or rest, than are listed. */
+  readonly isCut?: true | undefined;
   /** How many runs that had ended the server has forgotten, to make room. */
   readonly forgotten?: number | undefined;
+}
+
+export interface Inbox {
+  readonly questions: readonly QuestionRow[];
+  /** True: more runs go on, or rest, than were looked at. */
+  readonly isCut?: true | undefined;
 }
 
 export interface LogPage {
@@ -53,7 +61,7 @@ export interface RunFilter {
 interface Answers {
   readonly meta: ViewerMeta;
   readonly runs: RunList;
-  readonly questions: { readonly questions: readonly QuestionRow[] };
+  readonly questions: Inbox;
   readonly run: RunSnapshot;
   readonly agent: AgentDetail;
   readonly step: StepDetail;
