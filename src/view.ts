@@ -14,7 +14,7 @@ export type { Deferral, OpenStep, StepReply } from "./agent/agent-state.ts";
 export type { HiddenTool } from "./tools/tool-filter.ts";
 export type { LastStep } from "./agent/account-view.ts";
 export type { OpenRecordedStep, RecordedExecution } from "./orchestrator/durability/agent-steps.ts";
-export { agentDetail } from "./view/agent-row.ts";
+export { agentDetail, openToolCalls } from "./view/agent-row.ts";
 export { runHead, runListing, type ListedRun, type Onlooker } from "./view/run-row.ts";
 export {
   ACTIVITIES,
@@ -33,6 +33,7 @@ export {
   type FeedEntry,
   type Leader,
   type LogEntry,
+  type OpenToolCall,
   type QuestionRow,
   type RefusalRow,
   type RunOverview,

@@ -1235,6 +1235,30 @@ const requirements = {
   V105: {
     text: "Without content the page says so where it would be, and why",
   },
+  V110: {
+    text: "Who leaves while a run is read for its feed is no reader of it: nothing is looked at for nobody",
+  },
+  V111: {
+    text: "A run whose events nobody reads any more comes to rest: it pauses where it is kept, and is cancelled where it is not",
+  },
+  V112: {
+    text: "A command that only looks makes and migrates no store: `questions` and `doctor` as well",
+  },
+  V113: {
+    text: "A run whose journal cannot be read hides no other from `runs` and `questions`, which say what is wrong with it; an answer to it is refused with `invalid_journal`",
+  },
+  V114: {
+    text: "A list of runs that is cut says so, of the command with how to see the rest, and so does an inbox",
+  },
+  V115: {
+    text: "`resume --grant` adds to the limits of a run that rests, on record with who did it; what cannot be granted is refused, and nothing has changed",
+  },
+  V116: {
+    text: "The viewer's own store in memory forgets runs that have ended beyond 256 MB, the oldest first, and its list says how many; what goes on or waits stays",
+  },
+  V117: {
+    text: "Before a run that was cut off goes on by the page, the tools that may run again are named, each with its agent",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -41,6 +41,11 @@ export function budgetOf(said: string | undefined): Budget {
   return said === undefined ? DEFAULT_BUDGET : amountsIn("--budget", said, DEFAULT_BUDGET);
 }
 
+/** What `--grant` adds to limits. Throws UsageError. */
+export function grantOf(said: string): Budget {
+  return amountsIn("--grant", said);
+}
+
 /** What an option says, in the place of what `usual` has. Throws UsageError. */
 function amountsIn(option: string, said: string, usual: Budget = {}): Budget {
   const limits = new Map<string, number>(Object.entries(usual));

@@ -199,6 +199,7 @@ function addRequests(add: Add): void {
     )
     .option("--roles <folder>", "where its role files are; else the working folder")
     .option("--take-over", "also if another process seems to lead it")
+    .option("--grant <amounts>", "more of what limits the run: cost=1,steps=50,time=10m")
     .option(...MODEL)
     .option(...ALLOW_READ)
     .option(...ANSWER)

@@ -41,6 +41,8 @@ export class RunFollower {
   #run: Run | undefined;
   #wasTerminated = false;
   #isEnding = false;
+  /** Nobody reads stdout any more, or nothing can be written there. */
+  #isUnread = false;
   #onLeft: (() => void) | undefined;
 
   constructor(shell: Shell, options: FollowOptions) {
@@ -73,6 +75,7 @@ export class RunFollower {
     // To the end of the process: whoever presses Ctrl-C once the run rests does not wait for what comes after it.
     this.#shell.onSignal("SIGINT", () => this.interrupt());
     this.#shell.onSignal("SIGTERM", () => this.#terminate());
+    this.#shell.stdout.on("error", () => this.#stopSaying());
     try {
       const result = await run.result;
       this.#tell(result);
@@ -104,14 +107,25 @@ export class RunFollower {
 
   #terminate(): void {
     if (this.#isEnding || this.#run === undefined) this.#leave(TERMINATED);
-    this.#isEnding = true;
     this.#wasTerminated = true;
+    this.#bringToRest(this.#run, "Told to end");
+  }
+
+  /** A run whose events nobody reads any more comes to rest, so that it can be gone on with. */
+  #stopSaying(): void {
+    this.#isUnread = true;
+    if (this.#isEnding || this.#run === undefined) return;
+    this.#bringToRest(this.#run, "Nobody reads its events any more");
+  }
+
+  #bringToRest(run: Run, why: string): void {
+    this.#isEnding = true;
     if (this.#options.isKept) {
-      this.#notice("Told to end: the run pauses before its next step, and can be resumed.");
-      this.#run.requestPause();
+      this.#notice(`${why}: the run pauses before its next step, and can be resumed.`);
+      run.requestPause();
     } else {
-      this.#notice("Told to end: the run is cancelled, since it is kept nowhere.");
-      void this.#run.cancel("The process was told to end.").catch(() => {});
+      this.#notice(`${why}: the run is cancelled, since it is kept nowhere.`);
+      void run.cancel(`${why}.`).catch(() => {});
     }
   }
 
@@ -128,7 +142,7 @@ export class RunFollower {
   #takeEvent(event: EspalierEvent): void {
     this.#fold ??= new RunFold(event.runId);
     if (this.#fold.runId === event.runId) this.#fold.take(event);
-    if (this.#options.output === "events") say(this.#shell, jsonLine(event));
+    if (this.#options.output === "events" && !this.#isUnread) say(this.#shell, jsonLine(event));
   }
 
   #tell(result: RunResult): void {

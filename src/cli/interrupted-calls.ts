@@ -2,12 +2,10 @@
 
 import type { AgentRole, RunId } from "espalier";
 import type { Store } from "espalier/extend";
-import { RunFold, RunRecord } from "espalier/view";
+import { openToolCalls, RunFold, RunRecord, type OpenToolCall } from "espalier/view";
 
 /** A call of which the end is not known. */
-export interface InterruptedCall {
-  readonly agentPath: string;
-  readonly toolName: string;
+export interface InterruptedCall extends OpenToolCall {
   /** False: the tool must not be repeated. The model reads that the call was interrupted. */
   readonly isRepeated: boolean;
 }
@@ -20,13 +18,10 @@ export async function interruptedCalls(
 ): Promise<readonly InterruptedCall[]> {
   const fold = await keptFold(store, runId);
   const tools = new Map(roles.flatMap((role) => role.tools.map((tool) => [tool.name, tool])));
-  const calls = fold.agents.flatMap(({ agentPath, openCalls }) =>
-    openCalls.flatMap(({ kind, toolName }) => {
-      const tool = tools.get(toolName);
-      const isRepeated = tool?.kind !== "function" || tool.isRepeatable;
-      return kind === "tool" ? [{ agentPath, toolName, isRepeated }] : [];
-    }),
-  );
+  const calls = openToolCalls(fold).map((call) => {
+    const tool = tools.get(call.toolName);
+    return { ...call, isRepeated: tool?.kind !== "function" || tool.isRepeatable };
+  });
   return calls.toSorted((left, right) => Number(left.isRepeated) - Number(right.isRepeated));
 }
 

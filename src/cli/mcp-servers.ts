@@ -111,6 +111,35 @@ export async function connectServers(
   return { tools: servers.flatMap(({ tools }) => tools), [Symbol.asyncDispose]: close };
 }
 
+/** Connects like `connectServers`, and to each server once however often it is asked for: all are closed with it. */
+export interface SharedServers extends AsyncDisposable {
+  readonly connect: typeof connectServers;
+}
+
+export function sharedServers(): SharedServers {
+  const asked = new Map<string, Promise<ServerTools>>();
+  const toServer = (known: KnownServers, name: string, shell: Shell): Promise<ServerTools> => {
+    const key = JSON.stringify([known.file, name]);
+    const connecting = asked.get(key) ?? connectServers(known, (other) => other === name, shell);
+    asked.set(key, connecting);
+    return connecting;
+  };
+  return {
+    connect: async (known, isWanted, shell) => {
+      const names = Object.keys(known.entries).filter(isWanted);
+      const servers = await Promise.all(names.map((name) => toServer(known, name, shell)));
+      return {
+        tools: servers.flatMap(({ tools }) => tools),
+        [Symbol.asyncDispose]: async () => {},
+      };
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const one of await Promise.allSettled(asked.values()))
+        if (one.status === "fulfilled") await one.value[Symbol.asyncDispose]();
+    },
+  };
+}
+
 async function connected(
   name: string,
   entry: McpServerEntry,

@@ -21,20 +21,25 @@ export async function namedRun(store: Store, name: string): Promise<StoredRun> {
     if (last !== undefined) return last;
     throw new UsageError("Expected a run in the store, but it has none. Start one: espalier run …");
   }
-  const exact = mayBeRunId(name) ? await store.find(name) : undefined;
+  // Every id begins with nothing: a variable of the shell that is not set names no run.
+  if (!mayBeRunId(name)) throw noSuchRun(name);
+  const exact = await store.find(name);
   if (exact !== undefined) return exact;
   const all = await store.list({ limit: MAX_RUNS });
   const found = all.filter(({ runId }) => runId.startsWith(name));
   const [only] = found;
   if (only !== undefined && found.length === 1) return only;
-  if (found.length === 0)
-    throw new UsageError(
-      `Expected the id of a run, the beginning of one or ${LAST_RUN}, got ${JSON.stringify(name)}, which no run has. List them: espalier runs`,
-    );
+  if (found.length === 0) throw noSuchRun(name);
   const shown = found.slice(0, MAX_SHOWN).map(({ runId }) => runId);
   const more = found.length > MAX_SHOWN ? `, and ${found.length - MAX_SHOWN} more` : "";
   throw new UsageError(
     `Expected the beginning of one run, got ${JSON.stringify(name)}, with which ${found.length} begin: ${shown.join(", ")}${more}. Write more of it.`,
+  );
+}
+
+function noSuchRun(name: string): UsageError {
+  return new UsageError(
+    `Expected the id of a run, the beginning of one or ${LAST_RUN}, got ${JSON.stringify(name)}, which no run has. List them: espalier runs`,
   );
 }
 

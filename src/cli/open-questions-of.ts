@@ -1,9 +1,10 @@
 // The questions that runs of a store wait for, and which one is meant.
 
-import { Orchestrator, type Question, type RunId } from "espalier";
+import { Orchestrator, type EspalierError, type Question, type RunId } from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
 
 import { LAST_RUN, namedRun } from "./named-run.ts";
+import { isOfOneRun } from "./run-reading.ts";
 import { UsageError } from "./usage-error.ts";
 
 /** A question, and the run that asks it. */
@@ -12,20 +13,40 @@ export interface AskedQuestion {
   readonly question: Question;
 }
 
-const MAX_RUNS = 200;
+/** Runs that are listed at once: all are looked at. */
+const RUNS_PER_LIST = 200;
 const STATUSES = ["paused", "open"] as const;
 
-/** What the runs of a store ask, the newest runs first. */
-export async function askedQuestions(store: Store): Promise<readonly AskedQuestion[]> {
-  const lists = STATUSES.map((status) => store.list({ status, limit: MAX_RUNS }));
-  const runs = (await Promise.all(lists)).flat();
-  const asked = await Promise.all(runs.map((run) => questionsOf(store, run)));
-  return asked.flat();
+/** What the runs of a store ask, the newest runs first. `pass` is told of a run that cannot be read, which hides no other. */
+export async function askedQuestions(
+  store: Store,
+  pass: (run: StoredRun, problem: EspalierError) => void = () => {},
+): Promise<readonly AskedQuestion[]> {
+  const asked: AskedQuestion[] = [];
+  for await (const run of unendedRuns(store)) {
+    try {
+      const questions = await openIn(store, run.runId);
+      asked.push(...questions.map((question) => ({ run, question })));
+    } catch (cause) {
+      if (!isOfOneRun(cause)) throw cause;
+      pass(run, cause);
+    }
+  }
+  return asked;
 }
 
-async function questionsOf(store: Store, run: StoredRun): Promise<readonly AskedQuestion[]> {
-  const questions = await openIn(store, run.runId);
-  return questions.map((question) => ({ run, question }));
+async function* unendedRuns(store: Store): AsyncIterable<StoredRun> {
+  for (const status of STATUSES) yield* runsOf(store, status);
+}
+
+async function* runsOf(store: Store, status: StoredRun["status"]): AsyncIterable<StoredRun> {
+  let before: RunId | undefined;
+  do {
+    const filter = { status, limit: RUNS_PER_LIST };
+    const runs = await store.list(before === undefined ? filter : { ...filter, before });
+    yield* runs;
+    before = runs.length < RUNS_PER_LIST ? undefined : runs.at(-1)?.runId;
+  } while (before !== undefined);
 }
 
 /** What a run asks still. Nothing is answered by asking. */

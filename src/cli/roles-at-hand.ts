@@ -22,6 +22,8 @@ export interface RoleSearch {
   readonly model: string | undefined;
   /** The folder that the built-in tools may read. */
   readonly readFolder: string;
+  /** Connects to servers. Default: `connectServers`, and they are closed with the roles. */
+  readonly connect?: typeof connectServers;
 }
 
 /** Roles, of which the first is the one that was asked for, and what they need. Close it when runs have ended. */
@@ -113,13 +115,13 @@ function inCode(
 }
 
 async function fromFile(root: FoundRole, folder: string, search: RoleSearch): Promise<RolesAtHand> {
-  const { shell, project, readFolder } = search;
+  const { shell, project, readFolder, connect = connectServers } = search;
   const { config } = project;
   const coded = typeof config.roles === "string" ? [] : (config.roles ?? []);
   const isCoded = (name: string): boolean => coded.some((role) => role.name === name);
   const texts = reachableFrom(root, folder).filter((text) => text === root || !isCoded(text.name));
   const models = await modelsOf(texts, search);
-  const servers = await connectServers(
+  const servers = await connect(
     knownServers(project, [folder, project.folder]),
     (name) => texts.some(({ tools }) => tools.some((tool) => tool.startsWith(`${name}_`))),
     shell,

@@ -2,8 +2,9 @@
 
 import { hostname } from "node:os";
 
-import type { EspalierEvent } from "espalier";
+import { EspalierError, type EspalierEvent } from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
+import { plainText } from "espalier/terminal";
 import {
   RunFold,
   RunRecord,
@@ -50,6 +51,22 @@ export class RunReading {
   listing(nowMs: number): RunListing {
     return runListing(this.#stored, undefined, onlooker(nowMs));
   }
+}
+
+const OF_ONE_RUN: ReadonlySet<string> = new Set([
+  "invalid_journal",
+  "unsupported_version",
+  "unknown_run",
+]);
+
+/** Whether an error of reading is about one run, and not about its store. */
+export function isOfOneRun(cause: unknown): cause is EspalierError {
+  return EspalierError.is(cause) && OF_ONE_RUN.has(cause.code);
+}
+
+/** What is said of a run that cannot be read where others are listed. */
+export function unreadableText({ runId }: StoredRun, { message, code }: EspalierError): string {
+  return plainText(`${runId} cannot be read: ${message} [${code}]`);
 }
 
 function onlooker(nowMs: number): Onlooker {

@@ -2,9 +2,10 @@
 
 import { pathToFileURL } from "node:url";
 
+import { BROKEN } from "./exit-codes.ts";
 import { otherCopy } from "./installed-copy.ts";
 import { performArguments } from "./perform.ts";
-import { processShell, type Shell } from "./shell.ts";
+import { note, processShell, type Shell } from "./shell.ts";
 import { tellError } from "./tell-error.ts";
 
 /** Does what the arguments of this process say, and ends it. Another copy of the package in the working folder does it in our place. */
@@ -15,16 +16,31 @@ export async function startProcess(): Promise<void> {
     return;
   }
   const shell = processShell();
+  const output = watchOutput(shell);
   prepare(shell);
   const exitCode = await performArguments(process.argv.slice(2), shell);
   await Promise.all([flushed(shell.stdout), flushed(shell.stderr)]);
   // What configurations, servers and drivers leave open must not keep a command that has done its work.
-  shell.leave(exitCode);
+  shell.leave(output.isLost ? BROKEN : exitCode);
+}
+
+/** Whether some of the output could not be written though somebody wanted it. */
+function watchOutput(shell: Shell): { readonly isLost: boolean } {
+  const output = { isLost: false };
+  const { stdout } = shell;
+  stdout.on("error", (cause) => {
+    // Who reads our output may stop reading, as `head` does.
+    const isUnread = "code" in cause && cause.code === "EPIPE";
+    if (!isUnread && !output.isLost)
+      note(shell, `The output could not be written: ${cause.message}`);
+    output.isLost ||= !isUnread;
+    // A command that has something to bring to an end listens, too.
+    if (stdout.listenerCount("error") === 1) shell.leave(isUnread ? 0 : BROKEN);
+  });
+  return output;
 }
 
 function prepare(shell: Shell): void {
-  // Who reads our output may stop reading, as `head` does.
-  shell.stdout.on("error", () => shell.leave(0));
   shell.stderr.on("error", () => {});
   // Warnings are for people here: a line each, without those on features of Node that we have tried.
   process.removeAllListeners("warning");

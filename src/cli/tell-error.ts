@@ -8,10 +8,18 @@ import { note, type Shell } from "./shell.ts";
 /** Says on stderr what went wrong, and gives the exit code for it. */
 export function tellError(shell: Shell, cause: unknown): number {
   const code = codeOf(cause);
-  const message = stripVTControlCharacters(cause instanceof Error ? cause.message : String(cause));
+  const message = harmless(cause instanceof Error ? cause.message : String(cause));
   note(shell, code === undefined || code === "usage" ? message : `${message} [${code}]`);
-  if (shell.isVerbose && cause instanceof Error) note(shell, stackOf(cause));
+  if (shell.isVerbose && cause instanceof Error) note(shell, harmless(stackOf(cause)));
   return exitCodeOf(code);
+}
+
+/** Control characters but line breaks, and marks that turn the direction. */
+const STEERING = /[^\P{Cc}\n]|[\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069\uFEFF]/gu;
+
+/** An error may quote what servers, files and models say. Nothing of the library is imported for it: help needs none. */
+function harmless(text: string): string {
+  return stripVTControlCharacters(text).replace(STEERING, " ");
 }
 
 function codeOf(cause: unknown): string | undefined {

@@ -3,6 +3,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 
+import { EspalierError } from "espalier";
 import type { Store } from "espalier/extend";
 import { viewer, type Viewer, type ViewerOptions } from "espalier/viewer";
 
@@ -44,10 +45,7 @@ export async function openViewing(
 ): Promise<Viewing> {
   const { shell, has, isOff } = call;
   const port = portOf(call);
-  const tokenFile = project === undefined ? undefined : tokenFileOf(project);
-  if (tokenFile !== undefined && has("newToken")) rmSync(tokenFile, { force: true });
   const options: ViewerOptions = {
-    ...(tokenFile === undefined ? {} : { tokenFile }),
     storeName,
     content: !isOff("content"),
     ...(store === undefined ? {} : { store }),
@@ -55,7 +53,8 @@ export async function openViewing(
     ...(has("readOnly") ? { actions: [] } : {}),
     ...jaegerIn(shell),
   };
-  const made = await viewer(options);
+  const made =
+    project === undefined ? await viewer(options) : await viewerOf(project, options, call);
   let forget: (() => Promise<void>) | undefined;
   return {
     viewer: made,
@@ -73,10 +72,36 @@ export async function openViewing(
   };
 }
 
-function tokenFileOf({ folder }: Project): string {
+/** A viewer whose token is kept beside the runs of the project, or nowhere, and said why, where nothing can be written there. */
+async function viewerOf(
+  project: Project,
+  options: ViewerOptions,
+  { shell, has }: CommandCall,
+): Promise<Viewer> {
+  try {
+    return await viewer({ ...options, tokenFile: tokenFileIn(project, has("newToken")) });
+  } catch (cause) {
+    if (!isOfTokenFile(cause)) throw cause;
+    note(
+      shell,
+      `Open pages do not outlive the viewer, since its token is kept nowhere: ${cause.message}`,
+    );
+    return await viewer(options);
+  }
+}
+
+function tokenFileIn({ folder }: Project, isNew: boolean): string {
   const own = join(folder, DEFAULT_FOLDER);
   makeOwnFolder(own);
-  return join(own, TOKEN_FILE);
+  const file = join(own, TOKEN_FILE);
+  if (isNew) rmSync(file, { force: true });
+  return file;
+}
+
+/** Of the file system, or what the viewer says of it. */
+function isOfTokenFile(cause: unknown): cause is Error {
+  if (EspalierError.is(cause)) return cause.data["field"] === "viewer options.tokenFile";
+  return cause instanceof Error && "syscall" in cause;
 }
 
 /** Resolves when Ctrl-C is pressed, or the process is told to end. */

@@ -232,7 +232,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * it goes on with `recover` or `execute`. No role is needed. Gives the questions that are still open.
    *
    * Rejects, and nothing was answered unless others answer at the same time: with `invalid_answer` if an answer is unknown, a second one, of the wrong kind, for other arguments or
-   * late; `run_ended`; `unknown_run`; `store_failed`.
+   * late; `run_ended`; `unknown_run`; `unsupported_version` or `invalid_journal` if its journal cannot be read; `store_failed`.
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.
    */

@@ -60,8 +60,23 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
   return new MemoryStore(options.clock ?? systemClock);
 }
 
+/** How a store forgets. */
+export interface Forgetting {
+  readonly clock: Clock;
+  /** Roughly; runs that have not ended, and the one that ended last, may take more. */
+  readonly mostBytes: number;
+  readonly onForgotten: (runId: RunId) => void;
+}
+
+/** A store in memory that forgets runs that have ended, the oldest first, once all of them take too much. Sessions stay. */
+export function forgetfulStore({ clock, ...forgetting }: Forgetting): Store {
+  return new MemoryStore(clock, forgetting);
+}
+
 interface Entry {
   run: StoredRun;
+  /** Of its records. */
+  bytes: number;
   /** Of its last owner. */
   token: string;
   /** When its owner last showed a sign of life, by the monotonic clock. */
@@ -78,10 +93,15 @@ class MemoryStore implements Store {
   readonly #runs = new Map<RunId, Entry>();
   /** In the order in which they were written. */
   readonly #sessions = new Map<SessionId, StoredSession>();
+  readonly #forgetting: Omit<Forgetting, "clock"> | undefined;
+  /** Of all records. */
+  #bytes = 0;
+  #endedLast: RunId | undefined;
   #isClosed = false;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, forgetting?: Omit<Forgetting, "clock">) {
     this.#clock = clock;
+    this.#forgetting = forgetting;
   }
 
   async create(runId: RunId, title: string, given: RunOwner): Promise<Ownership> {
@@ -108,7 +128,8 @@ class MemoryStore implements Store {
       heartbeatAtMs: nowMs,
     };
     const beatMs = this.#clock.monotonicMs();
-    this.#runs.set(runId, { run, token: owner.token, beatMs, records: [], posts: new Map() });
+    const { token } = owner;
+    this.#runs.set(runId, { run, bytes: 0, token, beatMs, records: [], posts: new Map() });
     return ownership;
   }
 
@@ -141,7 +162,11 @@ class MemoryStore implements Store {
     if (place !== "next" && !isSame) throw journalConflict(run.runId, firstNumber, records.length);
     if (place !== "next") return this.#beat(entry);
     for (const record of batch.records) records.push(record);
+    const bytes = batch.records.reduce((sum, { length }) => sum + length, 0);
+    entry.bytes += bytes;
+    this.#bytes += bytes;
     this.#beat(entry, { recordCount: records.length, updatedAtMs: this.#clock.nowMs() });
+    this.#makeRoom();
   }
 
   async beat(ownership: Ownership): Promise<void> {
@@ -159,6 +184,8 @@ class MemoryStore implements Store {
     const status = given === "paused" && entry.posts.size > seen ? "open" : given;
     const change = { status, owner: null, heartbeatAtMs: null, updatedAtMs: this.#clock.nowMs() };
     entry.run = { ...entry.run, ...change };
+    if (status === "ended") this.#endedLast = ownership.runId;
+    this.#makeRoom();
   }
 
   async *read(runId: RunId, from?: number, limit?: number): AsyncIterable<string> {
@@ -217,7 +244,8 @@ class MemoryStore implements Store {
     if (entry === undefined) return false;
     const claimant = { runId, hostname: thisHostname(), staleAfterMs, isProcessGone };
     checkFree(this.#holdingOf(entry), claimant);
-    return this.#runs.delete(runId);
+    this.#drop(runId, entry);
+    return true;
   }
 
   async readSession(sessionId: SessionId): Promise<StoredSession | undefined> {
@@ -250,6 +278,22 @@ class MemoryStore implements Store {
     this.#isClosed = true;
     this.#runs.clear();
     this.#sessions.clear();
+  }
+
+  #makeRoom(): void {
+    const { mostBytes = Infinity, onForgotten } = this.#forgetting ?? {};
+    if (this.#bytes <= mostBytes) return;
+    for (const [runId, entry] of this.#runs) {
+      if (entry.run.status !== "ended" || runId === this.#endedLast) continue;
+      this.#drop(runId, entry);
+      onForgotten?.(runId);
+      if (this.#bytes <= mostBytes) return;
+    }
+  }
+
+  #drop(runId: RunId, { bytes }: Entry): void {
+    this.#runs.delete(runId);
+    this.#bytes -= bytes;
   }
 
   /** The owner of a run shows a sign of life, and changes it so. */

@@ -8,6 +8,7 @@ import {
   type AgentDetail,
   type AgentRow,
   type CallRow,
+  type OpenToolCall,
   type RefusalRow,
   type StepRow,
 } from "./viewer-data.ts";
@@ -66,6 +67,17 @@ export function agentDetail(agent: AgentFold, refusals: readonly RefusalRow[]): 
     ...defined({ given }),
     refusals: refusals.filter((one) => one.agent === agent.index),
   };
+}
+
+/** The calls of tools that are under way in a run, or were when it was cut off. */
+export function openToolCalls({
+  agents,
+}: {
+  readonly agents: readonly AgentFold[];
+}): readonly OpenToolCall[] {
+  return agents.flatMap(({ agentPath, openCalls }) =>
+    openCalls.flatMap(({ kind, toolName }) => (kind === "tool" ? [{ agentPath, toolName }] : [])),
+  );
 }
 
 function stepRow({ execution, number, startedAtMs, calls, ...ended }: StepFold): StepRow {

@@ -346,6 +346,12 @@ export interface CallDetail extends CallRow {
   readonly resultCharacters?: number | undefined;
 }
 
+/** A call of a tool that has begun and not ended: if the process of the run is gone, the tool may run again when the run goes on. */
+export interface OpenToolCall {
+  readonly agentPath: string;
+  readonly toolName: string;
+}
+
 /** A line of the log of a run: an event, without content while that is not shown. */
 export interface LogEntry {
   readonly record: number;

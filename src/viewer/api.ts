@@ -8,6 +8,7 @@ import { defined } from "../kernel/json.ts";
 import type { RunId } from "../protocol/ids.ts";
 import { checkRunId } from "../orchestrator/run/start-options.ts";
 import type { Store } from "../store/store.ts";
+import { openToolCalls } from "../view/agent-row.ts";
 import type { ViewerMeta } from "../view/viewer-data.ts";
 import { jsonIn, type Gate } from "./gate.ts";
 import type { HeldRuns } from "./held-runs.ts";
@@ -88,7 +89,7 @@ export class Api {
           limit: numberIn(call.query, "limit"),
         });
       case "questions":
-        return { questions: await list.questions() };
+        return await list.questions();
       default:
         throw notFound();
     }
@@ -105,6 +106,7 @@ export class Api {
     if (first === "agents" && agentId !== undefined)
       return await this.#ofAgent(runId, [agentId, ...rest], call.query);
     if (agentId !== undefined) throw notFound();
+    if (first === "interrupted") return { calls: openToolCalls((await runs.look(runId)).fold) };
     if (first === "feed") return await this.#feed(runId, call);
     if (first === "log") return await logOf(await runs.look(runId), logQueryIn(call.query));
     throw notFound();

@@ -4,12 +4,14 @@ import { readFile } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
 
-import { refusedRequest, sendBytes } from "./reply.ts";
+import { refusedRequest, SECURITY_HEADERS, sendBytes } from "./reply.ts";
 
 const FILES: ReadonlyMap<string, string> = new Map([
   ["viewer.js", "text/javascript; charset=utf-8"],
   ["viewer.css", "text/css; charset=utf-8"],
 ]);
+/** Browsers ask for it by themselves, and complain of an error. */
+const ICON = "favicon.ico";
 /** The first parts of the addresses that the page itself knows. */
 const PAGES: ReadonlySet<string> = new Set(["r", "questions", "compare"]);
 const NOT_BUILT =
@@ -32,11 +34,13 @@ export class Page {
   ): Promise<void> {
     const [first = ""] = path;
     const type = path.length === 1 ? FILES.get(first) : undefined;
+    const isIcon = path.length === 1 && first === ICON;
     const isPage = first === "" ? path.length === 1 : PAGES.has(first);
-    if (type === undefined && !isPage)
+    if (type === undefined && !isPage && !isIcon)
       throw refusedRequest(404, "not_found", "Expected an address of the viewer, got another one.");
     if (request.method !== "GET" && request.method !== "HEAD")
       throw refusedRequest(405, "not_allowed", "Expected GET for a page, got another method.");
+    if (isIcon) return void response.writeHead(204, SECURITY_HEADERS).end();
     const read = await readFile(
       join(this.#folder, type === undefined ? "index.html" : first),
     ).catch(() => undefined);

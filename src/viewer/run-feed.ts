@@ -44,6 +44,8 @@ export class RunFeed {
 
   /** Resolves when the reader has left, or nothing more comes. */
   async send(): Promise<void> {
+    // Who left while the run was read is not waited for: that it is gone is not said again.
+    if (this.#response.destroyed) return;
     const gone = new Promise<void>((resolve) => this.#response.once("close", resolve));
     this.#response.writeHead(200, {
       ...SECURITY_HEADERS,

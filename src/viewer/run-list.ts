@@ -24,9 +24,27 @@ export interface RunQuery {
   readonly limit?: number | undefined;
 }
 
+/** A part of a list. */
+export interface RunPage {
+  readonly runs: readonly RunRow[];
+  /** What `before` is for what follows; left out: nothing does. */
+  readonly next?: RunId;
+  /** True: more runs are under way, or paused, than are listed: the newest 500 of each. */
+  readonly isCut?: true;
+  /** How many runs that had ended the viewer's own store has forgotten, to make room; left out: none. */
+  readonly forgotten?: number;
+}
+
+/** What runs ask. */
+export interface Inbox {
+  readonly questions: readonly QuestionRow[];
+  /** As in `RunPage`. */
+  readonly isCut?: true;
+}
+
 const DEFAULT_LIMIT = 50;
 const MOST_ROWS = 200;
-/** Runs that are under way or paused, and that are all in the first part of a list. */
+/** Runs that are under way, and as many that are paused: those are all in the first part of a list. */
 const MOST_UNENDED = 500;
 /** Runs that are looked through for a filter. */
 const MOST_SEARCHED = 2_000;
@@ -36,9 +54,17 @@ const PATIENCE_MS = 500;
 const STALE_MS = 5_000;
 const MOST_LEARNT = 5_000;
 
+interface UnendedRuns {
+  readonly runs: readonly StoredRun[];
+  readonly isCut?: true;
+}
+
+const NONE: UnendedRuns = { runs: [] };
+
 export class RunList {
   readonly #means: ReadingMeans;
   readonly #held: HeldRuns;
+  readonly #forgotten: () => number;
   /** Longest known first. */
   readonly #learnt = new Map<RunId, LearntRun>();
   /** Those that could not be read, as they were then. */
@@ -48,34 +74,39 @@ export class RunList {
   #reading: Promise<void> | undefined;
   readonly #closing = new CancelSignal();
 
-  constructor(means: ReadingMeans, held: HeldRuns) {
+  /** `forgotten`: how many runs the store has no more, since it had to make room. */
+  constructor(means: ReadingMeans, held: HeldRuns, forgotten: () => number) {
     this.#means = means;
     this.#held = held;
+    this.#forgotten = forgotten;
   }
 
   /** Those that are under way or paused, all of them; then those that have ended, newest first, so many. */
-  async rows(
-    query: RunQuery,
-  ): Promise<{ readonly runs: readonly RunRow[]; readonly next?: RunId }> {
+  async rows(query: RunQuery): Promise<RunPage> {
     const { before } = query;
     const limit = Math.min(query.limit ?? DEFAULT_LIMIT, MOST_ROWS);
-    const first = before === undefined ? await this.#unended() : [];
+    const { runs: first, ...cut } = before === undefined ? await this.#unended() : NONE;
     const rows = await this.#matching(first, query);
     const ended = await this.#ended(query, limit);
-    return { runs: [...rows, ...ended.rows], ...defined({ next: ended.next }) };
+    const forgotten = this.#forgotten();
+    return {
+      runs: [...rows, ...ended.rows],
+      ...cut,
+      ...defined({ next: ended.next, forgotten: forgotten > 0 ? forgotten : undefined }),
+    };
   }
 
   /** What all runs of the store ask and nobody has answered, oldest first. */
-  async questions(): Promise<readonly QuestionRow[]> {
-    const runs = await this.#unended();
+  async questions(): Promise<Inbox> {
+    const { runs, ...cut } = await this.#unended();
     await this.#learn(runs);
     const nowMs = this.#means.clock.nowMs();
-    return runs
-      .flatMap((stored) => {
-        const row = this.#row(stored, nowMs);
-        return row.status === "needs_you" ? (row.questions ?? []) : [];
-      })
-      .toSorted((one, other) => one.askedAtMs - other.askedAtMs);
+    const asked = runs.flatMap((stored) => {
+      const row = this.#row(stored, nowMs);
+      return row.status === "needs_you" ? (row.questions ?? []) : [];
+    });
+    const questions = asked.toSorted((one, other) => one.askedAtMs - other.askedAtMs);
+    return { questions, ...cut };
   }
 
   close(): void {
@@ -83,11 +114,16 @@ export class RunList {
     this.#wanted.clear();
   }
 
-  async #unended(): Promise<readonly StoredRun[]> {
+  async #unended(): Promise<UnendedRuns> {
     const { store } = this.#means;
-    const open = await store.list({ status: "open", limit: MOST_UNENDED });
-    const paused = await store.list({ status: "paused", limit: MOST_UNENDED });
-    return [...open, ...paused].toSorted((one, other) => other.createdAtMs - one.createdAtMs);
+    const lists = [
+      await store.list({ status: "open", limit: MOST_UNENDED + 1 }),
+      await store.list({ status: "paused", limit: MOST_UNENDED + 1 }),
+    ];
+    const runs = lists
+      .flatMap((list) => list.slice(0, MOST_UNENDED))
+      .toSorted((one, other) => other.createdAtMs - one.createdAtMs);
+    return lists.some(({ length }) => length > MOST_UNENDED) ? { runs, isCut: true } : { runs };
   }
 
   async #ended(

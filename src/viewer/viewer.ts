@@ -12,7 +12,7 @@ import { messageOf } from "../kernel/error.ts";
 import { defined, isRecord } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import type { EventSink } from "../protocol/event-sink.ts";
-import { memoryStore } from "../store/memory-store.ts";
+import { forgetfulStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
 import type { ViewerMeta } from "../view/viewer-data.ts";
 import { Api } from "./api.ts";
@@ -73,6 +73,8 @@ export async function viewer(options: ViewerOptions = {}): Promise<Viewer> {
 /** Where the files of a package stand, from its sources and from what is built of them alike. */
 const ROOT = new URL("../../", import.meta.url);
 const API = ["api", "v1"];
+/** Of the store that a viewer makes for itself. */
+const MOST_BYTES_OF_OWN_STORE = 256_000_000;
 
 class RunViewer implements Viewer {
   readonly store: Store;
@@ -91,10 +93,13 @@ class RunViewer implements Viewer {
     const { clock = systemClock, content = true, by = "viewer", actions = ACTIONS } = options;
     this.#options = options;
     this.#token = token;
-    this.store = options.store ?? memoryStore({ clock });
+    let forgotten = 0;
+    const onForgotten = (): void => void (forgotten += 1);
+    this.store =
+      options.store ?? forgetfulStore({ clock, mostBytes: MOST_BYTES_OF_OWN_STORE, onForgotten });
     const means = { store: this.store, clock, content: new ShownContent(content) };
     this.#held = new HeldRuns(means);
-    this.#list = new RunList(means, this.#held);
+    this.#list = new RunList(means, this.#held, () => forgotten);
     this.sink = { take: ({ runId }) => this.#held.find(runId)?.wake() };
     this.approver = (_question, { signal }) => withdrawn(signal);
     const attached = this.#attached;

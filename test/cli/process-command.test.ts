@@ -1,4 +1,4 @@
-// Goal: what only a process shows: signals, pipes that close, Node that is too old, another copy of the package, configurations that Node loads,
+// Goal: what only a process shows: signals, Node that is too old, another copy of the package, configurations that Node loads,
 // scripts in real shells. Method: the command spawned, against a server that speaks Chat Completions.
 
 import { execFile, spawnSync } from "node:child_process";
@@ -312,13 +312,6 @@ proves(
     expect(verbose.stderr).toMatch(/^ +at .*espalier\.config\.mjs:1/m);
   },
 );
-
-test("whoever reads its output may stop: no word, no stack", async () => {
-  const folder = newFolder();
-  const { child, ended } = startCommand(["completion", "bash"], { cwd: folder.path });
-  child.stdout?.destroy();
-  expect((await ended).stderr).toBe("");
-});
 
 proves(["V47"], "the script for bash completes commands, options and ids of runs", async () => {
   const folder = newFolder();

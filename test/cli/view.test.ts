@@ -1,6 +1,16 @@
 // `espalier view`: the viewer of the runs of a project, until it is left.
 
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import {
+  chmod,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -154,6 +164,30 @@ proves(["V88"], "no store, no such run, a port that is none", async () => {
   for (const args of [["nobody"], ["--port", "x"], ["--port", "65536"], ["--store", "nowhere.db"]])
     expect(await performArguments(["view", ...args], new FakeShell(cwd)), args.join(" ")).toBe(2);
 });
+
+proves(
+  ["V88"],
+  "where no token can be kept the runs are shown all the same, and it says so",
+  async () => {
+    const { cwd, file } = await project();
+    const store = join(cwd, "runs.db");
+    await rename(file, store);
+    const own = join(cwd, ".espalier");
+    await rm(own, { recursive: true });
+    for (const isFile of [true, false]) {
+      // In the place of the folder, then of the file in it.
+      await (isFile ? writeFile(own, "") : mkdir(join(own, "viewer-token"), { recursive: true }));
+      const shell = new FakeShell(cwd);
+      const ended = performArguments(["view", "--store", store, "--port", "0"], shell);
+      const place = placeOf({ url: await addressIn(shell) });
+      expect((await askApi(place, "runs")).body).toMatchObject({ runs: [{ runId: "buy" }] });
+      expect(shell.written.stderr).toContain("its token is kept nowhere: ");
+      shell.signal("SIGINT");
+      expect(await ended).toBe(0);
+      await rm(own, { recursive: true });
+    }
+  },
+);
 
 proves(
   ["V89"],

@@ -35,6 +35,8 @@ export interface FixtureOptions {
   >;
   /** By the id of an agent: what is sent for it, whatever it is. */
   readonly details?: Readonly<Record<string, unknown>>;
+  /** What lists of runs and questions say of themselves. */
+  readonly said?: { readonly isCut?: true; readonly forgotten?: number };
   /** Another one than pages have. */
   readonly token?: string;
 }
@@ -170,9 +172,13 @@ class Fixture implements FixtureServer {
       .split("/")
       .map((part) => decodeURIComponent(part));
     if (first === "meta") return json(response, this.#meta());
-    if (first === "questions") return json(response, { questions: this.#questions() });
+    if (first === "questions")
+      return json(response, { questions: this.#questions(), ...this.#options.said });
     if (first === "runs" && runId === undefined)
-      return json(response, { runs: this.#rows(searchParams.get("q") ?? "") });
+      return json(response, {
+        runs: this.#rows(searchParams.get("q") ?? ""),
+        ...this.#options.said,
+      });
     const refused = this.#options.refused?.[runId ?? ""];
     if (refused !== undefined) return refuse(response, refused);
     const run = this.#runs.get(runId ?? "");
@@ -202,6 +208,8 @@ class Fixture implements FixtureServer {
     switch (what) {
       case undefined:
         return json(response, run);
+      case "interrupted":
+        return json(response, { calls: [] });
       case "feed":
         return this.#feed(run, Number(searchParams.get("after")), response);
       case "log":

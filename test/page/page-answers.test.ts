@@ -7,6 +7,10 @@ import { z } from "zod";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { RunRecord } from "../../src/orchestrator/durability/run-record.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import { openToolCalls } from "../../src/view/agent-row.ts";
+import { RunFold } from "../../src/view/run-fold.ts";
 import { idOf, type RunId } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -14,6 +18,8 @@ import { viewer, type Viewer } from "../../src/viewer/viewer.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { thinker } from "../journal/thinkers.ts";
+import { counts, doings, latch, solo } from "../engine/engine-world.ts";
+import { linesOf, writtenRun } from "../viewer/written-runs.ts";
 import { buildPage, type BuiltPage } from "./built-page.ts";
 import { findChromium, openTab } from "./chromium.ts";
 
@@ -217,4 +223,52 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
     await press(page, "Enter");
     await page.locator("aside", { hasText: "paid 400 for pears" }).waitFor();
   });
+
+  proves(
+    ["V117"],
+    "a run that was cut off is resumed once the tools that may run again were named",
+    async () => {
+      const done = doings();
+      const cut = latch();
+      const role = solo(done, {
+        count: 1,
+        hold: () => cut.opened,
+      });
+      const first = memoryStore();
+      const led = new Orchestrator({ store: first, roles: [role] }).start(role, "Go.", {
+        runId: RUN,
+      });
+      const fold = new RunFold(RUN);
+      const record = new RunRecord(first, RUN);
+      const take = (event: EspalierEvent): void => fold.take(event);
+      await expect
+        .poll(() =>
+          first
+            .find(RUN)
+            .then((found) => found && record.advance(take))
+            .then(() => openToolCalls(fold)),
+        )
+        .toHaveLength(1);
+      const lines = await linesOf(first, RUN);
+      const view = await viewer({ port: 0, store: memoryStore(), pageFolder: built?.folder ?? "" });
+      afterwards(() => view.close());
+      const written = await writtenRun(view.store, RUN);
+      await written.append(lines);
+      await written.leave();
+      cut.open();
+      await led.result;
+      const before = counts(done)[0] ?? 0;
+      view.attach(new Orchestrator({ store: view.store, sinks: [view.sink], roles: [role] }));
+      if (browser === undefined) throw new Error("no browser");
+      const { origin, hash } = new URL(view.url);
+      const { page, complaints, close } = await openTab(browser, `${origin}/r/${RUN}${hash}`);
+      afterwards(close);
+      await page.getByRole("button", { name: "Resume" }).click();
+      await page.locator("text=may run again: solo · work").waitFor();
+      expect((await view.store.find(RUN))?.owner).toBeNull();
+      await page.getByRole("button", { name: "Resume the run" }).click();
+      await page.locator(".status.is-completed").waitFor();
+      expect([counts(done)[0], complaints]).toEqual([before + 1, []]);
+    },
+  );
 });

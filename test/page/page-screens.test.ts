@@ -255,6 +255,15 @@ describe.skipIf(browser === undefined)("screens", () => {
     await page.locator("text=espalier demo").waitFor();
   });
 
+  proves(["V114", "V116"], "what a list has left out is said below it", async () => {
+    const server = await serve({ said: { isCut: true, forgotten: 12 } });
+    const { page } = await open(server.urlOf("/"));
+    await page.locator("text=only the newest are listed").waitFor();
+    await page.locator("text=12 older runs not kept").waitFor();
+    const inbox = await open(server.urlOf("/questions"));
+    await inbox.page.locator("text=Not all runs were looked at").waitFor();
+  });
+
   proves(["V102"], "where a panel breaks, the others go on", async () => {
     const server = await serve({ details: { "audit-7f2c-a10": { steps: 7 } } });
     const { page } = await open(server.urlOf("/r/audit-7f2c?agent=audit-7f2c-a10&tab=steps"));

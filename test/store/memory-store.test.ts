@@ -3,14 +3,21 @@
 
 import { describe, expect, test } from "vitest";
 
+import { systemClock } from "../../src/kernel/clock.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
-import { memoryStore } from "../../src/store/memory-store.ts";
+import { forgetfulStore, memoryStore } from "../../src/store/memory-store.ts";
+import type { StoredStatus } from "../../src/store/run-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { storeContract } from "../../src/testing/store-contract.ts";
 import { proves } from "../harness/proves.ts";
 
+const forgetful = () =>
+  forgetfulStore({ clock: systemClock, mostBytes: 1e9, onForgotten: () => undefined });
+
 describe("contract", () => {
-  for (const { name, run } of storeContract()) test(name, () => run(async () => memoryStore()));
+  for (const make of [memoryStore, forgetful])
+    for (const { name, run } of storeContract())
+      test(`${make.name}: ${name}`, () => run(async () => make()));
 });
 
 const runId = RunIdSchema.parse("run_1");
@@ -85,3 +92,35 @@ test("an owner is gone when it has been silent for exactly as long as was said, 
     heartbeatAtMs: 1_150,
   });
 });
+
+proves(
+  ["V116"],
+  "a forgetful store: the oldest that have ended go, once all take too much",
+  async () => {
+    const forgotten: string[] = [];
+    const store = forgetfulStore({
+      clock: new ManualClock(1_000),
+      mostBytes: 100,
+      onForgotten: (id) => void forgotten.push(id),
+    });
+    const made = async (id: string, bytes: number, status: StoredStatus): Promise<void> => {
+      const held = await store.create(RunIdSchema.parse(id), "", owner);
+      await store.append(held, { firstNumber: 1, records: ["x".repeat(bytes)] });
+      if (status !== "open") await store.release(held, status);
+    };
+    await made("open", 30, "open");
+    await made("paused", 30, "paused");
+    await made("first", 20, "ended");
+    await made("second", 20, "ended");
+    expect(forgotten).toEqual([]);
+    await made("third", 25, "ended");
+    expect(forgotten).toEqual(["first", "second"]);
+    expect(await store.remove(RunIdSchema.parse("third"), 0)).toBe(true);
+    await made("fourth", 40, "ended");
+    expect((await store.list()).map((run) => run.runId)).toEqual(["fourth", "paused", "open"]);
+    // One that has just ended stays to be looked at, however long it is.
+    await made("long", 1_000, "ended");
+    expect((await store.list()).map((run) => run.runId)).toEqual(["long", "paused", "open"]);
+    expect(forgotten).toEqual(["first", "second", "fourth"]);
+  },
+);

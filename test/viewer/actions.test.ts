@@ -9,7 +9,7 @@ import { aborted } from "../journal/crash-play.ts";
 import { storedEvents } from "../journal/stored-events.ts";
 import type { Answer, Question } from "../../src/protocol/question.ts";
 import type { QuestionRow } from "../../src/view/viewer-data.ts";
-import { act, askApi, placeOf, type Place, codeOf } from "./asking.ts";
+import { act, askApi, openFeed, placeOf, type Place, codeOf } from "./asking.ts";
 import { asker, opened, viewerWorld } from "./viewer-world.ts";
 
 const ID = runId("buy");
@@ -384,8 +384,11 @@ proves(["V83"], "reading writes nothing and claims nothing", async () => {
     "questions",
     `runs/${ID}`,
     `runs/${ID}/log`,
+    `runs/${ID}/interrupted`,
     `runs/${ID}/agents/${agentId}`,
+    `runs/${ID}/agents/${agentId}/steps/1`,
   ])
     expect((await askApi(place, path)).status, path).toBe(200);
+  expect((await (await openFeed(place, ID)).next())?.entry.type).toBe("patch");
   expect([await store.find(ID), await store.posts(ID)]).toEqual(before);
 });

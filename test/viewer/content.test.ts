@@ -84,6 +84,7 @@ async function allSaid(place: Place, id: RunId, agentIds: readonly string[]): Pr
     "questions",
     `runs/${id}`,
     `runs/${id}/log?limit=1000`,
+    `runs/${id}/interrupted`,
   ])
     await take(path);
   for (const agentId of agentIds) {
@@ -214,6 +215,11 @@ proves(["V75"], "a journal that cannot be read is told of without what stands in
   expect(text).toContain("record 2");
   expect(text).not.toContain(CANARY);
   expect((await askApi(off, "runs")).body).toMatchObject({ runs: [{ title: "lead" }] });
+  // Nor in what its process warns of.
+  const answers = [{ type: "approved", questionId: "q", argumentsHash: "0".repeat(64) }];
+  const answered = await act(off, ID, { key: "1", type: "answer", answers });
+  expect([answered.status, answered.text]).toEqual([422, expect.not.stringContaining(CANARY)]);
+  expect(takeFaults().warnings).toEqual([]);
 });
 
 proves(["V76"], "a redaction is asked of each text whole, also where it is shortened", async () => {

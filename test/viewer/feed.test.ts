@@ -1,9 +1,12 @@
 // Feeds of runs, over real sockets: what is new since a record, exactly, whoever serves it and whoever leads the run.
 
+import { createServer, get } from "node:http";
+
 import { expect } from "vitest";
 
 import type { RunSnapshot } from "../../src/view/viewer-data.ts";
-import { engineWorld, runId, turns } from "../engine/engine-world.ts";
+import { engineWorld, latch, runId, turns } from "../engine/engine-world.ts";
+import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { dyingStore } from "../journal/dying-store.ts";
 import { forwarding } from "../journal/forwarding-store.ts";
@@ -305,3 +308,33 @@ proves(
     expect(entries).toBeGreaterThan(10);
   },
 );
+
+proves(["V110"], "a reader that leaves while its run is read leaves nothing behind", async () => {
+  const { clock, store, process } = engineWorld();
+  const role = survey(1);
+  await process({ roles: [role] }).start(role, "Survey.", { runId: ID }).result;
+  const [asked, gate, gone] = [latch(), latch(), latch()];
+  const find = async (id: typeof ID) => {
+    asked.open();
+    await gate.opened;
+    return await store.find(id);
+  };
+  // The run has not ended for who looks at it: its feed would go on.
+  const slow = { ...forwarding(store), find, read: (id: typeof ID) => store.read(id, 1, 2) };
+  const view = await opened({ store: slow, clock });
+  const server = createServer(view.handler());
+  server.on("connection", (socket) => socket.once("close", gone.open));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  afterwards(() => server.close());
+  const address = server.address();
+  const port = typeof address === "object" ? address?.port : 0;
+  const headers = { authorization: `Bearer ${placeOf(view).token}` };
+  const left = get({ host: "127.0.0.1", port, path: `/api/v1/runs/${ID}/feed`, headers });
+  left.once("error", () => undefined);
+  await asked.opened;
+  left.destroy();
+  await gone.opened;
+  gate.open();
+  await turns(50);
+  expect(clock.pendingTimers).toBe(0);
+});

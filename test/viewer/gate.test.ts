@@ -17,6 +17,7 @@ const API = [
   "runs/survey",
   "runs/survey/feed",
   "runs/survey/log",
+  "runs/survey/interrupted",
   "runs/survey/agents/agent_1",
   "runs/survey/agents/agent_1/steps/1",
   "nothing",

@@ -14,6 +14,8 @@ import { crowd, writtenRun } from "./written-runs.ts";
 interface List {
   readonly runs: readonly RunRow[];
   readonly next?: string;
+  readonly isCut?: true;
+  readonly forgotten?: number;
 }
 
 async function listAt(place: Place, query = ""): Promise<List> {
@@ -234,3 +236,41 @@ proves(["V82"], "while a long journal is folded, other work has its turns", asyn
   expect(turnsTaken).toBeGreaterThanOrEqual(50);
   clock.advance(0);
 });
+
+proves(
+  ["V116"],
+  "a viewer's own store forgets what ended first, and the list says so",
+  async () => {
+    const view = await opened({});
+    const place = placeOf(view);
+    const records = ["x".repeat(60_000_000)]; // One text in all of them.
+    for (const nth of [1, 2, 3, 4, 5, 6]) {
+      const owner = { token: "t", hostname: "h", processId: 1 };
+      const held = await view.store.create(runId(`run_${nth}`), "lead: Go.", owner);
+      await view.store.append(held, { firstNumber: 1, records });
+      await view.store.release(held, nth === 1 ? "paused" : "ended");
+    }
+    const list = await listAt(place);
+    expect([idsOf(list), list.forgotten]).toEqual([["run_1", "run_6", "run_5", "run_4"], 2]);
+  },
+);
+
+proves(
+  ["V114"],
+  "more runs that go on than are listed: the list and the inbox say so",
+  async () => {
+    const { place, store } = await viewerWorld();
+    const make = async (nth: number): Promise<void> => {
+      const owner = { token: "t", hostname: "h", processId: 1 };
+      await store.create(runId(`run_${nth}`), "lead: Go.", owner);
+    };
+    for (let nth = 1; nth <= 500; nth += 1) await make(nth);
+    const whole = await listAt(place);
+    expect([whole.runs.length, whole.isCut]).toEqual([500, undefined]);
+    expect((await askApi(place, "questions")).body).toEqual({ questions: [] });
+    await make(501);
+    const cut = await listAt(place);
+    expect([cut.runs.length, cut.isCut]).toEqual([500, true]);
+    expect((await askApi(place, "questions")).body).toEqual({ questions: [], isCut: true });
+  },
+);

@@ -143,6 +143,14 @@ proves(
     });
     expect(await ask(place, "/", { method: "HEAD" })).toMatchObject({ status: 200, text: "" });
     expect((await ask(place, "/secret")).status).toBe(404);
+    // There is none, which is no error: the console of a browser stays empty.
+    expect(await ask(place, "/favicon.ico")).toMatchObject({
+      status: 204,
+      text: "",
+      headers: { "x-content-type-options": "nosniff" },
+    });
+    for (const path of ["/favicon.ico/x", "/r%2f..%2ffavicon.ico"])
+      expect((await ask(place, path)).status, path).toBe(404);
   },
 );
 

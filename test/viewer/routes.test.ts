@@ -3,11 +3,11 @@
 import { expect } from "vitest";
 
 import type { LogEntry } from "../../src/view/viewer-data.ts";
-import { runId } from "../engine/engine-world.ts";
+import { doings, latch, runId, solo, turns } from "../engine/engine-world.ts";
 import { proves } from "../harness/proves.ts";
 import { storedEvents } from "../journal/stored-events.ts";
-import { askApi } from "./asking.ts";
-import { survey, viewerWorld } from "./viewer-world.ts";
+import { askApi, placeOf } from "./asking.ts";
+import { opened, survey, viewerWorld } from "./viewer-world.ts";
 
 /** Parent, name and task of each agent. */
 function rowsIn(snapshot: unknown): readonly unknown[] {
@@ -94,6 +94,35 @@ proves(["V70"], "the log of a run in parts, of one agent, and of one type", asyn
   expect(entries).toHaveLength(4);
   expect(await askApi(place, "runs/nobody/log")).toMatchObject({ status: 404 });
 });
+
+proves(
+  ["V117"],
+  "the calls that a run is in the middle of, or was when it was cut off",
+  async () => {
+    const { place, process, store, clock, pushed } = await viewerWorld();
+    const done = doings();
+    const gate = latch();
+    const role = solo(done, { hold: () => gate.opened });
+    const run = process({ roles: [role] }).start(role, "Go.", { runId: "cut" });
+    while (done.calls.size === 0) await turns(5);
+    // What has begun is written soon after.
+    while ((await askApi(place, "runs/cut/interrupted")).text === '{"calls":[]}') {
+      clock.advance(50);
+      await turns(5);
+    }
+    const calls = [{ agentPath: "solo", toolName: "work" }];
+    const bare = placeOf(await opened({ store, clock, content: false }));
+    for (const one of [place, bare])
+      expect(await askApi(one, "runs/cut/interrupted")).toMatchObject({
+        status: 200,
+        body: { calls },
+      });
+    gate.open();
+    await pushed(run.result);
+    expect((await askApi(place, "runs/cut/interrupted")).body).toEqual({ calls: [] });
+    expect((await askApi(place, "runs/nobody/interrupted")).status).toBe(404);
+  },
+);
 
 interface Log {
   readonly entries: readonly LogEntry[];

@@ -7,8 +7,10 @@ import { allOf } from "../support/all-of.ts";
 /** A journal that grows when the test says so. */
 export interface WrittenRun {
   append(lines: readonly string[]): Promise<void>;
-  /** It is led no more. */
+  /** It is led no more, and has ended. */
   end(): Promise<void>;
+  /** It is led no more, though it goes on. */
+  leave(): Promise<void>;
 }
 
 const OWNER = { token: "written", hostname: "elsewhere", processId: 1 };
@@ -22,6 +24,7 @@ export async function writtenRun(store: Store, runId: RunId): Promise<WrittenRun
       count += records.length;
     },
     end: () => store.release(ownership, "ended"),
+    leave: () => store.release(ownership, "open"),
   };
 }
 

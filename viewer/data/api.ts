@@ -6,6 +6,7 @@ import type {
   AgentDetail,
   FeedEntry,
   LogEntry,
+  OpenToolCall,
   QuestionRow,
   RunRow,
   RunSnapshot,
@@ -34,6 +35,16 @@ export interface RunList {
   readonly runs: readonly RunRow[];
   /** What `before` is for what comes after these. */
   readonly next?: string | undefined;
+  /** True: more runs go on, or rest, than are listed. */
+  readonly isCut?: true | undefined;
+  /** How many runs that had ended the server has forgotten, to make room. */
+  readonly forgotten?: number | undefined;
+}
+
+export interface Inbox {
+  readonly questions: readonly QuestionRow[];
+  /** True: more runs go on, or rest, than were looked at. */
+  readonly isCut?: true | undefined;
 }
 
 export interface LogPage {
@@ -50,11 +61,12 @@ export interface RunFilter {
 interface Answers {
   readonly meta: ViewerMeta;
   readonly runs: RunList;
-  readonly questions: { readonly questions: readonly QuestionRow[] };
+  readonly questions: Inbox;
   readonly run: RunSnapshot;
   readonly agent: AgentDetail;
   readonly step: StepDetail;
   readonly log: LogPage;
+  readonly interrupted: { readonly calls: readonly OpenToolCall[] };
   readonly actions: ActionTaken;
   /** One entry of it. */
   readonly feed: FeedEntry;
@@ -75,6 +87,9 @@ export const api = {
     filter: { readonly agent: string; readonly after: string },
     signal: AbortSignal,
   ) => get("log", `${runPath(runId)}/log${query(filter)}`, signal),
+  /** The calls of tools that a run was cut off in. */
+  interrupted: (runId: string) =>
+    get("interrupted", `${runPath(runId)}/interrupted`, new AbortController().signal),
   /** The feed of a run, as it comes. */
   feed: (runId: string, after: number, signal: AbortSignal) =>
     send(`${runPath(runId)}/feed?after=${after}`, { signal }),

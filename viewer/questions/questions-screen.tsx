@@ -2,17 +2,18 @@
 
 import { useState } from "preact/hooks";
 
-import type { QuestionRow, ViewerMeta } from "../../src/view/viewer-data.ts";
+import type { ViewerMeta } from "../../src/view/viewer-data.ts";
 import { useKeys } from "../app/keys.ts";
 import { Link } from "../app/link.tsx";
 import { ProblemNotice } from "../app/problem-notice.tsx";
+import type { Inbox } from "../data/api.ts";
 import type { Loaded } from "../data/use-loaded.ts";
 import { numberOf } from "../../src/view/amounts.ts";
 import { Skeleton } from "../app/skeleton.tsx";
 import { cardId, QuestionCard } from "./question-card.tsx";
 
 interface ScreenProps {
-  readonly inbox: Loaded<{ readonly questions: readonly QuestionRow[] }>;
+  readonly inbox: Loaded<Inbox>;
   readonly meta: ViewerMeta | undefined;
 }
 
@@ -63,6 +64,12 @@ export function QuestionsScreen({ inbox, meta }: ScreenProps) {
             <Link to={{ screen: "runs" }}>All runs</Link>
           </p>
         </div>
+      )}
+      {inbox.value.isCut && (
+        <p class="muted">
+          Not all runs were looked at, since so many go on or rest: older ones may ask, too. Each
+          says so on its own page.
+        </p>
       )}
       {questions.map((question, index) => (
         <QuestionCard

@@ -2,11 +2,12 @@
 
 import { useState } from "preact/hooks";
 
-import type { RunHead, ViewerAction } from "../../src/view/viewer-data.ts";
+import type { OpenToolCall, RunHead, ViewerAction } from "../../src/view/viewer-data.ts";
 import { api, problemOf } from "../data/api.ts";
 import { newKey } from "../data/request-key.ts";
 import { announce } from "../app/announcer.tsx";
 import { focused } from "../app/focused.ts";
+import { Line } from "../text/shown-text.tsx";
 
 interface ActionText {
   readonly label: string;
@@ -21,7 +22,7 @@ const TEXTS: Readonly<Record<PlainAction, ActionText>> = {
   cancel: { label: "Cancel", question: "End the whole run now?", confirm: "Cancel the run" },
   resume: {
     label: "Resume",
-    question: "Tools that were cut off may run again. Go on?",
+    question: "Go on with the run?",
     confirm: "Resume the run",
   },
 };
@@ -53,9 +54,39 @@ const FITTING: Readonly<Record<RunHead["status"], readonly PlainAction[]>> = {
 
 type Stage =
   | { readonly at: "choose" }
-  | { readonly at: "confirm"; readonly action: PlainAction; readonly key: string }
+  | { readonly at: "asking" }
+  | {
+      readonly at: "confirm";
+      readonly action: PlainAction;
+      readonly key: string;
+      /** Tools that may run again. */
+      readonly again: readonly OpenToolCall[];
+    }
   | { readonly at: "sending"; readonly action: PlainAction }
   | { readonly at: "said"; readonly text: string; readonly isBad: boolean };
+
+const MOST_NAMED = 12;
+
+/** Which tools may run again, each by its agent; those beyond some are counted. */
+function againText(calls: readonly OpenToolCall[]): string {
+  const alike = Map.groupBy(calls, ({ agentPath, toolName }) => `${agentPath} · ${toolName}`);
+  const names = [...alike].map(([name, { length }]) =>
+    length === 1 ? name : `${name} ×${length}`,
+  );
+  const more = names.length > MOST_NAMED ? [`${names.length - MOST_NAMED} more`] : [];
+  const shown = [...names.slice(0, MOST_NAMED), ...more].join(", ");
+  return `Cut off in the middle, and may run again: ${shown}.`;
+}
+
+/** What is asked back before an action. */
+async function confirming({ runId }: RunHead, action: PlainAction): Promise<Stage> {
+  try {
+    const again = action === "resume" ? (await api.interrupted(runId)).calls : [];
+    return { at: "confirm", action, key: newKey(), again };
+  } catch (error) {
+    return { at: "said", text: problemOf(error).message, isBad: true };
+  }
+}
 
 export function RunActions({
   run,
@@ -78,11 +109,17 @@ export function RunActions({
       setStage({ at: "said", text: problemOf(error).message, isBad: true });
     }
   };
+  const choose = async (action: PlainAction): Promise<void> => {
+    setStage({ at: "asking" });
+    setStage(await confirming(run, action));
+  };
   if (stage.at === "confirm") {
     const { question, confirm } = TEXTS[stage.action];
     return (
       <span class="run-actions">
-        <span>{question}</span>
+        <span>
+          {stage.again.length > 0 && <Line text={againText(stage.again)} most={2_000} />} {question}
+        </span>
         <button
           type="button"
           class="primary"
@@ -108,8 +145,8 @@ export function RunActions({
         <button
           key={action}
           type="button"
-          disabled={stage.at === "sending"}
-          onClick={() => setStage({ at: "confirm", action, key: newKey() })}
+          disabled={stage.at === "sending" || stage.at === "asking"}
+          onClick={() => void choose(action)}
         >
           {TEXTS[action].label}
         </button>

@@ -55,6 +55,18 @@ export function RunsScreen({ q = "" }: { readonly q?: string | undefined }) {
           Older runs
         </button>
       )}
+      {first?.isCut && (
+        <p class="muted">
+          Of the runs that go on, and of those that rest, only the newest are listed, since there
+          are so many. A search by id finds none of the others: open them by their address.
+        </p>
+      )}
+      {first?.forgotten !== undefined && (
+        <p class="muted">
+          {numberOf(first.forgotten, "older run")} not kept: this store is in memory, and had to
+          make room. A viewer that is given a store keeps all.
+        </p>
+      )}
     </main>
   );
 }

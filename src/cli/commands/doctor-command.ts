@@ -4,6 +4,7 @@ import { existsSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 
 import type { StoredRun } from "espalier/extend";
+import { plainText } from "espalier/terminal";
 
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { BROKEN } from "../exit-codes.ts";
@@ -12,7 +13,7 @@ import { jsonLine } from "../json-text.ts";
 import { connectServers, knownServers } from "../mcp-servers.ts";
 import { findProject, type Project } from "../project.ts";
 import { say, type Shell } from "../shell.ts";
-import { storeNameOf, openKeptStore, storePlace, type StorePlace } from "../store-choice.ts";
+import { openStoreToView, storeNameOf, storePlace, type StorePlace } from "../store-choice.ts";
 
 /** One thing that was looked at. */
 interface Finding {
@@ -42,7 +43,9 @@ export const body: CommandBody = async (call) => {
     );
   findings.push(await portFinding());
   if (has("json")) say(shell, jsonLine({ findings }));
-  else for (const { what, state, says } of findings) say(shell, `${SIGNS[state]} ${what}: ${says}`);
+  else
+    for (const { what, state, says } of findings)
+      say(shell, plainText(`${SIGNS[state]} ${what}: ${says}`));
   return findings.some(({ state }) => state === "wrong") ? BROKEN : 0;
 };
 
@@ -71,7 +74,7 @@ async function storeFinding(place: StorePlace): Promise<Finding> {
   if (place.type === "file" && !existsSync(place.path))
     return { what, state: "well", says: `${name}, which the first run makes` };
   try {
-    await using kept = await openKeptStore(place);
+    await using kept = await openStoreToView(place, { canPost: false });
     const ended = await kept.store.list({ status: "ended", limit: 10_000 });
     const bytes = place.type === "file" ? statSync(place.path).size : 0;
     const old = ended.filter(isOld).length;

@@ -6,14 +6,17 @@ import type { CommandBody } from "../command-call.ts";
 import { jsonLine } from "../json-text.ts";
 import { askedQuestions, type AskedQuestion } from "../open-questions-of.ts";
 import { findProject } from "../project.ts";
+import { unreadableText } from "../run-reading.ts";
 import { note, say } from "../shell.ts";
-import { openKeptStore, storePlace } from "../store-choice.ts";
+import { openStoreToView, storePlace } from "../store-choice.ts";
 
 export const body: CommandBody = async (call) => {
   const { shell, has } = call;
   const project = await findProject(shell);
-  await using kept = await openKeptStore(storePlace(call, project));
-  const asked = await askedQuestions(kept.store);
+  await using kept = await openStoreToView(storePlace(call, project), { canPost: false });
+  const asked = await askedQuestions(kept.store, (run, problem) =>
+    note(shell, unreadableText(run, problem)),
+  );
   if (has("json")) {
     const questions = asked.map(({ run: { runId, title }, question }) => ({
       runId,

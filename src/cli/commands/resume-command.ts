@@ -1,26 +1,39 @@
 // `espalier resume <run>`: goes on with a run that is paused or was cut off. Says first which tool calls were cut off, and which of them are made
 // again; asks for the answers that it needs, where there is somebody to ask.
 
-import { EspalierError, type Approver, type Orchestrator, type Run } from "espalier";
+import {
+  EspalierError,
+  type Approver,
+  type Orchestrator,
+  type RecoverOptions,
+  type Run,
+} from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
 import { plainText } from "espalier/terminal";
 
+import { grantOf } from "../amount-options.ts";
 import type { CommandBody } from "../command-call.ts";
 import { EXIT_CODES } from "../exit-codes.ts";
 import { interruptedCalls, type InterruptedCall } from "../interrupted-calls.ts";
+import { jsonLine } from "../json-text.ts";
 import { namedRun, rootRoleOf } from "../named-run.ts";
 import { openIn } from "../open-questions-of.ts";
 import { findProject } from "../project.ts";
 import { readableFolder } from "../readable-folder.ts";
 import { roleNamed } from "../roles-at-hand.ts";
 import { answerModeOf, leadFor, outputChoice } from "../run-settings.ts";
-import { note } from "../shell.ts";
+import { note, say } from "../shell.ts";
 import { openKeptStore, storePlace } from "../store-choice.ts";
+
+/** Who is on record for more budget. */
+const GRANTED_BY = "espalier resume";
 
 export const body: CommandBody = async (call) => {
   const { shell, args, text, has } = call;
   outputChoice(call);
   answerModeOf(call);
+  const granted = text("grant");
+  const grants = granted === undefined ? [] : [{ budget: grantOf(granted), by: GRANTED_BY }];
   const readFolder = readableFolder(shell, text("allowRead"));
   const roleFolder = readableFolder(shell, text("roles"));
   const project = await findProject(shell);
@@ -34,9 +47,10 @@ export const body: CommandBody = async (call) => {
     for (const line of callLines(calls)) note(shell, line);
     if (person !== undefined) await answerOpen(orchestrator, kept.store, run, person);
   }
-  const resumed = await goneOn(orchestrator, run, has("takeOver"));
+  const resumed = await goneOn(orchestrator, run, { takeOver: has("takeOver"), grants });
   if (resumed !== undefined) return await follower.follow(resumed);
   const open = await openIn(kept.store, run.runId);
+  if (has("json")) say(shell, jsonLine({ runId: run.runId, status: "paused", questions: open }));
   note(shell, `${run.runId} waits for answers to ${open.length}. See them: espalier questions`);
   return EXIT_CODES.paused;
 };
@@ -70,10 +84,10 @@ async function answerOpen(
 async function goneOn(
   orchestrator: Orchestrator,
   { runId }: StoredRun,
-  takeOver: boolean,
+  options: Pick<RecoverOptions, "takeOver" | "grants">,
 ): Promise<Run | undefined> {
   try {
-    return await orchestrator.recover(runId, { takeOver });
+    return await orchestrator.recover(runId, options);
   } catch (cause) {
     if (EspalierError.is(cause) && cause.data["problem"] === "missing") return undefined;
     throw cause;

@@ -2,9 +2,12 @@
 
 import { dirname } from "node:path";
 
+import { plainText } from "espalier/terminal";
+
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { MISUSED } from "../exit-codes.ts";
 import { jsonLine } from "../json-text.ts";
+import { sharedServers, type SharedServers } from "../mcp-servers.ts";
 import { findProject } from "../project.ts";
 import { readableFolder } from "../readable-folder.ts";
 import { roleTextsIn, type FoundRole } from "../role-folder.ts";
@@ -22,13 +25,13 @@ export const body: CommandBody = async (call) => {
   const { shell, args, has } = call;
   const folder = readableFolder(shell, args[0]);
   const texts = roleTextsIn(folder);
+  await using servers = sharedServers();
   const checked: CheckedFile[] = [];
-  // One after the other: the servers that one names are closed again before the next.
-  for (const text of texts) checked.push(await checkedFile(call, text));
+  for (const text of texts) checked.push(await checkedFile(call, text, servers));
   const faults = checked.flatMap(({ problem }) => problem ?? []);
   if (has("json")) say(shell, jsonLine({ files: checked }));
   // A file that several name is at fault once.
-  else for (const fault of new Set(faults)) say(shell, fault);
+  else for (const fault of new Set(faults)) say(shell, plainText(fault));
   const count = texts.length === 1 ? "1 role file" : `${texts.length} role files`;
   note(shell, `${count} in ${folder}, ${new Set(faults).size} faults.`);
   return faults.length === 0 ? 0 : MISUSED;
@@ -40,9 +43,10 @@ const ANY_MODEL = "any-model";
 async function checkedFile(
   { shell }: CommandCall,
   { file, name, text }: FoundRole,
+  { connect }: SharedServers,
 ): Promise<CheckedFile> {
   const project = await findProject(shell);
-  const search = { shell, project, model: ANY_MODEL, readFolder: dirname(file) };
+  const search = { shell, project, model: ANY_MODEL, readFolder: dirname(file), connect };
   try {
     await using hand = await roleToRun(file, search);
     const names = new Set(hand.roles.map((role) => role.name));

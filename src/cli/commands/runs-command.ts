@@ -4,7 +4,7 @@ import type { RunRow } from "espalier/view";
 
 import type { CommandBody } from "../command-call.ts";
 import { jsonLine } from "../json-text.ts";
-import { RunReading } from "../run-reading.ts";
+import { isOfOneRun, RunReading, unreadableText } from "../run-reading.ts";
 import { wallTimeMs } from "../machine-time.ts";
 import { outputStyle } from "../output-style.ts";
 import { findProject } from "../project.ts";
@@ -27,22 +27,51 @@ export const body: CommandBody = async (call) => {
   await using kept = await openStoreToView(storePlace(call, project), { canPost: false });
   const nowMs = wallTimeMs();
   const rows: RunRow[] = [];
+  const passed: string[] = [];
   let records = 0;
-  for (const stored of await kept.store.list({ limit: statuses === undefined ? limit : MOST })) {
-    if (rows.length === limit) break;
+  let unread = 0;
+  let isMore = false;
+  for (const stored of await kept.store.list({
+    limit: statuses === undefined ? limit + 1 : MOST,
+  })) {
+    isMore = rows.length === limit;
+    if (isMore) break;
     const run = new RunReading(kept.store, stored);
     records += stored.recordCount;
-    if (records <= MOST_RECORDS) await run.advance();
-    const { questions } = run.fold.snapshot();
-    const isRead = run.fold.startedAtMs !== undefined;
-    const row = isRead ? { ...run.head(nowMs), questions } : run.listing(nowMs);
+    const isRead = records <= MOST_RECORDS;
+    if (!isRead) unread += 1;
+    const problem = isRead ? await problemOf(run) : undefined;
+    if (problem !== undefined) passed.push(problem);
+    const row = problem === undefined ? rowOf(run, nowMs) : run.listing(nowMs);
     if (statuses?.includes(row.status) !== false) rows.push(row);
   }
   if (has("json")) say(shell, jsonLine({ runs: rows }));
   else if (rows.length > 0) say(shell, runsText(rows, { ...outputStyle(shell), nowMs }));
-  else note(shell, `No runs in ${kept.name}. Start one: espalier run …`);
+  else if (statuses === undefined)
+    note(shell, `No runs in ${kept.name}. Start one: espalier run …`);
+  else note(shell, `No such runs in ${kept.name}.`);
+  for (const problem of passed) note(shell, problem);
+  if (isMore) note(shell, `There are older ones: --limit ${limit * 2}`);
+  if (unread > 0 && statuses !== undefined)
+    note(shell, `Long runs were not read (${unread}): they are listed without --status.`);
   return 0;
 };
+
+/** Reads a run. What is wrong with one hides no other. */
+async function problemOf(run: RunReading): Promise<string | undefined> {
+  try {
+    await run.advance();
+    return undefined;
+  } catch (cause) {
+    if (!isOfOneRun(cause)) throw cause;
+    return unreadableText(run.stored, cause);
+  }
+}
+
+function rowOf(run: RunReading, nowMs: number): RunRow {
+  if (run.fold.startedAtMs === undefined) return run.listing(nowMs);
+  return { ...run.head(nowMs), questions: run.fold.snapshot().questions };
+}
 
 function limitOf(said: string | undefined): number {
   if (said === undefined) return USUAL_LIMIT;

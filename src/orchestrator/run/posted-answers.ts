@@ -14,7 +14,9 @@ import {
   type Question,
 } from "../../protocol/question.ts";
 import type { RunStore } from "../../store/run-store.ts";
+import { unreadable } from "../durability/fold-journal.ts";
 import { JournalReader, RECORDS_PER_TURN } from "../durability/journal-reader.ts";
+import type { JournalRecord } from "../durability/journal-record.ts";
 import { keptEvent } from "../durability/open-spans.ts";
 import { mailIn, postMail } from "./run-mail.ts";
 
@@ -30,15 +32,17 @@ interface Asked {
   readonly taken: ReadonlyMap<QuestionId, number>;
 }
 
-/** The questions to which a run needs an answer still. */
+/**
+ * The questions to which a run needs an answer still. Rejects with `unknown_run`, `unsupported_version`, `invalid_journal` or `store_failed`.
+ */
 export async function openQuestions(store: RunStore, runId: RunId): Promise<readonly Question[]> {
   const { open, posted } = await askedIn(store, runId);
   return open.filter(({ questionId }) => !posted.has(questionId));
 }
 
 /**
- * Posts answers, in order, and gives the questions that are still open. Rejects with `invalid_answer`, `unknown_run`, `run_ended` or
- * `store_failed`: nothing is posted then, unless others answer at the same time, or the store fails, when some of them stand.
+ * Posts answers, in order, and gives the questions that are still open. Rejects with `invalid_answer`, `unknown_run`, `run_ended`,
+ * `unsupported_version`, `invalid_journal` or `store_failed`: nothing is posted then, unless others answer at the same time, or the store fails, when some of them stand.
  */
 export async function postAnswers(
   { store, clock }: { readonly store: RunStore; readonly clock: Clock },
@@ -69,8 +73,10 @@ async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
   const over = new Map<QuestionId, AnswerType>();
   const heeded = new Set<number>();
   const turns = new Turns(RECORDS_PER_TURN);
+  let count = 0;
   for await (const line of store.read(runId)) {
-    const records = reader.read(line);
+    count += 1;
+    const records = readIn(reader, line, { runId, number: count });
     for (const record of records) {
       if (record.type === "post") heeded.add(record.number);
       const event = record.type === "event" ? keptEvent(record.event) : undefined;
@@ -93,6 +99,19 @@ async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
     else taken.set(questionId, (taken.get(questionId) ?? 0) + 1);
   }
   return { open: [...open.values()], over, posted, taken };
+}
+
+/** The records of a line. Throws `unsupported_version` or `invalid_journal`. */
+function readIn(
+  reader: JournalReader,
+  line: string,
+  { runId, number }: { readonly runId: RunId; readonly number: number },
+): readonly JournalRecord[] {
+  try {
+    return reader.read(line);
+  } catch (cause) {
+    throw unreadable(runId, number, cause);
+  }
 }
 
 function checkedAnswers(given: unknown, asked: Asked, nowMs: number): readonly Answer[] {

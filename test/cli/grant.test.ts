@@ -1,0 +1,77 @@
+// Goal: a run that rests goes on with more than it was given, and says on stdout how it stands where it cannot go on. Method: the command within
+// the test, a server that speaks Chat Completions, and one of MCP.
+
+import { expect } from "vitest";
+import { z } from "zod";
+
+import { temporaryFolder, type TemporaryFolder } from "../examples/temporary-folder.ts";
+import { afterwards } from "../harness/afterwards.ts";
+import { proves } from "../harness/proves.ts";
+import { calls, OpenAiServer, says } from "../support/openai-server.ts";
+import { performed, withVariable } from "./performed.ts";
+
+const SERVER_FILE = new URL("echo-server.ts", import.meta.url).pathname;
+
+/** A run that is paused with a question after its first step of two, and wants five. */
+async function pausedRun(): Promise<TemporaryFolder> {
+  const work = { command: process.execPath, args: [SERVER_FILE] };
+  const folder = temporaryFolder({
+    "lead.md": "---\nmodel: m\ntools: [work_*]\n---\nWork.\n",
+    "mcp.json": JSON.stringify({ mcpServers: { work } }),
+  });
+  afterwards(() => folder[Symbol.dispose]());
+  const server = await OpenAiServer.start((_request, count) => {
+    if (count === 1) return calls(["work_data", {}]);
+    return count < 5 ? calls(["work_look", { count }]) : says("Done.");
+  });
+  afterwards(() => server[Symbol.asyncDispose]());
+  withVariable("OPENAI_BASE_URL", server.baseUrl);
+  const args = ["run", "lead.md", "Go.", "--budget", "steps=2"];
+  expect((await performed(args, { cwd: folder.path })).code).toBe(4);
+  return folder;
+}
+
+proves(
+  ["V115"],
+  "a run that is paused goes on with what is granted, which is on record",
+  async () => {
+    const { path: cwd } = await pausedRun();
+    expect((await performed(["approve", "@last"], { cwd })).code).toBe(0);
+    for (const [amounts, words] of [
+      ["steps=x", "Expected steps in --grant to be a whole number"],
+      ["dollars=1", "Expected --grant to have parts such as cost=1"],
+      ["steps=0", "a budget with an amount above 0"],
+      ["calls=1", "has no limit of its own on it"],
+    ] as const) {
+      const wrong = await performed(["resume", "@last", "--grant", amounts], { cwd });
+      expect([wrong.code, wrong.stdout], amounts).toEqual([2, ""]);
+      expect(wrong.stderr).toContain(words);
+    }
+    const resumed = await performed(["resume", "@last", "--grant", "steps=3,time=1m"], { cwd });
+    expect([resumed.code, resumed.stdout]).toEqual([0, "Done.\n"]);
+    const { stdout } = await performed(["tail", "@last", "--events"], { cwd });
+    const granted = stdout.split("\n").filter((line) => line.includes('"budget.granted"'));
+    expect(granted.map((line): unknown => JSON.parse(line))).toMatchObject([
+      { by: "espalier resume", budget: { steps: 3, wallTimeMs: 60_000 } },
+    ]);
+  },
+);
+
+proves(["V115"], "without a grant it is stopped where it was", async () => {
+  const { path: cwd } = await pausedRun();
+  expect((await performed(["approve", "@last"], { cwd })).code).toBe(0);
+  expect((await performed(["resume", "@last"], { cwd })).code).toBe(3);
+});
+
+const WaitingSchema = z.object({
+  runId: z.string(),
+  status: z.literal("paused"),
+  questions: z.tuple([z.looseObject({ toolName: z.literal("work_data") })]),
+});
+
+proves(["V41"], "resume --json of a run that waits for answers is one object, too", async () => {
+  const { path: cwd } = await pausedRun();
+  const { code, stdout } = await performed(["resume", "@last", "--json"], { cwd });
+  expect(code).toBe(4);
+  expect(WaitingSchema.safeParse(JSON.parse(stdout)).success).toBe(true);
+});
