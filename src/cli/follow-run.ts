@@ -3,9 +3,10 @@
 
 import type { EspalierEvent, EventSink, Run, RunResult } from "espalier";
 import type { NodeTracing } from "espalier/otel/node";
-import { plainText, terminalView, type TerminalView } from "espalier/terminal";
+import { terminalView, type TerminalView } from "espalier/terminal";
 import { RunFold } from "espalier/view";
 
+import { writtenText } from "../terminal/terminal-text.ts";
 import { EXIT_CODES, TERMINATED } from "./exit-codes.ts";
 import { jsonLine, jsonText } from "./json-text.ts";
 import { deliveryText } from "./node-tracing.ts";
@@ -167,7 +168,7 @@ export class RunFollower {
 
 /** What a run came to, for stdout: the typed result as JSON, else the text. */
 function resultText({ output, text }: RunResult): string {
-  return output === undefined ? plainText(text) : jsonText(output);
+  return output === undefined ? writtenText(text) : jsonText(output);
 }
 
 /** A result without its histories: what a program asks first. The rest is in the store. */

@@ -59,9 +59,14 @@ export function plainText(text: string): string {
 
 /** The same for a piece of a text that goes on: blanks at the end of its lines stay. */
 export function plainPiece(text: string): string {
+  return writtenText(text).replaceAll("\t", "  ");
+}
+
+/** The same where nothing measures it, as a result that may be kept in a file: tabs, and blanks at the end of lines, are part of it. */
+export function writtenText(text: string): string {
   return text
     .split(/\r\n|[\n\r\u2028\u2029]/u)
-    .map((line) => harmless(line.replaceAll("\t", "  ")))
+    .map((line) => line.split("\t").map(harmless).join("\t"))
     .join("\n");
 }
 

@@ -161,11 +161,11 @@ proves(
   "text of models cannot steer the terminal, nor can a task from stdin be lost",
   async () => {
     const folder = newFolder({ "lead.md": LEAD });
-    const server = await serverThat(() => says("\u001b[31mred\u001b[0m\u202e"));
+    const server = await serverThat(() => says("\u001b[31mred\u001b[0m\u202e\nall:\r\n\tmake  "));
     const stdin = new PassThrough();
     stdin.end("From a pipe.");
     const done = await performed(["run", "lead.md", "-", "--quiet"], { cwd: folder.path, stdin });
-    expect(done.stdout).toBe("red\n");
+    expect(done.stdout).toBe("red\nall:\n\tmake  \n");
     expect(server.request(1).bodyText).toContain("From a pipe.");
   },
 );
