@@ -1211,6 +1211,12 @@ const requirements = {
   V105: {
     text: "Without content the page says so where it would be, and why",
   },
+  V130: {
+    text: "Pictures in documents are made by a command, there in light and dark, and small; the package is without them",
+  },
+  V131: {
+    text: "The demo in the browser is the first command of the README and works in a fresh clone; no document has `npx` run a package before it was installed",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
