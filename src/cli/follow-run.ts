@@ -62,7 +62,7 @@ export class RunFollower {
     const exitCode = await this.#untilRest(run);
     if (tracing !== undefined) note(this.#shell, deliveryText(await tracing.shutdown()));
     if (viewing !== undefined && isWatched(this.#shell)) {
-      note(this.#shell, "The viewer stays open. Ctrl-C ends it.");
+      note(this.#shell, `The viewer stays open at ${viewing.address}. Ctrl-C ends it.`);
       await this.#untilLeft();
     }
     return exitCode;
