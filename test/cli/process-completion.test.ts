@@ -75,7 +75,7 @@ const isThere = (shell: string): boolean => spawnSync(shell, ["-c", "true"]).sta
 
 const LOADS = {
   "sourced after compinit": "autoload -U compinit; compinit -u -D; source ./_espalier",
-  "in a folder of $fpath": "fpath=(. $fpath); autoload -U compinit; compinit -u -D",
+  "in a folder of $fpath": "fpath=($PWD $fpath); autoload -U compinit; compinit -u -D",
 };
 
 for (const [how, load] of Object.entries(LOADS)) {
