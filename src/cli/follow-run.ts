@@ -10,7 +10,7 @@ import { EXIT_CODES, TERMINATED } from "./exit-codes.ts";
 import { jsonLine, jsonText } from "./json-text.ts";
 import { deliveryText } from "./node-tracing.ts";
 import { causeLines, restLines } from "./rest-text.ts";
-import { isWatched, note, say, type Shell } from "./shell.ts";
+import { isWatched, note, ownCommand, say, type Shell } from "./shell.ts";
 import type { Viewing } from "./viewing.ts";
 
 /** How a run is followed. */
@@ -141,7 +141,12 @@ export class RunFollower {
     }
     const causes = this.#fold?.causes() ?? [];
     if (report === undefined) {
-      for (const line of restLines(result, causes, { isQuiet, isKept })) note(this.#shell, line);
+      for (const line of restLines(result, causes, {
+        isQuiet,
+        isKept,
+        command: ownCommand(this.#shell),
+      }))
+        note(this.#shell, line);
       return;
     }
     // Below the lines of a view that draws no tree.

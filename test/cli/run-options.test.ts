@@ -110,6 +110,22 @@ proves(
   },
 );
 
+proves(["V132"], "what to type next is what npx runs, where npx ran this", async () => {
+  const { cwd } = await buyer();
+  const at = { cwd, env: { npm_command: "exec" } };
+  const { stderr } = await performed(["run", "buyer.md", "Pay."], at);
+  expect(stderr).toMatch(
+    /^Answer: npx espalier approve (\S+), or npx espalier deny \1 --reason "…". Then: npx espalier resume \1$/m,
+  );
+  const { stdout } = await performed(["questions"], at);
+  expect(stdout).toMatch(
+    /\n {2}npx espalier approve \S+, or npx espalier deny \S+ --reason "…"\n$/,
+  );
+  expect((await performed(["approve", "@last"], at)).stderr).toContain(
+    "Go on: npx espalier resume",
+  );
+});
+
 proves(
   ["V89"],
   "run --view asks on the page, goes on with its answer, and stays to be seen until Ctrl-C",
