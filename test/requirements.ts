@@ -1259,6 +1259,21 @@ const requirements = {
   V117: {
     text: "Before a run that was cut off goes on by the page, the tools that may run again are named, each with its agent",
   },
+  V130: {
+    text: "Pictures in documents are made by a command, there in light and dark, and small; the package is without them",
+  },
+  V131: {
+    text: "The demo in the browser is the first command of the README and works in a fresh clone; no document has `npx` run a package before it was installed",
+  },
+  V132: {
+    text: "`run --answer ask` asks at the terminal, and the run goes on with what was said: approved, denied with a reason, edited, or left open",
+  },
+  V133: {
+    text: "`run --session` begins with the history of a session of the store, and adds to it",
+  },
+  V134: {
+    text: "`run --otel` sends the spans of the run, and says how many arrived; a place for traces that is down changes neither result nor exit code",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -112,8 +112,8 @@ function fish(commands: readonly Completed[]): string {
   const lines = commands.flatMap(({ name, summary, options, below, asks }) => {
     const seen = `-n '__fish_seen_subcommand_from ${name}'`;
     return [
-      `complete -c espalier -n __fish_use_subcommand -a ${name} -d ${quoted(summary)}`,
-      ...below.map((one) => `complete -c espalier ${seen} -a ${one}`),
+      `complete -c espalier -n __fish_use_subcommand -f -a ${name} -d ${quoted(summary)}`,
+      ...below.map((one) => `complete -c espalier ${seen} -f -a ${one}`),
       ...(asks === undefined ? [] : [`complete -c espalier ${seen} -f -a '(${asking(asks)})'`]),
       ...options.map(
         (option) =>

@@ -11,7 +11,7 @@ import { EXIT_CODES, TERMINATED } from "./exit-codes.ts";
 import { jsonLine, jsonText } from "./json-text.ts";
 import { deliveryText } from "./node-tracing.ts";
 import { causeLines, restLines } from "./rest-text.ts";
-import { isWatched, note, say, type Shell } from "./shell.ts";
+import { isWatched, note, ownCommand, say, type Shell } from "./shell.ts";
 import type { Viewing } from "./viewing.ts";
 
 /** How a run is followed. */
@@ -65,7 +65,7 @@ export class RunFollower {
     const exitCode = await this.#untilRest(run);
     if (tracing !== undefined) note(this.#shell, deliveryText(await tracing.shutdown()));
     if (viewing !== undefined && isWatched(this.#shell)) {
-      note(this.#shell, "The viewer stays open. Ctrl-C ends it.");
+      note(this.#shell, `The viewer stays open at ${viewing.address}. Ctrl-C ends it.`);
       await this.#untilLeft();
     }
     return exitCode;
@@ -156,7 +156,12 @@ export class RunFollower {
     }
     const causes = this.#fold?.causes() ?? [];
     if (report === undefined) {
-      for (const line of restLines(result, causes, { isQuiet, isKept })) note(this.#shell, line);
+      for (const line of restLines(result, causes, {
+        isQuiet,
+        isKept,
+        command: ownCommand(this.#shell),
+      }))
+        note(this.#shell, line);
       return;
     }
     // Below the lines of a view that draws no tree.

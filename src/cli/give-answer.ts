@@ -6,7 +6,7 @@ import type { CommandCall } from "./command-call.ts";
 import { jsonLine } from "./json-text.ts";
 import { namedQuestion } from "./open-questions-of.ts";
 import { findProject } from "./project.ts";
-import { note, say } from "./shell.ts";
+import { note, ownCommand, say } from "./shell.ts";
 import { openKeptStore, storePlace } from "./store-choice.ts";
 
 /** Answers the question that a command was given, and says what is open still. Gives the exit code. */
@@ -30,9 +30,9 @@ export async function giveAnswer(
   note(shell, `${question.agentPath}: ${question.toolName} ${ANSWERED[answer.type]}.`);
   const next =
     open.length > 0
-      ? `${open.length} more to answer: espalier questions`
+      ? `${open.length} more to answer: ${ownCommand(shell)} questions`
       : run.owner === null
-        ? `Go on: espalier resume ${runId}`
+        ? `Go on: ${ownCommand(shell)} resume ${runId}`
         : "Whoever leads the run goes on with it.";
   note(shell, next);
   return 0;

@@ -9,6 +9,8 @@ interface RestOptions {
   /** Only what went wrong, and what is asked. */
   readonly isQuiet: boolean;
   readonly isKept: boolean;
+  /** How this command is called. */
+  readonly command: string;
 }
 
 const MICRO_PER_USD = 1_000_000;
@@ -17,7 +19,7 @@ const MICRO_PER_USD = 1_000_000;
 export function restLines(
   result: RunResult,
   causes: readonly Cause[],
-  { isQuiet, isKept }: RestOptions,
+  { isQuiet, isKept, command }: RestOptions,
 ): readonly string[] {
   const { status, runId } = result;
   const closing = isQuiet && status === "completed" ? [] : [closingLine(result)];
@@ -25,8 +27,10 @@ export function restLines(
   return [
     ...closing,
     ...(status === "paused" ? questionTexts(result) : causeLines(causes)),
-    ...(isKept ? nextLines(result) : [`The run was kept nowhere: it cannot be shown or resumed.`]),
-    ...(isKept && status === "failed" ? [`See it: espalier show ${runId} --errors`] : []),
+    ...(isKept
+      ? nextLines(result, command)
+      : [`The run was kept nowhere: it cannot be shown or resumed.`]),
+    ...(isKept && status === "failed" ? [`See it: ${command} show ${runId} --errors`] : []),
   ].map(plainText);
 }
 
@@ -67,10 +71,10 @@ function questionTexts({ questions }: RunResult): readonly string[] {
   ]);
 }
 
-function nextLines({ status, runId, questions }: RunResult): readonly string[] {
+function nextLines({ status, runId, questions }: RunResult, command: string): readonly string[] {
   if (status !== "paused") return [];
-  if (questions.length === 0) return [`Go on: espalier resume ${runId}`];
+  if (questions.length === 0) return [`Go on: ${command} resume ${runId}`];
   return [
-    `Answer: espalier approve ${runId}, or espalier deny ${runId} --reason "…". Then: espalier resume ${runId}`,
+    `Answer: ${command} approve ${runId}, or ${command} deny ${runId} --reason "…". Then: ${command} resume ${runId}`,
   ];
 }

@@ -55,6 +55,11 @@ export function note({ stderr }: Shell, text: string): void {
   stderr.write(`${text}\n`);
 }
 
+/** How a person calls this command again: `npx espalier` finds what is installed in a project only. */
+export function ownCommand({ env }: Shell): string {
+  return env["npm_command"] === "exec" ? "npx espalier" : "espalier";
+}
+
 /** Whether a person looks at what is said. */
 export function isWatched({ stderr, env }: Shell): boolean {
   return stderr.isTTY === true && (env["CI"] ?? "") === "";

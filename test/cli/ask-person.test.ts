@@ -28,6 +28,7 @@ const QUESTION: Question = {
 const DOWN = "\u001b[B";
 const ENTER = "\r";
 const CTRL_C = "\u0003";
+const BACKSPACE = "\u007f";
 
 interface Asked {
   readonly answer: Answer | undefined;
@@ -94,6 +95,52 @@ proves(
     expect((await asked(["", "", "", DOWN, ENTER])).answer).toEqual({ type: "approved", ...REF });
     const { answer, happened } = await asked(["", "", "", CTRL_C]);
     expect([answer, happened]).toEqual([undefined, ["room", "interrupt", "back"]]);
+  },
+);
+
+proves(
+  ["V52"],
+  "a denial has its reason, an empty one is asked for again; Ctrl-C in it answers nothing",
+  async () => {
+    const begun = ["", "", "", DOWN, DOWN, ENTER];
+    const denied = await asked([...begun, ENTER, "T", "o", "o", ENTER]);
+    expect(denied.answer).toEqual({ type: "denied", ...REF, reason: "Too" });
+    expect(denied.shown).toContain("Say it in words.");
+    expect((await asked([...begun, "T", CTRL_C])).answer).toBeUndefined();
+  },
+);
+
+proves(
+  ["V52"],
+  "edited arguments are shown again before they go; Enter alone sends none, and what is no object cannot be sent",
+  async () => {
+    const question = { ...QUESTION, arguments: { eur: 400 } };
+    const begun = ["", "", "", DOWN, DOWN, DOWN, ENTER];
+    const edit = [BACKSPACE, BACKSPACE, "}"];
+    const edited = await asked([...begun, ...edit, ENTER, "", "", DOWN, ENTER], { question });
+    expect(edited.answer).toEqual({ type: "approved", ...REF, arguments: { eur: 40 } });
+    expect(edited.shown).toMatch(/pay, edited[\s\S]+"eur": 40\b/);
+    const left = await asked([...begun, ...edit, ENTER, "", "", ENTER], { question });
+    expect(left.answer).toBeUndefined();
+    const broken = await asked([...begun, BACKSPACE, ENTER, "}", ENTER, "", "", DOWN, ENTER], {
+      question,
+    });
+    expect(broken.shown).toContain("Write a JSON object");
+    expect(broken.answer).toEqual({ type: "approved", ...REF, arguments: { eur: 400 } });
+  },
+);
+
+proves(
+  ["V52"],
+  "of a call that runs elsewhere its result is given, as JSON or text, or what went wrong",
+  async () => {
+    const question: Question = { ...QUESTION, kind: "external" };
+    const begun = ["", "", ""];
+    const given = await asked([...begun, DOWN, ENTER, "4", "2", ENTER], { question });
+    expect(given.answer).toEqual({ type: "result", ...REF, result: 42 });
+    const failed = await asked([...begun, DOWN, DOWN, ENTER, "N", "o", ENTER], { question });
+    expect(failed.answer).toEqual({ type: "failure", ...REF, message: "No" });
+    expect((await asked([...begun, ENTER], { question })).answer).toBeUndefined();
   },
 );
 

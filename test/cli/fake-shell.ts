@@ -53,6 +53,27 @@ export class FakeShell implements Shell {
   }
 }
 
+/** Has somebody look at what the command says, and type. */
+export function atTerminal(shell: FakeShell): void {
+  Object.assign(shell.stderr, { isTTY: true, columns: 100, rows: 50 });
+  Object.assign(shell.stdin, { isTTY: true, setRawMode: () => {} });
+}
+
+/** Resolves once the command has said this on stderr, behind what stood there at `from`. */
+export async function seenIn(shell: FakeShell, words: string, from = 0): Promise<void> {
+  while (!shell.written.stderr.includes(words, from))
+    await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** The address that a command says, once it has. */
+export async function addressIn(shell: FakeShell): Promise<string> {
+  for (;;) {
+    const [, url] = /Viewer: (\S+)/.exec(shell.written.stderr) ?? [];
+    if (url !== undefined) return url;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
 class KeptText extends Writable {
   text = "";
 

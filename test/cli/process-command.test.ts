@@ -1,7 +1,7 @@
 // Goal: what only a process shows: signals, Node that is too old, another copy of the package, configurations that Node loads,
 // scripts in real shells. Method: the command spawned, against a server that speaks Chat Completions.
 
-import { execFile, spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
@@ -333,13 +333,3 @@ proves(["V47"], "the script for bash completes commands, options and ids of runs
     "",
   ]);
 });
-
-test.skipIf(spawnSync("zsh", ["-c", "true"]).status !== 0)(
-  "the script for zsh is one (zsh is installed)",
-  async () => {
-    const folder = newFolder();
-    const { stdout: script } = await command(["completion", "zsh"], { cwd: folder.path });
-    writeFileSync(folder.at("_espalier"), script);
-    expect(spawnSync("zsh", ["-n", folder.at("_espalier")]).status).toBe(0);
-  },
-);

@@ -25,16 +25,7 @@ import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { act, askApi, placeOf } from "../viewer/asking.ts";
 import { asker } from "../viewer/viewer-world.ts";
-import { FakeShell } from "./fake-shell.ts";
-
-/** The address that a command says, once it has. */
-async function addressIn(shell: FakeShell): Promise<string> {
-  for (;;) {
-    const [, url] = /Viewer: (\S+)/.exec(shell.written.stderr) ?? [];
-    if (url !== undefined) return url;
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}
+import { addressIn, FakeShell } from "./fake-shell.ts";
 
 async function folder(): Promise<string> {
   const made = await mkdtemp(join(tmpdir(), "espalier-view-"));

@@ -33,7 +33,7 @@ function thrownBy(use: () => unknown): { readonly code: string; readonly message
 const NO_KEY = {
   code: "missing_api_key",
   message:
-    "Expected an API key for the model gpt-5-mini, got none. Set the environment variable OPENAI_API_KEY or the option apiKey; a server that needs no key is named by the option baseUrl.",
+    "Expected an API key for the model gpt-5-mini, got none. Set the environment variable OPENAI_API_KEY or the option apiKey; a server that needs no key is named by OPENAI_BASE_URL or the option baseUrl.",
 };
 
 test("a key that no header can carry is refused, and not quoted", () => {

@@ -231,3 +231,23 @@ test("results of any JSON type are taken as they are", async () => {
     expect([given, result.steps[0]?.tools.executions[0]?.text]).toEqual([given, text]);
   }
 });
+
+proves(
+  ["X17"],
+  "a server that gives the calls of all replies one id: the answer is about the newest, and the run goes on",
+  async () => {
+    const fixture = newFixture();
+    const tool = payTool();
+    const pay = (amount: number) => calls({ name: "pay", arguments: { amount }, callId: "call_0" });
+    const { role } = soloist([pay(1), pay(2), says("done")], { tools: [tool] });
+    const first = await fixture.run(role);
+    const second = await fixture.outcome(fixture.resume(role, first.pausedRun, approveAll(first)));
+    const result = await fixture.outcome(
+      fixture.resume(role, second.pausedRun, approveAll(second)),
+    );
+    expect([ending(result), tool.paid]).toEqual([
+      ["completed", "completed"],
+      [1, 2],
+    ]);
+  },
+);

@@ -9,7 +9,6 @@ const clockTime = new Intl.DateTimeFormat("en-GB", {
   second: "2-digit",
 });
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
-const MOMENT_MS = 1_000;
 
 /** How long ago it was, to the second; goes on by itself. */
 export function Since({ atMs }: { readonly atMs: number }) {
@@ -31,10 +30,9 @@ export function momentText(atMs: number, relativeToMs: number): string {
   return isSameDay ? clockTime.format(at) : `${day.format(at)} ${clockTime.format(at)}`;
 }
 
-/** `4s`, `3m 10s`, `2h 05m`, `3d`: without parts of a second, which nobody could read while they turn. */
+/** `0s`, `4s`, `3m 10s`, `2h 05m`, `3d`: without parts of a second, which nobody could read while they turn. */
 export function roughly(ms: number): string {
-  if (ms < MOMENT_MS) return "now";
-  const seconds = Math.floor(ms / 1_000);
+  const seconds = Math.max(0, Math.floor(ms / 1_000));
   if (seconds < 60) return `${seconds}s`;
   if (seconds < 172_800) return durationText(seconds * 1_000);
   return `${Math.floor(seconds / 86_400)}d`;

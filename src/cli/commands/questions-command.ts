@@ -7,7 +7,7 @@ import { jsonLine } from "../json-text.ts";
 import { askedQuestions, type AskedQuestion } from "../open-questions-of.ts";
 import { findProject } from "../project.ts";
 import { unreadableText } from "../run-reading.ts";
-import { note, say } from "../shell.ts";
+import { note, ownCommand, say } from "../shell.ts";
 import { openStoreToView, storePlace } from "../store-choice.ts";
 
 export const body: CommandBody = async (call) => {
@@ -27,24 +27,24 @@ export const body: CommandBody = async (call) => {
     return 0;
   }
   if (asked.length === 0) note(shell, "No run asks anything.");
-  for (const one of asked) say(shell, plainText(textOf(one)));
+  const texts = asked.map((one) => plainText(textOf(one, ownCommand(shell))));
+  if (texts.length > 0) say(shell, texts.join("\n\n"));
   return 0;
 };
 
-function textOf({ run, question }: AskedQuestion): string {
+function textOf({ run, question }: AskedQuestion, command: string): string {
   const { questionId, agentPath, toolName, reason, kind, deadlineAtMs } = question;
   const until =
     deadlineAtMs === null ? "" : ` · to be answered by ${new Date(deadlineAtMs).toISOString()}`;
   const ways =
     kind === "approval"
-      ? `espalier approve ${questionId}, or espalier deny ${questionId} --reason "…"`
-      : `espalier answer ${questionId} --result "…"`;
+      ? `${command} approve ${questionId}, or ${command} deny ${questionId} --reason "…"`
+      : `${command} answer ${questionId} --result "…"`;
   return [
     `? ${questionId}  ${agentPath} asks: ${toolName}${until}`,
     `  run ${run.runId}  ${run.title}`,
     `  ${JSON.stringify(question.arguments)}`,
     `  ${reason}`,
     `  ${ways}`,
-    "",
   ].join("\n");
 }

@@ -269,7 +269,7 @@ function refuseUncarried(api: OpenAiApi, field: string, settings: ModelSettings)
 function missingKey(modelId: string): EspalierError {
   return new EspalierError({
     code: "missing_api_key",
-    message: `Expected an API key for the model ${modelId}, got none. Set the environment variable ${KEY_VARIABLE} or the option apiKey; a server that needs no key is named by the option baseUrl.`,
+    message: `Expected an API key for the model ${modelId}, got none. Set the environment variable ${KEY_VARIABLE} or the option apiKey; a server that needs no key is named by ${URL_VARIABLE} or the option baseUrl.`,
     data: { model: modelId, variable: KEY_VARIABLE, option: "apiKey" },
   });
 }

@@ -91,13 +91,14 @@ function checkCall({ state }: RestoredAgent, question: Question): void {
   const isShown =
     argumentsHashOf(toolName, question.arguments) === argumentsHash &&
     argumentsHashOf(toolName, jsonOf(deferral.argumentsText)) === argumentsHash;
-  const messages = [
-    ...state.conversation.messages,
-    ...(step?.reply === undefined ? [] : [step.reply.message]),
-  ];
   const { callHash } = deferral;
-  const isWritten = messages
-    .flatMap((message) => (message.role === "assistant" ? message.toolCalls : []))
+  // Some servers give calls of several replies one id: the newest is the open one.
+  const newest = state.conversation.messages.findLast(
+    (message) =>
+      message.role === "assistant" && message.toolCalls.some((call) => call.callId === callId),
+  );
+  const isWritten = [newest, step?.reply?.message]
+    .flatMap((message) => (message?.role === "assistant" ? message.toolCalls : []))
     .filter((call) => call.callId === callId)
     .every((call) => callHash === undefined || callHashOf(call) === callHash);
   if (isShown && isWritten) return;

@@ -1,0 +1,56 @@
+// Goal: what a newcomer sees first is there and safe to type: pictures, and first commands (V130, V131).
+// Method: the documents and the files that they name, as they stand in the repository.
+
+import { globSync, readFileSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+import { expect } from "vitest";
+import { z } from "zod";
+
+import { proves } from "../harness/proves.ts";
+
+const MAX_BYTES = 150_000;
+const documents = ["README.md", ...globSync("docs/*.md"), ...globSync("docs/decisions/*.md")].map(
+  (file) => ({ file, text: readFileSync(file, "utf8") }),
+);
+const manifest = z
+  .object({ files: z.array(z.string()), scripts: z.record(z.string(), z.string()) })
+  .parse(JSON.parse(readFileSync("package.json", "utf8")));
+
+proves(
+  ["V130"],
+  "each picture is there, light and dark, small, and shown by a document; the package has none of them",
+  () => {
+    const shown = documents.flatMap(({ file, text }) =>
+      [...text.matchAll(/<picture>([\s\S]*?)<\/picture>/g)].map(([, inner = ""]) => {
+        const [, dark = ""] =
+          /media="\(prefers-color-scheme: dark\)" srcset="([^"]+)"/.exec(inner) ?? [];
+        const [, words = "", light = ""] = /<img alt="([^"]+)" src="([^"]+)"/.exec(inner) ?? [];
+        expect([file, light], words).toEqual([file, dark.replace("-dark.", "-light.")]);
+        return [light, dark].map((path) => join(dirname(file), path));
+      }),
+    );
+    const there = globSync("docs/pictures/*");
+    expect(new Set(shown.flat())).toEqual(new Set(there));
+    expect(there.filter((file) => statSync(file).size > MAX_BYTES)).toEqual([]);
+    expect(manifest.files).toContain("!docs/pictures");
+  },
+);
+
+proves(
+  ["V131"],
+  "the demo in the browser stands first, and the script of the demo builds its page",
+  () => {
+    const readme = documents[0]?.text ?? "";
+    expect(/```sh\n(.*?) {2,}#/.exec(readme)?.[1]).toBe("npm ci && npm run demo -- --view");
+    expect(manifest.scripts["demo"]).toMatch(/^vite build viewer .*&& node /);
+  },
+);
+
+proves(["V131"], "no document has npx run a package before it was installed", () => {
+  for (const { file, text } of documents) {
+    const first = text.indexOf("npx espalier");
+    const installed = text.search(/npm install espalier\b/);
+    expect([file, first === -1 || (installed !== -1 && installed < first)]).toEqual([file, true]);
+  }
+});
