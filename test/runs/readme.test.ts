@@ -13,13 +13,35 @@ import { proves } from "../harness/proves.ts";
 import { calls, OpenAiServer, says, status } from "../support/openai-server.ts";
 import { responds } from "../support/responses-replies.ts";
 
+const FIRST_PROGRAM = "examples/first-program.ts";
 const readme = readFileSync("README.md", "utf8");
 
-test("the first program of the README is the one in examples/", () => {
-  const [, snippet] =
-    /<!-- snippet: examples\/first-program\.ts -->\n+```ts\n([\s\S]*?)```/.exec(readme) ?? [];
-  expect(snippet).toBe(readFileSync("examples/first-program.ts", "utf8"));
+test("the programs of the README are those in examples/", () => {
+  const snippets = [...readme.matchAll(/<!-- snippet: (.+) -->\n+```ts\n([\s\S]*?)```/g)];
+  expect(snippets.map(([, file]) => file)).toEqual(["examples/in-brief.ts", FIRST_PROGRAM]);
+  for (const [, file = "", snippet] of snippets) expect(snippet).toBe(readFileSync(file, "utf8"));
 });
+
+proves(
+  ["M43"],
+  "what it shows in brief runs, and says why where it does not complete",
+  async () => {
+    await using server = await OpenAiServer.start(({ bodyText }) => {
+      if (!bodyText.includes("Ask one reader per part")) return says("It is a tree.");
+      if (bodyText.includes('"role":"tool"')) return says("All three are trees.");
+      return calls(
+        ["SpawnSubagent", { role: "reader", task: "oak" }],
+        ["SpawnSubagent", { role: "reader", task: "beech" }],
+        ["SpawnSubagent", { role: "reader", task: "lime" }],
+      );
+    });
+    const done = { code: 0, stdout: "All three are trees.\n", stderr: "" };
+    expect(await program("examples/in-brief.ts", server)).toEqual(done);
+    await using refusing = await OpenAiServer.start(() => status(401));
+    const { stdout } = await program("examples/in-brief.ts", refusing);
+    expect(stdout).toMatch(/^failed: Expected .+401/);
+  },
+);
 
 test("every file that the documents link to is there", () => {
   for (const document of ["README.md", "CONTRIBUTING.md", ...globSync("docs/*.md")]) {
@@ -114,15 +136,19 @@ proves(
   },
 );
 
+async function firstProgram(server: OpenAiServer, api?: string) {
+  return await program(FIRST_PROGRAM, server, api);
+}
+
 /** Runs it as a user would. */
-async function firstProgram(server: OpenAiServer, api = "chat") {
+async function program(file: string, server: OpenAiServer, api = "chat") {
   const env = {
     ...process.env,
     OPENAI_API_KEY: "none",
     OPENAI_BASE_URL: server.baseUrl,
     ESPALIER_OPENAI_API: api,
   };
-  const args = ["--conditions=@espalier/source", "examples/first-program.ts"];
+  const args = ["--conditions=@espalier/source", file];
   return await new Promise<{
     readonly code: unknown;
     readonly stdout: string;
