@@ -1,0 +1,271 @@
+// Which public names stand on which page of a subject. A name that is listed on none stands on the page of its entry, in `api/`.
+
+export interface Outline {
+  readonly file: string;
+  readonly title: string;
+  readonly intro: string;
+  readonly parts: readonly { readonly title: string; readonly names: readonly string[] }[];
+}
+
+export const OUTLINES: readonly Outline[] = [
+  {
+    file: "agent.md",
+    title: "Options of an agent",
+    intro:
+      "What `defineAgent` takes, and what its options are made of. How they work together: [budgets](../budgets.md), [delegating](../delegating.md), [context](../context.md), [stopping](../stopping.md), [messages](../messages.md), [types](../types.md).",
+    parts: [
+      { title: "The definition", names: ["defineAgent", "AgentDefinition"] },
+      { title: "The model", names: ["ModelSettings", "ToolChoice", "OutputMode"] },
+      { title: "Limits", names: ["Budget", "SubagentLimits", "ErrorBudget", "ErrorPolicy"] },
+      {
+        title: "Subagents",
+        names: ["DelegationPolicy", "BudgetShare", "SubagentContextPolicy", "DynamicRoleBounds"],
+      },
+      {
+        title: "Requests and the history",
+        names: [
+          "RequestSection",
+          "SectionContext",
+          "SectionLifeCycle",
+          "Compaction",
+          "CompactionStrategy",
+        ],
+      },
+      {
+        title: "Stop conditions",
+        names: [
+          "StopCondition",
+          "StopFacts",
+          "allOf",
+          "anyOf",
+          "not",
+          "toolWasCalled",
+          "finishReasonWas",
+        ],
+      },
+    ],
+  },
+  {
+    file: "tool.md",
+    title: "Options of a tool",
+    intro:
+      "What `defineTool` and `defineDelegation` take, what a tool is handed, and what stands around it. Explained in [tools](../tools.md), [guards](../guards.md), [errors](../errors.md).",
+    parts: [
+      {
+        title: "Tools",
+        names: [
+          "defineTool",
+          "ToolDefinition",
+          "ExternalToolDefinition",
+          "ToolSettings",
+          "ToolDefaults",
+          "ToolContext",
+          "ToolProgress",
+        ],
+      },
+      {
+        title: "Delegations",
+        names: ["defineDelegation", "DelegationDefinition", "DelegationContext", "SpawnRequest"],
+      },
+      {
+        title: "Results and errors",
+        names: [
+          "toolResult",
+          "ToolResultOptions",
+          "ToolReturn",
+          "ToolError",
+          "ToolErrorOptions",
+          "ToolErrorSeverity",
+          "ToolRetryError",
+          "isToolTimeout",
+        ],
+      },
+      {
+        title: "Wrappers",
+        names: [
+          "withTimeout",
+          "TimeoutOptions",
+          "withRetries",
+          "RetriesOptions",
+          "withRateLimit",
+          "rateLimit",
+          "RateLimitOptions",
+          "withApproval",
+          "ApprovalOptions",
+        ],
+      },
+      { title: "Toolsets", names: ["combineTools", "filterTools", "prefixTools", "renameTools"] },
+      {
+        title: "Guards and filters",
+        names: [
+          "toolGuard",
+          "GuardContext",
+          "GuardedCall",
+          "GuardAnswer",
+          "toolFilter",
+          "FilterFacts",
+          "ToolScopeOptions",
+        ],
+      },
+    ],
+  },
+  {
+    file: "orchestrator.md",
+    title: "Options of an orchestrator",
+    intro:
+      "What holds for all runs of an `Orchestrator`, and what it does. Options of one run are those of [start](start.md).",
+    parts: [
+      { title: "The orchestrator", names: ["Orchestrator", "OrchestratorOptions"] },
+      {
+        title: "What the options are made of",
+        names: [
+          "Concurrency",
+          "RetryPolicy",
+          "Prices",
+          "Approver",
+          "Unanswered",
+          "EventSink",
+          "Store",
+          "Tracing",
+        ],
+      },
+    ],
+  },
+  {
+    file: "start.md",
+    title: "Options of a run",
+    intro:
+      "What goes with `start`, `resume`, `recover`, `fork`, `execute` and `session` of an [orchestrator](orchestrator.md), and what can be done with a run that lives. Explained in [pausing](../pausing.md), [durability](../durability.md), [sessions](../sessions.md), [streaming](../streaming.md), [more than one machine](../scale-out.md).",
+    parts: [
+      { title: "start", names: ["StartOptions", "OptionsWith", "MessageContent"] },
+      { title: "resume", names: ["ResumeOptions", "ResumeGrant"] },
+      {
+        title: "recover",
+        names: [
+          "RecoverOptions",
+          "RecoverAllOptions",
+          "LostRun",
+          "RecoveredRuns",
+          "FailedRecovery",
+        ],
+      },
+      { title: "fork", names: ["ForkOptions"] },
+      {
+        title: "execute and work",
+        names: [
+          "ExecuteOptions",
+          "RunOrder",
+          "OrderOptions",
+          "WorkOptions",
+          "Worker",
+          "RunRequest",
+          "CancelOptions",
+        ],
+      },
+      {
+        title: "session",
+        names: ["SessionOptions", "MessageRetentionPolicy", "OnFailedExecution", "Session"],
+      },
+      {
+        title: "A run that lives",
+        names: [
+          "Run",
+          "EventsOptions",
+          "PiecesOptions",
+          "GrantOptions",
+          "LeaveOptions",
+          "Delivery",
+          "SseOptions",
+          "StreamPiece",
+          "PieceSource",
+          "PieceBody",
+          "ResetReason",
+          "PhaseReport",
+          "Phase",
+        ],
+      },
+    ],
+  },
+  {
+    file: "results.md",
+    title: "Results, step records and messages",
+    intro:
+      "What `run.result` gives, what each step leaves, and what histories are made of. All of it is plain JSON and frozen. Explained in [steps](../steps.md), [messages](../messages.md), [prices](../prices.md), [how an execution ends](../DESIGN.md#how-an-execution-ends).",
+    parts: [
+      {
+        title: "The result of a run",
+        names: ["RunResult", "AgentReport", "SubagentResult", "SubagentOutcome", "RemovedTool"],
+      },
+      {
+        title: "How it ended",
+        names: [
+          "SettledStatus",
+          "TerminalStatus",
+          "Status",
+          "StopReason",
+          "StopSignal",
+          "StopCode",
+          "PauseCode",
+          "ErrorRecord",
+          "AgentError",
+        ],
+      },
+      {
+        title: "What it used",
+        names: [
+          "Usage",
+          "UsageReport",
+          "RunUsage",
+          "ModelUsage",
+          "Account",
+          "AccountGrant",
+          "PriceUsed",
+        ],
+      },
+      {
+        title: "Steps",
+        names: [
+          "StepRecord",
+          "StepContext",
+          "StepTiming",
+          "ToolCall",
+          "ToolExecution",
+          "ToolErrorRecord",
+          "ToolOutcomeType",
+          "Definitions",
+          "ShownPart",
+        ],
+      },
+      {
+        title: "Messages",
+        names: [
+          "StoredMessage",
+          "Message",
+          "SystemMessage",
+          "UserMessage",
+          "AssistantMessage",
+          "ToolMessage",
+          "MessageNote",
+          "ContentPart",
+          "Attachment",
+          "AttachmentKind",
+          "FinishReason",
+        ],
+      },
+      {
+        title: "Questions and pauses",
+        names: ["Question", "QuestionRef", "QuestionKind", "Answer", "AnswerType", "PausedRun"],
+      },
+      {
+        title: "Subagents that were started, or refused",
+        names: [
+          "SpawnOutcome",
+          "SubagentReceipt",
+          "SpawnRefusal",
+          "SpawnRefusalCode",
+          "ContextManifest",
+        ],
+      },
+    ],
+  },
+];
