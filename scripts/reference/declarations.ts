@@ -11,6 +11,8 @@ export interface Field {
   readonly type: string;
   readonly isOptional: boolean;
   readonly text: string;
+  /** A method or a constructor: `type` is then its signature. */
+  readonly isMethod?: true;
 }
 
 /** A public name. */
@@ -81,9 +83,12 @@ export class Source {
     const statement = this.#statement(file, name);
     if (!ts.isTypeAliasDeclaration(statement) || !ts.isUnionTypeNode(statement.type))
       throw new Error(`Expected ${name} to be a union.`);
+    let end = statement.type.getFullStart();
     return statement.type.types.flatMap((member) => {
       if (!ts.isLiteralTypeNode(member) || !ts.isStringLiteral(member.literal)) return [];
-      return { word: member.literal.text, text: commentBefore(member) };
+      const before = statement.getSourceFile().text.slice(end, member.getStart());
+      end = member.getEnd();
+      return { word: member.literal.text, text: lastComment(before) };
     });
   }
 
@@ -158,23 +163,21 @@ export class Source {
     if (node === undefined || !isShown(node)) return [];
     const isOptional = (property.flags & ts.SymbolFlags.Optional) !== 0;
     const text = this.#textOf(property, throwsOf(property));
+    const name = `${prefix}${ts.getNameOfDeclaration(node)?.getText() ?? property.name}`;
     if (ts.isMethodSignature(node) || ts.isMethodDeclaration(node)) {
       const forms = (property.getDeclarations() ?? []).filter(
         (one) => !ts.isMethodDeclaration(one) || one.body === undefined,
       );
       const shown = forms.length > 0 ? forms : [node];
-      return shown.map((form) => ({
-        name: `${prefix}${property.name}()`,
-        type: withoutBody(form).replace(/^(?:async |static )*[\w$]+/, ""),
-        isOptional,
-        text: this.#textOf(property, throwsOf(property)),
-      }));
+      return shown.map((form) => {
+        const type = withoutBody(form).replace(/^(?:async )?/, "");
+        return { name, type, isOptional, text, isMethod: true };
+      });
     }
     const typeNode =
       ts.isPropertySignature(node) || ts.isPropertyDeclaration(node) || ts.isGetAccessor(node)
         ? node.type
         : undefined;
-    const name = `${prefix}${property.name}`;
     const { type, nested, isList } = this.#typeOf(property, typeNode);
     const within = nested !== undefined && depth < DEEPEST;
     return [
@@ -235,10 +238,10 @@ function isShown(node: ts.Declaration): boolean {
 
 function constructorOf(name: string, node: ts.ConstructorDeclaration): readonly Field[] {
   if (!isShown(node)) return [];
-  const type = withoutBody(node).replace(/^constructor/, "");
+  const type = withoutBody(node).replace(/^constructor/, `new ${name}`);
   const said = ts.getJSDocCommentsAndTags(node).find(ts.isJSDoc)?.comment;
   const text = ts.getTextOfJSDocComment(said) ?? "";
-  return [{ name: `new ${name}()`, type, isOptional: false, text }];
+  return [{ name: `new ${name}`, type, isOptional: false, text, isMethod: true }];
 }
 
 /** The whole type, where fields do not say all of it. */
@@ -284,14 +287,11 @@ function throwsOf(symbol: ts.Symbol): readonly string[] {
 }
 
 function commentBefore(node: ts.Node): string {
-  const source = node.getSourceFile().text;
-  const comments = ts.getLeadingCommentRanges(source, node.getFullStart()) ?? [];
-  const text = comments
-    .map(({ pos, end }) => source.slice(pos, end))
-    .filter((comment) => comment.startsWith("/**"))
-    .at(-1);
-  return (text ?? "")
-    .replace(/^\/\*\*|\*\/$/g, "")
-    .replace(/^\s*\* ?/gm, "")
-    .trim();
+  return lastComment(node.getFullText().slice(0, node.getStart() - node.getFullStart()));
+}
+
+/** The words of the docstring that stands last in what is before a node. */
+function lastComment(code: string): string {
+  const [, text = ""] = /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/(?![\s\S]*\*\/)/.exec(code) ?? [];
+  return text.replace(/^\s*\* ?/gm, "").trim();
 }

@@ -37,13 +37,16 @@ export function table(heads: readonly string[], rows: readonly (readonly string[
   return [line(heads), line(heads.map(() => "---")), ...rows.map(line)].join("\n");
 }
 
+/** What says enough by its name. */
+const PLAIN = /Id$|^Json/;
+
 /** The fields of a type, with links to those that have a section of their own. */
 export function fieldTable(fields: readonly Field[], homes: Homes, own = ""): string {
   const rows = fields.map(({ name, type, isOptional, text }) => {
     const words = new Set(type.match(/\b[A-Z]\w+/g));
     words.delete(own);
     const links = [...words].flatMap((word) => {
-      const home = homes.get(word);
+      const home = PLAIN.test(word) && text !== "" ? undefined : homes.get(word);
       return home === undefined ? [] : `[${word}](${home})`;
     });
     const said = [inline(text), links.length > 0 ? `→ ${links.join(", ")}` : ""];
@@ -55,13 +58,18 @@ export function fieldTable(fields: readonly Field[], homes: Homes, own = ""): st
 /** The section of a public name. */
 export function section(declared: Declaration, homes: Homes): string {
   const { name, specifier, kind, text, signatures, throws, fields } = declared;
+  const methods = fields.filter(({ isMethod }) => isMethod === true);
+  const data = fields.filter(({ isMethod }) => isMethod !== true);
   return [
     `### ${name}`,
     `${code(`import ${kind === "type" ? "type " : ""}{ ${name} } from "${specifier}"`)}`,
     inline(text),
     ...signatures.map((signature) => `\`\`\`typescript\n${signature}\n\`\`\``),
     ...throws.map((one) => `Throws ${inline(one)}`),
-    fields.length > 0 ? fieldTable(fields, homes, name) : "",
+    data.length > 0 ? fieldTable(data, homes, name) : "",
+    ...methods.map(({ type, text: said }) =>
+      `\`\`\`typescript\n${type}\n\`\`\`\n\n${inline(said)}`.trimEnd(),
+    ),
   ]
     .filter((part) => part !== "")
     .join("\n\n");

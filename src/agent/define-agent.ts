@@ -83,7 +83,9 @@ export interface AgentDefinition<
    * once; if it throws, or gives no text, the execution does not begin: `instructions_failed`.
    */
   readonly instructions: string | ((context: Context) => string);
+  /** What answers its agents: `openai(…)`, a model of the AI SDK, a fallback, or one of your own. */
   readonly model: Model;
+  /** What its agents may call: made by `defineTool`, `defineDelegation`, `connectMcp`. Default: none. */
   readonly tools?: readonly Own[];
   /** What holds for its tools where they do not say themselves. */
   readonly toolDefaults?: ToolDefaults;

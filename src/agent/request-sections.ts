@@ -58,6 +58,7 @@ export type SectionText<Context = unknown> = (
  * default: nothing.
  */
 export interface SectionContext<out Context = unknown> {
+  /** The name of the section that is asked. */
   readonly sectionName: string;
   readonly runId: RunId;
   readonly agentId: AgentId;
@@ -78,6 +79,7 @@ export interface SectionContext<out Context = unknown> {
   readonly usage: Usage;
   /** What the agent may still spend, by axis (`totalTokens`, `costMicroUsd`, `steps`, …); axes without a limit are absent. */
   readonly remaining: Readonly<Record<string, number>>;
+  /** The metadata of the agent. */
   readonly metadata: JsonObject;
   /** The context of the run: the very value that was given with it; undefined: none was. */
   readonly context: Context;

@@ -11,9 +11,11 @@ import { MICRO_USD_PER_USD } from "../protocol/usage.ts";
  * A budget is exhausted when it is reached: N steps are allowed, step N + 1 is not (C46).
  */
 export interface Budget {
+  /** Input of all model calls, what was read from a cache included. */
   readonly inputTokens?: number;
   /** Input that the provider read from its cache; part of `inputTokens`. All input of a call is held, since all may turn out to be cached. */
   readonly cachedInputTokens?: number;
+  /** Output of all model calls, reasoning included. */
   readonly outputTokens?: number;
   /** Input plus output. */
   readonly totalTokens?: number;
@@ -21,6 +23,7 @@ export interface Budget {
   readonly costUsd?: number;
   /** Model calls that completed a pass of the loop. */
   readonly steps?: number;
+  /** Tool calls whose tool was found and whose arguments fit, delegations included; `Finish` is none. */
   readonly toolCalls?: number;
   /**
    * Milliseconds from the start of the agent, its children included, by the monotonic clock. Stands still while the run is paused, and

@@ -3,7 +3,7 @@
 import { checkCount, checkKeys, defaultAdvice, misdefinition } from "../kernel/check.ts";
 import { defined } from "../kernel/json.ts";
 
-/** How many failed tool calls one execution may have (C46: N are within it, N + 1 stop it). */
+/** How many failed tool calls one execution may have: N are within it, N + 1 stop it (C46). */
 export interface ErrorBudget {
   /** Failed and blocked calls in all. Default 5. */
   readonly maxToolErrors: number;

@@ -34,17 +34,25 @@ export const SPEND_AXES = [
 export interface AccountGrant {
   /** Who granted it, in the words of the caller. */
   readonly by: string;
+  /** When, in milliseconds since the epoch. */
   readonly atMs: number;
   /** What was added to limits, as it was given. */
   readonly budget: {
+    /** Input of model calls. */
     readonly inputTokens?: number;
+    /** Part of it: read from a cache. */
     readonly cachedInputTokens?: number;
+    /** Output of model calls. */
     readonly outputTokens?: number;
+    /** Input plus output. */
     readonly totalTokens?: number;
     /** US dollars. */
     readonly costUsd?: number;
+    /** Steps. */
     readonly steps?: number;
+    /** Tool calls. */
     readonly toolCalls?: number;
+    /** Milliseconds. */
     readonly wallTimeMs?: number;
   };
 }
@@ -66,6 +74,7 @@ export interface Account {
   readonly agentId: AgentId;
   /** Null for the root. */
   readonly parentId: AgentId | null;
+  /** Place of the agent in the tree: `lead/researcher#2`. */
   readonly path: string;
   /** Limited axes only. Grants are in it. */
   readonly limits: Readonly<Partial<Record<SpendAxis, number>>>;
@@ -77,6 +86,7 @@ export interface Account {
   readonly fixedDeadlineAtMs: number | null;
   /** Limit of the agent's own in time, counted from `openedAtMs` without `stoodMs`; null: none. Not inherited: an ancestor's holds beside it. */
   readonly timeLimitMs: number | null;
+  /** When the account was opened, in milliseconds since the epoch. */
   readonly openedAtMs: number;
   /** Time in which the agent's clock stood still: a question waited for its answer, and no work was under way below it. */
   readonly stoodMs: number;

@@ -18,9 +18,19 @@ export interface Tightening {
 /** What a subagent received besides its instructions and its task. `hash`: `hashOf` the messages, as its first request holds them. */
 export interface ContextManifest {
   /** Messages of the parent. In the first request they come right after the instructions. */
-  readonly messages: { readonly count: number; readonly hash: string };
+  readonly messages: {
+    /** How many. */
+    readonly count: number;
+    /** Of these messages. */
+    readonly hash: string;
+  };
   /** Everything else that the subagent reads before its task: one message for each text and for each kind of fact. */
-  readonly injections: { readonly count: number; readonly hash: string };
+  readonly injections: {
+    /** How many. */
+    readonly count: number;
+    /** Of these messages. */
+    readonly hash: string;
+  };
   /** Keys of the metadata that it got. */
   readonly metadataKeys: readonly string[];
   /** Subagents of the parent whose results it was shown in short. */

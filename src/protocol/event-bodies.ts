@@ -32,13 +32,21 @@ export type WorkType =
 
 /** What each event says, by its type: the content of an event without its stamp. */
 export interface EventBodies {
+  /** The run begins: the first event of a run, before its root starts. */
   readonly "run.started": {
+    /** Of the vocabulary of events in which what follows is written. */
     readonly schemaVersion: typeof EVENT_SCHEMA_VERSION;
+    /** Of the root. */
     readonly role: string;
+    /** The text of the task. */
     readonly task: string;
+    /** Bounds on the shape of the tree. */
     readonly limits: {
+      /** How deep a subagent may stand; the root is at 0. */
       readonly maxDepth: number;
+      /** How many subagents one agent may start. */
       readonly maxBreadthPerParent: number;
+      /** How many subagents the run may start. */
       readonly maxTotalSubagents: number;
     };
     /** What the run may spend; limited axes only. */
@@ -51,14 +59,18 @@ export interface EventBodies {
     readonly forkedFrom?:
       | {
           readonly runId: RunId;
+          /** The step of the root after which the fork goes its own way; 0: before the first. */
           readonly stepNumber: number;
+          /** The trace of the other run. */
           readonly traceId: string;
+          /** The span of the other run in it. */
           readonly spanId?: string | undefined;
           /** Whether its trace was taken. */
           readonly isSampled?: boolean | undefined;
         }
       | undefined;
   };
+  /** The run is over, and all its agents with it, detached ones included: the last event of a run. */
   readonly "run.ended": {
     readonly status: TerminalStatus;
     readonly reason: StopReason;
@@ -69,34 +81,45 @@ export interface EventBodies {
     readonly usage: UsageReport;
     /** Subagents started at each depth, from "1". */
     readonly subagentsByDepth: Readonly<Record<string, number>>;
+    /** How often a subagent was refused, by the code of the refusal. */
     readonly refusalsByCode: Readonly<Record<string, number>>;
+    /** Milliseconds since the execution of the root began, pauses included. */
     readonly durationMs: number;
   };
+  /** The run rests until it is resumed: it waits for answers, or `requestPause` was called. The last event until `run.resumed`. */
   readonly "run.paused": {
     readonly reason: StopReason;
     /** What must be answered before the run can continue, of the whole tree. */
     readonly questions: readonly Question[];
     readonly usage: UsageReport;
+    /** Milliseconds since the execution of the root began, pauses included. */
     readonly durationMs: number;
   };
+  /** The run goes on: after a pause, with more budget after a limit, or in another process after its own had died or given it up. */
   readonly "run.resumed": {
     readonly schemaVersion: typeof EVENT_SCHEMA_VERSION;
+    /** Of the root. */
     readonly role: string;
+    /** The text of the task. */
     readonly task: string;
+    /** Bounds on the shape of the tree, as in `run.started`. */
     readonly limits: EventBodies["run.started"]["limits"];
     /** What the run may still spend; limited axes only. */
     readonly budget: Readonly<Record<string, number>>;
     /** How often the run has been paused. */
     readonly pauses: number;
+    /** Milliseconds for which the run rested before it was resumed. */
     readonly pausedMs: number;
     readonly sessionId?: SessionId | undefined;
     /** The trace of the run up to the pause, and the span of the run in it. */
     readonly previousTraceId: string;
+    /** The span of the run in that trace. */
     readonly previousSpanId?: string | undefined;
     /** Whether that trace was taken. */
     readonly wasSampled?: boolean | undefined;
     /** As in `run.started`, if that was not kept. */
     readonly traceparent?: string | undefined;
+    /** How many answers came with the resumption. */
     readonly answers: number;
     /** Set if its process had died, or had given it up. */
     readonly recovery?:
@@ -108,72 +131,111 @@ export interface EventBodies {
         }
       | undefined;
   };
+  /** An execution of an agent begins: its first, or a further one with its history. What it does follows. */
   readonly "agent.started": {
+    /** The name of its role. */
     readonly role: string;
+    /** What a supervisor reads about the role. */
     readonly purpose?: string | undefined;
+    /** Of its model. */
     readonly provider: string;
+    /** The id of its model. */
     readonly model: string;
+    /** The text of the task. */
     readonly task: string;
     /** The call that spawned it, in its parent; null for the root and for subtasks. */
     readonly spawnCallId: CallId | null;
     /** What it may still spend: the tightest of its own budget and its ancestors'. Limited axes only. */
     readonly budget: Readonly<Record<string, number>>;
   };
+  /** The execution rests with its run. It has not ended: `agent.resumed` follows once the run is resumed. */
   readonly "agent.paused": {
+    /** The name of its role. */
     readonly role: string;
     readonly reason: StopReason;
+    /** Completed steps of the execution. */
     readonly steps: number;
     readonly usage: UsageReport;
   };
+  /** The execution goes on where it was paused, or where its process had died. */
   readonly "agent.resumed": EventBodies["agent.started"];
+  /** The execution is over: its last event. */
   readonly "agent.ended": {
+    /** The name of its role. */
     readonly role: string;
     readonly status: TerminalStatus;
     readonly reason: StopReason;
+    /** Completed steps of the execution. */
     readonly steps: number;
+    /** The last text that it wrote; partial unless it completed. */
     readonly text: string;
     readonly usage: UsageReport;
+    /** Set when it failed. */
     readonly error?: ErrorRecord | undefined;
     /** All stop signals of the execution, in order of arrival; `reason` is that of the highest. */
     readonly signals: readonly StopSignal[];
+    /** Milliseconds since the execution began, pauses included. */
     readonly durationMs: number;
   };
+  /** A step begins: its request is made and has its lease, and the model is asked next. */
   readonly "step.started": {
     /** From 1. */
     readonly number: number;
     /** Of the instructions, and of the tool definitions, that the model is shown (C28). */
     readonly promptHash: string;
+    /** Of the definitions of the tools that the model is offered. */
     readonly toolsHash: string;
   };
+  /** A step is over: every call of its reply has a result, or an error cut it off. Once for each `step.started`. */
   readonly "step.completed": {
+    /** From 1. */
     readonly number: number;
     readonly usage: Usage;
     /** What its time went into. */
     readonly timing: StepTiming;
+    /** How many calls the reply had. */
     readonly toolCalls: number;
     /** Set when the step was cut off by an error. */
     readonly error?: ErrorRecord | undefined;
   };
+  /** A request is about to go to the model: of a step, of a summary, or a further one of a hook. Its attempts follow. */
   readonly "model.requested": {
+    /** Of the model that is asked. */
     readonly provider: string;
+    /** The id of the model that is asked. */
     readonly model: string;
     /** Where the model is served, if that is known. */
-    readonly server?: { readonly address: string; readonly port?: number | undefined } | undefined;
+    readonly server?:
+      | {
+          /** Its host name. */
+          readonly address: string;
+          /** Its port, if that is not the usual one. */
+          readonly port?: number | undefined;
+        }
+      | undefined;
+    /** How many messages the model is shown. */
     readonly messageCount: number;
+    /** The tools that the model is offered, in their order. */
     readonly toolNames: readonly string[];
     /** How long the request is: what is leased for it. */
     readonly estimatedInputTokens: number;
     /** True if that is an estimate, in part at least; false if the model counted it all itself (R101). */
     readonly isEstimated: boolean;
+    /** The cap on the reply: that of the role, or what the budget has left. */
     readonly maxOutputTokens: number;
+    /** Of the role; absent: the provider's default. */
     readonly temperature?: number | undefined;
+    /** Those of the role, over the model's own. */
     readonly settings?: ModelSettings | undefined;
+    /** Which tools the model may call. */
     readonly toolChoice?: ToolChoice | undefined;
     /** `json`: the model is held to the schema of its typed result. */
     readonly outputType?: "json" | undefined;
     /** The interface of OpenAI's over which it is asked, and how fast it is to be served, where its adapter says so. */
     readonly apiType?: "chat_completions" | "responses" | undefined;
+    /** How fast it is to be served, in the provider's word. */
     readonly serviceTier?: string | undefined;
+    /** Whether the reply is asked for as a stream. */
     readonly streaming: boolean;
     /**
      * How far it begins like the last request of the execution, which is what prompt caches of providers go by (X31). Absent: there was
@@ -190,55 +252,92 @@ export interface EventBodies {
         }
       | undefined;
   };
+  /** An attempt of a model call failed, and the call is made again, or goes on with the next model of a fallback. */
   readonly "model.retried": {
     /** Of the attempt that failed, from 1. */
     readonly attempt: number;
+    /** Why the attempt failed. */
     readonly error: ErrorRecord;
+    /** Milliseconds that are waited before the next attempt. */
     readonly delayMs: number;
     /** Set if the attempt goes on instead, with this model of a fallback. */
-    readonly nextModel?: { readonly provider: string; readonly model: string } | undefined;
+    readonly nextModel?:
+      | {
+          /** Of the next model. */
+          readonly provider: string;
+          /** The id of the next model. */
+          readonly model: string;
+        }
+      | undefined;
   };
   /** What of a request the provider left out or changed, or could not read; each text comes once in a run. */
-  readonly "model.warned": { readonly warning: string };
+  readonly "model.warned": {
+    /** What was left out or changed, in words. */
+    readonly warning: string;
+  };
+  /** The model has answered: the call of `model.requested` is over. */
   readonly "model.replied": {
+    /** Why the reply ended: a `FinishReason`. */
     readonly finishReason: string;
     /** In the provider's own word, where that is more exact. */
     readonly rawFinishReason?: string | undefined;
+    /** How many calls the reply has. */
     readonly toolCalls: number;
+    /** What the call consumed, failed attempts included. */
     readonly usage: Usage;
     /** Part of the input tokens: written to the cache of the provider, if it reports that. */
     readonly cacheWriteInputTokens?: number | undefined;
+    /** How many attempts it took, from 1. */
     readonly attempts: number;
+    /** The id that the provider gave the reply. */
     readonly responseId?: string | undefined;
+    /** The model that answered, in the provider's word. */
     readonly responseModel?: string | undefined;
     /** How fast it was served, in the provider's word. */
     readonly serviceTier?: string | undefined;
     /** Set if it was not the model that was asked for, but another one of its fallback. */
     readonly answeredBy?:
       | {
+          /** Of the model that answered. */
           readonly provider: string;
+          /** The id of the model that answered. */
           readonly model: string;
           /** The model that was asked for. */
           readonly insteadOf: string;
+          /** Where it is served, if that is known. */
           readonly server?:
-            | { readonly address: string; readonly port?: number | undefined }
+            | {
+                /** Its host name. */
+                readonly address: string;
+                /** Its port, if that is not the usual one. */
+                readonly port?: number | undefined;
+              }
             | undefined;
         }
       | undefined;
+    /** Milliseconds in which the call waited for a place among those that may run at once. */
     readonly queuedMs: number;
   };
+  /** The call of `model.requested` is over without a reply: all attempts failed, or the agent had to end. */
   readonly "model.failed": {
     /** `cancelled`: the agent had to end while the model answered; no failure. */
     readonly error: ErrorRecord;
+    /** Whether the failure may pass by itself; its attempts are used up. */
     readonly isRetryable: boolean;
+    /** What the attempts consumed. */
     readonly usage: Usage;
+    /** How many attempts were made. */
     readonly attempts: number;
+    /** Milliseconds in which the call waited for a place among those that may run at once. */
     readonly queuedMs: number;
   };
   /** A call runs: its tool was found, its arguments fit, and nothing forbids it. */
   readonly "tool.started": {
+    /** The name of the tool. */
     readonly toolName: string;
+    /** What its tool is: a function, a delegation, one that is executed elsewhere, or `Finish`. */
     readonly kind: "function" | "delegation" | "external" | "finish";
+    /** What the model reads about the tool. */
     readonly description: string;
     /** The model's arguments were no JSON until a small slip in them was mended. */
     readonly isMended?: true;
@@ -248,12 +347,17 @@ export interface EventBodies {
    * this event or `tool.started`.
    */
   readonly "tool.rejected": {
+    /** As the model wrote it. */
     readonly toolName: string;
+    /** What its tool is. */
     readonly kind: EventBodies["tool.started"]["kind"];
     /** Empty if there is no such tool: then the name may be any text that a model wrote. */
     readonly description: string;
+    /** How the call ended. */
     readonly outcome: Exclude<ToolOutcomeType, "succeeded">;
+    /** Why it was not run: see the codes of `ToolFailureCode`. */
     readonly errorCode: string;
+    /** What follows from it for the agent. */
     readonly severity: ToolErrorSeverity;
     /** The guards and the hook that denied it, by name, with a comma between them. */
     readonly blockedBy?: string;
@@ -261,22 +365,36 @@ export interface EventBodies {
     readonly reason?: string;
     /** Of a subagent that was not started. `isKnownRole` as in `subagent.refused`. */
     readonly spawn?: {
+      /** The role that was to be started. */
       readonly role: string;
+      /** The run has a role of this name. */
       readonly isKnownRole?: true;
+      /** Why it was not started. */
       readonly refusal: SpawnRefusal;
     };
     /** Length of the result, and of what the model reads of it, if that is less. */
     readonly resultCharacters: number;
+    /** Length of what the model reads of it, if that is less. */
     readonly shownCharacters?: number;
   };
   /** A delegation whose subagent is paused. */
-  readonly "tool.paused": { readonly toolName: string };
-  readonly "tool.resumed": EventBodies["tool.started"];
-  readonly "tool.ended": {
+  readonly "tool.paused": {
+    /** The name of the tool. */
     readonly toolName: string;
+  };
+  /** A delegation goes on whose subagent was paused, and goes on with it. */
+  readonly "tool.resumed": EventBodies["tool.started"];
+  /** A call that ran is over, whatever came of it; its result is what the model reads next. */
+  readonly "tool.ended": {
+    /** The name of the tool. */
+    readonly toolName: string;
+    /** How the call ended. */
     readonly outcome: ToolOutcomeType;
+    /** True if the outcome is `succeeded`. */
     readonly success: boolean;
+    /** Set if it went wrong: a `ToolFailureCode`. */
     readonly errorCode?: string | undefined;
+    /** Set if it went wrong: what follows from it for the agent. */
     readonly severity?: ToolErrorSeverity | undefined;
     /** What denied the call. Only in what releases without `tool.rejected` wrote. */
     readonly blockedBy?: string | undefined;
@@ -286,53 +404,93 @@ export interface EventBodies {
     readonly shownCharacters?: number | undefined;
     /** Images, sounds and files that came with it. */
     readonly attachments?: number | undefined;
+    /** Milliseconds that the tool was at work. */
     readonly durationMs: number;
+    /** Milliseconds in which the call waited for a place among those that may run at once. */
     readonly queuedMs: number;
     /** What the delegated subtree consumed. */
     readonly usage?: Usage | undefined;
   };
   /** All guards of a call were asked (R72). */
   readonly "tool.guarded": {
+    /** The name of the tool. */
     readonly toolName: string;
     /** Deny beats ask beats allow. */
     readonly decision: "allow" | "ask" | "deny";
+    /** What each guard said, in the order in which they were asked. */
     readonly answers: readonly {
+      /** The name of the guard. */
       readonly guard: string;
+      /** What it said. */
       readonly answer: "allow" | "ask" | "deny";
+      /** Why, in its words. */
       readonly reason?: string | undefined;
     }[];
   };
   /** A wrapper calls the tool once more, without the model. */
   readonly "tool.retried": {
+    /** The name of the tool. */
     readonly toolName: string;
+    /** Of the attempt that failed, from 1. */
     readonly attempt: number;
+    /** Why the attempt failed. */
     readonly error: ErrorRecord;
+    /** Milliseconds that are waited before the next attempt. */
     readonly delayMs: number;
   };
   /** How far a call is, as the tool reports. */
   readonly "tool.progressed": {
+    /** The name of the tool. */
     readonly toolName: string;
+    /** How much is done, in units of the tool's own. */
     readonly done?: number | undefined;
+    /** How much there is to do, in the same units. */
     readonly total?: number | undefined;
+    /** What it is doing, in words. */
     readonly message?: string | undefined;
   };
   /** A result that was too long for the model was summarised; what that cost is in the usage of the step (R112). */
   readonly "result.summarized": {
+    /** The name of the tool. */
     readonly toolName: string;
+    /** Length of the whole result. */
     readonly resultCharacters: number;
+    /** Length of the summary. */
     readonly shownCharacters: number;
+    /** What the summary consumed. */
     readonly usage: Usage;
   };
   /** Tools that the model is not offered in this step, and the filter that took each away. */
   readonly "tools.filtered": {
-    readonly removed: readonly { readonly toolName: string; readonly filter: string }[];
+    /** What is not offered. */
+    readonly removed: readonly {
+      /** The name of the tool. */
+      readonly toolName: string;
+      /** The name of the filter. */
+      readonly filter: string;
+    }[];
   };
   /** The text of a reply was nothing but the arguments of one of its calls, and was dropped (R113). */
-  readonly "reply.filtered": { readonly toolName: string; readonly characters: number };
-  readonly "question.asked": { readonly question: Question };
-  readonly "question.answered": {
-    readonly questionId: QuestionId;
+  readonly "reply.filtered": {
+    /** The tool of that call. */
     readonly toolName: string;
+    /** Length of the text that was dropped. */
+    readonly characters: number;
+  };
+  /**
+   * A call waits for an answer: an approval, or the result of a tool that is executed elsewhere. An approver is asked, or the run pauses.
+   */
+  readonly "question.asked": {
+    /** What is asked. */
+    readonly question: Question;
+  };
+  /** A question is settled: it was answered, its time ran out, or its agent ended. */
+  readonly "question.answered": {
+    /** The question, as in `question.asked`. */
+    readonly questionId: QuestionId;
+    /** The tool of the call. */
+    readonly toolName: string;
+    /** What came of it. */
     readonly answer: AnswerType;
     /** Who decided: the approver, the caller that resumed the run, the deadline, `nobody` (there was no approver), or the end of the agent. */
     readonly by: "approver" | "caller" | "deadline" | "nobody" | "end";
@@ -340,26 +498,41 @@ export interface EventBodies {
     readonly reason?: string | undefined;
     /** The arguments with which the call runs, if an approval changed them. */
     readonly arguments?: JsonValue | undefined;
+    /** Milliseconds from the question to the answer, pauses included. */
     readonly waitedMs: number;
   };
   /** Hooks changed something on the way. */
   readonly "hook.applied": {
+    /** The point at which they were called, such as `beforeModel`. */
     readonly point: string;
-    readonly changedBy: readonly { readonly hook: string; readonly fields: readonly string[] }[];
+    /** Who changed what, in the order of the hooks. */
+    readonly changedBy: readonly {
+      /** The name of the hook. */
+      readonly hook: string;
+      /** The fields that it changed. */
+      readonly fields: readonly string[];
+    }[];
     /** Arguments of a tool call, before and after (R79). */
     readonly before?: JsonValue | undefined;
+    /** Arguments of the call as hooks left them. */
     readonly after?: JsonValue | undefined;
   };
   /** A list of messages that hooks left invalid was mended before it went to the model. */
   readonly "request.repaired": {
+    /** How many messages were mended, added or dropped. */
     readonly repairs: number;
     /** What was done, each kind once: `dropped_result`, `added_result` and the like. */
     readonly types?: readonly string[] | undefined;
   };
+  /** The history was made shorter: it had grown too long, or the model said so. Between two steps. */
   readonly "conversation.compacted": {
+    /** Length of the history before. */
     readonly messagesBefore: number;
+    /** Length of the history after. */
     readonly messagesAfter: number;
+    /** Input tokens of the history before, counted or estimated. */
     readonly tokensBefore: number;
+    /** Input tokens of the history after, counted or estimated. */
     readonly tokensAfter: number;
     /** Length of the summary that stands for what was left out; absent if there is none (R100). */
     readonly summaryCharacters?: number | undefined;
@@ -368,74 +541,110 @@ export interface EventBodies {
   };
   /** The execution is over, and with it a section that was made for it (R95). */
   readonly "section.cleared": {
+    /** The name of the section. */
     readonly name: string;
     /** Messages that it had in each request: 0 if it was empty. */
     readonly count: number;
   };
   /** A message from outside was put into the history. */
   readonly "message.delivered": {
+    /**
+     * `steering`: sent by `steer` or by another agent; `subtask`: queued by a tool; `report`: the result of a subagent in the background.
+     */
     readonly origin: "steering" | "subtask" | "report";
+    /** Length of its text. */
     readonly characters: number;
     /** The agent that wrote it, or whose result it is; absent: it came from outside the tree. */
     readonly fromAgentId?: AgentId | undefined;
   };
+  /** A subagent is created, said by its parent; its own `agent.started` follows. */
   readonly "subagent.spawned": {
+    /** The subagent. */
     readonly childId: AgentId;
+    /** Its place in the tree. */
     readonly childPath: string;
+    /** The name of its role. */
     readonly role: string;
+    /** Its depth: 1 below the root. */
     readonly childDepth: number;
+    /** The text of its task. */
     readonly task: string;
     /** It works beside its parent, which has a receipt for it. */
     readonly isBackground: boolean;
     /** What it received besides its instructions and its task. */
     readonly context: ContextManifest;
+    /** Subagents that the run has started at each depth, this one included, from "1". */
     readonly subagentsByDepth: Readonly<Record<string, number>>;
   };
   /** A subagent that had ended continues with its history: a further execution, no further subagent (X10). */
   readonly "subagent.continued": {
+    /** The subagent. */
     readonly childId: AgentId;
+    /** Its place in the tree. */
     readonly childPath: string;
+    /** The name of its role. */
     readonly role: string;
+    /** Its depth: 1 below the root. */
     readonly childDepth: number;
+    /** What it is to do now. */
     readonly task: string;
+    /** It works beside its parent, which has a receipt for it. */
     readonly isBackground: boolean;
     /** Which execution of the subagent this is, from 2. */
     readonly execution: number;
   };
   /** A subagent in the background was left to the run: it lives on after its parent (X9). */
   readonly "subagent.detached": {
+    /** The subagent. */
     readonly childId: AgentId;
+    /** Its place in the tree. */
     readonly childPath: string;
+    /** The name of its role. */
     readonly role: string;
   };
-  /**
-   * It has no id: no agent was started. `childDepth`: where it would have stood. `isKnownRole`: the run has a role of this name; without it
-   * the name may be any text that a model wrote.
-   */
+  /** A subagent was not started, and has no id: a limit, the budget or a rule forbids it. The model reads why. */
   readonly "subagent.refused": {
+    /** The role that was to be started. */
     readonly role: string;
+    /** The run has a role of this name; without it the name may be any text that a model wrote. */
     readonly isKnownRole?: true;
+    /** Where it would have stood. */
     readonly childDepth: number;
+    /** Why, and at which limit. */
     readonly refusal: SpawnRefusal;
   };
+  /** A subagent has ended, said by its parent after its own `agent.ended`. */
   readonly "subagent.ended": {
+    /** The subagent. */
     readonly childId: AgentId;
+    /** Its place in the tree. */
     readonly childPath: string;
+    /** The name of its role. */
     readonly role: string;
+    /** Its depth: 1 below the root. */
     readonly childDepth: number;
+    /** What its result is worth. */
     readonly outcome: SubagentOutcome;
     readonly status: TerminalStatus;
     readonly reason: StopReason;
     readonly usage: UsageReport;
   };
+  /** A model call has its lease: room for its input and its output, of the agent's account and of all above it. */
   readonly "budget.reserved": {
+    /** The lease. */
     readonly leaseId: LeaseId;
+    /** Room for the input of the call, as it was counted. */
     readonly inputTokens: number;
+    /** Room for the output: the cap of the call. */
     readonly maxOutputTokens: number;
+    /** Milliseconds in which it waited until other calls gave room back. */
     readonly waitedMs: number;
   };
+  /** A model call is over, with a reply or without: what it used is charged, and the rest of its lease is back. */
   readonly "budget.settled": {
+    /** The lease. */
     readonly leaseId: LeaseId;
+    /** What was charged, also to every ancestor. */
     readonly usage: Usage;
     /** Part of `usage`: of other models of a fallback than the first. */
     readonly otherModels?: readonly ModelUsage[] | undefined;
@@ -444,31 +653,51 @@ export interface EventBodies {
     /** Left to the whole run after the settlement. Limited axes only. */
     readonly runRemaining: Readonly<Record<string, number>>;
     /** Set if it was under way when its process died: its end is unknown. Which model was asked. */
-    readonly lostCall?: { readonly provider: string; readonly model: string } | undefined;
+    readonly lostCall?:
+      | {
+          /** Of the model. */
+          readonly provider: string;
+          /** The id of the model. */
+          readonly model: string;
+        }
+      | undefined;
   };
   /** A lease went back unused: the agent stopped before the call. */
-  readonly "budget.released": { readonly leaseId: LeaseId };
+  readonly "budget.released": {
+    /** The lease. */
+    readonly leaseId: LeaseId;
+  };
+  /** A model call does not fit what is left of a budget on the path: the agent gets no lease. */
   readonly "budget.denied": {
+    /** The axis of that budget, such as `totalTokens`; amounts of `costMicroUsd` are millionths of a dollar. */
     readonly axis: string;
     /** The ancestor whose limit refused. */
     readonly accountPath: string;
+    /** The limit of the ancestor. */
     readonly maximum: number;
+    /** What of it is spent. */
     readonly spent: number;
+    /** What the call would have taken. */
     readonly asked: number;
     /** So much of the rest is kept by the ancestor for itself. */
     readonly kept?: number | undefined;
   };
   /** So much of a limit is spent: of the account of the agent that the event is about. Once for each threshold of each limit (X6). */
   readonly "budget.threshold_reached": {
+    /** The axis of the limit, such as `totalTokens`; amounts of `costMicroUsd` are millionths of a dollar. */
     readonly axis: string;
+    /** The agent whose limit it is. */
     readonly accountPath: string;
     /** A part of the limit: 0.8 or 0.95. */
     readonly threshold: number;
+    /** What of it is spent. */
     readonly spent: number;
+    /** The limit. */
     readonly maximum: number;
   };
   /** Limits of an account were raised while the tree ran or stood (X7). */
   readonly "budget.granted": {
+    /** The agent whose limits were raised. */
     readonly accountPath: string;
     /** What was added. */
     readonly budget: AccountGrant["budget"];
@@ -477,8 +706,17 @@ export interface EventBodies {
     /** Left to the agent afterwards. Limited axes only. */
     readonly remaining: Readonly<Record<string, number>>;
   };
-  readonly "signal.raised": { readonly signal: StopSignal };
+  /**
+   * Something asks the agent to end: a limit, an error, a stop condition, a hook, the caller, or its answer. It ends by the highest
+   * signal.
+   */
+  readonly "signal.raised": {
+    /** What was asked, by whom and why. */
+    readonly signal: StopSignal;
+  };
+  /** It is decided what follows a step: another one, the end, a shorter history, or the step once more. */
   readonly "continuation.evaluated": {
+    /** What follows. */
     readonly decision: "continue" | "stop" | "compact" | "retry";
     /** What asks for another step. */
     readonly work: readonly WorkType[];
@@ -486,6 +724,7 @@ export interface EventBodies {
     readonly vetoedBy?: string | undefined;
     /** All that were raised; `winner` is the highest of them. */
     readonly signals: readonly StopSignal[];
+    /** Why the agent ends, if it does. */
     readonly winner?: StopReason | undefined;
   };
 }

@@ -38,6 +38,7 @@ export type MessageOrigin =
 /** A model's request to use a tool. */
 export interface ToolCall {
   readonly callId: CallId;
+  /** As the model wrote it: there may be no tool of this name. */
   readonly toolName: string;
   /** As the model wrote it; may be no JSON at all. */
   readonly argumentsText: string;
@@ -58,16 +59,21 @@ export type ReplyPart =
 
 /** What an agent reads before all else. */
 export interface SystemMessage {
+  /** Which kind of message it is. */
   readonly role: "system";
+  /** What it says. */
   readonly text: string;
+  /** Where it came from. */
   readonly origin: MessageOrigin;
 }
 
 /** The task, and what else an agent reads on the way. */
 export interface UserMessage {
+  /** Which kind of message it is. */
   readonly role: "user";
   /** With a line for each part of the content that is no text. */
   readonly text: string;
+  /** Where it came from. */
   readonly origin: MessageOrigin;
   /** All of it in order, if a part of it is no text. Where it does not say what the text says, the text holds, and what is no text follows. */
   readonly content?: readonly ContentPart[];
@@ -75,8 +81,11 @@ export interface UserMessage {
 
 /** A reply of the model. */
 export interface AssistantMessage {
+  /** Which kind of message it is. */
   readonly role: "assistant";
+  /** What it says. */
   readonly text: string;
+  /** What it asks for, in its order. */
   readonly toolCalls: readonly ToolCall[];
   /** Set when the model declined to answer, in its own words. */
   readonly refusal?: string | undefined;
@@ -91,9 +100,13 @@ export interface AssistantMessage {
 
 /** The result of one tool call. */
 export interface ToolMessage {
+  /** Which kind of message it is. */
   readonly role: "tool";
+  /** The call that it answers. */
   readonly callId: CallId;
+  /** The name of the tool. */
   readonly toolName: string;
+  /** What the model reads. */
   readonly text: string;
   /** What belongs to the result and is no text. */
   readonly content?: readonly ContentPart[];

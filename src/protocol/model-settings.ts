@@ -4,12 +4,16 @@ import { z } from "./late-zod.ts";
 
 /** How a model is to answer. What the model cannot do it refuses, or reports in `ModelReply.warnings`. */
 export interface ModelSettings {
+  /** How it thinks before it answers. */
   readonly reasoning?: {
+    /** How much. Default: the model's. */
     readonly effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
     /** How its reasoning is summarised, where the provider gives a summary only. */
     readonly summary?: "auto" | "concise" | "detailed";
   };
+  /** How much it writes. Default: the model's. */
   readonly verbosity?: "low" | "medium" | "high";
+  /** A whole number: the same one asks for the same reply, as far as the provider can. */
   readonly seed?: number;
   /** The model stops where it would write one of these; at most 4. */
   readonly stop?: readonly string[];

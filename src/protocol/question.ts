@@ -21,11 +21,13 @@ export type QuestionKind = "approval" | "external";
 /** Something that a run cannot continue without: one exact call that needs an approval, or that is executed elsewhere (R27, R29). */
 export interface Question {
   readonly questionId: QuestionId;
+  /** `approval`: may the call run? `external`: what is its result? */
   readonly kind: QuestionKind;
   readonly agentId: AgentId;
   /** Who asks, as a place in the tree: `lead/researcher#2`. */
   readonly agentPath: string;
   readonly callId: CallId;
+  /** The tool of the call. */
   readonly toolName: string;
   /** The arguments, which fit the tool's schema; or what the tool itself asks for. */
   readonly arguments: JsonValue;
@@ -33,6 +35,7 @@ export interface Question {
   readonly argumentsHash: string;
   /** Why it is asked. */
   readonly reason: string;
+  /** When it was asked, in milliseconds since the epoch. */
   readonly askedAtMs: number;
   /** After this time an approval counts as denied, an external call as failed; null: no deadline. */
   readonly deadlineAtMs: number | null;

@@ -30,8 +30,11 @@ export type ShownPart =
 export interface StepContext {
   /** Of the step, from 1. */
   readonly number: number;
+  /** The model that was asked. */
   readonly model: {
+    /** Its provider. */
     readonly provider: string;
+    /** Its id. */
     readonly id: string;
     /** Of the model, if it reports one of its own. */
     readonly replayKey?: string;
@@ -52,9 +55,13 @@ export interface StepContext {
   readonly budget: Readonly<Record<string, number>>;
   /** What the request asks of its reply. */
   readonly parameters: {
+    /** The cap on the reply. */
     readonly maxOutputTokens: number;
+    /** Absent: the provider's default. */
     readonly temperature?: number;
+    /** Absent: the model's own. */
     readonly settings?: ModelSettings;
+    /** Absent: as the model likes. */
     readonly toolChoice?: ToolChoice;
   };
   /** What the model was shown. Left out: the history, and nothing else. */

@@ -16,25 +16,35 @@ export interface StepRecord {
   readonly context: StepContext;
   /** What went into the model and came out of it. */
   readonly io: {
+    /** How many messages the model was shown. */
     readonly messageCount: number;
+    /** The text of its reply. */
     readonly text: string;
     /** The text was taken for the typed result. */
     readonly isResult?: true | undefined;
     /** Set when the model declined to answer, in its own words. */
     readonly refusal?: string | undefined;
+    /** Why the reply ended: a `FinishReason`. */
     readonly finishReason: string;
   };
   /** What the model asked for, and what came of it: one execution for every call, in call order. */
   readonly tools: {
+    /** As the model wrote them. */
     readonly calls: readonly ToolCall[];
+    /** What came of each. */
     readonly executions: readonly ToolExecution[];
   };
+  /** What it consumed, and when. */
   readonly telemetry: {
+    /** What the step consumed, retries of its model call included. */
     readonly usage: Usage;
+    /** Milliseconds since the epoch. */
     readonly startedAtMs: number;
+    /** Milliseconds since the epoch. */
     readonly endedAtMs: number;
     /** From the start of the execution to the end of the step, without the time in which it waited for an answer or was paused. */
     readonly elapsedMs: number;
+    /** What the time went into. */
     readonly timing: StepTiming;
   };
   /** Set when the step was cut off. */

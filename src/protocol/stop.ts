@@ -44,6 +44,7 @@ export type StopCode = (typeof STOP_CODES)[number];
 export interface StopReason {
   /** One of {@link STOP_CODES}, a {@link PAUSE_CODES} of a pause, or the code that a stop condition declared. */
   readonly code: string;
+  /** The same in words. */
   readonly message: string;
   /** The facts behind it, such as `maximum` and `current`. */
   readonly data: JsonObject;
@@ -53,6 +54,7 @@ export interface StopReason {
 export interface StopSignal {
   /** Who raised it. */
   readonly source: "budget" | "caller" | "hook" | "loop" | "model" | "stop_condition" | "tool";
+  /** What it gives as the reason of the end. */
   readonly reason: StopReason;
   /** The name of the stop condition, the hook or the guard behind it (R87). */
   readonly name?: string | undefined;
@@ -62,8 +64,11 @@ export interface StopSignal {
 
 /** An error as plain data, as results and events hold it. */
 export interface ErrorRecord {
+  /** An `ErrorCode`, or the name of an error that is none of ours. */
   readonly code: string;
+  /** What was expected, what came, what to do. */
   readonly message: string;
+  /** The same as plain values. */
   readonly data: JsonObject;
 }
 

@@ -35,7 +35,9 @@ export type ResetReason =
 export interface PieceSource {
   readonly runId: RunId;
   readonly agentId: AgentId;
+  /** Place of the agent in the tree: `lead/researcher#2`. */
   readonly agentPath: string;
+  /** The step whose reply it is. */
   readonly stepId: StepId;
   /** Of the execution of the agent, from 1. */
   readonly stepNumber: number;

@@ -59,11 +59,13 @@ export type SpawnRefusalCode =
 
 /** A delegation that policy forbade. */
 export interface SpawnRefusal {
+  /** Why it was not started. */
   readonly code: SpawnRefusalCode;
   /** An instruction to the model: which limit, where it stands, what to do instead (X14). */
   readonly message: string;
   /** The limit, and where it stands. Absent: no number is behind it. */
   readonly maximum?: number | undefined;
+  /** Where the limit stands. */
   readonly current?: number | undefined;
 }
 
@@ -77,21 +79,29 @@ export type SubagentOutcome = "completed" | "partial" | "no_output" | "failed" |
 export interface SubagentResult {
   readonly agentId: AgentId;
   readonly executionId: ExecutionId;
+  /** The name of its role. */
   readonly role: string;
   /** What its parent calls it: the end of its path, such as `researcher#2`. */
   readonly childName: string;
+  /** Place in the tree: `lead/researcher#2`. */
   readonly agentPath: string;
+  /** 1 below the root. */
   readonly depth: number;
+  /** What its result is worth. */
   readonly outcome: SubagentOutcome;
+  /** How it ended. */
   readonly status: TerminalStatus;
+  /** Why it ended. */
   readonly reason: StopReason;
   /** The last text that the subagent wrote; partial if it did not complete. */
   readonly text: string;
   /** The typed result, if its role declares one and it was given. */
   readonly output?: JsonValue | undefined;
+  /** How many steps its execution took. */
   readonly steps: number;
   /** How often each tool ran, by name. */
   readonly toolsUsed: Readonly<Record<string, number>>;
+  /** What it and all below it consumed. */
   readonly usage: UsageReport;
   /** Errors that ended it. */
   readonly errors: readonly ErrorRecord[];
@@ -101,6 +111,7 @@ export interface SubagentResult {
   readonly metadata: JsonObject;
   /** Tools of its role that it did not have, and why. */
   readonly removedTools: readonly RemovedTool[];
+  /** Milliseconds from the start of its execution to its end. */
   readonly durationMs: number;
 }
 
@@ -116,9 +127,13 @@ export type SpawnOutcome =
 
 /** A subagent that works in the background. */
 export interface SubagentReceipt {
+  /** It has started, and its result comes as a message. */
   readonly type: "started";
+  /** The subagent. */
   readonly childId: AgentId;
+  /** What its parent calls it: `researcher#2`. */
   readonly childName: string;
+  /** The name of its role. */
   readonly role: string;
 }
 

@@ -11,11 +11,13 @@ export type ToolErrorSeverity = "retryable" | "recoverable" | "fatal" | "abortiv
 /** A tool call that went wrong, whether or not the model recovered from it (R168). */
 export interface ToolErrorRecord {
   readonly callId: CallId;
+  /** The name of the tool. */
   readonly toolName: string;
   /** From 1. */
   readonly stepNumber: number;
   /** See `ToolFailureCode`. */
   readonly code: string;
+  /** What followed from it for the agent. */
   readonly severity: ToolErrorSeverity;
   /** What the model read. */
   readonly message: string;

@@ -31,6 +31,7 @@ export interface ToolExecution {
   readonly arguments?: JsonValue;
   /** The model's arguments were no JSON until a small slip in them was mended. */
   readonly isMended?: true | undefined;
+  /** How the call ended. */
   readonly type: ToolOutcomeType;
   /** What the model reads. */
   readonly text: string;
@@ -58,7 +59,9 @@ export interface ToolExecution {
   readonly startedIds?: readonly AgentId[] | undefined;
   /** Subagents in the background whose results this call gave to the model. */
   readonly reportedIds?: readonly AgentId[] | undefined;
+  /** Milliseconds since the epoch. */
   readonly startedAtMs: number;
+  /** Milliseconds since the epoch. */
   readonly endedAtMs: number;
 }
 

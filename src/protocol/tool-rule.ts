@@ -17,6 +17,7 @@ export interface ToolRule {
 
 /** A tool of its role that a subagent does not have, and why. */
 export interface RemovedTool {
+  /** The name of the tool. */
   readonly toolName: string;
   /**
    * `not_allowed`: there is a list of allowed tools, and it is not there. `denied`: it is in the list of denied ones. `conflict`: it is in

@@ -13,30 +13,47 @@ export const MICRO_USD_PER_USD = 1_000_000;
  * `estimatedCalls` counts calls for which no provider reported usage.
  */
 export interface Usage {
+  /** Model calls, each with all its attempts, whatever came of them. */
   readonly modelCalls: number;
+  /** Those of them that were the call of a step: no summaries, and no further calls of hooks. */
   readonly steps: number;
+  /** Tool calls whose tool was found and whose arguments fit, delegations included; `Finish` is none. */
   readonly toolCalls: number;
+  /** Tokens that went in. */
   readonly inputTokens: number;
+  /** Part of `inputTokens`: what a provider read from its cache. */
   readonly cachedInputTokens: number;
+  /** Tokens that came out. */
   readonly outputTokens: number;
+  /** Part of `outputTokens`: what went into reasoning. */
   readonly reasoningTokens: number;
+  /** Input plus output. */
   readonly totalTokens: number;
+  /** Millionths of a dollar, of the calls whose price is known. */
   readonly costMicroUsd: number;
+  /** Calls whose price is not known: they are in no cost. */
   readonly unpricedCalls: number;
+  /** Calls for which no provider reported usage: it is estimated. */
   readonly estimatedCalls: number;
 }
 
 /** Usage of an agent and its subtree: `total` is `own` plus `descendants`. */
 export interface UsageReport {
+  /** What the agent itself consumed. */
   readonly own: Usage;
+  /** What all below it consumed. */
   readonly descendants: Usage;
+  /** Both together. */
   readonly total: Usage;
 }
 
 /** What was used of one model. */
 export interface ModelUsage {
+  /** Of the model. */
   readonly provider: string;
+  /** The id of the model. */
   readonly model: string;
+  /** What was used of it. */
   readonly usage: Usage;
 }
 

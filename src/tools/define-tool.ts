@@ -68,6 +68,7 @@ export interface ToolDefinition<Input extends ToolInput, Context = unknown>
 export interface ExternalToolDefinition<Input extends ToolInput> extends ToolBasics<Input> {
   /** How often in a row the model is asked for a corrected call. Default 2. */
   readonly maxRetries?: number;
+  /** Left out: that is what makes it one that is executed elsewhere. */
   readonly execute?: never;
 }
 

@@ -79,8 +79,11 @@ export const QUESTION_ENDED: AskOutcome = Object.freeze({
 
 /** How far a call is. Every part may be left out. */
 export interface ToolProgress {
+  /** How much is done, in units of its own. */
   readonly done?: number;
+  /** How much there is to do, in the same units. */
   readonly total?: number;
+  /** What it is doing, in words. */
   readonly message?: string;
 }
 

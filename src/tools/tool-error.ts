@@ -18,6 +18,7 @@ export interface ToolErrorOptions {
   readonly attachments?: readonly Attachment[];
   /** For logs and programs, not for the model. */
   readonly data?: JsonObject;
+  /** What was thrown before; for logs, not for the model. */
   readonly cause?: unknown;
 }
 
@@ -27,8 +28,11 @@ export interface ToolErrorOptions {
  * @throws EspalierError `invalid_option` if there is no such severity, or an attachment does not fit.
  */
 export class ToolError extends EspalierError {
+  /** What it means for what follows. */
   readonly severity: ToolErrorSeverity;
+  /** What the model should do instead; undefined: nothing was said. */
   readonly hint: string | undefined;
+  /** What belongs to the failure and is no text. */
   readonly attachments: readonly Attachment[];
 
   constructor(message: string, options: ToolErrorOptions = {}) {

@@ -9,6 +9,7 @@ import { checkMade, toolScope, type ToolScope, type ToolScopeOptions } from "./t
 
 /** What a filter may look at. Read-only. `Context`: what the filter asks of the run's context; default: nothing. */
 export interface FilterFacts<out Context = unknown> {
+  /** Place of the agent in the tree: `lead/researcher#2`. */
   readonly agentPath: string;
   /** 0 for the root. */
   readonly depth: number;
@@ -20,6 +21,7 @@ export interface FilterFacts<out Context = unknown> {
   readonly usage: Usage;
   /** What the agent may still spend, by axis (`totalTokens`, `costMicroUsd`, `steps`, …); axes without a limit are absent. */
   readonly remaining: Readonly<Record<string, number>>;
+  /** The metadata of the agent. */
   readonly metadata: JsonObject;
   /** The context of the run: the very value that was given with it; undefined: none was. */
   readonly context: Context;

@@ -15,6 +15,7 @@ export type GuardAnswer =
 
 /** The call that a guard is asked about. Its arguments fit the tool's schema. */
 export interface GuardedCall {
+  /** The name of the tool. */
   readonly toolName: string;
   readonly callId: CallId;
   /** As the tool will get them: after hooks, coercion, defaults and transforms of the schema; what a schema makes no JSON of, before. Frozen. */
@@ -28,6 +29,7 @@ export interface GuardedCall {
  * guard asks of the run's context; default: nothing.
  */
 export interface GuardContext<out Context = unknown> {
+  /** The name of the guard that is asked. */
   readonly guardName: string;
   readonly runId: RunId;
   readonly agentId: AgentId;
@@ -35,12 +37,14 @@ export interface GuardContext<out Context = unknown> {
   readonly agentPath: string;
   /** 0 for the root. */
   readonly depth: number;
+  /** The name of the agent's role. */
   readonly role: string;
   readonly executionId: ExecutionId;
   /** From 1. */
   readonly stepNumber: number;
   /** The history of the agent. Frozen. */
   readonly messages: readonly Message[];
+  /** The metadata of the agent. */
   readonly metadata: JsonObject;
   /** The context of the run: the very value that was given with it; undefined: none was. */
   readonly context: Context;

@@ -3,7 +3,9 @@ import { z } from "../../protocol/late-zod.ts";
 
 /** What the calls of a model were charged at. */
 export interface PriceUsed {
+  /** Of the model. */
   readonly provider: string;
+  /** The id of the model. */
   readonly model: string;
   /** Null: unknown. Its calls are in no cost; `usage.total.unpricedCalls` counts them. */
   readonly price: ModelPrice | null;

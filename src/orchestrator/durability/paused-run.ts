@@ -42,17 +42,28 @@ export interface PausedRun {
   readonly runId: RunId;
   /** How often the run has been paused, this time included. */
   readonly pauses: number;
+  /** When it was paused, in milliseconds since the epoch. */
   readonly pausedAtMs: number;
   /** What must be answered before the run can continue, of the whole tree. */
   readonly questions: readonly Question[];
   /** The root first, parents before their children. `step`: the one in whose middle an agent is paused. */
   readonly agents: readonly {
     readonly agentId: AgentId;
+    /** Place in the tree: `lead/researcher#2`. */
     readonly agentPath: string;
+    /** The name of its role. */
     readonly role: string;
+    /** Where it stands. */
     readonly state: {
+      /** How it ended, or `paused`. */
       readonly status: SettledStatus;
-      readonly step?: { readonly number: number } | undefined;
+      /** The step in whose middle it is paused. */
+      readonly step?:
+        | {
+            /** From 1. */
+            readonly number: number;
+          }
+        | undefined;
     };
   }[];
   /** The texts that the steps of its agents name, by their hash (C28). */

@@ -91,7 +91,9 @@ export interface LostRun {
   readonly runId: RunId;
   /** The name of the root's role. */
   readonly role: string;
+  /** The text of the task with which it was started. */
   readonly task: string;
+  /** The metadata with which it was started. */
   readonly metadata: JsonObject;
 }
 

@@ -29,13 +29,17 @@ import {
 
 /** The usage of a run, by every cut that is asked for; all of them add up to `total`. */
 export interface RunUsage extends UsageReport {
+  /** What the agents of each role consumed themselves, by its name. */
   readonly byRole: Readonly<Record<string, Usage>>;
+  /** What was used of each model, by its id. */
   readonly byModel: Readonly<Record<string, Usage>>;
 }
 
 /** An error that ended an agent, and which agent that was. */
 export interface AgentError extends ErrorRecord {
+  /** The agent that failed. */
   readonly agentId: AgentId;
+  /** Its place in the tree: `lead/researcher#2`. */
   readonly agentPath: string;
 }
 
@@ -46,6 +50,7 @@ export interface RunResult<out Output = unknown> {
   readonly traceId: string;
   /** `paused`: it has not ended; hand `pausedRun` to `orchestrator.resume`, with the answers to its `questions`. */
   readonly status: SettledStatus;
+  /** Why the run ended, or why it is paused. */
   readonly reason: StopReason;
   /** The root's stop signals, in order of arrival; `reason` is that of the highest. Those of every other agent are in `agents`. */
   readonly signals: readonly StopSignal[];
@@ -70,6 +75,7 @@ export interface RunResult<out Output = unknown> {
   readonly output: Output | undefined;
   /** The root's steps. */
   readonly steps: readonly StepRecord[];
+  /** What the whole tree consumed, by role and by model, too. */
   readonly usage: RunUsage;
   /**
    * The price of every model of the tree, in the order in which their agents were started, with the date of the table that it is from.
@@ -82,10 +88,13 @@ export interface RunResult<out Output = unknown> {
   readonly agents: readonly AgentReport[];
   /** The texts that the steps of all agents speak of, by their hash: prompts, tool definitions (C28). */
   readonly definitions: Definitions;
+  /** Subagents that were started at each depth, from "1". */
   readonly subagentsByDepth: Readonly<Record<string, number>>;
+  /** How often a subagent was refused, by the code of the refusal. */
   readonly refusalsByCode: Readonly<Record<string, number>>;
   /** The ledger's accounts as they stand at the end. */
   readonly accounts: readonly Account[];
+  /** Milliseconds since the execution of its root began, up to its end or its pause; earlier pauses included. */
   readonly durationMs: number;
 }
 

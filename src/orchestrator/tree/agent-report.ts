@@ -18,22 +18,31 @@ export interface AgentReport {
   readonly executionId: ExecutionId;
   /** Null for the root. */
   readonly parentAgentId: AgentId | null;
+  /** Place in the tree: `lead/researcher#2`. */
   readonly agentPath: string;
+  /** 0 for the root. */
   readonly depth: number;
+  /** The name of its role. */
   readonly role: string;
+  /** The id of its model. */
   readonly model: string;
+  /** The text of its task. */
   readonly task: string;
   /** How often it was activated: once, and once more each time that it was continued. What follows is of the last time. */
   readonly executions: number;
+  /** How it ended, or `paused`. */
   readonly status: SettledStatus;
+  /** Why it ended, or why it is paused. */
   readonly reason: StopReason;
   /** The last text that it wrote; partial unless it completed. */
   readonly text: string;
   /** The typed result, if its role declares one and it was given. */
   readonly output: JsonValue | undefined;
+  /** The steps of its last execution, oldest first. */
   readonly steps: readonly StepRecord[];
   /** How often each tool ran, by name. */
   readonly toolsUsed: Readonly<Record<string, number>>;
+  /** What it and all below it consumed, over all its executions. */
   readonly usage: UsageReport;
   /** Part of its own usage: of other models of a fallback than the first. Absent: none was used. */
   readonly otherModels?: readonly ModelUsage[];
@@ -43,9 +52,11 @@ export interface AgentReport {
   readonly errors: readonly ErrorRecord[];
   /** Tool calls that went wrong, in order, whether or not the agent recovered from them (R168). */
   readonly toolErrors: readonly ToolErrorRecord[];
+  /** The metadata that it worked with. */
   readonly metadata: JsonObject;
   /** Tools of its role that it did not have, and why. */
   readonly removedTools: readonly RemovedTool[];
+  /** Milliseconds from the start of its last execution to its end or its pause; earlier pauses included. */
   readonly durationMs: number;
   /** Part of `durationMs` that was spent waiting for the budget. */
   readonly waitedMs: number;

@@ -68,6 +68,7 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
    * `heartbeatMs`, and the same in all processes that share a store. Default 30,000.
    */
   readonly staleAfterMs?: number;
+  /** What is told each event of each run, in order. Nothing waits for them. Default: none. */
   readonly sinks?: readonly EventSink[];
   /** Called with each piece of what any agent of any run says, before the `onPiece` of its run. Makes model calls stream. */
   readonly onPiece?: (piece: StreamPiece) => void;
@@ -75,6 +76,7 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
   readonly tracing?: Tracing;
   /** Default: the wall clock, the monotonic clock and the timers of the machine. */
   readonly clock?: Clock;
+  /** Makes ids of runs, agents and traces: `sequentialIds()` in tests. Default: random ones. */
   readonly ids?: IdSource;
 }
 
