@@ -47,8 +47,8 @@ export class Source {
   readonly #checker: ts.TypeChecker;
 
   constructor(files: readonly string[]) {
-    const { config }: { config?: unknown } = ts.readConfigFile("tsconfig.json", ts.sys.readFile);
-    const { options } = ts.parseJsonConfigFileContent(config, ts.sys, ".");
+    const config: { config?: unknown } = ts.readConfigFile("tsconfig.json", ts.sys.readFile);
+    const { options } = ts.parseJsonConfigFileContent(config.config, ts.sys, ".");
     this.#program = ts.createProgram([...files], options);
     this.#checker = this.#program.getTypeChecker();
   }

@@ -62,7 +62,7 @@ export function section(declared: Declaration, homes: Homes): string {
   const data = fields.filter(({ isMethod }) => isMethod !== true);
   return [
     `### ${name}`,
-    `${code(`import ${kind === "type" ? "type " : ""}{ ${name} } from "${specifier}"`)}`,
+    code(`import ${kind === "type" ? "type " : ""}{ ${name} } from "${specifier}"`),
     inline(text),
     ...signatures.map((signature) => `\`\`\`typescript\n${signature}\n\`\`\``),
     ...throws.map((one) => `Throws ${inline(one)}`),

@@ -174,7 +174,7 @@ function errorsPage(source: Source, all: ReadonlyMap<string, Declaration>, homes
     "What is thrown, or ends an agent, is an `EspalierError` with one of these codes. Match on the code: messages may change. What a tool call may end with, which the model reads, is in [errors](../errors.md).",
     "## Codes",
     `### ErrorCode\n\n${codes("ErrorCode")}`,
-    `### ModelErrorCode\n\nOf model calls; they are no failures of a tool call. What may pass by itself is tried again, 3 times in all and with growing waits, or as long as the provider asks for; that is no step and uses up nothing of the error budget. What stays fails the agent.\n\n${codes("ModelErrorCode")}`,
+    `### ModelErrorCode\n\nOf model calls; what follows from them is in [errors](../errors.md#errors-of-a-model).\n\n${codes("ModelErrorCode")}`,
     `### RunErrorCode\n\nOf the \`RunError\` with which \`run.orThrow()\` rejects.\n\n${codes("RunErrorCode")}`,
     "## Classes",
     ...ERROR_NAMES.filter((name) => name !== "ErrorCode").map((name) =>

@@ -208,8 +208,8 @@ export type ModelErrorCode =
   /** The answer is not what the interface says. It is not tried again; check that `baseUrl` is a server of this interface. */
   | "model_protocol_error"
   /**
-   * The history is longer than the model takes. With `compaction` it is made shorter once and tried again; give the role one, or less to
-   * read.
+   * The history is longer than the model takes. It is not tried again, but once with a shorter history if the role has a `compaction`: give it
+   * one, or less to read.
    */
   | "model_context_overflow"
   /**

@@ -261,14 +261,7 @@ export interface EventBodies {
     /** Milliseconds that are waited before the next attempt. */
     readonly delayMs: number;
     /** Set if the attempt goes on instead, with this model of a fallback. */
-    readonly nextModel?:
-      | {
-          /** Of the next model. */
-          readonly provider: string;
-          /** The id of the next model. */
-          readonly model: string;
-        }
-      | undefined;
+    readonly nextModel?: Pick<ModelUsage, "provider" | "model"> | undefined;
   };
   /** What of a request the provider left out or changed, or could not read; each text comes once in a run. */
   readonly "model.warned": {
@@ -305,14 +298,7 @@ export interface EventBodies {
           /** The model that was asked for. */
           readonly insteadOf: string;
           /** Where it is served, if that is known. */
-          readonly server?:
-            | {
-                /** Its host name. */
-                readonly address: string;
-                /** Its port, if that is not the usual one. */
-                readonly port?: number | undefined;
-              }
-            | undefined;
+          readonly server?: EventBodies["model.requested"]["server"];
         }
       | undefined;
     /** Milliseconds in which the call waited for a place among those that may run at once. */
@@ -653,14 +639,7 @@ export interface EventBodies {
     /** Left to the whole run after the settlement. Limited axes only. */
     readonly runRemaining: Readonly<Record<string, number>>;
     /** Set if it was under way when its process died: its end is unknown. Which model was asked. */
-    readonly lostCall?:
-      | {
-          /** Of the model. */
-          readonly provider: string;
-          /** The id of the model. */
-          readonly model: string;
-        }
-      | undefined;
+    readonly lostCall?: Pick<ModelUsage, "provider" | "model"> | undefined;
   };
   /** A lease went back unused: the agent stopped before the call. */
   readonly "budget.released": {
