@@ -1274,6 +1274,18 @@ const requirements = {
   V134: {
     text: "`run --otel` sends the spans of the run, and says how many arrived; a place for traces that is down changes neither result nor exit code",
   },
+  D21: {
+    text: "Every public name has a section in the reference that says how it is imported and what it is for, and stands in the list of all names; links between its pages hold",
+  },
+  D22: {
+    text: "Every event has a section that says when it is said, with every field and what it is",
+  },
+  D23: { text: "Every error code has its cause and its cure" },
+  D24: {
+    text: "Every option of an agent, a tool, a run and an orchestrator, and every field of results, steps and messages has its row",
+  },
+  D25: { text: "Every environment variable that is read is on one page, and no other" },
+  D26: { text: "Every name that is given to OpenTelemetry is on a page" },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

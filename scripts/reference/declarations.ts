@@ -233,7 +233,7 @@ function isShown(node: ts.Declaration): boolean {
   const isPrivate =
     ts.isClassElement(node) && node.name !== undefined && ts.isPrivateIdentifier(node.name);
   const isInternal = ts.getJSDocTags(node).some(({ tagName }) => tagName.text === "internal");
-  return !isPrivate && !isInternal && node.getSourceFile().fileName.includes("/src/");
+  return !isPrivate && !isInternal && !node.getSourceFile().fileName.includes("/node_modules/");
 }
 
 function constructorOf(name: string, node: ts.ConstructorDeclaration): readonly Field[] {
@@ -264,7 +264,7 @@ function withoutBody(node: ts.Declaration): string {
   return plain(
     text
       .slice(0, end)
-      .replace(/^export /, "")
+      .replace(/^(?:export )?(?:async )?/, "")
       .replace(/;\s*$/, ""),
   );
 }

@@ -80,8 +80,3 @@ export function firstSentence(text: string): string {
   const line = inline(text);
   return /^.*?[.:](?= [A-Z`]|$)/.exec(line)?.[0].replace(/:$/, ".") ?? line;
 }
-
-/** The anchor of a heading that is one name. */
-export function anchor(name: string): string {
-  return name.toLowerCase();
-}

@@ -137,10 +137,10 @@ export const OUTLINES: readonly Outline[] = [
     intro:
       "What goes with `start`, `resume`, `recover`, `fork`, `execute` and `session` of an [orchestrator](orchestrator.md), and what can be done with a run that lives. Explained in [pausing](../pausing.md), [durability](../durability.md), [sessions](../sessions.md), [streaming](../streaming.md), [more than one machine](../scale-out.md).",
     parts: [
-      { title: "start", names: ["StartOptions", "OptionsWith", "MessageContent"] },
-      { title: "resume", names: ["ResumeOptions", "ResumeGrant"] },
+      { title: "Starting", names: ["StartOptions", "OptionsWith", "MessageContent"] },
+      { title: "Resuming", names: ["ResumeOptions", "ResumeGrant"] },
       {
-        title: "recover",
+        title: "Recovering",
         names: [
           "RecoverOptions",
           "RecoverAllOptions",
@@ -149,9 +149,9 @@ export const OUTLINES: readonly Outline[] = [
           "FailedRecovery",
         ],
       },
-      { title: "fork", names: ["ForkOptions"] },
+      { title: "Forking", names: ["ForkOptions"] },
       {
-        title: "execute and work",
+        title: "Executing and working",
         names: [
           "ExecuteOptions",
           "RunOrder",
@@ -163,7 +163,7 @@ export const OUTLINES: readonly Outline[] = [
         ],
       },
       {
-        title: "session",
+        title: "On a session",
         names: ["SessionOptions", "MessageRetentionPolicy", "OnFailedExecution", "Session"],
       },
       {

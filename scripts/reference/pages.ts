@@ -1,16 +1,7 @@
 // The pages of the reference: which name stands on which, and what is made of the events, the error codes and the names of telemetry.
 
 import type { Declaration, Source } from "./declarations.ts";
-import {
-  anchor,
-  code,
-  fieldTable,
-  firstSentence,
-  inline,
-  section,
-  table,
-  type Homes,
-} from "./markdown.ts";
+import { code, fieldTable, firstSentence, inline, section, table, type Homes } from "./markdown.ts";
 import { OUTLINES, type Outline } from "./outlines.ts";
 
 interface Entry {
@@ -49,16 +40,21 @@ function pageOf(specifier: string): string {
 }
 
 const EVENT_NAMES = ["EspalierEvent", "EventScope", "TraceIds", "EventBodies", "EventType"];
-const ERROR_NAMES = ["EspalierError", "EspalierErrorOptions", "RunError", "ErrorCode"];
-const CODE_NAMES = ["ModelErrorCode", "RunErrorCode"];
+const CODE_NAMES = ["ErrorCode", "ModelErrorCode", "RunErrorCode"];
+const ERROR_NAMES = ["EspalierError", "EspalierErrorOptions", "RunError"];
 
 function homesOf(all: ReadonlyMap<string, Declaration>): Homes {
   const homes = new Map<string, string>();
+  const anchors = new Map<string, number>();
   const place = (file: string, names: readonly string[]): void => {
     for (const name of names) {
       if (!all.has(name)) throw new Error(`${file} lists ${name}, which no entry exports.`);
       if (homes.has(name)) throw new Error(`${name} is to stand on two pages.`);
-      homes.set(name, `${file}#${anchor(name)}`);
+      // Of two names that differ in case alone, the second has a number behind its anchor.
+      const home = `${file}#${name.toLowerCase()}`;
+      const before = anchors.get(home) ?? 0;
+      anchors.set(home, before + 1);
+      homes.set(name, before === 0 ? home : `${home}-${before}`);
     }
   };
   for (const { file, parts } of OUTLINES)
@@ -67,9 +63,9 @@ function homesOf(all: ReadonlyMap<string, Declaration>): Homes {
       parts.flatMap(({ names }) => names),
     );
   place("events.md", EVENT_NAMES);
-  place("errors.md", [...ERROR_NAMES, ...CODE_NAMES]);
+  place("errors.md", [...CODE_NAMES, ...ERROR_NAMES]);
   for (const { name, specifier } of all.values())
-    if (!homes.has(name)) homes.set(name, `${pageOf(specifier)}#${anchor(name)}`);
+    if (!homes.has(name)) place(pageOf(specifier), [name]);
   return homes;
 }
 
@@ -177,9 +173,7 @@ function errorsPage(source: Source, all: ReadonlyMap<string, Declaration>, homes
     `### ModelErrorCode\n\nOf model calls; what follows from them is in [errors](../errors.md#errors-of-a-model).\n\n${codes("ModelErrorCode")}`,
     `### RunErrorCode\n\nOf the \`RunError\` with which \`run.orThrow()\` rejects.\n\n${codes("RunErrorCode")}`,
     "## Classes",
-    ...ERROR_NAMES.filter((name) => name !== "ErrorCode").map((name) =>
-      section(known(all, name), homes),
-    ),
+    ...ERROR_NAMES.map((name) => section(known(all, name), homes)),
   ]);
 }
 

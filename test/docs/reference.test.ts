@@ -1,0 +1,256 @@
+// Goal: whatever a program can import, match on, set or read has its place in the reference, which says what it is (D21 to D26).
+// Method: what there is, out of the reports in etc/, the schemas and the sources, held against the pages. That the pages say what the
+// docstrings say is `npm run check:reference`.
+
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { posix } from "node:path";
+
+import { expect } from "vitest";
+
+import { EVENT_SCHEMAS } from "../../src/protocol/event-schemas.ts";
+import { EVENT_TYPES, StampSchema } from "../../src/protocol/event.ts";
+import * as telemetryNames from "../../src/telemetry/gen-ai-attributes.ts";
+import { proves } from "../harness/proves.ts";
+
+const FOLDER = "docs/reference/";
+const pages = new Map(
+  globSync(`${FOLDER}**/*.md`).map((file) => [
+    file.slice(FOLDER.length),
+    readFileSync(file, "utf8"),
+  ]),
+);
+
+/** What stands under a heading of the third level, by the heading; of names that are on two pages, both. */
+const sections = new Map<string, readonly string[]>();
+for (const [file, page] of pages)
+  for (const [, heading = "", text = ""] of page.matchAll(
+    /^### (.+)\n([\s\S]*?)(?=^#{1,3} |(?![\s\S]))/gm,
+  )) {
+    const key = file === "environment.md" ? "" : heading;
+    sections.set(key, [...(sections.get(key) ?? []), text]);
+  }
+
+function sectionOf(heading: string): string {
+  const [text = "", ...others] = sections.get(heading) ?? [];
+  return others.length > 0 ? "" : text;
+}
+
+/** The rows of the tables of a text, cell by cell. */
+function rowsOf(text: string): readonly (readonly string[])[] {
+  return text
+    .split("\n")
+    .filter((line) => /^\| `/.test(line))
+    .map((line) =>
+      line
+        .split(/(?<!\\)\|/)
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    );
+}
+
+/** The fields that a section has, without those within them. */
+function fieldsOf(text: string): ReadonlySet<string> {
+  const rows = rowsOf(text).map(([cell = ""]) => cell.replace(/`|\?$|\?(?=`)/g, ""));
+  const methods = [...text.matchAll(/^```typescript\n(\w+)/gm)].map(([, name = ""]) => name);
+  return new Set([...rows, ...methods].filter((name) => !/[.[]/.test(name)));
+}
+
+interface Exported {
+  readonly name: string;
+  readonly specifier: string;
+  readonly block: string;
+}
+
+const exportedNames: readonly Exported[] = globSync("etc/*.api.md").flatMap((file) => {
+  const report = readFileSync(file, "utf8");
+  const [, specifier = ""] = /^## API Report File for "(.+)"/.exec(report) ?? [];
+  return report.split(/\n\n(?=\/\/ @)/).flatMap((block) => {
+    const [, name] =
+      /^export (?:declare |abstract )*(?:interface|type|const|class|function) ([\w$]+)/m.exec(
+        block,
+      ) ?? [];
+    return name === undefined ? [] : [{ name, specifier, block }];
+  });
+});
+
+proves(
+  ["D21"],
+  "every public name has a section, which says how it is imported and what it is",
+  () => {
+    expect(exportedNames.length).toBeGreaterThan(500);
+    const missing = exportedNames.filter(({ name, specifier }) => {
+      const text = sectionOf(name);
+      const isUnion = /^(ErrorCode|ModelErrorCode|RunErrorCode)$/.test(name);
+      const isImported = isUnion || text.includes(`{ ${name} } from "${specifier}"`);
+      const words = text.split("\n\n")[1] ?? "";
+      return !isImported || (!isUnion && (words === "" || /^[`|]{3}|^\|/.test(words)));
+    });
+    expect(missing.map(({ name, specifier }) => `${specifier}: ${name}`)).toEqual([]);
+  },
+);
+
+proves(["D21"], "every public name is in the list of all names, under its entry", () => {
+  const list = pages.get("exports.md") ?? "";
+  const listed = list.split("\n## ").flatMap((part) => {
+    const [specifier = ""] = part.split("\n");
+    return rowsOf(part.replaceAll(/^\| \[/gm, "| ")).map(([cell = ""]) => {
+      const [, name = ""] = /^`([\w$]+)`/.exec(cell) ?? [];
+      return `${specifier}: ${name}`;
+    });
+  });
+  expect(new Set(listed)).toEqual(
+    new Set(exportedNames.map(({ name, specifier }) => `${specifier}: ${name}`)),
+  );
+});
+
+proves(["D24"], "every member of a public interface is in the section of the interface", () => {
+  const missing = exportedNames.flatMap(({ name, block }) => {
+    if (!/^export interface /m.test(block) || name === "EventBodies") return [];
+    const known = fieldsOf(sectionOf(name));
+    const members = [...block.matchAll(/^ {4}(?:readonly )?(\w+)\??[:(<]/gm)];
+    return members.flatMap(([, member = ""]) => (known.has(member) ? [] : [`${name}.${member}`]));
+  });
+  expect(missing).toEqual([]);
+});
+
+const SUBJECTS = ["agent.md", "tool.md", "orchestrator.md", "start.md", "results.md", "events.md"];
+
+proves(
+  ["D22", "D24"],
+  "every option, and every field of events, results, steps and messages says what it is",
+  () => {
+    const silent = [...SUBJECTS, "spans.md"].flatMap((file) =>
+      rowsOf(pages.get(file) ?? "").flatMap((cells) =>
+        cells.at(-1) === "" ? [`${file}: ${cells[0] ?? ""}`] : [],
+      ),
+    );
+    expect(silent).toEqual([]);
+    const counts = SUBJECTS.map((file) => rowsOf(pages.get(file) ?? "").length);
+    expect(counts.filter((count) => count < 20)).toEqual([]);
+  },
+);
+
+proves(["D22"], "every event has a section with its fields, which says when it is said", () => {
+  const documented = EVENT_TYPES.map((type) => {
+    const text = sectionOf(type);
+    const [words = ""] = text.trim().split("\n\n");
+    return { type, isSaid: /^\w.+\.$/.test(words), fields: fieldsOf(text) };
+  });
+  expect(documented).toEqual(
+    EVENT_TYPES.map((type) => ({
+      type,
+      isSaid: true,
+      fields: new Set(Object.keys(EVENT_SCHEMAS[type])),
+    })),
+  );
+});
+
+proves(
+  ["D22"],
+  "the page of events has the fields of every event, and events that there are",
+  () => {
+    const page = pages.get("events.md") ?? "";
+    const [, stamp = ""] = page.split("\n## What every event has\n");
+    expect(fieldsOf(stamp.split("\n## ")[0] ?? "")).toEqual(
+      new Set(Object.keys(StampSchema.shape)),
+    );
+    const headings = [...page.matchAll(/^### ([a-z_]+\.[a-z_]+)$/gm)].map(([, type]) => type);
+    expect(new Set(headings)).toEqual(new Set(EVENT_TYPES));
+  },
+);
+
+proves(["D23"], "every error code has its cause and its cure", () => {
+  const unions = exportedNames.filter(({ name }) => /^(Model|Run)?ErrorCode$/.test(name));
+  const codes = unions.flatMap(({ block }) =>
+    [...block.matchAll(/"([a-z_]+)"/g)].map(([, code = ""]) => code),
+  );
+  expect(codes.length).toBeGreaterThan(60);
+  const page = pages.get("errors.md") ?? "";
+  const rows = rowsOf(page).filter(
+    (cells) => cells.length === 3 && /^`[a-z_]+`$/.test(cells[0] ?? ""),
+  );
+  const said = rows.filter(([, cause, cure]) => cause !== "" && cure !== "");
+  expect(new Set(said.map(([code = ""]) => code.replaceAll("`", "")))).toEqual(
+    new Set([...codes, ...optionsAmong(rows)]),
+  );
+});
+
+/** Fields of the classes on the page, whose rows have three cells, too. */
+function optionsAmong(rows: readonly (readonly string[])[]): readonly string[] {
+  return rows.flatMap(([name = "", type = ""]) =>
+    type.startsWith("`") ? name.replaceAll("`", "") : [],
+  );
+}
+
+/** Words in capitals in files that read an environment, and that are no variables of one. */
+const NO_VARIABLES =
+  /^(ERR_|MODULE_NOT_FOUND|NO_CONTENT|SPAN_ONLY|EVENT_ONLY|SPAN_AND_EVENT|ESPALIER_OTEL_|ESPALIER_FLUSH_)/;
+
+/** The variables that the sources read; those of the exporter for OTLP are named by their ends. */
+function variablesRead(): ReadonlySet<string> {
+  const found = new Set<string>();
+  for (const file of globSync("src/**/*.ts")) {
+    const source = readFileSync(file, "utf8").replaceAll(/^\s*(\/\/|\*|\/\*).*$/gm, "");
+    if (!/\benv\b|\benvironment\b|VariableReader/i.test(source)) continue;
+    for (const [, end = ""] of source.matchAll(/\.(?:ofOtlp|file)\("(\w+)"/g))
+      for (const start of ["OTEL_EXPORTER_OTLP_", "OTEL_EXPORTER_OTLP_TRACES_"])
+        found.add(start + end);
+    const words = source.matchAll(/(?<!(?:ofOtlp|file)\()"([A-Z][A-Z\d]*(?:_[A-Z\d]+)+)"/g);
+    const members = source.matchAll(/\benv(?:ironment)?(?:\.|\["|\?\.\["|\?\.)([A-Z][A-Z\d_]+)\b/g);
+    const asked = source.matchAll(/isSet\("(\w+)"\)/g);
+    for (const [, word = ""] of [...words, ...members, ...asked])
+      if (!NO_VARIABLES.test(word)) found.add(word);
+  }
+  return found;
+}
+
+/** What an SDK or an exporter reads and not we. */
+const READ_ELSEWHERE = [
+  "OTEL_SERVICE_NAME",
+  "OTEL_RESOURCE_ATTRIBUTES",
+  "OTEL_EXPORTER_OTLP_HEADERS",
+  "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+];
+
+proves(["D25"], "every environment variable that is read is on the page, and no other", () => {
+  const page = pages.get("environment.md") ?? "";
+  const listed = [...page.matchAll(/`([A-Z][A-Z\d_]+)`/g)].map(([, name = ""]) => name);
+  expect(new Set(listed)).toEqual(new Set([...variablesRead(), ...READ_ELSEWHERE]));
+});
+
+proves(["D26"], "every name that is given to OpenTelemetry is on the page", () => {
+  const { OPERATION, GEN_AI, OPENAI, ESPALIER, SUBTREE, SPAN_EVENT, LINK, SERVER, RESOURCE } =
+    telemetryNames;
+  const groups = [OPERATION, GEN_AI, OPENAI, ESPALIER, SUBTREE, SPAN_EVENT, LINK, SERVER, RESOURCE];
+  const names: readonly string[] = groups.flatMap((group) => Object.values(group));
+  const page = pages.get("spans.md") ?? "";
+  const listed = new Set(rowsOf(page).map(([name = ""]) => name.replaceAll("`", "")));
+  expect(names.filter((name) => !listed.has(name))).toEqual([]);
+});
+
+proves(["D21"], "links between the pages hold", () => {
+  const anchors = new Map([...pages].map(([file, page]) => [file, anchorsOf(page)]));
+  const broken = [...pages].flatMap(([file, page]) =>
+    [...page.matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, target = ""]) => {
+      const [path = "", anchor] = target.split("#");
+      const place = path === "" ? file : posix.join(posix.dirname(file), path);
+      const known = anchors.get(place);
+      const isThere = known === undefined ? existsSync(FOLDER + place) : true;
+      const isHeld = anchor === undefined || known === undefined || known.has(anchor);
+      return isThere && isHeld ? [] : [`${file}: ${target}`];
+    }),
+  );
+  expect(broken).toEqual([]);
+});
+
+/** As GitHub and VitePress make them of headings that are one name. */
+function anchorsOf(page: string): ReadonlySet<string> {
+  const found = new Set<string>();
+  for (const [, heading = ""] of page.matchAll(/^#{1,3} (.+)$/gm)) {
+    const base = heading.toLowerCase().replaceAll(" ", "-");
+    let [anchor, count] = [base, 0];
+    while (found.has(anchor)) anchor = `${base}-${(count += 1)}`;
+    found.add(anchor);
+  }
+  return found;
+}
