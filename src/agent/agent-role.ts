@@ -48,8 +48,11 @@ export type OutputMode = "auto" | "native" | "tool";
  * `Context`: what its agents, and those that they may start, ask of the context of a run.
  */
 export interface AgentRole<out Output = unknown, in Context = unknown> {
+  /** What it is called in the tree. */
   readonly name: string;
+  /** What a supervisor reads about it. */
   readonly purpose: string | undefined;
+  /** The system prompt of its agents, or what makes it. */
   readonly instructions: string | ((context: Context) => string);
   readonly model: Model;
   readonly tools: readonly Tool<Context>[];
@@ -58,6 +61,7 @@ export interface AgentRole<out Output = unknown, in Context = unknown> {
   readonly toolFilters: readonly ToolFilter<Context>[];
   readonly errorBudget: ErrorBudget;
   readonly errorPolicy: ErrorPolicy;
+  /** The roles that it may spawn, as values or by name. */
   readonly subagents: readonly (AgentRole<unknown, Context> | string)[];
   readonly context: SubagentContextPolicy;
   readonly delegation: DelegationPolicy;
@@ -65,6 +69,7 @@ export interface AgentRole<out Output = unknown, in Context = unknown> {
   readonly limits: Partial<SubagentLimits>;
   readonly dynamicRoles: Required<DynamicRoleBounds<Context>> | undefined;
   readonly budget: Budget;
+  /** Whether requests end with what is left of the budget. */
   readonly showBudget: boolean;
   readonly stopWhen: readonly StopCondition<Context>[];
   readonly hooks: readonly Hook<Context>[];
@@ -73,7 +78,9 @@ export interface AgentRole<out Output = unknown, in Context = unknown> {
   /** Everything that its requests consist of, in order. */
   readonly sections: readonly PlacedSection<Context>[];
   readonly compaction: Compaction | undefined;
+  /** Most tokens of one reply. */
   readonly maxOutputTokens: number;
+  /** Undefined: the provider's default. */
   readonly temperature: number | undefined;
   readonly modelSettings: ModelSettings | undefined;
   readonly toolChoice: ToolChoice | undefined;

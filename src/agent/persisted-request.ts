@@ -11,6 +11,7 @@ import { contextsOf, shownInStep, type PersistedSteps } from "./shown-messages.t
 
 /** What a model was asked. */
 export interface RebuiltRequest {
+  /** The model that it went to. */
   readonly model: StepContext["model"];
   readonly request: ModelRequest;
 }

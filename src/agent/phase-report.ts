@@ -47,7 +47,9 @@ export interface PhaseState {
   /** What this execution consumed. */
   readonly telemetry: {
     readonly usage: Usage;
+    /** Milliseconds since the epoch; undefined: it has not begun. */
     readonly startedAtMs: number | undefined;
+    /** Milliseconds since the epoch; undefined: it has not ended. */
     readonly endedAtMs: number | undefined;
     /** Time spent waiting for a lease. */
     readonly waitedMs: number;
@@ -59,7 +61,9 @@ export interface PhaseState {
 /** A step that is under way. */
 export interface OpenStepReport {
   readonly stepId: StepId;
+  /** From 1. */
   readonly number: number;
+  /** Milliseconds since the epoch. */
   readonly startedAtMs: number;
   /** What the model answered; undefined: it has not yet. */
   readonly reply:

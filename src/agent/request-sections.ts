@@ -89,6 +89,7 @@ export interface SectionContext<out Context = unknown> {
 
 /** A section in its place. */
 export interface PlacedSection<in Context = unknown> {
+  /** Unique within the role. */
   readonly name: string;
   readonly lifeCycle: SectionLifeCycle;
   /** Undefined: messages of every kind. */

@@ -44,11 +44,17 @@ export interface EspalierConfig extends Pick<
  * variable of this name. What else an editor writes there is passed over.
  */
 export interface McpServerEntry {
+  /** The program that is started, for a server over stdio. */
   readonly command?: string;
+  /** Its arguments. */
   readonly args?: readonly string[];
+  /** Environment variables besides the few harmless ones that every server gets; `${NAME}` stands for one of ours. */
   readonly env?: Readonly<Record<string, string>>;
+  /** The folder in which it is started, from that of the configuration. Default: that one. */
   readonly cwd?: string;
+  /** The address of a server over HTTP, in place of `command`. */
   readonly url?: string;
+  /** Headers of each request to it. */
   readonly headers?: Readonly<Record<string, string>>;
   /** True: the server is left out. */
   readonly disabled?: boolean;

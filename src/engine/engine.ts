@@ -28,6 +28,7 @@ export type RunSettled =
 export interface RunExecutor {
   /** The names of the roles that it has. */
   readonly roles: readonly string[];
+  /** Of the orchestrator's roles. */
   readonly version: string;
   /** So many runs are led at once at most: more of them wait in `settle`. */
   readonly maxRuns: number;

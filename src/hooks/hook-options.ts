@@ -30,6 +30,7 @@ export type TransformOptions<P extends TransformPoint> = (P extends ToolPoint
 export interface HookBasics {
   /** Undefined: by place. */
   readonly name: string | undefined;
+  /** Higher ones are called first. */
   readonly priority: number;
 }
 

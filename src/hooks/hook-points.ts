@@ -28,6 +28,7 @@ export interface UserInputPatch {
 
 /** A request is about to go to the model. */
 export interface BeforeModelInput {
+  /** The system prompt of the request. */
   readonly instructions: string;
   /** The history without the instructions, with the role's sections in their places; those that are system messages are not shown. */
   readonly messages: readonly Message[];
@@ -37,6 +38,7 @@ export interface BeforeModelInput {
 
 /** What a hook may change of one request. The stored history stays as it is (R78). */
 export interface BeforeModelPatch {
+  /** The system prompt of this request instead. */
   readonly instructions?: string | undefined;
   /** The whole list anew, without a system message: `instructions` is the way to change that one. */
   readonly messages?: readonly Message[] | undefined;
@@ -46,6 +48,7 @@ export interface BeforeModelPatch {
 
 /** A tool is about to be called; its arguments are not validated yet, and are again after a change (C44). */
 export interface BeforeToolInput {
+  /** The name of the tool. */
   readonly toolName: string;
   readonly callId: CallId;
   readonly arguments: JsonValue;
@@ -67,6 +70,7 @@ export interface AfterToolInput extends BeforeToolInput {
 
 /** What a hook may change of a tool call that has ended. */
 export interface AfterToolPatch {
+  /** What the model reads instead. */
   readonly text?: string | undefined;
   /** Kept with the call (R82). Several hooks may add keys; for one key the last wins. */
   readonly metadata?: JsonObject | undefined;
@@ -75,7 +79,9 @@ export interface AfterToolPatch {
 /** The history is about to be made shorter. */
 export interface BeforeCompactionInput {
   readonly messages: readonly Message[];
+  /** Input tokens of the history, counted or estimated. */
   readonly inputTokens: number;
+  /** The bound that it is over. */
   readonly maxInputTokens: number;
 }
 
@@ -89,12 +95,15 @@ export interface BeforeCompactionPatch {
 export interface SubagentStartInput {
   /** The role of the subagent. */
   readonly role: string;
+  /** What the subagent is to do. */
   readonly task: string;
+  /** Where it will stand: 1 below the root. */
   readonly childDepth: number;
 }
 
 /** What a hook may change of a delegation. */
 export interface SubagentStartPatch {
+  /** What it is to do instead. */
   readonly task?: string | undefined;
 }
 
@@ -173,6 +182,7 @@ export interface HookContext<out Context = unknown> extends HookSelf {
   readonly agentPath: string;
   /** 0 for the root. */
   readonly depth: number;
+  /** The name of the agent's role. */
   readonly role: string;
   readonly executionId: ExecutionId;
   /** From 1; 0 before the first step. */

@@ -30,6 +30,7 @@ import { HOOK_POINTS } from "./patch-contract.ts";
 
 /** What an observer knows besides the event, which says where it belongs. `Context`: what it asks of the run's context. */
 export interface ObserverContext<out Context = unknown> {
+  /** The name of the hook that is called. */
   readonly hookName: string;
   /** The context of the run: the very value that was given with it; undefined: none was. */
   readonly context: Context;
@@ -44,6 +45,7 @@ export interface ModelCall<out Context = unknown> {
 
 /** One tool call, as a wrap sees it. */
 export interface WrappedToolCall<out Context = unknown> {
+  /** The name of the tool. */
   readonly toolName: string;
   readonly callId: CallId;
   /** Read-only. */
@@ -75,6 +77,7 @@ export type TransformReturn<Patch> = Patch | undefined | void | Promise<Patch | 
 
 /** Made by {@link observe}. */
 export interface ObserverHook<in Context = unknown> extends HookBasics {
+  /** Which kind of hook it is. */
   readonly kind: "observe";
   readonly types: readonly EventType[];
   readonly listen: (event: EspalierEvent, context: ObserverContext<Context>) => unknown;
@@ -82,28 +85,36 @@ export interface ObserverHook<in Context = unknown> extends HookBasics {
 
 /** Made by {@link transform}. */
 export interface TransformHook<P extends TransformPoint> extends HookBasics {
+  /** Which kind of hook it is. */
   readonly kind: "transform";
+  /** The point at which it is called. */
   readonly point: P;
   handle(input: PointInput[P], context: PointContext[P]): unknown;
+  /** Whether a field that the point does not have is an error. */
   readonly isStrict: boolean;
+  /** The tools at whose calls it is called; undefined: all. */
   readonly tools: readonly string[] | undefined;
 }
 
 /** Made by {@link wrapModelCall}. */
 export interface ModelWrapHook<in Context = unknown> extends HookBasics {
+  /** Which kind of hook it is. */
   readonly kind: "wrapModelCall";
   readonly wrap: (call: ModelCall<Context>, next: () => Promise<ModelReply>) => Promise<ModelReply>;
 }
 
 /** Made by {@link wrapToolCall}. */
 export interface ToolWrapHook<in Context = unknown> extends HookBasics {
+  /** Which kind of hook it is. */
   readonly kind: "wrapToolCall";
   readonly wrap: (call: WrappedToolCall<Context>, next: () => Promise<unknown>) => unknown;
+  /** The tools whose calls it is around; undefined: all. */
   readonly tools: readonly string[] | undefined;
 }
 
 /** Made by {@link processStep}. */
 export interface ProcessorHook<in Context = unknown> extends HookBasics {
+  /** Which kind of hook it is. */
   readonly kind: "processStep";
   readonly process: (step: StepRecord, context: HookContext<Context>) => unknown;
 }

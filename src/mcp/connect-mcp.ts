@@ -29,6 +29,7 @@ export type { SkippedMcpTool } from "./skipped-mcp-tool.ts";
 
 /** A server that is connected. Its tools work until it is closed, over as many connections as it takes. */
 export interface McpServer extends AsyncDisposable {
+  /** Its name, as it was given. */
   readonly name: string;
   /** Its tools as of the last listing, for `tools` of a role. */
   readonly tools: readonly FunctionTool[];

@@ -56,9 +56,11 @@ export type McpTransport = McpStdio | McpHttp;
 
 /** A server that is started as a child process and spoken to over its standard input and output. */
 export interface McpStdio {
+  /** A server that is started as a process and spoken to over stdio. */
   readonly type: "stdio";
   /** The program, such as `npx`, or `process.execPath` for a script. Started without a shell. */
   readonly command: string;
+  /** Arguments of the program. */
   readonly args?: readonly string[];
   /** Environment variables besides the few harmless ones that every server gets (`PATH`, `HOME`, …). Ours are not handed on. */
   readonly env?: Readonly<Record<string, string>>;
@@ -70,6 +72,7 @@ export interface McpStdio {
 
 /** A server that is reached over streamable HTTP. */
 export interface McpHttp {
+  /** A server over streamable HTTP. */
   readonly type: "http";
   /** Of the endpoint, with its path: `https://example.org/mcp`. */
   readonly url: string | URL;
@@ -96,7 +99,9 @@ export interface McpReconnect {
 export interface McpTool {
   /** As the server calls it, without prefix. */
   readonly name: string;
+  /** What the server calls it for people. */
   readonly title?: string;
+  /** What the server says about it. */
   readonly description?: string;
   /** What the server says about it. Hints, not guarantees: do not rely on them for a server that you do not trust. */
   readonly annotations: McpAnnotations;

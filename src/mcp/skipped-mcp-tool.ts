@@ -2,5 +2,6 @@
 export interface SkippedMcpTool {
   /** As the server calls it. */
   readonly name: string;
+  /** Why it was left out. */
   readonly reason: string;
 }

@@ -23,7 +23,9 @@ export interface ModelErrorOptions extends EspalierErrorOptions {
 /** A model call that failed. */
 export class ModelError extends EspalierError {
   override readonly code: ModelErrorCode;
+  /** Whether the failure may pass by itself. */
   readonly isRetryable: boolean;
+  /** How long the provider asks to wait, in milliseconds; undefined: it does not say. */
   readonly retryAfterMs: number | undefined;
   /** Undefined: the provider never began to answer, so nothing was consumed. */
   readonly lostOutputTokens: number | undefined;

@@ -7,6 +7,7 @@ import { LimitsLine, type ModelLimitsOptions } from "./limits-line.ts";
 
 /** Limits that models share: one object for all whom the provider counts together. Made by {@link modelLimits}. */
 export interface ModelLimits extends ModelLimitsOptions {
+  /** What it is known by. */
   readonly kind: "model_limits";
 }
 

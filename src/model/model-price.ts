@@ -7,11 +7,13 @@ import type { TokenUsage } from "./token-usage.ts";
 
 /** What tokens cost, in US dollars per million. */
 export interface ModelRates {
+  /** US dollars for a million tokens of input. */
   readonly inputUsdPerMillion: number;
   /** Input that the provider reads from its cache. Default: the price of other input. */
   readonly cachedInputUsdPerMillion?: number;
   /** Input that the provider writes to its cache. Default: the price of other input. */
   readonly cacheWriteUsdPerMillion?: number;
+  /** US dollars for a million tokens of output. */
   readonly outputUsdPerMillion: number;
 }
 

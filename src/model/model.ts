@@ -59,12 +59,15 @@ export interface Model {
 
 /** The host that serves a model. */
 export interface ModelServer {
+  /** The host name. */
   readonly address: string;
+  /** The port. */
   readonly port?: number;
 }
 
 /** What goes with a request besides what the model is shown. */
 export interface GenerateOptions {
+  /** Aborted when the reply is not needed any more. */
   readonly signal: AbortSignal;
   /** Called with each piece of the reply as it arrives. Left out: the adapter need not stream. */
   readonly onDelta?: (delta: ModelDelta) => void;
@@ -108,7 +111,9 @@ export interface CacheKey {
 
 /** A tool as the model sees it. */
 export interface ToolSpec {
+  /** What the model calls it by. */
   readonly name: string;
+  /** What the model reads about it. */
   readonly description: string;
   /** JSON Schema of the arguments. */
   readonly inputSchema: JsonObject;
@@ -125,6 +130,7 @@ export interface ModelReply {
   readonly rawFinishReason?: string;
   /** Left out when the provider reports none: the call is then charged by estimate. */
   readonly usage?: TokenUsage;
+  /** The id that the provider gave the reply. */
   readonly responseId?: string;
   /** The model that in fact answered. */
   readonly responseModel?: string;

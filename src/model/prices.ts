@@ -12,6 +12,7 @@ export interface PricedModel {
   readonly provider: string;
   /** Where it is asked: then the prices that hold there are meant, whoever `provider` is. */
   readonly baseUrl?: string | undefined;
+  /** The id of the model. */
   readonly model: string;
 }
 

@@ -1,10 +1,12 @@
 /** What one model call consumed, as the provider reports it. */
 export interface TokenUsage {
+  /** Input, what was read from a cache included. */
   readonly inputTokens: number;
   /** Part of `inputTokens`. */
   readonly cachedInputTokens: number;
   /** Part of `inputTokens`, and none of the cached ones: written to the cache of the provider. Left out: it does not say. */
   readonly cacheWriteInputTokens?: number | undefined;
+  /** Output, reasoning included. */
   readonly outputTokens: number;
   /** Part of `outputTokens`. */
   readonly reasoningTokens: number;

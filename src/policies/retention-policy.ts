@@ -47,6 +47,7 @@ function checkMaximum(field: string, value: unknown): void {
 
 /** A history, and what was left out of it. */
 export interface RetainedMessages<Stored extends StoredMessage> {
+  /** What is kept, in its order. */
   readonly kept: readonly Stored[];
   /** Oldest first; empty: nothing. */
   readonly dropped: readonly Stored[];

@@ -9,7 +9,9 @@ import { RemovedToolSchema, type RemovedTool } from "./tool-rule.ts";
 export interface Tightening {
   /** What was asked for, such as `limits.maxDepth` or `budget.steps`. */
   readonly field: string;
+  /** What the role asked for. */
   readonly asked: number;
+  /** What holds. */
   readonly given: number;
   /** The agent under which it was started, by its path: its limits, or those above it, are tighter. */
   readonly source: string;

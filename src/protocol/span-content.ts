@@ -5,7 +5,9 @@ import type { AssistantMessage, Message } from "./message.ts";
 
 /** What a model is offered, as far as a trace may show it. */
 export interface OfferedTool {
+  /** The name of the tool. */
   readonly name: string;
+  /** What the model reads about it. */
   readonly description: string;
   /** JSON Schema. */
   readonly inputSchema: JsonValue;

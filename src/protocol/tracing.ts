@@ -70,7 +70,10 @@ export interface LostSpan extends SpanMoment {
 
 /** A further trace, when the first of it began, in microseconds since the epoch, and how many spans it had. */
 export interface FurtherTrace {
+  /** Its id. */
   readonly traceId: string;
+  /** When it began, in microseconds since the epoch. */
   readonly sinceUs: number;
+  /** How many spans it has. */
   readonly spansInTrace: number;
 }

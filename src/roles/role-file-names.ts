@@ -8,9 +8,11 @@ import { roleText } from "./role-text.ts";
 export interface RoleFileNames {
   /** Of the role; undefined: that of its file. */
   readonly name: string | undefined;
+  /** The model; undefined: none is named. */
   readonly model: string | undefined;
   /** Names of tools, and beginnings of names with a star behind them. */
   readonly tools: readonly string[];
+  /** The subagents. */
   readonly subagents: readonly string[];
 }
 

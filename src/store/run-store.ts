@@ -11,13 +11,16 @@ import type { RunId } from "../protocol/ids.ts";
 export interface RunOwner {
   /** Unique for each attempt to own a run. */
   readonly token: string;
+  /** The machine. */
   readonly hostname: string;
+  /** The process. */
   readonly processId: number;
 }
 
 /** The right to write the journal of one run. */
 export interface Ownership {
   readonly runId: RunId;
+  /** What the owner proves itself by. */
   readonly token: string;
   /** From 1; one more with each takeover. */
   readonly epoch: number;
@@ -32,10 +35,13 @@ export interface StoredRun {
   readonly status: StoredStatus;
   /** In what words it was started, for lists of runs. */
   readonly title: string;
+  /** How often the run was claimed. */
   readonly epoch: number;
   /** Records that its journal has. */
   readonly recordCount: number;
+  /** Milliseconds since the epoch. */
   readonly createdAtMs: number;
+  /** Milliseconds since the epoch. */
   readonly updatedAtMs: number;
   /** Null: it has no owner. */
   readonly owner: RunOwner | null;

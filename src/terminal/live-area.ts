@@ -11,8 +11,11 @@ import { displayWidth } from "./terminal-text.ts";
 
 /** What it needs of a stream; `process.stdout` fits. */
 export interface TerminalStream {
+  /** Whether it is a terminal. */
   readonly isTTY?: boolean;
+  /** How wide it is, in cells. */
   readonly columns?: number;
+  /** How high it is, in lines. */
   readonly rows?: number;
   write(text: string): unknown;
   on(event: "error", listener: (error: Error) => void): unknown;

@@ -16,10 +16,12 @@ import { checkMessages } from "./check-messages.ts";
 
 /** One reply of a script. */
 export interface ScriptedReply {
+  /** The text of the reply. */
   readonly text?: string;
   readonly calls?: readonly ScriptedCall[];
   /** What is said piece by piece, with reasoning and data of a provider: in the place of `text` and `calls`. */
   readonly pieces?: readonly ReplyPiece[];
+  /** What it says when it declines. */
   readonly refusal?: string;
   /** Default: `tool_calls` with calls, else `stop`. */
   readonly finishReason?: FinishReason;
@@ -37,6 +39,7 @@ export interface ScriptedReply {
 
 /** One tool call of a scripted reply. */
 export interface ScriptedCall {
+  /** The tool that is called. */
   readonly name: string;
   /** An object becomes JSON; text is sent as it is, valid or not. */
   readonly arguments: object | string;
@@ -58,6 +61,7 @@ export interface ScriptedModelOptions {
   readonly price?: ModelPrice;
   /** Whether it can be held to a schema, and to a choice of tools. Default false. */
   readonly native?: boolean;
+  /** Whether it says that it can be forced to call a tool. */
   readonly canForce?: boolean;
   /** Default: 10 for every request. Null: the model cannot count. */
   readonly countTokens?: ((request: ModelRequest) => number) | null;

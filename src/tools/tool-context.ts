@@ -121,16 +121,22 @@ export interface SubagentService {
 
 /** What is known of a subagent. */
 export interface SubagentInfo {
+  /** What its parent calls it: `researcher#2`. */
   readonly childName: string;
+  /** The name of its role. */
   readonly role: string;
+  /** The text of its task. */
   readonly task: string;
   readonly status: SettledStatus | "running";
+  /** It works beside its parent. */
   readonly isBackground: boolean;
+  /** What it and all below it consumed so far. */
   readonly totalTokens: number;
 }
 
 /** What a subagent is to do next. Nothing of it is left out in silence: what cannot be done is refused, with the reason. */
 export interface ContinueRequest {
+  /** The subagent that has ended: `researcher#2`. */
   readonly childName: string;
   readonly task: MessageContent;
   /** Default false. */
@@ -145,7 +151,9 @@ export interface ContinueRequest {
 
 /** Whom to wait for, and for how long. */
 export interface WaitRequest {
+  /** The subagents that are waited for. Default: all in the background. */
   readonly childNames?: readonly string[];
+  /** How long, in milliseconds. Default: until they have ended. */
   readonly timeoutMs?: number;
 }
 
@@ -154,7 +162,9 @@ export type DelegationOutcome = SpawnOutcome | DelegationAnswer;
 
 /** What the model reads about its subagents. */
 export interface DelegationAnswer {
+  /** It is an answer. */
   readonly type: "answered";
+  /** What the model reads. */
   readonly text: string;
   /** Subagents in the background whose results are in the text: they are not reported once more. */
   readonly reportedIds?: readonly AgentId[];

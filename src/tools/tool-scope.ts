@@ -12,7 +12,9 @@ export interface ToolScopeOptions {
 
 /** The checked options. Undefined name: by place. */
 export interface ToolScope {
+  /** Shown in events and traces; undefined: it has none. */
   readonly name: string | undefined;
+  /** The tools for which it is asked; undefined: all. */
   readonly tools: readonly string[] | undefined;
 }
 

@@ -8,7 +8,9 @@ import type { ToolSettings } from "./tool-settings.ts";
 
 /** What is common to all kinds of tools. */
 export interface ToolDescriptor {
+  /** What the model calls it by. */
   readonly name: string;
+  /** What the model reads about it. */
   readonly description: string;
   readonly inputSchema: JsonObject;
   /** Providers are asked to hold the model to the schema. Left out: as the model's options say. */
@@ -20,6 +22,7 @@ export interface ToolDescriptor {
 
 /** A tool that works by itself: the common kind. `Context`: what it asks of the context of a run. */
 export interface FunctionTool<in Context = unknown> extends ToolDescriptor {
+  /** A tool that runs here. */
   readonly kind: "function";
   /** False: a call that was under way when its process died is not made once more (D2). */
   readonly isRepeatable: boolean;
@@ -36,12 +39,14 @@ export interface FunctionUse<in Context = unknown> {
 
 /** A tool that is executed elsewhere: its calls pause the run until the result is handed in (R29). */
 export interface ExternalTool extends ToolDescriptor {
+  /** A tool that is executed elsewhere. */
   readonly kind: "external";
   bind(input: JsonValue): Bound<undefined>;
 }
 
 /** A tool that may start subagents. It holds no queue slot while it waits for them (S1). */
 export interface DelegationTool<in Context = unknown> extends ToolDescriptor {
+  /** A tool that may start subagents. */
   readonly kind: "delegation";
   bind(
     input: JsonValue,
@@ -50,6 +55,7 @@ export interface DelegationTool<in Context = unknown> extends ToolDescriptor {
 
 /** The tool whose arguments are the typed result of an agent: calling it well ends the execution. */
 export interface FinishTool extends ToolDescriptor {
+  /** The tool by which a typed result is given. */
   readonly kind: "finish";
   bind(input: JsonValue): Bound<JsonValue>;
 }

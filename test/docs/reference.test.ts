@@ -119,10 +119,10 @@ proves(
   ["D22", "D24"],
   "every option, and every field of events, results, steps and messages says what it is",
   () => {
-    const silent = [...SUBJECTS, "spans.md"].flatMap((file) =>
-      rowsOf(pages.get(file) ?? "").flatMap((cells) =>
-        cells.at(-1) === "" ? [`${file}: ${cells[0] ?? ""}`] : [],
-      ),
+    // What the viewer works with says it by its names.
+    const said = [...pages].filter(([file]) => file !== "api/espalier-view.md");
+    const silent = said.flatMap(([file, page]) =>
+      rowsOf(page).flatMap((cells) => (cells.at(-1) === "" ? [`${file}: ${cells[0] ?? ""}`] : [])),
     );
     expect(silent).toEqual([]);
     const counts = SUBJECTS.map((file) => rowsOf(pages.get(file) ?? "").length);

@@ -36,10 +36,13 @@ export interface SessionExecution {
   /** The root of its run. */
   readonly agentId: AgentId;
   readonly runId: RunId;
+  /** The role of the root. */
   readonly role: string;
   readonly status: TerminalStatus;
   readonly reason: StopReason;
+  /** Milliseconds since the epoch. */
   readonly startedAtMs: number;
+  /** Milliseconds since the epoch. */
   readonly endedAtMs: number;
   /** Steps that it took. */
   readonly steps: number;

@@ -5,13 +5,16 @@ import type { Attributes, AttributeValue, SpanContext } from "@opentelemetry/api
 
 /** A finished span, as every SDK has it: what is read of it here. */
 export interface FinishedSpan {
+  /** What it has. */
   readonly attributes: Attributes;
   spanContext(): SpanContext;
 }
 
 /** What became of an export; code 0 is success. */
 export interface AnyExportResult {
+  /** 0 for a success, 1 for a failure. */
   readonly code: number;
+  /** What went wrong. */
   readonly error?: Error;
   /** Of a success: so many of the spans were refused all the same; `error` is the reason. */
   readonly rejectedSpans?: number;
@@ -33,8 +36,11 @@ export interface AnySpanProcessor {
 
 /** As `BatchSpanProcessor` takes them, in SDK 2.x as its second argument, in 3.x with the exporter. */
 export interface BatchSettings {
+  /** Most spans that wait. */
   readonly maxQueueSize: number;
+  /** Most spans of one export. */
   readonly maxExportBatchSize: number;
+  /** Milliseconds between two exports. */
   readonly scheduledDelayMillis: number;
 }
 

@@ -63,7 +63,9 @@ export function seedOf({ seq, atMs, scope }: SpanMoment, kind?: string): string 
 
 /** Gives ids to a tracer provider, as the option `idGenerator` of OpenTelemetry's own takes it. */
 export interface SpanIdGenerator {
+  /** Gives the id of a trace: 32 hexadecimal digits. */
   readonly generateTraceId: () => string;
+  /** Gives the id of a span: 16 hexadecimal digits. */
   readonly generateSpanId: () => string;
 }
 

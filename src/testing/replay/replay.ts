@@ -54,7 +54,14 @@ export interface ReplayResult<out Output = unknown> extends RunResult<Output> {
   /** The segments that were played, in their order. */
   readonly played: readonly PlayedSegment[];
   /** How many segments follow in the recording that were not played, and why; undefined: none. */
-  readonly unplayed: { readonly segments: number; readonly reason: string } | undefined;
+  readonly unplayed:
+    | {
+        /** How many segments. */
+        readonly segments: number;
+        /** Why they were not played. */
+        readonly reason: string;
+      }
+    | undefined;
 }
 
 /**

@@ -10,6 +10,7 @@ import { zodInput } from "./zod-input.ts";
 
 /** A JSON Schema of arguments, or of a typed result. Made by `jsonSchema`. `Value`: what fits it. */
 export interface JsonSchemaInput<out Value = unknown> {
+  /** What it is known by. */
   readonly kind: "jsonSchema";
   /** Frozen. */
   readonly schema: JsonObject;

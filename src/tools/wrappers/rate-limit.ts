@@ -21,6 +21,7 @@ export interface RateLimitOptions {
 
 /** A limit that several tools may share. Made by {@link rateLimit}. */
 export interface RateLimit extends Required<RateLimitOptions> {
+  /** What it is known by. */
   readonly kind: "rate_limit";
 }
 
