@@ -151,9 +151,9 @@ export interface ContinueRequest {
 
 /** Whom to wait for, and for how long. */
 export interface WaitRequest {
-  /** The subagents that are waited for. Default: all in the background. */
+  /** The subagents that are waited for. Default: all that are at work. */
   readonly childNames?: readonly string[];
-  /** How long, in milliseconds. Default: until they have ended. */
+  /** How long, in milliseconds. Default: until they rest. */
   readonly timeoutMs?: number;
 }
 

@@ -39,7 +39,7 @@ function sectionOf(heading: string): string {
 function rowsOf(text: string): readonly (readonly string[])[] {
   return text
     .split("\n")
-    .filter((line) => /^\| `/.test(line))
+    .filter((line) => line.startsWith("| `"))
     .map((line) =>
       line
         .split(/(?<!\\)\|/)
