@@ -44,31 +44,23 @@ async function bundled(name: string): Promise<string> {
   return outputFiles.map(({ text }) => text).join("\n");
 }
 
+/** Whether a function, a class or a constant of this name is in a bundle. */
+const has = (text: string, part: string): boolean =>
+  new RegExp(`(?:function|class) ${part}\\b|\\b${part} ?=[^=]`).test(text);
+
 for (const [name, most] of [
   ["defineTool", 150],
   ["defineAgent", 190],
   ["memoryStore", 130],
 ] as const)
-  proves(
-    ["D205"],
-    `a program that imports ${name} alone has at most ${most} KiB, and no loop in it`,
-    async () => {
-      const text = await bundled(name);
-      expect(text.length).toBeLessThan(most * KIB);
-      for (const part of ["runAgent", "Supervisor", "EventSchema"])
-        expect(
-          text.includes(`function ${part}(`) ||
-            text.includes(`class ${part}`) ||
-            text.includes(`${part}=`),
-          part,
-        ).toBe(false);
-    },
-  );
+  proves(["D205"], `a program of ${name} alone has at most ${most} KiB, and no loop`, async () => {
+    const text = await bundled(name);
+    expect(text.length).toBeLessThan(most * KIB);
+    const parts = ["runAgent", "Supervisor", "EventSchema"];
+    expect(parts.filter((part) => has(text, part))).toEqual([]);
+  });
 
 proves(["D205"], "what is imported is there: an orchestrator brings the loop", async () => {
   const text = await bundled("Orchestrator");
-  expect([text.includes("function runAgent("), text.includes("class Supervisor")]).toEqual([
-    true,
-    true,
-  ]);
+  expect([has(text, "runAgent"), has(text, "Supervisor")]).toEqual([true, true]);
 });
