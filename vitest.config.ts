@@ -4,6 +4,7 @@ import { defineConfig } from "vitest/config";
 const DEEP = [
   "test/**/*.property.test.ts",
   "test/bundles/**/*.test.ts",
+  "test/examples/app-*.test.ts",
   "test/engine/restate.test.ts",
   "test/engine/restate-contract.test.ts",
   "test/engine/restate-crash.test.ts",

@@ -80,9 +80,9 @@ try {
 }
 
 async function pack(): Promise<string> {
-  await npm(["pack", "--pack-destination", place], process.cwd());
+  await npm(["run", "pack", "--", place], process.cwd());
   const file = readdirSync(place).find((name) => name.endsWith(".tgz"));
-  if (file === undefined) throw new Error("Expected npm pack to make a tarball, found none.");
+  if (file === undefined) throw new Error("Expected npm run pack to make a tarball, found none.");
   return join(place, file);
 }
 

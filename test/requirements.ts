@@ -1286,6 +1286,24 @@ const requirements = {
   },
   D25: { text: "Every environment variable that is read is on one page, and no other" },
   D26: { text: "Every name that is given to OpenTelemetry is on a page" },
+  D200: {
+    text: "examples/apps/code-review: a reviewer for each changed file, a typed verdict, a budget in dollars that stops it and says so",
+  },
+  D201: {
+    text: "examples/apps/research: researchers work in the background, in parallel, and nothing is written before somebody approves",
+  },
+  D202: {
+    text: "examples/apps/chat: answers stream to a page, go on after a kill, and nobody gets more than their allowance or what is another's",
+  },
+  D203: {
+    text: "The package has what a user needs and nothing else: no tests, no sources, no maps, no condition for development, no link that leads out of it",
+  },
+  D204: {
+    text: "A release is refused from a dirty tree, another branch, with no greater version or no changes; what would be published is said, and nothing is published unasked",
+  },
+  D205: {
+    text: "What a program does not import is left out by bundlers: a tool alone brings neither the loop nor the schemas of events",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

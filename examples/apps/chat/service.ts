@@ -1,0 +1,154 @@
+// A chat for several people: a page that shows answers as they come, each person with a conversation and an allowance of their own, and a file
+// from which all that was under way goes on after the service was killed.
+//
+//   USERS=ann:secret,bob:secret node service.ts --file chat.db --port 8080
+
+import { readFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { join } from "node:path";
+import { json } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
+import { parseArgs } from "node:util";
+
+import { defineAgent, openai, Orchestrator, toSse, type Run, type Session } from "espalier";
+import { sqliteStore } from "espalier/store/sqlite";
+import { z } from "zod";
+
+const { values } = parseArgs({
+  options: {
+    file: { type: "string", default: "chat.db" },
+    port: { type: "string", default: "8080" },
+    model: { type: "string", default: "gpt-5-mini" },
+    allowance: { type: "string", default: "100000" }, // tokens a day, for each person
+  },
+});
+const allowance = z.coerce.number().int().positive().parse(values.allowance);
+const page = readFileSync(join(import.meta.dirname, "page.html"), "utf8");
+
+/** Who may come in, by what a browser sends of a name and its password. */
+const users = new Map<string, string>(
+  (process.env["USERS"] ?? "").split(",").map((pair) => {
+    if (!/^\w+:./.test(pair)) throw new Error("Expected USERS=name:password,name:password");
+    const [user = ""] = pair.split(":");
+    return [`Basic ${Buffer.from(pair).toString("base64")}`, user];
+  }),
+);
+
+const Person = z.object({ user: z.string() });
+const partner = defineAgent({
+  name: "partner",
+  instructions: ({ user }: z.infer<typeof Person>) => `You talk with ${user}. Answer in short.`,
+  model: openai(values.model),
+  maxOutputTokens: 4_000,
+});
+const orchestrator = new Orchestrator({ roles: [partner], store: sqliteStore(values.file) });
+
+/** A conversation lasts a day: what it has used counts against the allowance, also after a restart. */
+const conversationOf = (user: string): Promise<Session> =>
+  orchestrator.session(`${user} ${new Date().toISOString().slice(0, 10)}`);
+
+/** What is being answered, by person; one answer at a time. */
+const current = new Map<string, Run | "begins">();
+
+function keepWhileItRuns(user: string, run: Run): void {
+  current.set(user, run);
+  const report = (problem: unknown): void => console.error(`${run.runId}:`, problem);
+  run.result
+    .then(
+      ({ errors, session }) => [...errors, session?.error].filter(Boolean).forEach(report),
+      report,
+    )
+    .finally(() => current.delete(user));
+}
+
+const Said = z.object({ text: z.string().trim().min(1).max(10_000) });
+const MOST_BYTES = 50_000;
+
+async function say(
+  user: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  // Forms of other sites cannot send this type.
+  if (request.headers["content-type"] !== "application/json") return end(response, 415, "No JSON.");
+  const length = Number(request.headers["content-length"] ?? Infinity);
+  if (length > MOST_BYTES) return end(response, 413, "Too long.");
+  if (current.has(user)) return end(response, 409, "One question at a time.");
+  current.set(user, "begins");
+  try {
+    const { text } = Said.parse(await json(request));
+    const session = await conversationOf(user);
+    const totalTokens = allowance - session.usage.totalTokens;
+    if (totalTokens <= 0) return end(response, 429, "Your allowance for today is spent.");
+    const run = orchestrator.start(partner, text, {
+      session,
+      budget: { totalTokens, wallTimeMs: 120_000 },
+      context: { user }, // what code is given
+      metadata: { user }, // what is kept, from which the context is made again
+    });
+    keepWhileItRuns(user, run);
+    end(response, 202);
+  } finally {
+    if (current.get(user) === "begins") current.delete(user);
+  }
+}
+
+async function follow(
+  user: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const run = current.get(user);
+  if (run === undefined || run === "begins") return end(response, 204); // the browser does not come back
+  const lastEventId = request.headers["last-event-id"]?.toString();
+  response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
+  await pipeline(toSse(run, { from: 1, lastEventId }), response);
+}
+
+const POLICY =
+  "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'";
+
+function end(response: ServerResponse, status: number, text = "", type = "text/plain"): void {
+  const headers = { "content-type": `${type}; charset=utf-8`, "content-security-policy": POLICY };
+  response.writeHead(status, headers).end(text);
+}
+
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const user = users.get(request.headers.authorization ?? "");
+  if (user === undefined) {
+    response.setHeader("www-authenticate", 'Basic realm="chat", charset="UTF-8"');
+    return end(response, 401, "Who are you?");
+  }
+  const asked = `${request.method} ${request.url}`;
+  if (asked === "GET /") return end(response, 200, page, "text/html");
+  if (asked === "POST /messages") return await say(user, request, response);
+  if (asked === "GET /stream") return await follow(user, request, response);
+  if (asked !== "GET /messages") return end(response, 404, "There is no such page.");
+  const { messages } = await conversationOf(user);
+  const shown = messages.map(({ role, text }) => ({ role, text }));
+  end(response, 200, JSON.stringify(shown), "application/json");
+}
+
+const lost = new Map<string, string>();
+const { runs, failed } = await orchestrator.recoverAll({
+  context: ({ runId, metadata }) => {
+    const person = Person.parse(metadata);
+    lost.set(runId, person.user);
+    return person;
+  },
+});
+for (const run of runs) keepWhileItRuns(lost.get(run.runId) ?? "", run);
+for (const { runId, error } of failed) console.error(`${runId} is not recovered:`, error);
+
+const server = createServer((request, response) => {
+  answer(request, response).catch((error: unknown) => {
+    if (response.headersSent) return void response.destroy(); // the browser comes back
+    const isTheirs = error instanceof z.ZodError || error instanceof SyntaxError;
+    end(response, isTheirs ? 400 : 500, "That cannot be answered.");
+    if (!isTheirs) console.error(error);
+  });
+});
+server.listen(Number(values.port), "127.0.0.1", () => {
+  const address = server.address();
+  if (typeof address === "object") console.log(`Listening on http://127.0.0.1:${address?.port}`);
+});

@@ -1,0 +1,191 @@
+// `npm run pack [-- <folder>]`: makes the tarball that users get, out of what `npm run build` made. It is put together in a folder of its own:
+// what of the manifest is for development stays out, and nothing of the working tree is touched, however this ends.
+// `npm run check:package` makes one, too, and has it looked at.
+
+import { execFileSync } from "node:child_process";
+import {
+  cpSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+import { z } from "zod";
+
+const SOURCE = "@espalier/source";
+/** Beside what `files` lists. */
+const ALWAYS = ["README.md", "LICENSE"];
+/** Of the manifest, what a user has no use for. */
+const FOR_DEVELOPMENT = ["private", "scripts", "devDependencies", "allowScripts"];
+const EntrySchema = z.record(z.string(), z.string());
+const ManifestSchema = z.looseObject({
+  version: z.string(),
+  files: z.array(z.string()),
+  bin: EntrySchema,
+  exports: z.record(z.string(), z.union([z.string(), EntrySchema])),
+});
+type Manifest = z.infer<typeof ManifestSchema>;
+
+/** One file of a tarball, as npm lists it. */
+export interface PackedFile {
+  readonly path: string;
+  readonly size: number;
+}
+
+const PackedSchema = z.object({
+  filename: z.string(),
+  size: z.number(),
+  unpackedSize: z.number(),
+  files: z.array(z.object({ path: z.string(), size: z.number() })),
+});
+export type Packed = z.infer<typeof PackedSchema>;
+
+/** The manifest of the package, of that of the repository: without what is for development. */
+export function packedManifest(text: string): Manifest {
+  const manifest = ManifestSchema.parse(JSON.parse(text));
+  const kept = Object.entries(manifest).filter(([field]) => !FOR_DEVELOPMENT.includes(field));
+  const exports = Object.entries(manifest.exports).map(([name, entry]) => {
+    if (typeof entry === "string") return [name, entry];
+    return [name, Object.fromEntries(Object.entries(entry).filter(([key]) => key !== SOURCE))];
+  });
+  return ManifestSchema.parse({
+    ...Object.fromEntries(kept),
+    exports: Object.fromEntries(exports),
+  });
+}
+
+/** A script or a declaration without the line that names its map: maps lead to sources, which are not in the package. */
+export function withoutMap(text: string): string {
+  return text.replace(/\n\/\/# sourceMappingURL=\S+\s*$/, "\n");
+}
+
+/** Puts the package together in a folder. */
+function stagePackage(folder: string): void {
+  const manifest = packedManifest(readFileSync("package.json", "utf8"));
+  for (const path of [...manifest.files, ...ALWAYS])
+    cpSync(path, join(folder, path), { recursive: true, filter: (file) => !file.endsWith(".map") });
+  for (const name of globSync("dist/**/*.{js,d.ts}", { cwd: folder })) {
+    const file = join(folder, name);
+    writeFileSync(file, withoutMap(readFileSync(file, "utf8")));
+  }
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+}
+
+/** What is wrong with a package: files that nobody needs, files that it names and has not, and its manifest. */
+export function packageProblems(manifest: Manifest, files: readonly string[]): readonly string[] {
+  const listed = new Set(files);
+  const expected = new RegExp(`^(package\\.json|${[...ALWAYS, ...manifest.files].join("|")})(/|$)`);
+  const strange = files.filter(
+    (file) =>
+      !expected.test(file) ||
+      /\.(map|log|tgz|db|tsbuildinfo)$|(^|\/)(src|test|node_modules)\//.test(file),
+  );
+  const entries = Object.values(manifest.exports).flatMap((entry) =>
+    typeof entry === "string" ? [entry] : Object.values(entry),
+  );
+  const named = [...entries, ...Object.values(manifest.bin)].map((path) =>
+    path.replace(/^\.\//, ""),
+  );
+  const fields = [...FOR_DEVELOPMENT, "repository", "homepage", "bugs", "funding"];
+  return [
+    ...strange.map((file) => `${file} is packed, and nobody needs it.`),
+    ...named.filter((file) => !listed.has(file)).map((file) => `${file} is named and not packed.`),
+    ...fields.filter((field) => field in manifest).map((field) => `The manifest has ${field}.`),
+    ...(JSON.stringify(manifest).includes(SOURCE) ? [`The manifest has ${SOURCE}.`] : []),
+  ];
+}
+
+/** What links of packed documents lead to that is not packed. */
+export function brokenLinks(
+  documents: ReadonlyMap<string, string>,
+  files: readonly string[],
+): readonly string[] {
+  const there = new Set(
+    files.flatMap((file) =>
+      file.split("/").map((_name, at, all) => all.slice(0, at + 1).join("/")),
+    ),
+  );
+  return [...documents].flatMap(([document, text]) =>
+    [...text.matchAll(/\]\((?!\w+:|#)([^)#\s]+)/g)]
+      .map(([, link = ""]) => join(document, "..", link).replace(/\/$/, ""))
+      .filter((path) => path !== "." && !there.has(path))
+      .map((path) => `${document} leads to ${path}, which is not packed.`),
+  );
+}
+
+/** Packs a folder, or a tarball again, into another. `isDry`: lists only. */
+export function packFolder(folder: string, into: string, isDry = false): Packed {
+  const args = [
+    "pack",
+    resolve(folder),
+    "--json",
+    "--pack-destination",
+    into,
+    ...(isDry ? ["--dry-run"] : []),
+  ];
+  const text = execFileSync("npm", args, { encoding: "utf8", maxBuffer: 2 ** 27 });
+  const said: unknown = JSON.parse(text);
+  const [packed] = z
+    .array(PackedSchema)
+    .parse(Array.isArray(said) ? said : Object.values(Object(said)));
+  if (packed === undefined) throw new Error("Expected npm to say what it packed, got nothing.");
+  return packed;
+}
+
+/** Throws, with all that is wrong, unless the package is as it should be. */
+function checkPackage(folder: string, packed: Packed): void {
+  const files = packed.files.map(({ path }) => path);
+  const manifest = ManifestSchema.parse(
+    JSON.parse(readFileSync(join(folder, "package.json"), "utf8")),
+  );
+  const documents = files.filter((file) => file.endsWith(".md"));
+  const texts = new Map(documents.map((file) => [file, readFileSync(join(folder, file), "utf8")]));
+  const problems = [...packageProblems(manifest, files), ...brokenLinks(texts, files)];
+  if (problems.length > 0)
+    throw new Error(`The package is not as it should be:\n${problems.join("\n")}`);
+}
+
+/** What a program of each kind gets of the package, by its own name. */
+function checkImports(folder: string): void {
+  for (const [type, program] of [
+    ["module", 'import { Orchestrator } from "espalier"; new Orchestrator();'],
+    ["commonjs", 'const { Orchestrator } = require("espalier"); new Orchestrator();'],
+  ] as const)
+    execFileSync(process.execPath, [`--input-type=${type}`, "--eval", program], {
+      cwd: folder,
+      stdio: "inherit",
+    });
+}
+
+if (import.meta.main) {
+  const isCheck = process.argv.includes("--check");
+  const into = isCheck ? "temp" : (process.argv[2] ?? ".");
+  mkdirSync(into, { recursive: true });
+  // A check is within the project: its packages are found from there.
+  const folder = mkdtempSync(
+    isCheck ? join("temp", "package-") : join(tmpdir(), "espalier-package-"),
+  );
+  try {
+    stagePackage(folder);
+    const packed = packFolder(folder, into);
+    checkPackage(folder, packed);
+    const tarball = join(into, packed.filename);
+    console.log(
+      `${tarball}: ${packed.files.length} files, ${Math.ceil(packed.size / 1024)} KiB packed.`,
+    );
+    if (isCheck) {
+      checkImports(folder);
+      const options = { stdio: "inherit" } as const;
+      execFileSync("publint", ["--strict", tarball], options);
+      execFileSync("attw", ["--profile", "esm-only", tarball], options);
+      rmSync(tarball);
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}

@@ -1,0 +1,66 @@
+// Goal: a bundler leaves out what a program does not import. Method: the files that `npm run build` makes, and programs of one import, bundled
+// and made small; packages stay outside. Sizes are gates.
+
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+import { build } from "esbuild";
+import { afterAll, beforeAll, expect } from "vitest";
+
+import { bundle } from "../../scripts/bundle.ts";
+import { proves } from "../harness/proves.ts";
+
+const KIB = 1024;
+
+let folder = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "tree-shaking-"));
+  // Bundles are made of paths of this project, beside which `package.json` says that modules have no effects.
+  await bundle(folder);
+  const { type, sideEffects } = JSON.parse(await readFile("package.json", "utf8")) as Record<
+    string,
+    unknown
+  >;
+  await writeFile(join(folder, "package.json"), JSON.stringify({ type, sideEffects }));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+async function bundled(name: string): Promise<string> {
+  const { outputFiles } = await build({
+    stdin: {
+      contents: `import { ${name} } from "./index.js";\nconsole.log(${name});`,
+      resolveDir: resolve(folder),
+    },
+    bundle: true,
+    minifySyntax: true,
+    minifyWhitespace: true,
+    format: "esm",
+    platform: "node",
+    packages: "external",
+    write: false,
+    logLevel: "silent",
+  });
+  return outputFiles.map(({ text }) => text).join("\n");
+}
+
+/** Whether a function, a class or a constant of this name is in a bundle. */
+const has = (text: string, part: string): boolean =>
+  new RegExp(`(?:function|class) ${part}\\b|\\b${part} ?=[^=]`).test(text);
+
+for (const [name, most] of [
+  ["defineTool", 150],
+  ["defineAgent", 190],
+  ["memoryStore", 130],
+] as const)
+  proves(["D205"], `a program of ${name} alone has at most ${most} KiB, and no loop`, async () => {
+    const text = await bundled(name);
+    expect(text.length).toBeLessThan(most * KIB);
+    const parts = ["runAgent", "Supervisor", "EventSchema"];
+    expect(parts.filter((part) => has(text, part))).toEqual([]);
+  });
+
+proves(["D205"], "what is imported is there: an orchestrator brings the loop", async () => {
+  const text = await bundled("Orchestrator");
+  expect([has(text, "runAgent"), has(text, "Supervisor")]).toEqual([true, true]);
+});

@@ -1,0 +1,103 @@
+// Goal: the package has what a user needs and nothing else, and a package that has not is not made.
+// Method: the manifest of the repository, as it is packed; packages made up, each with one thing wrong.
+
+import { readFileSync } from "node:fs";
+
+import { expect, test } from "vitest";
+
+import { brokenLinks, packageProblems, packedManifest, withoutMap } from "../../scripts/pack.ts";
+import { proves } from "../harness/proves.ts";
+
+const text = readFileSync("package.json", "utf8");
+const manifest = packedManifest(text);
+const named = Object.values(manifest.exports).flatMap((entry) =>
+  typeof entry === "string" ? [entry] : Object.values(entry),
+);
+const FILES = [
+  ...new Set([...named, ...Object.values(manifest.bin), "./README.md", "./LICENSE"]),
+].map((path) => path.replace("./", ""));
+
+proves(
+  ["D203"],
+  "the manifest that is packed has what a user needs, and nothing for development",
+  () => {
+    expect(new Set(Object.keys(manifest))).toEqual(
+      new Set([
+        ...[
+          "name",
+          "version",
+          "description",
+          "keywords",
+          "license",
+          "bin",
+          "files",
+          "type",
+          "sideEffects",
+        ],
+        ...["exports", "dependencies", "peerDependencies", "peerDependenciesMeta", "engines"],
+      ]),
+    );
+    expect(manifest.files).toEqual(["dist", "docs", "examples", "CHANGELOG.md"]);
+    expect(JSON.stringify(manifest)).not.toContain("@espalier/source");
+    expect(manifest.exports["."]).toEqual({
+      types: "./dist/index.d.ts",
+      default: "./dist/index.js",
+    });
+    expect(packageProblems(manifest, FILES)).toEqual([]);
+  },
+);
+
+for (const [what, files] of [
+  ["src/index.ts", ["src/index.ts"]],
+  ["test/a.test.ts", ["test/a.test.ts"]],
+  ["dist/index.js.map", ["dist/index.js.map"]],
+  ["examples/apps/chat/chat.db", ["examples/apps/chat/chat.db"]],
+  ["knip.json", ["knip.json"]],
+] as const)
+  proves(["D203"], `a package with ${what} is refused`, () => {
+    expect(packageProblems(manifest, [...FILES, ...files])).toEqual([
+      `${what} is packed, and nobody needs it.`,
+    ]);
+  });
+
+proves(
+  ["D203"],
+  "a package is refused if an entry is missing, or its manifest is that of the repository",
+  () => {
+    expect(
+      packageProblems(
+        manifest,
+        FILES.filter((file) => file !== "dist/index.d.ts"),
+      ),
+    ).toEqual(["dist/index.d.ts is named and not packed."]);
+    const whole = { ...manifest, ...(JSON.parse(text) as typeof manifest), bugs: "none" };
+    const sources = Object.values(whole.exports).flatMap((entry) =>
+      typeof entry === "string" ? [] : [entry["@espalier/source"] ?? ""],
+    );
+    expect(packageProblems(whole, FILES)).toEqual([
+      ...sources.map((file) => `${file.replace("./", "")} is named and not packed.`),
+      "The manifest has private.",
+      "The manifest has scripts.",
+      "The manifest has devDependencies.",
+      "The manifest has bugs.",
+      "The manifest has @espalier/source.",
+    ]);
+  },
+);
+
+proves(["D203"], "a link of a document that leads out of the package is found", () => {
+  const documents = new Map([
+    ["README.md", "[a](docs/a.md) [b](https://example.org) [c](#c) [d](CONTRIBUTING.md)"],
+    ["docs/a.md", "[a](../examples/) [b](a.md#here) [c](../src/a.ts)"],
+  ]);
+  expect(brokenLinks(documents, ["README.md", "docs/a.md", "examples/a.ts"])).toEqual([
+    "README.md leads to CONTRIBUTING.md, which is not packed.",
+    "docs/a.md leads to src/a.ts, which is not packed.",
+  ]);
+});
+
+test("the line that names a map is taken out, and no other", () => {
+  const code = 'const a = "//# sourceMappingURL=b";\n';
+  expect(withoutMap(`${code}//# sourceMappingURL=a.js.map\n`)).toBe(code);
+  expect(withoutMap(code)).toBe(code);
+});
