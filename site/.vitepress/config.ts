@@ -16,8 +16,19 @@ export default {
   outDir: "dist",
   cleanUrls: false,
   lastUpdated: false,
-  markdown: { anchor: { slugify: slugOf } },
+  markdown: {
+    anchor: {
+      slugify: slugOf,
+      // TypeDoc links to STOP_CODES as `stop-codes`.
+      slugifyWithState: (
+        title: string,
+        { env }: { readonly env: { readonly relativePath: string } },
+      ) =>
+        env.relativePath.startsWith("api/") ? slugOf(title).replaceAll("_", "-") : slugOf(title),
+    },
+  },
   vite: {
+    build: { chunkSizeWarningLimit: 1_000 }, // the API of an entry is one page
     // The theme's links to networks fetch their pictures from a server of icons; there are none here.
     resolve: {
       alias: [
