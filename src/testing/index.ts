@@ -2,6 +2,8 @@
 
 export { ManualClock } from "./manual-clock.ts";
 export { sequentialIds } from "./sequential-ids.ts";
+export { settled } from "./settled.ts";
+export { latch, type Latch } from "./latch.ts";
 export { RecordingSink } from "./recording-sink.ts";
 export {
   asks,

@@ -10,16 +10,27 @@ import { SETTING_FIELDS } from "../../src/tools/check-tool-settings.ts";
 import { proves } from "../harness/proves.ts";
 
 // Those of a folder are run by an example.
-const examples = globSync(["examples/*.ts", "examples/scale-out/*.ts"]).map((file) =>
-  readFileSync(file, "utf8"),
+const examples = globSync(["examples/*.ts", "examples/{scale-out,service}/*.ts"]).map((file) =>
+  unindented(readFileSync(file, "utf8")),
 );
-const documents = globSync("docs/*.md").map((file) => ({ file, text: readFileSync(file, "utf8") }));
+// Code of other libraries, in the guides for who comes from them, is marked as `typescript`.
+const documents = globSync(["docs/*.md", "docs/guides/*.md"]).map((file) => ({
+  file,
+  text: readFileSync(file, "utf8"),
+}));
 const samples = documents.flatMap(({ file, text }) =>
   [...text.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, sample = ""]) => ({ file, sample })),
 );
 
+/** A sample may be from within a function. */
+function unindented(text: string): string {
+  return text.replaceAll(/^ +/gm, "");
+}
+
 proves(["R187"], "every sample of the documents stands in an example that runs", () => {
-  const lost = samples.filter(({ sample }) => !examples.some((text) => text.includes(sample)));
+  const lost = samples.filter(
+    ({ sample }) => !examples.some((text) => text.includes(unindented(sample))),
+  );
   expect(lost).toEqual([]);
 });
 

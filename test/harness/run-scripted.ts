@@ -19,6 +19,10 @@ import { goesOn } from "../../src/protocol/span-tree.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
+import { settled } from "../../src/testing/settled.ts";
+
+export { latch, type Latch } from "../../src/testing/latch.ts";
+export { settled };
 
 export interface Fixture {
   readonly clock: ManualClock;
@@ -80,22 +84,6 @@ export function newFixture(options: OrchestratorOptions = {}): Fixture {
       fresh().resume(JSON.stringify(stored), answers, { role, grants }),
     fork: (role, stored, more = {}) => fresh().fork(JSON.stringify(stored), { role, ...more }),
   };
-}
-
-/** Lets everything run that is not waiting for a latch or for the clock. */
-export function settled(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
-}
-
-/** A promise that a test opens by hand. */
-export interface Latch {
-  readonly opened: Promise<void>;
-  open(): void;
-}
-
-export function latch(): Latch {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  return { opened: promise, open: resolve };
 }
 
 /** What must hold for every run, whatever happened in it. */

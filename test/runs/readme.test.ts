@@ -2,7 +2,7 @@
 // Method: its first program is the file in examples/, and runs as a process of its own against a server that speaks the wire format.
 
 import { execFile } from "node:child_process";
-import { existsSync, globSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 
 import type { ResponseOutputItem } from "openai/resources/responses/responses";
 import { expect, test } from "vitest";
@@ -42,16 +42,6 @@ proves(
     expect(stdout).toMatch(/^failed: Expected .+401/);
   },
 );
-
-test("every file that the documents link to is there", () => {
-  for (const document of ["README.md", "CONTRIBUTING.md", ...globSync("docs/*.md")]) {
-    const folder = document.includes("/") ? "docs/" : "";
-    const links = [...readFileSync(document, "utf8").matchAll(/\]\((?!http)([^)#]+)/g)].map(
-      ([, link]) => `${folder}${link}`,
-    );
-    expect(links.filter((link) => !existsSync(link))).toEqual([]);
-  }
-});
 
 test("every point at which a hook may change something is in the document, and no other", () => {
   const [, table = ""] = readFileSync("docs/hooks.md", "utf8").split("## Points");

@@ -1,0 +1,66 @@
+// The program that the guides for people who come from another library show beside its counterpart there: a lead that has a clerk find out
+// prices, a typed result, limits on both.
+
+import assert from "node:assert/strict";
+
+import { z } from "zod";
+
+import { defineAgent, defineTool, Orchestrator } from "espalier";
+import { asks, ScriptedModel } from "espalier/testing";
+
+// In your program: openai("gpt-5-mini"), imported from "espalier".
+const openai = (name: string) =>
+  new ScriptedModel(
+    ({ messages }) => {
+      const answer = messages.findLast(({ role }) => role === "tool")?.text;
+      const isLead = messages[0]?.text.startsWith("Have") === true;
+      if (answer !== undefined) return asks("Finish", { euros: isLead ? 24 : 12 });
+      if (!isLead) return asks("lookUp", { thing: messages.at(-1)?.text ?? "" });
+      const calls = ["a pear tree", "a wall"].map((task) => ({
+        name: "SpawnSubagent",
+        arguments: { role: "clerk", task },
+      }));
+      return { calls };
+    },
+    { id: name, price: { inputUsdPerMillion: 0.25, outputUsdPerMillion: 2 } },
+  );
+
+const lookUp = defineTool({
+  name: "lookUp",
+  description: "Looks up the price of something in euros.",
+  input: z.object({ thing: z.string() }),
+  execute: ({ thing }) => `${thing}: 12 euros`,
+});
+
+const clerk = defineAgent({
+  name: "clerk",
+  purpose: "Finds out one price",
+  instructions: "Look the price up.",
+  model: openai("gpt-5-mini"),
+  tools: [lookUp],
+  output: z.object({ euros: z.number() }),
+  budget: { steps: 5 },
+});
+
+const buyer = defineAgent({
+  name: "buyer",
+  instructions: "Have each price found out, then say the sum.",
+  model: openai("gpt-5-mini"),
+  subagents: [clerk],
+  output: z.object({ euros: z.number() }),
+});
+
+const orchestrator = new Orchestrator({ limits: { maxDepth: 1, maxTotalSubagents: 5 } });
+const run = orchestrator.start(buyer, "What do a pear tree and a wall cost?", {
+  budget: { steps: 20, totalTokens: 50_000, costUsd: 0.1 }, // of the buyer and all its clerks
+});
+const { output } = await run.orThrow();
+console.log(output?.euros);
+
+assert.deepEqual(output, { euros: 24 });
+const { agents, subagentsByDepth } = await run.result;
+assert.deepEqual(subagentsByDepth, { 1: 2 });
+assert.deepEqual(
+  agents.map(({ output }) => output),
+  [{ euros: 24 }, { euros: 12 }, { euros: 12 }],
+);

@@ -1,0 +1,2 @@
+// The default theme without its fonts: those of the reader's system do.
+export { default } from "vitepress/theme-without-fonts";

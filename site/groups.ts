@@ -1,0 +1,105 @@
+// Which group of the sidebar a page is in. Every document is in one: who adds a file to docs/ and forgets it here is told.
+
+/** The groups of the sidebar, in order. Files of a folder are in by themselves, those named first before the others. */
+const GROUPS = [
+  {
+    text: "Start",
+    files: [
+      "README.md",
+      "docs/guides/first-tree.md",
+      "docs/cli.md",
+      "docs/viewer.md",
+      "CHANGELOG.md",
+    ],
+  },
+  {
+    text: "Guides",
+    folder: "docs/guides/",
+    files: [
+      "docs/guides/budgets-in-practice.md",
+      "docs/guides/chat-ui.md",
+      "docs/guides/service.md",
+      "docs/guides/approvals.md",
+      "docs/guides/structured-results.md",
+      "docs/models.md",
+      "docs/guides/images-and-files.md",
+      "docs/mcp.md",
+      "docs/guides/testing-agents.md",
+    ],
+  },
+  {
+    text: "Concepts",
+    files: [
+      "docs/tools.md",
+      "docs/delegating.md",
+      "docs/budgets.md",
+      "docs/context.md",
+      "docs/messages.md",
+      "docs/stopping.md",
+      "docs/steps.md",
+      "docs/errors.md",
+      "docs/guards.md",
+      "docs/hooks.md",
+      "docs/types.md",
+      "docs/roles.md",
+      "docs/sessions.md",
+      "docs/pausing.md",
+      "docs/streaming.md",
+      "docs/stores.md",
+      "docs/durability.md",
+      "docs/replay.md",
+      "docs/scale-out.md",
+      "docs/prices.md",
+      "docs/telemetry.md",
+      "docs/content.md",
+      "docs/metrics.md",
+      "docs/logs.md",
+      "docs/jaeger.md",
+      "docs/reading.md",
+    ],
+  },
+  {
+    text: "Reference",
+    folder: "docs/reference/",
+    files: [
+      "docs/glossary.md",
+      "docs/invariants.md",
+      "docs/BENCHMARKS.md",
+      "docs/DESIGN.md",
+      "CONTRIBUTING.md",
+    ],
+  },
+  { text: "Decisions", folder: "docs/decisions/", files: [] },
+] as const satisfies readonly {
+  readonly text: string;
+  readonly folder?: string;
+  readonly files: readonly string[];
+}[];
+
+export interface Group {
+  readonly text: string;
+  readonly files: readonly string[];
+}
+
+/** The groups with these files, which are all there are. Throws for a file that is in no group, and for one that is named and not there. */
+export function groupsOf(files: readonly string[]): readonly Group[] {
+  const named = new Set<string>(GROUPS.flatMap((group) => group.files));
+  const lost = [...named].filter((file) => !files.includes(file));
+  if (lost.length > 0)
+    throw new Error(
+      `Expected every page of site/groups.ts to be there, found no ${lost.join(", no ")}.`,
+    );
+  const groups = GROUPS.map((group) => {
+    const rest = files.filter(
+      (file) => "folder" in group && file.startsWith(group.folder) && !named.has(file),
+    );
+    return { text: group.text, files: [...group.files, ...rest.toSorted()] };
+  });
+  const placed = new Set<string>(groups.flatMap((group) => group.files));
+  const homeless = files.filter((file) => !placed.has(file));
+  if (homeless.length > 0)
+    throw new Error(
+      `Expected every document to be in a group of the sidebar; ${homeless.join(", ")} is in none. Name it in site/groups.ts.`,
+    );
+  return groups;
+}

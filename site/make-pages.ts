@@ -1,0 +1,135 @@
+// Makes the pages of the site out of the documents of the project, and one out of every example and file that they link to. Links between files of the
+// repository become links between pages; one that leads nowhere is an error. Entries of the package become what TypeDoc reads.
+
+import { globSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join, posix } from "node:path";
+
+import { z } from "zod";
+
+import { groupsOf } from "./groups.ts";
+
+const ManifestSchema = z.object({
+  exports: z.record(
+    z.string(),
+    z.union([z.string(), z.object({ "@espalier/source": z.string() })]),
+  ),
+});
+
+const ROOT = join(import.meta.dirname, "..");
+const PAGES = join(import.meta.dirname, "pages");
+const ENTRIES = join(import.meta.dirname, "entries");
+
+const documents = globSync(["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/**/*.md"], {
+  cwd: ROOT,
+}).toSorted();
+const examples = globSync(["examples/**/*.{ts,md,json,yaml}"], { cwd: ROOT }).toSorted();
+/** What is shown as it is: examples, and whatever else a document links to. */
+const listings = new Set(examples);
+
+/** The entries of the package, `espalier/otel` for example, and the source of each: TypeDoc makes a page of each. */
+const manifest: unknown = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+const sources = new Map(
+  Object.entries(ManifestSchema.parse(manifest).exports).flatMap(([name, aims]) =>
+    typeof aims === "string"
+      ? []
+      : [[posix.join("espalier", name), aims["@espalier/source"]] as const],
+  ),
+);
+
+/** Where the page of a file is, without its ending. */
+function pageOf(file: string): string {
+  if (file === "README.md") return "/index";
+  if (file.startsWith("docs/")) return `/${file.slice("docs/".length).replace(/\.md$/, "")}`;
+  if (file.startsWith("etc/")) return apiPageOf(file);
+  return `/${file.replace(/\.(?:md|ts)$/, "").replaceAll(/\.(?=\w+$)/g, "-")}`; // no ending that a browser would take for another kind of file
+}
+
+/** The report of an entry leads to the page of its API. */
+function apiPageOf(report: string): string {
+  const entry = [...sources.keys()].find(
+    (name) => report === `etc/${name.replaceAll("/", "-")}.api.md`,
+  );
+  return `/api/${entry ?? ""}`;
+}
+
+const FOLDERS = new Map([
+  ["docs/decisions", "/decisions/"],
+  ["examples", "/examples/"],
+]);
+
+function linked(file: string, target: string): string {
+  const [path = "", anchor] = target.split("#");
+  const aim = path === "" ? file : posix.normalize(posix.join(posix.dirname(file), path));
+  const folder = FOLDERS.get(aim.replace(/\/$/, ""));
+  if (folder === undefined && !documents.includes(aim) && !aim.startsWith("etc/")) {
+    if (statSync(join(ROOT, aim), { throwIfNoEntry: false })?.isFile() !== true)
+      throw new Error(`Expected links to files of the project, got ${target} in ${file}.`);
+    listings.add(aim);
+  }
+  const page = folder ?? pageOf(aim).replace(/\/index$/, "/");
+  return anchor === undefined ? page : `${page}#${anchor}`;
+}
+
+/** Links outside of code. */
+function withLinks(file: string, text: string): string {
+  const parts = text.split(/(^```[\s\S]*?^```$)/m);
+  const written = parts.map((part, index) =>
+    index % 2 === 1
+      ? part
+      : part.replaceAll(
+          /\]\((?!\w+:)([^)\s]+)\)/g,
+          (_link, target: string) => `](${linked(file, target)})`,
+        ),
+  );
+  return written.join("");
+}
+
+function write(page: string, text: string): void {
+  const file = join(PAGES, `${page}.md`);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text);
+}
+
+function listing(file: string): string {
+  const language = /\.(\w+)$/.exec(file)?.[1] ?? "text";
+  const text = readFileSync(join(ROOT, file), "utf8").trimEnd();
+  return `# ${file}\n\n\`\`\`\`${language}\n${text}\n\`\`\`\`\n`;
+}
+
+function titleOf(file: string): string {
+  const [, title = file] = /^# (.+)$/m.exec(readFileSync(join(ROOT, file), "utf8")) ?? [];
+  return title.replaceAll("`", "");
+}
+
+rmSync(PAGES, { recursive: true, force: true });
+rmSync(ENTRIES, { recursive: true, force: true });
+for (const file of documents)
+  write(pageOf(file), withLinks(file, readFileSync(join(ROOT, file), "utf8")));
+for (const file of listings) write(pageOf(file), listing(file));
+const list = (files: readonly string[]): string =>
+  files.map((file) => `- [${titleOf(file)}](${pageOf(file)})`).join("\n");
+write(
+  "/decisions/index",
+  `# Decisions\n\n${list(documents.filter((file) => file.startsWith("docs/decisions/")))}\n`,
+);
+write(
+  "/examples/index",
+  `# Examples\n\n${examples.map((file) => `- [${file}](${pageOf(file)})`).join("\n")}\n`,
+);
+
+const sidebar = groupsOf(documents).map(({ text, files }) => ({
+  text,
+  collapsed: text === "Decisions",
+  items: files.map((file) => ({
+    text: file === "README.md" ? "What it is" : titleOf(file),
+    link: pageOf(file).replace(/\/index$/, "/"),
+  })),
+}));
+writeFileSync(join(PAGES, "sidebar.json"), JSON.stringify(sidebar));
+
+for (const [entry, source] of sources) {
+  const file = join(ENTRIES, `${entry}.ts`);
+  mkdirSync(dirname(file), { recursive: true });
+  const path = posix.relative(posix.dirname(`site/entries/${entry}.ts`), source);
+  writeFileSync(file, `export * from "${path}";\n`);
+}

@@ -1,0 +1,60 @@
+// Goal: whoever follows a link in a document comes to a file, and to the heading that it names.
+// Method: read every document as the pages of a repository do, and follow each link outside of code.
+
+import { existsSync, globSync, readFileSync, statSync } from "node:fs";
+import { posix } from "node:path";
+
+import { expect, test } from "vitest";
+
+import { slugOf } from "../../site/slug.ts";
+
+const documents = globSync([
+  "README.md",
+  "CHANGELOG.md",
+  "CONTRIBUTING.md",
+  "docs/**/*.md",
+]).toSorted();
+
+/** Without code, which may hold brackets of its own. */
+function prose(file: string): string {
+  return readFileSync(file, "utf8")
+    .replaceAll(/^ *```[\s\S]*?^ *```$/gm, "")
+    .replaceAll(/`[^`\n]*`/g, (code) => code.replaceAll(/[[\]()]/g, ""));
+}
+
+/** The anchors of a document; one that comes again is numbered. */
+function anchorsOf(file: string): ReadonlySet<string> {
+  const counts = new Map<string, number>();
+  const text = readFileSync(file, "utf8").replaceAll(/^ *```[\s\S]*?^ *```$/gm, "");
+  const anchors = [...text.matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = ""]) => {
+    const slug = slugOf(heading.replaceAll(/\[([^\]]*)\]\([^)]*\)|[`*]/g, "$1"));
+    const count = counts.get(slug) ?? 0;
+    counts.set(slug, count + 1);
+    return count === 0 ? slug : `${slug}-${count}`;
+  });
+  return new Set(anchors);
+}
+
+/** What is wrong with a link, or nothing. */
+function problemOf(file: string, link: string): string | undefined {
+  const [path = "", anchor] = link.split("#");
+  const aim = path === "" ? file : posix.join(posix.dirname(file), path);
+  if (!existsSync(aim)) return "no such file";
+  if (anchor === undefined) return undefined;
+  if (statSync(aim).isDirectory() || !aim.endsWith(".md")) return "an anchor in what has none";
+  return anchorsOf(aim).has(anchor) ? undefined : "no such heading";
+}
+
+test("every link of the documents leads to a file that is there, and to a heading in it", () => {
+  const problems: string[] = [];
+  let count = 0;
+  for (const file of documents) {
+    for (const [, link = ""] of prose(file).matchAll(/\]\((?!\w+:)([^)\s]+)\)/g)) {
+      count += 1;
+      const problem = problemOf(file, link);
+      if (problem !== undefined) problems.push(`${file}: ${link}: ${problem}`);
+    }
+  }
+  expect(problems).toEqual([]);
+  expect(count).toBeGreaterThan(300);
+});

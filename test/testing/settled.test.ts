@@ -1,0 +1,58 @@
+// Goal: a test can hold a run up at any point, and look at all that came of it until there.
+// Method: a lead with two subagents in parallel; models wait at latches and for the clock of the test.
+
+import { expect, test } from "vitest";
+
+import { defineAgent } from "../../src/agent/define-agent.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { latch } from "../../src/testing/latch.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { RecordingSink } from "../../src/testing/recording-sink.ts";
+import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { settled } from "../../src/testing/settled.ts";
+
+test("after settled, whatever waits for no latch has run", async () => {
+  const first = latch();
+  const second = latch();
+  const work = new ScriptedModel([
+    says("One.", { after: first.opened }),
+    says("Two.", { after: second.opened }),
+  ]);
+  const worker = defineAgent({
+    name: "worker",
+    purpose: "Works",
+    instructions: "Work.",
+    model: work,
+  });
+  const call = { name: "SpawnSubagent", arguments: { role: "worker", task: "Work." } };
+  const model = new ScriptedModel([{ calls: [call, call] }, says("Both.")]);
+  const lead = defineAgent({ name: "lead", instructions: "Lead.", model, subagents: [worker] });
+
+  const sink = new RecordingSink();
+  const run = new Orchestrator({ sinks: [sink] }).start(lead, "Go.");
+  await settled();
+  expect([model.requests.length, work.requests.length]).toEqual([1, 2]);
+  first.open();
+  await settled();
+  expect([model.requests.length, sink.of("run.ended").length]).toEqual([1, 0]);
+  second.open();
+  second.open(); // nothing more
+  await settled();
+  expect([model.requests.length, sink.of("run.ended").length]).toEqual([2, 1]);
+  expect((await run.result).text).toBe("Both.");
+});
+
+test("settled does not wait for a manual clock", async () => {
+  const clock = new ManualClock();
+  const sink = new RecordingSink();
+  const model = new ScriptedModel([says("Late.", { after: latch().opened })]);
+  const budget = { wallTimeMs: 5_000 };
+  const role = defineAgent({ name: "lead", instructions: "Lead.", model, budget });
+  const run = new Orchestrator({ clock, sinks: [sink] }).start(role, "Go.");
+  await settled();
+  expect(sink.of("run.ended")).toEqual([]);
+  clock.advance(5_000);
+  await settled();
+  expect(sink.of("run.ended").map(({ reason }) => reason.code)).toEqual(["time_limit"]);
+  expect((await run.result).status).toBe("stopped");
+});
