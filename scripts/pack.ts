@@ -23,7 +23,8 @@ const ALWAYS = ["README.md", "LICENSE"];
 /** Of the manifest, what a user has no use for. */
 const FOR_DEVELOPMENT = ["private", "scripts", "devDependencies", "allowScripts"];
 const EntrySchema = z.record(z.string(), z.string());
-const ManifestSchema = z.looseObject({
+/** What a manifest has to have for this. */
+export const ManifestSchema = z.looseObject({
   version: z.string(),
   files: z.array(z.string()),
   bin: EntrySchema,
@@ -49,10 +50,12 @@ export type Packed = z.infer<typeof PackedSchema>;
 export function packedManifest(text: string): Manifest {
   const manifest = ManifestSchema.parse(JSON.parse(text));
   const kept = Object.entries(manifest).filter(([field]) => !FOR_DEVELOPMENT.includes(field));
-  const exports = Object.entries(manifest.exports).map(([name, entry]) => {
-    if (typeof entry === "string") return [name, entry];
-    return [name, Object.fromEntries(Object.entries(entry).filter(([key]) => key !== SOURCE))];
-  });
+  const exports = Object.entries(manifest.exports).map(
+    ([name, entry]): readonly [string, unknown] => {
+      if (typeof entry === "string") return [name, entry];
+      return [name, Object.fromEntries(Object.entries(entry).filter(([key]) => key !== SOURCE))];
+    },
+  );
   return ManifestSchema.parse({
     ...Object.fromEntries(kept),
     exports: Object.fromEntries(exports),
@@ -132,7 +135,7 @@ export function packFolder(folder: string, into: string, isDry = false): Packed 
   const said: unknown = JSON.parse(text);
   const [packed] = z
     .array(PackedSchema)
-    .parse(Array.isArray(said) ? said : Object.values(Object(said)));
+    .parse(Object.values(z.record(z.string(), z.unknown()).or(z.array(z.unknown())).parse(said)));
   if (packed === undefined) throw new Error("Expected npm to say what it packed, got nothing.");
   return packed;
 }

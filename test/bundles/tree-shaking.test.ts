@@ -7,6 +7,7 @@ import { join, resolve } from "node:path";
 
 import { build } from "esbuild";
 import { afterAll, beforeAll, expect } from "vitest";
+import { z } from "zod";
 
 import { bundle } from "../../scripts/bundle.ts";
 import { proves } from "../harness/proves.ts";
@@ -18,10 +19,9 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "tree-shaking-"));
   // Bundles are made of paths of this project, beside which `package.json` says that modules have no effects.
   await bundle(folder);
-  const { type, sideEffects } = JSON.parse(await readFile("package.json", "utf8")) as Record<
-    string,
-    unknown
-  >;
+  const { type, sideEffects } = z
+    .record(z.string(), z.unknown())
+    .parse(JSON.parse(await readFile("package.json", "utf8")));
   await writeFile(join(folder, "package.json"), JSON.stringify({ type, sideEffects }));
 });
 afterAll(() => rm(folder, { recursive: true }));

@@ -16,6 +16,8 @@ import { temporaryFolder } from "./temporary-folder.ts";
 const ANSWER = "An espalier is a tree.";
 const Shown = z.array(z.object({ role: z.string(), text: z.string() }));
 
+type Init = Omit<RequestInit, "headers"> & { readonly headers?: Readonly<Record<string, string>> };
+
 /** The chat, which may be killed and started again on the same file. */
 async function chatWith(handler: Handler, ...args: readonly string[]) {
   const folder = temporaryFolder();
@@ -37,7 +39,7 @@ async function chatWith(handler: Handler, ...args: readonly string[]) {
   }
   afterwards(() => app.child.kill("SIGKILL"));
   await listening();
-  const ask = async (path: string, init: RequestInit = {}, login = "ann:secret") => {
+  const ask = async (path: string, init: Init = {}, login = "ann:secret") => {
     const authorization = `Basic ${Buffer.from(login).toString("base64")}`;
     return await fetch(url + path, { ...init, headers: { authorization, ...init.headers } });
   };
@@ -132,7 +134,8 @@ proves(
           usage: { prompt_tokens: 10, completion_tokens: 90, total_tokens: 100 },
         });
       },
-      ...["--allowance", "100"],
+      "--allowance",
+      "100",
     );
     expect((await say("One?")).status).toBe(202);
     expect((await say("Two?")).status).toBe(409);

@@ -68,12 +68,8 @@ proves(
       2,
     ]);
     const read = requests.map(shownIn).filter((shown) => shown.includes("+half / 0"));
-    expect(
-      read.map((shown) => [shown.includes(`b/${A}`), shown.includes(`b/${B}`)]).toSorted(),
-    ).toEqual([
-      [false, true],
-      [true, false],
-    ]);
+    const files = read.map((shown) => [A, B].filter((file) => shown.includes(`b/${file}`)).join());
+    expect(new Set(files)).toEqual(new Set([A, B]));
     expect(requests.map(shownIn).some((shown) => shown.includes("src/c.ts"))).toBe(false);
   },
 );
@@ -88,7 +84,7 @@ proves(["D200"], "a verdict of another form is asked for again", async () => {
     return calls(["Finish", { verdict: "fine", summary: "One.", findings: [] }]);
   });
   expect([code, stdout.includes("request_changes: One.")]).toEqual([1, true]);
-  expect(shownIn(requests.at(-1) ?? requests[0]!)).toContain("verdict");
+  expect(requests.map(shownIn).at(-1)).toContain("verdict");
 });
 
 proves(

@@ -11,6 +11,7 @@ import {
   releaseReport,
   type ReleaseFacts,
 } from "../../scripts/release.ts";
+import { ManifestSchema } from "../../scripts/pack.ts";
 import { proves } from "../harness/proves.ts";
 
 const READY: ReleaseFacts = {
@@ -70,9 +71,9 @@ proves(
   ["D204"],
   "the release says its version wherever the repository says one, and dates its changes",
   () => {
-    const { version: current } = JSON.parse(readFileSync("package.json", "utf8")) as {
-      version: string;
-    };
+    const { version: current } = ManifestSchema.parse(
+      JSON.parse(readFileSync("package.json", "utf8")),
+    );
     const facts = { version: "9.8.7", current, day: "2026-11-27" };
     const released = (file: Parameters<typeof releasedText>[0]): string =>
       releasedText(file, readFileSync(file, "utf8"), facts);
