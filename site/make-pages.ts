@@ -1,7 +1,15 @@
 // Makes the pages of the site out of the documents of the project, and one out of every example and file that they link to. Links between files of the
 // repository become links between pages; one that leads nowhere is an error. Entries of the package become what TypeDoc reads.
 
-import { globSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join, posix } from "node:path";
 
 import { z } from "zod";
@@ -70,6 +78,13 @@ function linked(file: string, target: string): string {
   return anchor === undefined ? page : `${page}#${anchor}`;
 }
 
+/** Pictures are where they are: copied as they stand. */
+function picture(file: string, target: string): string {
+  const aim = posix.normalize(posix.join(posix.dirname(file), target));
+  cpSync(join(ROOT, aim), join(PAGES, "public", aim), { recursive: true });
+  return `/${aim}`;
+}
+
 /** Links outside of code. */
 function withLinks(file: string, text: string): string {
   const parts = text.split(/(^```[\s\S]*?^```$)/m);
@@ -78,10 +93,13 @@ function withLinks(file: string, text: string): string {
       ? part
       : part.replaceAll(
           /\]\((?!\w+:)([^)\s]+)\)/g,
-          (_link, target: string) => `](${linked(file, target)})`,
+          (_link, target: string) =>
+            `](${target.endsWith(".png") ? picture(file, target) : linked(file, target)})`,
         ),
   );
-  return written.join("");
+  return written
+    .join("")
+    .replaceAll(/(?<=\b(?:src|srcset)=")[^":]+(?=")/g, (aim) => picture(file, aim));
 }
 
 function write(page: string, text: string): void {
