@@ -67,10 +67,13 @@ export function withoutMap(text: string): string {
   return text.replace(/\n\/\/# sourceMappingURL=\S+\s*$/, "\n");
 }
 
+/** Of `files`: what begins with `!` is left out by npm. */
+const isTaken = (path: string): boolean => !path.startsWith("!");
+
 /** Puts the package together in a folder. */
 function stagePackage(folder: string): void {
   const manifest = packedManifest(readFileSync("package.json", "utf8"));
-  for (const path of [...manifest.files, ...ALWAYS])
+  for (const path of [...manifest.files.filter(isTaken), ...ALWAYS])
     cpSync(path, join(folder, path), { recursive: true, filter: (file) => !file.endsWith(".map") });
   for (const name of globSync("dist/**/*.{js,d.ts}", { cwd: folder })) {
     const file = join(folder, name);
@@ -82,7 +85,9 @@ function stagePackage(folder: string): void {
 /** What is wrong with a package: files that nobody needs, files that it names and has not, and its manifest. */
 export function packageProblems(manifest: Manifest, files: readonly string[]): readonly string[] {
   const listed = new Set(files);
-  const expected = new RegExp(`^(package\\.json|${[...ALWAYS, ...manifest.files].join("|")})(/|$)`);
+  const expected = new RegExp(
+    `^(package\\.json|${[...ALWAYS, ...manifest.files.filter(isTaken)].join("|")})(/|$)`,
+  );
   const strange = files.filter(
     (file) =>
       !expected.test(file) ||
