@@ -7,6 +7,7 @@ import { storeEngine } from "../../src/engine/store-engine.ts";
 import { RunClient } from "../../src/orchestrator/run/run-client.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { approve, deny } from "../../src/protocol/question.ts";
+import type { Store } from "../../src/store/store.ts";
 import { proves } from "../harness/proves.ts";
 import { aborted } from "../journal/crash-play.ts";
 import { dyingStore } from "../journal/dying-store.ts";
@@ -135,6 +136,29 @@ proves(["E24"], "a client that died at any moment of ordering orders anew", asyn
     await pushed(worker.close());
   }
 });
+
+proves(
+  ["E24"],
+  "a client whose order another one hands over, and a worker takes over, before it has given it up",
+  async () => {
+    const world = engineWorld();
+    const { store, clock, pushed } = world;
+    const done = doings();
+    const release: Store["release"] = async (ownership, ...rest) => {
+      const owner = { token: "of a worker", hostname: "elsewhere", processId: 1 };
+      const taken = await store.claim(ID, { owner, staleAfterMs: 30_000, takeOver: true });
+      await store.release(taken, "open");
+      await store.release(ownership, ...rest);
+    };
+    const engine = storeEngine({ clock });
+    const slow = new RunClient({ store: { ...forwarding(store), release }, engine, clock });
+    const run = await slow.start("solo", "Go.", { runId: ID });
+    const worker = await workerIn(world, { roles: [solo(done)] });
+    expect(await pushed(run.result(), 500)).toMatchObject({ status: "completed", text: TEXT });
+    expect(counts(done)).toEqual([1, 1]);
+    await pushed(worker.close());
+  },
+);
 
 proves(
   ["E24"],

@@ -125,7 +125,7 @@ export class RunClient {
     const known = ownership === undefined ? await orderOf(store, runId) : undefined;
     if (ownership === undefined && known === undefined) await this.#checkUnbegun(runId);
     const counts = known ?? (await postOrder(store, order));
-    if (ownership !== undefined) await store.release(ownership, "open");
+    if (ownership !== undefined) await store.release(ownership, "open").catch(ifTakenOver);
     if (!sameJson(counts, order)) throw otherRun(runId);
     if (known !== undefined && (await isRefused(store, runId)))
       await postMail(store, runId, { type: "resume" });
@@ -140,6 +140,11 @@ export class RunClient {
 
 function ifExists(cause: unknown): undefined {
   if (!EspalierError.is(cause) || cause.code !== "run_exists") throw cause;
+}
+
+/** Another client has handed the same order over, and a worker leads the run already. */
+function ifTakenOver(cause: unknown): undefined {
+  if (!EspalierError.is(cause) || cause.code !== "run_fenced") throw cause;
 }
 
 interface Means {
