@@ -109,13 +109,13 @@ async function figuresOf(store: Store): Promise<readonly Figure[]> {
   const scaled = { ...folding, ms: folding.ms * scale, cpuMs: folding.cpuMs * scale };
   const bare = { ms: parsing.ms * scale, cpuMs: parsing.cpuMs * scale };
   return [
+    ...figuresFor(`${EVENTS.toLocaleString("en")} events folded`, scaled, 4_000),
     {
-      what: "of which the lines as JSON, no more",
+      what: "their lines read as JSON, no more",
       measured: bare.ms,
       unit: "ms",
       cpuMs: bare.cpuMs,
     },
-    ...figuresFor(`${EVENTS.toLocaleString("en")} events folded`, scaled, 4_000),
     { what: "heap, with the fold", measured: heapMb, unit: "MB", limit: 64 },
     ...figuresFor(`steps and a request of an agent, the slowest of ${SAMPLE}`, step, 100),
     ...figuresFor("`resultOf`", result),

@@ -42,7 +42,8 @@ export async function openQuestions(store: RunStore, runId: RunId): Promise<read
 
 /**
  * Posts answers, in order, and gives the questions that are still open. Rejects with `invalid_answer`, `unknown_run`, `run_ended`,
- * `unsupported_version`, `invalid_journal` or `store_failed`: nothing is posted then, unless others answer at the same time, or the store fails, when some of them stand.
+ * `unsupported_version`, `invalid_journal` or `store_failed`: nothing is posted then, unless others answer at the same time, or the store
+ * fails, when some of them stand.
  */
 export async function postAnswers(
   { store, clock }: { readonly store: RunStore; readonly clock: Clock },
