@@ -5,14 +5,14 @@ import type { AgentState, Deferral, OpenStep, StepReply } from "../../agent/agen
 import type { EffectPosition } from "../../agent/agent-identity.ts";
 import { stateFromPersisted } from "../../agent/agent-snapshot.ts";
 import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
-import { deepFreeze, defined, isRecord } from "../../kernel/json.ts";
+import { defined, isRecord } from "../../kernel/json.ts";
 import { changedBy } from "../../kernel/json-delta.ts";
 import type { AgentId, ExecutionId } from "../../protocol/ids.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import { modelEffectName } from "./effect-names.ts";
-import { JournalRecordSchema, type JournalRecord, type RecordOf } from "./journal-record.ts";
+import { recordFrom, type JournalRecord, type RecordOf } from "./journal-record.ts";
 import { PausedAgentSchema, type PausedAgent } from "./paused-run.ts";
 
 /** What an agent did in one execution. */
@@ -69,17 +69,21 @@ export class AgentSteps {
     this.agentPath = agentId;
   }
 
-  /** A record of the run, as it was read. What it says of others is left out. Throws for what cannot be read of its own. */
+  /** Whether a record, as it was read, says something of what the agent did. */
+  isOwn(value: unknown): boolean {
+    if (!isRecord(value)) return false;
+    if (value["type"] === "restored") return agentOf(value, this.agentId) !== undefined;
+    const isOfAgent = idOf(value) === this.agentId || idOf(value["agent"]) === this.agentId;
+    return isOfAgent && STEPS_RECORDS.has(String(value["type"]));
+  }
+
+  /** One of its own, frozen. Throws for what cannot be read of it. */
   take(value: unknown): void {
-    if (!isRecord(value)) return;
-    if (value["type"] === "restored") {
-      const agent = agentsIn(value["run"]).find((one) => idOf(one) === this.agentId);
-      if (agent !== undefined) this.#restore(PausedAgentSchema.parse(deepFreeze(agent)));
+    if (isRecord(value) && value["type"] === "restored") {
+      this.#restore(PausedAgentSchema.parse(agentOf(value, this.agentId)));
       return;
     }
-    const isOwn = idOf(value) === this.agentId || idOf(value["agent"]) === this.agentId;
-    if (!isOwn || !STEPS_RECORDS.has(String(value["type"]))) return;
-    const record = JournalRecordSchema.parse(deepFreeze(value));
+    const record = recordFrom(value);
     if (isOfSteps(record)) this.#do(record);
   }
 
@@ -195,6 +199,10 @@ export class AgentSteps {
     const { message, finishReason } = outcome.data.reply;
     return { message, finishReason };
   }
+}
+
+function agentOf(value: Readonly<Record<string, unknown>>, agentId: AgentId): unknown {
+  return agentsIn(value["run"]).find((one) => idOf(one) === agentId);
 }
 
 function isOfSteps(record: JournalRecord): record is StepsRecord {

@@ -64,7 +64,7 @@ export interface FoldedJournal extends FoldedRun {
 }
 
 /** So many agents are restored, or written of, in one turn of the event loop. */
-export const AGENTS_PER_TURN = 10;
+export const AGENTS_PER_TURN = 5;
 
 /** Rejects with `unsupported_version` or `invalid_journal`, naming the line, and with what the lines throw. */
 export async function foldJournal(

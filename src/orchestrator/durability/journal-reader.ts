@@ -4,8 +4,8 @@ import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, isRecord } from "../../kernel/json.ts";
 import {
   JOURNAL_VERSION,
-  JournalRecordSchema,
   READABLE_JOURNALS,
+  recordFrom,
   type JournalRecord,
 } from "./journal-record.ts";
 import { RecordCodec } from "./record-codec.ts";
@@ -32,7 +32,7 @@ export class JournalReader {
 
   /** The records of the next line. Throws `unsupported_version`, and for what cannot be read whatever says why. */
   read(line: string): readonly JournalRecord[] {
-    return this.values(line).map((value) => JournalRecordSchema.parse(value));
+    return this.values(line).map(recordFrom);
   }
 
   /** The same, not checked but for the version. */

@@ -23,7 +23,7 @@ import { LedgerOperationSchema } from "../budget/ledger-operation.ts";
 import { PriceUsedSchema } from "../budget/prices-used.ts";
 import { SessionOutcomeSchema } from "../sessions/session-outcome.ts";
 import { SessionRefSchema } from "../sessions/session-ref.ts";
-import { PausedAgentSchema, TreeLimitsSchema } from "./paused-run.ts";
+import { CreatedAgentSchema, TreeLimitsSchema } from "./paused-run.ts";
 
 /** Version of the form of journals: since 2, messages have parts; since 3, lines say what differs (`record-codec.ts`). */
 export const JOURNAL_VERSION = 3;
@@ -32,9 +32,6 @@ export const READABLE_JOURNALS = [1, 2, JOURNAL_VERSION] as const;
 
 const agentId = AgentIdSchema;
 const count = z.int().nonnegative();
-
-/** An agent as it was created: what a paused run holds of it, without what comes later. */
-const CreatedAgentSchema = PausedAgentSchema.omit({ state: true, children: true, ordinals: true });
 
 /** Which of the delegations of its call it is, from 0; of a subtask: its place in the queue. */
 const nth = count;
@@ -47,9 +44,10 @@ const isApart = z.literal(true).exactOptional();
 
 const DeltaSchema = z.custom<JsonDelta>(isRecord);
 
-export const JournalRecordSchema = z.discriminatedUnion("type", [
+/** By the kind of the record: a reader builds the schemas of the kinds that it meets, and no others (`late-zod.ts`). */
+const RECORDS = {
   /** The first record. Once more where a paused run continues: what stands before it does not matter any more. */
-  z.strictObject({
+  run: z.strictObject({
     type: z.literal("run"),
     version: z.literal(READABLE_JOURNALS),
     runId: RunIdSchema,
@@ -59,10 +57,10 @@ export const JournalRecordSchema = z.discriminatedUnion("type", [
     traceparent: z.string().exactOptional(),
   }),
   /** The paused run that it continues from. */
-  z.strictObject({ type: z.literal("restored"), run: z.unknown() }),
+  restored: z.strictObject({ type: z.literal("restored"), run: z.unknown() }),
   /** Another process continues the run from here, after a crash or a pause. For replays. */
-  z.strictObject({ type: z.literal("recovered") }),
-  z.strictObject({
+  recovered: z.strictObject({ type: z.literal("recovered") }),
+  agent: z.strictObject({
     type: z.literal("agent"),
     agent: CreatedAgentSchema,
     isBackground: z.boolean(),
@@ -70,7 +68,7 @@ export const JournalRecordSchema = z.discriminatedUnion("type", [
     account: AccountSchema,
   }),
   /** An agent that had ended begins a further execution. */
-  z.strictObject({
+  execution: z.strictObject({
     type: z.literal("execution"),
     agentId,
     executionId: ExecutionIdSchema,
@@ -82,9 +80,14 @@ export const JournalRecordSchema = z.discriminatedUnion("type", [
     nth,
   }),
   /** What changed in an agent's state by the end of a phase. */
-  z.strictObject({ type: z.literal("state"), agentId, phase: z.string(), delta: DeltaSchema }),
+  state: z.strictObject({
+    type: z.literal("state"),
+    agentId,
+    phase: z.string(),
+    delta: DeltaSchema,
+  }),
   /** What an effect came to (D1). */
-  z.strictObject({
+  effect: z.strictObject({
     type: z.literal("effect"),
     agentId,
     name: z.string(),
@@ -93,14 +96,14 @@ export const JournalRecordSchema = z.discriminatedUnion("type", [
     leaseId: LeaseIdSchema.exactOptional(),
   }),
   /** A call that must not be repeated is about to begin. */
-  z.strictObject({ type: z.literal("begun"), agentId, name: z.string() }),
-  z.strictObject({ type: z.literal("ledger"), done: LedgerOperationSchema, isApart }),
-  z.strictObject({
+  begun: z.strictObject({ type: z.literal("begun"), agentId, name: z.string() }),
+  ledger: z.strictObject({ type: z.literal("ledger"), done: LedgerOperationSchema, isApart }),
+  event: z.strictObject({
     type: z.literal("event"),
     event: z.looseObject({ seq: count, type: z.string(), atMs: z.number() }),
   }),
   /** A message to an agent (X10, X23). */
-  z.strictObject({
+  letter: z.strictObject({
     type: z.literal("letter"),
     agentId,
     text: MessageContentSchema,
@@ -108,10 +111,10 @@ export const JournalRecordSchema = z.discriminatedUnion("type", [
     isApart,
   }),
   /** So many of its messages are in its history. */
-  z.strictObject({ type: z.literal("read"), agentId, letters: count }),
+  read: z.strictObject({ type: z.literal("read"), agentId, letters: count }),
   /** A stop request. */
-  z.strictObject({ type: z.literal("signal"), agentId, signal: StopSignalSchema }),
-  z.strictObject({
+  signal: z.strictObject({ type: z.literal("signal"), agentId, signal: StopSignalSchema }),
+  cancel: z.strictObject({
     type: z.literal("cancel"),
     agentId,
     message: z.string(),
@@ -119,15 +122,20 @@ export const JournalRecordSchema = z.discriminatedUnion("type", [
     isApart,
   }),
   /** The time of an agent was over. */
-  z.strictObject({ type: z.literal("deadline"), agentId, deadlineAtMs: z.number(), isApart }),
+  deadline: z.strictObject({
+    type: z.literal("deadline"),
+    agentId,
+    deadlineAtMs: z.number(),
+    isApart,
+  }),
   /** The whole tree was asked to pause. */
-  z.strictObject({ type: z.literal("pause"), isApart }),
+  pause: z.strictObject({ type: z.literal("pause"), isApart }),
   /** The calls of the root's open step, or of its next one, are to be left out. */
-  z.strictObject({ type: z.literal("skip"), message: z.string(), isApart }),
+  skip: z.strictObject({ type: z.literal("skip"), message: z.string(), isApart }),
   /** The whole tree was asked to stop. */
-  z.strictObject({ type: z.literal("stop"), signal: StopSignalSchema, isApart }),
+  stop: z.strictObject({ type: z.literal("stop"), signal: StopSignalSchema, isApart }),
   /** The run has ended, or is paused: what its result says that no other record does. */
-  z.strictObject({
+  result: z.strictObject({
     type: z.literal("result"),
     atMs: z.number(),
     models: z.array(z.strictObject({ model: z.string(), agentIds: z.array(agentId) })),
@@ -138,20 +146,36 @@ export const JournalRecordSchema = z.discriminatedUnion("type", [
     session: SessionOutcomeSchema.exactOptional(),
   }),
   /** A text that steps speak of (C28). */
-  z.strictObject({ type: z.literal("definition"), hash: z.string(), text: z.string() }),
+  definition: z.strictObject({ type: z.literal("definition"), hash: z.string(), text: z.string() }),
   /** A post of the mailbox of the run was heeded. `problem`: why nothing came of it. */
-  z.strictObject({
+  post: z.strictObject({
     type: z.literal("post"),
     number: z.int().positive(),
     problem: z.string().exactOptional(),
   }),
   /** The answers with which the run continues after a pause. */
-  z.strictObject({ type: z.literal("answers"), answers: z.array(AnswerSchema).readonly() }),
-]);
+  answers: z.strictObject({
+    type: z.literal("answers"),
+    answers: z.array(AnswerSchema).readonly(),
+  }),
+};
+type Records = typeof RECORDS;
 /** One record of a journal. */
-export type JournalRecord = z.infer<typeof JournalRecordSchema>;
+export type JournalRecord = { [Kind in keyof Records]: z.infer<Records[Kind]> }[keyof Records];
 /** The record of one kind. */
 export type RecordOf<T extends JournalRecord["type"]> = Extract<JournalRecord, { type: T }>;
+
+/** The record that a value is. Throws for what is none; `problemOf` says why. */
+export function recordFrom(value: unknown): JournalRecord {
+  const kind = isRecord(value) ? value["type"] : undefined;
+  if (isKind(kind)) return RECORDS[kind].parse(value);
+  const kinds = Object.keys(RECORDS).join(", ");
+  throw new TypeError(`type: expected one of ${kinds}, got ${JSON.stringify(kind)}`);
+}
+
+function isKind(kind: unknown): kind is keyof Records {
+  return typeof kind === "string" && Object.hasOwn(RECORDS, kind);
+}
 
 /** What is wrong with a record that cannot be read, in one line. */
 export function problemOf(cause: unknown): string {

@@ -72,7 +72,8 @@ export interface PausedRun {
 
 const count = z.int().nonnegative();
 
-export const PausedAgentSchema = z.strictObject({
+/** An agent as it was created. */
+export const CreatedAgentSchema = z.strictObject({
   agentId: AgentIdSchema,
   executionId: ExecutionIdSchema,
   parentAgentId: AgentIdSchema.nullable(),
@@ -85,9 +86,6 @@ export const PausedAgentSchema = z.strictObject({
   spawnCallId: CallIdSchema.nullable(),
   spawnStepId: StepIdSchema.nullable(),
   startedAtMs: z.number(),
-  /** Subagents that it has started, and how many of each role were numbered. */
-  children: count,
-  ordinals: z.record(z.string(), count).readonly(),
   /** Which execution of the agent this is, from 1. */
   execution: z.int().positive(),
   /** It was left to the run by its parent (X9). */
@@ -96,6 +94,11 @@ export const PausedAgentSchema = z.strictObject({
   toolRules: z.array(ToolRuleSchema).readonly(),
   /** The role itself, where its parent's model wrote it (X27). */
   draft: DynamicRoleSchema.exactOptional(),
+});
+export const PausedAgentSchema = CreatedAgentSchema.extend({
+  /** Subagents that it has started, and how many of each role were numbered. */
+  children: count,
+  ordinals: z.record(z.string(), count).readonly(),
   state: AgentSnapshotSchema,
 });
 /** One agent of a paused run: paused itself, or ended before. */

@@ -15,7 +15,7 @@ import {
 import { mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, isRecord } from "../../kernel/json.ts";
-import { Turns } from "../../kernel/throttle.ts";
+import { endOfTurn, Turns } from "../../kernel/throttle.ts";
 import type { EspalierEvent } from "../../protocol/event.ts";
 import { isId, type AgentId, type RunId } from "../../protocol/ids.ts";
 import type { Message } from "../../protocol/message.ts";
@@ -44,7 +44,7 @@ export interface RecordedRequest extends RebuiltRequest {
 /** Takes an event, and the number of the line in which it stands. */
 export type TakeEvent = (event: EspalierEvent, line: number) => void;
 
-const RECORDS_PER_PLACE = 1_000;
+const RECORDS_PER_PLACE = 800;
 /** Texts that are kept when they were read: most agents speak of the same few. */
 const MOST_TEXTS = 100;
 
@@ -268,28 +268,49 @@ export class RunRecord {
     const line = lines.at(-1) ?? 0;
     if (this.#last?.agentId === agentId && this.#last.line === line) return this.#last.steps;
     const steps = new AgentSteps(agentId);
-    await this.#read(lines, (value) => steps.take(value));
+    await this.#readOwn(lines, steps);
     this.#last = { agentId, line, steps };
     return steps;
   }
 
-  /** What these lines say, which stand in their order. Each is read from the closest place before it. */
-  async #read(wanted: readonly number[], see: (value: unknown) => void): Promise<void> {
+  /** What these lines, which stand in their order, say of an agent. */
+  async #readOwn(lines: readonly number[], steps: AgentSteps): Promise<void> {
+    const isOwn = (value: unknown): boolean => steps.isOwn(value);
+    for await (const { value, line } of this.#read(lines, isOwn)) {
+      try {
+        steps.take(value);
+      } catch (cause) {
+        throw unreadable(this.#runId, line, cause);
+      }
+      await endOfTurn(); // To check a record takes longer than to pass by a hundred.
+    }
+  }
+
+  /** The records of these lines that are wanted, frozen. Each line is read from the closest place before it. */
+  async *#read(
+    lines: readonly number[],
+    isWanted: (value: unknown) => boolean,
+  ): AsyncGenerator<{ readonly value: unknown; readonly line: number }, void> {
     const turns = new Turns(RECORDS_PER_TURN);
     let at = 0;
-    while (at < wanted.length) {
-      const first = wanted[at] ?? 0;
-      const index = this.#places.findLastIndex(({ lines }) => lines < first);
+    while (at < lines.length) {
+      const first = lines[at] ?? 0;
+      const index = this.#places.findLastIndex((one) => one.lines < first);
       const place = this.#places[index];
       if (place === undefined) return;
       const end = this.#places[index + 1]?.lines ?? Infinity;
-      const here = new Set(wanted.slice(at).filter((line) => line <= end));
+      const here = new Set(lines.slice(at).filter((line) => line <= end));
       const limit = Math.max(...here) - place.lines;
       const reader = place.reader();
       let number = place.lines;
       for await (const line of this.#store.read(this.#runId, number + 1, limit)) {
         number += 1;
-        await turns.did(this.#scan(reader, { line, number }, here.has(number) ? see : ignore));
+        const values: unknown[] = [];
+        const records = this.#scan(reader, { line, number }, (value) => {
+          if (here.has(number) && isWanted(value)) values.push(deepFreeze(value));
+        });
+        for (const value of values) yield { value, line: number };
+        await turns.did(records);
       }
       at += here.size;
     }
@@ -305,11 +326,11 @@ export class RunRecord {
       else if (line !== undefined) lines.add(line);
     }
     const inOrder = [...lines].toSorted((one, other) => one - other);
-    await this.#read(inOrder, (value) => {
+    for await (const { value } of this.#read(inOrder, bringsTexts)) {
       const definitions = definitionsIn(value);
       for (const hash of hashes)
         if (Object.hasOwn(definitions, hash)) found.set(hash, String(definitions[hash]));
-    });
+    }
     for (const [hash, text] of found) this.#remember(hash, text);
     return found;
   }
@@ -334,14 +355,16 @@ export class RunRecord {
     if (this.#last?.agentId === agentId) return this.#last.steps.opening ?? [];
     const steps = new AgentSteps(agentId);
     for (const line of this.#known(agentId).lines) {
-      await this.#read([line], (value) => steps.take(value));
+      await this.#readOwn([line], steps);
       if (steps.opening !== undefined) return steps.opening;
     }
     return [];
   }
 }
 
-function ignore(): void {}
+function bringsTexts(value: unknown): boolean {
+  return Object.keys(definitionsIn(value)).length > 0;
+}
 
 function eventIn(value: unknown): EspalierEvent | undefined {
   return isRecord(value) && value["type"] === "event"

@@ -1,9 +1,5 @@
 // TextTable: texts of a journal and their numbers, by which later records refer to them (C28). Owns them.
 
-import { z } from "../../protocol/late-zod.ts";
-
-const TextsSchema = z.array(z.string());
-
 export class TextTable {
   readonly #most: number;
   readonly #texts: string[];
@@ -26,7 +22,10 @@ export class TextTable {
     if (this.#most === Infinity) return () => new TextTable(Infinity, this.#texts, count);
     // One text in the place of a thousand: they are held for long.
     const texts = JSON.stringify(this.#texts);
-    return () => new TextTable(this.#most, TextsSchema.parse(JSON.parse(texts)), count);
+    return () => {
+      const parsed: unknown = JSON.parse(texts);
+      return new TextTable(this.#most, Array.isArray(parsed) ? parsed.map(String) : [], count);
+    };
   }
 
   numberOf(text: string): number | undefined {

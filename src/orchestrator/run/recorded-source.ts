@@ -1,6 +1,6 @@
 // What the journal of a run says of one of its agents, as text: for the request of a step. Loaded when it is needed, since few programs do.
 
-import { isRecord } from "../../kernel/json.ts";
+import { deepFreeze, isRecord } from "../../kernel/json.ts";
 import { Turns } from "../../kernel/throttle.ts";
 import { AgentIdSchema, RunIdSchema, type AgentId, type RunId } from "../../protocol/ids.ts";
 import { agentsIn, AgentSteps, definitionsIn } from "../durability/agent-steps.ts";
@@ -23,7 +23,7 @@ export async function sourceIn(
       definitions[hash] = String(text);
     const rootId = steps === undefined ? rootIn(value) : undefined;
     if (rootId !== undefined) steps = new AgentSteps(rootId);
-    steps?.take(value);
+    if (steps?.isOwn(value) === true) steps.take(deepFreeze(value));
   };
   const turns = new Turns(RECORDS_PER_TURN);
   let number = 0;

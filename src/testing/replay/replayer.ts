@@ -6,7 +6,7 @@ import { systemClock } from "../../kernel/clock.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
 import type { EspalierError } from "../../kernel/error.ts";
 import {
-  JournalRecordSchema,
+  recordFrom,
   type JournalRecord,
   type RecordOf,
 } from "../../orchestrator/durability/journal-record.ts";
@@ -254,7 +254,7 @@ export class Replayer {
 
   /** Takes in what the replay writes, as it would be read again. */
   #take(record: JournalRecord): void {
-    const copy = JournalRecordSchema.parse(JSON.parse(JSON.stringify(record)));
+    const copy = recordFrom(JSON.parse(JSON.stringify(record)));
     this.#commands?.take(copy);
     this.#reporter.take(copy);
     const isAction = this.#compared.take(copy);
