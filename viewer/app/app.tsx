@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { api } from "../data/api.ts";
+import type { LiveRun } from "../data/live-run.ts";
 import { setServerTime } from "../data/page-clock.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import type { QuestionRow, ViewerMeta } from "../../src/view/viewer-data.ts";
@@ -25,7 +26,12 @@ import { isDark, turnTheme } from "./theme.ts";
 const EVERY_MS = 2_000;
 const NO_QUESTIONS: readonly QuestionRow[] = [];
 
-export function App() {
+interface AppProps {
+  /** What the page began with. */
+  readonly firstRun: LiveRun | undefined;
+}
+
+export function App({ firstRun }: AppProps) {
   const meta = useLoaded({ key: "meta", everyMs: 60_000 }, async (signal) => {
     const loaded = await api.meta(signal);
     setServerTime(loaded.nowMs);
@@ -60,7 +66,7 @@ export function App() {
           {inbox.value !== undefined &&
             inbox.problem !== undefined &&
             route.value.screen !== "run" && <ServerLost />}
-          <Screen to={route.value} meta={meta.value} inbox={inbox} />
+          <Screen to={route.value} meta={meta.value} inbox={inbox} firstRun={firstRun} />
         </Panel>
       )}
       <Announcer />
@@ -80,20 +86,20 @@ function ServerLost() {
   );
 }
 
-interface ScreenProps {
+interface ScreenProps extends AppProps {
   readonly to: Route;
   readonly meta: ViewerMeta | undefined;
   readonly inbox: Parameters<typeof QuestionsScreen>[0]["inbox"];
 }
 
-function Screen({ to, meta, inbox }: ScreenProps) {
+function Screen({ to, meta, inbox, firstRun }: ScreenProps) {
   switch (to.screen) {
     case "runs":
       return <RunsScreen q={to.q} />;
     case "questions":
       return <QuestionsScreen inbox={inbox} meta={meta} />;
     case "run":
-      return <RunScreen route={to} meta={meta} />;
+      return <RunScreen route={to} meta={meta} firstRun={firstRun} />;
     case "unknown":
       return (
         <main>

@@ -34,6 +34,10 @@ export class LiveRun {
     void this.#follow();
   }
 
+  get isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
   close(): void {
     document.removeEventListener("visibilitychange", this.#onVisibility);
     this.#stopHiding?.();

@@ -46,27 +46,33 @@ export function paletteOf(element: Element): Palette {
   };
 }
 
+/** By their colours: a few, and each takes longer to make than all of a frame to draw. */
+const hatchings = new Map<string, CanvasPattern | string>();
+
 /** A pattern of slanted lines: what waits does not look like what works. */
-export function hatched(
-  context: CanvasRenderingContext2D,
-  colour: string,
-  ground: string,
-): CanvasPattern | string {
+export function hatched(colour: string, ground: string): CanvasPattern | string {
+  const colours = `${colour} ${ground}`;
+  const made = hatchings.get(colours) ?? newHatching(colour, ground);
+  hatchings.set(colours, made);
+  return made;
+}
+
+function newHatching(colour: string, ground: string): CanvasPattern | string {
   const tile = document.createElement("canvas");
   const size = 6;
   tile.width = size;
   tile.height = size;
-  const inner = tile.getContext("2d");
-  if (inner === null) return colour;
-  inner.fillStyle = ground;
-  inner.fillRect(0, 0, size, size);
-  inner.strokeStyle = colour;
-  inner.lineWidth = 1.2;
-  inner.beginPath();
+  const context = tile.getContext("2d");
+  if (context === null) return colour;
+  context.fillStyle = ground;
+  context.fillRect(0, 0, size, size);
+  context.strokeStyle = colour;
+  context.lineWidth = 1.2;
+  context.beginPath();
   for (const shift of [-size, 0, size]) {
-    inner.moveTo(shift, size);
-    inner.lineTo(shift + size, 0);
+    context.moveTo(shift, size);
+    context.lineTo(shift + size, 0);
   }
-  inner.stroke();
+  context.stroke();
   return context.createPattern(tile, "repeat") ?? colour;
 }

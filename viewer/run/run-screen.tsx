@@ -31,13 +31,18 @@ interface ScreenProps {
   readonly meta: ViewerMeta | undefined;
 }
 
-export function RunScreen({ route, meta }: ScreenProps) {
+interface RunProps extends ScreenProps {
+  /** The run with which the page began: it may be this one. */
+  readonly firstRun: LiveRun | undefined;
+}
+
+export function RunScreen({ route, meta, firstRun }: RunProps) {
   const { runId } = route;
   const [tries, setTries] = useState(0);
   const [live, setLive] = useState<LiveRun | undefined>(undefined);
   // Asked for before the page is painted: it is here the sooner.
   useLayoutEffect(() => {
-    const opened = new LiveRun(runId);
+    const opened = isFor(runId, firstRun) ? firstRun : new LiveRun(runId);
     setLive(opened);
     return () => opened.close();
   }, [runId, tries]);
@@ -55,6 +60,10 @@ export function RunScreen({ route, meta }: ScreenProps) {
       )}
     </main>
   );
+}
+
+function isFor(runId: string, run: LiveRun | undefined): run is LiveRun {
+  return run?.runId === runId && !run.isClosed;
 }
 
 interface OpenProps extends ScreenProps {

@@ -60,11 +60,11 @@ export function paintTimeline(sheet: Sheet, rows: Rows): void {
 
 type Fills = Readonly<Record<"wait" | "ask" | "park", CanvasPattern | string>>;
 
-function fillsOf({ context, palette }: Sheet): Fills {
+function fillsOf({ palette }: Sheet): Fills {
   return {
-    wait: hatched(context, palette.wait, palette.surface),
-    ask: hatched(context, palette.ask, palette.surface),
-    park: hatched(context, palette.park, palette.surface),
+    wait: hatched(palette.wait, palette.surface),
+    ask: hatched(palette.ask, palette.surface),
+    park: hatched(palette.park, palette.surface),
   };
 }
 
@@ -250,7 +250,7 @@ function paintBreaks(sheet: Sheet): void {
     context.fillStyle = palette.surface;
     context.fillRect(left, 0, right - left, heightPx);
     context.globalAlpha = 0.5;
-    context.fillStyle = hatched(context, palette.park, palette.surface);
+    context.fillStyle = hatched(palette.park, palette.surface);
     context.fillRect(left, 0, right - left, heightPx);
     context.globalAlpha = 1;
   }

@@ -171,9 +171,18 @@ function hasStanding(row: AgentRow, show: RunFilterName): boolean {
 
 function hasWords(row: AgentRow, words: readonly string[]): boolean {
   if (words.length === 0) return true;
-  const text =
-    `${row[AT.name]} ${row[AT.role]} ${row[AT.note]} ${row[AT.task]} ${row[AT.id]}`.toLowerCase();
+  const text = searched.get(row) ?? searchedIn(row);
   return words.every((word) => text.includes(word));
+}
+
+/** What words are looked for in, by the row: a row is never changed, and each key that is typed looks through thousands. */
+const searched = new WeakMap<AgentRow, string>();
+
+function searchedIn(row: AgentRow): string {
+  const { name, role, note, task, id } = AT;
+  const text = [row[name], row[role], row[note], row[task], row[id]].join(" ").toLowerCase();
+  searched.set(row, text);
+  return text;
 }
 
 interface WalkFacts {

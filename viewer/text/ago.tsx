@@ -3,13 +3,6 @@
 import { durationText } from "../../src/view/amounts.ts";
 import { tickMs } from "../data/page-clock.ts";
 
-const clockTime = new Intl.DateTimeFormat("en-GB", {
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-});
-const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
-
 /** How long ago it was, to the second; goes on by itself. */
 export function Since({ atMs }: { readonly atMs: number }) {
   return <time dateTime={isoOf(atMs)}>{roughly(tickMs.value - atMs)}</time>;
@@ -27,7 +20,10 @@ export function Until({ atMs }: { readonly atMs: number }) {
 export function momentText(atMs: number, relativeToMs: number): string {
   const at = new Date(atMs);
   const isSameDay = at.toDateString() === new Date(relativeToMs).toDateString();
-  return isSameDay ? clockTime.format(at) : `${day.format(at)} ${clockTime.format(at)}`;
+  const time = at.toTimeString().slice(0, "hh:mm:ss".length);
+  return isSameDay
+    ? time
+    : `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })} ${time}`;
 }
 
 /** `0s`, `4s`, `3m 10s`, `2h 05m`, `3d`: without parts of a second, which nobody could read while they turn. */
