@@ -268,3 +268,36 @@ proves(["E13"], "a run that was taken over cannot be left any more", async () =>
   expect(await pushed(leaving, 5_000)).toBe(false);
   expect(await rejectionOf(run.result)).toMatchObject({ code: "run_fenced" });
 });
+
+proves(
+  ["E12", "E13"],
+  "a call that must not be repeated and has said that it begins is waited for, and is done once",
+  async () => {
+    const clock = new ManualClock(1_000_000);
+    const inner = memoryStore({ clock });
+    const [said, gate] = [latch(), latch()];
+    const store = {
+      ...forwarding(inner),
+      append: async (...given: Parameters<typeof inner.append>) => {
+        if (given[1].records.some((record) => record.includes('"begun"'))) {
+          said.open();
+          await gate.opened;
+        }
+        await inner.append(...given);
+      },
+    };
+    const done = doings();
+    const role = solo(done, { tool: { isRepeatable: false } });
+    const { process, pushed } = engineWorld(store, clock);
+    const run = process({ roles: [role] }).start(role, "Go.", { runId: ID });
+    await said.opened;
+    const leaving = run.leave(LONG);
+    await turns(5);
+    gate.open();
+    expect(await leaving).toBe(true); // No time has passed.
+    expect([counts(done), clock.nowMs()]).toEqual([[1], 1_000_000]);
+    const two = process({ roles: [role] });
+    expect(await pushed(two.execute(ORDER))).toMatchObject({ status: "completed", text: TEXT });
+    expect(counts(done)).toEqual([1, 1]);
+  },
+);

@@ -5,8 +5,8 @@
 //     write: they are written with what comes next, or a moment later.
 // D6. A store that fails is asked again where that may help. When it does not, the journal is broken: it takes nothing more, no caller that
 //     waits learns that a record is persisted, and the run ends as if its process had: it can be recovered.
-// D7. A run that is given up begins nothing further: from then on nobody who waits learns that a record is kept. What was under way is
-//     kept as it comes, until the journal is handed over.
+// D7. A run that is given up begins nothing further: from then on nobody who waits learns that a record is kept, but for a call that has said
+//     that it begins. What is under way is kept as it comes, until the journal is handed over.
 
 import type { Clock } from "../../kernel/clock.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
@@ -53,10 +53,12 @@ export interface OpenJournal {
   readonly posts: readonly number[];
 }
 
-/** Somebody who waits until a record is kept. `isLast`: nothing of the run follows from it. */
+/** What somebody waits for who waits until a record is kept: to begin something, for what has begun, or at the end of the run. */
+type Purpose = "begin" | "underWay" | "end";
+
 interface Waiter {
   readonly number: number;
-  readonly isLast: boolean;
+  readonly purpose: Purpose;
   readonly resolve: () => void;
 }
 
@@ -118,18 +120,32 @@ export class Journal {
 
   /** Resolves once all that was put in so far is kept; never, if the journal is broken. */
   kept(): Promise<void> {
-    return this.#isHeld ? this.#wait(false) : this.#written(false);
+    return this.#isHeld ? this.#wait("begin") : this.#written("begin");
   }
 
-  #written(isLast: boolean): Promise<void> {
+  /** The same for what has said that it begins: it goes on though the run is being given up, as long as that waits for what is under way. */
+  keptUnderWay(): Promise<void> {
+    return this.#written("underWay");
+  }
+
+  /** Nothing further may begin (D7). */
+  get isHeld(): boolean {
+    return this.#isHeld;
+  }
+
+  #written(purpose: Purpose): Promise<void> {
     if (this.#kept === this.#last && !this.#isBroken) return Promise.resolve();
-    return this.#wait(isLast);
+    return this.#wait(purpose);
   }
 
-  #wait(isLast: boolean): Promise<void> {
+  #wait(purpose: Purpose): Promise<void> {
     this.#writeSoon();
     const number = this.#last;
-    return new Promise((resolve) => this.#waiters.push({ number, isLast, resolve }));
+    return new Promise((resolve) => this.#waiters.push({ number, purpose, resolve }));
+  }
+
+  #mayLearn(purpose: Purpose): boolean {
+    return purpose === "end" || !(purpose === "begin" ? this.#isHeld : this.#isClosing);
   }
 
   /** Lets nothing further begin (D7). False: the run is over, or its journal is broken. */
@@ -154,7 +170,7 @@ export class Journal {
   async giveUp(why: EspalierError): Promise<boolean> {
     if (this.#isBroken || this.#isClosing) return false;
     this.#isClosing = true;
-    await Promise.race([this.#written(true), this.broken]).catch(() => undefined);
+    await Promise.race([this.#written("end"), this.broken]).catch(() => undefined);
     if (this.#isBroken) return false;
     this.abandon(); // Before it is free: what comes from now on would be refused.
     await this.#release("open");
@@ -192,7 +208,7 @@ export class Journal {
    */
   async close(status: "paused" | "ended"): Promise<void> {
     this.#isClosing = true;
-    await Promise.race([this.#written(true), this.broken]);
+    await Promise.race([this.#written("end"), this.broken]);
     this.#stopTimers();
     await this.#release(status);
   }
@@ -268,8 +284,8 @@ export class Journal {
 
   /** One in each turn of the event loop: what comes of it is done before the next is released, so that a replay can follow. */
   async #resolve(): Promise<void> {
-    const isDue = ({ number, isLast }: Waiter): boolean =>
-      number <= this.#kept && (isLast || !this.#isHeld);
+    const isDue = ({ number, purpose }: Waiter): boolean =>
+      number <= this.#kept && this.#mayLearn(purpose);
     const due = this.#waiters.filter(isDue);
     this.#waiters = this.#waiters.filter((waiter) => !isDue(waiter));
     for (const { resolve } of due) {
@@ -327,7 +343,9 @@ export type JournalWriter = Pick<
   | "append"
   | "broken"
   | "claimed"
+  | "isHeld"
   | "kept"
+  | "keptUnderWay"
   | "whenKept"
   | "unread"
   | "hold"

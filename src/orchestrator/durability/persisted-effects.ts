@@ -155,9 +155,19 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     tool: OwnCall["tool"],
   ): Promise<void> | undefined {
     if (isRepeatable(tool)) return undefined;
-    const { agentId } = this.agent.identity;
-    this.#journal.append({ type: "begun", agentId, name: toolEffectName(place, call) });
-    return this.kept();
+    return this.#begun(toolEffectName(place, call));
+  }
+
+  /** It is work that is under way, but not while it may not begin: who gives the run up does not wait for it then. */
+  async #begun(name: string): Promise<void> {
+    const { writer } = this.#journal;
+    if (writer.isHeld) {
+      this.#journal.workEnds();
+      await writer.kept();
+      this.#journal.workBegins();
+    }
+    this.#journal.append({ type: "begun", agentId: this.agent.identity.agentId, name });
+    await writer.keptUnderWay();
   }
 
   // Subagents
