@@ -1,7 +1,7 @@
 // Goal: a release that is not ready is refused, with all reasons; one that is says what would be published.
 // Method: what the script judges by, one thing wrong at a time; the files of the repository.
 
-import { globSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 
 import { expect } from "vitest";
 
@@ -91,10 +91,6 @@ proves(
     expect(released("CHANGELOG.md")).toBe(
       `${before}## [Unreleased]\n\n## [9.8.7] - 2026-11-27\n${since}`,
     );
-    const saying = globSync("src/**/*.ts").filter((file) =>
-      readFileSync(file, "utf8").includes(`"${current}"`),
-    );
-    expect(saying).toEqual(["src/kernel/own-package.ts"]);
     expect(() => releasedText("CHANGELOG.md", "# Changelog", facts)).toThrow(
       "Expected CHANGELOG.md",
     );
