@@ -1310,6 +1310,9 @@ const requirements = {
   D207: {
     text: "`npm pack` at the root is refused, and says which command makes the package",
   },
+  D208: {
+    text: "The page of the chat shows an answer while it is said, as text, goes on with it after a reload, and shows what was said before",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
