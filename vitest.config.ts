@@ -21,6 +21,7 @@ const DEEP = [
   "test/mcp/mcp-runs.test.ts",
   "test/mcp/missing-client.test.ts",
   "test/page/page-answers.test.ts",
+  "test/page/page-chat.test.ts",
   "test/page/page-live.test.ts",
   "test/page/page-screens.test.ts",
   "test/properties/**/*.test.ts",

@@ -1,6 +1,6 @@
 // `npm run pack [-- <folder>]`: makes the tarball that users get, out of what `npm run build` made. It is put together in a folder of its own:
 // what of the manifest is for development stays out, and nothing of the working tree is touched, however this ends.
-// `npm run check:package` makes one, too, and has it looked at.
+// `npm run check:package` makes one, too, and has it looked at. `npm pack` at the root, which would take the manifest as it is, is refused.
 
 import { execFileSync } from "node:child_process";
 import {
@@ -170,7 +170,14 @@ function checkImports(folder: string): void {
     });
 }
 
-if (import.meta.main) {
+/** Why a command of npm that packs the root must not; undefined: it does not pack it. Npm asks before `npm run pack`, too. */
+export function barePackProblem(command: string | undefined): string | undefined {
+  return command === "run" || command === "run-script"
+    ? undefined
+    : "Expected `npm run pack [-- <folder>]`, which leaves out what is for development, got the folder itself to be packed. Run that.";
+}
+
+function pack(): void {
   const isCheck = process.argv.includes("--check");
   const into = isCheck ? "temp" : (process.argv[2] ?? ".");
   mkdirSync(into, { recursive: true });
@@ -196,4 +203,13 @@ if (import.meta.main) {
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+if (import.meta.main) {
+  const isAsked = process.argv.includes("--refuse-root");
+  const problem = isAsked ? barePackProblem(process.env["npm_command"]) : undefined;
+  if (problem !== undefined) {
+    console.error(problem);
+    process.exitCode = 1;
+  } else if (!isAsked) pack();
 }

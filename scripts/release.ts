@@ -83,7 +83,7 @@ export function releaseProblems(facts: ReleaseFacts): readonly string[] {
 const VERSIONED_FILES = [
   "package.json",
   "package-lock.json",
-  "src/telemetry/gen-ai-attributes.ts",
+  "src/kernel/own-package.ts",
   "CHANGELOG.md",
 ] as const;
 
@@ -170,8 +170,25 @@ interface Release {
   readonly isPublished: boolean;
 }
 
+/** Who makes commits here, which a clone does not know. */
+function identity(): readonly string[] {
+  return ["user.name", "user.email"].flatMap((key) => {
+    const value = git("config", "--default", "", key);
+    return value === "" ? [] : ["-c", `${key}=${value}`];
+  });
+}
+
+/** Checking takes its time. Throws if what was released could not be taken over any more. */
+function checkUnmoved(commit: string): void {
+  if (git("rev-parse", BRANCH) === commit && git("status", "--porcelain") === "") return;
+  throw new Error(
+    `Expected ${BRANCH} as it was when the release began, got other commits or a changed working tree. Nothing is published. Commit it, and release anew.`,
+  );
+}
+
 function release({ version, current, place, isPublished }: Release): void {
   const clone = join(place, "clone");
+  const commit = git("rev-parse", BRANCH);
   const shown = { stdio: "inherit", cwd: clone } as const;
   git("clone", "--quiet", ".", clone);
   const day = new Date().toISOString().slice(0, 10);
@@ -179,14 +196,15 @@ function release({ version, current, place, isPublished }: Release): void {
     const text = readFileSync(join(clone, file), "utf8");
     writeFileSync(join(clone, file), releasedText(file, text, { version, current, day }));
   }
-  git("-C", clone, "commit", "--quiet", "--all", `--message=Release ${version}`);
-  git("-C", clone, "tag", `v${version}`);
+  git("-C", clone, ...identity(), "commit", "--quiet", "--all", `--message=Release ${version}`);
+  git("-C", clone, ...identity(), "tag", `v${version}`);
   execFileSync("npm", ["ci"], shown);
   execFileSync("npm", ["run", "check"], shown); // builds, too
   execFileSync("npm", ["run", "pack", "--", place], shown);
   const tarball = join(place, `espalier-${version}.tgz`);
   console.log(releaseReport(version, packFolder(tarball, place, true)));
   if (!isPublished) return console.log("Nothing is published. With --publish it is.");
+  checkUnmoved(commit);
   execFileSync("npm", ["publish", tarball], shown);
   git("fetch", "--quiet", "--tags", clone, BRANCH);
   git("merge", "--quiet", "--ff-only", "FETCH_HEAD");

@@ -1304,6 +1304,15 @@ const requirements = {
   D205: {
     text: "What a program does not import is left out by bundlers: a tool alone brings neither the loop nor the schemas of events",
   },
+  D206: {
+    text: "A release is checked and packed in a clone; published, it comes over as it was checked, and if what it was made of has changed meanwhile, it is not",
+  },
+  D207: {
+    text: "`npm pack` at the root is refused, and says which command makes the package",
+  },
+  D208: {
+    text: "The page of the chat shows an answer while it is said, as text, goes on with it after a reload, and shows what was said before",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -31,7 +31,9 @@ export interface Lease {
 
 /** Whose budget of steps is used up after a step. */
 export interface LastStep {
+  /** The agent whose budget it is, as a place in the tree. */
   readonly accountPath: string;
+  /** The limit, in steps, without what its agent keeps for itself. */
   readonly maximum: number;
 }
 

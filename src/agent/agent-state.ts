@@ -96,16 +96,21 @@ export interface RunTelemetry {
 
 /** The one transient holder: what the open step has gathered so far. Gone when the step is recorded (R45). */
 export interface OpenStep {
+  /** Which step. */
   readonly stepId: StepId;
+  /** From 1, in its execution. */
   readonly number: number;
+  /** Milliseconds since the epoch. */
   readonly startedAtMs: number;
+  /** What it began with. */
   readonly context: StepContext;
   /** How many messages the model was shown: `context` says which, hooks' changes included. */
   readonly messageCount: number;
   /** Tools of the role that it was not offered. */
   readonly hiddenTools: readonly HiddenTool[];
+  /** Undefined: the model has not replied. */
   readonly reply: StepReply | undefined;
-  /** In call order. */
+  /** What its calls came to, in call order; those that have not ended are left out. */
   readonly executions: readonly ToolExecution[];
   /** Calls that wait for an answer from outside, in call order. */
   readonly deferrals: readonly Deferral[];
@@ -115,8 +120,11 @@ export interface OpenStep {
   readonly isIncorporated: boolean;
   /** Set if the request said that no step can follow (R64). */
   readonly lastStep: LastStep | undefined;
+  /** What it has consumed so far. */
   readonly usage: Usage;
+  /** What its time went into so far. */
   readonly timing: StepTiming;
+  /** Why it was cut off. Undefined: it was not. */
   readonly error: ErrorRecord | undefined;
 }
 
@@ -144,7 +152,9 @@ export type Deferral = {
 
 /** What the model replied in a step. */
 export interface StepReply {
+  /** What it wrote, with the calls that it asks for. */
   readonly message: AssistantMessage;
+  /** Why the reply ended. */
   readonly finishReason: FinishReason;
 }
 

@@ -13,6 +13,7 @@ import { contextsOf, shownInStep, type PersistedSteps } from "./shown-messages.t
 export interface RebuiltRequest {
   /** The model that it went to. */
   readonly model: StepContext["model"];
+  /** What it was asked. */
   readonly request: ModelRequest;
 }
 

@@ -14,6 +14,7 @@ import {
 import { CancelSignal, onAbort, type AnySignal } from "../kernel/cancel.ts";
 import { runTimed } from "../kernel/timed-work.ts";
 import { defined, isRecord } from "../kernel/json.ts";
+import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import { callListener } from "./call-listener.ts";
 import { declined, elicited, type ElicitingCaller } from "./server-requests.ts";
 import { HttpTransport } from "./http-transport.ts";
@@ -45,7 +46,6 @@ export interface McpProgress {
 /** Where a session goes, for the attributes of a span. */
 export type SessionAttributes = Readonly<Record<string, string | number>>;
 
-const CLIENT = { name: "espalier", version: "0.1.0" } as const;
 /** The longest time that the SDK can wait. */
 const NO_TIMEOUT_MS = 2 ** 31 - 1;
 /** How long a server is given to take note that its session ends. */
@@ -86,7 +86,7 @@ export class McpSession {
       transport.type === "http"
         ? new HttpTransport(transport, clock, connectTimeoutMs)
         : new StdioTransport(transport, clock);
-    this.#client = new Client(CLIENT, {
+    this.#client = new Client(OWN_PACKAGE, {
       jsonSchemaValidator: new OutputChecks(),
       capabilities: settings.elicitation ? { elicitation: { form: {} } } : {},
     });

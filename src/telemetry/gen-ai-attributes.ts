@@ -2,9 +2,6 @@
 // `gen_ai.*` follows the GenAI semantic conventions as of September 2026, all "Development" there;
 // `espalier.*` is what they have no word for: the tree, its limits, its budget.
 
-/** Names under which spans are made. */
-export const INSTRUMENTATION = { name: "espalier", version: "0.1.0" } as const;
-
 /** Values of `gen_ai.operation.name`; each is also the first word of its spans' names. */
 export const OPERATION = {
   /** A run, from its start or resumption to its end or pause: the root of its trace. */

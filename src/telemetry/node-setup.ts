@@ -29,12 +29,13 @@ import {
 import { sleep } from "../kernel/cancel.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
 import { defined, isRecord } from "../kernel/json.ts";
+import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import type { Tracing } from "../protocol/tracing.ts";
 import { contentSettings } from "./content/content-options.ts";
 import type { AnySpanExporter } from "./delivery/any-sdk.ts";
 import { ONE_COPY, registeredApi, unseenCopy } from "./spans/api-versions.ts";
 import { runIdGenerator } from "./spans/derived-ids.ts";
-import { INSTRUMENTATION, RESOURCE, SERVICE_NAME } from "./gen-ai-attributes.ts";
+import { RESOURCE, SERVICE_NAME } from "./gen-ai-attributes.ts";
 import {
   isHttpUrl,
   tracingVariables,
@@ -190,7 +191,7 @@ function nodeTracing(
     spanProcessors: [queues],
     idGenerator: runIdGenerator,
   });
-  const tracer = provider.getTracer(INSTRUMENTATION.name, INSTRUMENTATION.version);
+  const tracer = provider.getTracer(OWN_PACKAGE.name, OWN_PACKAGE.version);
   const tracing = openTelemetry({ ...shown, tracer });
   register(provider);
   const settle = async (work: Promise<void>, bounds?: FlushOptions): Promise<FlushReport> => {
@@ -237,7 +238,7 @@ function queuesTo(
 /** What the environment has switched off: runs have ids, and no spans. */
 function noTracing(shown: Omit<OpenTelemetryOptions, "tracer">): NodeTracing {
   const report = { deliveredSpans: 0, lostSpans: 0, pendingSpans: 0 };
-  const tracer = new ProxyTracerProvider().getTracer(INSTRUMENTATION.name);
+  const tracer = new ProxyTracerProvider().getTracer(OWN_PACKAGE.name);
   return {
     tracing: openTelemetry({ ...shown, tracer }),
     flush: () => Promise.resolve(report),
@@ -248,13 +249,13 @@ function noTracing(shown: Omit<OpenTelemetryOptions, "tracer">): NodeTracing {
 /** The weakest first: our default, the environment, the option. */
 function resourceOf(serviceName: string | undefined): Resource {
   const ours = {
-    [SERVICE_NAME]: INSTRUMENTATION.name,
+    [SERVICE_NAME]: OWN_PACKAGE.name,
     [RESOURCE.processId]: process.pid,
     [RESOURCE.runtimeName]: "nodejs",
     [RESOURCE.runtimeVersion]: process.versions.node,
     [RESOURCE.hostName]: hostname(),
-    [RESOURCE.distroName]: INSTRUMENTATION.name,
-    [RESOURCE.distroVersion]: INSTRUMENTATION.version,
+    [RESOURCE.distroName]: OWN_PACKAGE.name,
+    [RESOURCE.distroVersion]: OWN_PACKAGE.version,
   };
   const named = serviceName === undefined ? {} : { [SERVICE_NAME]: serviceName };
   return defaultResource()

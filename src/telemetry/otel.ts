@@ -3,10 +3,10 @@
 import { trace, type Tracer } from "@opentelemetry/api";
 
 import { checkBoolean, checkCount, checkKeys, defaultAdvice } from "../kernel/check.ts";
+import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import { randomHex } from "../kernel/trace-ids.ts";
 import type { Tracing } from "../protocol/tracing.ts";
 import { contentSettings, type ContentOptions } from "./content/content-options.ts";
-import { INSTRUMENTATION } from "./gen-ai-attributes.ts";
 import { SHOWN_OPTIONS } from "./shown-options.ts";
 import type { MetricsOptions } from "./metrics/metrics-options.ts";
 import { RunMetrics } from "./metrics/run-metrics.ts";
@@ -78,7 +78,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Tracing {
   const { maxSpansPerTrace = MAX_SPANS_PER_TRACE, baggage: hasBaggage = false } = options;
   checkCount("maxSpansPerTrace", maxSpansPerTrace, defaultAdvice(MAX_SPANS_PER_TRACE));
   const metrics = new RunMetrics(options);
-  const tracer = options.tracer ?? trace.getTracer(INSTRUMENTATION.name, INSTRUMENTATION.version);
+  const tracer = options.tracer ?? trace.getTracer(OWN_PACKAGE.name, OWN_PACKAGE.version);
   checkBoolean("baggage", hasBaggage);
   const globals = {
     hasTracer: options.tracer === undefined,

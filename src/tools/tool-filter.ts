@@ -66,7 +66,9 @@ export function checkFilters(field: string, filters: unknown): void {
 
 /** A tool that is not offered, and the filter that took it away. */
 export interface HiddenTool {
+  /** Of the role. */
   readonly toolName: string;
+  /** The name of the filter, or `filter#2` by its place if it has none. */
   readonly filter: string;
 }
 

@@ -16,9 +16,13 @@ interface AskFold extends CallUnderWay {
 
 /** How an agent came to rest. */
 export interface AgentRest {
+  /** How it came to rest. */
   readonly status: SettledStatus;
+  /** Why. */
   readonly reason: StopReason;
+  /** What it failed of. Undefined: it did not fail. */
   readonly error?: ErrorRecord | undefined;
+  /** Milliseconds since the epoch. */
   readonly atMs: number;
   /** Of its execution. */
   readonly durationMs: number;
@@ -35,7 +39,9 @@ interface ChatFold {
 
 /** Where an agent stands. */
 export interface AgentPlace {
+  /** From 0, in the order in which agents were first started: where it is in `RunFold.agents`. */
   readonly index: number;
+  /** Undefined: it is the root. */
   readonly parent: AgentFold | undefined;
   /** When its run began: spans count from there. */
   readonly zeroMs: number;
@@ -48,43 +54,68 @@ export interface AgentPlace {
  * what it has spent, and its waits. It changes with each event: copy what is to stay.
  */
 export class AgentFold {
+  /** From 0, in the order in which agents were first started: where it is in `RunFold.agents`. */
   readonly index: number;
+  /** Undefined: it is the root. */
   readonly parent: AgentFold | undefined;
+  /** Its subagents, in the order in which they were first started. */
   readonly children: AgentFold[] = [];
+  /** Which agent. */
   readonly agentId: AgentId;
+  /** Place in the tree: `lead/researcher#2`. */
   readonly agentPath: string;
+  /** 0 for the root. */
   readonly depth: number;
+  /** What it is. */
   readonly role: string;
+  /** What it was given at its creation; undefined: it is the root, or that was not seen. */
   readonly given: ContextManifest | undefined;
+  /** Of its model. */
   provider: string;
+  /** The id of its model. */
   model: string;
+  /** Of its last execution. */
   task: string;
+  /** Of its last execution. */
   executionId: ExecutionId | null;
+  /** How often it was given a task, the first included. */
   executions = 1;
-  /** When it began, and when its last execution did. */
+  /** When it was first started, in milliseconds since the epoch. */
   readonly startedAtMs: number;
+  /** When its last execution began, in milliseconds since the epoch. */
   begunAtMs: number;
+  /** What it does, or how it came to rest. */
   activity: ActivityName = "preparing";
-  /** Since when. */
+  /** Since when it does that, in milliseconds since the epoch. */
   sinceMs: number;
   /** The attempt of its model call that comes next, and why there is one, while it is `retrying`. */
-  retry: { readonly attempt: number; readonly errorCode: string } | undefined;
-  /** Undefined while it runs. */
+  retry:
+    | {
+        /** From 1. */
+        readonly attempt: number;
+        /** Of the attempt before it. */
+        readonly errorCode: string;
+      }
+    | undefined;
+  /** How it came to rest; undefined while it runs. */
   rest: AgentRest | undefined;
   /** The step it is at; 0 before the first. */
   step = 0;
+  /** What it has spent by its own calls. */
   readonly own: { -readonly [K in keyof Spent]: Spent[K] } = nothingSpent();
-  /** Its own and that of all below it. */
+  /** What it and all below it have spent. */
   readonly subtree: { -readonly [K in keyof Spent]: Spent[K] } = nothingSpent();
-  /** What it could spend when it began, and what was left after it was last charged; limited axes only. */
+  /** What it could spend when it began; limited axes only. */
   budget: AxisAmounts;
+  /** What was left to it after it was last charged; undefined until then. Limited axes only. */
   left: AxisAmounts | undefined;
   /** Spawns of its own that were refused. */
   refusals = 0;
-  /** Calls of its own that failed. */
+  /** Calls of its own that failed or had to be corrected. */
   toolErrors = 0;
-  /** Of all executions. */
+  /** Of all executions, in order. */
   readonly steps: StepFold[] = [];
+  /** What its time went into. */
   readonly spans: SpanList;
   /** The record that touched it last. */
   record = 0;
@@ -134,10 +165,12 @@ export class AgentFold {
     return !IDLE.has(this.activity);
   }
 
+  /** True if it is paused or has ended. */
   get isAtRest(): boolean {
     return REST.has(this.activity);
   }
 
+  /** A record changes it: what it has of it is new to whoever knows only earlier ones. */
   touch(record: number): void {
     this.record = record;
     this.spans.record = record;

@@ -30,10 +30,15 @@ import type {
 
 /** How a run settled. */
 export interface RunEnd {
+  /** How it ended; `paused`: it may go on. */
   readonly status: SettledStatus;
+  /** Why. */
   readonly reason: StopReason;
+  /** What it failed of. Undefined: it did not fail. */
   readonly error?: ErrorRecord | undefined;
+  /** Milliseconds since the epoch. */
   readonly atMs: number;
+  /** Since the execution of the root began, pauses included. */
   readonly durationMs: number;
 }
 
@@ -42,24 +47,31 @@ export interface RunEnd {
  * takes, at about a microsecond an event; `snapshot` and `patchSince` give plain data.
  */
 export class RunFold {
+  /** Which run: events of others change nothing. */
   readonly runId: RunId;
   /** The number of the last record that was taken. */
   record = 0;
+  /** 32 hexadecimal digits: the OpenTelemetry trace that shows the run; empty until it has started. */
   traceId = "";
   /** When it began; if nothing before a resumption was seen, when it was resumed. Undefined until then. */
   startedAtMs: number | undefined;
-  /** When the last event happened. */
+  /** When the last event happened, in milliseconds since the epoch; 0 until it has started. */
   lastAtMs = 0;
-  /** What the run may spend, and what of it is not spent, by axis; limited axes only. What is held for calls in flight still counts as left. */
+  /** What the run may spend, grants included; limited axes only. */
   budget: AxisAmounts = {};
+  /** What of its budget is not spent, by axis. What is held for calls in flight still counts as left. */
   left: Record<string, number> = {};
+  /** The run of which it is a fork. Undefined: of none. */
   forkedFrom: RunSummary["forkedFrom"];
   /** In the order in which they were first started; the root first. */
   readonly agents: AgentFold[] = [];
-  /** Agents that are not at rest, and agents whose last execution failed. */
+  /** Agents that are not at rest: neither paused nor ended. */
   running = 0;
+  /** Agents whose last execution failed. */
   failedAgents = 0;
+  /** Tool calls that failed or had to be corrected. */
   toolErrors = 0;
+  /** Spawns that were refused, newest last. */
   readonly refusals: RefusalRow[] = [];
   /** For how long it was paused, or led by nobody. */
   pausedMs = 0;
@@ -69,8 +81,9 @@ export class RunFold {
   standsSinceMs: number | undefined;
   /** How it settled; undefined while it runs. */
   end: RunEnd | undefined;
-  /** The record that touched the questions last, and what the run failed of. */
+  /** The record that changed the open questions last. */
   questionsRecord = 0;
+  /** The record that changed last what the run failed of. */
   causesRecord = 0;
   readonly #questions = new Map<QuestionId, Question>();
   readonly #byId = new Map<AgentId, AgentFold>();
@@ -94,6 +107,7 @@ export class RunFold {
     return [...this.#questions.values()];
   }
 
+  /** Undefined: no such agent was seen. */
   find(agentId: AgentId): AgentFold | undefined {
     return this.#byId.get(agentId);
   }

@@ -5,19 +5,29 @@ import type { Leader, RunOverview, RunHead, RunListing, RunRowStatus } from "./v
 
 /** An entry of the list of a store; a `StoredRun` is one. */
 export interface ListedRun {
+  /** Which run. */
   readonly runId: RunId;
+  /** In what words it was started. */
   readonly title: string;
+  /** `open`: it lives, or has something to do and waits for a process; `paused`: at rest, may continue; `ended`: for good. */
   readonly status: "open" | "paused" | "ended";
+  /** Milliseconds since the epoch. */
   readonly createdAtMs: number;
+  /** When it was last written to or changed hands, in milliseconds since the epoch. */
   readonly updatedAtMs: number;
+  /** The process that leads it; null: none does. */
   readonly owner: Pick<Leader, "hostname" | "processId"> | null;
+  /** When its owner last showed a sign of life, in milliseconds since the epoch; null: it has no owner. */
   readonly heartbeatAtMs: number | null;
 }
 
 /** When, and in which process, a run is looked at. */
 export interface Onlooker {
+  /** Milliseconds since the epoch, by the clock by which heartbeats are told. */
   readonly nowMs: number;
+  /** The machine. */
   readonly hostname: string;
+  /** The process, as that machine numbers it. */
   readonly processId: number;
 }
 

@@ -60,6 +60,7 @@ export class SpanList {
     return place;
   }
 
+  /** True if a span has ended later than this; false while it is open. */
   endsAfter(place: number, atMs: number): boolean {
     return (this.numbers[place + END] ?? -1) > this.#sinceZero(atMs);
   }

@@ -7,6 +7,7 @@ import type { Usage } from "../protocol/usage.ts";
 
 /** A call, or a question about one, that is under way. */
 export interface CallUnderWay {
+  /** The tool that was called. */
   readonly toolName: string;
   /** `delegation`: it waits for a subagent; `question`: for an answer. */
   readonly kind: "tool" | "delegation" | "question";
@@ -14,11 +15,17 @@ export interface CallUnderWay {
 
 /** A tool call of a step. */
 export interface CallFold extends CallUnderWay {
+  /** As the model named it, or as it was given one. Unique within its step. */
   readonly callId: CallId;
+  /** `delegation`: it waits for a subagent. */
   readonly kind: "tool" | "delegation";
+  /** When it began, or was rejected, in milliseconds since the epoch. */
   readonly startedAtMs: number;
+  /** What came of it; `open`: nothing yet. */
   outcome: ToolOutcomeType | "open";
+  /** Why it did not succeed. Undefined: it did, or has not ended. */
   errorCode: string | undefined;
+  /** How long it was at work, without its wait for a slot; 0 if it was rejected. Undefined: it has not ended. */
   durationMs: number | undefined;
   /** The index of the agent that it started, or let go on; the first, if there are several. */
   child: number | undefined;
@@ -32,10 +39,15 @@ export interface StepFold {
   readonly execution: number;
   /** From 1, in its execution. */
   readonly number: number;
+  /** Milliseconds since the epoch. */
   readonly startedAtMs: number;
+  /** Milliseconds since the epoch. Undefined: it is open, or was cut off. */
   endedAtMs: number | undefined;
+  /** In the order in which they were first seen. */
   readonly calls: CallFold[];
+  /** What the step consumed, retries of its model call included. Undefined: it is not completed. */
   usage: Usage | undefined;
+  /** Why it was cut off. Undefined: it was not. */
   error: ErrorRecord | undefined;
 }
 

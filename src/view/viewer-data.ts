@@ -23,7 +23,9 @@ export type RunFoldStatus = "needs_you" | "working" | "paused" | TerminalStatus;
 
 /** The process that leads a run. */
 export interface Leader {
+  /** The machine. */
   readonly hostname: string;
+  /** The process, as that machine numbers it. */
   readonly processId: number;
   /** True if it is the process of the server: what is asked of the run is done at once. */
   readonly isHere: boolean;
@@ -31,10 +33,15 @@ export interface Leader {
 
 /** What a store knows of a run. */
 export interface RunListing {
+  /** Which run. */
   readonly runId: RunId;
+  /** In what words it was started, up to 200 characters; the role alone while content is not shown. */
   readonly title: string;
+  /** As the store and, once it is folded, its events say. */
   readonly status: RunRowStatus;
+  /** When the run was made, in milliseconds since the epoch. */
   readonly createdAtMs: number;
+  /** When it was last written to or changed hands, in milliseconds since the epoch. */
   readonly updatedAtMs: number;
   /** Null: nobody leads it. */
   readonly leader: Leader | null;
@@ -42,6 +49,7 @@ export interface RunListing {
 
 /** A run in a list. What only its fold knows is left out until it was folded once, or has ended. */
 export interface RunRow extends RunListing, Partial<RunSummary> {
+  /** Those that are open now, in the order in which they were asked. Left out: it was not folded yet. */
   readonly questions?: readonly QuestionRow[] | undefined;
 }
 
@@ -50,29 +58,48 @@ export interface RunHead extends RunListing, Omit<RunOverview, "status"> {}
 
 /** What a row of a list has of the fold of a run. */
 export interface RunSummary {
+  /** Agents that were started so far, the root among them. */
   readonly agents: number;
+  /** Agents that are not at rest: neither paused nor ended. */
   readonly running: number;
+  /** Agents whose last execution failed. */
   readonly failedAgents: number;
   /** Until its end, or until its last event; pauses count. */
   readonly durationMs: number;
+  /** By all its agents together. */
   readonly spent: Spent;
+  /** What the run may spend, grants included. */
   readonly budget: AxisAmounts;
   /** Of the budget; what is held for calls in flight still counts as left. */
   readonly left: AxisAmounts;
   /** Why it ended as it did, or is paused. */
   readonly reason?: Pick<StopReason, "code" | "message"> | undefined;
-  readonly forkedFrom?: { readonly runId: RunId; readonly stepNumber: number } | undefined;
+  /** The run of which it is a fork. Left out: it is none. */
+  readonly forkedFrom?:
+    | {
+        /** The other run. */
+        readonly runId: RunId;
+        /** The step of its root after which the fork goes its own way; 0: before the first. */
+        readonly stepNumber: number;
+      }
+    | undefined;
 }
 
 /** What the events of a run say of it as a whole. */
 export interface RunOverview extends RunSummary {
+  /** As its events say; whether a process leads it, the store knows. */
   readonly status: RunFoldStatus;
+  /** 32 hexadecimal digits: the OpenTelemetry trace that shows the run. */
   readonly traceId: string;
+  /** When it began, in milliseconds since the epoch; if nothing before a resumption was seen, when it was resumed. */
   readonly startedAtMs: number;
-  /** When its last event happened, by the clock of the run. */
+  /** When its last event happened, in milliseconds since the epoch, by the clock of the run. */
   readonly lastAtMs: number;
+  /** When it ended, in milliseconds since the epoch. Left out: it has not; a pause is no end. */
   readonly endedAtMs?: number | undefined;
+  /** Spawns that were refused. */
   readonly refusals: number;
+  /** Tool calls that failed or had to be corrected. */
   readonly toolErrors: number;
   /** For how long it was paused, or nobody led it. */
   readonly pausedMs: number;
@@ -88,8 +115,11 @@ export type Spent = Pick<Usage, "totalTokens" | "costMicroUsd" | "unpricedCalls"
 
 /** A question and where it stands. Arguments are whole. */
 export interface QuestionRow extends Question {
+  /** Of the agent that asks. */
   readonly runId: RunId;
+  /** Of the agent that asks; empty if that was not seen. */
   readonly role: string;
+  /** Of the agent that asks, whole; empty if that was not seen, and while content is not shown. */
   readonly task: string;
 }
 
@@ -160,13 +190,19 @@ export type AgentRow = readonly [
 
 /** The first thing that went wrong of what a failed run failed of. */
 export interface Cause {
+  /** The agent in which it went wrong. */
   readonly agentId: AgentId;
+  /** Its place in the tree: `lead/researcher#2`. */
   readonly agentPath: string;
+  /** The step it was at, from 1. Left out: it had taken none. */
   readonly step?: number | undefined;
   /** The call that failed. */
   readonly toolName?: string | undefined;
+  /** Of its error, or else of the reason for which it ended; of a call, the code of its error, or else its outcome. */
   readonly code: string;
+  /** What happened, for a person. */
   readonly message: string;
+  /** When, in milliseconds since the epoch: when the agent came to rest, or when the call ended. */
   readonly atMs: number;
 }
 
@@ -174,7 +210,9 @@ export interface Cause {
 export interface RunSnapshot<Head = RunHead> {
   /** The number of the last record in it: the feed goes on after it. */
   readonly record: number;
+  /** What stands above its tree. */
   readonly run: Head;
+  /** In the order in which they were first started; the root first. */
   readonly agents: readonly AgentRow[];
   /** Of each agent, by its index. */
   readonly spans: readonly SpanNumbers[];
@@ -190,21 +228,29 @@ export interface RunSnapshot<Head = RunHead> {
 export interface RefusalRow {
   /** The index of the agent that asked. */
   readonly agent: number;
+  /** Milliseconds since the epoch. */
   readonly atMs: number;
+  /** What was to be started, as the model wrote it. */
   readonly role: string;
+  /** Why. */
   readonly code: SpawnRefusal["code"];
+  /** Why, in words, as the model read it. */
   readonly message: string;
 }
 
 /** What is new of a run since an earlier record: whole rows of the agents that were touched, and their spans from one on. */
 export interface RunPatch<Head = RunHead> {
+  /** The number of the last record in it: what comes next goes on after it. */
   readonly record: number;
+  /** As it is now, whole. */
   readonly run: Head;
+  /** Rows of the agents that were touched, each with its index; a new agent has the next one. */
   readonly agents: readonly (readonly [index: number, row: AgentRow])[];
   /** `from`: the place of the first number that is new or another; what stood there and after it goes. */
   readonly spans: readonly (readonly [index: number, from: number, numbers: SpanNumbers])[];
   /** Left out: they are the same. */
   readonly questions?: readonly QuestionRow[] | undefined;
+  /** All of them, in place of those before. Left out: they are the same. */
   readonly causes?: readonly Cause[] | undefined;
   /** New ones, which follow those before. Left out: there are none. */
   readonly refusals?: readonly RefusalRow[] | undefined;
@@ -220,12 +266,15 @@ export type FeedEntry =
 
 /** What the page asks first. */
 export interface ViewerMeta {
+  /** Of espalier, as its package has it. */
   readonly version: string;
   /** False: the content of prompts, tasks, calls and results is not sent, and why. */
   readonly content: boolean;
+  /** Those that are offered; none: it is a viewer that only shows. */
   readonly actions: readonly ViewerAction[];
   /** What the store is called: the name of its file. */
   readonly store: string;
+  /** Where the traces are looked at, as the viewer was told. Left out: it was not. */
   readonly jaegerUrl?: string | undefined;
   /** Milliseconds since 1970, by the clock of the server. */
   readonly nowMs: number;
@@ -242,8 +291,9 @@ export type ActionRequest = { readonly key: string } & (
   | { readonly type: "resume" }
 );
 
-/** 202. `isLed`: a process leads the run and does it within some seconds; false: it is done when one goes on with the run. */
+/** What is said of an action that was taken, with the status 202: that it is asked for, not that it is done. */
 export interface ActionTaken {
+  /** True: a process leads the run and does it within some seconds; false: it is done when one goes on with the run. */
   readonly isLed: boolean;
   /** Questions that are still open, after answers. */
   readonly open?: readonly Question[] | undefined;
@@ -251,34 +301,53 @@ export interface ActionTaken {
 
 /** What every refused request says, with a status of 400 or more. */
 export interface ViewerError {
+  /** Of an `EspalierError`, or one of the viewer's own such as `content_off`. Match on it. */
   readonly code: string;
+  /** What was expected, what came, and what to do. */
   readonly message: string;
 }
 
 /** What is known of an agent without the content of its steps. */
 export interface AgentDetail {
+  /** Which agent. */
   readonly agentId: AgentId;
+  /** Place in the tree: `lead/researcher#2`. */
   readonly agentPath: string;
+  /** 0 for the root. */
   readonly depth: number;
+  /** What it is. */
   readonly role: string;
+  /** Of its model. */
   readonly provider: string;
+  /** The id of its model. */
   readonly model: string;
+  /** Of its last execution, whole; empty while content is not shown. */
   readonly task: string;
+  /** What it does, or how it came to rest. */
   readonly status: ActivityName;
+  /** Why it rests. Left out: it does not. */
   readonly reason?: StopReason | undefined;
+  /** What it failed of. Left out: it did not fail. */
   readonly error?: ErrorRecord | undefined;
+  /** How often it was given a task, the first included. */
   readonly executions: number;
+  /** When it was first started, in milliseconds since the epoch. */
   readonly startedAtMs: number;
+  /** When it last ended, in milliseconds since the epoch. Left out: it runs or is paused. */
   readonly endedAtMs?: number | undefined;
   /** What it could spend when it began; limited axes only. */
   readonly budget: AxisAmounts;
-  /** Undefined until it has been charged something. */
+  /** Of its budget, after it was last charged; left out until then. Limited axes only. */
   readonly left?: AxisAmounts | undefined;
+  /** By its own calls. */
   readonly own: Spent;
+  /** By its own calls and those of all below it. */
   readonly subtree: Spent;
+  /** Of all its executions, in order. */
   readonly steps: readonly StepRow[];
   /** What it was given besides instructions and task; undefined for the root. */
   readonly given?: ContextManifest | undefined;
+  /** Spawns of its own that were refused, in order. */
   readonly refusals: readonly RefusalRow[];
   /** Its last text, once it has ended; left out while content is not shown. */
   readonly text?: string | undefined;
@@ -288,20 +357,31 @@ export interface AgentDetail {
 export interface StepRow {
   /** The execution of the agent, from 1. */
   readonly execution: number;
+  /** From 1, in its execution. */
   readonly number: number;
+  /** Milliseconds since the epoch. */
   readonly startedAtMs: number;
+  /** Milliseconds since the epoch. Left out: it is open, or was cut off. */
   readonly endedAtMs?: number | undefined;
+  /** In the order in which they were first seen: those that have begun, were rejected or were refused. */
   readonly calls: readonly CallRow[];
+  /** What the step consumed, retries of its model call included. Left out: it is not completed. */
   readonly usage?: Usage | undefined;
+  /** Why it was cut off. Left out: it was not. */
   readonly error?: ErrorRecord | undefined;
 }
 
 /** A call of a step. */
 export interface CallRow {
+  /** As the model named it, or as it was given one. Unique within its step. */
   readonly callId: string;
+  /** The tool that was called. */
   readonly toolName: string;
+  /** What came of it; `open`: nothing yet. */
   readonly outcome: ToolOutcomeType | "open";
+  /** Why it did not succeed. Left out: it did, or has not ended. */
   readonly errorCode?: string | undefined;
+  /** How long it was at work, without its wait for a slot; 0 if it was rejected. Left out: it has not ended. */
   readonly durationMs?: number | undefined;
   /** The index of the agent that it started or let go on. */
   readonly child?: number | undefined;
@@ -309,28 +389,38 @@ export interface CallRow {
 
 /** One step with its content. */
 export interface StepDetail extends StepRow {
+  /** Whose step it is. */
   readonly agentId: AgentId;
   /** How many steps the execution has so far. */
   readonly of: number;
+  /** What it began with, without `shown`: that is in `request`. */
   readonly context: StepContext;
+  /** What the time went into. Left out: it is not completed. */
   readonly timing?: StepTiming | undefined;
+  /** What the model was asked. Left out: not all of it was kept. */
   readonly request?:
     | {
+        /** In order, without what providers sealed and without the bytes of attachments. */
         readonly messages: readonly ShownMessage[];
         /** So many at its beginning were in the request of the step before, too. */
         readonly sameAsBefore: number;
+        /** The tools that the model was offered, in their order. */
         readonly toolNames: readonly string[];
       }
     | undefined;
   /** What the model wrote, as far as it is known. */
   readonly text: string;
+  /** Set when the model declined to answer, in its own words. */
   readonly refusal?: string | undefined;
+  /** Why the reply ended: a `FinishReason`. Left out: the model has not replied. */
   readonly finishReason?: string | undefined;
+  /** All that the reply asks for, in call order. */
   readonly callDetails: readonly CallDetail[];
 }
 
 /** A message of a request. */
 export interface ShownMessage {
+  /** As the model read it, or what redaction leaves of it. */
   readonly message: Message;
   /** The agent that it was inherited from, by its path. */
   readonly from?: string | undefined;
@@ -338,9 +428,11 @@ export interface ShownMessage {
 
 /** A call of a step, with its content. */
 export interface CallDetail extends CallRow {
+  /** As the model wrote them, or what redaction leaves of that. */
   readonly argumentsText: string;
-  /** What the model reads of the result. */
+  /** What the model reads of the result. Left out: it has not ended. */
   readonly result?: string | undefined;
+  /** Code and, as its message, what the model reads. Left out: it succeeded, or has not ended. */
   readonly error?: ErrorRecord | undefined;
   /** Characters of the whole result, if the model reads fewer. */
   readonly resultCharacters?: number | undefined;
@@ -348,12 +440,16 @@ export interface CallDetail extends CallRow {
 
 /** A call of a tool that has begun and not ended: if the process of the run is gone, the tool may run again when the run goes on. */
 export interface OpenToolCall {
+  /** Whose call it is, as a place in the tree: `lead/researcher#2`. */
   readonly agentPath: string;
+  /** The tool that was called. */
   readonly toolName: string;
 }
 
 /** A line of the log of a run: an event, without content while that is not shown. */
 export interface LogEntry {
+  /** The number of the record that holds it. */
   readonly record: number;
+  /** As it stands in the journal; while content is not shown, without every text that a person, a model, a tool or a provider wrote. */
   readonly event: Readonly<Record<string, unknown>>;
 }

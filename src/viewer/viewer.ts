@@ -1,6 +1,5 @@
 // A viewer: from its options to its parts, and from a request to the part that answers it.
 
-import { readFileSync } from "node:fs";
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import { fileURLToPath } from "node:url";
 
@@ -9,7 +8,8 @@ import { onAbort } from "../kernel/cancel.ts";
 import { checkKeys, checkMethods, mismatch } from "../kernel/check.ts";
 import { systemClock } from "../kernel/clock.ts";
 import { messageOf } from "../kernel/error.ts";
-import { defined, isRecord } from "../kernel/json.ts";
+import { defined } from "../kernel/json.ts";
+import { OWN_PACKAGE } from "../kernel/own-package.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import type { EventSink } from "../protocol/event-sink.ts";
 import { forgetfulStore } from "../store/memory-store.ts";
@@ -70,8 +70,8 @@ export async function viewer(options: ViewerOptions = {}): Promise<Viewer> {
   return made;
 }
 
-/** Where the files of a package stand, from its sources and from what is built of them alike. */
-const ROOT = new URL("../../", import.meta.url);
+/** Where the page stands, from the sources and from what is built of them alike. */
+const PAGE = new URL("../../dist/viewer/", import.meta.url);
 const API = ["api", "v1"];
 /** Of the store that a viewer makes for itself. */
 const MOST_BYTES_OF_OWN_STORE = 256_000_000;
@@ -110,7 +110,7 @@ class RunViewer implements Viewer {
       actions: new RunActions({ ...means, attached, allowed: actions, by }),
       meta: () => this.#meta(),
     });
-    this.#page = new Page(options.pageFolder ?? fileURLToPath(new URL("dist/viewer/", ROOT)));
+    this.#page = new Page(options.pageFolder ?? fileURLToPath(PAGE));
   }
 
   get url(): string {
@@ -192,7 +192,7 @@ class RunViewer implements Viewer {
     } = this.#options;
     const { storeName = store === undefined ? "memory" : "store" } = this.#options;
     return {
-      version: packageVersion(),
+      version: OWN_PACKAGE.version,
       content: content !== false,
       actions: actions.filter((action) => action !== "resume" || !this.#attached.isEmpty),
       store: storeName,
@@ -244,9 +244,4 @@ function checkPrefix(prefix: unknown): void {
     prefix,
     "Leave it out for none.",
   );
-}
-
-function packageVersion(): string {
-  const manifest: unknown = JSON.parse(readFileSync(new URL("package.json", ROOT), "utf8"));
-  return isRecord(manifest) ? String(manifest["version"]) : "";
 }

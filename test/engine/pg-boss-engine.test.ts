@@ -81,6 +81,41 @@ describe.skipIf(place === undefined)("what cannot be used", () => {
     await there().admin.query(`drop role ${user}`);
   });
 
+  proves(["E52"], "a database that takes no writes", async () => {
+    const connectionString = `${there().url}?options=-c%20default_transaction_read_only%3Don`;
+    expect(await refusals({ connectionString })).toEqual(
+      refusedWith("read-only transaction", "The server or the user is set to read only"),
+    );
+  });
+
+  proves(["E52"], "tables that were made under a bare name are the same ones", async () => {
+    const schema = there().newSchema();
+    const bare = new PgBoss({ connectionString: there().url, schema });
+    bare.on("error", () => undefined);
+    await bare.start();
+    await bare.createQueue("theirs");
+    await bare.stop();
+    const engine = opened(() => there().engine(schema));
+    await engine.serve(new FakeExecutor({ maxRuns: 0 }));
+    await engine.lead(ticketOf("run_1"));
+    const { rows } = await there().admin.query(
+      `select count(*)::int as queues from ${schema}.queue where name = 'theirs'`,
+    );
+    expect(rows).toEqual([{ queues: 1 }]);
+    expect(await there().jobs(schema)).toMatchObject([{ run_id: "run_1" }]);
+  });
+
+  proves(["E52"], "a schema may be named like a word of SQL", async () => {
+    const executor = new FakeExecutor();
+    const engine = opened(() => there().engine("user"));
+    await served(engine, executor);
+    await engine.lead(ticketOf("run_1"));
+    (await executor.next()).end();
+    await expect.poll(() => there().jobs('"user"')).toEqual([]);
+    await engine.close?.();
+    await there().admin.query(`drop schema "user" cascade`);
+  });
+
   proves(["E52"], "a schema that this release of pg-boss does not know", async () => {
     const schema = there().newSchema();
     const engine = there().engine(schema);

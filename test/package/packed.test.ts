@@ -1,12 +1,14 @@
 // Goal: the package has what a user needs and nothing else, and a package that has not is not made.
 // Method: the manifest of the repository, as it is packed; packages made up, each with one thing wrong.
 
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
 import { expect, test } from "vitest";
 import { z } from "zod";
 
 import {
+  barePackProblem,
   brokenLinks,
   ManifestSchema,
   packageProblems,
@@ -95,4 +97,20 @@ test("the line that names a map is taken out, and no other", () => {
   const code = 'const a = "//# sourceMappingURL=b";\n';
   expect(withoutMap(`${code}//# sourceMappingURL=a.js.map\n`)).toBe(code);
   expect(withoutMap(code)).toBe(code);
+});
+
+proves(["D207"], "`npm pack` at the root packs nothing, and says what to run", () => {
+  const { status, stdout, stderr } = spawnSync("npm", ["pack", "--dry-run", "--silent"], {
+    encoding: "utf8",
+    shell: process.platform === "win32",
+  });
+  expect([status, stdout]).toEqual([1, ""]);
+  expect(stderr).toContain("Expected `npm run pack [-- <folder>]`");
+});
+
+proves(["D207"], "of the commands of npm that pack the root, the script of that name may", () => {
+  const may = ["run", "run-script", "pack", "publish", "install", undefined].filter(
+    (command) => barePackProblem(command) === undefined,
+  );
+  expect(may).toEqual(["run", "run-script"]);
 });

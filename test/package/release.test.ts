@@ -85,9 +85,11 @@ proves(
       version: "9.8.7",
       packages: { "": { version: "9.8.7" } },
     });
-    expect(released("src/telemetry/gen-ai-attributes.ts")).toContain('version: "9.8.7"');
-    expect(released("CHANGELOG.md")).toContain(
-      "## [Unreleased]\n\n## [9.8.7] - 2026-11-27\n\n### Added",
+    expect(released("src/kernel/own-package.ts")).toContain('version: "9.8.7"');
+    const changelog = readFileSync("CHANGELOG.md", "utf8");
+    const [before = "", since = ""] = changelog.split("## [Unreleased]\n");
+    expect(released("CHANGELOG.md")).toBe(
+      `${before}## [Unreleased]\n\n## [9.8.7] - 2026-11-27\n${since}`,
     );
     expect(() => releasedText("CHANGELOG.md", "# Changelog", facts)).toThrow(
       "Expected CHANGELOG.md",

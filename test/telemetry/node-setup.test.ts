@@ -16,6 +16,7 @@ import { afterEach, expect, test, vi } from "vitest";
 import { z } from "zod";
 
 import { proves } from "../harness/proves.ts";
+import { OWN_PACKAGE } from "../../src/kernel/own-package.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import {
   setUpNodeTracing,
@@ -71,7 +72,7 @@ proves(
       "process.runtime.version": process.versions.node,
       "host.name": hostname(),
       "telemetry.distro.name": "espalier",
-      "telemetry.distro.version": "0.1.0",
+      "telemetry.distro.version": OWN_PACKAGE.version,
     };
     const roots = sink.spans.filter(({ parentSpanId }) => parentSpanId === undefined);
     expect(roots.map(({ resource }) => resource)).toEqual([

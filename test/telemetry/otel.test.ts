@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 
 import packageJson from "../../package.json" with { type: "json" };
 import type { TraceIds } from "../../src/protocol/event.ts";
-import { INSTRUMENTATION } from "../../src/telemetry/gen-ai-attributes.ts";
+import { OWN_PACKAGE } from "../../src/kernel/own-package.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { placeAll, recorder, treeOf } from "./recorded-spans.ts";
 import { pausedRun } from "./paused-run.ts";
@@ -115,7 +115,7 @@ test("a run without an SDK, called from a trace of elsewhere, is in that trace",
 });
 
 test("spans carry the version of the package", () => {
-  expect(INSTRUMENTATION).toEqual({ name: packageJson.name, version: packageJson.version });
+  expect(OWN_PACKAGE).toEqual({ name: packageJson.name, version: packageJson.version });
 });
 
 test("an option that does not exist is refused by name", () => {

@@ -2,6 +2,7 @@
 
 import { expect } from "vitest";
 
+import { OWN_PACKAGE } from "../../src/kernel/own-package.ts";
 import type { LogEntry } from "../../src/view/viewer-data.ts";
 import { doings, latch, runId, solo, turns } from "../engine/engine-world.ts";
 import { proves } from "../harness/proves.ts";
@@ -23,7 +24,7 @@ proves(["V70"], "meta, lists, a run, an agent and the log of a run that has ende
   const run = process({ roles: [role] }).start(role, "Survey.", { runId: "survey" });
   const result = await run.result;
   expect((await askApi(place, "meta")).body).toEqual({
-    version: "0.1.0",
+    version: OWN_PACKAGE.version,
     content: true,
     actions: ["answer", "cancel", "pause"],
     store: "runs.db",

@@ -41,7 +41,11 @@ const partner = defineAgent({
   model: openai(values.model),
   maxOutputTokens: 4_000,
 });
-const orchestrator = new Orchestrator({ roles: [partner], store: sqliteStore(values.file) });
+const orchestrator = new Orchestrator({
+  roles: [partner],
+  store: sqliteStore(values.file),
+  onPiece: () => undefined, // an answer streams from its first word on, before its page comes to listen
+});
 
 /** A conversation lasts a day: what it has used counts against the allowance, also after a restart. */
 const conversationOf = (user: string): Promise<Session> =>

@@ -30,7 +30,7 @@ export async function startBoss(connectionString: string, schema: string): Promi
   const { PgBoss } = await loadPackage();
   const options = {
     connectionString,
-    schema,
+    schema: `"${schema}"`, // As a bare name it could be a word of SQL.
     instanceName: "espalier",
     max: MAX_CONNECTIONS,
     keepAlive: true,
@@ -74,7 +74,9 @@ export function bossFailed(what: string, cause: unknown): EspalierError {
 }
 
 function adviceFor(code: string | undefined): string {
-  // SQLSTATEs: the database does not let us in, or has no such database.
+  // SQLSTATEs: the database takes no writes; it does not let us in, or there is no such one.
+  if (code === "25006")
+    return "The server or the user is set to read only: connect to the primary, with default_transaction_read_only off.";
   if (code === "42501" || code?.startsWith("28") === true || code === "3D000")
     return "Check the name, the password and the rights of its user: it makes its schema and its tables unless they are there.";
   // What it wants to write to is not there, or is another.

@@ -19,6 +19,7 @@ import { PausedAgentSchema, type PausedAgent } from "./paused-run.ts";
 export interface RecordedExecution {
   /** Which one of the agent it is, from 1; 0: in a fork, the one of its origin. */
   readonly execution: number;
+  /** Its id, as events have it. */
   readonly executionId: ExecutionId;
   /** Those that were completed, in order: of the last execution, the very ones of a result. */
   readonly steps: readonly StepRecord[];

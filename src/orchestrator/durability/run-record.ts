@@ -28,6 +28,7 @@ import { keptEvent } from "./open-spans.ts";
 
 /** Which request is meant. */
 export interface RecordedStepRef {
+  /** Whose step it is. */
   readonly agentId: AgentId;
   /** From 1. The step that is open counts. */
   readonly stepNumber: number;

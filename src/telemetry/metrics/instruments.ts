@@ -13,8 +13,8 @@ import {
 } from "@opentelemetry/api";
 
 import { messageOf } from "../../kernel/error.ts";
+import { OWN_PACKAGE } from "../../kernel/own-package.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
-import { INSTRUMENTATION } from "../gen-ai-attributes.ts";
 import { METRICS, OTHER, type Metric, type MetricDefinition } from "./metric-names.ts";
 import type { MetricsOptions } from "./metrics-options.ts";
 
@@ -125,7 +125,7 @@ export class MeteredInstruments {
 function registeredMeter(): Meter | undefined {
   const provider = metrics.getMeterProvider();
   try {
-    return provider.getMeter(INSTRUMENTATION.name, INSTRUMENTATION.version);
+    return provider.getMeter(OWN_PACKAGE.name, OWN_PACKAGE.version);
   } catch (cause) {
     warnOnce(provider, `A meter provider threw (${messageOf(cause)}); nothing is measured.`);
     return undefined;

@@ -1,0 +1,78 @@
+// Goal (D208): the page of the chat shows an answer while the model still speaks, as text whatever it says, and all of it after a reload.
+// Method: Chromium, the program as a process of its own, and a model server that holds its reply until the test lets it go on.
+
+import { afterAll, describe, expect } from "vitest";
+
+import { chatWith, heldReply } from "../examples/chat-service.ts";
+import { afterwards } from "../harness/afterwards.ts";
+import { proves } from "../harness/proves.ts";
+import { findChromium, openTab } from "./chromium.ts";
+
+const found = await findChromium();
+const browser = typeof found === "string" ? undefined : found;
+if (typeof found === "string") console.warn(`Tests of the chat are skipped: ${found}.`);
+afterAll(() => browser?.close());
+
+const ANSWER = "An espalier is a <b>tree</b> against a wall.";
+/** It starts a process that reads all of `src`: a limit for what hangs, on a machine that does much else. */
+const LIMIT_MS = 120_000;
+const WAITING = { timeout: 30_000 };
+
+describe.skipIf(browser === undefined)("the chat in a browser", () => {
+  proves(
+    ["D208"],
+    "an answer grows while it is said, goes on after a reload in its middle, and stays after one at its end",
+    async () => {
+      const { reply, begun, goOn } = heldReply(ANSWER);
+      const chat = await chatWith(() => reply);
+      const tab = await openTab(browser ?? expect.fail("no browser"), chat.url(), {
+        httpCredentials: { username: "ann", password: "secret" },
+      });
+      afterwards(() => tab.close());
+      const { page } = tab;
+      const lines = (): Promise<string[]> => page.locator("li").allTextContents();
+      const first = ["You: What is it?", begun];
+
+      await page.getByLabel("Your question").fill("What is it?");
+      await page.keyboard.press("Enter");
+      await expect.poll(lines, WAITING).toEqual(first);
+      expect(await page.getByLabel("Your question").inputValue()).toBe("");
+
+      await page.reload();
+      await expect.poll(lines, WAITING).toEqual(first);
+
+      goOn();
+      const whole = ["You: What is it?", ANSWER];
+      await expect.poll(lines, WAITING).toEqual(whole);
+      await page.reload();
+      await expect.poll(lines, WAITING).toEqual(whole);
+      expect(await page.locator("li b").count()).toBe(0);
+      expect([tab.complaints, tab.foreign]).toEqual([[], []]);
+    },
+    LIMIT_MS,
+  );
+
+  proves(
+    ["D208"],
+    "what is refused is said on the page, and what was asked stays in its field",
+    async () => {
+      const { reply, begun, goOn } = heldReply(ANSWER);
+      afterwards(goOn);
+      const chat = await chatWith(() => reply);
+      expect((await chat.say("From another window?")).status).toBe(202);
+      const tab = await openTab(browser ?? expect.fail("no browser"), chat.url(), {
+        httpCredentials: { username: "ann", password: "secret" },
+      });
+      afterwards(() => tab.close());
+      const { page } = tab;
+      const lines = (): Promise<string[]> => page.locator("li").allTextContents();
+      const first = ["You: From another window?", begun];
+      await expect.poll(lines, WAITING).toEqual(first);
+      await page.getByLabel("Your question").fill("And this?");
+      await page.keyboard.press("Enter");
+      await expect.poll(lines, WAITING).toEqual([...first, "One question at a time."]);
+      expect(await page.getByLabel("Your question").inputValue()).toBe("And this?");
+    },
+    LIMIT_MS,
+  );
+});
