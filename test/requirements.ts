@@ -1304,6 +1304,9 @@ const requirements = {
   D205: {
     text: "What a program does not import is left out by bundlers: a tool alone brings neither the loop nor the schemas of events",
   },
+  D220: {
+    text: "What a limit stopped or refused in a run that went on is named after the errors, each limit once, with who came to it first; such a run does not look failed",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -158,7 +158,7 @@ export type AgentRow = readonly [
   toolErrors: number,
 ];
 
-/** The first thing that went wrong of what a failed run failed of. */
+/** What a run failed of or was stopped by, or what went wrong in it, or was stopped or refused by a limit: one of them. */
 export interface Cause {
   readonly agentId: AgentId;
   readonly agentPath: string;
@@ -167,6 +167,8 @@ export interface Cause {
   readonly toolName?: string | undefined;
   readonly code: string;
   readonly message: string;
+  /** It is no error: a limit stopped the agent (of a budget, of time, of its errors), or refused its spawn. */
+  readonly isLimit?: true;
   readonly atMs: number;
 }
 
@@ -180,7 +182,7 @@ export interface RunSnapshot<Head = RunHead> {
   readonly spans: readonly SpanNumbers[];
   /** Open ones, in the order in which they were asked. */
   readonly questions: readonly QuestionRow[];
-  /** Why it failed, first cause first; of a run that failed or was stopped, or in which agents failed. At most 20. */
+  /** What `RunFold.causes` gives. */
   readonly causes: readonly Cause[];
   /** Refused spawns, newest last: these have no row of an agent. */
   readonly refusals: readonly RefusalRow[];
@@ -190,6 +192,8 @@ export interface RunSnapshot<Head = RunHead> {
 export interface RefusalRow {
   /** The index of the agent that asked. */
   readonly agent: number;
+  /** The step in which it asked; 0: before the first. */
+  readonly step: number;
   readonly atMs: number;
   readonly role: string;
   readonly code: SpawnRefusal["code"];
