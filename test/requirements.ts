@@ -1307,6 +1307,9 @@ const requirements = {
   D220: {
     text: "What a limit stopped or refused in a run that went on is named after the errors, each limit once, with who came to it first; such a run does not look failed",
   },
+  D221: {
+    text: "A terminal that does not know its size, or says 0, is drawn on like one of 80 by 24",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
