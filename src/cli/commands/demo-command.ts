@@ -9,7 +9,6 @@ import type { Model } from "espalier/extend";
 import type { NodeTracing } from "espalier/otel/node";
 import { jaegerLinks, plainText, runReport } from "espalier/terminal";
 
-import { knownSize } from "../../terminal/terminal-text.ts";
 import { DEFAULT_BUDGET } from "../amount-options.ts";
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { folderTools } from "../folder-tools.ts";
@@ -45,7 +44,7 @@ export const body: CommandBody = async (call) => {
   const tracing = isTraced ? await tracingIfThere(shell) : undefined;
   const report = (result: RunResult): string => {
     const { stderr } = shell;
-    const width = Math.min(WIDEST_REPORT, knownSize(stderr.columns) ?? WIDEST_REPORT);
+    const width = Math.min(WIDEST_REPORT, stderr.columns || WIDEST_REPORT);
     const hasColor = follower.view?.isLive ?? false;
     return runReport(result, {
       width,
