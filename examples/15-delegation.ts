@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 
 import { z } from "zod";
 
-import { defineAgent, defineDelegation, Orchestrator } from "espalier";
+import { defineAgent, defineDelegation, Orchestrator, toolFilter } from "espalier";
 import { says, ScriptedModel } from "espalier/testing";
 
 const researcher = defineAgent({
@@ -32,6 +32,7 @@ const lead = defineAgent({
   model,
   tools: [research],
   subagents: [researcher], // which roles a delegation may start; any other is refused, and the model reads so
+  toolFilters: [toolFilter(() => false, { name: "only research", tools: ["SpawnSubagent"] })],
 });
 
 const run = new Orchestrator().start(lead, "Which fruit for a wall?");
@@ -40,6 +41,10 @@ const report = model.requests[1]?.messages.at(-1)?.text ?? "";
 console.log(report);
 console.log(text);
 assert.equal(status, "completed");
+assert.deepEqual(
+  model.requests[0]?.tools.map(({ name }) => name),
+  ["research"],
+);
 assert.match(report, /Pears have been trained on walls since antiquity\./);
 assert.deepEqual(
   agents.map((agent) => [agent.agentPath, agent.status]),

@@ -4,8 +4,9 @@ import assert from "node:assert/strict";
 
 import { z } from "zod";
 
-import { defineAgent, defineTool, Orchestrator } from "espalier";
+import { defineAgent, defineTool, Orchestrator, type EventSink } from "espalier";
 import { goldenTree, RecordingSink, ScriptedModel, type ScriptedReply } from "espalier/testing";
+import { RunFold } from "espalier/view";
 
 const search = defineTool({
   name: "search",
@@ -59,10 +60,13 @@ const lead = defineAgent({
   },
 });
 
+let fold: RunFold | undefined;
+const folding: EventSink = { take: (event) => (fold ??= new RunFold(event.runId)).take(event) };
+
 const log = new RecordingSink();
 const orchestrator = new Orchestrator({
   roles: [lead],
-  sinks: [log],
+  sinks: [log, folding],
   limits: { maxDepth: 1, maxTotalSubagents: 10 },
 });
 const run = orchestrator.start(lead, "Write about espaliers.", {
@@ -108,6 +112,14 @@ const { status, reason, usage: used, agents } = result;
 console.log(`${status} (${reason.code}): $${used.total.costMicroUsd / 1_000_000}`);
 for (const { agentPath, reason, usage } of agents)
   console.log(`${agentPath}: ${reason.message} $${usage.total.costMicroUsd / 1_000_000}`);
+
+// Did a limit stop anything, and whom first?
+const limit = fold?.causes().find(({ isLimit }) => isLimit);
+if (limit !== undefined) console.log(`${limit.agentPath}, step ${limit.step}: ${limit.message}`);
+assert.deepEqual(
+  [limit?.agentPath, limit?.step, limit?.code],
+  ["lead/researcher#1", 2, "cost_limit"],
+);
 
 assert.deepEqual([status, used.total.costMicroUsd], ["completed", 60_000]);
 assert.deepEqual(

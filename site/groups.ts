@@ -18,6 +18,7 @@ const GROUPS = [
     files: [
       "docs/guides/budgets-in-practice.md",
       "docs/guides/chat-ui.md",
+      "docs/guides/command.md",
       "docs/guides/service.md",
       "docs/guides/approvals.md",
       "docs/guides/structured-results.md",

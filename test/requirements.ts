@@ -1313,6 +1313,18 @@ const requirements = {
   D208: {
     text: "The page of the chat shows an answer while it is said, as text, goes on with it after a reload, and shows what was said before",
   },
+  D220: {
+    text: "What a limit stopped or refused in a run that went on is named after the errors, each limit once, with who came to it first; such a run does not look failed",
+  },
+  D221: {
+    text: "A terminal that does not know its size, or says 0, is drawn on like one of 80 by 24",
+  },
+  D222: {
+    text: "The refusal of a spawn by a limit of the tree says whose limit it is: the orchestrator's or a role's",
+  },
+  D223: {
+    text: "People and models read limits in dollars as dollars, in refusals and lines too",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

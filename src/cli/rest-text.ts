@@ -4,6 +4,8 @@ import type { RunResult } from "espalier";
 import { plainText } from "espalier/terminal";
 import type { Cause } from "espalier/view";
 
+import { REST_SIGNS } from "../terminal/activity-text.ts";
+
 /** For whom it is said. */
 interface RestOptions {
   /** Only what went wrong, and what is asked. */
@@ -23,7 +25,7 @@ export function restLines(
 ): readonly string[] {
   const { status, runId } = result;
   const closing = isQuiet && status === "completed" ? [] : [closingLine(result)];
-  if (status === "completed") return [...closing, ...failedLines(result, causes)].map(plainText);
+  if (status === "completed") return [...closing, ...wayLines(result, causes)].map(plainText);
   return [
     ...closing,
     ...(status === "paused" ? questionTexts(result) : causeLines(causes)),
@@ -43,25 +45,30 @@ function closingLine({ status, reason, runId, agents, durationMs, usage }: RunRe
   return `${runId} ${status}${why}${why === "" ? ": " : " · "}${spent}`;
 }
 
-/** Of a run that completed although subagents failed. */
-function failedLines({ errors }: RunResult, causes: readonly Cause[]): readonly string[] {
-  if (errors.length === 0) return [];
+/** Of a run that completed although subagents failed, or came to limits. */
+function wayLines({ errors }: RunResult, causes: readonly Cause[]): readonly string[] {
+  if (causes.length === 0) return [];
   const count = errors.length === 1 ? "One agent" : `${errors.length} agents`;
-  return [`${count} failed on the way:`, ...causeLines(causes)];
+  const heading = errors.length === 0 ? LIMITS_HEADING : `${count} failed on the way:`;
+  return [heading, ...causeLines(causes)];
 }
+
+/** Above the causes of a run that went on, and in which nothing failed. */
+export const LIMITS_HEADING = "Limits on the way, the first one first:";
 
 /** Why, the first cause first. */
 export function causeLines(causes: readonly Cause[]): readonly string[] {
   return causes.flatMap(linesOf).map(plainText);
 }
 
-function linesOf({ agentPath, step, toolName, code, message }: Cause): readonly string[] {
+function linesOf({ agentPath, step, toolName, code, message, isLimit }: Cause): readonly string[] {
+  const { icon } = isLimit ? REST_SIGNS.stopped : REST_SIGNS.failed;
   const where = [
     agentPath,
     ...(step === undefined ? [] : [`step ${step}`]),
     ...(toolName === undefined ? [] : [toolName]),
   ].join(" · ");
-  return [`  ✖ ${where}: ${code}`, `    ${message.replaceAll("\n", "\n    ")}`];
+  return [`  ${icon} ${where}: ${code}`, `    ${message.replaceAll("\n", "\n    ")}`];
 }
 
 function questionTexts({ questions }: RunResult): readonly string[] {

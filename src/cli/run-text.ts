@@ -6,7 +6,7 @@ import { renderRun } from "../terminal/render-tree.ts";
 import { painter, plainText, singleLine } from "../terminal/terminal-text.ts";
 import { costText, countText, durationText, numberOf } from "../view/amounts.ts";
 import type { OutputStyle } from "./output-style.ts";
-import { causeLines } from "./rest-text.ts";
+import { causeLines, LIMITS_HEADING } from "./rest-text.ts";
 import { statusCell } from "./status-text.ts";
 
 /** What is said of a run. */
@@ -70,7 +70,10 @@ function headLines(head: RunHead, { hasColor }: OutputStyle): readonly string[] 
 
 function whyLines(fold: RunFold): readonly string[] {
   const causes = fold.causes();
-  return causes.length === 0 ? [] : ["Why, first cause first:", ...causeLines(causes)];
+  if (causes.length === 0) return [];
+  const isBroken = fold.end?.status === "failed" || fold.end?.status === "stopped";
+  const isWell = !isBroken && causes.every(({ isLimit }) => isLimit);
+  return [isWell ? LIMITS_HEADING : "Why, first cause first:", ...causeLines(causes)];
 }
 
 function agentLine({ agentPath, rest, step }: AgentFold): readonly string[] {

@@ -63,9 +63,9 @@ export interface SpawnRefusal {
   readonly code: SpawnRefusalCode;
   /** An instruction to the model: which limit, where it stands, what to do instead (X14). */
   readonly message: string;
-  /** The limit, and where it stands. Absent: no number is behind it. */
+  /** The limit, in the unit of the message. Absent: no number is behind it. */
   readonly maximum?: number | undefined;
-  /** Where the limit stands. */
+  /** Where the limit stands, in the same unit. */
   readonly current?: number | undefined;
 }
 

@@ -7,15 +7,15 @@
 // 2. It takes no signal away from the program: a handler of the program still decides; without one,
 //    the process ends by it.
 
-import { displayWidth } from "./terminal-text.ts";
+import { displayWidth, knownSize } from "./terminal-text.ts";
 
 /** What it needs of a stream; `process.stdout` fits. */
 export interface TerminalStream {
   /** Whether it is a terminal. */
   readonly isTTY?: boolean;
-  /** How wide it is, in cells. */
+  /** How wide it is, in cells; 0, too, says that it is not known. */
   readonly columns?: number;
-  /** How high it is, in lines. */
+  /** How high it is, in lines; 0, too, says that it is not known. */
   readonly rows?: number;
   write(text: string): unknown;
   on(event: "error", listener: (error: Error) => void): unknown;
@@ -78,7 +78,7 @@ export class LiveArea {
 
   #toTop(): string {
     // Lines that were drawn before the window was made narrower take more rows now.
-    const columns = this.#stream.columns ?? Infinity;
+    const columns = knownSize(this.#stream.columns) ?? Infinity;
     const rows = this.#drawn.reduce(
       (sum, line) => sum + Math.max(1, Math.ceil(displayWidth(line) / columns)),
       0,

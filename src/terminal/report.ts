@@ -33,7 +33,7 @@ export interface ReportOptions {
 
 const USUAL_WIDTH = 100;
 
-/** The report of a run, without a line break at its end. */
+/** The report of a run, without a line break at its end. In a program: `docs/guides/command.md`. */
 export function runReport(result: RunResult, options: ReportOptions = {}): string {
   const { width = USUAL_WIDTH, hasColor = false, jaegerUrl } = options;
   const paint = painter(hasColor);

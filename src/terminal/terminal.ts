@@ -47,7 +47,7 @@ export interface TerminalView extends EventSink {
 
 /**
  * A live tree on a terminal; plain lines if the stream is none, or if `NO_COLOR`, `CI` or
- * `TERM=dumb` ask for them.
+ * `TERM=dumb` ask for them. In a program: `docs/guides/command.md`.
  */
 export function terminalView(options: TerminalViewOptions = {}): TerminalView {
   const { stream = process.stdout, env = process.env, clock = machineClock } = options;

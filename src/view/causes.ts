@@ -1,31 +1,92 @@
 // First cause first: where it began that a run failed or was stopped, and how that went up the tree. Pure.
 
+import type { StopCode } from "../protocol/stop.ts";
+import type { SpawnRefusal } from "../protocol/subagent.ts";
 import type { AgentFold, AgentRest } from "./agent-fold.ts";
 import type { CallFold } from "./step-fold.ts";
-import type { Cause } from "./viewer-data.ts";
+import type { Cause, RefusalRow } from "./viewer-data.ts";
 
 const MOST = 20;
 
+type Chain = readonly Cause[];
+
 /**
  * Of a run whose root failed or was stopped: what that came from, and its way up. Of any other: the same of each agent that failed, the
- * earliest first. `agents`: parents before those below them.
+ * earliest first; then of each limit that stopped an agent or had a spawn refused, with who came to it first. `agents`: parents before
+ * those below them.
  */
-export function causesOf(agents: readonly AgentFold[]): readonly Cause[] {
+export function causesOf(
+  agents: readonly AgentFold[],
+  refusals: readonly RefusalRow[],
+): readonly Cause[] {
   const [root] = agents;
   if (root === undefined) return [];
   if (isBroken(root.rest)) return chainOf(root, agents).slice(0, MOST);
+  const failed = chainsOf(
+    agents.filter(({ rest }) => rest?.status === "failed"),
+    agents,
+  );
+  const told = new Set(failed.flat().map(({ agentId }) => agentId));
+  const limits = [
+    ...chainsOf(firstAtEachLimit(agents.filter(({ agentId }) => !told.has(agentId))), agents),
+    ...refusedByLimits(agents, refusals),
+  ];
+  return [...earliestFirst(failed), ...earliestFirst(limits)].flat().slice(0, MOST);
+}
+
+/** The chains of agents, without those that stand in one before. */
+function chainsOf(broken: readonly AgentFold[], agents: readonly AgentFold[]): readonly Chain[] {
   const seen = new Set<string>();
-  const chains: (readonly Cause[])[] = [];
-  for (const agent of agents) {
-    if (agent.rest?.status !== "failed" || seen.has(agent.agentId)) continue;
+  return broken.flatMap((agent) => {
+    if (seen.has(agent.agentId)) return [];
     const chain = chainOf(agent, agents);
     for (const { agentId } of chain) seen.add(agentId);
-    chains.push(chain);
+    return [chain];
+  });
+}
+
+/** Of each limit that stopped agents: whose limit it is, if it was stopped too; else the first of them. */
+function firstAtEachLimit(agents: readonly AgentFold[]): readonly AgentFold[] {
+  const firsts = new Map<string, AgentFold>();
+  for (const agent of agents) {
+    const { rest } = agent;
+    if (rest === undefined || !isAtLimit(rest)) continue;
+    const { axis, accountPath = agent.agentPath } = rest.reason.data;
+    const key = JSON.stringify([accountPath, axis ?? rest.reason.code]);
+    const first = firsts.get(key);
+    const isFirst =
+      first === undefined ||
+      (first.agentPath !== accountPath && rest.atMs < (first.rest?.atMs ?? 0));
+    if (isFirst) firsts.set(key, agent);
   }
-  return chains
-    .toSorted(([left], [right]) => (left?.atMs ?? 0) - (right?.atMs ?? 0))
-    .flat()
-    .slice(0, MOST);
+  return [...firsts.values()];
+}
+
+/** Of each agent, the first spawn that each limit refused. */
+function refusedByLimits(
+  agents: readonly AgentFold[],
+  refusals: readonly RefusalRow[],
+): readonly Chain[] {
+  const seen = new Set<string>();
+  return refusals.flatMap(({ agent: index, step, code, message, atMs }) => {
+    const agent = agents[index];
+    const key = `${index} ${code}`;
+    if (agent === undefined || !REFUSED_BY_LIMITS.has(code) || seen.has(key)) return [];
+    seen.add(key);
+    const { agentId, agentPath } = agent;
+    return [[{ agentId, agentPath, step, code, message, isLimit: true, atMs }]];
+  });
+}
+
+const REFUSED_BY_LIMITS: ReadonlySet<SpawnRefusal["code"]> = new Set<SpawnRefusal["code"]>([
+  "depth_limit",
+  "breadth_limit",
+  "total_limit",
+  "budget_exhausted",
+]);
+
+function earliestFirst(chains: readonly Chain[]): readonly Chain[] {
+  return chains.toSorted(([left], [right]) => (left?.atMs ?? 0) - (right?.atMs ?? 0));
 }
 
 /** What an agent broke of, the first cause first, itself last. */
@@ -47,10 +108,34 @@ export function isBroken(rest: AgentRest | undefined): boolean {
   return rest?.status === "failed" || rest?.status === "stopped";
 }
 
-function causeIn(agent: AgentFold, { error, reason, atMs }: AgentRest): Cause {
+/** A limit stopped it: one of a budget, or of its errors. */
+function isAtLimit({ status, reason }: AgentRest): boolean {
+  return status === "stopped" && STOPPED_BY_LIMITS.has(reason.code);
+}
+
+const STOPPED_BY_LIMITS: ReadonlySet<string> = new Set<StopCode>([
+  "steps_limit",
+  "token_limit",
+  "time_limit",
+  "cost_limit",
+  "tool_calls_limit",
+  "retry_limit",
+  "error_budget",
+]);
+
+function causeIn(agent: AgentFold, rest: AgentRest): Cause {
   const { agentId, agentPath, step } = agent;
+  const { error, reason, atMs } = rest;
   const { code, message } = error ?? reason;
-  return { agentId, agentPath, ...(step === 0 ? {} : { step }), code, message, atMs };
+  return {
+    agentId,
+    agentPath,
+    ...(step === 0 ? {} : { step }),
+    code,
+    message,
+    ...(isAtLimit(rest) ? { isLimit: true } : {}),
+    atMs,
+  };
 }
 
 function callCause({ agentId, agentPath, step }: AgentFold, call: CallFold): Cause {

@@ -170,9 +170,13 @@ export class RunFold {
     };
   }
 
-  /** Why it failed, or was stopped, or why agents did: first cause first. */
+  /**
+   * Why it ended, at most 20, first cause first. Of a run that failed or was stopped: where that began, and its way up to the root. Of any
+   * other: why agents failed; then, with `isLimit`, every limit that stopped an agent or refused a spawn, with who came to it first. Empty:
+   * nothing failed, and no limit was met.
+   */
   causes(): readonly Cause[] {
-    return causesOf(this.agents);
+    return causesOf(this.agents, this.refusals);
   }
 
   /** Events of the run as a whole, and those with which an agent is first seen. */
@@ -235,8 +239,9 @@ export class RunFold {
       case "subagent.refused": {
         const { atMs, role, refusal } = event;
         const { code, message } = refusal;
-        this.refusals.push({ agent: agent.index, atMs, role, code, message });
+        this.refusals.push({ agent: agent.index, step: agent.step, atMs, role, code, message });
         this.#refusalRecords.push(this.record);
+        this.causesRecord = this.record;
         return;
       }
       default:

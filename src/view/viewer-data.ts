@@ -188,7 +188,7 @@ export type AgentRow = readonly [
   toolErrors: number,
 ];
 
-/** The first thing that went wrong of what a failed run failed of. */
+/** What a run failed of or was stopped by, or what went wrong in it, or was stopped or refused by a limit: one of them. */
 export interface Cause {
   /** The agent in which it went wrong. */
   readonly agentId: AgentId;
@@ -202,6 +202,8 @@ export interface Cause {
   readonly code: string;
   /** What happened, for a person. */
   readonly message: string;
+  /** It is no error: a limit stopped the agent (of a budget, of time, of its errors), or refused its spawn. */
+  readonly isLimit?: true;
   /** When, in milliseconds since the epoch: when the agent came to rest, or when the call ended. */
   readonly atMs: number;
 }
@@ -218,7 +220,7 @@ export interface RunSnapshot<Head = RunHead> {
   readonly spans: readonly SpanNumbers[];
   /** Open ones, in the order in which they were asked. */
   readonly questions: readonly QuestionRow[];
-  /** Why it failed, first cause first; of a run that failed or was stopped, or in which agents failed. At most 20. */
+  /** What `RunFold.causes` gives. */
   readonly causes: readonly Cause[];
   /** Refused spawns, newest last: these have no row of an agent. */
   readonly refusals: readonly RefusalRow[];
@@ -228,6 +230,8 @@ export interface RunSnapshot<Head = RunHead> {
 export interface RefusalRow {
   /** The index of the agent that asked. */
   readonly agent: number;
+  /** The step in which it asked; 0: before the first. */
+  readonly step: number;
   /** Milliseconds since the epoch. */
   readonly atMs: number;
   /** What was to be started, as the model wrote it. */

@@ -100,7 +100,7 @@ function asking(): AgentRole {
 export function agent(
   name: string,
   replies: readonly ScriptedReply[],
-  more: Pick<AgentDefinition, "tools" | "subagents"> = {},
+  more: Partial<AgentDefinition> = {},
 ): AgentRole {
   const model = new ScriptedModel(replies);
   return defineAgent({ name, purpose: "Works.", instructions: "Work.", model, ...more });

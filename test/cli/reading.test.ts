@@ -3,11 +3,14 @@
 
 import { readFileSync } from "node:fs";
 
+import { asks, says } from "espalier/testing";
+import { RunFold } from "espalier/view";
 import { expect, test } from "vitest";
 import { z } from "zod";
 
+import { restLines } from "../../src/cli/rest-text.ts";
 import { proves } from "../harness/proves.ts";
-import { fourRuns, keptRuns, type KeptRuns } from "./kept-runs.ts";
+import { agent, fourRuns, keptRuns, type KeptRuns } from "./kept-runs.ts";
 import { performed, type Performed } from "./performed.ts";
 
 proves(["V27"], "runs are listed in groups, those that need somebody first", async () => {
@@ -76,6 +79,43 @@ proves(["V27"], "a run that failed says why, first cause first, then its tree", 
     "
   `);
 });
+
+proves(
+  ["D220"],
+  "of a run that completed although a limit stopped a subagent, which limit, and no error",
+  async () => {
+    await using kept = keptRuns();
+    const reader = agent("reader", [asks("none", {})], { budget: { steps: 1 } });
+    const spawn = asks("SpawnSubagent", { role: "reader", task: "Read the docs." });
+    const lead = agent("lead", [spawn, says("All is well.")], { subagents: [reader] });
+    const run = kept.orchestrator.start(lead, "Audit the code.");
+    const result = await run.result;
+    expect(`\n${(await reading(kept, "show", "run_1")).stdout}`).toMatchInlineSnapshot(`
+      "
+      run_1 ✔ completed
+      lead: Audit the code.
+      began 2026-01-02T03:04:05.000Z · lasted 0ms · 2 agents · 45 tokens · cost unknown
+
+      Limits on the way, the first one first:
+        ■ lead/reader#1 · step 1: steps_limit
+          The steps budget of lead/reader#1 allows 1; 1 are spent and 1 more were asked for.
+
+      agent        state                   step  own tok  tree tok  own cost  tree cost  time  task
+      lead         ✔ completed                2       30        45   unknown    unknown   0ms  Audit the code.
+      └─ reader#1  ■ stopped: steps_limit     1       15        15   unknown    unknown   0ms  The steps budget of lead/reader#1 allows 1; 1 are spent and 1 more wer…
+      ✔ completed in 0ms  2 agents
+      "
+    `);
+    const fold = new RunFold(run.runId);
+    for await (const event of run.events({ from: 1 })) fold.take(event);
+    const options = { isQuiet: true, isKept: true, command: "espalier" };
+    expect(restLines(result, fold.causes(), options)).toEqual([
+      "Limits on the way, the first one first:",
+      "  ■ lead/reader#1 · step 1: steps_limit",
+      `    ${result.agents[1]?.reason.message}`,
+    ]);
+  },
+);
 
 proves(
   ["V27"],

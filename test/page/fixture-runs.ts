@@ -102,6 +102,7 @@ export function failedRun(): RunSnapshot {
     ],
     refusals: Array.from({ length: 3 }, () => ({
       agent: 0,
+      step: 1,
       atMs: BEGUN_MS + 60_000,
       role: "reader",
       code: "breadth_limit" as const,
@@ -303,7 +304,9 @@ export function hostileRun(status: "needs_you" | "failed" = "needs_you"): RunSna
         atMs: BEGUN_MS,
       },
     ],
-    refusals: [{ agent: 0, atMs: BEGUN_MS, role: HOSTILE, code: "depth_limit", message: HOSTILE }],
+    refusals: [
+      { agent: 0, step: 1, atMs: BEGUN_MS, role: HOSTILE, code: "depth_limit", message: HOSTILE },
+    ],
   });
 }
 

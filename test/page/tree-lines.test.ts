@@ -126,6 +126,7 @@ describe("folding", () => {
   test("refused spawns stand below who asked, those alike in one line", () => {
     const refusal = {
       agent: 0,
+      step: 1,
       atMs: 0,
       role: "reader",
       code: "breadth_limit" as const,

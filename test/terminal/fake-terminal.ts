@@ -7,9 +7,9 @@ import type { TerminalStream } from "../../src/terminal/live-area.ts";
 export interface FakeTerminalOptions {
   /** Default true. */
   readonly isTTY?: boolean;
-  /** Default 100. */
+  /** Default 100. 0: it does not know, and its lines may be as wide as they like. */
   readonly columns?: number;
-  /** Default 24. */
+  /** Default 24. 0: it does not know. */
   readonly rows?: number;
 }
 
@@ -102,7 +102,7 @@ export class FakeTerminal implements TerminalStream {
       const before = this.#line.slice(0, this.#column).padEnd(this.#column);
       this.#column += token.length;
       this.#setLine(before + token + this.#line.slice(this.#column));
-      if (this.isTTY && this.#column >= this.columns)
+      if (this.isTTY && this.columns > 0 && this.#column >= this.columns)
         throw new Error(`A line is too wide: ${this.#line}`);
     }
   }

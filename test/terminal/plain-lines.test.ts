@@ -65,6 +65,17 @@ test.each<{ readonly body: EventBody; readonly line: string | undefined }>([
     line: "lead mail refused (tool_calls_limit)",
   },
   { body: { ...REJECTED, errorCode: "denied", reason: "No." }, line: undefined },
+  {
+    body: {
+      type: "budget.threshold_reached",
+      axis: "costMicroUsd",
+      accountPath: "lead",
+      threshold: 0.8,
+      spent: 8_000,
+      maximum: 10_000,
+    },
+    line: "lead has spent 80 % of its costUsd budget",
+  },
 ])("$body.type: $line", ({ body, line }) => {
   expect(plainLine(stamped(body))).toBe(line);
 });

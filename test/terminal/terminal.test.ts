@@ -121,6 +121,31 @@ test("a tree that is taller than the terminal is folded to its height", async ()
   await fixture.outcome(run);
 });
 
+proves(
+  ["D221"],
+  "a terminal that does not know its size is drawn on like one of 80 by 24, in place",
+  async () => {
+    const screens: string[] = [];
+    for (const size of [
+      { columns: 0, rows: 0 },
+      { columns: 80, rows: 24 },
+    ]) {
+      const { lead, isWaiting, docs, code } = newTreeFixture();
+      const { terminal, fixture } = theatre(size);
+      const run = fixture.start(lead, TASK);
+      await isWaiting;
+      fixture.clock.advance(200);
+      screens.push(frame(terminal));
+      docs.open();
+      code.open();
+      await fixture.outcome(run);
+    }
+    const [unknown, usual] = screens;
+    expect(unknown).toContain("researcher#2");
+    expect(unknown).toBe(usual);
+  },
+);
+
 test("two runs at once share the screen, and each leaves its last picture", async () => {
   const { terminal, fixture } = theatre({ rows: 9 });
   const [first, second] = [latch(), latch()];

@@ -9,7 +9,8 @@ import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { calls, part, spawn } from "./scripted-agents.ts";
 
-const REFUSED = "Not started: you have started 2 of at most 2 subagents.";
+const REFUSED =
+  "Not started: you have started 2 of at most 2 subagents (maxBreadthPerParent of the role lead).";
 
 proves(
   ["S7.12"],

@@ -26,7 +26,7 @@ proves(
     });
     expect(await causesIn(lead)).toEqual([
       "lead/reader#1 step 2 model_not_authorized: Wrong key.",
-      "lead step 1 error_budget",
+      "lead step 1 error_budget, a limit",
     ]);
   },
 );
@@ -44,7 +44,7 @@ proves(
     });
     expect(await causesIn(lead)).toEqual([
       "lead step 1 read tool_error: The call failed.",
-      "lead step 1 error_budget",
+      "lead step 1 error_budget, a limit",
     ]);
   },
 );
@@ -60,8 +60,8 @@ proves(
       subagents: [reader],
     });
     expect(await causesIn(lead, { steps: 2 })).toEqual([
-      "lead/reader#1 step 1 steps_limit",
-      "lead step 1 steps_limit",
+      "lead/reader#1 step 1 steps_limit, a limit",
+      "lead step 1 steps_limit, a limit",
     ]);
   },
 );
@@ -85,10 +85,101 @@ proves(
   },
 );
 
+proves(
+  ["D220"],
+  "of a run that completed, the limits that stopped agents come after the errors, each once, with who came to it first",
+  async () => {
+    const reading = [...times(4, asks("read", {})), says("Done.")];
+    const reader = agent("reader", times(3, reading).flat(), {
+      tools: [read(() => "text")],
+      budget: { steps: 1 },
+    });
+    const writer = agent("writer", [AWAY]);
+    const lead = agent(
+      "lead",
+      [
+        spawn("reader", "Read a."),
+        spawn("reader", "Read b."),
+        spawn("writer", "Write."),
+        says("All is well."),
+      ],
+      { subagents: [reader, writer] },
+    );
+    expect(await causesIn(lead)).toEqual([
+      "lead/writer#1 step 1 model_not_authorized: Wrong key.",
+      "lead/reader#1 step 1 steps_limit, a limit",
+      "lead/reader#2 step 1 steps_limit, a limit",
+    ]);
+  },
+);
+
+proves(
+  ["D220"],
+  "what several agents had in common stopped the first of them; below an agent that was stopped by its own, who came to it first",
+  async () => {
+    const work = { tools: [read(() => "text")] };
+    const reader = agent("reader", times(4, asks("read", {})), work);
+    const editor = agent("editor", times(4, spawn("reader", "Read.")), {
+      subagents: [reader],
+      budget: { steps: 2 },
+    });
+    const shared = agent("lead", [spawn("editor", "Edit."), says("All is well.")], {
+      subagents: [editor],
+    });
+    expect(await causesIn(shared)).toEqual([
+      "lead/editor#1/reader#1 step 1 steps_limit, a limit",
+      "lead/editor#1 step 1 steps_limit, a limit",
+    ]);
+    const calls = ["Read a.", "Read b."].map((task) => ({
+      name: "SpawnSubagent",
+      arguments: { role: "reader", task },
+    }));
+    const both = { calls };
+    const lead = agent("lead", [both, says("All is well.")], {
+      subagents: [agent("reader", times(6, asks("read", {})), work)],
+      delegation: { reserve: { steps: 1 } },
+    });
+    expect(await causesIn(lead, { steps: 4 })).toEqual([
+      "lead/reader#1 step 1 steps_limit, a limit",
+    ]);
+  },
+);
+
+proves(
+  ["D220"],
+  "spawns that a limit refused are named once for each agent and limit; those refused for another reason are not",
+  async () => {
+    const lead = agent(
+      "lead",
+      [
+        spawn("reader", "Read a."),
+        spawn("nobody", "Read."),
+        spawn("reader", "Read b."),
+        spawn("reader", "Read c."),
+        says("All is well."),
+      ],
+      {
+        subagents: [agent("reader", [says("Done.")])],
+        limits: { maxBreadthPerParent: 1 },
+      },
+    );
+    expect(await causesIn(lead)).toEqual(["lead step 3 breadth_limit, a limit"]);
+    const poor = agent("lead", [spawn("reader", "Read a."), says("I have not.")], {
+      subagents: [agent("reader", [says("Done.")])],
+      delegation: { reserve: { steps: 1 } },
+    });
+    expect(await causesIn(poor, { steps: 2 })).toEqual(["lead step 1 budget_exhausted, a limit"]);
+  },
+);
+
+function times<T>(count: number, one: T): readonly T[] {
+  return Array.from({ length: count }, () => one);
+}
+
 function agent(
   name: string,
   replies: ConstructorParameters<typeof ScriptedModel>[0],
-  more: Pick<AgentDefinition, "tools" | "subagents" | "errorBudget"> = {},
+  more: Partial<AgentDefinition> = {},
 ): AgentRole {
   const model = new ScriptedModel(replies);
   return defineAgent({ name, purpose: "Works.", instructions: "Work.", model, ...more });
@@ -109,8 +200,7 @@ async function causesIn(lead: AgentRole, budget = {}): Promise<readonly string[]
 }
 
 /** Messages of limits are long. */
-function line({ agentPath, step, toolName, code, message }: Cause): string {
-  const isLimit = code.endsWith("_limit") || code === "error_budget";
+function line({ agentPath, step, toolName, code, message, isLimit }: Cause): string {
   const place = [agentPath, `step ${step}`, ...(toolName === undefined ? [] : [toolName])];
-  return [...place, isLimit ? code : `${code}: ${message}`].join(" ");
+  return [...place, isLimit ? `${code}, a limit` : `${code}: ${message}`].join(" ");
 }

@@ -10,6 +10,8 @@ export interface ErrorStop {
   readonly text: string;
   /** A cause of what the run failed of, rather than something that went wrong in it. */
   readonly isCause: boolean;
+  /** A limit that was met, rather than an error. */
+  readonly isLimit: boolean;
 }
 
 export function errorStops(state: RunState): readonly ErrorStop[] {
@@ -17,13 +19,14 @@ export function errorStops(state: RunState): readonly ErrorStop[] {
     const index = state.indexOf(cause.agentId);
     if (index === undefined) return [];
     const place = cause.toolName === undefined ? cause.code : `${cause.toolName}: ${cause.code}`;
-    return [{ index, step: cause.step, text: `${cause.agentPath} · ${place}`, isCause: true }];
+    const text = `${cause.agentPath} · ${place}`;
+    return [{ index, step: cause.step, text, isCause: true, isLimit: cause.isLimit === true }];
   });
   const seen = new Set(causes.map(({ index }) => index));
   const others = state.agents.flatMap((row, index): readonly ErrorStop[] => {
     const isWrong = standingOf(row) === "failed" || row[AT.toolErrors] > 0;
     if (!isWrong || seen.has(index)) return [];
-    return [{ index, step: undefined, text: row[AT.name], isCause: false }];
+    return [{ index, step: undefined, text: row[AT.name], isCause: false, isLimit: false }];
   });
   return [...causes, ...others];
 }

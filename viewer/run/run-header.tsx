@@ -144,11 +144,12 @@ function ErrorStops({
   readonly onError: (by: 1 | -1) => void;
 }) {
   const shown = errors[Math.max(0, at)];
+  const word = errors.every(({ isLimit }) => isLimit) ? "limit" : "error";
   return (
     <span class="fact errors">
-      <Icon sign="failed" />
+      <Icon sign={word === "limit" ? "stopped" : "failed"} />
       <span>
-        {at < 0 ? numberOf(errors.length, "error") : `error ${at + 1} of ${errors.length}`}
+        {at < 0 ? numberOf(errors.length, word) : `${word} ${at + 1} of ${errors.length}`}
       </span>
       <button
         type="button"

@@ -44,7 +44,7 @@ export const body: CommandBody = async (call) => {
   const tracing = isTraced ? await tracingIfThere(shell) : undefined;
   const report = (result: RunResult): string => {
     const { stderr } = shell;
-    const width = Math.min(WIDEST_REPORT, stderr.columns ?? WIDEST_REPORT);
+    const width = Math.min(WIDEST_REPORT, stderr.columns || WIDEST_REPORT);
     const hasColor = follower.view?.isLive ?? false;
     return runReport(result, {
       width,

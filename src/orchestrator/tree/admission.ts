@@ -3,6 +3,7 @@
 
 import { messageOf } from "../../kernel/error.ts";
 import { isRecord, type JsonValue } from "../../kernel/json.ts";
+import { shownAxis } from "../../policies/budget.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { BudgetRefusal } from "../../agent/account-view.ts";
@@ -67,11 +68,13 @@ export function nothingLeft({
   kept = 0,
 }: BudgetRefusal): SpawnRefusal {
   const rest = kept === 0 ? "" : ` The rest is kept for the answer of ${accountPath}.`;
+  const { name, unit } = shownAxis(axis);
+  const [limit, current] = [maximum / unit, spent / unit];
   return {
     code: "budget_exhausted",
-    message: `Not started: ${spent} of ${maximum} of the ${axis} budget of ${accountPath} are spent.${rest} Answer with what you have.`,
-    maximum,
-    current: spent,
+    message: `Not started: ${current} of ${limit} of the ${name} budget of ${accountPath} are spent.${rest} Answer with what you have.`,
+    maximum: limit,
+    current,
   };
 }
 

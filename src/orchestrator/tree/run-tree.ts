@@ -9,6 +9,7 @@ import type { SpawnRefusal } from "../../protocol/subagent.ts";
 import {
   checkSubagentLimits,
   checkTotal,
+  type LimitOwner,
   type SubagentLimits,
 } from "../../policies/subagent-limits.ts";
 import { modelsOf } from "../../model/fallback.ts";
@@ -179,7 +180,15 @@ export class RunTree {
     const { identity, breadth } = parent;
     const limits = { ...parent.limits, maxTotalSubagents: this.limits.maxTotalSubagents };
     const facts = { parentDepth: identity.depth, breadth, total: this.#total, ahead };
-    return checkSubagentLimits(limits, facts) ?? totalRefusal(parent, ahead);
+    const ownerOf: LimitOwner = (name) => this.#ownerOf(name, limits[name], parent);
+    return checkSubagentLimits(limits, facts, ownerOf) ?? totalRefusal(parent, ahead);
+  }
+
+  /** Whose limit holds below an agent: of those that are as tight, the outermost. */
+  #ownerOf(name: keyof SubagentLimits, limit: number, parent: AgentRuntime): string {
+    if (this.limits[name] === limit) return "the orchestrator";
+    const owner = [...lineOf(parent)].findLast(({ role }) => role.limits[name] === limit);
+    return `the role ${(owner ?? parent).role.name}`;
   }
 
   /** Takes a place below `parent`, for which there must be room: see `refusalBelow`. Gives its path. */
@@ -234,7 +243,8 @@ function totalRefusal(parent: AgentRuntime, ahead: number): SpawnRefusal | undef
   for (const { identity, subagentsBelow, role } of lineOf(parent)) {
     const { maxTotalSubagents: maximum } = role.limits;
     if (maximum === undefined) continue;
-    const refusal = checkTotal(identity.agentPath, maximum, subagentsBelow, ahead);
+    const below = { who: identity.agentPath, owner: `the role ${role.name}` };
+    const refusal = checkTotal(below, maximum, subagentsBelow, ahead);
     if (refusal !== undefined) return refusal;
   }
   return undefined;

@@ -1,0 +1,66 @@
+// A program for the terminal: the tree on stderr while it works, the answer on stdout, Ctrl-C, why it ended, and an exit code.
+
+import assert from "node:assert/strict";
+
+import { z } from "zod";
+
+import { defineAgent, defineTool, Orchestrator, type AgentRole, type EventSink } from "espalier";
+import { runReport, terminalView } from "espalier/terminal";
+import { asks, says, ScriptedModel, type ScriptedReply } from "espalier/testing";
+import { RunFold } from "espalier/view";
+
+const EXIT_CODES = { completed: 0, failed: 1, stopped: 3, paused: 4, cancelled: 130 };
+
+/** Does what is asked, and gives the exit code. */
+async function command(lead: AgentRole, task: string): Promise<number> {
+  const view = terminalView({ stream: process.stderr, lastFrame: "erase" }); // plain lines in a pipe
+  const interruption = new AbortController();
+  const onInterrupt = (): void => {
+    view.print("Cancelling. Ctrl-C once more leaves at once.\n");
+    interruption.abort(new Error("Ctrl-C")); // what it says is in the reason of the end
+  };
+  process.once("SIGINT", onInterrupt); // once: the second one ends the process
+
+  let fold: RunFold | undefined;
+  const folding: EventSink = { take: (event) => (fold ??= new RunFold(event.runId)).take(event) };
+  const orchestrator = new Orchestrator({ sinks: [view, folding], unanswered: "deny" });
+  const result = await orchestrator.start(lead, task, {
+    budget: { steps: 20, wallTimeMs: 600_000 },
+    signal: interruption.signal,
+  }).result;
+  process.off("SIGINT", onInterrupt);
+
+  console.error(runReport(result, { hasColor: process.stderr.isTTY }));
+  for (const { agentPath, step, code, message } of fold?.causes() ?? [])
+    console.error(`  ${agentPath}, step ${step ?? 0}: ${code}: ${message}`);
+  if (result.status === "completed") console.log(result.text);
+  return EXIT_CODES[result.status];
+}
+
+// In your program: model: openai("gpt-5-mini"). The models of these have their replies by heart.
+const leadThat = (...replies: readonly ScriptedReply[]): AgentRole =>
+  defineAgent({
+    name: "lead",
+    instructions: "Answer in one sentence. Ring the bell where you must wait.",
+    model: new ScriptedModel(replies),
+    tools: [bell],
+  });
+
+/** Somebody presses Ctrl-C while it rings. */
+const bell = defineTool({
+  name: "ring",
+  description: "Rings the bell.",
+  input: z.object({}),
+  execute: (_input, { signal }) =>
+    new Promise<string>((resolve) => {
+      signal.addEventListener("abort", () => resolve("It has stopped ringing."));
+      process.kill(process.pid, "SIGINT");
+    }),
+});
+
+assert.equal(await command(leadThat(asks("ring", {}), says("Never.")), "Ring."), 130);
+assert.equal(process.listenerCount("SIGINT"), 0);
+
+const lead = leadThat(says("Pears: they ripen early on a warm wall."));
+process.exitCode = await command(lead, process.argv[2] ?? "Which fruit for a wall?");
+assert.equal(process.exitCode, 0);
