@@ -1304,6 +1304,12 @@ const requirements = {
   D205: {
     text: "What a program does not import is left out by bundlers: a tool alone brings neither the loop nor the schemas of events",
   },
+  D240: {
+    text: "Who has read `question.asked`, by a sink or a reader, in the process that leads the run or another, can answer it at once; an answer that still comes too early is told so",
+  },
+  D241: {
+    text: "`run.kept()` resolves once what has happened so far is in the store, where another process finds it and goes on with it; it rejects for a run that is kept nowhere, or cannot be",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

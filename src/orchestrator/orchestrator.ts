@@ -238,7 +238,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   async answer(runId: string, answers: readonly Answer[]): Promise<readonly Question[]> {
     checkRunId("runId", runId);
-    const open = await postAnswers(storageOf(this.#settings), runId, answers);
+    const ledHere = this.#live.find(runId);
+    const open = await postAnswers({ ...storageOf(this.#settings), ledHere }, runId, answers);
     this.#live.find(runId)?.mail?.look();
     return open;
   }

@@ -113,6 +113,17 @@ export class LiveRun implements Run {
     throw new RunError(result, result.status);
   }
 
+  async kept(): Promise<void> {
+    const { journal } = this.#supervisor.run;
+    if (journal === undefined) throw notKeptAnywhere("Give the orchestrator a store.");
+    try {
+      await Promise.race([journal.writer.kept(), journal.writer.broken]);
+    } catch (cause) {
+      this.result.catch(() => undefined); // Who waits for this knows why there is no result.
+      throw cause;
+    }
+  }
+
   events(options: EventsOptions = {}): AsyncIterableIterator<EspalierEvent, undefined> {
     checkKeys("events options", options, ["from", "maxBacklog", "agentId"]);
     const { run } = this.#supervisor;
@@ -259,7 +270,10 @@ export class LiveRun implements Run {
     const { graceMs = run.settings.graceMs } = options;
     checkAmount("graceMs", graceMs, defaultAdvice(run.settings.graceMs));
     const { journal } = run;
-    if (journal === undefined) throw notKeptAnywhere();
+    if (journal === undefined)
+      throw notKeptAnywhere(
+        "Given up, it would be gone: give the orchestrator a store, or pause the run.",
+      );
     if (this.#leaving !== undefined) return await this.#leaving.left;
     if (!journal.writer.hold()) return false;
     this.settled.catch(() => undefined); // Whoever gives a run up knows why it has no result.
@@ -456,10 +470,9 @@ function runLeft(runId: RunId): EspalierError {
   });
 }
 
-function notKeptAnywhere(): EspalierError {
+function notKeptAnywhere(advice: string): EspalierError {
   return new EspalierError({
     code: "invalid_state",
-    message:
-      "Expected a run that is kept in a store, got one that is kept nowhere: given up, it would be gone. Give the orchestrator a store, or pause the run.",
+    message: `Expected a run that is kept in a store, got one that is kept nowhere. ${advice}`,
   });
 }
