@@ -1310,6 +1310,9 @@ const requirements = {
   D241: {
     text: "`run.kept()` resolves once what has happened so far is in the store, where another process finds it and goes on with it; it rejects for a run that is kept nowhere, or cannot be",
   },
+  D242: {
+    text: "A run that pauses with mail that it has not read goes on by itself, under the same handle, for its readers and its result; one that was asked to pause rests",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
