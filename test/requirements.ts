@@ -1325,6 +1325,15 @@ const requirements = {
   D223: {
     text: "People and models read limits in dollars as dollars, in refusals and lines too",
   },
+  D240: {
+    text: "Who has read `question.asked`, by a sink or a reader, in the process that leads the run or another, can answer it at once; an answer that still comes too early is told so",
+  },
+  D241: {
+    text: "`run.kept()` resolves once what has happened so far is in the store, where another process finds it and goes on with it; it rejects for a run that is kept nowhere, or cannot be",
+  },
+  D242: {
+    text: "A run that pauses with mail that it has not read goes on by itself, under the same handle, for its readers and its result; one that was asked to pause rests",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

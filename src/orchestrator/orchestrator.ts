@@ -2,7 +2,7 @@
 
 import { checkText } from "../kernel/check.ts";
 import { checkRole, type AgentRole, type ContextOf, type OutputOf } from "../agent/agent-role.ts";
-import type { JsonValue } from "../kernel/json.ts";
+import { defined, type JsonValue } from "../kernel/json.ts";
 import type { MessageContent } from "../protocol/message-content.ts";
 import { RunIdSchema } from "../protocol/ids.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -11,14 +11,17 @@ import type { PausedRun } from "./durability/paused-run.ts";
 import { cancelRun, type CancelOptions } from "./run/cancel-run.ts";
 import { checkExecuteOptions, executeOrder, type ExecuteOptions } from "./run/execute.ts";
 import { forkRun } from "./run/fork.ts";
+import type { LiveRun } from "./run/live-run.ts";
 import { LiveRuns } from "./run/live-runs.ts";
 import { postAnswers } from "./run/posted-answers.ts";
 import {
+  goingOnByMail,
   recoverAllRuns,
   recoverRun,
   storageOf,
   storedResult,
   type RecoveredRuns,
+  type Recovery,
 } from "./run/recover.ts";
 import { resumeRun } from "./run/resume.ts";
 import type { Run } from "./run/run.ts";
@@ -81,8 +84,11 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     checkStartOptions(options);
     const known = this.#live.started(options.runId, role.name, task);
     const { signal } = options;
-    if (known === undefined)
-      return this.#live.add(startRun(this.#settings, { role, task, options }), signal);
+    if (known === undefined) {
+      const { context, onPiece, session } = options;
+      const how = { role, context, ...defined({ onPiece, session }) };
+      return this.#lead(startRun(this.#settings, { role, task, options }), how, signal);
+    }
     if (signal !== undefined) known.cancelWith(signal);
     return known;
   }
@@ -114,7 +120,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     options: ResumeOptions = {},
   ): Run {
     this.#live.assertOpen();
-    return this.#live.add(resumeRun(this.#settings, stored, answers, options), options.signal);
+    const { grants: _done, signal, ...how } = options;
+    return this.#lead(resumeRun(this.#settings, stored, answers, options), how, signal);
   }
 
   /**
@@ -137,7 +144,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     checkRecoverOptions(options);
     return await this.#live.during(async () => {
       const run = await recoverRun(this.#settings, RunIdSchema.parse(runId), options);
-      return this.#live.add(run, options.signal);
+      const { answers: _given, grants: _done, signal, ...how } = options;
+      return this.#lead(run, how, signal);
     });
   }
 
@@ -163,6 +171,12 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     this.#live.assertOpen();
     checkRecoverAllOptions(options);
     return await this.#live.during(() => recoverAllRuns(this.#settings, this.#live, options));
+  }
+
+  /** A run that begins, or continues, here: while this orchestrator is open, it goes on by itself with what comes by mail. */
+  #lead(run: LiveRun, options: Recovery, signal: AbortSignal | undefined): LiveRun {
+    const isClosed = (): boolean => this.#live.isClosed;
+    return this.#live.add(goingOnByMail(this.#settings, run, { options, isClosed }), signal);
   }
 
   /** The runs that are under way, in the order of their start. A run is gone from here when it rests: at its end, or at its pause. */
@@ -238,7 +252,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   async answer(runId: string, answers: readonly Answer[]): Promise<readonly Question[]> {
     checkRunId("runId", runId);
-    const open = await postAnswers(storageOf(this.#settings), runId, answers);
+    const ledHere = this.#live.find(runId);
+    const open = await postAnswers({ ...storageOf(this.#settings), ledHere }, runId, answers);
     this.#live.find(runId)?.mail?.look();
     return open;
   }
@@ -311,7 +326,9 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   ): Run<OutputOf<Role>>;
   fork(stored: PausedRun | string, options: ForkOptions = {}): Run {
     this.#live.assertOpen();
-    return this.#live.add(forkRun(this.#settings, stored, options), options.signal);
+    const { role, context, onPiece, signal } = options;
+    const how = { context, ...defined({ role, onPiece }) };
+    return this.#lead(forkRun(this.#settings, stored, options), how, signal);
   }
 
   /**

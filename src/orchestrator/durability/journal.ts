@@ -2,7 +2,7 @@
 //
 // D1. Code that acts upon a record waits for `kept` first. What comes in one turn of the event loop is written as one batch: at its end
 //     every agent waits for something, so that each batch ends in a state that can be continued from. Events alone are no reason to
-//     write: they are written with what comes next, or a moment later.
+//     write, but for questions: they are written with what comes next, or a moment later.
 // D6. A store that fails is asked again where that may help. When it does not, the journal is broken: it takes nothing more, no caller that
 //     waits learns that a record is persisted, and the run ends as if its process had: it can be recovered.
 // D7. A run that is given up begins nothing further: from then on nobody who waits learns that a record is kept, but for a call that has said
@@ -109,7 +109,9 @@ export class Journal {
     this.#last += 1;
     if (record.type !== "event") return this.#writeSoon();
     this.#lastSeq = record.event.seq;
-    this.#writeLater();
+    // Whoever reads a question may answer it at once, by the store.
+    if (record.event.type === "question.asked") this.#writeSoon();
+    else this.#writeLater();
   }
 
   /** Tells how far events are kept, by the number of the last one: 0 at once, and the others before `kept` resolves. */

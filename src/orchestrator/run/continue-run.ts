@@ -13,12 +13,12 @@ import { checkAnswers, type AnswerChecks } from "./check-answers.ts";
 import { isCall, type ReceivedMail } from "./run-mail.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
-import { AS_ROOT, runStartFacts, type LedRun } from "./start.ts";
+import { AS_ROOT, ledBy, runStartFacts, type LedRun } from "./start.ts";
 import { registryOf, type Settings } from "../tree/settings.ts";
 import { restore, rolesOf } from "./pause-run.ts";
 import { chargeLost, reapply } from "./lost-work.ts";
 import { assertReady, grantsFor, rootRole, stoppedNotice } from "./check-continuation.ts";
-import { LiveRun, type RunBeginning } from "./live-run.ts";
+import type { RunBeginning, RunParts } from "./live-run.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { resumedSession } from "../sessions/sessions.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
@@ -119,12 +119,17 @@ export interface Kept {
 }
 
 /** Puts the run back and leads it on. */
-export function continueRun(
+export function continueRun(...given: Parameters<typeof continuedParts>): LedRun {
+  return ledBy(continuedParts(...given));
+}
+
+/** Puts the run back: what it is led on with. */
+export function continuedParts(
   settings: Settings,
   run: RestoredRun,
   ready: Continuation,
   { journal, folded }: Kept,
-): LedRun {
+): RunParts {
   const { registry, roles, onPiece, context, instructions, session, answers, grants } = ready;
   const supervisor = new Supervisor(settings, {
     registry,
@@ -183,7 +188,7 @@ export function continueRun(
   const allowed = (): Promise<void> | undefined => journal?.writer.claimed();
   const mail: RunBeginning["mail"] = [ready.mail, ready.settledMail];
   const beginning = { pauses: run.pauses, answered, event, allowed, before, afterwards, mail };
-  return { run: new LiveRun(supervisor, root, beginning), runtime };
+  return { supervisor, root, beginning };
 }
 
 function recoveryOf({ lost, isSpanOpen }: FoldedRun): EventBody<"run.resumed">["recovery"] {

@@ -11,9 +11,9 @@ import type { RunJournal } from "../durability/run-journal.ts";
 import { assertReady, rootRole } from "./check-continuation.ts";
 import { forkedRun } from "./fork-run.ts";
 import { checkForkOptions, type ForkOptions } from "./run-options.ts";
-import { AS_ROOT, NO_HISTORY, started, type LedRun } from "./start.ts";
+import { AS_ROOT, ledBy, NO_HISTORY, started, type LedRun } from "./start.ts";
 import { storageIn, type Settings } from "../tree/settings.ts";
-import { LiveRun } from "./live-run.ts";
+import type { LiveRun } from "./live-run.ts";
 import { restore, rolesOf } from "./pause-run.ts";
 import { RoleRegistry } from "../tree/role-registry.ts";
 import { Supervisor } from "../tree/supervisor.ts";
@@ -71,5 +71,5 @@ export function startFork(
   const root = continueAgent(runtime, rested, { ...AS_ROOT, task, instructions, message });
   journal?.continued(root, false);
   const event = (): EventBody<"run.started"> => ({ ...started(runtime, root), forkedFrom });
-  return { run: new LiveRun(supervisor, root, { ...NO_HISTORY, event }), runtime };
+  return ledBy({ supervisor, root, beginning: { ...NO_HISTORY, event } });
 }

@@ -33,6 +33,7 @@ import { RunError } from "./run-error.ts";
 import type { EventsOptions, GrantOptions, LeaveOptions, PiecesOptions, Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";
 import { grantBudget, scopeOf } from "../tree/budget-events.ts";
+import type { RunRuntime } from "../tree/run-runtime.ts";
 import type { Supervisor } from "../tree/supervisor.ts";
 import { concludedEnd, concludedPause, lateEnds, resultOf } from "./conclude.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
@@ -54,6 +55,20 @@ export interface RunBeginning {
   readonly mail?: Parameters<MailReader["heed"]> | undefined;
 }
 
+/** What a run is led with, from its beginning or from where it goes on. */
+export interface RunParts {
+  readonly supervisor: Supervisor;
+  readonly root: AgentRuntime;
+  readonly beginning: RunBeginning;
+}
+
+/** One who reads what the run gives. */
+interface Reader {
+  /** Reads of this one from now on. */
+  readonly follow: (run: RunRuntime) => void;
+  readonly end: (failure: FeedFailure | undefined) => void;
+}
+
 const DEFAULT_MAX_BACKLOG = 10_000;
 const NO_TRACE: TraceIds = { traceId: "", spanId: "" };
 
@@ -61,20 +76,23 @@ const NO_TRACE: TraceIds = { traceId: "", spanId: "" };
 export class LiveRun implements Run {
   readonly runId: RunId;
   readonly result: Promise<RunResult<JsonValue>>;
-  /** Undefined: it is kept nowhere. */
-  readonly mail: MailReader | undefined;
   /** Those of its order that wait for it: it is left with the last of them. */
   readonly executions = new Set<object>();
-  readonly #supervisor: Supervisor;
-  readonly #root: AgentRuntime;
-  readonly #beginning: RunBeginning;
+  #supervisor: Supervisor;
+  #root: AgentRuntime;
+  #beginning: RunBeginning;
+  #mail: MailReader | undefined;
   /** Undefined: the phases run freely. */
   #stepper: Stepper | undefined;
   /** Agents that were continued once more at the end, since they had to end. */
   #late: readonly AgentRuntime[] = [];
   /** Where its first event stands in the traces. */
   #trace: TraceIds = NO_TRACE;
-  #backlogs: readonly { end(failure?: FeedFailure): void }[] = [];
+  #readers: readonly Reader[] = [];
+  /** With what it goes on, if it is paused and something has come by mail meanwhile. */
+  #onPause: () => Promise<RunParts | undefined> = () => Promise.resolve(undefined);
+  /** Why it was cancelled between its pause and that. */
+  #lateCancel: string | undefined;
   #hasBegun = false;
   /** It rests, or broke off. */
   #isOver = false;
@@ -86,20 +104,34 @@ export class LiveRun implements Run {
   #tail: Promise<RunResult<JsonValue>> | undefined;
   #settled: Promise<RunResult<JsonValue>> | undefined;
   /** Records what was granted before the run began. */
-  readonly #early: (() => void)[] = [];
+  #early: readonly (() => void)[] = [];
   /** It is being given up: `cancel` takes that back. */
   #leaving: { readonly cancel: () => void; readonly left: Promise<boolean> } | undefined;
   /** What follows the end of the run. */
   readonly #afterwards: (() => void)[] = [];
 
-  constructor(supervisor: Supervisor, root: AgentRuntime, beginning: RunBeginning) {
-    this.runId = supervisor.run.runId;
-    this.#supervisor = supervisor;
-    this.#root = root;
-    this.#beginning = beginning;
-    const { run } = supervisor;
-    this.mail = run.journal && new MailReader(this, run, run.journal);
+  constructor(parts: RunParts) {
+    this.runId = parts.supervisor.run.runId;
+    this.#supervisor = parts.supervisor;
+    this.#root = parts.root;
+    this.#beginning = parts.beginning;
+    this.#mail = this.#newMail();
     this.result = this.#stored(this.#drive());
+  }
+
+  #newMail(): MailReader | undefined {
+    const { run } = this.#supervisor;
+    return run.journal && new MailReader(this, run, run.journal);
+  }
+
+  /** Undefined: it is kept nowhere. */
+  get mail(): MailReader | undefined {
+    return this.#mail;
+  }
+
+  /** Asks, whenever the run is paused, with what it goes on. Undefined: with nothing. */
+  whenPaused(ask: () => Promise<RunParts | undefined>): void {
+    this.#onPause = ask;
   }
 
   get settled(): Promise<RunResult<JsonValue>> {
@@ -111,6 +143,17 @@ export class LiveRun implements Run {
     const result = await this.result;
     if (result.status === "completed") return result;
     throw new RunError(result, result.status);
+  }
+
+  async kept(): Promise<void> {
+    const { journal } = this.#supervisor.run;
+    if (journal === undefined) throw notKeptAnywhere("Give the orchestrator a store.");
+    try {
+      await Promise.race([journal.writer.kept(), journal.writer.broken]);
+    } catch (cause) {
+      this.result.catch(() => undefined); // Who waits for this knows why there is no result.
+      throw cause;
+    }
   }
 
   events(options: EventsOptions = {}): AsyncIterableIterator<EspalierEvent, undefined> {
@@ -126,16 +169,15 @@ export class LiveRun implements Run {
         "Leave it out for those to come.",
       );
     const past = from <= to ? pastEvents(run, { from, to, agentId }) : undefined;
-    const backlog = this.#read<EspalierEvent>(options, (live) =>
-      run.recorder.subscribe({ take: (event) => event.seq >= from && live.take(event) }),
+    const backlog = this.#read<EspalierEvent>(options, ({ recorder }, live) =>
+      recorder.subscribe({ take: (event) => event.seq >= from && live.take(event) }),
     );
     return past === undefined ? backlog : new JoinedEvents(past, backlog);
   }
 
   pieces(options: PiecesOptions = {}): AsyncIterableIterator<StreamPiece, undefined> {
     checkKeys("pieces options", options, ["maxBacklog", "agentId"]);
-    const { pieces } = this.#supervisor.run;
-    return this.#read<StreamPiece>(options, (backlog) =>
+    return this.#read<StreamPiece>(options, ({ pieces }, backlog) =>
       pieces.subscribe((piece) => backlog.take(piece)),
     );
   }
@@ -143,19 +185,26 @@ export class LiveRun implements Run {
   /** A reader of what the run gives from now on, until it leaves or the run rests. */
   #read<T extends { readonly agentId: AgentId }>(
     { maxBacklog = DEFAULT_MAX_BACKLOG, agentId }: PiecesOptions,
-    subscribe: (backlog: Backlog<T>) => () => void,
+    subscribe: (run: RunRuntime, backlog: Backlog<T>) => () => void,
   ): Backlog<T> {
     checkCount("maxBacklog", maxBacklog);
     if (agentId !== undefined) this.#node(agentId);
     let unsubscribe: (() => void) | undefined;
     const onClose = (): void => {
       unsubscribe?.();
-      this.#backlogs = this.#backlogs.filter((one) => one !== backlog);
+      this.#readers = this.#readers.filter((one) => one !== reader);
     };
     const backlog = new Backlog<T>({ maxBacklog, agentId, onClose });
-    this.#backlogs = [...this.#backlogs, backlog];
-    unsubscribe = subscribe(backlog);
-    if (backlog.isOver) unsubscribe(); // What it was told at once was too much for it.
+    const reader: Reader = {
+      follow: (run) => {
+        unsubscribe?.();
+        unsubscribe = subscribe(run, backlog);
+        if (backlog.isOver) unsubscribe(); // What it was told at once was too much for it.
+      },
+      end: (failure) => backlog.end(failure),
+    };
+    this.#readers = [...this.#readers, reader];
+    reader.follow(this.#supervisor.run);
     if (this.#isClosed) backlog.end(this.#failure);
     return backlog;
   }
@@ -170,13 +219,17 @@ export class LiveRun implements Run {
     }
     const stepper = new Stepper(() => this.cancel("The caller broke off the iteration."));
     this.#stepper = stepper;
-    this.#root.stepper = stepper;
-    // An iteration that is not asked for its next phase must not hold up a cancellation or a deadline.
-    const { signal } = this.#root;
-    if (signal.aborted) stepper.open();
-    else signal.onAbort(() => stepper.open());
+    this.#pace(stepper);
     if (this.#isClosed || this.#tail !== undefined) stepper.end(this.#failure);
     return stepper;
+  }
+
+  #pace(stepper: Stepper): void {
+    const root = this.#root;
+    root.stepper = stepper;
+    // An iteration that is not asked for its next phase must not hold up a cancellation or a deadline.
+    if (root.signal.aborted) stepper.open();
+    else root.signal.onAbort(() => stepper.open());
   }
 
   async cancel(message = "The caller cancelled the run."): Promise<RunResult<JsonValue>> {
@@ -204,6 +257,7 @@ export class LiveRun implements Run {
 
   #cancelNode(node: AgentRuntime, message: string): void {
     const { agentId } = node.identity;
+    if (this.#isOver && node === this.#root) this.#lateCancel ??= message;
     this.#supervisor.run.journal?.append({ type: "cancel", agentId, message });
     node.cancel(message);
   }
@@ -249,7 +303,7 @@ export class LiveRun implements Run {
     if (this.#isOver) return false;
     const record = grantBudget(this.#supervisor.run, node, given);
     if (this.#hasBegun) record();
-    else this.#early.push(record);
+    else this.#early = [...this.#early, record];
     return true;
   }
 
@@ -259,7 +313,10 @@ export class LiveRun implements Run {
     const { graceMs = run.settings.graceMs } = options;
     checkAmount("graceMs", graceMs, defaultAdvice(run.settings.graceMs));
     const { journal } = run;
-    if (journal === undefined) throw notKeptAnywhere();
+    if (journal === undefined)
+      throw notKeptAnywhere(
+        "Given up, it would be gone: give the orchestrator a store, or pause the run.",
+      );
     if (this.#leaving !== undefined) return await this.#leaving.left;
     if (!journal.writer.hold()) return false;
     this.settled.catch(() => undefined); // Whoever gives a run up knows why it has no result.
@@ -356,9 +413,9 @@ export class LiveRun implements Run {
     this.#trace = { traceId, spanId, ...(isSampled === undefined ? {} : { isSampled }) };
     afterwards?.();
     this.#hasBegun = true;
-    this.mail?.start();
+    this.#mail?.start();
     for (const record of this.#early) record();
-    if (mail !== undefined) this.mail?.heed(...mail);
+    if (mail !== undefined) this.#mail?.heed(...mail);
   }
 
   /**
@@ -416,13 +473,33 @@ export class LiveRun implements Run {
     const result = this.#root.hasEnded
       ? concludedEnd(run, this.#root, this.#trace.traceId)
       : concludedPause(run, this.#root, this.#pauseFacts());
-    await this.#supervisor.run.journal?.writer.close(
-      result.status === "paused" ? "paused" : "ended",
-    );
-    const { mismatch } = this.#supervisor.run;
+    const { journal, mismatch } = run;
+    await journal?.writer.close(result.status === "paused" ? "paused" : "ended");
+    if (result.status === "paused" && !run.pauseSignal.aborted && mismatch === undefined) {
+      const parts = await this.#onPause();
+      if (parts !== undefined) return await this.#leadOn(parts);
+    }
     this.#close(mismatch === undefined ? undefined : { cause: mismatch });
     if (mismatch !== undefined) throw mismatch;
     return result;
+  }
+
+  /** Goes on after a pause, as if by another handle: whoever reads this one reads on. */
+  async #leadOn({ supervisor, root, beginning }: RunParts): Promise<RunResult<JsonValue>> {
+    this.#mail?.stop();
+    this.#supervisor = supervisor;
+    this.#root = root;
+    this.#beginning = beginning;
+    this.#mail = this.#newMail();
+    this.#early = [];
+    this.#late = [];
+    this.#hasBegun = false;
+    this.#isOver = false;
+    for (const reader of this.#readers) reader.follow(supervisor.run);
+    if (this.#stepper !== undefined) this.#pace(this.#stepper);
+    const driven = this.#stored(this.#drive());
+    if (this.#lateCancel !== undefined) this.#cancelNode(root, this.#lateCancel);
+    return await driven;
   }
 
   /** Releases the session and all readers of the run. `failure`: why it has no result; then they have to know. */
@@ -432,14 +509,14 @@ export class LiveRun implements Run {
     this.#isClosed = true;
     this.#failure = failure;
     this.#supervisor.run.session?.release();
-    this.mail?.stop();
+    this.#mail?.stop();
     for (const heed of this.#afterwards) heed();
     // A caller that iterates has the failure from there. Without one, it is a rejection that nothing handles, and Node says so.
-    if (failure !== undefined && (this.#stepper !== undefined || this.#backlogs.length > 0)) {
+    if (failure !== undefined && (this.#stepper !== undefined || this.#readers.length > 0)) {
       for (const outcome of [this.result, this.#tail]) outcome?.catch(() => undefined);
     }
     this.#stepper?.end(failure);
-    for (const backlog of this.#backlogs) backlog.end(failure);
+    for (const reader of this.#readers) reader.end(failure);
   }
 }
 
@@ -456,10 +533,9 @@ function runLeft(runId: RunId): EspalierError {
   });
 }
 
-function notKeptAnywhere(): EspalierError {
+function notKeptAnywhere(advice: string): EspalierError {
   return new EspalierError({
     code: "invalid_state",
-    message:
-      "Expected a run that is kept in a store, got one that is kept nowhere: given up, it would be gone. Give the orchestrator a store, or pause the run.",
+    message: `Expected a run that is kept in a store, got one that is kept nowhere. ${advice}`,
   });
 }

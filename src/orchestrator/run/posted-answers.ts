@@ -3,6 +3,7 @@
 
 import type { Clock } from "../../kernel/clock.ts";
 import { shown } from "../../kernel/check.ts";
+import { CancelSignal, sleep } from "../../kernel/cancel.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { Turns } from "../../kernel/throttle.ts";
 import { problemWith } from "../../agent/tool-calls/ask-approver.ts";
@@ -18,6 +19,7 @@ import { unreadable } from "../durability/fold-journal.ts";
 import { JournalReader, RECORDS_PER_TURN } from "../durability/journal-reader.ts";
 import type { JournalRecord } from "../durability/journal-record.ts";
 import { keptEvent } from "../durability/open-spans.ts";
+import type { Run } from "./run.ts";
 import { mailIn, postMail } from "./run-mail.ts";
 
 /** What is asked of people in a run, and what they have said. */
@@ -30,6 +32,8 @@ interface Asked {
   readonly posted: ReadonlyMap<QuestionId, Answer>;
   /** How many answers to each question were taken, and came to nothing if it is open still. */
   readonly taken: ReadonlyMap<QuestionId, number>;
+  /** Another process leads the run: what it has just asked may not be kept yet. Default false. */
+  readonly isLed?: boolean;
 }
 
 /**
@@ -40,17 +44,29 @@ export async function openQuestions(store: RunStore, runId: RunId): Promise<read
   return open.filter(({ questionId }) => !posted.has(questionId));
 }
 
+/** `ledHere`: this process leads the run. */
+interface PostMeans {
+  readonly store: RunStore;
+  readonly clock: Clock;
+  readonly ledHere?: Pick<Run, "kept"> | undefined;
+}
+
+/** How often, and how many times, a question is looked for that was said and is not kept yet. */
+const LOOK_MS = 50;
+const MOST_LOOKS = 20;
+
 /**
  * Posts answers, in order, and gives the questions that are still open. Rejects with `invalid_answer`, `unknown_run`, `run_ended`,
  * `unsupported_version`, `invalid_journal` or `store_failed`: nothing is posted then, unless others answer at the same time, or the store
  * fails, when some of them stand.
  */
 export async function postAnswers(
-  { store, clock }: { readonly store: RunStore; readonly clock: Clock },
+  means: PostMeans,
   runId: RunId,
   given: readonly Answer[],
 ): Promise<readonly Question[]> {
-  const asked = await askedIn(store, runId);
+  const { store, clock } = means;
+  const asked = await askedOnceKept(means, runId, given);
   const answers = checkedAnswers(given, asked, clock.nowMs());
   for (const answer of answers) {
     const { questionId } = answer;
@@ -66,6 +82,36 @@ export async function postAnswers(
   return asked.open.filter(
     ({ questionId }) => !now.has(questionId) && !asked.posted.has(questionId),
   );
+}
+
+/** Readers have a question a little before it is kept: one that a run under way does not seem to ask is waited for. */
+async function askedOnceKept(
+  { store, clock, ledHere }: PostMeans,
+  runId: RunId,
+  given: readonly Answer[],
+): Promise<Asked> {
+  await ledHere?.kept().catch(() => undefined); // The store says what is wrong.
+  for (let looks = 1; ; looks += 1) {
+    const asked = await askedIn(store, runId);
+    if (ledHere !== undefined || isAllKnown(given, asked)) return asked;
+    const found = await store.find(runId);
+    const isLed = found?.status === "open" && found.owner !== null;
+    if (!isLed) return asked;
+    if (looks === MOST_LOOKS) return { ...asked, isLed };
+    await sleep(clock, LOOK_MS, NEVER);
+  }
+}
+
+function isAllKnown(given: unknown, { open, over }: Asked): boolean {
+  if (!Array.isArray(given)) return true;
+  return given.every((one) => {
+    const questionId = AnswerSchema.safeParse(one).data?.questionId;
+    return (
+      questionId === undefined ||
+      over.has(questionId) ||
+      open.some((question) => question.questionId === questionId)
+    );
+  });
 }
 
 async function askedIn(store: RunStore, runId: RunId): Promise<Asked> {
@@ -140,7 +186,7 @@ function checkedAnswers(given: unknown, asked: Asked, nowMs: number): readonly A
     if (question === undefined)
       throw wrong(
         "unknown",
-        `Expected answers[${index}] to answer a question of the run, got one to ${questionId}, which it does not ask.`,
+        `Expected answers[${index}] to answer a question of the run, got one to ${questionId}, which it does not ask.${asked.isLed === true ? TOO_EARLY : ""}`,
         questionId,
       );
     if (answers.some((other) => other.questionId === questionId))
@@ -169,6 +215,9 @@ function checkedAnswers(given: unknown, asked: Asked, nowMs: number): readonly A
   return answers;
 }
 
+const TOO_EARLY =
+  " If it has just been asked, this is too early: it is not kept yet. Answer once more in a moment.";
+
 function answeredBefore(questionId: QuestionId, first: AnswerType): EspalierError {
   const message = `Expected a question that is open, got an answer to ${questionId}, which has been answered. The first answer counts: ${first}.`;
   return wrong("already_answered", message, questionId);
@@ -178,3 +227,5 @@ function wrong(problem: string, message: string, questionId?: QuestionId): Espal
   const data = { problem, ...(questionId === undefined ? {} : { questionId }) };
   return new EspalierError({ code: "invalid_answer", message, data });
 }
+
+const NEVER = new CancelSignal();

@@ -13,14 +13,15 @@ import type { RunStorage } from "../durability/journal.ts";
 import { newOwner, recoveredJournal } from "../durability/open-journal.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
 import { storageIn, type Settings } from "../tree/settings.ts";
-import { continueRun, readyToContinue, type Continuation } from "./continue-run.ts";
+import { continuedParts, readyToContinue, type Continuation } from "./continue-run.ts";
 import type { LiveRuns } from "./live-runs.ts";
 import { persistedResult } from "./persisted-result.ts";
 import { isCall, unreadMail, type ReceivedMail } from "./run-mail.ts";
-import type { LiveRun } from "./live-run.ts";
+import type { LiveRun, RunParts } from "./live-run.ts";
 import type { Run } from "./run.ts";
 import type { RecoverAllOptions, RecoverOptions } from "./run-options.ts";
 import type { RunResult } from "./run-result.ts";
+import { ledBy } from "./start.ts";
 
 /** What became of the runs of a store that were lost. */
 export interface RecoveredRuns<out Output = unknown> {
@@ -61,6 +62,41 @@ export async function recoverRun(
   runId: RunId,
   options: Recovery,
 ): Promise<LiveRun> {
+  return ledBy(await recoveredParts(settings, runId, options)).run;
+}
+
+/**
+ * The same run, from now on whenever it is paused: it goes on if something has come by mail that it can go on with, unless somebody else was
+ * faster, or it cannot continue: then it stays as it is, open, in the store.
+ */
+export function goingOnByMail(
+  settings: Settings,
+  run: LiveRun,
+  { options, isClosed }: { readonly options: Recovery; readonly isClosed: () => boolean },
+): LiveRun {
+  const storage = storageIn(settings);
+  if (storage === undefined) return run;
+  const { runId } = run;
+  run.whenPaused(async () => {
+    try {
+      const { status, owner } = (await storage.store.find(runId)) ?? {};
+      if (isClosed() || status !== "open" || owner !== null) return undefined;
+      const kept = await keptRun(storage, runId);
+      if (!kept.mail.some(isCall)) return undefined;
+      const how = { ...options, kept, areAllNeeded: false, takeOver: false };
+      return await recoveredParts(settings, runId, how);
+    } catch {
+      return undefined;
+    }
+  });
+  return run;
+}
+
+async function recoveredParts(
+  settings: Settings,
+  runId: RunId,
+  options: Recovery,
+): Promise<RunParts> {
   const storage = storageOf(settings);
   const { store } = storage;
   const kept = options.kept ?? (await keptRun(storage, runId));
@@ -81,7 +117,7 @@ export async function recoverRun(
         : await readAgain(settings, storage, runId, options);
     const { folded } = now.kept;
     const journal = recoveredJournal(storage, ownership, folded);
-    return continueRun(settings, folded.run, now.going, { journal, folded }).run;
+    return continuedParts(settings, folded.run, now.going, { journal, folded });
   } catch (cause) {
     const isOver = EspalierError.is(cause) && cause.code === "run_ended";
     const status = kept.mail.some(isCall) ? "open" : kept.folded.status;
@@ -142,7 +178,10 @@ export async function recoverAllRuns(
   for (const { runId, recordCount } of await lostRuns(storageOf(settings))) {
     if (recordCount === 0 || live.find(runId) !== undefined) continue;
     try {
-      const run = live.add(await recoverRun(settings, runId, { contextOf: options.context }));
+      const how = { contextOf: options.context };
+      const recovered = await recoverRun(settings, runId, how);
+      const isClosed = (): boolean => live.isClosed;
+      const run = live.add(goingOnByMail(settings, recovered, { options: how, isClosed }));
       run.result.catch(() => undefined); // The caller can only look at it once all are under way.
       runs.push(run);
     } catch (cause) {

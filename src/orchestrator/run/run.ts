@@ -62,6 +62,14 @@ export interface Run<out Output = unknown> {
    */
   orThrow(): Promise<RunResult<Output>>;
   /**
+   * Resolves once all that has happened so far is kept in the store: after `start`, that there is such a run, with its task, which
+   * `recoverAll` goes on with if this process dies. Await it before you tell somebody else that a message was accepted.
+   *
+   * Rejects with `invalid_state` if the orchestrator has no store, and with what `result` rejects with if the run cannot be kept:
+   * `run_exists`, `store_failed`, ….
+   */
+  kept(): Promise<void>;
+  /**
    * All events of the tree, in order, from now on; from the first if called in the same tick as `start` or `resume`.
    * Ends with the run, or with its pause, once that is kept; reading slowly never slows the run.
    *

@@ -19,7 +19,7 @@ import type { NewRun, RunRuntime } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
 import { frozenMetadata } from "./metadata.ts";
-import { LiveRun, type RunBeginning } from "./live-run.ts";
+import { LiveRun, type RunBeginning, type RunParts } from "./live-run.ts";
 import type { ReceivedMail } from "./run-mail.ts";
 import type { StartOptions } from "./start-options.ts";
 import { warnOfUnknownToolNames } from "./unknown-tool-names.ts";
@@ -109,13 +109,17 @@ export function startWith(
     // Under an id that somebody chose the store may have another run.
     ...(made.runId === undefined ? {} : { allowed: () => runtime.journal?.writer.claimed() }),
   };
-  return { run: new LiveRun(supervisor, root, beginning), runtime };
+  return ledBy({ supervisor, root, beginning });
 }
 
 /** A run under way, and what its agents share. */
 export interface LedRun {
   readonly run: LiveRun;
   readonly runtime: RunRuntime;
+}
+
+export function ledBy(parts: RunParts): LedRun {
+  return { run: new LiveRun(parts), runtime: parts.supervisor.run };
 }
 
 function checkedTask(task: unknown): MessageContent {
