@@ -18,7 +18,7 @@ import { registryOf, type Settings } from "../tree/settings.ts";
 import { restore, rolesOf } from "./pause-run.ts";
 import { chargeLost, reapply } from "./lost-work.ts";
 import { assertReady, grantsFor, rootRole, stoppedNotice } from "./check-continuation.ts";
-import type { RunBeginning, RunParts } from "./live-run.ts";
+import type { RunBeginning, LedParts } from "./live-run.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { resumedSession } from "../sessions/sessions.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
@@ -129,7 +129,7 @@ export function continuedParts(
   run: RestoredRun,
   ready: Continuation,
   { journal, folded }: Kept,
-): RunParts {
+): LedParts {
   const { registry, roles, onPiece, context, instructions, session, answers, grants } = ready;
   const supervisor = new Supervisor(settings, {
     registry,

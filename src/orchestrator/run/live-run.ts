@@ -1,14 +1,7 @@
 // LiveRun: a run that this process leads. Owns the one driver of the root's phases: it runs freely, or at the pace of
 // the caller that iterates. `result` is that iteration drained (R1); there is no second way through the loop.
 
-import {
-  checkAmount,
-  checkCount,
-  checkKeys,
-  checkText,
-  defaultAdvice,
-  mismatch,
-} from "../../kernel/check.ts";
+import { checkAmount, checkKeys, checkText, defaultAdvice } from "../../kernel/check.ts";
 import { CancelSignal, onAbort, sleep } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { sameJson, type JsonValue } from "../../kernel/json.ts";
@@ -23,9 +16,8 @@ import type { Budget } from "../../policies/budget.ts";
 import { checkGrant } from "../budget/ledger-grant.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
-import { Backlog } from "./backlog.ts";
 import type { FeedFailure } from "./feed.ts";
-import { JoinedEvents, pastEvents } from "./past-events.ts";
+import { nodeOf, RunReaders } from "./run-readers.ts";
 import { Stepper } from "./stepper.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import { MailReader } from "./mail-reader.ts";
@@ -33,7 +25,6 @@ import { RunError } from "./run-error.ts";
 import type { EventsOptions, GrantOptions, LeaveOptions, PiecesOptions, Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";
 import { grantBudget, scopeOf } from "../tree/budget-events.ts";
-import type { RunRuntime } from "../tree/run-runtime.ts";
 import type { Supervisor } from "../tree/supervisor.ts";
 import { concludedEnd, concludedPause, lateEnds, resultOf } from "./conclude.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
@@ -56,20 +47,12 @@ export interface RunBeginning {
 }
 
 /** What a run is led with, from its beginning or from where it goes on. */
-export interface RunParts {
+export interface LedParts {
   readonly supervisor: Supervisor;
   readonly root: AgentRuntime;
   readonly beginning: RunBeginning;
 }
 
-/** One who reads what the run gives. */
-interface Reader {
-  /** Reads of this one from now on. */
-  readonly follow: (run: RunRuntime) => void;
-  readonly end: (failure: FeedFailure | undefined) => void;
-}
-
-const DEFAULT_MAX_BACKLOG = 10_000;
 const NO_TRACE: TraceIds = { traceId: "", spanId: "" };
 
 /** A run that this process leads. */
@@ -88,9 +71,9 @@ export class LiveRun implements Run {
   #late: readonly AgentRuntime[] = [];
   /** Where its first event stands in the traces. */
   #trace: TraceIds = NO_TRACE;
-  #readers: readonly Reader[] = [];
+  readonly #readers: RunReaders;
   /** With what it goes on, if it is paused and something has come by mail meanwhile. */
-  #onPause: () => Promise<RunParts | undefined> = () => Promise.resolve(undefined);
+  #onPause: () => Promise<LedParts | undefined> = () => Promise.resolve(undefined);
   /** Why it was cancelled between its pause and that. */
   #lateCancel: string | undefined;
   #hasBegun = false;
@@ -110,12 +93,13 @@ export class LiveRun implements Run {
   /** What follows the end of the run. */
   readonly #afterwards: (() => void)[] = [];
 
-  constructor(parts: RunParts) {
+  constructor(parts: LedParts) {
     this.runId = parts.supervisor.run.runId;
     this.#supervisor = parts.supervisor;
     this.#root = parts.root;
     this.#beginning = parts.beginning;
     this.#mail = this.#newMail();
+    this.#readers = new RunReaders(parts.supervisor.run);
     this.result = this.#stored(this.#drive());
   }
 
@@ -130,7 +114,7 @@ export class LiveRun implements Run {
   }
 
   /** Asks, whenever the run is paused, with what it goes on. Undefined: with nothing. */
-  whenPaused(ask: () => Promise<RunParts | undefined>): void {
+  whenPaused(ask: () => Promise<LedParts | undefined>): void {
     this.#onPause = ask;
   }
 
@@ -157,56 +141,11 @@ export class LiveRun implements Run {
   }
 
   events(options: EventsOptions = {}): AsyncIterableIterator<EspalierEvent, undefined> {
-    checkKeys("events options", options, ["from", "maxBacklog", "agentId"]);
-    const { run } = this.#supervisor;
-    const to = run.recorder.eventCount;
-    const { from = to + 1, agentId } = options;
-    if (!Number.isSafeInteger(from) || from < 1)
-      throw mismatch(
-        "from",
-        "the number of an event, from 1",
-        from,
-        "Leave it out for those to come.",
-      );
-    const past = from <= to ? pastEvents(run, { from, to, agentId }) : undefined;
-    const backlog = this.#read<EspalierEvent>(options, ({ recorder }, live) =>
-      recorder.subscribe({ take: (event) => event.seq >= from && live.take(event) }),
-    );
-    return past === undefined ? backlog : new JoinedEvents(past, backlog);
+    return this.#readers.events(options);
   }
 
   pieces(options: PiecesOptions = {}): AsyncIterableIterator<StreamPiece, undefined> {
-    checkKeys("pieces options", options, ["maxBacklog", "agentId"]);
-    return this.#read<StreamPiece>(options, ({ pieces }, backlog) =>
-      pieces.subscribe((piece) => backlog.take(piece)),
-    );
-  }
-
-  /** A reader of what the run gives from now on, until it leaves or the run rests. */
-  #read<T extends { readonly agentId: AgentId }>(
-    { maxBacklog = DEFAULT_MAX_BACKLOG, agentId }: PiecesOptions,
-    subscribe: (run: RunRuntime, backlog: Backlog<T>) => () => void,
-  ): Backlog<T> {
-    checkCount("maxBacklog", maxBacklog);
-    if (agentId !== undefined) this.#node(agentId);
-    let unsubscribe: (() => void) | undefined;
-    const onClose = (): void => {
-      unsubscribe?.();
-      this.#readers = this.#readers.filter((one) => one !== reader);
-    };
-    const backlog = new Backlog<T>({ maxBacklog, agentId, onClose });
-    const reader: Reader = {
-      follow: (run) => {
-        unsubscribe?.();
-        unsubscribe = subscribe(run, backlog);
-        if (backlog.isOver) unsubscribe(); // What it was told at once was too much for it.
-      },
-      end: (failure) => backlog.end(failure),
-    };
-    this.#readers = [...this.#readers, reader];
-    reader.follow(this.#supervisor.run);
-    if (this.#isClosed) backlog.end(this.#failure);
-    return backlog;
+    return this.#readers.pieces(options);
   }
 
   iterate(): AsyncIterableIterator<PhaseReport, undefined> {
@@ -369,13 +308,7 @@ export class LiveRun implements Run {
   }
 
   #node(agentId: AgentId): AgentRuntime {
-    const node = this.#supervisor.run.tree.find(agentId);
-    if (node !== undefined) return node;
-    throw new EspalierError({
-      code: "unknown_agent",
-      message: `Expected the id of an agent of this run, got ${JSON.stringify(agentId)}. Take it from an event.`,
-      data: { agentId },
-    });
+    return nodeOf(this.#supervisor.run, agentId);
   }
 
   async #drive(): Promise<RunResult<JsonValue>> {
@@ -485,7 +418,7 @@ export class LiveRun implements Run {
   }
 
   /** Goes on after a pause, as if by another handle: whoever reads this one reads on. */
-  async #leadOn({ supervisor, root, beginning }: RunParts): Promise<RunResult<JsonValue>> {
+  async #leadOn({ supervisor, root, beginning }: LedParts): Promise<RunResult<JsonValue>> {
     this.#mail?.stop();
     this.#supervisor = supervisor;
     this.#root = root;
@@ -495,7 +428,7 @@ export class LiveRun implements Run {
     this.#late = [];
     this.#hasBegun = false;
     this.#isOver = false;
-    for (const reader of this.#readers) reader.follow(supervisor.run);
+    this.#readers.follow(supervisor.run);
     if (this.#stepper !== undefined) this.#pace(this.#stepper);
     const driven = this.#stored(this.#drive());
     if (this.#lateCancel !== undefined) this.#cancelNode(root, this.#lateCancel);
@@ -512,11 +445,11 @@ export class LiveRun implements Run {
     this.#mail?.stop();
     for (const heed of this.#afterwards) heed();
     // A caller that iterates has the failure from there. Without one, it is a rejection that nothing handles, and Node says so.
-    if (failure !== undefined && (this.#stepper !== undefined || this.#readers.length > 0)) {
+    if (failure !== undefined && (this.#stepper !== undefined || this.#readers.areThere)) {
       for (const outcome of [this.result, this.#tail]) outcome?.catch(() => undefined);
     }
     this.#stepper?.end(failure);
-    for (const reader of this.#readers) reader.end(failure);
+    this.#readers.end(failure);
   }
 }
 

@@ -17,7 +17,7 @@ import { continuedParts, readyToContinue, type Continuation } from "./continue-r
 import type { LiveRuns } from "./live-runs.ts";
 import { persistedResult } from "./persisted-result.ts";
 import { isCall, unreadMail, type ReceivedMail } from "./run-mail.ts";
-import type { LiveRun, RunParts } from "./live-run.ts";
+import type { LiveRun, LedParts } from "./live-run.ts";
 import type { Run } from "./run.ts";
 import type { RecoverAllOptions, RecoverOptions } from "./run-options.ts";
 import type { RunResult } from "./run-result.ts";
@@ -96,7 +96,7 @@ async function recoveredParts(
   settings: Settings,
   runId: RunId,
   options: Recovery,
-): Promise<RunParts> {
+): Promise<LedParts> {
   const storage = storageOf(settings);
   const { store } = storage;
   const kept = options.kept ?? (await keptRun(storage, runId));

@@ -19,7 +19,7 @@ import type { NewRun, RunRuntime } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
 import { frozenMetadata } from "./metadata.ts";
-import { LiveRun, type RunBeginning, type RunParts } from "./live-run.ts";
+import { LiveRun, type RunBeginning, type LedParts } from "./live-run.ts";
 import type { ReceivedMail } from "./run-mail.ts";
 import type { StartOptions } from "./start-options.ts";
 import { warnOfUnknownToolNames } from "./unknown-tool-names.ts";
@@ -118,7 +118,7 @@ export interface LedRun {
   readonly runtime: RunRuntime;
 }
 
-export function ledBy(parts: RunParts): LedRun {
+export function ledBy(parts: LedParts): LedRun {
   return { run: new LiveRun(parts), runtime: parts.supervisor.run };
 }
 
