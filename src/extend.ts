@@ -20,6 +20,7 @@ export { strictSchema, withoutAddedNulls, type StrictSchema } from "./model/stri
 export { textOnly } from "./model/written-by.ts";
 export { contentParts, type ContentMessage } from "./model/accepted-content.ts";
 export { toCallId } from "./model/call-id.ts";
+export { toRunId } from "./orchestrator/run/start-options.ts";
 export { ModelError, type ModelErrorOptions } from "./model/model-error.ts";
 export type { ModelLimitsOptions } from "./model/limits-line.ts";
 export type { FallbackOptions } from "./model/fallback.ts";

@@ -1334,6 +1334,12 @@ const requirements = {
   D242: {
     text: "A run that pauses with mail that it has not read goes on by itself, under the same handle, for its readers and its result; one that was asked to pause rests",
   },
+  D243: {
+    text: "With `onPiece` of the orchestrator a run streams from its first call; a reader that comes later is told what was said, and without one a call that had begun before is said whole",
+  },
+  D244: {
+    text: "`toRunId` makes the id of a run of a text, and refuses what is none",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -18,7 +18,12 @@ import { narrator } from "./narrator.ts";
 const LEFT_AFTER_MS = 500;
 
 const [, , file = "runs.db", port = "8080"] = process.argv;
-const orchestrator = new Orchestrator({ roles: [narrator], store: sqliteStore(file) });
+const store = sqliteStore(file);
+const orchestrator = new Orchestrator({
+  roles: [narrator],
+  store,
+  onPiece: () => undefined, // models stream from the first call on, whoever follows later
+});
 const followers = new Map<string, number>();
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -26,6 +31,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   if (folder !== "runs") return void response.writeHead(404).end();
   if (request.method === "POST") {
     const run = orchestrator.start(narrator, await text(request), { budget: { costUsd: 0.5 } });
+    await run.kept(); // from here on it is not lost, whatever happens to this process
     return void response.writeHead(201).end(JSON.stringify({ runId: run.runId }));
   }
   const run = orchestrator.find(runId ?? "");
@@ -62,4 +68,12 @@ await orchestrator.recoverAll();
 server.listen(Number(port), "127.0.0.1", () => {
   const address = server.address();
   if (typeof address === "object") console.log(`Listening on http://127.0.0.1:${address?.port}`);
+});
+
+process.once("SIGTERM", async () => {
+  server.close();
+  await Promise.all(orchestrator.runs().map((run) => run.leave({ graceMs: 2_000 })));
+  await orchestrator.close();
+  await store.close();
+  server.closeAllConnections(); // clients come back to the next process
 });

@@ -66,7 +66,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
 
   /**
    * Starts a run: `role` at the root, with `task`, a text or parts of which some are images, sounds or files: 20,000,000 bytes each and
-   * 50,000,000 in all at most. It begins in the next tick.
+   * 50,000,000 in all at most. It begins in the next tick, and is in the store once `run.kept()` resolves.
    *
    * @throws EspalierError before anything has started, if the roles do not fit together (`unknown_subagent`, `duplicate_role`), a
    * model cannot work (`missing_api_key`), a cost limit covers an unknown price (`price_unknown`), a context policy names a tool that
@@ -184,7 +184,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     return this.#live.all;
   }
 
-  /** The run of this id, if it is under way here; undefined: it is not. Of one that rests, `resultOf` has the result, if there is a store. */
+  /** The run of this id, if it is under way here, from the tick of its start on; undefined: it is not. Of one that rests, `resultOf` has the result, if there is a store. */
   find(runId: string): Run | undefined {
     checkText("runId", runId);
     return this.#live.find(RunIdSchema.parse(runId));
@@ -192,7 +192,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
 
   /**
    * Lets no further run begin or continue, and resolves when those that are under way rest, detached agents included. It hurries nothing: to
-   * be faster, pause or cancel them, as in `for (const run of orchestrator.runs()) run.requestPause()`. Never rejects for what comes of a run. Store,
+   * be faster, give them up for the next process, as in `for (const run of orchestrator.runs()) void run.leave()`, pause or cancel them. Never rejects for what comes of a run. Store,
    * tracing and MCP servers belong to the caller, and stay open: close them after this.
    */
   async close(): Promise<void> {
@@ -242,8 +242,8 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
 
   /**
    * Answers questions of a run that is kept in the store, some of them or all, wherever it is led and whether it is paused: the answers are
-   * put into its mailbox, where the first one counts. Whoever leads the run takes them from there: while its approver is being asked, or when
-   * it goes on with `recover` or `execute`. No role is needed. Gives the questions that are still open.
+   * put into its mailbox, where the first one counts. Whoever leads the run takes them from there: while its approver is being asked, else once
+   * the run has nothing else to do; it goes on then by itself. One that rests already goes on with `recover` or `execute`. No role is needed. Gives the questions that are still open.
    *
    * Rejects, and nothing was answered unless others answer at the same time: with `invalid_answer` if an answer is unknown, a second one, of the wrong kind, for other arguments or
    * late; `run_ended`; `unknown_run`; `unsupported_version` or `invalid_journal` if its journal cannot be read; `store_failed`.

@@ -48,7 +48,7 @@ export interface LeaveOptions {
 export interface Run<out Output = unknown> {
   readonly runId: RunId;
   /**
-   * How the run ended, or that it is paused. A failed run has a result, too, with status `failed`; `orThrow()` rejects for it. Rejects only if the
+   * How the run ended, or that it is paused and nothing in its mailbox lets it go on. A failed run has a result, too, with status `failed`; `orThrow()` rejects for it. Rejects only if the
    * run could not be kept (`store_failed`, `run_fenced`, …) or a scripted model was asked for more than its script (`script_mismatch`).
    */
   readonly result: Promise<RunResult<Output>>;

@@ -93,6 +93,16 @@ export function checkRunId(field: string, runId: unknown): asserts runId is RunI
   throw mismatch(field, expected, runId, "Choose another id.");
 }
 
+/**
+ * The id of a run, from a text, for what asks for one: a store, `RunRecord` and `RunFold` of `espalier/view`. Methods of the orchestrator take the text.
+ *
+ * @throws EspalierError `invalid_option` for what is no id of a run.
+ */
+export function toRunId(text: string): RunId {
+  checkRunId("runId", text);
+  return text;
+}
+
 /** Throws `invalid_option` for what is no `traceparent` of version 00. */
 export function checkTraceparent(field: string, value: unknown): void {
   if (typeof value === "string" && parseTraceparent(value) !== undefined) return;

@@ -1,0 +1,86 @@
+// Approvals for a page, or for any service: the run waits for the answer and works on meanwhile, in the process that leads it and after
+// that one has died. The answer comes by the store.
+
+import assert from "node:assert/strict";
+import { setImmediate } from "node:timers/promises";
+
+import { z } from "zod";
+
+import {
+  approve,
+  defineAgent,
+  defineTool,
+  memoryStore,
+  Orchestrator,
+  type OrchestratorOptions,
+  type Question,
+  type Run,
+} from "espalier";
+import { says, ScriptedModel } from "espalier/testing";
+
+const written: string[] = [];
+const writeNote = defineTool({
+  name: "writeNote",
+  description: "Writes a note.",
+  input: z.object({ name: z.string() }),
+  needsApproval: true,
+  execute: ({ name }) => {
+    written.push(name);
+    return `Written: ${name}.`;
+  },
+});
+const names = ["pears", "shade"];
+const clerk = defineAgent({
+  name: "clerk",
+  instructions: "Write notes.",
+  model: new ScriptedModel(({ messages }) =>
+    messages.at(-1)?.role === "tool"
+      ? says("Both are written.")
+      : { calls: names.map((name) => ({ name: "writeNote", arguments: { name } })) },
+  ),
+  tools: [writeNote],
+});
+
+// In your program a store that outlives the process: sqliteStore("runs.db"), or postgresStore.
+const store = memoryStore();
+const options: OrchestratorOptions = {
+  roles: [clerk],
+  store,
+  approver: () => new Promise(() => undefined), // never answers by itself: orchestrator.answer does
+};
+let orchestrator = new Orchestrator(options);
+
+/** What a page shows: the questions, as events or `toSse` give them. */
+const questions = new Map<string, Question>();
+async function show(run: Run): Promise<void> {
+  for await (const event of run.events({ from: 1 })) {
+    if (event.type === "question.asked") questions.set(event.question.questionId, event.question);
+    if (event.type === "question.answered") questions.delete(event.questionId);
+  }
+}
+
+/** What it posts: an answer to one of them. */
+async function answer(runId: string, questionId: string): Promise<void> {
+  const question = questions.get(questionId);
+  if (question !== undefined) await orchestrator.answer(runId, [approve(question)]);
+}
+
+const run = orchestrator.start(clerk, "Write of pears and of shade.");
+const shown = show(run).catch(() => undefined); // it ends when the process gives the run up
+while (questions.size < 2) await setImmediate();
+const [first = "", second = ""] = questions.keys();
+await answer(run.runId, first);
+while (written.length === 0) await setImmediate();
+assert.deepEqual(written, ["pears"]); // the run waits for the other one, and has not paused
+
+// The process ends. Another one goes on, and the question is still there.
+run.result.catch(() => undefined);
+await run.leave({ graceMs: 0 });
+await shown;
+orchestrator = new Orchestrator(options);
+const { runs } = await orchestrator.recoverAll();
+await answer(run.runId, second);
+const result = await runs[0]?.result;
+assert.equal(result?.status, "completed");
+assert.deepEqual(written, ["pears", "shade"]);
+console.log(result.text);
