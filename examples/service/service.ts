@@ -70,10 +70,11 @@ server.listen(Number(port), "127.0.0.1", () => {
   if (typeof address === "object") console.log(`Listening on http://127.0.0.1:${address?.port}`);
 });
 
-process.once("SIGTERM", async () => {
+async function stop(): Promise<void> {
   server.close();
   await Promise.all(orchestrator.runs().map((run) => run.leave({ graceMs: 2_000 })));
   await orchestrator.close();
   await store.close();
   server.closeAllConnections(); // clients come back to the next process
-});
+}
+process.once("SIGTERM", () => void stop());
