@@ -1325,6 +1325,9 @@ const requirements = {
   D223: {
     text: "People and models read limits in dollars as dollars, in refusals and lines too",
   },
+  D224: {
+    text: "No limit in time ends early by the clock that durations go by, whatever the timers of the machine do",
+  },
   D240: {
     text: "Who has read `question.asked`, by a sink or a reader, in the process that leads the run or another, can answer it at once; an answer that still comes too early is told so",
   },

@@ -190,7 +190,7 @@ export const OUTLINES: readonly Outline[] = [
     file: "results.md",
     title: "Results, step records and messages",
     intro:
-      "What `run.result` gives, what each step leaves, and what histories are made of. All of it is plain JSON and frozen. Explained in [steps](../steps.md), [messages](../messages.md), [prices](../prices.md), [how an execution ends](../DESIGN.md#how-an-execution-ends).",
+      "What `run.result` gives, what each step leaves, and what histories are made of. All of it is plain JSON and frozen. Explained in [steps](../steps.md), [messages](../messages.md), [prices](../prices.md), [how an execution ends](../stopping.md#how-an-execution-ends).",
     parts: [
       {
         title: "The result of a run",

@@ -86,16 +86,27 @@ export class SteadyClock implements Clock {
   }
 }
 
+/** Timeouts of Node count whole milliseconds, from one that has begun. */
+const TIMEOUT_STEP_MS = 1;
+
 function setTimer(
   delayMs: number,
   wake: () => void,
   kept: (timer: NodeJS.Timeout) => NodeJS.Timeout,
 ): () => void {
+  const dueMs = performance.now() + delayMs;
   let timer: NodeJS.Timeout;
   const wait = (leftMs: number): void => {
-    const stageMs = Math.min(leftMs, LONGEST_TIMEOUT_MS);
-    timer = kept(setTimeout(() => (leftMs > stageMs ? wait(leftMs - stageMs) : wake()), stageMs));
+    // What is less than a millisecond is dropped by setTimeout.
+    const stageMs = Math.min(Math.ceil(leftMs), LONGEST_TIMEOUT_MS);
+    timer = kept(setTimeout(look, stageMs));
   };
-  wait(Math.ceil(delayMs)); // What is less than a millisecond is dropped by setTimeout.
+  // Timeouts go by a coarser clock than durations: on a machine that stood still, one may come long before its time by the other.
+  const look = (): void => {
+    const leftMs = dueMs - performance.now();
+    if (leftMs > TIMEOUT_STEP_MS) wait(leftMs);
+    else wake();
+  };
+  wait(delayMs);
   return () => clearTimeout(timer);
 }

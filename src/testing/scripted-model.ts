@@ -63,7 +63,10 @@ export interface ScriptedModelOptions {
   readonly native?: boolean;
   /** Whether it says that it can be forced to call a tool. */
   readonly canForce?: boolean;
-  /** Default: 10 for every request. Null: the model cannot count. */
+  /**
+   * What it says that a request will cost. Default: 10 for every request. Null: the model cannot count. The notices of `showBudget` and
+   * `wrapUp` are estimated on top, some 15 to 20 tokens each: the lease is larger by that, what is charged is `usage` alone.
+   */
   readonly countTokens?: ((request: ModelRequest) => number) | null;
 }
 

@@ -146,6 +146,28 @@ test("a timer wakes once, after its delay", () => {
   expect(woken).toBe(1);
 });
 
+proves(
+  ["D224"],
+  "a timer whose timeout comes before its time by the monotonic clock waits for the rest",
+  () => {
+    const monotonic = vi.spyOn(performance, "now");
+    const zeroMs = systemClock.monotonicMs();
+    let wokenAtMs = -1;
+    const steady = new SteadyClock(systemClock);
+    const isDueMs = steady.monotonicMs() + 300;
+    steady.setTimer(300, () => (wokenAtMs = steady.monotonicMs()));
+    // The machine stood still: one of its clocks has gone on by 300 ms, the other by 172.
+    monotonic.mockReturnValue(zeroMs + 172);
+    vi.advanceTimersByTime(300);
+    expect(wokenAtMs).toBe(-1);
+    monotonic.mockReturnValue(zeroMs + 300);
+    vi.advanceTimersByTime(128);
+    expect(wokenAtMs).toBe(isDueMs);
+    expect(vi.getTimerCount()).toBe(0);
+    monotonic.mockRestore();
+  },
+);
+
 test("a timer that is stopped does not wake", () => {
   let woken = 0;
   const stop = systemClock.setTimer(10, () => (woken += 1));
