@@ -1304,6 +1304,12 @@ const requirements = {
   D205: {
     text: "What a program does not import is left out by bundlers: a tool alone brings neither the loop nor the schemas of events",
   },
+  D255: {
+    text: "A reader of pieces that comes late, or comes back at any piece, is told what was said so far, each reply once and in order, and then what comes",
+  },
+  D256: {
+    text: "A run as server-sent events makes a page whole at each connection, and is followed from the call of toSse on",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

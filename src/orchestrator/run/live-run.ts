@@ -25,7 +25,8 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import { Backlog } from "./backlog.ts";
 import type { FeedFailure } from "./feed.ts";
-import { JoinedEvents, pastEvents } from "./past-events.ts";
+import { JoinedReader } from "./joined-reader.ts";
+import { pastEvents } from "./past-events.ts";
 import { Stepper } from "./stepper.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import { MailReader } from "./mail-reader.ts";
@@ -60,6 +61,7 @@ const NO_TRACE: TraceIds = { traceId: "", spanId: "" };
 /** A run that this process leads. */
 export class LiveRun implements Run {
   readonly runId: RunId;
+  readonly sessionId: string | undefined;
   readonly result: Promise<RunResult<JsonValue>>;
   /** Undefined: it is kept nowhere. */
   readonly mail: MailReader | undefined;
@@ -98,6 +100,7 @@ export class LiveRun implements Run {
     this.#root = root;
     this.#beginning = beginning;
     const { run } = supervisor;
+    this.sessionId = run.session?.ref.sessionId;
     this.mail = run.journal && new MailReader(this, run, run.journal);
     this.result = this.#stored(this.#drive());
   }
@@ -129,15 +132,19 @@ export class LiveRun implements Run {
     const backlog = this.#read<EspalierEvent>(options, (live) =>
       run.recorder.subscribe({ take: (event) => event.seq >= from && live.take(event) }),
     );
-    return past === undefined ? backlog : new JoinedEvents(past, backlog);
+    return past === undefined ? backlog : new JoinedReader(past, backlog);
   }
 
   pieces(options: PiecesOptions = {}): AsyncIterableIterator<StreamPiece, undefined> {
     checkKeys("pieces options", options, ["maxBacklog", "agentId"]);
-    const { pieces } = this.#supervisor.run;
-    return this.#read<StreamPiece>(options, (backlog) =>
+    const { pieces, tree } = this.#supervisor.run;
+    const live = this.#read<StreamPiece>(options, (backlog) =>
       pieces.subscribe((piece) => backlog.take(piece)),
     );
+    const { agentId } = options;
+    const agents = agentId === undefined ? tree.nodes : [this.#node(agentId)];
+    const past = pieces.soFar(agents);
+    return past.length === 0 ? live : new JoinedReader(piecesIn(past), live);
   }
 
   /** A reader of what the run gives from now on, until it leaves or the run rests. */
@@ -155,7 +162,6 @@ export class LiveRun implements Run {
     const backlog = new Backlog<T>({ maxBacklog, agentId, onClose });
     this.#backlogs = [...this.#backlogs, backlog];
     unsubscribe = subscribe(backlog);
-    if (backlog.isOver) unsubscribe(); // What it was told at once was too much for it.
     if (this.#isClosed) backlog.end(this.#failure);
     return backlog;
   }
@@ -441,6 +447,13 @@ export class LiveRun implements Run {
     this.#stepper?.end(failure);
     for (const backlog of this.#backlogs) backlog.end(failure);
   }
+}
+
+async function* piecesIn(
+  steps: readonly (() => readonly StreamPiece[])[],
+): AsyncGenerator<StreamPiece, undefined> {
+  for (const step of steps) yield* step();
+  return undefined;
 }
 
 /** Why a run is cancelled whose signal was aborted. */
