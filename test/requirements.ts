@@ -1310,6 +1310,10 @@ const requirements = {
   D256: {
     text: "A run as server-sent events makes a page whole at each connection, and is followed from the call of toSse on",
   },
+  D257: {
+    text: "What the retention of a session leaves out stays in its runs, which the session names: a page can show the whole conversation",
+  },
+  D258: { text: "A run says which session it continues, also one that was recovered" },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
