@@ -74,6 +74,10 @@ const url = `http://127.0.0.1:${address.port}/run`;
 const whole = await (await fetch(url)).text();
 const rest = await (await fetch(url, { headers: { "last-event-id": "5" } })).text();
 server.close();
-assert.ok(whole.startsWith("id: 1\nevent: event\n"));
-assert.ok(rest.startsWith("id: 6\nevent: event\n") && whole.endsWith(rest));
-assert.match(rest, /event: result\ndata: .*"status":"completed"/);
+// The rest of the events, and again all that was said.
+const idsOf = (stream: string) => [...stream.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
+assert.deepEqual([idsOf(whole)[0], idsOf(rest)[0]], [1, 6]);
+for (const stream of [whole, rest]) {
+  assert.match(stream, /"type":"text","text":"Espaliers do\."/);
+  assert.match(stream, /event: result\ndata: .*"status":"completed"/);
+}

@@ -6,16 +6,20 @@ import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 
 import { defineAgent, memoryStore, Orchestrator, toSse } from "espalier";
-import { says, ScriptedModel } from "espalier/testing";
+import { latch, says, ScriptedModel } from "espalier/testing";
 import { z } from "zod";
 
+const held = latch();
 const guide = defineAgent({
   name: "guide",
   instructions: "You know gardens.",
   // In your program: openai("gpt-5-mini").
   model: new ScriptedModel(
-    ({ messages }) =>
-      says(`You have asked me ${messages.filter(({ role }) => role === "user").length} times.`),
+    ({ messages }) => {
+      const times = messages.filter(({ role }) => role === "user").length;
+      const reply = says(`You have asked me ${times} times.`);
+      return times === 2 ? { ...reply, after: held.opened } : reply;
+    },
     { price: { inputUsdPerMillion: 0.25, outputUsdPerMillion: 2 } },
   ),
 });
@@ -26,7 +30,7 @@ const orchestrator = new Orchestrator({ store: memoryStore() });
 /** POST /chats/<conversation> with the message: the answer, while it is said. */
 async function say(request: IncomingMessage, response: ServerResponse, chat: string) {
   const session = await orchestrator.session(chat, {
-    retention: { maxMessages: 60, summarizeOld: true },
+    retention: { maxMessages: 60, summarizeOld: true }, // of what the model reads
   });
   const run = orchestrator.start(guide, await text(request), {
     session,
@@ -38,14 +42,29 @@ async function say(request: IncomingMessage, response: ServerResponse, chat: str
 
 /** GET /chats/<conversation>: what was said so far, for a page that is opened anew. */
 async function history(response: ServerResponse, chat: string) {
-  const { messages } = await orchestrator.session(chat);
-  const said = messages.filter(({ role }) => role === "user" || role === "assistant");
+  const { executions } = await orchestrator.session(chat);
+  const runIds = new Set(executions.map(({ runId }) => runId));
+  const ended = [...runIds].filter((runId) => orchestrator.find(runId) === undefined);
+  const turns = await Promise.all(ended.map((runId) => orchestrator.resultOf(runId)));
+  const said = turns
+    .flatMap(({ newMessages }) => newMessages)
+    .filter((one) => one.role === "assistant" || (one.role === "user" && one.origin === "task"));
   response.end(JSON.stringify(said.map(({ role, text }) => ({ role, text }))));
 }
 
+/** GET /chats/<conversation>/answer: what is being answered, from the beginning of the answer on. */
+async function follow(response: ServerResponse, chat: string) {
+  const run = orchestrator.runs().find(({ sessionId }) => sessionId === chat);
+  if (run === undefined) return void response.writeHead(204).end(); // an EventSource does not come back
+  response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
+  await pipeline(toSse(run), response);
+}
+
 const server = createServer((request, response) => {
-  const [, , chat = ""] = (request.url ?? "").split("/");
-  const answer = request.method === "POST" ? say(request, response, chat) : history(response, chat);
+  const [, , chat = "", what] = (request.url ?? "").split("/");
+  const isNew = request.method === "POST";
+  const get = what === "answer" ? follow : history;
+  const answer = isNew ? say(request, response, chat) : get(response, chat);
   answer.catch(() => {
     if (response.headersSent) return void response.destroy();
     response.writeHead(400).end();
@@ -61,22 +80,25 @@ const PieceSchema = z.looseObject({
 });
 
 async function send(url: string, message: string): Promise<void> {
-  const { body } = await fetch(url, { method: "POST", body: message });
+  await show(await fetch(url, { method: "POST", body: message }), texts);
+}
+
+async function show({ body }: Response, on: Map<string, string>): Promise<void> {
   let unread = "";
   for await (const more of body?.pipeThrough(new TextDecoderStream()) ?? []) {
     const messages = (unread + more).split("\n\n");
     unread = messages.pop() ?? "";
     for (const message of messages) {
       const [, data] = /^event: piece\ndata: (.*)$/m.exec(message) ?? [];
-      if (data !== undefined) show(data);
+      if (data !== undefined) take(data, on);
     }
   }
 }
 
-function show(data: string): void {
+function take(data: string, on: Map<string, string>): void {
   const { type, stepId, text: more = "" } = PieceSchema.parse(JSON.parse(data));
-  if (type === "text") texts.set(stepId, (texts.get(stepId) ?? "") + more);
-  if (type === "reset") texts.delete(stepId); // it is said anew
+  if (type === "text") on.set(stepId, (on.get(stepId) ?? "") + more);
+  if (type === "reset") on.delete(stepId); // it is said anew, from its beginning
 }
 
 await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -84,11 +106,20 @@ const address = server.address();
 assert.ok(typeof address === "object" && address !== null);
 const url = `http://127.0.0.1:${address.port}/chats/ann`;
 await send(url, "What grows along a wall?");
-await send(url, "And in the shade?");
+const second = send(url, "And in the shade?");
+
+// Meanwhile the page is opened anew.
+const opened = new Map<string, string>();
+let answer = await fetch(`${url}/answer`);
+while (answer.status === 204) answer = await fetch(`${url}/answer`); // the message is on its way
+const reading = show(answer, opened);
+held.open();
+await Promise.all([second, reading]);
 const said: unknown = await (await fetch(url)).json();
 server.close();
 
 console.log([...texts.values()].join("\n"));
+assert.deepEqual([...opened.values()], ["You have asked me 2 times."]);
 assert.deepEqual([...texts.values()], ["You have asked me 1 times.", "You have asked me 2 times."]);
 assert.deepEqual(said, [
   { role: "user", text: "What grows along a wall?" },

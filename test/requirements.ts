@@ -1343,6 +1343,16 @@ const requirements = {
   D244: {
     text: "`toRunId` makes the id of a run of a text, and refuses what is none",
   },
+  D255: {
+    text: "A reader of pieces that comes late, or comes back at any piece, is told what was said so far, each reply once and in order, and then what comes",
+  },
+  D256: {
+    text: "A run as server-sent events makes a page whole at each connection, and is followed from the call of toSse on",
+  },
+  D257: {
+    text: "What the retention of a session leaves out stays in its runs, which the session names: a page can show the whole conversation",
+  },
+  D258: { text: "A run says which session it continues, also one that was recovered" },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

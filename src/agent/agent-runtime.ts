@@ -31,12 +31,13 @@ import {
   type EventPosition,
 } from "./agent-identity.ts";
 import type { AgentRole } from "./agent-role.ts";
-import { type PausedState, type PendingState, type SettledState } from "./agent-state.ts";
+import type { AgentState, PausedState, PendingState, SettledState } from "./agent-state.ts";
 import type { AgentEffects } from "./agent-effects.ts";
 import { AgentTime } from "./agent-time.ts";
 import { BackgroundChildren } from "./background-children.ts";
 import type { AccountView } from "./account-view.ts";
 import { Mailbox } from "./mailbox.ts";
+import type { Phase } from "./phase-report.ts";
 import type { PhaseStepper, RunPorts } from "./run-ports.ts";
 import { SpawnGroup } from "./spawn-group.ts";
 
@@ -132,8 +133,8 @@ export class AgentRuntime {
   subagentsBelow: number;
   /** The state in which it has settled; undefined while it has not begun, or runs. */
   rested: SettledState | undefined;
-  /** The state from which it begins next, or in which it has settled. */
-  currentState: PendingState | SettledState;
+  /** The state from which it begins next, in which its last phase has left it, or in which it has settled. */
+  currentState: AgentState;
   /** Stop requests that the loop has not handled yet; the abort of the agent is the last of them, whenever it came. */
   stopRequests: readonly StopSignal[] = NO_REQUESTS;
   /** What was written to it while it runs; undefined: nothing ever was. */
@@ -299,11 +300,18 @@ export class AgentRuntime {
     return state;
   }
 
+  /** A phase is over with this state. A promise: see `AgentEffects.phaseOver`. */
+  phaseOver(phase: Phase, state: AgentState): Promise<void> | undefined {
+    this.currentState = state;
+    return this.effects.phaseOver(phase, state);
+  }
+
   /** Notes the state in which it settles. One that has ended releases its timers and its parent; a paused one still follows it. */
   settle(state: SettledState): void {
     this.#isActive = false;
     this.currentState = state;
     this.rested = state;
+    this.run.pieces.settled(this.identity.agentId);
     this.#closeMailbox(state.status);
     if (state.status !== "paused") return this.close();
     this.time.beginQuestion();
@@ -443,7 +451,7 @@ export class AgentRuntime {
   /** True if a call of the step has given it the result of the subagent, also before a pause. */
   wasReported(childId: AgentId, stepId: StepId): boolean {
     if (this.#reported?.get(childId) === stepId) return true;
-    const step = this.currentState.status === "paused" ? this.currentState.step : undefined;
+    const { step } = this.currentState;
     return (
       step?.stepId === stepId &&
       step.executions.some(({ reportedIds = [] }) => reportedIds.includes(childId))

@@ -265,6 +265,11 @@ export function hasReply(state: AgentState): boolean {
   return state.step?.reply !== undefined;
 }
 
+/** A reply that says nothing; a text is an answer, also if its ending is of an unknown type (R11, C48). */
+export function isUseless({ text, toolCalls, refusal }: AssistantMessage): boolean {
+  return toolCalls.length === 0 && refusal === undefined && text.trim() === "";
+}
+
 /** Where the step that is open, or will be opened next, stands. */
 export function stepPosition(
   { identity: { executionId } }: { readonly identity: AgentIdentity },

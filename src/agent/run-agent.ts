@@ -31,29 +31,29 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
       let call: PreparedCall | undefined;
       if (needsReply(state)) {
         ({ state, call } = await prepare(agent, state));
-        await agent.effects.phaseOver("prepare", state);
+        await agent.phaseOver("prepare", state);
         state = interrupted(agent, state);
       }
       if (call !== undefined && continues(state)) {
         state = await infer(agent, state, call);
-        await agent.effects.phaseOver("infer", state);
+        await agent.phaseOver("infer", state);
       }
       if (hasReply(state) && continues((state = handleStopRequests(agent, state)))) {
         state = evaluate(agent, state);
-        await agent.effects.phaseOver("evaluate", state);
+        await agent.phaseOver("evaluate", state);
       }
       if (pendingCallsOf(state).length > 0 && continues((state = handleRequests(agent, state)))) {
         state = await executeTools(agent, state);
-        await agent.effects.phaseOver("execute", state);
+        await agent.phaseOver("execute", state);
         state = interrupted(agent, state);
       }
       if (isAnswered(state)) {
         state = incorporate(agent, state);
-        await agent.effects.phaseOver("incorporate", state);
+        await agent.phaseOver("incorporate", state);
       }
       if (state.status === "running") {
         state = await decide(agent, handleStopRequests(agent, state));
-        await agent.effects.phaseOver("decide", state);
+        await agent.phaseOver("decide", state);
       }
     }
   } catch (cause) {
@@ -61,7 +61,7 @@ export async function runAgent(agent: AgentRuntime): Promise<SettledState> {
     state = fail(agent, state === from ? begin(agent, from) : state, cause);
   }
   const settled = await settle(agent, state);
-  await agent.effects.phaseOver(settled.status === "paused" ? "paused" : "ended", settled);
+  await agent.phaseOver(settled.status === "paused" ? "paused" : "ended", settled);
   return settled;
 }
 

@@ -14,7 +14,7 @@ import type { Answer } from "../protocol/question.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
 import type { FinishReason } from "../protocol/finish-reason.ts";
 import type { AssistantMessage } from "../protocol/message.ts";
-import type { ModelDelta, PieceBody, PieceSource, ResetReason } from "../protocol/stream-piece.ts";
+import type { ModelDelta, ResultBody, PieceSource, ResetReason } from "../protocol/stream-piece.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
 import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../protocol/subagent.ts";
 import type { ContinueRequest, SubagentService } from "../tools/tool-context.ts";
@@ -182,7 +182,7 @@ export interface PhaseStepper {
   step(report: PhaseReport): Promise<void>;
 }
 
-/** What agents say while they say it. Nobody listens: nothing is said. No method throws. */
+/** What agents say while they say it. Nobody listens: nothing is said of replies that are under way. No method throws. */
 export interface Pieces {
   readonly isHeard: boolean;
   /** A piece of the reply of a step, as the model gives it. */
@@ -191,12 +191,14 @@ export interface Pieces {
   reset(source: PieceSource, reason: ResetReason): void;
   /** The reply has come: what of it was not said is said. */
   arrived(source: PieceSource, message: AssistantMessage): void;
-  /** The reply counts, with this message. One of which nothing was said in this process stays unsaid. */
+  /** The reply counts, with this message: what of it was not said is said. */
   end(source: PieceSource, message: AssistantMessage, finishReason: FinishReason): void;
   /** There will be no reply. */
   drop(source: PieceSource, reason: ResetReason): void;
   /** A call of the step has its result. */
-  result(source: PieceSource, result: Extract<PieceBody, { readonly type: "result" }>): void;
+  result(source: PieceSource, result: ResultBody): void;
+  /** The agent has settled: what it has said is in its state. */
+  settled(agentId: AgentId): void;
 }
 
 /** The texts that steps speak of, kept once for the whole run (C28). An agent adds to them and never takes any away. */

@@ -2,6 +2,7 @@
 
 import type { FinishReason } from "./finish-reason.ts";
 import type { AgentId, CallId, RunId, StepId } from "./ids.ts";
+import type { ToolExecution } from "./tool-outcome.ts";
 
 /** A piece of a reply as a model gives it. A call is said before its arguments; `index`: which call of the reply, from 0. */
 export type ModelDelta =
@@ -20,7 +21,7 @@ export type ModelDelta =
 /**
  * Why what was said of a reply does not count: an attempt failed and is made again (`retry`), or by another model (`fallback`); the process
  * of the run had died (`recovered`); the reply came to be another one, which follows (`replaced`); it says nothing, or the call failed
- * (`discarded`); its agent had to end (`cancelled`). `joined`: this reader came in the middle of the reply, and reads it from its beginning.
+ * (`discarded`); its agent had to end (`cancelled`). `joined`: this reader, or this process, was not there, and it is said from its beginning.
  */
 export type ResetReason =
   | "retry"
@@ -63,6 +64,17 @@ export type PieceBody =
  * A piece of what a tree says. The texts of one step since its last `reset`, put together, are the text of the reply, once its `end`
  * has come. A process that dies says no more; the one that continues the run begins a reply that it makes anew with a `reset`. Arguments are as the model wrote them: where they were mended, or nulls left out of
  * them, the tool is given others. `sequence`: from 1, one more with each piece of the run; a reader that comes in late has the number of the
- * last piece for all that it is told of replies that are under way.
+ * last piece for all that it is told of what was said before.
  */
 export type StreamPiece = PieceSource & { readonly sequence: number } & PieceBody;
+
+/** That a call has its result. */
+export type ResultBody = Extract<PieceBody, { readonly type: "result" }>;
+
+export function resultBody({
+  call: { callId, toolName },
+  type,
+  text,
+}: Pick<ToolExecution, "call" | "type" | "text">): ResultBody {
+  return { type: "result", callId, toolName, text, isError: type !== "succeeded" };
+}

@@ -91,7 +91,10 @@ export function asks(
   return { calls: [{ name, arguments: input }], ...more };
 }
 
-/** A model that says what a test wrote down. A request that it does not expect is an error. */
+/**
+ * A model that says what a test wrote down. A request that it does not expect is an error. To whoever listens to pieces it says a text word by
+ * word, a call and its arguments whole, all in one turn and once `after` has resolved; of a reply with `error` it says nothing.
+ */
 export class ScriptedModel implements Model {
   readonly provider = "scripted";
   readonly id: string;

@@ -200,7 +200,7 @@ proves(
       }
       expect(said.results.size).toBe(1);
     });
-    expect([...resets]).toEqual(["recovered"]);
+    expect([...resets]).toEqual(["recovered", "joined"]); // The second: its reply was kept, and is told once more.
   },
 );
 

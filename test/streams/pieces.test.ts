@@ -268,7 +268,11 @@ proves(["F4"], "who comes in the middle of a reply reads it from its beginning",
     [3, "three."],
     [4, "end stop"],
   ]);
-  expect(await allOf(run.pieces())).toEqual([]);
+  expect(brief(await allOf(run.pieces()))).toEqual([
+    "reset joined 0",
+    "One two three.",
+    "end stop",
+  ]);
 });
 
 proves(["F4"], "of a reply whose second call is said first, too", async () => {

@@ -51,18 +51,17 @@ const orchestrator = new Orchestrator({
 const conversationOf = (user: string): Promise<Session> =>
   orchestrator.session(`${user} ${new Date().toISOString().slice(0, 10)}`);
 
-/** What is being answered, by person; one answer at a time. */
-const current = new Map<string, Run | "begins">();
+/** What is being answered for this person, since a restart, too; one answer at a time. */
+const runOf = (user: string): Run | undefined =>
+  orchestrator.runs().find(({ sessionId }) => sessionId?.startsWith(`${user} `));
+const beginning = new Set<string>();
 
-function keepWhileItRuns(user: string, run: Run): void {
-  current.set(user, run);
+function reportProblems(run: Run): void {
   const report = (problem: unknown): void => console.error(`${run.runId}:`, problem);
-  run.result
-    .then(
-      ({ errors, session }) => [...errors, session?.error].filter(Boolean).forEach(report),
-      report,
-    )
-    .finally(() => current.delete(user));
+  run.result.then(
+    ({ errors, session }) => [...errors, session?.error].filter(Boolean).forEach(report),
+    report,
+  );
 }
 
 const Said = z.object({ text: z.string().trim().min(1).max(10_000) });
@@ -77,8 +76,8 @@ async function say(
   if (request.headers["content-type"] !== "application/json") return end(response, 415, "No JSON.");
   const length = Number(request.headers["content-length"] ?? Infinity);
   if (length > MOST_BYTES) return end(response, 413, "Too long.");
-  if (current.has(user)) return end(response, 409, "One question at a time.");
-  current.set(user, "begins");
+  if (beginning.has(user) || runOf(user)) return end(response, 409, "One question at a time.");
+  beginning.add(user);
   try {
     const { text } = Said.parse(await json(request));
     const session = await conversationOf(user);
@@ -90,10 +89,10 @@ async function say(
       context: { user }, // what code is given
       metadata: { user }, // what is kept, from which the context is made again
     });
-    keepWhileItRuns(user, run);
+    reportProblems(run);
     end(response, 202);
   } finally {
-    if (current.get(user) === "begins") current.delete(user);
+    beginning.delete(user);
   }
 }
 
@@ -102,8 +101,8 @@ async function follow(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const run = current.get(user);
-  if (run === undefined || run === "begins") return end(response, 204); // the browser does not come back
+  const run = runOf(user);
+  if (run === undefined) return end(response, 204); // the browser does not come back
   const lastEventId = request.headers["last-event-id"]?.toString();
   response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
   await pipeline(toSse(run, { from: 1, lastEventId }), response);
@@ -128,20 +127,21 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   if (asked === "POST /messages") return await say(user, request, response);
   if (asked === "GET /stream") return await follow(user, request, response);
   if (asked !== "GET /messages") return end(response, 404, "There is no such page.");
-  const { messages } = await conversationOf(user);
-  const shown = messages.map(({ role, text }) => ({ role, text }));
-  end(response, 200, JSON.stringify(shown), "application/json");
+  end(response, 200, JSON.stringify(await saidTo(user)), "application/json");
 }
 
-const lost = new Map<string, string>();
+/** Out of the runs: the session has what the model will read, and no more. */
+async function saidTo(user: string): Promise<readonly object[]> {
+  const { executions } = await conversationOf(user);
+  const ended = executions.filter(({ runId }) => orchestrator.find(runId) === undefined);
+  const turns = await Promise.all(ended.map(({ runId }) => orchestrator.resultOf(runId)));
+  return turns.flatMap(({ newMessages }) => newMessages.map(({ role, text }) => ({ role, text })));
+}
+
 const { runs, failed } = await orchestrator.recoverAll({
-  context: ({ runId, metadata }) => {
-    const person = Person.parse(metadata);
-    lost.set(runId, person.user);
-    return person;
-  },
+  context: ({ metadata }) => Person.parse(metadata),
 });
-for (const run of runs) keepWhileItRuns(lost.get(run.runId) ?? "", run);
+for (const run of runs) reportProblems(run);
 for (const { runId, error } of failed) console.error(`${runId} is not recovered:`, error);
 
 const server = createServer((request, response) => {

@@ -6,7 +6,7 @@ import type { ModelReply } from "../../model/model.ts";
 import { timingOf } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import { openStepOf, type AgentState, type StepReply, stepPosition } from "../agent-state.ts";
+import { isUseless, openStepOf, type AgentState, stepPosition } from "../agent-state.ts";
 import { failWith, addSignal } from "../stop-requests.ts";
 import { openStep, type PreparedCall } from "../life-cycle.ts";
 import { callModel, settleCall } from "../model-call.ts";
@@ -65,7 +65,7 @@ function replied(
     : withoutLeak(agent, withOwnCallIds(reply.message, stepId), stepId);
   const taken = { message, finishReason };
   const source = agent.pieceSource(stepPosition(agent, state));
-  if (isUseless(taken)) {
+  if (isUseless(message)) {
     agent.run.pieces.drop(source, "discarded");
     return transition(state, { type: "discardReply", reply: taken });
   }
@@ -75,11 +75,6 @@ function replied(
     ? countedPrefix(state.conversation.prefix, { messages, ephemeralTokens }, reply)
     : state.conversation.prefix;
   return transition(state, { type: "recordReply", reply: taken, prefix });
-}
-
-/** A reply that says nothing; a text is an answer, also if its ending is of an unknown type (R11, C48). */
-function isUseless({ message: { text, toolCalls, refusal } }: StepReply): boolean {
-  return toolCalls.length === 0 && refusal === undefined && text.trim() === "";
 }
 
 /** A history that is too long for the model can be made shorter, if the role allows it and that has not been tried in vain. */

@@ -4,6 +4,7 @@
 import { defined, type JsonValue } from "../../kernel/json.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
+import { resultBody } from "../../protocol/stream-piece.ts";
 import { spanOf, timed, type TimeSpan } from "../../protocol/step-timing.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import type { Tool } from "../../tools/tool.ts";
@@ -88,13 +89,10 @@ export async function recordEnd(
   return end;
 }
 
-/** Tells those who listen what the model will read. */
-function sayResult({ agent, place, planned, toolName }: OpenCall, { type, text }: Formatted): void {
-  const { pieces } = agent.run;
-  if (!pieces.isHeard) return;
-  const { callId } = planned.call;
-  const isError = type !== "succeeded";
-  pieces.result(agent.pieceSource(place), { type: "result", callId, toolName, text, isError });
+/** Tells those who listen, or will, what the model will read. */
+function sayResult({ agent, place, planned }: OpenCall, { type, text }: Formatted): void {
+  const { call } = planned;
+  agent.run.pieces.result(agent.pieceSource(place), resultBody({ call, type, text }));
 }
 
 /** A delegation that waits for a paused subagent. */

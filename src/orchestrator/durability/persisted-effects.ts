@@ -20,6 +20,7 @@ import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, CallId, LeaseId } from "../../protocol/ids.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
+import { resultBody } from "../../protocol/stream-piece.ts";
 import type { ModelUsage, Usage } from "../../protocol/usage.ts";
 import { rebindCall, type OwnCall } from "../../tools/bind-call.ts";
 import { modelEffectName, permitEffectName, toolEffectName } from "./effect-names.ts";
@@ -83,7 +84,7 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
   ): Promise<CallEnd> {
     const name = toolEffectName(place, call);
     const known = this.outcome(name);
-    if (known !== undefined) return recordedEnd(known, call);
+    if (known !== undefined) return this.#saidAgain(place, recordedEnd(known, call));
     const { type } = call.bound;
     const isWork = type === "function" || type === "external" || type === "delegation";
     if (isWork && this.#isAhead) await this.kept();
@@ -95,6 +96,14 @@ export class PersistedEffects extends AgentEffects<AgentRuntime> {
     if (!isWork && call.deferral === undefined) return end;
     if (this.#isActedUponLater(end)) this.#unwaited += 1;
     else await this.kept();
+    return end;
+  }
+
+  /** The process that has heard of it is gone. */
+  #saidAgain(place: EffectPosition, end: CallEnd): CallEnd {
+    const { run } = this.agent;
+    if (end.type === "executed")
+      run.pieces.result(this.agent.pieceSource(place), resultBody(end.execution));
     return end;
   }
 

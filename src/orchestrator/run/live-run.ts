@@ -58,6 +58,7 @@ const NO_TRACE: TraceIds = { traceId: "", spanId: "" };
 /** A run that this process leads. */
 export class LiveRun implements Run {
   readonly runId: RunId;
+  readonly sessionId: string | undefined;
   readonly result: Promise<RunResult<JsonValue>>;
   /** Those of its order that wait for it: it is left with the last of them. */
   readonly executions = new Set<object>();
@@ -94,12 +95,14 @@ export class LiveRun implements Run {
   readonly #afterwards: (() => void)[] = [];
 
   constructor(parts: LedParts) {
-    this.runId = parts.supervisor.run.runId;
+    const { run } = parts.supervisor;
+    this.runId = run.runId;
+    this.sessionId = run.session?.ref.sessionId;
     this.#supervisor = parts.supervisor;
     this.#root = parts.root;
     this.#beginning = parts.beginning;
     this.#mail = this.#newMail();
-    this.#readers = new RunReaders(parts.supervisor.run);
+    this.#readers = new RunReaders(run);
     this.result = this.#stored(this.#drive());
   }
 

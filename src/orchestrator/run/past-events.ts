@@ -10,8 +10,6 @@ import { JournalReader } from "../durability/journal-reader.ts";
 import { keptEvent } from "../durability/open-spans.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
-import type { Backlog } from "./backlog.ts";
-import type { DONE } from "./feed.ts";
 
 /** Which events of the past are read. */
 export interface PastRange {
@@ -76,48 +74,4 @@ function notKept(from: number, keptFrom: number | undefined): EspalierError {
     message: `Expected event ${from} of the run to be kept, but ${got}`,
     data: { from, ...(keptFrom === undefined ? {} : { keptFrom }) },
   });
-}
-
-/** Events of the past, then those that have come meanwhile. */
-export class JoinedEvents implements AsyncIterableIterator<EspalierEvent, undefined> {
-  #past: AsyncIterator<EspalierEvent, undefined> | undefined;
-  readonly #live: Backlog<EspalierEvent>;
-  /** Reads are answered one after the other. */
-  #turn: Promise<unknown> = Promise.resolve();
-
-  constructor(past: AsyncIterator<EspalierEvent, undefined>, live: Backlog<EspalierEvent>) {
-    this.#past = past;
-    this.#live = live;
-  }
-
-  next(): Promise<IteratorResult<EspalierEvent, undefined>> {
-    const next = this.#turn.then(() => this.#next());
-    this.#turn = next.catch(() => undefined);
-    return next;
-  }
-
-  async #next(): Promise<IteratorResult<EspalierEvent, undefined>> {
-    if (this.#past === undefined) return await this.#live.next();
-    try {
-      const read = await this.#past.next();
-      if (read.done !== true) return read;
-    } catch (cause) {
-      await this.return();
-      throw cause;
-    }
-    this.#past = undefined;
-    return await this.#live.next();
-  }
-
-  /** What is being read of the past is let go once it has come. */
-  async return(): Promise<typeof DONE> {
-    const past = this.#past;
-    this.#past = undefined;
-    void past?.return?.().catch(() => undefined);
-    return await this.#live.return();
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
 }

@@ -9,7 +9,8 @@ import type { StreamPiece } from "../../protocol/stream-piece.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 import { Backlog } from "./backlog.ts";
 import type { FeedFailure } from "./feed.ts";
-import { JoinedEvents, pastEvents } from "./past-events.ts";
+import { JoinedReader } from "./joined-reader.ts";
+import { pastEvents } from "./past-events.ts";
 import type { EventsOptions, PiecesOptions } from "./run.ts";
 
 const DEFAULT_MAX_BACKLOG = 10_000;
@@ -49,14 +50,19 @@ export class RunReaders {
     const backlog = this.#read<EspalierEvent>(options, ({ recorder }, live) =>
       recorder.subscribe({ take: (event) => event.seq >= from && live.take(event) }),
     );
-    return past === undefined ? backlog : new JoinedEvents(past, backlog);
+    return past === undefined ? backlog : new JoinedReader(past, backlog);
   }
 
   pieces(options: PiecesOptions): AsyncIterableIterator<StreamPiece, undefined> {
     checkKeys("pieces options", options, ["maxBacklog", "agentId"]);
-    return this.#read<StreamPiece>(options, ({ pieces }, backlog) =>
+    const { agentId } = options;
+    const live = this.#read<StreamPiece>(options, ({ pieces }, backlog) =>
       pieces.subscribe((piece) => backlog.take(piece)),
     );
+    const run = this.#run;
+    const agents = agentId === undefined ? run.tree.nodes : [nodeOf(run, agentId)];
+    const past = run.pieces.soFar(agents);
+    return past.length === 0 ? live : new JoinedReader(piecesIn(past), live);
   }
 
   /** A reader of what the run gives from now on, until it leaves or the run rests. */
@@ -76,7 +82,6 @@ export class RunReaders {
       follow: (run) => {
         unsubscribe?.();
         unsubscribe = subscribe(run, backlog);
-        if (backlog.isOver) unsubscribe(); // What it was told at once was too much for it.
       },
       end: (failure) => backlog.end(failure),
     };
@@ -97,6 +102,13 @@ export class RunReaders {
     this.#end = { failure };
     for (const reader of this.#readers) reader.end(failure);
   }
+}
+
+async function* piecesIn(
+  steps: readonly (() => readonly StreamPiece[])[],
+): AsyncGenerator<StreamPiece, undefined> {
+  for (const step of steps) yield* step();
+  return undefined;
 }
 
 /** Throws `unknown_agent`. */

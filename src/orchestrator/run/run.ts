@@ -47,6 +47,8 @@ export interface LeaveOptions {
  */
 export interface Run<out Output = unknown> {
   readonly runId: RunId;
+  /** The id of the session that the run continues, also of a run that was recovered; undefined: it has none. */
+  readonly sessionId: string | undefined;
   /**
    * How the run ended, or that it is paused and nothing in its mailbox lets it go on. A failed run has a result, too, with status `failed`; `orThrow()` rejects for it. Rejects only if the
    * run could not be kept (`store_failed`, `run_fenced`, …) or a scripted model was asked for more than its script (`script_mismatch`).
@@ -80,8 +82,10 @@ export interface Run<out Output = unknown> {
   events(options?: EventsOptions): AsyncIterableIterator<EspalierEvent, undefined>;
   /**
    * What the agents of the tree say while they say it: texts, reasoning, calls with their arguments, results of tools. Makes model calls
-   * stream from the next one on. A reader that comes in the middle of a reply reads it from its beginning, after a `reset`; replies that
-   * are over are not said again. Live only: what is said is in no event, and is not kept. Ends with the run, or with its pause.
+   * stream from the next one on. A reader that comes late, or comes back, is first told what every agent has said so far in its present
+   * execution, in a run that was recovered or resumed, too: each step once, after a `reset` (`joined`), in the order in which they began,
+   * without the reasoning of steps that are over. What is told counts not against `maxBacklog`. What is said is in no event. Ends with the
+   * run, or with its pause.
    *
    * @throws EspalierError `invalid_option` or `unknown_agent` at once. From the iteration: `backlog_overflow`, if this reader is too slow,
    * and what `result` rejects with.

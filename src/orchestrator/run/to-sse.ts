@@ -31,13 +31,13 @@ const HEARTBEAT = ": still here\n\n";
  * A run as the text of a stream of server-sent events (`text/event-stream`), message by message:
  *
  * - `event`, with its number as `id`: an event of the run, as `run.events({ from })` gives it;
- * - `piece`: what is being said, as `run.pieces()` gives it, without an `id`, since it is not kept;
+ * - `piece`: what was said so far and what is being said, as `run.pieces()` gives it, without an `id`;
  * - `result`, the last one: `runId`, `status`, `reason`, `text`, `output`, `errors`, and the `questions` of a paused run. The client closes then, or
  *   it would come back.
  *
- * `Readable.from(toSse(run)).pipe(response)` sends it; a client that leaves ends the iteration, and not the run. A client that comes back with
- * `Last-Event-ID` gets all events that it has missed, if the run is kept, and replies that are under way from their beginning, after a
- * `reset`. Texts of replies that were over meanwhile are not said again: the result has the last one.
+ * `Readable.from(toSse(run)).pipe(response)` sends it; a client that leaves ends the iteration, and not the run. A client that comes late, or
+ * comes back, is told what was said so far, each step after a `reset`; with `Last-Event-ID` it gets the events that it has missed, if the run is
+ * kept. The run is followed from this call on, not from the first read.
  *
  * @throws EspalierError `invalid_option` for an option, or an id that is none of ours; and what `run.events()` throws. The iteration
  * rejects with what theirs rejects with.

@@ -18,7 +18,7 @@ export interface Session {
   readonly version: number;
   /** The history, without instructions: what the next execution begins with, as far as the retention lets it. */
   readonly messages: readonly StoredMessage[];
-  /** The records of its executions, oldest first; those whose messages are gone may be missing. */
+  /** The records of its executions, oldest first: the last hundred, and older ones of which the history still has messages. */
   readonly executions: readonly SessionExecution[];
   /** The borders between executions in the history: where one ended and another one begins (R152). */
   readonly boundaries: readonly ExecutionBoundary[];

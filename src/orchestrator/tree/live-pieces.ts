@@ -1,55 +1,39 @@
-// LivePieces: what the agents of a run say while they say it, and who listens. Owns what was said of each reply that is under way, so that a
-// late listener misses nothing of it, and so that what was said is what the reply comes to.
+// LivePieces: what the agents of a run say while they say it, and who listens. Owns what was said of each reply that is under way, so that
+// what was said is what the reply comes to, and of each step that is not in the state of its agent yet, so that a late reader misses nothing.
 
 import { messageOf } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { Pieces } from "../../agent/run-ports.ts";
 import type { FinishReason } from "../../protocol/finish-reason.ts";
-import type { AgentId, CallId } from "../../protocol/ids.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { AgentId } from "../../protocol/ids.ts";
 import type { AssistantMessage } from "../../protocol/message.ts";
-import { replyPieces } from "../../protocol/reply-pieces.ts";
 import type {
   ModelDelta,
   PieceBody,
   PieceSource,
   ResetReason,
+  ResultBody,
   StreamPiece,
 } from "../../protocol/stream-piece.ts";
+import { cameAs, emptyReply, isSaidBy, lengthOf, piecesOf, type SaidReply } from "./said-reply.ts";
+import { JOINED, saidSteps, type LatestStep } from "./said-steps.ts";
 
 export type PieceListener = (piece: StreamPiece) => void;
-
-interface SaidCall {
-  readonly callId: CallId;
-  readonly toolName: string;
-  argumentsText: string;
-}
-
-/** A reply that is under way. */
-interface SaidReply {
-  readonly source: PieceSource;
-  reasoning: string;
-  text: string;
-  refusal: string;
-  /** By their index: a model may say a later one first. */
-  calls: Map<number, SaidCall>;
-}
 
 export class LivePieces implements Pieces {
   #listeners: readonly PieceListener[] = [];
   readonly #replies = new Map<AgentId, SaidReply>();
+  /** Of agents that have not settled. */
+  readonly #latest = new Map<AgentId, LatestStep>();
   #sequence = 0;
 
   get isHeard(): boolean {
     return this.#listeners.length > 0;
   }
 
-  /** Adds a listener, which is told at once what was said of replies that are under way; the returned function takes it away again. */
+  /** Adds a listener to what is said from now on; the returned function takes it away again. */
   subscribe(listener: PieceListener): () => void {
-    for (const said of this.#replies.values()) {
-      const reset = { type: "reset", reason: "joined", characters: 0 } as const;
-      for (const body of [reset, ...piecesOf(said)])
-        hand(listener, { ...said.source, sequence: this.#sequence, ...body });
-    }
     this.#listeners = [...this.#listeners, listener];
     return () => (this.#listeners = this.#listeners.filter((one) => one !== listener));
   }
@@ -91,23 +75,55 @@ export class LivePieces implements Pieces {
   }
 
   end(source: PieceSource, message: AssistantMessage, finishReason: FinishReason): void {
-    if (!this.#replies.has(source.agentId)) return;
+    const reply = { message, finishReason };
+    this.#latest.set(source.agentId, { source, reply, results: [] });
+    if (this.#replies.get(source.agentId)?.source.stepId !== source.stepId) {
+      if (!this.isHeard) return;
+      this.#emit(source, JOINED); // Who listens came when it was made already, or heard of it before a crash.
+    }
     this.arrived(source, message);
     this.#replies.delete(source.agentId);
     this.#emit(source, { type: "end", finishReason });
   }
 
   drop(source: PieceSource, reason: ResetReason): void {
-    this.reset(source, reason);
-    this.#replies.delete(source.agentId);
+    this.reset(source, reason); // It stays, empty: a reader that comes back has to drop what it had of it.
+    this.#latest.delete(source.agentId); // A step before this one: it is in the state.
   }
 
-  result(source: PieceSource, body: Extract<PieceBody, { readonly type: "result" }>): void {
+  result(source: PieceSource, body: ResultBody): void {
+    const latest = this.#latest.get(source.agentId);
+    if (latest?.source.stepId === source.stepId) latest.results.push(body);
+    else this.#latest.set(source.agentId, { source, reply: undefined, results: [body] });
     this.#emit(source, body);
   }
 
+  settled(agentId: AgentId): void {
+    this.#latest.delete(agentId);
+    this.#replies.delete(agentId);
+  }
+
+  /**
+   * What these agents have said so far in their present executions: each step once, in the order in which they began. Made into pieces when it
+   * is read: what is not, takes no room besides that of the states.
+   */
+  soFar(agents: readonly AgentRuntime[]): readonly (() => readonly StreamPiece[])[] {
+    const sequence = this.#sequence;
+    const steps = agents.flatMap((agent) => {
+      const { agentId } = agent.identity;
+      return [...saidSteps(agent, this.#latest.get(agentId), this.#replies.get(agentId))];
+    });
+    return steps
+      .toSorted((one, other) => one.startedAtMs - other.startedAtMs)
+      .map(({ source, bodies }) => (): readonly StreamPiece[] => {
+        const whose = source();
+        return [JOINED, ...bodies()].map((body) => Object.freeze({ ...whose, sequence, ...body }));
+      });
+  }
+
   #replyOf(source: PieceSource): SaidReply {
-    const said = this.#replies.get(source.agentId) ?? emptyReply(source);
+    const before = this.#replies.get(source.agentId);
+    const said = before?.source.stepId === source.stepId ? before : emptyReply(source);
     this.#replies.set(source.agentId, said);
     return said;
   }
@@ -118,53 +134,6 @@ export class LivePieces implements Pieces {
     const piece: StreamPiece = Object.freeze({ ...source, sequence: this.#sequence, ...body });
     for (const listener of this.#listeners) hand(listener, piece);
   }
-}
-
-function emptyReply(source: PieceSource): SaidReply {
-  return { source, reasoning: "", text: "", refusal: "", calls: new Map() };
-}
-
-/** A reply as it is when nothing more is said of it. */
-function cameAs(source: PieceSource, message: AssistantMessage): SaidReply {
-  const { text, refusal = "", toolCalls } = message;
-  const reasoning = replyPieces(message)
-    .map((piece) => (piece.type === "reasoning" ? piece.text : ""))
-    .join("");
-  const calls = new Map(toolCalls.map((call, index) => [index, { ...call }]));
-  return { source, reasoning, text, refusal, calls };
-}
-
-function lengthOf({ reasoning, text, refusal, calls }: SaidReply): number {
-  let ofCalls = 0;
-  for (const call of calls.values()) ofCalls += call.toolName.length + call.argumentsText.length;
-  return reasoning.length + text.length + refusal.length + ofCalls;
-}
-
-/** True if a reply only adds to what was said of it. Arguments may come to be others, and reasoning is not always kept as it came. */
-function isSaidBy(said: SaidReply, came: SaidReply): boolean {
-  const { text, refusal, calls } = came;
-  if (!text.startsWith(said.text) || !refusal.startsWith(said.refusal)) return false;
-  return [...said.calls].every(([index, { callId, toolName }]) => {
-    const call = calls.get(index);
-    return call?.callId === callId && call.toolName === toolName;
-  });
-}
-
-type ReplyPieceBody = Exclude<ModelDelta, { readonly type: "reset" }>;
-
-/** All of a reply that was not said. */
-function piecesOf(came: SaidReply, said = emptyReply(came.source)): readonly ReplyPieceBody[] {
-  const pieces: ReplyPieceBody[] = [];
-  if (said.reasoning === "") pieces.push({ type: "reasoning", text: came.reasoning });
-  pieces.push({ type: "text", text: came.text.slice(said.text.length) });
-  pieces.push({ type: "refusal", text: came.refusal.slice(said.refusal.length) });
-  for (const [index, { callId, toolName, argumentsText }] of came.calls) {
-    const known = said.calls.get(index);
-    if (known === undefined) pieces.push({ type: "call", index, callId, toolName });
-    if (known === undefined || known.argumentsText === "")
-      pieces.push({ type: "arguments", index, text: argumentsText });
-  }
-  return pieces.filter((piece) => !("text" in piece) || piece.text !== "");
 }
 
 /** A listener that throws harms no run (E2). */
