@@ -90,6 +90,7 @@ async function say(
       metadata: { user }, // what is kept, from which the context is made again
     });
     reportProblems(run);
+    await run.kept(); // what is accepted is not lost
     end(response, 202);
   } finally {
     beginning.delete(user);
