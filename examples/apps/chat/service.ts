@@ -1,5 +1,4 @@
-// A chat for several people: a page that shows answers as they come, each person with a conversation and an allowance of their own, and a file
-// from which all that was under way goes on after the service was killed.
+// A chat for several people: answers stream, each person has an allowance, and what was under way goes on after the service was killed.
 //
 //   USERS=ann:secret,bob:secret node service.ts --file chat.db --port 8080
 
@@ -65,17 +64,12 @@ function reportProblems(run: Run): void {
 }
 
 const Said = z.object({ text: z.string().trim().min(1).max(10_000) });
-const MOST_BYTES = 50_000;
 
-async function say(
-  user: string,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
+async function say(user: string, request: IncomingMessage, response: ServerResponse) {
   // Forms of other sites cannot send this type.
   if (request.headers["content-type"] !== "application/json") return end(response, 415, "No JSON.");
   const length = Number(request.headers["content-length"] ?? Infinity);
-  if (length > MOST_BYTES) return end(response, 413, "Too long.");
+  if (length > 50_000) return end(response, 413, "Too long.");
   if (beginning.has(user) || runOf(user)) return end(response, 409, "One question at a time.");
   beginning.add(user);
   try {
@@ -97,11 +91,7 @@ async function say(
   }
 }
 
-async function follow(
-  user: string,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
+async function follow(user: string, request: IncomingMessage, response: ServerResponse) {
   const run = runOf(user);
   if (run === undefined) return end(response, 204); // the browser does not come back
   const lastEventId = request.headers["last-event-id"]?.toString();
