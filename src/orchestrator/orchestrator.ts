@@ -175,6 +175,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
 
   /** A run that begins, or continues, here: while this orchestrator is open, it goes on by itself with what comes by mail. */
   #lead(run: LiveRun, options: Recovery, signal: AbortSignal | undefined): LiveRun {
+    if (run.mail === undefined) return this.#live.add(run, signal);
     const isClosed = (): boolean => this.#live.isClosed;
     return this.#live.add(goingOnByMail(this.#settings, run, { options, isClosed }), signal);
   }

@@ -74,8 +74,7 @@ export function goingOnByMail(
   run: LiveRun,
   { options, isClosed }: { readonly options: Recovery; readonly isClosed: () => boolean },
 ): LiveRun {
-  const storage = storageIn(settings);
-  if (storage === undefined) return run;
+  const storage = storageOf(settings);
   const { runId } = run;
   run.whenPaused(async () => {
     try {
