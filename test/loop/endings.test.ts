@@ -1,5 +1,5 @@
 // Goal: every way of settling has its own pair of status and reason, is documented, and is reported by one event.
-// Method: one script per ending; the pairs compared with those in docs/DESIGN.md, and with the codes that the source knows.
+// Method: one script per ending; the pairs compared with those in docs/stopping.md, and with the codes that the source knows.
 
 import { readFileSync } from "node:fs";
 
@@ -17,9 +17,9 @@ const OWN_CODE_DOCUMENTED = "a code of your own";
 
 type Pair = readonly [status: string, code: string];
 
-/** The pairs in the table of the design document, from top to bottom. */
+/** The pairs in the table of the document, from top to bottom. */
 function documentedPairs(): readonly Pair[] {
-  const [, section = ""] = readFileSync("docs/DESIGN.md", "utf8").split(
+  const [, section = ""] = readFileSync("docs/stopping.md", "utf8").split(
     /^## How an execution ends$/m,
   );
   const [chapter = ""] = section.split(/^## /m);
@@ -77,7 +77,7 @@ proves(["R35"], "every pair is another, and every code that espalier gives has i
 
 proves(
   ["R35"],
-  "what the design says of endings is what the scripts reach, no more and no less",
+  "what the document says of endings is what the scripts reach, no more and no less",
   () => {
     expect(documentedPairs().toSorted(byText)).toEqual(scriptedPairs().toSorted(byText));
   },
