@@ -29,6 +29,6 @@ const refusalText = model.requests[1]?.messages.at(-1)?.text;
 console.log(refusalText);
 assert.equal(
   refusalText,
-  "Not started: you have started 2 of at most 2 subagents (maxBreadthPerParent of the orchestrator). Work with the results you have, or do this part yourself.",
+  "Not started: you have started 2 of at most 2 subagents. Work with the results you have, or do this part yourself.",
 );
 assert.deepEqual([result.status, result.refusalsByCode], ["completed", { breadth_limit: 1 }]);

@@ -1319,9 +1319,6 @@ const requirements = {
   D221: {
     text: "A terminal that does not know its size, or says 0, is drawn on like one of 80 by 24",
   },
-  D222: {
-    text: "The refusal of a spawn by a limit of the tree says whose limit it is: the orchestrator's or a role's",
-  },
   D223: {
     text: "People and models read limits in dollars as dollars, in refusals and lines too",
   },

@@ -1,6 +1,5 @@
 // How text stands on stdout: how wide, and whether in colour.
 
-import { knownSize } from "../terminal/terminal-text.ts";
 import type { Shell } from "./shell.ts";
 
 export interface OutputStyle {
@@ -15,9 +14,7 @@ const WIDTH_ELSEWHERE = 160;
 
 export function outputStyle({ stdout, env }: Shell): OutputStyle {
   const isTTY = stdout.isTTY === true;
-  const width = isTTY
-    ? Math.max(1, (knownSize(stdout.columns) ?? USUAL_COLUMNS) - 1)
-    : WIDTH_ELSEWHERE;
+  const width = isTTY ? Math.max(1, (stdout.columns || USUAL_COLUMNS) - 1) : WIDTH_ELSEWHERE;
   const forced = env["FORCE_COLOR"] ?? "";
   if (forced !== "") return { width, hasColor: forced !== "0" };
   const isPlain = (env["NO_COLOR"] ?? "") !== "" || env["TERM"] === "dumb";

@@ -2,7 +2,6 @@
 
 import { CommanderError } from "commander";
 
-import { knownSize } from "../terminal/terminal-text.ts";
 import { callOf } from "./command-call.ts";
 import { commandTree } from "./command-tree.ts";
 import { BROKEN, MISUSED } from "./exit-codes.ts";
@@ -20,8 +19,8 @@ export async function performArguments(args: readonly string[], shell: Shell): P
     command.exitOverride().configureOutput({
       writeOut: (text) => void shell.stdout.write(text),
       writeErr: (text) => void shell.stderr.write(text),
-      getOutHelpWidth: () => knownSize(shell.stdout.columns) ?? USUAL_COLUMNS,
-      getErrHelpWidth: () => knownSize(shell.stderr.columns) ?? USUAL_COLUMNS,
+      getOutHelpWidth: () => shell.stdout.columns || USUAL_COLUMNS,
+      getErrHelpWidth: () => shell.stderr.columns || USUAL_COLUMNS,
     });
   try {
     await tree.parseAsync([...args], { from: "user" });

@@ -46,36 +46,29 @@ export interface TreeFacts {
   readonly ahead?: number;
 }
 
-/** Whose a limit is, such as `the role lead`: that is where it is raised. */
-export type LimitOwner = (name: keyof SubagentLimits) => string;
-
 /** The refusal if one more subagent would break a limit; undefined if it may start (T3). */
 export function checkSubagentLimits(
   limits: SubagentLimits,
   facts: TreeFacts,
-  ownerOf: LimitOwner,
 ): SpawnRefusal | undefined {
   const { ahead = 0 } = facts;
   const { parentDepth } = facts;
   if (parentDepth >= limits.maxDepth) {
-    const message = `Not started: subagents may be at depth ${limits.maxDepth} at most (maxDepth of ${ownerOf("maxDepth")}) and you are at depth ${parentDepth}. Do this part yourself with your own tools.`;
+    const message = `Not started: subagents may be at depth ${limits.maxDepth} at most and you are at depth ${parentDepth}. Do this part yourself with your own tools.`;
     return { code: "depth_limit", message, maximum: limits.maxDepth, current: parentDepth };
   }
   const breadth = countedUpTo(limits.maxBreadthPerParent, facts.breadth, ahead);
   if (breadth >= limits.maxBreadthPerParent) {
     const maximum = limits.maxBreadthPerParent;
-    const message = `Not started: you have started ${breadth} of at most ${maximum} subagents (maxBreadthPerParent of ${ownerOf("maxBreadthPerParent")}). Work with the results you have, or do this part yourself.`;
+    const message = `Not started: you have started ${breadth} of at most ${maximum} subagents. Work with the results you have, or do this part yourself.`;
     return { code: "breadth_limit", message, maximum, current: breadth };
   }
-  const run = { who: "this run", owner: ownerOf("maxTotalSubagents") };
-  return checkTotal(run, limits.maxTotalSubagents, facts.total, ahead);
+  return checkTotal("this run", limits.maxTotalSubagents, facts.total, ahead);
 }
 
-/**
- * The refusal if `who` has started as many subagents as the limit of `owner` allows, below itself and at any depth, with those `ahead`.
- */
+/** The refusal if `who` has started as many subagents as there may be, below itself and at any depth, with those `ahead`. */
 export function checkTotal(
-  { who, owner }: { readonly who: string; readonly owner: string },
+  who: string,
   maximum: number,
   started: number,
   ahead: number,
@@ -84,7 +77,7 @@ export function checkTotal(
   if (current < maximum) return undefined;
   return {
     code: "total_limit",
-    message: `Not started: ${who} has started ${current} of at most ${maximum} subagents (maxTotalSubagents of ${owner}). Do this part yourself, or leave it out and say so.`,
+    message: `Not started: ${who} has started ${current} of at most ${maximum} subagents. Do this part yourself, or leave it out and say so.`,
     maximum,
     current,
   };

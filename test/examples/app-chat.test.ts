@@ -57,7 +57,7 @@ proves(
     await expect(async () => {
       for await (const piece of stream.body?.pipeThrough(new TextDecoderStream()) ?? []) {
         seen += piece;
-        if (isKilled || !seen.includes("event: piece")) continue;
+        if (isKilled || !seen.includes("event: piece") || !seen.includes('"task"')) continue;
         isKilled = true;
         await restart();
       }

@@ -12,12 +12,11 @@ import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
 
 const NOTHING = { parentDepth: 0, breadth: 0, total: 0 };
-const theirs = (): string => "the orchestrator";
 const codeOf = (
   limits: Parameters<typeof subagentLimits>[1],
   facts: Partial<typeof NOTHING>,
 ): string | undefined =>
-  checkSubagentLimits(subagentLimits("limits", limits), { ...NOTHING, ...facts }, theirs)?.code;
+  checkSubagentLimits(subagentLimits("limits", limits), { ...NOTHING, ...facts })?.code;
 
 test("the defaults are 3 deep, 5 broad, 10 in all", () => {
   expect(subagentLimits("limits", {})).toEqual({
@@ -80,24 +79,24 @@ test("zero means zero, for each of the three", () => {
 
 proves(["X14"], "a refusal names the limit, where it stands, and what to do instead", () => {
   const limits = subagentLimits("limits", {});
-  expect(checkSubagentLimits(limits, { ...NOTHING, parentDepth: 3 }, theirs)).toEqual({
+  expect(checkSubagentLimits(limits, { ...NOTHING, parentDepth: 3 })).toEqual({
     code: "depth_limit",
     message:
-      "Not started: subagents may be at depth 3 at most (maxDepth of the orchestrator) and you are at depth 3. Do this part yourself with your own tools.",
+      "Not started: subagents may be at depth 3 at most and you are at depth 3. Do this part yourself with your own tools.",
     maximum: 3,
     current: 3,
   });
-  expect(checkSubagentLimits(limits, { ...NOTHING, breadth: 5 }, theirs)).toEqual({
+  expect(checkSubagentLimits(limits, { ...NOTHING, breadth: 5 })).toEqual({
     code: "breadth_limit",
     message:
-      "Not started: you have started 5 of at most 5 subagents (maxBreadthPerParent of the orchestrator). Work with the results you have, or do this part yourself.",
+      "Not started: you have started 5 of at most 5 subagents. Work with the results you have, or do this part yourself.",
     maximum: 5,
     current: 5,
   });
-  expect(checkSubagentLimits(limits, { ...NOTHING, total: 10 }, theirs)).toEqual({
+  expect(checkSubagentLimits(limits, { ...NOTHING, total: 10 })).toEqual({
     code: "total_limit",
     message:
-      "Not started: this run has started 10 of at most 10 subagents (maxTotalSubagents of the orchestrator). Do this part yourself, or leave it out and say so.",
+      "Not started: this run has started 10 of at most 10 subagents. Do this part yourself, or leave it out and say so.",
     maximum: 10,
     current: 10,
   });

@@ -211,7 +211,7 @@ describe("below the child", () => {
     );
     expect(result.refusalsByCode).toEqual({ depth_limit: 1 });
     expect(receivedTexts(node.model.requests[3])).toEqual([
-      "Not started: subagents may be at depth 2 at most (maxDepth of the orchestrator) and you are at depth 2. Do this part yourself with your own tools.",
+      "Not started: subagents may be at depth 2 at most and you are at depth 2. Do this part yourself with your own tools.",
     ]);
   });
 

@@ -9,8 +9,7 @@ import { proves } from "../harness/proves.ts";
 import { newFixture } from "../harness/run-scripted.ts";
 import { calls, part, spawn } from "./scripted-agents.ts";
 
-const REFUSED =
-  "Not started: you have started 2 of at most 2 subagents (maxBreadthPerParent of the role lead).";
+const REFUSED = "Not started: you have started 2 of at most 2 subagents.";
 
 proves(
   ["S7.12"],

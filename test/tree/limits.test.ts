@@ -267,7 +267,7 @@ describe("refusals", () => {
       expect(refused(deep)).toEqual({
         code: "depth_limit",
         message:
-          "Not started: subagents may be at depth 0 at most (maxDepth of the orchestrator) and you are at depth 0. Do this part yourself with your own tools.",
+          "Not started: subagents may be at depth 0 at most and you are at depth 0. Do this part yourself with your own tools.",
         maximum: 0,
         current: 0,
       });
@@ -275,7 +275,7 @@ describe("refusals", () => {
       expect(refused(broad)).toEqual({
         code: "breadth_limit",
         message:
-          "Not started: you have started 1 of at most 1 subagents (maxBreadthPerParent of the orchestrator). Work with the results you have, or do this part yourself.",
+          "Not started: you have started 1 of at most 1 subagents. Work with the results you have, or do this part yourself.",
         maximum: 1,
         current: 1,
       });
@@ -283,7 +283,7 @@ describe("refusals", () => {
       expect(refused(many)).toEqual({
         code: "total_limit",
         message:
-          "Not started: this run has started 1 of at most 1 subagents (maxTotalSubagents of the orchestrator). Do this part yourself, or leave it out and say so.",
+          "Not started: this run has started 1 of at most 1 subagents. Do this part yourself, or leave it out and say so.",
         maximum: 1,
         current: 1,
       });

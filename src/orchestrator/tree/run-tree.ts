@@ -9,7 +9,6 @@ import type { SpawnRefusal } from "../../protocol/subagent.ts";
 import {
   checkSubagentLimits,
   checkTotal,
-  type LimitOwner,
   type SubagentLimits,
 } from "../../policies/subagent-limits.ts";
 import { modelsOf } from "../../model/fallback.ts";
@@ -180,15 +179,7 @@ export class RunTree {
     const { identity, breadth } = parent;
     const limits = { ...parent.limits, maxTotalSubagents: this.limits.maxTotalSubagents };
     const facts = { parentDepth: identity.depth, breadth, total: this.#total, ahead };
-    const ownerOf: LimitOwner = (name) => this.#ownerOf(name, limits[name], parent);
-    return checkSubagentLimits(limits, facts, ownerOf) ?? totalRefusal(parent, ahead);
-  }
-
-  /** Whose limit holds below an agent: of those that are as tight, the outermost. */
-  #ownerOf(name: keyof SubagentLimits, limit: number, parent: AgentRuntime): string {
-    if (this.limits[name] === limit) return "the orchestrator";
-    const owner = [...lineOf(parent)].findLast(({ role }) => role.limits[name] === limit);
-    return `the role ${(owner ?? parent).role.name}`;
+    return checkSubagentLimits(limits, facts) ?? totalRefusal(parent, ahead);
   }
 
   /** Takes a place below `parent`, for which there must be room: see `refusalBelow`. Gives its path. */
@@ -243,8 +234,7 @@ function totalRefusal(parent: AgentRuntime, ahead: number): SpawnRefusal | undef
   for (const { identity, subagentsBelow, role } of lineOf(parent)) {
     const { maxTotalSubagents: maximum } = role.limits;
     if (maximum === undefined) continue;
-    const below = { who: identity.agentPath, owner: `the role ${role.name}` };
-    const refusal = checkTotal(below, maximum, subagentsBelow, ahead);
+    const refusal = checkTotal(identity.agentPath, maximum, subagentsBelow, ahead);
     if (refusal !== undefined) return refusal;
   }
   return undefined;
