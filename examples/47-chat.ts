@@ -52,19 +52,20 @@ async function history(response: ServerResponse, chat: string) {
   response.end(JSON.stringify(said.map(({ role, text }) => ({ role, text }))));
 }
 
-/** GET /chats/<conversation>/answer: what is being answered, from the beginning of the answer on. */
-async function follow(response: ServerResponse, chat: string) {
+/** GET /chats/<conversation>/answer: what is being answered, with its question, from the beginning on. */
+async function follow(request: IncomingMessage, response: ServerResponse, chat: string) {
   const run = orchestrator.runs().find(({ sessionId }) => sessionId === chat);
   if (run === undefined) return void response.writeHead(204).end(); // an EventSource does not come back
+  const lastEventId = request.headers["last-event-id"]?.toString();
   response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
-  await pipeline(toSse(run), response);
+  await pipeline(toSse(run, { from: 1, lastEventId }), response);
 }
 
 const server = createServer((request, response) => {
   const [, , chat = "", what] = (request.url ?? "").split("/");
   const isNew = request.method === "POST";
-  const get = what === "answer" ? follow : history;
-  const answer = isNew ? say(request, response, chat) : get(response, chat);
+  const get = () => (what === "answer" ? follow(request, response, chat) : history(response, chat));
+  const answer = isNew ? say(request, response, chat) : get();
   answer.catch(() => {
     if (response.headersSent) return void response.destroy();
     response.writeHead(400).end();
@@ -79,26 +80,41 @@ const PieceSchema = z.looseObject({
   text: z.string().optional(),
 });
 
+const EventSchema = z.looseObject({
+  type: z.string(),
+  depth: z.number(),
+  task: z.string().optional(),
+});
+
 async function send(url: string, message: string): Promise<void> {
   await show(await fetch(url, { method: "POST", body: message }), texts);
 }
 
-async function show({ body }: Response, on: Map<string, string>): Promise<void> {
+/** Gives the question, if the stream has it. */
+async function show({ body }: Response, on: Map<string, string>): Promise<string | undefined> {
+  let question: string | undefined;
   let unread = "";
   for await (const more of body?.pipeThrough(new TextDecoderStream()) ?? []) {
     const messages = (unread + more).split("\n\n");
     unread = messages.pop() ?? "";
     for (const message of messages) {
-      const [, data] = /^event: piece\ndata: (.*)$/m.exec(message) ?? [];
-      if (data !== undefined) take(data, on);
+      const [, name, data = ""] = /^event: (.*)\ndata: (.*)$/m.exec(message) ?? [];
+      if (name === "piece") take(data, on);
+      if (name === "event") question ??= questionIn(data);
     }
   }
+  return question;
 }
 
 function take(data: string, on: Map<string, string>): void {
   const { type, stepId, text: more = "" } = PieceSchema.parse(JSON.parse(data));
   if (type === "text") on.set(stepId, (on.get(stepId) ?? "") + more);
   if (type === "reset") on.delete(stepId); // it is said anew, from its beginning
+}
+
+function questionIn(data: string): string | undefined {
+  const { type, depth, task } = EventSchema.parse(JSON.parse(data));
+  return type === "agent.started" && depth === 0 ? task : undefined;
 }
 
 await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -114,11 +130,12 @@ let answer = await fetch(`${url}/answer`);
 while (answer.status === 204) answer = await fetch(`${url}/answer`); // the message is on its way
 const reading = show(answer, opened);
 held.open();
-await Promise.all([second, reading]);
+const [question] = await Promise.all([reading, second]);
 const said: unknown = await (await fetch(url)).json();
 server.close();
 
 console.log([...texts.values()].join("\n"));
+assert.equal(question, "And in the shade?");
 assert.deepEqual([...opened.values()], ["You have asked me 2 times."]);
 assert.deepEqual([...texts.values()], ["You have asked me 1 times.", "You have asked me 2 times."]);
 assert.deepEqual(said, [

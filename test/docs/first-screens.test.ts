@@ -10,9 +10,10 @@ import { z } from "zod";
 import { proves } from "../harness/proves.ts";
 
 const MAX_BYTES = 150_000;
-const documents = ["README.md", ...globSync("docs/*.md"), ...globSync("docs/decisions/*.md")].map(
-  (file) => ({ file, text: readFileSync(file, "utf8") }),
-);
+const documents = ["README.md", ...globSync("docs/{,decisions/,guides/}*.md")].map((file) => ({
+  file,
+  text: readFileSync(file, "utf8"),
+}));
 const manifest = z
   .object({ files: z.array(z.string()), scripts: z.record(z.string(), z.string()) })
   .parse(JSON.parse(readFileSync("package.json", "utf8")));

@@ -50,7 +50,10 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
   readonly guards?: readonly ToolGuard[];
   /** How long a hook, a guard, a stop condition or a check whether an approval is needed may take. Default 60,000 ms. */
   readonly hookTimeoutMs?: number;
-  /** Answers questions about calls while the run waits; no `wallTimeMs` runs meanwhile (R34). Default: none; the run pauses. */
+  /**
+   * Answers questions about calls, and the run goes on around them: an agent's `wallTimeMs` stands still only while nothing else continues below
+   * it (R34). Default: none; the run pauses.
+   */
   readonly approver?: Approver;
   /** After this time an unanswered question counts as denied, a call that is executed elsewhere as failed. Default: never. */
   readonly answerTimeoutMs?: number;

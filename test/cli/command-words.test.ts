@@ -1,0 +1,56 @@
+// Goal: what is said of the command holds: exit codes, and a page for each option. Method: the tree of commands, against the code and the pages.
+
+import { readFileSync } from "node:fs";
+
+import { expect, test } from "vitest";
+
+import { commandTree } from "../../src/cli/command-tree.ts";
+import { BROKEN, EXIT_CODES, exitCodeOf, MISUSED, TERMINATED } from "../../src/cli/exit-codes.ts";
+import { proves } from "../harness/proves.ts";
+import { performed } from "./performed.ts";
+
+const CODES = new Set([
+  ...Object.values(EXIT_CODES),
+  BROKEN,
+  MISUSED,
+  exitCodeOf("store_failed"),
+  TERMINATED,
+]);
+
+proves(
+  ["V40"],
+  "the help and the page name the exit codes that there are, and no others",
+  async () => {
+    const { stdout } = await performed(["--help"], { cwd: "." });
+    const [, help = ""] = /^Exit codes: ([\s\S]*)\.$/m.exec(stdout) ?? [];
+    const [, table = ""] = /^\| exit code .*\n.*\n((?:\|.*\n)+)/m.exec(pageOf("cli")) ?? [];
+    const rows = [...table.matchAll(/^\| ([\d, ]+)\|/gm)].map(([, codes = ""]) => codes).join();
+    for (const said of [help, rows])
+      expect(new Set((said.match(/\d+/g) ?? []).map(Number))).toEqual(CODES);
+  },
+);
+
+/** The page of a command, where it is not that of all. */
+const PAGES: Readonly<Record<string, string>> = {
+  runs: "reading",
+  show: "reading",
+  tail: "reading",
+  view: "viewer",
+};
+
+test("each option stands on the page of its command", () => {
+  const tree = commandTree(() => async () => {});
+  const commands = [tree, ...tree.commands, ...tree.commands.flatMap((one) => one.commands)];
+  const missing = commands.flatMap((command) => {
+    const page = pageOf(PAGES[command.name()] ?? "cli");
+    return command.options
+      .map(({ long }) => long ?? "")
+      .filter((flag) => !new RegExp(`(?<![\\w-])${flag}(?![\\w-])`).test(page))
+      .map((flag) => `${command.name()} ${flag}`);
+  });
+  expect(missing).toEqual([]);
+});
+
+function pageOf(name: string): string {
+  return readFileSync(`docs/${name}.md`, "utf8");
+}
