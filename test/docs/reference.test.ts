@@ -9,6 +9,7 @@ import { expect, test } from "vitest";
 
 import { EVENT_SCHEMAS } from "../../src/protocol/event-schemas.ts";
 import { EVENT_TYPES, StampSchema } from "../../src/protocol/event.ts";
+import { PAUSE_CODES, STOP_CODES } from "../../src/protocol/stop.ts";
 import * as telemetryNames from "../../src/telemetry/gen-ai-attributes.ts";
 import { proves } from "../harness/proves.ts";
 
@@ -179,6 +180,13 @@ function optionsAmong(rows: readonly (readonly string[])[]): readonly string[] {
     type.startsWith("`") ? name.replaceAll("`", "") : [],
   );
 }
+
+proves(["D24"], "every reason for an end or a pause is named where its type is", () => {
+  const named = ["StopCode", "PauseCode"].map((name) =>
+    [...sectionOf(name).matchAll(/`([a-z_]+)`/g)].map(([, code = ""]) => code),
+  );
+  expect(named).toEqual([[...STOP_CODES], [...PAUSE_CODES]]);
+});
 
 /** Words in capitals in files that read an environment, and that are no variables of one. */
 const NO_VARIABLES =
