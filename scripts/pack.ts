@@ -67,13 +67,10 @@ export function withoutMap(text: string): string {
   return text.replace(/\n\/\/# sourceMappingURL=\S+\s*$/, "\n");
 }
 
-/** Of `files`: what begins with `!` is left out by npm. */
-const isTaken = (path: string): boolean => !path.startsWith("!");
-
 /** Puts the package together in a folder. */
 function stagePackage(folder: string): void {
   const manifest = packedManifest(readFileSync("package.json", "utf8"));
-  for (const path of [...manifest.files.filter(isTaken), ...ALWAYS])
+  for (const path of [...manifest.files, ...ALWAYS])
     cpSync(path, join(folder, path), { recursive: true, filter: (file) => !file.endsWith(".map") });
   for (const name of globSync("dist/**/*.{js,d.ts}", { cwd: folder })) {
     const file = join(folder, name);
@@ -85,9 +82,7 @@ function stagePackage(folder: string): void {
 /** What is wrong with a package: files that nobody needs, files that it names and has not, and its manifest. */
 export function packageProblems(manifest: Manifest, files: readonly string[]): readonly string[] {
   const listed = new Set(files);
-  const expected = new RegExp(
-    `^(package\\.json|${[...ALWAYS, ...manifest.files.filter(isTaken)].join("|")})(/|$)`,
-  );
+  const expected = new RegExp(`^(package\\.json|${[...ALWAYS, ...manifest.files].join("|")})(/|$)`);
   const strange = files.filter(
     (file) =>
       !expected.test(file) ||
@@ -108,6 +103,17 @@ export function packageProblems(manifest: Manifest, files: readonly string[]): r
   ];
 }
 
+/** Where links of a document and its pictures lead: what is of another place, or of the document itself, is left out. */
+function linksOf(text: string): readonly string[] {
+  const links = [...text.matchAll(/\]\(([^)\s]+)/g), ...text.matchAll(/\b(?:src|href)="([^"]+)"/g)];
+  const sets = [...text.matchAll(/\bsrcset="([^"]+)"/g)].flatMap(([, set = ""]) =>
+    set.split(",").map((candidate) => candidate.trim().split(/\s/)[0] ?? ""),
+  );
+  return [...links.map(([, link = ""]) => link), ...sets]
+    .filter((link) => !/^(\w+:|#)/.test(link))
+    .map((link) => link.split("#")[0] ?? "");
+}
+
 /** What links of packed documents lead to that is not packed. */
 export function brokenLinks(
   documents: ReadonlyMap<string, string>,
@@ -119,8 +125,8 @@ export function brokenLinks(
     ),
   );
   return [...documents].flatMap(([document, text]) =>
-    [...text.matchAll(/\]\((?!\w+:|#)([^)#\s]+)/g)]
-      .map(([, link = ""]) => join(document, "..", link).replace(/\/$/, ""))
+    linksOf(text)
+      .map((link) => join(document, "..", link).replace(/\/$/, ""))
       .filter((path) => path !== "." && !there.has(path))
       .map((path) => `${document} leads to ${path}, which is not packed.`),
   );

@@ -13,7 +13,7 @@ export type Status = SettledStatus | "pending" | "running";
 
 /** Reasons for a pause (R26). */
 export const PAUSE_CODES = ["answers_needed", "pause_requested"] as const;
-/** Why an execution is paused: a question about a call is open, or the caller asked for it. */
+/** Why an execution is paused: a question about a call is open (`answers_needed`), or the caller asked for it (`pause_requested`). */
 export type PauseCode = (typeof PAUSE_CODES)[number];
 
 /**
@@ -37,7 +37,10 @@ export const STOP_CODES = [
   "finish_reason",
   "completed",
 ] as const;
-/** A reason that espalier itself gives. */
+/**
+ * A reason that espalier itself gives: `error`, `stop_requested`, `cancelled`, `input_refused`, `steps_limit`, `token_limit`, `time_limit`,
+ * `cost_limit`, `tool_calls_limit`, `retry_limit`, `error_budget`, `blocked`, `tool_called`, `finish_reason` or `completed`.
+ */
 export type StopCode = (typeof STOP_CODES)[number];
 
 /** Why an execution ended, or why it is paused. */

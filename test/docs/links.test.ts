@@ -12,7 +12,9 @@ const documents = globSync([
   "README.md",
   "CHANGELOG.md",
   "CONTRIBUTING.md",
+  "SECURITY.md",
   "docs/**/*.md",
+  "examples/apps/*/README.md",
 ]).toSorted();
 
 /** Without code, which may hold brackets of its own. */
@@ -20,6 +22,29 @@ function prose(file: string): string {
   return readFileSync(file, "utf8")
     .replaceAll(/^ *```[\s\S]*?^ *```$/gm, "")
     .replaceAll(/`[^`\n]*`/g, (code) => code.replaceAll(/[[\]()]/g, ""));
+}
+
+/** A link in brackets, one whose address stands below the text, and one or a picture as HTML has it. */
+const LINKS = [
+  /\]\((?!\w+:)([^)\s]+)\)/g,
+  /^ {0,3}\[[^\]\n]+\]: *<?(?!\w+:)([^\s>]+)/gm,
+  /\b(?:src|href)="(?!\w+:)([^"]+)"/g,
+  /\bsrcset="(?!\w+:)([^"\s]+)"/g,
+];
+
+/** What the links of a text lead to, those to other places left out. */
+function linksOf(text: string): readonly string[] {
+  return LINKS.flatMap((form) => [...text.matchAll(form)].map(([, link = ""]) => link));
+}
+
+/** The names of links whose address should stand below the text, and does not. */
+function unnamedIn(text: string): readonly string[] {
+  const names = new Set(
+    [...text.matchAll(/^ {0,3}\[([^\]\n]+)\]:/gm)].map(([, name = ""]) => name.toLowerCase()),
+  );
+  return [...text.matchAll(/\[([^\]\n]+)\]\[([^\]\n]*)\]/g)]
+    .map(([, shown = "", name = ""]) => (name === "" ? shown : name))
+    .filter((name) => !names.has(name.toLowerCase()));
 }
 
 /** The anchors of a document; one that comes again is numbered. */
@@ -49,7 +74,9 @@ test("every link of the documents leads to a file that is there, and to a headin
   const problems: string[] = [];
   let count = 0;
   for (const file of documents) {
-    for (const [, link = ""] of prose(file).matchAll(/\]\((?!\w+:)([^)\s]+)\)/g)) {
+    const text = prose(file);
+    problems.push(...unnamedIn(text).map((name) => `${file}: [${name}]: no such address`));
+    for (const link of linksOf(text)) {
       count += 1;
       const problem = problemOf(file, link);
       if (problem !== undefined) problems.push(`${file}: ${link}: ${problem}`);
@@ -57,4 +84,14 @@ test("every link of the documents leads to a file that is there, and to a headin
   }
   expect(problems).toEqual([]);
   expect(count).toBeGreaterThan(300);
+});
+
+test("a link is found in each form in which a document may have it", () => {
+  const text = `[a](a.md#b) [b](https://example.org) [c][] [d][E]
+<a href="f.md">f</a> <picture><source srcset="g.png"><img src="h.png"></picture> <img src="https://example.org/i.png">
+
+[c]: c.md
+[j]: https://example.org`;
+  expect(linksOf(text)).toEqual(["a.md#b", "c.md", "f.md", "h.png", "g.png"]);
+  expect(unnamedIn(text)).toEqual(["E"]);
 });

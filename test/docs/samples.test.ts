@@ -13,14 +13,32 @@ import { proves } from "../harness/proves.ts";
 const examples = globSync(["examples/*.ts", "examples/{scale-out,service}/*.ts"]).map((file) =>
   unindented(readFileSync(file, "utf8")),
 );
-// Code of other libraries, in the guides for who comes from them, is marked as `typescript`.
-const documents = globSync(["docs/*.md", "docs/guides/*.md"]).map((file) => ({
-  file,
+const documents = globSync([
+  "CONTRIBUTING.md",
+  "SECURITY.md",
+  "docs/**/*.md",
+  "examples/apps/*/README.md",
+]).map((file) => ({
+  file: file.replaceAll("\\", "/"),
   text: readFileSync(file, "utf8"),
 }));
+// Code of other libraries, in the guides for who comes from them, is marked as `typescript`, and so are declarations in the reference,
+// which `npm run check:reference` holds against the source.
+const isOther = (file: string): boolean =>
+  /^docs\/(guides\/coming-from-[\w-]+\.md|reference\/)/.test(file);
 const samples = documents.flatMap(({ file, text }) =>
-  [...text.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, sample = ""]) => ({ file, sample })),
+  samplesOf(text)
+    .filter(({ language }) => language !== "typescript" || !isOther(file))
+    .map(({ sample }) => ({ file, sample })),
 );
+
+/** Code blocks in TypeScript, however they are marked. */
+function samplesOf(
+  text: string,
+): readonly { readonly language: string; readonly sample: string }[] {
+  const blocks = text.matchAll(/^ *```(ts|tsx|mts|cts|typescript)\b.*\n([\s\S]*?)^ *```/gim);
+  return [...blocks].map(([, language = "", sample = ""]) => ({ language, sample }));
+}
 
 /** A sample may be from within a function. */
 function unindented(text: string): string {
@@ -51,13 +69,13 @@ proves(
 );
 
 test("every setting of a tool is in the document", () => {
-  const tools = documents.find(({ file }) => file.endsWith("tools.md"))?.text ?? "";
+  const tools = documents.find(({ file }) => file === "docs/tools.md")?.text ?? "";
   const rows = [...tools.matchAll(/^\| `(\w+)` +\|[^|]+\| /gm)].map(([, name]) => name);
   expect(new Set(rows.filter((name) => name !== "needsApproval"))).toEqual(new Set(SETTING_FIELDS));
 });
 
 test("every option of a wrapper, every error that is distinguished and the filter of leaks are in the document", () => {
-  const tools = documents.find(({ file }) => file.endsWith("tools.md"))?.text ?? "";
+  const tools = documents.find(({ file }) => file === "docs/tools.md")?.text ?? "";
   const words = ["timeoutMs", "maxAttempts", "firstDelayMs", "maxDelayMs", "shouldRetry"];
   words.push("maxCalls", "perMs", 'whenExceeded: "refuse"', "reason", "isToolTimeout");
   words.push("ToolRetryError", "reply.filtered");

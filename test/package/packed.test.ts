@@ -33,7 +33,7 @@ proves(
     const fields =
       "name version description keywords license bin files type sideEffects exports dependencies peerDependencies peerDependenciesMeta engines";
     expect(new Set(Object.keys(manifest))).toEqual(new Set(fields.split(" ")));
-    expect(manifest.files).toEqual(["dist", "docs", "!docs/pictures", "examples", "CHANGELOG.md"]);
+    expect(manifest.files).toEqual(["dist", "docs", "examples", "CHANGELOG.md"]);
     expect(JSON.stringify(manifest)).not.toContain("@espalier/source");
     expect(manifest.exports["."]).toEqual({
       types: "./dist/index.d.ts",
@@ -90,6 +90,21 @@ proves(["D203"], "a link of a document that leads out of the package is found", 
   expect(brokenLinks(documents, ["README.md", "docs/a.md", "examples/a.ts"])).toEqual([
     "README.md leads to CONTRIBUTING.md, which is not packed.",
     "docs/a.md leads to src/a.ts, which is not packed.",
+  ]);
+});
+
+proves(["D203"], "so are a picture that is not packed, and a link as HTML has it", () => {
+  const documents = new Map([
+    [
+      "docs/a.md",
+      `<source srcset="b-dark.png, b-large.png 2x">
+<img src="b-light.png"> <img src="https://example.org/c.png"> <a href="#d">d</a> <a href="../src/a.ts#e">e</a>`,
+    ],
+  ]);
+  expect(brokenLinks(documents, ["docs/a.md", "docs/b-dark.png"])).toEqual([
+    "docs/a.md leads to docs/b-light.png, which is not packed.",
+    "docs/a.md leads to src/a.ts, which is not packed.",
+    "docs/a.md leads to docs/b-large.png, which is not packed.",
   ]);
 });
 
