@@ -1260,7 +1260,7 @@ const requirements = {
     text: "Before a run that was cut off goes on by the page, the tools that may run again are named, each with its agent",
   },
   V130: {
-    text: "Pictures in documents are made by a command, there in light and dark, and small; the package is without them",
+    text: "Pictures in documents are made by a command, there in light and dark, and small",
   },
   V131: {
     text: "The demo in the browser is the first command of the README and works in a fresh clone; no document has `npx` run a package before it was installed",
