@@ -7,7 +7,7 @@
 // 2. It takes no signal away from the program: a handler of the program still decides; without one,
 //    the process ends by it.
 
-import { displayWidth, knownSize } from "./terminal-text.ts";
+import { displayWidth } from "./terminal-text.ts";
 
 /** What it needs of a stream; `process.stdout` fits. */
 export interface TerminalStream {
@@ -78,7 +78,7 @@ export class LiveArea {
 
   #toTop(): string {
     // Lines that were drawn before the window was made narrower take more rows now.
-    const columns = knownSize(this.#stream.columns) ?? Infinity;
+    const columns = this.#stream.columns || Infinity;
     const rows = this.#drawn.reduce(
       (sum, line) => sum + Math.max(1, Math.ceil(displayWidth(line) / columns)),
       0,

@@ -11,7 +11,6 @@ import type { Clock } from "../extend.ts";
 import { LiveArea, type TerminalStream } from "./live-area.ts";
 import { PrintedText } from "./printed-text.ts";
 import { renderRun } from "./render-tree.ts";
-import { knownSize } from "./terminal-text.ts";
 import { RunFold } from "../view/run-fold.ts";
 
 const FRAME_MS = 100;
@@ -163,11 +162,11 @@ export class LiveView implements EventSink {
 
   /** Many terminals lose the last character of a line that is as wide as they are. */
   #columns(): number {
-    return Math.max(1, (knownSize(this.#stream.columns) ?? USUAL_COLUMNS) - 1);
+    return Math.max(1, (this.#stream.columns || USUAL_COLUMNS) - 1);
   }
 
   #rows(): number {
-    return Math.max(1, (knownSize(this.#stream.rows) ?? USUAL_ROWS) - 1);
+    return Math.max(1, (this.#stream.rows || USUAL_ROWS) - 1);
   }
 
   readonly #onBroken = (): void => {

@@ -129,8 +129,3 @@ function harmless(text: string): string {
     .replace(/[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069\uFEFF]/gu, "")
     .replace(/[\p{Cc}\u2028\u2029]/gu, " ");
 }
-
-/** Of how many cells or lines it is known. A pseudo-terminal that nobody has given a size says 0. */
-export function knownSize(size: number | undefined): number | undefined {
-  return size === 0 ? undefined : size;
-}
