@@ -20,6 +20,7 @@ export class MemoryQueue {
   readonly waiting = new Map<string, RunTicket>();
   /** Of runs that are led: what came since. */
   readonly led = new Map<string, { again: RunTicket | undefined }>();
+  #isOver = false;
 
   engine(): Engine {
     return {
@@ -46,7 +47,14 @@ export class MemoryQueue {
     else this.take(ticket);
   }
 
+  /** No more is led: what a broken engine tries again and again would go on beside the tests after it. */
+  end(): void {
+    this.#isOver = true;
+    this.workers.clear();
+  }
+
   take(ticket: RunTicket): void {
+    if (this.#isOver) return;
     const led = this.led.get(ticket.runId);
     if (led !== undefined) led.again = ticket;
     else this.waiting.set(ticket.runId, ticket);

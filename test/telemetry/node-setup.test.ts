@@ -1,19 +1,15 @@
 // Goal: with one call, spans of a run reach an OTLP endpoint whole; an endpoint that is down, hangs
 // or is busy costs the program neither an error nor more time than it allowed; every span is
 // accounted for.
-// Method: a loopback sink with fault modes, a clock moved by hand for bounds, real processes for
-// their ends. The set-up of all tests fails one that leaves an unhandled rejection, or a warning
-// that no test took.
+// Method: a loopback sink with fault modes, a clock moved by hand for bounds. The set-up of all
+// tests fails one that leaves an unhandled rejection, or a warning that no test took.
 
-import { execFile } from "node:child_process";
 import { hostname } from "node:os";
-import { fileURLToPath } from "node:url";
 
 import { trace } from "@opentelemetry/api";
 import { defaultResource } from "@opentelemetry/resources";
 import { InMemorySpanExporter } from "@opentelemetry/sdk-trace-node";
 import { afterEach, expect, test, vi } from "vitest";
-import { z } from "zod";
 
 import { proves } from "../harness/proves.ts";
 import { OWN_PACKAGE } from "../../src/kernel/own-package.ts";
@@ -24,13 +20,11 @@ import {
   type NodeTracing,
 } from "../../src/telemetry/node-setup.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
-import { OtlpSink, type SinkMode } from "../support/otlp-sink.ts";
+import { OtlpSink } from "../support/otlp-sink.ts";
 import { placeAll, treeOf } from "./recorded-spans.ts";
 import { RunScript } from "./run-script.ts";
 import { CANARY } from "./run-script-facts.ts";
 import { wideRun } from "./wide-run.ts";
-
-const MODES: readonly SinkMode[] = ["ok", "refuse", "unavailable", "hang", "drip"];
 
 afterEach(() => vi.unstubAllEnvs());
 
@@ -203,17 +197,6 @@ test("a burst that one default queue would lose arrives whole", async () => {
   expect(sink.orphans()).toEqual([]);
 });
 
-test.concurrent.each(MODES)(
-  "a short program ends by itself in mode %s, and is warned once if spans are lost",
-  async (mode) => {
-    await using sink = await OtlpSink.open(mode);
-    const { code, report, warnings } = await runProgram(sink.endpoint);
-    expect([code, warnings]).toEqual([0, mode === "ok" ? 0 : 1]);
-    expect(report.deliveredSpans + report.lostSpans + report.pendingSpans).toBe(6);
-    expect(sink.spans.length).toBe(mode === "ok" ? 6 : 0);
-  },
-);
-
 test("options that do not fit are refused by name", () => {
   expect(() => setUpNodeTracing({ serviceName: " " })).toThrow(
     'Expected serviceName to be text that is not empty, got " ". Say it in words.',
@@ -291,31 +274,4 @@ function delegatingRun(): RunScript {
   lead.ended();
   run.ended("completed", 1);
   return run;
-}
-
-const ReportSchema = z.object({
-  deliveredSpans: z.int(),
-  lostSpans: z.int(),
-  pendingSpans: z.int(),
-});
-
-interface ProgramEnd {
-  readonly code: number;
-  readonly report: FlushReport;
-  readonly warnings: number;
-}
-
-function runProgram(endpoint: string): Promise<ProgramEnd> {
-  const program = fileURLToPath(new URL("short-program.ts", import.meta.url));
-  const env = { ...process.env, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint };
-  return new Promise((resolve) => {
-    execFile(process.execPath, [program], { env }, (error, stdout, stderr) => {
-      const warnings = stderr.split("ESPALIER_SPANS_LOST").length - 1;
-      resolve({
-        code: error === null ? 0 : 1,
-        report: ReportSchema.parse(JSON.parse(stdout)),
-        warnings,
-      });
-    });
-  });
 }
