@@ -255,7 +255,8 @@ function checkCalls(events: readonly EspalierEvent[]): void {
   }
   for (const event of events) {
     if (event.type !== "step.completed") continue;
-    const calls = courses.get(`${event.executionId} ${event.stepId}`) ?? new Map();
+    const calls =
+      courses.get(`${event.executionId} ${event.stepId}`) ?? new Map<string | null, string>();
     ok(calls.size === event.toolCalls, "E4: every call of a step is told");
     for (const course of calls.values())
       ok(COURSE.test(course), `E4: a call runs or is rejected: ${course}`);
