@@ -1274,6 +1274,9 @@ const requirements = {
   V134: {
     text: "`run --otel` sends the spans of the run, and says how many arrived; a place for traces that is down changes neither result nor exit code",
   },
+  V135: {
+    text: "`runs --watch` draws the list again and again, in place and in the room that there is, until Ctrl-C; without a terminal it is refused",
+  },
   D21: {
     text: "Every public name has a section in the reference that says how it is imported and what it is for, and stands in the list of all names; links between its pages hold",
   },

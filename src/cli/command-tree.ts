@@ -148,6 +148,7 @@ function addReading(add: Add): void {
       "only these: needs_you, working, waiting, lost, paused, completed, failed, stopped, cancelled",
     )
     .option("--limit <number>", "so many of the newest (default: 20)")
+    .option("--watch", "draw the list again and again, until Ctrl-C")
     .option(...JSON_OUTPUT)
     .option(...STORE);
   add("show <run> [agent] [step]", () => import("./commands/show-command.ts"))

@@ -1,83 +1,54 @@
-// `espalier runs`: what is kept, and how it stands.
+// `espalier runs`: what is kept, and how it stands; with `--watch`, for as long as somebody looks.
 
-import type { RunRow } from "espalier/view";
-
-import type { CommandBody } from "../command-call.ts";
+import type { CommandBody, CommandCall } from "../command-call.ts";
 import { jsonLine } from "../json-text.ts";
-import { isOfOneRun, RunReading, unreadableText } from "../run-reading.ts";
 import { wallTimeMs } from "../machine-time.ts";
 import { outputStyle } from "../output-style.ts";
 import { findProject } from "../project.ts";
+import { MOST_LISTED, NewestRuns } from "../newest-runs.ts";
 import { runsText } from "../runs-text.ts";
 import { note, say } from "../shell.ts";
 import { STATUSES } from "../status-text.ts";
 import { openStoreToView, storePlace } from "../store-choice.ts";
 import { UsageError } from "../usage-error.ts";
+import { watchRuns } from "../watch-runs.ts";
 
 const USUAL_LIMIT = 20;
-const MOST = 10_000;
-/** Records that are read for a list; of runs beyond them it says what the store says. */
-const MOST_RECORDS = 20_000;
 
 export const body: CommandBody = async (call) => {
   const { shell, has, text } = call;
   const limit = limitOf(text("limit"));
   const statuses = statusesOf(text("status"));
+  const isWatched = isWatchedIn(call);
   const project = await findProject(shell);
   await using kept = await openStoreToView(storePlace(call, project), { canPost: false });
+  const list = new NewestRuns(kept.store, { limit, statuses });
+  const empty = `${statuses === undefined ? "No runs" : "No such runs"} in ${kept.name}.`;
+  if (isWatched) return await watchRuns(shell, list, empty);
   const nowMs = wallTimeMs();
-  const rows: RunRow[] = [];
-  const passed: string[] = [];
-  let records = 0;
-  let unread = 0;
-  let isMore = false;
-  for (const stored of await kept.store.list({
-    limit: statuses === undefined ? limit + 1 : MOST,
-  })) {
-    isMore = rows.length === limit;
-    if (isMore) break;
-    const run = new RunReading(kept.store, stored);
-    records += stored.recordCount;
-    const isRead = records <= MOST_RECORDS;
-    if (!isRead) unread += 1;
-    const problem = isRead ? await problemOf(run) : undefined;
-    if (problem !== undefined) passed.push(problem);
-    const row = problem === undefined ? rowOf(run, nowMs) : run.listing(nowMs);
-    if (statuses?.includes(row.status) !== false) rows.push(row);
-  }
+  const { rows, problems, isMore, unread } = await list.look(nowMs);
   if (has("json")) say(shell, jsonLine({ runs: rows }));
   else if (rows.length > 0) say(shell, runsText(rows, { ...outputStyle(shell), nowMs }));
-  else if (statuses === undefined)
-    note(shell, `No runs in ${kept.name}. Start one: espalier run …`);
-  else note(shell, `No such runs in ${kept.name}.`);
-  for (const problem of passed) note(shell, problem);
+  else note(shell, statuses === undefined ? `${empty} Start one: espalier run …` : empty);
+  for (const problem of problems) note(shell, problem);
   if (isMore) note(shell, `There are older ones: --limit ${limit * 2}`);
   if (unread > 0 && statuses !== undefined)
     note(shell, `Long runs were not read (${unread}): they are listed without --status.`);
   return 0;
 };
 
-/** Reads a run. What is wrong with one hides no other. */
-async function problemOf(run: RunReading): Promise<string | undefined> {
-  try {
-    await run.advance();
-    return undefined;
-  } catch (cause) {
-    if (!isOfOneRun(cause)) throw cause;
-    return unreadableText(run.stored, cause);
-  }
-}
-
-function rowOf(run: RunReading, nowMs: number): RunRow {
-  if (run.fold.startedAtMs === undefined) return run.listing(nowMs);
-  return { ...run.head(nowMs), questions: run.fold.snapshot().questions };
+function isWatchedIn({ shell, has }: CommandCall): boolean {
+  if (!has("watch")) return false;
+  if (!has("json") && shell.stdout.isTTY === true) return true;
+  const advice = "A program asks again and again, or reads on: espalier tail <run> --events";
+  throw new UsageError(`Expected --watch on a terminal, and without --json. ${advice}.`);
 }
 
 function limitOf(said: string | undefined): number {
   if (said === undefined) return USUAL_LIMIT;
   const limit = Number(said);
-  if (Number.isInteger(limit) && limit > 0 && limit <= MOST) return limit;
-  throw new UsageError(`Expected --limit to be a number from 1 to ${MOST}, got ${said}.`);
+  if (Number.isInteger(limit) && limit > 0 && limit <= MOST_LISTED) return limit;
+  throw new UsageError(`Expected --limit to be a number from 1 to ${MOST_LISTED}, got ${said}.`);
 }
 
 function statusesOf(said: string | undefined): readonly string[] | undefined {
