@@ -3,15 +3,21 @@
 import { stripVTControlCharacters } from "node:util";
 
 import { exitCodeOf } from "./exit-codes.ts";
-import { note, type Shell } from "./shell.ts";
+import { note, ownCommand, type Shell } from "./shell.ts";
 
 /** Says on stderr what went wrong, and gives the exit code for it. */
 export function tellError(shell: Shell, cause: unknown): number {
   const code = codeOf(cause);
   const message = harmless(cause instanceof Error ? cause.message : String(cause));
-  note(shell, code === undefined || code === "usage" ? message : `${message} [${code}]`);
+  const said = code === "usage" ? asCalled(shell, message) : message;
+  note(shell, code === undefined || code === "usage" ? said : `${said} [${code}]`);
   if (shell.isVerbose && cause instanceof Error) note(shell, harmless(stackOf(cause)));
   return exitCodeOf(code);
+}
+
+/** What a wrong use should have been, as this person has to call it. */
+function asCalled(shell: Shell, message: string): string {
+  return message.replaceAll(/: espalier (?=[a-z])/gu, `: ${ownCommand(shell)} `);
 }
 
 /** Control characters but line breaks, and marks that turn the direction. */

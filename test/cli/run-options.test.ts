@@ -124,6 +124,9 @@ proves(["V132"], "what to type next is what npx runs, where npx ran this", async
   expect((await performed(["approve", "@last"], at)).stderr).toContain(
     "Go on: npx espalier resume",
   );
+  expect((await performed(["approve", "nothing"], at)).stderr).toMatch(
+    / which is none\. List them: npx espalier questions\n$/,
+  );
 });
 
 proves(

@@ -22,7 +22,7 @@ import { findProject } from "../project.ts";
 import { readableFolder } from "../readable-folder.ts";
 import { roleNamed } from "../roles-at-hand.ts";
 import { answerModeOf, leadFor, outputChoice } from "../run-settings.ts";
-import { note, say } from "../shell.ts";
+import { note, ownCommand, say } from "../shell.ts";
 import { openKeptStore, storePlace } from "../store-choice.ts";
 
 /** Who is on record for more budget. */
@@ -51,7 +51,8 @@ export const body: CommandBody = async (call) => {
   if (resumed !== undefined) return await follower.follow(resumed);
   const open = await openIn(kept.store, run.runId);
   if (has("json")) say(shell, jsonLine({ runId: run.runId, status: "paused", questions: open }));
-  note(shell, `${run.runId} waits for answers to ${open.length}. See them: espalier questions`);
+  const questions = `${ownCommand(shell)} questions`;
+  note(shell, `${run.runId} waits for answers to ${open.length}. See them: ${questions}`);
   return EXIT_CODES.paused;
 };
 

@@ -7,7 +7,7 @@ import { outputStyle } from "../output-style.ts";
 import { findProject } from "../project.ts";
 import { MOST_LISTED, NewestRuns } from "../newest-runs.ts";
 import { runsText } from "../runs-text.ts";
-import { note, say } from "../shell.ts";
+import { note, ownCommand, say } from "../shell.ts";
 import { STATUSES } from "../status-text.ts";
 import { openStoreToView, storePlace } from "../store-choice.ts";
 import { UsageError } from "../usage-error.ts";
@@ -29,7 +29,8 @@ export const body: CommandBody = async (call) => {
   const { rows, problems, isMore, unread } = await list.look(nowMs);
   if (has("json")) say(shell, jsonLine({ runs: rows }));
   else if (rows.length > 0) say(shell, runsText(rows, { ...outputStyle(shell), nowMs }));
-  else note(shell, statuses === undefined ? `${empty} Start one: espalier run …` : empty);
+  else
+    note(shell, statuses === undefined ? `${empty} Start one: ${ownCommand(shell)} run …` : empty);
   for (const problem of problems) note(shell, problem);
   if (isMore) note(shell, `There are older ones: --limit ${limit * 2}`);
   if (unread > 0 && statuses !== undefined)

@@ -12,7 +12,7 @@ import { RunReading } from "../run-reading.ts";
 import { setTimer, wallTimeMs } from "../machine-time.ts";
 import { namedRun } from "../named-run.ts";
 import { findProject } from "../project.ts";
-import { note, say, type Shell } from "../shell.ts";
+import { note, ownCommand, say, type Shell } from "../shell.ts";
 import { openStoreToView, storePlace } from "../store-choice.ts";
 import { UsageError } from "../usage-error.ts";
 
@@ -52,7 +52,11 @@ function tellIfAlone(shell: Shell, run: RunReading, said: string): string {
   const { status } = run.listing(wallTimeMs());
   if (status === said || (status !== "lost" && status !== "waiting")) return status;
   const why = status === "lost" ? "its process gives no sign of life" : "no process leads it";
-  note(shell, `Run ${run.stored.runId} does not go on: ${why}. espalier resume leads it on here.`);
+  const { runId } = run.stored;
+  note(
+    shell,
+    `Run ${runId} does not go on: ${why}. Lead it here: ${ownCommand(shell)} resume ${runId}`,
+  );
   return status;
 }
 

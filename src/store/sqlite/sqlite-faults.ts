@@ -1,3 +1,5 @@
+import { statSync } from "node:fs";
+
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { storeFailed, type StoreFailure } from "../store-errors.ts";
 
@@ -32,6 +34,10 @@ const FAULTS: readonly Fault[] = [
 /** What a driver threw, as an error of ours. */
 export function sqliteFailed(path: string, cause: unknown): EspalierError {
   if (EspalierError.is(cause)) return cause;
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) {
+    const message = `Expected the store ${JSON.stringify(path)} to be a file, got a folder. Name a file in it.`;
+    return storeFailed("cannot_open", message, cause);
+  }
   const { reason, advice } = faultOf(cause) ?? { reason: "other", advice: "See its cause." };
   const message = `Expected the store ${JSON.stringify(path)} to work, got: ${messageOf(cause)}. ${advice}`;
   return storeFailed(reason, message, cause);
