@@ -9,7 +9,8 @@ import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { buildPage, type BuiltPage } from "./built-page.ts";
 import { findChromium, openTab, type Tab } from "./chromium.ts";
-import { UNSEEN } from "./fixture-runs.ts";
+import { calmRun, UNSEEN } from "./fixture-runs.ts";
+import { agentId } from "./run-sketch.ts";
 import {
   fixtureRuns,
   REFUSED,
@@ -358,6 +359,28 @@ describe.skipIf(browser === undefined)("screens", () => {
       await page.locator(".row[aria-selected=true]", { hasText: "reader#5" }).waitFor();
     },
   );
+
+  proves(["D220"], "a run that only met a limit does not look failed", async () => {
+    const calm = calmRun(0);
+    const met = {
+      agentId: agentId(calm.run.runId, 0),
+      agentPath: "lead",
+      step: 1,
+      code: "steps_limit",
+      message: "120 of 120 steps are used.",
+      isLimit: true,
+      atMs: calm.run.startedAtMs,
+    } as const;
+    const server = await serve({ runs: [{ ...calm, causes: [met] }] });
+    const { page } = await open(server.urlOf(`/r/${calm.run.runId}`));
+    const stops = page.locator(".fact.errors");
+    await stops.locator("text=lead · steps_limit").waitFor();
+    expect(await stops.textContent()).toContain("1 limit");
+    expect(await page.locator(".run-header .sign-failed").count()).toBe(0);
+    await page.getByRole("button", { name: "Next limit" }).click();
+    await page.locator("text=limit 1 of 1").waitFor();
+    expect(await page.locator(".run-header", { hasText: /error/i }).count()).toBe(0);
+  });
 });
 
 describe.skipIf(browser === undefined)("runs made up", () => {

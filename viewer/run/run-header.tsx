@@ -155,8 +155,8 @@ function ErrorStops({
         type="button"
         class="small"
         onClick={() => onError(-1)}
-        aria-label="Previous error"
-        title="Previous error: E"
+        aria-label={`Previous ${word}`}
+        title={`Previous ${word}: E`}
       >
         ‹
       </button>
@@ -164,8 +164,8 @@ function ErrorStops({
         type="button"
         class="small"
         onClick={() => onError(1)}
-        aria-label="Next error"
-        title="Next error: e"
+        aria-label={`Next ${word}`}
+        title={`Next ${word}: e`}
       >
         ›
       </button>
