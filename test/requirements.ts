@@ -1353,6 +1353,10 @@ const requirements = {
     text: "What the retention of a session leaves out stays in its runs, which the session names: a page can show the whole conversation",
   },
   D258: { text: "A run says which session it continues, also one that was recovered" },
+  D280: {
+    text: "What is asked of a run while it comes to its pause, and before it goes on by mail, breaks nothing and holds once it goes on; its pieces are numbered on",
+  },
+  D281: { text: "A sign of life that the end of its run overtakes takes no result away" },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

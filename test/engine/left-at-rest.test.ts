@@ -59,6 +59,7 @@ proves(
     const { store, clock, process, pushed } = world;
     const done = doings();
     const roles = [solo(done, ASKING)];
+    await clientOf(world).start("solo", "Go.", { runId: ID });
     const dying = dyingAtRest(store, CANCEL);
     void process({ roles, store: dying.store, unanswered: "pause" }).execute(ORDER);
     await pushed(dying.dead);

@@ -308,7 +308,8 @@ export class Journal {
     try {
       await this.#options.store.beat(this.#opened.ownership);
     } catch (cause) {
-      if (!isTransient(cause)) this.#fail(cause);
+      // One that is overtaken by the end is refused; what is written then finds out by itself.
+      if (!isTransient(cause) && !this.#isClosing) this.#fail(cause);
     }
   }
 

@@ -75,8 +75,8 @@ export class LiveRun implements Run {
   readonly #readers: RunReaders;
   /** With what it goes on, if it is paused and something has come by mail meanwhile. */
   #onPause: () => Promise<LedParts | undefined> = () => Promise.resolve(undefined);
-  /** Why it was cancelled between its pause and that. */
-  #lateCancel: string | undefined;
+  /** What was asked of it at rest: it is done if the run goes on. */
+  #wishes: (() => void)[] = [];
   #hasBegun = false;
   /** It rests, or broke off. */
   #isOver = false;
@@ -176,18 +176,19 @@ export class LiveRun implements Run {
 
   async cancel(message = "The caller cancelled the run."): Promise<RunResult<JsonValue>> {
     checkText("message", message);
-    this.#cancelNode(this.#root, message);
+    this.#ask(() => this.#cancelNode(this.#root, message));
     return await this.settled;
   }
 
   cancelAgent(agentId: AgentId, message = "The caller cancelled the agent."): void {
     checkText("message", message);
-    this.#cancelNode(this.#node(agentId), message);
+    this.#node(agentId);
+    this.#ask(() => this.#cancelNode(this.#node(agentId), message));
   }
 
   /** Cancels the run when the signal is aborted, or at once if it is. */
   cancelWith(signal: AbortSignal): void {
-    const cancel = (): void => this.#cancelNode(this.#root, whyAborted(signal));
+    const cancel = (): void => this.#ask(() => this.#cancelNode(this.#root, whyAborted(signal)));
     if (signal.aborted) cancel();
     else this.whenOver(onAbort(signal, cancel));
   }
@@ -197,18 +198,25 @@ export class LiveRun implements Run {
     this.#afterwards.push(heed);
   }
 
+  /** Has something done at once, or, of a run at rest, as soon as it goes on: until then its journal takes nothing. */
+  #ask(wish: () => void): void {
+    if (this.#isOver) this.#wishes.push(wish);
+    else wish();
+  }
+
   #cancelNode(node: AgentRuntime, message: string): void {
     const { agentId } = node.identity;
-    if (this.#isOver && node === this.#root) this.#lateCancel ??= message;
     this.#supervisor.run.journal?.append({ type: "cancel", agentId, message });
     node.cancel(message);
   }
 
   requestPause(): void {
-    const { tree, journal } = this.#supervisor.run;
-    if (this.#root.hasEnded) return;
-    journal?.append({ type: "pause" });
-    tree.requestPause();
+    this.#ask(() => {
+      const { tree, journal } = this.#supervisor.run;
+      if (this.#root.hasEnded) return;
+      journal?.append({ type: "pause" });
+      tree.requestPause();
+    });
   }
 
   steer(
@@ -223,16 +231,20 @@ export class LiveRun implements Run {
 
   skipToolCalls(reason = "The caller left it out."): void {
     checkText("reason", reason);
-    this.#supervisor.run.journal?.append({ type: "skip", message: reason });
-    this.#root.openMailbox().skip(reason);
+    this.#ask(() => {
+      this.#supervisor.run.journal?.append({ type: "skip", message: reason });
+      this.#root.openMailbox().skip(reason);
+    });
   }
 
   requestStop(message = "The caller asked the run to stop."): void {
     checkText("message", message);
     const reason = { code: "stop_requested", message, data: {} };
     const signal = { source: "caller", reason } as const;
-    this.#supervisor.run.journal?.append({ type: "stop", signal });
-    this.#supervisor.run.tree.stop(signal);
+    this.#ask(() => {
+      this.#supervisor.run.journal?.append({ type: "stop", signal });
+      this.#supervisor.run.tree.stop(signal);
+    });
   }
 
   grant(budget: Budget, options: GrantOptions): boolean {
@@ -405,6 +417,7 @@ export class LiveRun implements Run {
   /** Gives the result once the end of the run is kept. */
   async #conclude(): Promise<RunResult<JsonValue>> {
     this.#isOver = true; // Before its last event: nothing is granted after it.
+    this.#mail?.stop(); // Nor heeded: what comes from now on leaves a paused run open.
     const { run } = this.#supervisor;
     const result = this.#root.hasEnded
       ? concludedEnd(run, this.#root, this.#trace.traceId)
@@ -422,7 +435,6 @@ export class LiveRun implements Run {
 
   /** Goes on after a pause, as if by another handle: whoever reads this one reads on. */
   async #leadOn({ supervisor, root, beginning }: LedParts): Promise<RunResult<JsonValue>> {
-    this.#mail?.stop();
     this.#supervisor = supervisor;
     this.#root = root;
     this.#beginning = beginning;
@@ -434,7 +446,7 @@ export class LiveRun implements Run {
     this.#readers.follow(supervisor.run);
     if (this.#stepper !== undefined) this.#pace(this.#stepper);
     const driven = this.#stored(this.#drive());
-    if (this.#lateCancel !== undefined) this.#cancelNode(root, this.#lateCancel);
+    for (const wish of this.#wishes.splice(0)) wish();
     return await driven;
   }
 

@@ -93,6 +93,7 @@ export class RunReaders {
 
   /** The run goes on after a pause: whoever reads it reads on. */
   follow(run: RunRuntime): void {
+    run.pieces.follow(this.#run.pieces);
     this.#run = run;
     for (const reader of this.#readers) reader.follow(run);
   }

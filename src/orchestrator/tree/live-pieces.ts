@@ -38,6 +38,11 @@ export class LivePieces implements Pieces {
     return () => (this.#listeners = this.#listeners.filter((one) => one !== listener));
   }
 
+  /** Goes on with the numbers of what was said of the run before. */
+  follow(before: LivePieces): void {
+    this.#sequence = before.#sequence;
+  }
+
   take(source: PieceSource, delta: ModelDelta): void {
     if (delta.type === "reset") return this.reset(source, delta.reason);
     if ("text" in delta && delta.text === "") return;

@@ -1,0 +1,180 @@
+// Goal: what is asked of a run while it comes to rest, and while it looks whether it goes on by mail, breaks nothing and is not lost.
+// Method: a store that says when the pause is kept, and lets nobody read on before the test does.
+
+import { expect } from "vitest";
+
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
+import type { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
+import { approve, type Question } from "../../src/protocol/question.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { proves } from "../harness/proves.ts";
+import { forwarding } from "../journal/forwarding-store.ts";
+import { storedEvents } from "../journal/stored-events.ts";
+import { countedTool, spawnCall, thinker } from "../journal/thinkers.ts";
+import { allOf } from "../support/all-of.ts";
+import {
+  counts,
+  doings,
+  engineWorld,
+  latch,
+  runId,
+  solo,
+  turns,
+  type Doings,
+  type Latch,
+} from "./engine-world.ts";
+
+const ID = runId("order-4711");
+
+/** Asks for a call, while a subagent in the background waits at the gate. */
+function lead(done: Doings, gate: Latch): AgentRole {
+  const helper = defineAgent({
+    name: "helper",
+    purpose: "Helps.",
+    instructions: "You help.",
+    model: thinker("helper", ({ results }) =>
+      results.length === 0 ? { calls: [["look", { thing: "x" }]] } : { text: "Helped." },
+    ),
+    tools: [countedTool(new Map(), "look", async () => (await gate.opened, "seen"))],
+  });
+  return defineAgent({
+    name: "lead",
+    instructions: "You lead.",
+    model: thinker("lead", ({ results }) =>
+      results.length === 0
+        ? {
+            calls: [spawnCall("helper", "Help.", { background: true }), ["work", { thing: "0" }]],
+          }
+        : { text: results.slice(1).join(" ") },
+    ),
+    tools: [countedTool(done.calls, "work", undefined, { needsApproval: true })],
+    subagents: [helper],
+    delegation: { background: true },
+  });
+}
+
+async function firstQuestion(run: Run): Promise<Question> {
+  for await (const event of run.events({ from: 1 }))
+    if (event.type === "question.asked") return event.question;
+  throw new Error("Nothing was asked.");
+}
+
+/** A run that has come to its pause with an answer in its mailbox, and has not looked there yet. */
+async function atItsPause() {
+  const clock = new ManualClock(1_000_000);
+  const inner = memoryStore({ clock });
+  const [kept, goOn, gate] = [latch(), latch(), latch()];
+  let isKept = false;
+  const store: Store = {
+    ...forwarding(inner),
+    release: async (...asked) => {
+      await inner.release(...asked);
+      isKept = true;
+    },
+    find: async (...asked) => {
+      if (!isKept) return await inner.find(...asked);
+      kept.open();
+      await goOn.opened;
+      return await inner.find(...asked);
+    },
+  };
+  const world = engineWorld(store, clock);
+  const done = doings();
+  const one = world.process({});
+  const run = one.start(lead(done, gate), "Go.", { runId: ID });
+  const read = Promise.all([allOf(run.events()), allOf(run.pieces())]);
+  const question = await firstQuestion(run);
+  await one.answer(ID, [approve(question)]);
+  gate.open();
+  await world.pushed(kept.opened);
+  return { ...world, inner, one, run, read, done, goOn };
+}
+
+const ASKED: readonly (readonly [
+  what: string,
+  ask: (run: Run, one: Orchestrator) => unknown,
+  ends: readonly [status: string, text: string, calls: readonly number[]],
+])[] = [
+  ["cancel", (run) => run.cancel("Enough."), ["cancelled", "", []]],
+  ["stop", (run) => run.requestStop("Enough."), ["stopped", "", []]],
+  ["pause", (run) => run.requestPause(), ["paused", "", [1]]],
+  ["skip", (run) => run.skipToolCalls("No."), ["completed", "Not executed: No.", []]],
+  ["stop by mail", (_run, one) => one.post(ID, { type: "stop" }), ["stopped", "", []]],
+  ["pause by mail", (_run, one) => one.post(ID, { type: "pause" }), ["paused", "", [1]]],
+];
+
+for (const [what, ask, ends] of ASKED)
+  proves(["D280"], what, async () => {
+    const { pushed, clock, inner, one, run, read, done, goOn } = await atItsPause();
+    void ask(run, one);
+    await turns(20);
+    goOn.open();
+    const { status, text } = await pushed(run.result);
+    expect([status, text ?? "", counts(done)]).toEqual(ends);
+    const [events, pieces] = await read;
+    expect(events).toEqual(await storedEvents(inner, ID));
+    expect(pieces.map(({ sequence }) => sequence)).toEqual(pieces.map((_piece, at) => at + 1));
+    expect([one.runs(), clock.pendingTimers]).toEqual([[], 0]);
+    const rest = status === "paused" ? "paused" : "ended";
+    expect(await inner.find(ID)).toMatchObject({ status: rest, owner: null });
+  });
+
+proves(["D280"], "stopped by mail while its pause is being kept", async () => {
+  const clock = new ManualClock(1_000_000);
+  const inner = memoryStore({ clock });
+  const [writing, goOn] = [latch(), latch()];
+  const store: Store = {
+    ...forwarding(inner),
+    append: async (ownership, batch) => {
+      if (batch.records.some((record) => record.includes("run.paused"))) {
+        writing.open();
+        await goOn.opened;
+      }
+      await inner.append(ownership, batch);
+    },
+  };
+  const { process, pushed } = engineWorld(store, clock);
+  const done = doings();
+  const one = process({});
+  const role = solo(done, { tool: { needsApproval: true } });
+  const run = one.start(role, "Go.", { runId: ID });
+  await pushed(writing.opened);
+  await one.post(ID, { type: "stop" });
+  await turns(20);
+  goOn.open();
+  const { status } = await pushed(run.result);
+  expect([status, counts(done)]).toEqual(["stopped", []]);
+  expect(await inner.find(ID)).toMatchObject({ status: "ended", owner: null });
+});
+
+proves(["D281"], "refused, since the run was given up meanwhile", async () => {
+  const clock = new ManualClock(1_000_000);
+  const inner = memoryStore({ clock });
+  const [gate, beating, over] = [latch(), latch(), latch()];
+  const store: Store = {
+    ...forwarding(inner),
+    beat: async (ownership) => {
+      beating.open();
+      await over.opened;
+      await inner.beat(ownership);
+    },
+    release: async (...asked) => {
+      await inner.release(...asked);
+      over.open();
+      await turns(5);
+    },
+  };
+  const { process, pushed } = engineWorld(store, clock);
+  const role = solo(doings(), { count: 1, hold: () => gate.opened });
+  const run = process({}).start(role, "Go.", { runId: ID });
+  await turns(20);
+  clock.advance(5_000);
+  await beating.opened;
+  gate.open();
+  expect(await pushed(run.result)).toMatchObject({ status: "completed" });
+  expect(await inner.find(ID)).toMatchObject({ status: "ended", owner: null });
+});
