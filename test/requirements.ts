@@ -1357,6 +1357,9 @@ const requirements = {
     text: "What is asked of a run while it comes to its pause, and before it goes on by mail, breaks nothing and holds once it goes on; its pieces are numbered on",
   },
   D281: { text: "A sign of life that the end of its run overtakes takes no result away" },
+  D282: {
+    text: "A grant of what is not limited is refused before anything happens: the run can be resumed as before",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

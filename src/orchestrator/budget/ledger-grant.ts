@@ -2,7 +2,7 @@
 
 import { mismatch } from "../../kernel/check.ts";
 import { checkBudget, spendLimitsOf, type Budget, type BudgetAxis } from "../../policies/budget.ts";
-import { SPEND_AXES, type AccountGrant } from "../../protocol/account.ts";
+import { SPEND_AXES, type Account, type AccountGrant } from "../../protocol/account.ts";
 import type { LedgerAccount } from "./ledger-account.ts";
 
 /** More budget, and who grants it. */
@@ -29,6 +29,9 @@ export function checkGrant(field: string, { budget, by }: BudgetGrant): void {
   throw mismatch(`${field}.by`, "text that is not empty", by, "Say who grants it.");
 }
 
+/** An account, as far as grants ask for it. */
+type Limited = Pick<Account, "path" | "limits" | "timeLimitMs">;
+
 /** A grant with its time. */
 export type Grant = BudgetGrant & Pick<AccountGrant, "atMs">;
 
@@ -38,13 +41,17 @@ export type Grant = BudgetGrant & Pick<AccountGrant, "atMs">;
  * @throws EspalierError `invalid_option` for an axis on which the account has no limit.
  */
 export function grantTo(account: LedgerAccount, grant: Grant, field: string): AccountGrant {
-  const axis = unlimitedAxis(account, grant.budget);
-  if (axis !== undefined) {
-    const expected = `left out, since ${account.path} has no limit of its own on it`;
-    const advice = "Grant what is limited there, or to the agent whose limit it is.";
-    throw mismatch(`${field}.budget.${axis}`, expected, grant.budget[axis], advice);
-  }
+  checkRaisable(account, grant, field);
   return raise(account, grant);
+}
+
+/** Throws as `grantTo`, and raises nothing. */
+export function checkRaisable(account: Limited, { budget }: BudgetGrant, field: string): void {
+  const axis = unlimitedAxis(account, budget);
+  if (axis === undefined) return;
+  const expected = `left out, since ${account.path} has no limit of its own on it`;
+  const advice = "Grant what is limited there, or to the agent whose limit it is.";
+  throw mismatch(`${field}.budget.${axis}`, expected, budget[axis], advice);
 }
 
 /** The same for a grant that was checked. */
@@ -63,7 +70,7 @@ export function raise(account: LedgerAccount, { budget, by, atMs }: Grant): Acco
 }
 
 /** The first axis of the budget on which the account has no limit that could be raised. A fixed deadline is none. */
-function unlimitedAxis(account: LedgerAccount, budget: Budget): BudgetAxis | undefined {
+function unlimitedAxis(account: Limited, budget: Budget): BudgetAxis | undefined {
   if (budget.wallTimeMs !== undefined && account.timeLimitMs === null) return "wallTimeMs";
   const raises = spendLimitsOf(budget);
   const axis = SPEND_AXES.find(

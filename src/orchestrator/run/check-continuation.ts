@@ -9,7 +9,7 @@ import { checkToolLists } from "./check-tool-lists.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
 import type { ResumeGrant } from "./run-options.ts";
-import type { BudgetGrant } from "../budget/ledger-grant.ts";
+import { checkRaisable, type BudgetGrant } from "../budget/ledger-grant.ts";
 
 /** The role of the root: the one that was handed in, or the orchestrator's of that name. Throws `invalid_paused_run` if there is none. */
 export function rootRole(
@@ -37,7 +37,7 @@ export interface AgentGrant extends BudgetGrant {
 /**
  * The grants, each with the agent that it is for. `hasToEnd`: the process died before the end of the run was kept, so that it continues also
  * if its root has ended. Throws `invalid_paused_run` for a run that has ended and that no grant can continue, and `invalid_option` for a
- * grant without an agent.
+ * grant without an agent, or of what that agent has no limit on.
  */
 export function grantsFor(
   run: RestoredRun,
@@ -55,7 +55,7 @@ export function grantsFor(
         : "Fork it instead: orchestrator.fork.";
       throw new EspalierError({
         code: "invalid_paused_run",
-        message: `Expected a run that can continue,  got ${root.agentPath} (${run.runId}), which is ${status} (${reason.code}). ${advice}`,
+        message: `Expected a run that can continue, got ${root.agentPath} (${run.runId}), which is ${status} (${reason.code}). ${advice}`,
         data: { runId: run.runId, status, reason: reason.code },
       });
     }
@@ -72,7 +72,10 @@ export function grantsFor(
         "See result.agents.",
       );
     }
-    return { budget, by, agentId: agent.agentId, field };
+    const { agentId } = agent;
+    const account = run.accounts.find((one) => one.agentId === agentId);
+    if (account !== undefined) checkRaisable(account, { budget, by }, field);
+    return { budget, by, agentId, field };
   });
 }
 
