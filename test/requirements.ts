@@ -1360,6 +1360,9 @@ const requirements = {
   D282: {
     text: "A grant of what is not limited is refused before anything happens: the run can be resumed as before",
   },
+  D283: {
+    text: "A run that is to go on by mail does so, too, if its store fails for a moment or loses an answer then",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -8,6 +8,7 @@ import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { approve, type Question } from "../../src/protocol/question.ts";
+import { storeFailed } from "../../src/store/store-errors.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
@@ -150,6 +151,43 @@ proves(["D280"], "stopped by mail while its pause is being kept", async () => {
   expect([status, counts(done)]).toEqual(["stopped", []]);
   expect(await inner.find(ID)).toMatchObject({ status: "ended", owner: null });
 });
+
+for (const [what, method, isDone] of [
+  ["cannot be reached", "find", false],
+  ["cannot be reached", "claim", false],
+  ["loses its answer", "claim", true],
+] as const)
+  proves(["D283"], `a store that ${what} at ${method}`, async () => {
+    const clock = new ManualClock(1_000_000);
+    const inner = memoryStore({ clock });
+    let failures = 0;
+    let isKept = false;
+    const failOnce = async <T>(work: () => Promise<T>): Promise<T> => {
+      if (!isKept || failures > 0) return await work();
+      failures += 1;
+      if (isDone) await work();
+      throw storeFailed("connection", "Expected the store, got nothing.");
+    };
+    const store: Store = {
+      ...forwarding(inner),
+      release: async (...asked) => {
+        await inner.release(...asked);
+        isKept = true;
+      },
+      [method]: (...asked: Parameters<Store["claim"]>) =>
+        failOnce<unknown>(() => (method === "find" ? inner.find(asked[0]) : inner.claim(...asked))),
+    };
+    const { process, pushed } = engineWorld(store, clock);
+    const [done, gate] = [doings(), latch()];
+    const one = process({});
+    const run = one.start(lead(done, gate), "Go.", { runId: ID });
+    const question = await firstQuestion(run);
+    await one.answer(ID, [approve(question)]);
+    gate.open();
+    const { status } = await pushed(run.result);
+    expect([failures, status, counts(done), clock.pendingTimers]).toEqual([1, "completed", [1], 0]);
+    expect(await inner.find(ID)).toMatchObject({ status: "ended", owner: null, epoch: 2 });
+  });
 
 proves(["D281"], "refused, since the run was given up meanwhile", async () => {
   const clock = new ManualClock(1_000_000);

@@ -9,7 +9,7 @@ import type { RunStore, StoredRun } from "../../store/run-store.ts";
 import { isProcessGone, thisHostname } from "../../store/holding.ts";
 import { runEnded, storeFailed } from "../../store/store-errors.ts";
 import { foldJournal, type FoldedJournal } from "../durability/fold-journal.ts";
-import type { RunStorage } from "../durability/journal.ts";
+import { tried, type RunStorage } from "../durability/journal.ts";
 import { newOwner, recoveredJournal } from "../durability/open-journal.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
 import { storageIn, type Settings } from "../tree/settings.ts";
@@ -76,18 +76,15 @@ export function goingOnByMail(
 ): LiveRun {
   const storage = storageOf(settings);
   const { runId } = run;
-  run.whenPaused(async () => {
-    try {
-      const { status, owner } = (await storage.store.find(runId)) ?? {};
-      if (isClosed() || status !== "open" || owner !== null) return undefined;
-      const kept = await keptRun(storage, runId);
-      if (!kept.mail.some(isCall)) return undefined;
-      const how = { ...options, kept, areAllNeeded: false, takeOver: false };
-      return await recoveredParts(settings, runId, how);
-    } catch {
-      return undefined;
-    }
-  });
+  const look = async (): Promise<LedParts | undefined> => {
+    const { status, owner } = (await storage.store.find(runId)) ?? {};
+    if (isClosed() || status !== "open" || owner !== null) return undefined;
+    const kept = await keptRun(storage, runId);
+    if (!kept.mail.some(isCall)) return undefined;
+    const how = { ...options, kept, areAllNeeded: false, takeOver: false };
+    return await recoveredParts(settings, runId, how);
+  };
+  run.whenPaused(() => tried(storage.clock, look).catch(() => undefined));
   return run;
 }
 
@@ -105,7 +102,8 @@ async function recoveredParts(
   const going = isUntold ? undefined : await readyToRecover(settings, kept, options);
   const { takeOver = false } = options;
   const claim = { owner: newOwner(), staleAfterMs: storage.staleAfterMs, takeOver };
-  const ownership = await store.claim(runId, claim);
+  // Whose acknowledgement is lost has it all the same, and nobody else.
+  const ownership = await tried(storage.clock, () => store.claim(runId, claim));
   try {
     const { recordCount } = (await storedRun(store, runId)) ?? {};
     const mail = await unreadMail(store, runId, kept.folded.posts);
@@ -120,7 +118,9 @@ async function recoveredParts(
   } catch (cause) {
     const isOver = EspalierError.is(cause) && cause.code === "run_ended";
     const status = kept.mail.some(isCall) ? "open" : kept.folded.status;
-    await store.release(ownership, isOver ? "ended" : status, lastPostIn(kept));
+    const rest = isOver ? "ended" : status;
+    const release = () => store.release(ownership, rest, lastPostIn(kept));
+    await tried(storage.clock, release).catch(() => undefined); // Why it cannot go on is what counts.
     throw cause;
   }
 }
