@@ -1363,6 +1363,7 @@ const requirements = {
   D283: {
     text: "A run that is to go on by mail does so, too, if its store fails for a moment or loses an answer then",
   },
+  D284: { text: "Answers that are no list are refused as such, however they are handed in" },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

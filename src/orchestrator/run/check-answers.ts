@@ -39,7 +39,8 @@ export function checkAnswers(
 ): ReadonlyMap<Question["questionId"], Answer> {
   const open = new Map(run.questions.map((question) => [question.questionId, question]));
   const answers = new Map<Question["questionId"], Answer>();
-  for (const [index, one] of listOf(given).entries()) {
+  checkAnswerList(given);
+  for (const [index, one] of given.entries()) {
     const answer = answerAt(index, one);
     const { questionId } = answer;
     const question = open.get(questionId);
@@ -76,8 +77,9 @@ export function checkAnswers(
   return answers;
 }
 
-function listOf(given: unknown): readonly unknown[] {
-  if (Array.isArray(given)) return given;
+/** Throws `invalid_answer` for what is no list. */
+export function checkAnswerList(given: unknown): asserts given is readonly unknown[] {
+  if (Array.isArray(given)) return;
   const message = `Expected answers to be a list, got ${shown(given)}. Put it in brackets.`;
   throw invalid(message, { problem: "malformed" });
 }

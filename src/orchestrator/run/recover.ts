@@ -13,6 +13,7 @@ import { tried, type RunStorage } from "../durability/journal.ts";
 import { newOwner, recoveredJournal } from "../durability/open-journal.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
 import { storageIn, type Settings } from "../tree/settings.ts";
+import { checkAnswerList } from "./check-answers.ts";
 import { continuedParts, readyToContinue, type Continuation } from "./continue-run.ts";
 import type { LiveRuns } from "./live-runs.ts";
 import { persistedResult } from "./persisted-result.ts";
@@ -157,6 +158,7 @@ async function readyToRecover(
   { contextOf, answers = [], areAllNeeded, ...others }: Recovery,
 ): Promise<Continuation> {
   if (status === "ended") throw runEnded(run.runId);
+  checkAnswerList(answers);
   const kept = before.filter(({ questionId }) =>
     run.questions.some((question) => question.questionId === questionId),
   );

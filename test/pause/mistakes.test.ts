@@ -1,4 +1,4 @@
-// Goal: a grant that cannot be is refused before anything happens: the paused run is resumed afterwards as if nothing had been asked.
+// Goal: what a run at rest cannot be continued with is refused before anything happens: it is resumed afterwards as if nothing had been asked.
 
 import { expect } from "vitest";
 
@@ -40,3 +40,30 @@ for (const budget of MISTAKEN)
     const { status } = await pushed(one.resume(pausedRun, answers).result);
     expect([status, counts(done), clock.pendingTimers]).toEqual(["completed", [1], 0]);
   });
+
+proves(["D284"], "by resume, by recover and by mail", async () => {
+  const role = solo(doings(), { count: 1, tool: { needsApproval: true } });
+  const { process, pushed, store } = engineWorld();
+  const one = process({ roles: [role] });
+  const { pausedRun, questions } = await pushed(one.start(role, "Go.", { runId: ID }).result);
+  const [question] = questions;
+  if (pausedRun === undefined || question === undefined) throw new Error("It is not paused.");
+  const before = await store.find(ID);
+  for (const answers of [approve(question), null, "approve"]) {
+    const errors = [
+      // @ts-expect-error -- Answers are a list.
+      thrownBy(() => one.resume(pausedRun, answers)),
+      // @ts-expect-error -- Answers are a list.
+      await rejectionOf(one.recover(ID, { answers })),
+      // @ts-expect-error -- Answers are a list.
+      await rejectionOf(one.answer(ID, answers)),
+    ];
+    for (const { code, data, message } of errors)
+      expect([code, data, message]).toEqual([
+        "invalid_answer",
+        { problem: "malformed" },
+        expect.stringMatching(/^Expected answers to be a list, got /),
+      ]);
+  }
+  expect(await store.find(ID)).toEqual(before);
+});
