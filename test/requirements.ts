@@ -1364,6 +1364,9 @@ const requirements = {
     text: "A run that is to go on by mail does so, too, if its store fails for a moment or loses an answer then",
   },
   D284: { text: "Answers that are no list are refused as such, however they are handed in" },
+  D285: {
+    text: "An answer holds whose question was not asked again before the run was asked to pause",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

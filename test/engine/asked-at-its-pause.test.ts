@@ -7,7 +7,7 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
-import { approve, type Question } from "../../src/protocol/question.ts";
+import { approve, deny, type Question } from "../../src/protocol/question.ts";
 import { storeFailed } from "../../src/store/store-errors.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -151,6 +151,34 @@ proves(["D280"], "stopped by mail while its pause is being kept", async () => {
   expect([status, counts(done)]).toEqual(["stopped", []]);
   expect(await inner.find(ID)).toMatchObject({ status: "ended", owner: null });
 });
+
+proves(
+  ["D285"],
+  "left at its question, answered, and asked to pause before it is led again",
+  async () => {
+    const { process, pushed, store } = engineWorld();
+    const done = doings();
+    const role = solo(done, { count: 1, tool: { needsApproval: true } });
+    const roles = [role];
+    const approver = (): Promise<never> => new Promise(() => undefined);
+    const one = process({ roles, approver });
+    const run = one.start(role, "Go.", { runId: ID });
+    const question = await firstQuestion(run);
+    expect(await pushed(run.leave({ graceMs: 0 }))).toBe(true);
+    const two = process({ roles, approver });
+    await two.answer(ID, [deny(question, "Too much.")]);
+    await two.post(ID, { type: "pause" });
+    const paused = await pushed((await two.recover(ID)).result);
+    expect([paused.status, paused.reason.code]).toEqual(["paused", "pause_requested"]);
+    const { status, text } = await pushed((await two.recover(ID)).result);
+    expect([status, text, counts(done)]).toEqual([
+      "completed",
+      expect.stringMatching("Too much."),
+      [],
+    ]);
+    expect(await store.find(ID)).toMatchObject({ status: "ended", owner: null });
+  },
+);
 
 for (const [what, method, isDone] of [
   ["cannot be reached", "find", false],

@@ -6,7 +6,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import { defined } from "../../kernel/json.ts";
 import type { ResumeOptions } from "./run-options.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import type { QuestionId } from "../../protocol/ids.ts";
+import { questionIdOf, type QuestionId } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { continueAgent } from "../tree/create-agent.ts";
 import { checkAnswers, type AnswerChecks } from "./check-answers.ts";
@@ -105,11 +105,29 @@ function mailedAnswers(
     } catch (cause) {
       if (!EspalierError.is(cause) || cause.code !== "invalid_answer") throw cause;
       // Its approver was being asked when the process died: it will be asked again.
-      if (wasCutOff && cause.data["problem"] === "unknown") settled.delete(number);
+      const isAskedAgain = wasCutOff || isToBeAsked(run, one.answer.questionId);
+      if (isAskedAgain && cause.data["problem"] === "unknown") settled.delete(number);
       else settled.set(number, cause.message);
     }
   }
   return { answers, settled };
+}
+
+/** Whether a question is about a call that has not begun: the run was asked to pause before the call could be asked about once more. */
+function isToBeAsked({ agents }: RestoredRun, questionId: QuestionId): boolean {
+  return agents.some(({ state }) => {
+    if (state.status !== "paused" || state.step === undefined) return false;
+    const { stepId, executions, deferrals, reply } = state.step;
+    const begun = new Set([
+      ...executions.map(({ call }) => call.callId),
+      ...deferrals.map(({ callId }) => callId),
+    ]);
+    return (
+      reply?.message.toolCalls.some(
+        ({ callId }, index) => !begun.has(callId) && questionId === questionIdOf(stepId, index),
+      ) === true
+    );
+  });
 }
 
 /** Where the run is kept, and what its journal has of it if its process died. */
