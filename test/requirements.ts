@@ -1367,6 +1367,9 @@ const requirements = {
   D285: {
     text: "An answer holds whose question was not asked again before the run was asked to pause",
   },
+  D286: {
+    text: "A run that was claimed and cannot continue after all is given back as it was: nothing is written to its journal",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

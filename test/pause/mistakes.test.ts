@@ -4,7 +4,12 @@ import { expect } from "vitest";
 
 import { approve } from "../../src/protocol/question.ts";
 import type { Budget } from "../../src/policies/budget.ts";
-import { counts, doings, engineWorld, runId, solo, turns } from "../engine/engine-world.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { counts, doings, engineWorld, latch, runId, solo, turns } from "../engine/engine-world.ts";
+import { forwarding } from "../journal/forwarding-store.ts";
 import { proves } from "../harness/proves.ts";
 import { rejectionOf, thrownBy } from "../support/thrown.ts";
 
@@ -66,4 +71,50 @@ proves(["D284"], "by resume, by recover and by mail", async () => {
       ]);
   }
   expect(await store.find(ID)).toEqual(before);
+});
+
+proves(["D286"], "taken by another run while this one is being claimed", async () => {
+  const clock = new ManualClock(1_000_000);
+  const inner = memoryStore({ clock });
+  let meanwhile = (): void => undefined;
+  const store: Store = {
+    ...forwarding(inner),
+    claim: async (...asked) => {
+      const ownership = await inner.claim(...asked);
+      meanwhile();
+      return ownership;
+    },
+    release: async (...asked) => {
+      await turns(10); // What was put into the journal would be written first.
+      await inner.release(...asked);
+    },
+  };
+  const done = doings();
+  const role = solo(done, { count: 1, tool: { needsApproval: true } });
+  const { process, pushed } = engineWorld(store, clock);
+  const one = process({ roles: [role] });
+  const session = await one.session("customer-42");
+  const { questions } = await pushed(one.start(role, "Go.", { runId: ID, session }).result);
+  const answers = questions.map((question) => approve(question));
+  const before = await inner.find(ID);
+  const gate = latch();
+  const other = solo(doings(), { name: "other", count: 1, hold: () => gate.opened });
+  let run: Run | undefined;
+  meanwhile = () => {
+    meanwhile = () => undefined;
+    run = one.start(other, "Meanwhile.", { session });
+  };
+  const { code } = await rejectionOf(pushed(one.recover(ID, { answers, session })));
+  expect(code).toBe("invalid_state");
+  await turns(20);
+  expect(await inner.find(ID)).toMatchObject({
+    status: "paused",
+    owner: null,
+    recordCount: before?.recordCount,
+  });
+  gate.open();
+  await pushed(run?.result ?? Promise.reject(new Error("It was not started.")));
+  const again = await one.recover(ID, { answers });
+  expect([(await pushed(again.result)).status, counts(done)]).toEqual(["completed", [1]]);
+  expect(clock.pendingTimers).toBe(0);
 });

@@ -254,6 +254,7 @@ export class Journal {
   }
 
   async #write(): Promise<void> {
+    if (this.#isBroken) return;
     const { store, clock } = this.#options;
     try {
       const { ownership, recordCount } = this.#opened ?? (await this.#open());

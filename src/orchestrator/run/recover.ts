@@ -12,6 +12,7 @@ import { foldJournal, type FoldedJournal } from "../durability/fold-journal.ts";
 import { tried, type RunStorage } from "../durability/journal.ts";
 import { newOwner, recoveredJournal } from "../durability/open-journal.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
+import type { RunJournal } from "../durability/run-journal.ts";
 import { storageIn, type Settings } from "../tree/settings.ts";
 import { checkAnswerList } from "./check-answers.ts";
 import { continuedParts, readyToContinue, type Continuation } from "./continue-run.ts";
@@ -105,6 +106,7 @@ async function recoveredParts(
   const claim = { owner: newOwner(), staleAfterMs: storage.staleAfterMs, takeOver };
   // Whose acknowledgement is lost has it all the same, and nobody else.
   const ownership = await tried(storage.clock, () => store.claim(runId, claim));
+  let journal: RunJournal | undefined;
   try {
     const { recordCount } = (await storedRun(store, runId)) ?? {};
     const mail = await unreadMail(store, runId, kept.folded.posts);
@@ -114,9 +116,10 @@ async function recoveredParts(
         ? { kept, going }
         : await readAgain(settings, storage, runId, options);
     const { folded } = now.kept;
-    const journal = recoveredJournal(storage, ownership, folded);
+    journal = recoveredJournal(storage, ownership, folded);
     return continuedParts(settings, folded.run, now.going, { journal, folded });
   } catch (cause) {
+    journal?.writer.abandon(); // Before it writes that the run was recovered.
     const isOver = EspalierError.is(cause) && cause.code === "run_ended";
     const status = kept.mail.some(isCall) ? "open" : kept.folded.status;
     const rest = isOver ? "ended" : status;
