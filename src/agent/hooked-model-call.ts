@@ -156,7 +156,10 @@ class InnerCalls {
     return [...this.#time.hooks, ...this.#inference];
   }
 
-  /** What the hooks made of the call, once it is closed. What they give without a reply of the model is charged by the usage that it says. */
+  /**
+   * What the hooks made of the call, once it is closed. What they give without a reply of the model is charged by the usage that it says, or
+   * by our own count if that cannot be true.
+   */
   outcomeOf(bounded: BoundedOutcome<ModelReply>): InferOutcome {
     const { model, hooks, signal } = this.#agent;
     const { lease } = this.#call;
@@ -171,8 +174,8 @@ class InnerCalls {
     try {
       if (this.#replies.has(value)) return { type: "replied", reply: value, usage };
       const reply = checkMadeReply(model, value, lease, [...this.#replies]);
-      const { usage: reported, ...unmeasured } = reply;
-      const isOwn = this.#replies.size === 0 && reported !== undefined;
+      const { usage: _counted, ...unmeasured } = reply;
+      const isOwn = this.#replies.size === 0 && value.usage !== undefined;
       const own = { type: "replied", reply, brokenAttempts: 0, lostOutputTokens: 0 } as const;
       const sum = isOwn ? addUsage(usage, callUsage(this.#agent, lease, own)) : usage;
       return { type: "replied", reply: unmeasured, usage: { ...sum, steps: usage.steps } };
