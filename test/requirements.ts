@@ -1368,6 +1368,9 @@ const requirements = {
   D274: {
     text: "Subagents of one reply get parts of the same also where a sequential call stands between theirs, or some of them start after a pause",
   },
+  D275: {
+    text: "A model whose usage is all zeros does not count: its calls are charged by our own count, and a budget of tokens holds",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

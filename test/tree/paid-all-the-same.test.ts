@@ -9,10 +9,11 @@ import { ModelError } from "../../src/model/model-error.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
 import type { GenerateOptions, Model, ModelReply } from "../../src/model/model.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
+import { asks } from "../../src/testing/scripted-model.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { proves } from "../harness/proves.ts";
 import { newFixture, type Fixture } from "../harness/run-scripted.ts";
-import { part, quiet } from "./scripted-agents.ts";
+import { part, quiet, tool } from "./scripted-agents.ts";
 
 const INPUT = 10;
 /** 900 bytes, at three a token. */
@@ -110,6 +111,31 @@ proves(
     });
   },
 );
+
+const ZEROS = { inputTokens: 0, outputTokens: 0 };
+
+proves(["D275"], "a model that reports zeros is charged by our own count", async () => {
+  // Ten counted, and the six characters of the call, at three a token.
+  const { role, model } = part("lead", () => ({ ...asks("look", {}), usage: ZEROS }), {
+    tools: [tool("look", () => "Seen.")],
+    maxOutputTokens: 2,
+  });
+  const { reason, usage } = await newFixture().run(role, { budget: { totalTokens: 36 } });
+  expect([reason.code, model.requests.length, usage.total.totalTokens]).toEqual([
+    "token_limit",
+    3,
+    36,
+  ]);
+  expect(usage.total.estimatedCalls).toBe(3);
+});
+
+proves(["D275"], "a hook whose reply says that it cost nothing is charged nothing", async () => {
+  const usage = { ...ZEROS, cachedInputTokens: 0, reasoningTokens: 0 };
+  const message = { role: "assistant", text: "Known.", toolCalls: [] } as const;
+  const hook = wrapModelCall(() => Promise.resolve({ message, finishReason: "stop", usage }));
+  const { text, usage: used } = await newFixture().run(part("lead", [], { hooks: [hook] }).role);
+  expect([text, used.total]).toEqual(["Known.", { ...NO_USAGE, steps: 1 }]);
+});
 
 describe("a price that a model was given after its role was defined", () => {
   /** A role whose model gets this price later. */
