@@ -1371,6 +1371,9 @@ const requirements = {
   D275: {
     text: "A model whose usage is all zeros does not count: its calls are charged by our own count, and a budget of tokens holds",
   },
+  D276: {
+    text: "A reply that is none, and reports no usage, is paid for by its request and its text",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -112,6 +112,20 @@ proves(
   },
 );
 
+proves(["D276"], "a reply that is none, without a usage, is paid for by its text", async () => {
+  const message = { role: "assistant", text: SAID, toolCalls: [] };
+  const model: Model = {
+    provider: "own",
+    id: "odd",
+    countTokens: () => INPUT,
+    // @ts-expect-error: it is none.
+    generate: () => Promise.resolve({ message, finishReason: "whatever" }),
+  };
+  const role = defineAgent({ name: "odd", instructions: "Talk.", model });
+  const { status, usage } = await newFixture().run(role);
+  expect([status, usage.total.totalTokens]).toEqual(["failed", INPUT + SAID_TOKENS]);
+});
+
 const ZEROS = { inputTokens: 0, outputTokens: 0 };
 
 proves(["D275"], "a model that reports zeros is charged by our own count", async () => {
