@@ -1369,6 +1369,26 @@ const requirements = {
   },
   D286: {
     text: "A run that was claimed and cannot continue after all is given back as it was: nothing is written to its journal",
+  D270: {
+    text: "What a model was heard to say is paid for, also if its failure says nothing of it or it is left behind: the next attempt has what is left",
+  },
+  D271: {
+    text: "A reply that a hook gives without the model, with a usage that cannot be true, is charged by our own count",
+  },
+  D272: {
+    text: "A price that a model was given after its role was defined is checked when a run starts: no lease is worked out from what is none",
+  },
+  D273: {
+    text: "A subagent that was left to the run ends by the limits in time as they are by then: a grant above moves its end, and its own clock stands still while its question waits",
+  },
+  D274: {
+    text: "Subagents of one reply get parts of the same also where a sequential call stands between theirs, or some of them start after a pause",
+  },
+  D275: {
+    text: "A model whose usage is all zeros does not count: its calls are charged by our own count, and a budget of tokens holds",
+  },
+  D276: {
+    text: "A reply that is none, and reports no usage, is paid for by its request and its text",
   },
 } as const satisfies Readonly<Record<string, Requirement>>;
 

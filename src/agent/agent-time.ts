@@ -124,7 +124,7 @@ export class AgentTime {
   #arm(): void {
     const { account, run } = this.#agent;
     if (this.#isOver || !account.isTimed) return;
-    const deadlineAtMs = this.#isAlone ? account.deadlineAtMs() : account.ownDeadlineAtMs();
+    const deadlineAtMs = this.#deadlineAtMs();
     const thresholdAtMs = this.#thresholdAtMs();
     const isThreshold = thresholdAtMs < (deadlineAtMs ?? Infinity);
     const dueAtMs = isThreshold ? thresholdAtMs : deadlineAtMs;
@@ -136,9 +136,21 @@ export class AgentTime {
     this.#stopTimer = run.clock.setTimer(Math.max(0, dueAtMs - run.clock.nowMs()), () => {
       account.emitThresholds(this.#spentMs);
       this.#spentMs = account.timeSpent()?.spent ?? 0;
-      if (isThreshold || deadlineAtMs === null) this.#arm();
+      if (isThreshold || deadlineAtMs === null || this.#hasMoved(deadlineAtMs)) this.#arm();
       else this.#end(deadlineAtMs);
     });
+  }
+
+  /** Alone it is not told of what moves the deadlines above, nor does its own come nearer while its clock stands still. */
+  #hasMoved(deadlineAtMs: number): boolean {
+    const nowAtMs = this.#deadlineAtMs();
+    return nowAtMs !== deadlineAtMs && (nowAtMs ?? Infinity) > this.#agent.run.clock.nowMs();
+  }
+
+  /** The one that it watches. */
+  #deadlineAtMs(): number | null {
+    const { account } = this.#agent;
+    return this.#isAlone ? account.deadlineAtMs() : account.ownDeadlineAtMs();
   }
 
   /** When the next threshold of the agent's own limit in time is due, as things stand; never, while its clock stands still. */

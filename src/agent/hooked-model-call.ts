@@ -7,6 +7,7 @@ import { deepFreeze, defined } from "../kernel/json.ts";
 import type { ModelCall } from "../hooks/hook.ts";
 import { hookContract } from "../hooks/hook-error.ts";
 import { wrapped } from "../hooks/run-chain.ts";
+import { isNothing } from "../model/believable-usage.ts";
 import { checkMadeReply } from "../model/check-made-reply.ts";
 import type { ModelReply } from "../model/model.ts";
 import { timed, type TimeSpan } from "../protocol/step-timing.ts";
@@ -156,7 +157,10 @@ class InnerCalls {
     return [...this.#time.hooks, ...this.#inference];
   }
 
-  /** What the hooks made of the call, once it is closed. What they give without a reply of the model is charged by the usage that it says. */
+  /**
+   * What the hooks made of the call, once it is closed. What they give without a reply of the model is charged by the usage that it says, or
+   * by our own count if that cannot be true.
+   */
   outcomeOf(bounded: BoundedOutcome<ModelReply>): InferOutcome {
     const { model, hooks, signal } = this.#agent;
     const { lease } = this.#call;
@@ -171,8 +175,9 @@ class InnerCalls {
     try {
       if (this.#replies.has(value)) return { type: "replied", reply: value, usage };
       const reply = checkMadeReply(model, value, lease, [...this.#replies]);
-      const { usage: reported, ...unmeasured } = reply;
-      const isOwn = this.#replies.size === 0 && reported !== undefined;
+      const { usage: _counted, ...unmeasured } = reply;
+      const isCharged = value.usage !== undefined && !isNothing(value.usage);
+      const isOwn = this.#replies.size === 0 && isCharged;
       const own = { type: "replied", reply, brokenAttempts: 0, lostOutputTokens: 0 } as const;
       const sum = isOwn ? addUsage(usage, callUsage(this.#agent, lease, own)) : usage;
       return { type: "replied", reply: unmeasured, usage: { ...sum, steps: usage.steps } };

@@ -41,13 +41,17 @@ export interface AskOptions {
   readonly inSlot?: InSlot | undefined;
 }
 
-/** `unasked`: the signal was aborted before. `abandoned`: it was aborted, and the model did not end for too long. */
+/**
+ * `unasked`: the signal was aborted before. `abandoned`: it was aborted, and the model did not end for too long; `lostOutputTokens`: what had
+ * come by then, as far as we know.
+ */
 export type AskEnd =
   | { readonly type: "replied"; readonly reply: ModelReply }
   /** `isUnsent`: its limits are paused for longer than it may wait. */
   | ({ readonly type: "failed"; readonly isUnsent?: true } & FailedAttempt)
   | ({ readonly type: "aborted" } & FailedAttempt)
-  | { readonly type: "unasked" | "abandoned" };
+  | { readonly type: "abandoned"; readonly lostOutputTokens: number | undefined }
+  | { readonly type: "unasked" };
 
 /** Never rejects. */
 export async function askModel(
@@ -56,11 +60,14 @@ export async function askModel(
   options: AskOptions,
 ): Promise<AskEnd> {
   const { clock, inputTokens, longestWaitMs, startSignal, inSlot = atOnce } = options;
+  const { signal, onDelta, cacheKey } = options;
   const size = { inputTokens, maxOutputTokens: request.maxOutputTokens };
+  const arriving = onDelta === undefined ? undefined : new ArrivingReply(onDelta);
+  const asked = { signal, cacheKey, arriving };
   const sinceMs = clock.nowMs();
   if (model.limits === undefined) {
     const asking = { signal: startSignal, sinceMs, warning: undefined };
-    return endOf(await inSlot(asking, () => answer(model, request, size, options)));
+    return endOf(await inSlot(asking, () => answer(model, request, size, asked)), arriving);
   }
   const line = lineBefore("model.limits", model.limits);
   const tokens = inputTokens + request.maxOutputTokens;
@@ -77,7 +84,7 @@ export async function askModel(
   let end: AskEnd = { type: "unasked" };
   try {
     const asking = { signal: startSignal, sinceMs, warning: place.warning };
-    end = endOf(await inSlot(asking, () => answer(model, request, size, options)));
+    end = endOf(await inSlot(asking, () => answer(model, request, size, asked)), arriving);
     // Before it leaves: the next one in the line must not go.
     if (end.type === "failed" && end.error.code === "model_rate_limited")
       line.pause(end.error.retryAfterMs ?? 0, clock);
@@ -90,10 +97,14 @@ export async function askModel(
 const atOnce: InSlot = async ({ signal }, ask) =>
   signal.aborted ? undefined : { type: "returned", value: await ask() };
 
-function endOf(bounded: BoundedOutcome<AskEnd> | undefined): AskEnd {
+function endOf(
+  bounded: BoundedOutcome<AskEnd> | undefined,
+  arriving: ArrivingReply | undefined,
+): AskEnd {
   if (bounded === undefined) return { type: "unasked" };
   if (bounded.type === "threw") throw bounded.error;
-  return bounded.type === "returned" ? bounded.value : bounded;
+  if (bounded.type === "returned") return bounded.value;
+  return { type: "abandoned", lostOutputTokens: arriving?.tokens };
 }
 
 /** What a request took of its limits; undefined: it was not sent. What failed is counted by what was sent, and what came of it. */
@@ -115,13 +126,17 @@ function tokensOf(end: AskEnd, { inputTokens, maxOutputTokens }: CallSize): numb
   }
 }
 
+/** `arriving`: who hears of the reply as it comes; undefined: nobody does. */
+interface Asked extends Pick<AskOptions, "signal" | "cacheKey"> {
+  readonly arriving: ArrivingReply | undefined;
+}
+
 async function answer(
   model: Model,
   request: ModelRequest,
   size: CallSize,
-  { signal, onDelta, cacheKey }: AskOptions,
+  { signal, cacheKey, arriving }: Asked,
 ): Promise<AskEnd> {
-  const arriving = onDelta === undefined ? undefined : new ArrivingReply(onDelta);
   try {
     const reply = await model.generate(request, {
       signal: abortSignalOf(signal),
@@ -129,10 +144,8 @@ async function answer(
     });
     return { type: "replied", reply: checkReply(model, reply, size) };
   } catch (thrown) {
-    const arrived = arriving?.tokens;
-    const failed = failedAttempt(model, thrown, { size, arrived });
-    if (!signal.aborted) return { type: "failed", ...failed };
-    return { type: "aborted", ...failed, lostOutputTokens: failed.lostOutputTokens ?? arrived };
+    const failed = failedAttempt(model, thrown, { size, arrived: arriving?.tokens });
+    return { type: signal.aborted ? "aborted" : "failed", ...failed };
   } finally {
     arriving?.close();
   }

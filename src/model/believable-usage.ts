@@ -24,7 +24,10 @@ function mostTokens({ inputTokens, maxOutputTokens }: CallSize): number {
   return Math.min(MOST_TIMES_COUNTED * (inputTokens + maxOutputTokens), MOST_TOKENS);
 }
 
-/** The usage of a reply; undefined if there is none, or it cannot be true: the call is then charged by our own count. */
+/**
+ * The usage of a reply; undefined if there is none, or it cannot be true: the call is then charged by our own count. Zeros for a request that
+ * is not empty are none.
+ */
 export function believableUsage(
   model: Model,
   reported: unknown,
@@ -32,10 +35,16 @@ export function believableUsage(
 ): TokenUsage | undefined {
   if (reported === undefined) return undefined;
   const usage = usageIn(reported);
+  if (usage !== undefined && isNothing(usage) && size.inputTokens > 0) return undefined;
   if (usage !== undefined && usage.inputTokens + usage.outputTokens <= mostTokens(size))
     return usage;
   warnOfFigures(model, `a usage that cannot be true (${figures(reported)})`, size);
   return undefined;
+}
+
+/** Whether it says that nothing was consumed: so say servers that do not count, and hooks whose reply cost nothing. */
+export function isNothing({ inputTokens, outputTokens, reportedCostUsd = 0 }: TokenUsage): boolean {
+  return inputTokens === 0 && outputTokens === 0 && reportedCostUsd === 0;
 }
 
 /** The figures of a usage whose parts are not larger than their whole; undefined if it is none. */

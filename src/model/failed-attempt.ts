@@ -16,17 +16,19 @@ export interface FailedAttempt {
   readonly lostOutputTokens: number | undefined;
 }
 
-/** What a model threw. `arrived`: the tokens of the text that had come by then; undefined: none had. */
+/**
+ * What a model threw. `arrived`: the tokens of the text that had come by then; undefined: none had, as far as we know. They are paid for
+ * also if the failure says nothing of them.
+ */
 export function failedAttempt(
   model: Model,
   thrown: unknown,
   { size, arrived }: { readonly size: CallSize; readonly arrived: number | undefined },
 ): FailedAttempt {
-  if (!isModelError(thrown))
-    return { error: misbehaved(model, thrown), lostOutputTokens: undefined };
+  if (!isModelError(thrown)) return { error: misbehaved(model, thrown), lostOutputTokens: arrived };
   const lost: unknown = thrown.lostOutputTokens;
   const lostOutputTokens =
-    lost === undefined ? undefined : checkLoss(model, lost, size, arrived ?? 0);
+    lost === undefined ? arrived : checkLoss(model, lost, size, arrived ?? 0);
   return { error: thrown, lostOutputTokens };
 }
 

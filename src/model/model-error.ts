@@ -15,7 +15,8 @@ export interface ModelErrorOptions extends EspalierErrorOptions {
   readonly retryAfterMs?: number;
   /**
    * Output tokens that had arrived before the call broke, by estimate: they are paid for. A figure that is no whole number from 0, or more
-   * than ten times the counted input plus the cap, and 1,366, is replaced by an estimate of the text that was streamed.
+   * than ten times the counted input plus the cap, and 1,366, is replaced by an estimate of the text that was streamed. Left out: the
+   * same, if any was.
    */
   readonly lostOutputTokens?: number;
 }
@@ -27,7 +28,7 @@ export class ModelError extends EspalierError {
   readonly isRetryable: boolean;
   /** How long the provider asks to wait, in milliseconds; undefined: it does not say. */
   readonly retryAfterMs: number | undefined;
-  /** Undefined: the provider never began to answer, so nothing was consumed. */
+  /** Undefined: the provider never began to answer, so nothing was consumed; if text had been streamed, that counts all the same. */
   readonly lostOutputTokens: number | undefined;
 
   constructor(options: ModelErrorOptions) {

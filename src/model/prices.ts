@@ -40,7 +40,11 @@ export function priceLookup(prices: Prices | undefined): PriceOf {
     const models = modelsOf(model);
     if (models[0] !== model) return { price: dearestPrice(models.map(priceOf)) };
     const { provider, id, baseUrl, price } = model;
-    if (price !== undefined) return { price: price === "unknown" ? undefined : copyPrice(price) };
+    if (price === "unknown") return { price: undefined };
+    if (price !== undefined) {
+      checkPrice(`${id}.price`, price); // It may have been given, or changed, since the role was defined.
+      return { price: copyPrice(price) };
+    }
     const found = prices?.priceFor({ provider, baseUrl, model: id });
     if (found === undefined) return { price: listedPrice(provider, id, baseUrl) };
     checkPrice(`prices.priceFor(${id})`, found);

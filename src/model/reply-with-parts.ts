@@ -11,7 +11,7 @@ import {
   type AssistantMessage,
   type ReplyPart,
 } from "../protocol/message.ts";
-import { isTokenCount } from "./count-tokens.ts";
+import { estimateTokens, isTokenCount } from "./count-tokens.ts";
 import type { Model } from "./model.ts";
 import { ModelError } from "./model-error.ts";
 import { MOST_DATA_BYTES } from "./reply-limits.ts";
@@ -104,8 +104,11 @@ export function parsedReply<Parsed>(
   });
 }
 
+/** What it says that it wrote, else an estimate of its text. */
 function outputTokensIn(reply: unknown): number {
-  const usage = isRecord(reply) ? reply["usage"] : undefined;
+  const { usage, message } = isRecord(reply) ? reply : {};
   const tokens = isRecord(usage) ? usage["outputTokens"] : undefined;
-  return isTokenCount(tokens) ? tokens : 0;
+  if (isTokenCount(tokens)) return tokens;
+  const text = isRecord(message) ? message["text"] : undefined;
+  return typeof text === "string" ? estimateTokens(text) : 0;
 }

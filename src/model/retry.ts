@@ -131,7 +131,6 @@ export async function generateWithRetries(
       case "unasked":
         return { type: "aborted", ...before };
       case "abandoned":
-        return { type: "aborted", ...withLoss(log, asked, 0, fallback) };
       case "aborted":
         return { type: "aborted", ...withLoss(log, asked, end.lostOutputTokens ?? 0, fallback) };
       case "replied":

@@ -120,10 +120,32 @@ export function planCalls(
     planned.push(before);
   }
   if (planned.some(({ bound }) => bound.type === "delegation"))
-    for (const later of pendingCallsOf(state).slice(calls.length))
-      if (tools.find(later.toolName)?.kind === "delegation")
-        group.push(...rolesAskedFor(readArguments(later.argumentsText)));
+    group.push(...rolesOfOthers(agent, state, calls.length));
   return { calls: planned, charged, output, refusal };
+}
+
+/**
+ * The roles that delegations of the reply name besides those of the batch, which has so many calls: of those that have started a subagent,
+ * and of those to come.
+ */
+function rolesOfOthers(agent: AgentRuntime, state: AgentState, size: number): readonly string[] {
+  const others = [...startedBefore(agent, openStepOf(state)), ...pendingCallsOf(state).slice(size)];
+  return others
+    .filter(({ toolName }) => agent.tools.find(toolName)?.kind === "delegation")
+    .flatMap(({ argumentsText }) => rolesAskedFor(readArguments(argumentsText)));
+}
+
+/** The calls of the reply that have their result and had started a subagent: in an earlier batch, or before a pause. */
+function startedBefore(
+  { subagents }: AgentRuntime,
+  { stepId, reply, executions }: OpenStep,
+): readonly ToolCall[] {
+  if (executions.length === 0) return NONE;
+  const over = new Set(executions.map(({ call }) => call.callId));
+  const starters = subagents.filter(({ spawnStepId }) => spawnStepId === stepId);
+  const started = new Set(starters.map(({ spawnCallId }) => spawnCallId));
+  const calls = reply?.message.toolCalls ?? [];
+  return calls.filter(({ callId }) => over.has(callId) && started.has(callId));
 }
 
 const NONE: readonly never[] = Object.freeze([]);
