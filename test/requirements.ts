@@ -1353,22 +1353,6 @@ const requirements = {
     text: "What the retention of a session leaves out stays in its runs, which the session names: a page can show the whole conversation",
   },
   D258: { text: "A run says which session it continues, also one that was recovered" },
-  D280: {
-    text: "What is asked of a run while it comes to its pause, and before it goes on by mail, breaks nothing and holds once it goes on; its pieces are numbered on",
-  },
-  D281: { text: "A sign of life that the end of its run overtakes takes no result away" },
-  D282: {
-    text: "A grant of what is not limited is refused before anything happens: the run can be resumed as before",
-  },
-  D283: {
-    text: "A run that is to go on by mail does so, too, if its store fails for a moment or loses an answer then",
-  },
-  D284: { text: "Answers that are no list are refused as such, however they are handed in" },
-  D285: {
-    text: "An answer holds whose question was not asked again before the run was asked to pause",
-  },
-  D286: {
-    text: "A run that was claimed and cannot continue after all is given back as it was: nothing is written to its journal",
   D270: {
     text: "What a model was heard to say is paid for, also if its failure says nothing of it or it is left behind: the next attempt has what is left",
   },
@@ -1389,6 +1373,23 @@ const requirements = {
   },
   D276: {
     text: "A reply that is none, and reports no usage, is paid for by its request and its text",
+  },
+  D280: {
+    text: "What is asked of a run while it comes to its pause, and before it goes on by mail, breaks nothing and holds once it goes on; its pieces are numbered on",
+  },
+  D281: { text: "A sign of life that the end of its run overtakes takes no result away" },
+  D282: {
+    text: "A grant of what is not limited is refused before anything happens: the run can be resumed as before",
+  },
+  D283: {
+    text: "A run that is to go on by mail does so, too, if its store fails for a moment or loses an answer then",
+  },
+  D284: { text: "Answers that are no list are refused as such, however they are handed in" },
+  D285: {
+    text: "An answer holds whose question was not asked again before the run was asked to pause",
+  },
+  D286: {
+    text: "A run that was claimed and cannot continue after all is given back as it was: nothing is written to its journal",
   },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
