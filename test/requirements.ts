@@ -1277,6 +1277,12 @@ const requirements = {
   V135: {
     text: "`runs --watch` draws the list again and again, in place and in the room that there is, until Ctrl-C; without a terminal it is refused",
   },
+  V136: {
+    text: "A run that pauses says on stderr what to type for the answers that it needs: for one to allow, for one whose result is wanted, for several; an answer of the wrong kind is told the right command",
+  },
+  V137: {
+    text: "Why a run did not complete is said once on stderr, and amounts are written as everywhere else",
+  },
   D21: {
     text: "Every public name has a section in the reference that says how it is imported and what it is for, and stands in the list of all names; links between its pages hold",
   },

@@ -1,10 +1,11 @@
 // What is said on stderr of a run that rests: why it did not complete, the first cause first, and what to do next. Pure.
 
-import type { RunResult } from "espalier";
+import type { Question, RunResult } from "espalier";
 import { plainText } from "espalier/terminal";
 import type { Cause } from "espalier/view";
 
 import { REST_SIGNS } from "../terminal/activity-text.ts";
+import { costText, countText, durationText, numberOf } from "../view/amounts.ts";
 
 /** For whom it is said. */
 interface RestOptions {
@@ -15,8 +16,6 @@ interface RestOptions {
   readonly command: string;
 }
 
-const MICRO_PER_USD = 1_000_000;
-
 /** The lines for a run that rests. */
 export function restLines(
   result: RunResult,
@@ -24,7 +23,7 @@ export function restLines(
   { isQuiet, isKept, command }: RestOptions,
 ): readonly string[] {
   const { status, runId } = result;
-  const closing = isQuiet && status === "completed" ? [] : [closingLine(result)];
+  const closing = isQuiet && status === "completed" ? [] : [closingLine(result, causes)];
   if (status === "completed") return [...closing, ...wayLines(result, causes)].map(plainText);
   return [
     ...closing,
@@ -36,13 +35,18 @@ export function restLines(
   ].map(plainText);
 }
 
-function closingLine({ status, reason, runId, agents, durationMs, usage }: RunResult): string {
-  const { totalTokens, costMicroUsd, unpricedCalls } = usage.total;
-  const cost = unpricedCalls > 0 ? "cost unknown" : `$${(costMicroUsd / MICRO_PER_USD).toFixed(4)}`;
-  const count = agents.length === 1 ? "1 agent" : `${agents.length} agents`;
-  const why = status === "completed" ? "" : ` (${reason.code}): ${reason.message}`;
-  const spent = `${count}, ${totalTokens} tokens, ${cost}, ${(durationMs / 1_000).toFixed(1)}s`;
-  return `${runId} ${status}${why}${why === "" ? ": " : " · "}${spent}`;
+/** Why it ended is left to the causes below, if one of them says it. */
+function closingLine(result: RunResult, causes: readonly Cause[]): string {
+  const { status, reason, runId, agents, durationMs, usage } = result;
+  const spent = [
+    numberOf(agents.length, "agent"),
+    `${countText(usage.total.totalTokens)} tokens`,
+    `cost ${costText(usage.total)}`,
+    durationText(durationMs),
+  ].join(", ");
+  if (status === "completed") return `${runId} completed: ${spent}`;
+  const isSaid = status !== "paused" && causes.some(({ message }) => message === reason.message);
+  return `${runId} ${status} (${reason.code})${isSaid ? "" : `: ${reason.message}`} · ${spent}`;
 }
 
 /** Of a run that completed although subagents failed, or came to limits. */
@@ -80,8 +84,21 @@ function questionTexts({ questions }: RunResult): readonly string[] {
 
 function nextLines({ status, runId, questions }: RunResult, command: string): readonly string[] {
   if (status !== "paused") return [];
-  if (questions.length === 0) return [`Go on: ${command} resume ${runId}`];
-  return [
-    `Answer: ${command} approve ${runId}, or ${command} deny ${runId} --reason "…". Then: ${command} resume ${runId}`,
-  ];
+  const next = `${command} resume ${runId}`;
+  const [first, ...others] = questions;
+  if (first === undefined) return [`Go on: ${next}`];
+  return others.length === 0
+    ? [`Answer: ${waysToAnswer(first, runId, command)}. Then: ${next}`]
+    : [`See how to answer each: ${command} questions. Then: ${next}`];
+}
+
+/** What to type for an answer. `name`: of the question, or of a run that asks it alone. */
+export function waysToAnswer(
+  { kind }: Pick<Question, "kind">,
+  name: string,
+  command: string,
+): string {
+  return kind === "approval"
+    ? `${command} approve ${name}, or ${command} deny ${name} --reason "…"`
+    : `${command} answer ${name} --result "…"`;
 }

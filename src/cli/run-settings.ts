@@ -35,7 +35,7 @@ export function answerModeOf({ shell, text }: CommandCall): AnswerMode | undefin
     );
   if (said === "ask" && !isTerminal(shell))
     throw new UsageError(
-      "Expected a terminal for --answer ask, got none. Use pause, and answer with espalier approve or deny.",
+      "Expected a terminal for --answer ask, got none. Let the run pause, and answer later: espalier questions",
     );
   return said;
 }

@@ -17,7 +17,7 @@ export function tellError(shell: Shell, cause: unknown): number {
 
 /** What a wrong use should have been, as this person has to call it. */
 function asCalled(shell: Shell, message: string): string {
-  return message.replaceAll(/: espalier (?=[a-z])/gu, `: ${ownCommand(shell)} `);
+  return message.replaceAll(/(: |, or )espalier (?=[a-z])/gu, `$1${ownCommand(shell)} `);
 }
 
 /** Control characters but line breaks, and marks that turn the direction. */

@@ -6,6 +6,7 @@ import type { CommandBody } from "../command-call.ts";
 import { jsonLine } from "../json-text.ts";
 import { askedQuestions, type AskedQuestion } from "../open-questions-of.ts";
 import { findProject } from "../project.ts";
+import { waysToAnswer } from "../rest-text.ts";
 import { unreadableText } from "../run-reading.ts";
 import { note, ownCommand, say } from "../shell.ts";
 import { openStoreToView, storePlace } from "../store-choice.ts";
@@ -33,18 +34,14 @@ export const body: CommandBody = async (call) => {
 };
 
 function textOf({ run, question }: AskedQuestion, command: string): string {
-  const { questionId, agentPath, toolName, reason, kind, deadlineAtMs } = question;
+  const { questionId, agentPath, toolName, reason, deadlineAtMs } = question;
   const until =
     deadlineAtMs === null ? "" : ` · to be answered by ${new Date(deadlineAtMs).toISOString()}`;
-  const ways =
-    kind === "approval"
-      ? `${command} approve ${questionId}, or ${command} deny ${questionId} --reason "…"`
-      : `${command} answer ${questionId} --result "…"`;
   return [
     `? ${questionId}  ${agentPath} asks: ${toolName}${until}`,
     `  run ${run.runId}  ${run.title}`,
     `  ${JSON.stringify(question.arguments)}`,
     `  ${reason}`,
-    `  ${ways}`,
+    `  ${waysToAnswer(question, questionId, command)}`,
   ].join("\n");
 }

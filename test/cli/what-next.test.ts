@@ -1,0 +1,96 @@
+// Goal: who is told what to type next can type it: of questions of each kind and number, and of answers that do not fit. Method: real runs that
+// rest, what is said of them, and the command within the test over their store.
+
+import { defineTool, type RunResult } from "espalier";
+import { ModelError } from "espalier/extend";
+import { says, type ScriptedReply } from "espalier/testing";
+import { RunFold } from "espalier/view";
+import { expect } from "vitest";
+import { z } from "zod";
+
+import { restLines } from "../../src/cli/rest-text.ts";
+import { proves } from "../harness/proves.ts";
+import { agent, keptRuns, type KeptRuns } from "./kept-runs.ts";
+import { performed } from "./performed.ts";
+
+const TOOLS = [
+  defineTool({
+    name: "pay",
+    description: "Pays.",
+    input: z.object({ eur: z.number() }),
+    needsApproval: true,
+    execute: ({ eur }) => `Paid ${eur}.`,
+  }),
+  defineTool({
+    name: "askUser",
+    description: "Asks.",
+    input: z.object({ question: z.string() }),
+  }),
+];
+const PAY = { name: "pay", arguments: { eur: 400 } };
+const ASK = { name: "askUser", arguments: { question: "Which?" } };
+const LOUD = { isQuiet: false, isKept: true, command: "npx espalier" };
+
+/** A run that is paused with these calls. */
+async function paused(
+  { orchestrator }: KeptRuns,
+  calls: NonNullable<ScriptedReply["calls"]>,
+): Promise<RunResult> {
+  const buyer = agent("buyer", [{ calls }, says("Done.")], { tools: TOOLS });
+  return await orchestrator.start(buyer, "Buy.").result;
+}
+
+proves(["V136"], "a paused run says how it is answered, whatever it asks", async () => {
+  const next = async (...calls: (typeof PAY | typeof ASK)[]): Promise<string | undefined> => {
+    await using kept = keptRuns();
+    return restLines(await paused(kept, calls), [], LOUD).at(-1);
+  };
+  expect([await next(PAY), await next(ASK), await next(PAY, ASK)]).toEqual([
+    'Answer: npx espalier approve run_1, or npx espalier deny run_1 --reason "…". Then: npx espalier resume run_1',
+    'Answer: npx espalier answer run_1 --result "…". Then: npx espalier resume run_1',
+    "See how to answer each: npx espalier questions. Then: npx espalier resume run_1",
+  ]);
+});
+
+proves(["V136"], "an answer of the wrong kind is told the command that fits", async () => {
+  for (const [call, args, fitting] of [
+    [PAY, ["answer", "@last", "--result", "yes"], "approve"],
+    [ASK, ["approve", "@last"], "answer"],
+  ] as const) {
+    await using kept = keptRuns();
+    const { questions } = await paused(kept, [call]);
+    const at = { cwd: kept.folder, env: { npm_command: "exec" } };
+    const wrong = await performed([...args, "--store", kept.path], at);
+    expect([wrong.code, wrong.stdout]).toEqual([2, ""]);
+    expect(wrong.stderr).toContain(`. Answer: npx espalier ${fitting} ${questions[0]?.questionId}`);
+    expect(wrong.stderr).not.toMatch(/answers\[|[^x] espalier /);
+    const more = fitting === "answer" ? ["--result", "Pears."] : [];
+    const right = await performed([fitting, "@last", ...more, "--store", kept.path], at);
+    expect(right.code).toBe(0);
+  }
+});
+
+proves(
+  ["V137"],
+  "why a run failed is said once, and amounts are written as in a report",
+  async () => {
+    await using kept = keptRuns();
+    const message = "No JSON:\ndata: 1";
+    const error = new ModelError({ code: "model_protocol_error", message });
+    const run = kept.orchestrator.start(agent("lead", [{ error }]), "Go.");
+    const result = await run.result;
+    const fold = new RunFold(run.runId);
+    for await (const event of run.events({ from: 1 })) fold.take(event);
+    expect(restLines(result, fold.causes(), LOUD)).toEqual([
+      "run_1 failed (error) · 1 agent, 0 tokens, cost unknown, 0ms",
+      "  ✖ lead · step 1: model_protocol_error",
+      "    No JSON:\n    data: 1",
+      "See it: npx espalier show run_1 --errors",
+    ]);
+    const total = { ...result.usage.total, totalTokens: 4_735, costMicroUsd: 0, unpricedCalls: 0 };
+    const rich = { ...result, durationMs: 61_000, usage: { ...result.usage, total } };
+    expect(restLines(rich, [], LOUD)[0]).toBe(
+      `run_1 failed (error): ${message} · 1 agent, 4,735 tokens, cost $0, 1m 01s`,
+    );
+  },
+);
