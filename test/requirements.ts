@@ -1283,6 +1283,15 @@ const requirements = {
   V137: {
     text: "Why a run did not complete is said once on stderr, and amounts are written as everywhere else",
   },
+  V138: {
+    text: "A configuration that is no use says so: which file threw, and that the folder of its roles is not there",
+  },
+  V139: {
+    text: "A run whose questions were all answered by mail needs nobody in `runs` and `show`, and is said to wait for a process, as on the page",
+  },
+  V140: {
+    text: "`cancel` says that a run is cancelled once it is, and of one that another process leads that it was asked for",
+  },
   D21: {
     text: "Every public name has a section in the reference that says how it is imported and what it is for, and stands in the list of all names; links between its pages hold",
   },

@@ -8,7 +8,7 @@ import { UsageError } from "./usage-error.ts";
 /**
  * The default export of a file.
  *
- * @throws UsageError, if it has none or cannot be loaded as it is written; what its own code throws is thrown.
+ * @throws UsageError, if it has none or cannot be loaded as it is written; an `Error` that names it for what its own code throws, but for an `EspalierError`.
  */
 export async function importFile(file: string): Promise<unknown> {
   const module = await loaded(file);
@@ -25,7 +25,11 @@ async function loaded(file: string): Promise<object> {
     return typeof module === "object" && module !== null ? module : {};
   } catch (cause) {
     const message = cause instanceof Error ? problemOf(file, cause) : undefined;
-    throw message === undefined ? cause : new UsageError(message, { cause });
+    if (message !== undefined) throw new UsageError(message, { cause });
+    const { EspalierError } = await import("espalier");
+    if (EspalierError.is(cause)) throw cause;
+    const thrown = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`${file} threw: ${thrown}`, { cause });
   }
 }
 

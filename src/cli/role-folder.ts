@@ -11,6 +11,8 @@ export interface FoundRole extends Omit<RoleFileNames, "name"> {
   readonly text: string;
   /** What the role is called. */
   readonly name: string;
+  /** Not so: nothing is known of what it names. Who reads it as a role says why. */
+  readonly isReadable: boolean;
 }
 
 const ENDING = ".md";
@@ -20,7 +22,8 @@ const FIRST_LINE = /^\u{FEFF}?---[ \t]*\r?\n/u;
 export function roleTextIn(file: string): FoundRole {
   const text = readFileSync(file, "utf8");
   const names = namesIn(text, file);
-  return { ...names, file, text, name: names.name ?? basename(file, ENDING) };
+  const name = names?.name ?? basename(file, ENDING);
+  return { ...(names ?? NOTHING_NAMED), file, text, name, isReadable: names !== undefined };
 }
 
 /** The role files of a folder, by name: those that end in `.md` and begin with front matter, so that a readme is none. */
@@ -49,10 +52,12 @@ export function reachableFrom(root: FoundRole, folder: string): readonly FoundRo
   return [...found.values()];
 }
 
-function namesIn(text: string, file: string): RoleFileNames {
+const NOTHING_NAMED = { model: undefined, tools: [], subagents: [] };
+
+function namesIn(text: string, file: string): RoleFileNames | undefined {
   try {
     return roleFileNames(text, file);
   } catch {
-    return { name: undefined, model: undefined, tools: [], subagents: [] };
+    return undefined;
   }
 }

@@ -81,6 +81,10 @@ export async function roleNamed(
   if (known !== undefined) return inCode(known, coded, config, search);
   const text = existsSync(place) ? roleTextsIn(place).find((one) => one.name === name) : undefined;
   if (text !== undefined) return await fromFile(text, place, search);
+  if (typeof roles === "string" && !existsSync(place))
+    throw new UsageError(
+      `Expected config.roles to be a folder of role files, but there is no ${place}. Correct it in ${project.configFile ?? "the configuration"}.`,
+    );
   const names = namesOf(project).join(", ") || "none";
   throw new UsageError(
     `Expected a role file, a program or the name of a role, got ${JSON.stringify(name)}. Roles of the configuration: ${names}. Role files of that name in ${place}: none. Make some: espalier init`,
@@ -151,6 +155,10 @@ async function fromFile(root: FoundRole, folder: string, search: RoleSearch): Pr
   }
 }
 
+function namesNoModel({ model, isReadable }: FoundRole): boolean {
+  return isReadable && model === undefined;
+}
+
 interface NamedModels {
   readonly byName: (name: string) => Model;
   readonly default: { readonly defaultModel?: Model };
@@ -174,7 +182,7 @@ async function modelsOf(texts: readonly FoundRole[], search: RoleSearch): Promis
   );
   const environment = shell.env["ESPALIER_MODEL"]?.trim() ?? "";
   const usual = model ?? (environment === "" ? undefined : environment);
-  const without = usual === undefined ? texts.find((text) => text.model === undefined) : undefined;
+  const without = usual === undefined ? texts.find(namesNoModel) : undefined;
   if (without !== undefined)
     throw new UsageError(
       `${shownPath(without.file, shell)}:1: Expected a line model: … in the front matter, got none. Add it, or name a model for all files that have none: --model, or ESPALIER_MODEL.`,

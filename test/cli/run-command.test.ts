@@ -77,6 +77,10 @@ proves(
       "bad.md": "---\nmodel: m\nbudget: { steps: many }\n---\nWork.\n",
       "none.md": "---\ntools: []\n---\nWork.\n",
       "tool.md": "---\nmodel: m\ntools: [folder_write]\n---\nWork.\n",
+      "empty.md": "---\nmodel: m\n---\n",
+      "open.md": "---\nmodel: m\nWork.\n",
+      "yaml.md": "---\nmodel: [m\n---\nWork.\n",
+      "plain.md": "Work.\n",
     });
     const server = await serverThat(() => says("no"));
     const uses: readonly (readonly [args: readonly string[], says: string])[] = [
@@ -94,6 +98,10 @@ proves(
       [["run", "nobody", "Go."], 'the name of a role, got "nobody"'],
       [["run", "bad.md", "Go."], "bad.md:3: Expected bad.budget.steps to be a whole number"],
       [["run", "none.md", "Go."], "none.md:1: Expected a line model: …"],
+      [["run", "empty.md", "Go."], "empty.md:3: Expected a text below the front matter, got none."],
+      [["run", "open.md", "Go."], "open.md:1: Expected a second line of ---"],
+      [["run", "yaml.md", "Go."], "yaml.md:2: Expected valid YAML"],
+      [["run", "plain.md", "Go."], "plain.md:1: Expected the first line to be ---"],
       [
         ["run", "tool.md", "Go."],
         "tool.md:3: Expected tool.tools[0] to be the name of a given tool",

@@ -133,3 +133,23 @@ proves(
     expect((await performed(["--help"], { cwd: folder.path })).stdout).not.toContain("__complete");
   },
 );
+
+proves(
+  ["V138"],
+  "a configuration that throws, or whose folder is not there, is named",
+  async () => {
+    const said = async (config: string): Promise<readonly [number, string]> => {
+      using folder = temporaryFolder({ "espalier.config.mjs": config });
+      const { code, stderr } = await performed(["run", "lead", "Go."], { cwd: folder.path });
+      return [code, stderr.replaceAll(folder.path, "…").trim()];
+    };
+    expect(await said('throw new Error("boom");')).toEqual([
+      1,
+      "…/espalier.config.mjs threw: boom",
+    ]);
+    expect(await said('export default { roles: "nowhere" };')).toEqual([
+      2,
+      "Expected config.roles to be a folder of role files, but there is no …/nowhere. Correct it in …/espalier.config.mjs.",
+    ]);
+  },
+);
