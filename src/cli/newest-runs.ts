@@ -77,5 +77,5 @@ async function problemOf(run: RunReading): Promise<string | undefined> {
 
 function rowOf(run: RunReading, nowMs: number): RunRow {
   if (run.fold.startedAtMs === undefined) return run.listing(nowMs);
-  return { ...run.head(nowMs), questions: run.fold.snapshot().questions };
+  return { ...run.head(nowMs), questions: run.questions };
 }

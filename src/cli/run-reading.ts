@@ -2,7 +2,7 @@
 
 import { hostname } from "node:os";
 
-import { EspalierError, type EspalierEvent } from "espalier";
+import { EspalierError, Orchestrator, type EspalierEvent } from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
 import { plainText } from "espalier/terminal";
 import {
@@ -11,15 +11,20 @@ import {
   runHead,
   runListing,
   type Onlooker,
+  type QuestionRow,
   type RunHead,
   type RunListing,
 } from "espalier/view";
+
+import { factsOnceAnswered } from "../view/run-row.ts";
 
 export class RunReading {
   readonly fold: RunFold;
   readonly record: RunRecord;
   readonly #store: Store;
   #stored: StoredRun;
+  /** What it asks still: without the questions that have an answer in its mailbox. */
+  #questions: readonly QuestionRow[] = [];
 
   constructor(store: Store, stored: StoredRun) {
     this.#store = store;
@@ -33,6 +38,11 @@ export class RunReading {
     return this.#stored;
   }
 
+  /** What it asks still, since it was last read. */
+  get questions(): readonly QuestionRow[] {
+    return this.#questions;
+  }
+
   /** Reads what was recorded since; `take` is called with each event. Rejects with what reading rejects with. */
   async advance(take: (event: EspalierEvent) => void = () => undefined): Promise<void> {
     this.#stored = (await this.#store.find(this.#stored.runId)) ?? this.#stored;
@@ -40,11 +50,24 @@ export class RunReading {
       this.fold.take(event, line);
       take(event);
     });
+    this.#questions = await this.#unanswered();
+  }
+
+  async #unanswered(): Promise<readonly QuestionRow[]> {
+    const { questions } = this.fold.snapshot();
+    if (questions.length === 0) return questions;
+    const posts = await this.#store.posts(this.#stored.runId);
+    if (posts.every(({ number }) => this.record.heededPosts.includes(number))) return questions;
+    const open = await new Orchestrator({ store: this.#store }).answer(this.#stored.runId, []);
+    return questions.filter(({ questionId }) =>
+      open.some((other) => other.questionId === questionId),
+    );
   }
 
   /** What stands above its tree, once its beginning was read. */
   head(nowMs: number): RunHead {
-    return runHead(this.#stored, this.fold.snapshot().run, onlooker(nowMs));
+    const facts = factsOnceAnswered(this.fold.snapshot().run, this.#questions.length === 0);
+    return runHead(this.#stored, facts, onlooker(nowMs));
   }
 
   /** What is known of it without reading. */
@@ -67,6 +90,13 @@ export function isOfOneRun(cause: unknown): cause is EspalierError {
 /** What is said of a run that cannot be read where others are listed. */
 export function unreadableText({ runId }: StoredRun, { message, code }: EspalierError): string {
   return plainText(`${runId} cannot be read: ${message} [${code}]`);
+}
+
+/** Of a run in which nothing comes by itself: why, and what to type. */
+export function aloneText({ runId, status }: RunListing, command: string): string | undefined {
+  if (status !== "lost" && status !== "waiting") return undefined;
+  const why = status === "lost" ? "its process gives no sign of life" : "no process leads it";
+  return `Run ${runId} does not go on: ${why}. Lead it here: ${command} resume ${runId}`;
 }
 
 function onlooker(nowMs: number): Onlooker {

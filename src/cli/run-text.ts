@@ -1,6 +1,6 @@
 // A run as text: how it stands, why, its open questions, its tree and what is left of its budget; or only what went wrong. Pure.
 
-import type { AgentFold, RunFold, RunHead } from "espalier/view";
+import type { AgentFold, QuestionRow, RunFold, RunHead } from "espalier/view";
 
 import { renderRun } from "../terminal/render-tree.ts";
 import { painter, plainText, singleLine } from "../terminal/terminal-text.ts";
@@ -13,14 +13,21 @@ import { statusCell } from "./status-text.ts";
 export interface ShownRunParts {
   readonly fold: RunFold;
   readonly head: RunHead;
+  /** What it asks still. */
+  readonly questions: readonly QuestionRow[];
   readonly nowMs: number;
 }
 
 const MOST_ROWS = 50;
 
 /** The report of a run. */
-export function runText({ fold, head, nowMs }: ShownRunParts, style: OutputStyle): string {
-  const tree = renderRun(fold, { width: style.width, nowMs, hasColor: style.hasColor });
+export function runText(parts: ShownRunParts, style: OutputStyle): string {
+  const { fold, head, questions, nowMs } = parts;
+  const { startedAtMs, pausedMs, stoodMs, standsSinceMs, budget, left, refusals, root, end } = fold;
+  const tree = renderRun(
+    { startedAtMs, pausedMs, stoodMs, standsSinceMs, budget, left, refusals, root, end, questions },
+    { width: style.width, nowMs, hasColor: style.hasColor },
+  );
   return [headLines(head, style), whyLines(fold), tree]
     .filter((lines) => lines.length > 0)
     .map((lines) => lines.join("\n"))
@@ -46,7 +53,9 @@ export function errorsText({ fold, head }: ShownRunParts, style: OutputStyle): s
 
 function headLines(head: RunHead, { hasColor }: OutputStyle): readonly string[] {
   const { runId, status, reason, leader, title, spent, agents, forkedFrom } = head;
-  const { text, style } = statusCell(status, status === "completed" ? "" : (reason?.code ?? ""));
+  // Of a run that waits for a process, the reason of the pause before is over.
+  const isBrief = reason === undefined || status === "completed" || status === "waiting";
+  const { text, style } = statusCell(status, isBrief ? "" : reason.code);
   const paint = painter(hasColor);
   const facts = [
     `began ${new Date(head.startedAtMs).toISOString()}`,
@@ -59,7 +68,6 @@ function headLines(head: RunHead, { hasColor }: OutputStyle): readonly string[] 
       ? []
       : [`fork of ${forkedFrom.runId} at step ${forkedFrom.stepNumber}`]),
   ];
-  const isBrief = reason === undefined || status === "completed";
   return [
     `${singleLine(runId)} ${paint(style, singleLine(text))}`,
     singleLine(title),

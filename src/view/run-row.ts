@@ -51,6 +51,11 @@ export function runHead(listed: ListedRun, facts: RunOverview, at: Onlooker): Ru
   return { ...facts, ...runListing(listed, facts, at) };
 }
 
+/** A run whose questions all have an answer in its mailbox needs nobody. */
+export function factsOnceAnswered(facts: RunOverview, isAnswered: boolean): RunOverview {
+  return facts.status === "needs_you" && isAnswered ? { ...facts, status: "working" } : facts;
+}
+
 function leaderOf(
   { hostname, processId }: Pick<Leader, "hostname" | "processId">,
   at: Onlooker,

@@ -2,7 +2,7 @@
 
 import { defined } from "../kernel/json.ts";
 import type { StoredRun } from "../store/run-store.ts";
-import { runHead, runListing } from "../view/run-row.ts";
+import { factsOnceAnswered, runHead, runListing } from "../view/run-row.ts";
 import type {
   QuestionRow,
   RunOverview,
@@ -34,7 +34,7 @@ const ROLE = /^[A-Za-z][A-Za-z0-9_-]{0,63}(?=: )/;
 export function learntOf(run: HeldRun, nowMs: number): LearntRun {
   const snapshot = run.fold.snapshot();
   const questions = unanswered(run, snapshot.questions);
-  const facts = factsFor(snapshot.run, questions.length === 0);
+  const facts = factsOnceAnswered(snapshot.run, questions.length === 0);
   return { facts, questions, title: titleOf(run), stored: run.stored, atMs: nowMs };
 }
 
@@ -67,7 +67,7 @@ export function rowOf(
 export function runSnapshotOf(run: HeldRun, nowMs: number): RunSnapshot {
   const snapshot = run.fold.snapshot();
   const questions = unanswered(run, snapshot.questions);
-  const head = headOf(run, factsFor(snapshot.run, questions.length === 0), nowMs);
+  const head = headOf(run, factsOnceAnswered(snapshot.run, questions.length === 0), nowMs);
   return { ...snapshot, record: run.record, run: head, questions };
 }
 
@@ -79,7 +79,7 @@ export function patchOf(run: HeldRun, since: number, nowMs: number): RunPatch {
     patch.questions ?? (since === run.record ? run.fold.snapshot().questions : undefined);
   const questions = asked && unanswered(run, asked);
   const isAnswered = run.fold.questions.length === run.answered.size;
-  const head = headOf(run, factsFor(patch.run, isAnswered), nowMs);
+  const head = headOf(run, factsOnceAnswered(patch.run, isAnswered), nowMs);
   return { ...patch, record: run.record, run: head, ...defined({ questions }) };
 }
 
@@ -91,11 +91,6 @@ export function standingText(run: HeldRun, nowMs: number): string {
 
 function headOf(run: HeldRun, facts: RunOverview, nowMs: number) {
   return runHead({ ...run.stored, title: titleOf(run) }, facts, onlooker(nowMs));
-}
-
-/** A run whose questions all have an answer in its mailbox needs nobody. */
-function factsFor(facts: RunOverview, isAnswered: boolean): RunOverview {
-  return facts.status === "needs_you" && isAnswered ? { ...facts, status: "working" } : facts;
 }
 
 /** The title that the store has was cut before anything was redacted: where that matters, it is made anew. */

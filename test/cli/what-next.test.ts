@@ -10,6 +10,7 @@ import { z } from "zod";
 
 import { restLines } from "../../src/cli/rest-text.ts";
 import { proves } from "../harness/proves.ts";
+import { latch } from "../harness/run-scripted.ts";
 import { agent, keptRuns, type KeptRuns } from "./kept-runs.ts";
 import { performed } from "./performed.ts";
 
@@ -94,3 +95,49 @@ proves(
     );
   },
 );
+
+proves(["V139"], "a run whose questions are answered needs nobody but who leads it", async () => {
+  await using kept = keptRuns();
+  const { questions } = await paused(kept, [PAY, ASK]);
+  const at = { cwd: kept.folder };
+  const store = ["--store", kept.path];
+  const seen = async (): Promise<readonly unknown[]> => {
+    const runs = await performed(["runs", ...store], at);
+    const show = await performed(["show", "@last", ...store], at);
+    const [first = ""] = show.stdout.split("\n");
+    return [
+      runs.stdout.split("\n")[0]?.slice(0, 13).trim(),
+      first,
+      /needs you \(\d\)/.exec(show.stdout)?.[0],
+      show.stderr,
+    ];
+  };
+  const [pay = "", ask = ""] = questions.map(({ questionId }) => questionId);
+  await performed(["approve", pay, ...store], at);
+  expect(await seen()).toEqual([
+    "needs you (1)",
+    "run_1 ? needs you: answers_needed",
+    "needs you (1)",
+    "",
+  ]);
+  await performed(["answer", ask, "--result", "Pears.", ...store], at);
+  expect(await seen()).toEqual([
+    "working (1)",
+    "run_1 … waiting",
+    undefined,
+    "Run run_1 does not go on: no process leads it. Lead it here: espalier resume run_1\n",
+  ]);
+});
+
+proves(["V140"], "what another process leads is said to be asked for, until it is so", async () => {
+  await using kept = keptRuns();
+  const { opened, open } = latch();
+  const run = kept.orchestrator.start(agent("lead", [says("Done.", { after: opened })]), "Wait.");
+  await run.kept();
+  const cancel = async () =>
+    await performed(["cancel", "@last", "--store", kept.path], { cwd: kept.folder });
+  const { code, stderr } = await cancel();
+  expect([code, stderr]).toEqual([0, "Asked for: whoever leads run_1 cancels it.\n"]);
+  open();
+  await run.result;
+});

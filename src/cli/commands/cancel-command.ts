@@ -1,7 +1,7 @@
 // `espalier cancel <run>`: whoever leads the run is told; one that nobody leads is led to its end here, for which its roles are needed.
 
-import { Orchestrator, type AgentRole } from "espalier";
-import type { StoredRun } from "espalier/extend";
+import { Orchestrator, type AgentRole, type RunId } from "espalier";
+import type { Store, StoredRun } from "espalier/extend";
 
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { namedRun, rootRoleOf } from "../named-run.ts";
@@ -23,9 +23,21 @@ export const body: CommandBody = async (call) => {
   const roles = await rolesFor(call, project, run);
   const orchestrator = new Orchestrator({ ...configuredOptions(project.config), store, roles });
   await orchestrator.cancel(run.runId, { message });
-  note(shell, `Cancelled ${run.runId}.`);
+  note(shell, await outcomeText(orchestrator, store, run.runId));
   return 0;
 };
+
+/** It is cancelled by whoever leads it, who may not have come to it yet, or whose run may have ended before. */
+async function outcomeText(
+  orchestrator: Orchestrator,
+  store: Store,
+  runId: RunId,
+): Promise<string> {
+  const found = await store.find(runId);
+  if (found?.status !== "ended") return `Asked for: whoever leads ${runId} cancels it.`;
+  const { status } = await orchestrator.resultOf(runId);
+  return status === "cancelled" ? `Cancelled ${runId}.` : `${runId} had ended: ${status}.`;
+}
 
 /** The roles of a run that is led to its end here, without the tools of servers: none is called. None, where they are not to be had. */
 async function rolesFor(

@@ -5,13 +5,13 @@ import { agentDetail, type AgentFold } from "espalier/view";
 import { agentText } from "../agent-text.ts";
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { jsonLine } from "../json-text.ts";
-import { RunReading } from "../run-reading.ts";
+import { aloneText, RunReading } from "../run-reading.ts";
 import { wallTimeMs } from "../machine-time.ts";
 import { namedRun } from "../named-run.ts";
 import { outputStyle } from "../output-style.ts";
 import { findProject } from "../project.ts";
 import { errorsText, runText } from "../run-text.ts";
-import { say } from "../shell.ts";
+import { note, ownCommand, say } from "../shell.ts";
 import { stepText, type KeptStep } from "../step-text.ts";
 import { openStoreToView, storePlace } from "../store-choice.ts";
 import { UsageError } from "../usage-error.ts";
@@ -32,17 +32,19 @@ export const body: CommandBody = async (call) => {
 };
 
 function showRun({ shell, has }: CommandCall, run: RunReading): void {
-  const { fold } = run;
+  const { fold, questions } = run;
   const nowMs = wallTimeMs();
-  const parts = { fold, head: run.head(nowMs), nowMs };
+  const parts = { fold, head: run.head(nowMs), questions, nowMs };
   if (has("json")) {
-    const { questions, causes, refusals } = fold.snapshot();
+    const { causes, refusals } = fold.snapshot();
     const agents = fold.agents.map((agent) => agentDetail(agent, fold.refusals));
     say(shell, jsonLine({ run: parts.head, causes, questions, refusals, agents }));
     return;
   }
   const style = outputStyle(shell);
   say(shell, has("errors") ? errorsText(parts, style) : runText(parts, style));
+  const alone = aloneText(parts.head, ownCommand(shell));
+  if (alone !== undefined) note(shell, alone);
 }
 
 function showAgent({ shell, has }: CommandCall, { fold }: RunReading, agent: AgentFold): void {

@@ -8,7 +8,7 @@ import { terminalView, type TerminalView } from "espalier/terminal";
 import type { CommandBody, CommandCall } from "../command-call.ts";
 import { EXIT_CODES } from "../exit-codes.ts";
 import { jsonLine } from "../json-text.ts";
-import { RunReading } from "../run-reading.ts";
+import { aloneText, RunReading } from "../run-reading.ts";
 import { setTimer, wallTimeMs } from "../machine-time.ts";
 import { namedRun } from "../named-run.ts";
 import { findProject } from "../project.ts";
@@ -49,15 +49,10 @@ function isAtRest({ fold, stored }: RunReading): boolean {
 
 /** Says once that nothing will come by itself. */
 function tellIfAlone(shell: Shell, run: RunReading, said: string): string {
-  const { status } = run.listing(wallTimeMs());
-  if (status === said || (status !== "lost" && status !== "waiting")) return status;
-  const why = status === "lost" ? "its process gives no sign of life" : "no process leads it";
-  const { runId } = run.stored;
-  note(
-    shell,
-    `Run ${runId} does not go on: ${why}. Lead it here: ${ownCommand(shell)} resume ${runId}`,
-  );
-  return status;
+  const listing = run.listing(wallTimeMs());
+  const alone = aloneText(listing, ownCommand(shell));
+  if (alone !== undefined && listing.status !== said) note(shell, alone);
+  return listing.status;
 }
 
 /** Hands events to what shows them. Owns the time of what is past. */
