@@ -1292,6 +1292,9 @@ const requirements = {
   V140: {
     text: "`cancel` says that a run is cancelled once it is, and of one that another process leads that it was asked for",
   },
+  V141: {
+    text: "The page of a run that nobody leads, where it cannot be resumed there, says the command that goes on with it",
+  },
   D21: {
     text: "Every public name has a section in the reference that says how it is imported and what it is for, and stands in the list of all names; links between its pages hold",
   },

@@ -40,6 +40,11 @@ export function RunHeader({ live, state, meta, errors, errorAt, onError }: Heade
       </div>
       <div class="run-facts">
         <Why run={run} live={live} />
+        {needsLeader(run) && meta?.actions.includes("resume") === false && (
+          <span class="fact">
+            go on with it: <Code text={`espalier resume ${run.runId}`} />
+          </span>
+        )}
         <Facts run={run} state={state} />
         {errors.length > 0 && <ErrorStops errors={errors} at={errorAt} onError={onError} />}
       </div>
@@ -89,6 +94,11 @@ function Why({ run, live }: { readonly run: RunHead; readonly live: LiveRun }) {
       <Code text={reason.code} /> <Line text={reason.message} />
     </span>
   );
+}
+
+/** Nobody leads it, and no answer of a person is wanted. */
+function needsLeader({ status }: RunHead): boolean {
+  return status === "waiting" || status === "lost" || status === "paused";
 }
 
 function Facts({ run, state }: { readonly run: RunHead; readonly state: RunState }) {
