@@ -1295,6 +1295,9 @@ const requirements = {
   V141: {
     text: "The page of a run that nobody leads, where it cannot be resumed there, says the command that goes on with it",
   },
+  V142: {
+    text: "`--model` that no role file would take is refused, and says which model is named instead",
+  },
   D21: {
     text: "Every public name has a section in the reference that says how it is imported and what it is for, and stands in the list of all names; links between its pages hold",
   },

@@ -182,6 +182,11 @@ async function modelsOf(texts: readonly FoundRole[], search: RoleSearch): Promis
   );
   const environment = shell.env["ESPALIER_MODEL"]?.trim() ?? "";
   const usual = model ?? (environment === "" ? undefined : environment);
+  const [root] = texts;
+  if (model !== undefined && root?.isReadable === true && texts.every(({ model }) => model))
+    throw new UsageError(
+      `Expected a role file that names no model for --model, got none: ${shownPath(root.file, shell)} names ${root.model}. Leave --model out, or the line model: … there.`,
+    );
   const without = usual === undefined ? texts.find(namesNoModel) : undefined;
   if (without !== undefined)
     throw new UsageError(

@@ -9,10 +9,12 @@ import { expect } from "vitest";
 import { z } from "zod";
 
 import { restLines } from "../../src/cli/rest-text.ts";
+import { temporaryFolder } from "../examples/temporary-folder.ts";
 import { proves } from "../harness/proves.ts";
 import { latch } from "../harness/run-scripted.ts";
 import { agent, keptRuns, type KeptRuns } from "./kept-runs.ts";
-import { performed } from "./performed.ts";
+import { OpenAiServer, says as replies } from "../support/openai-server.ts";
+import { performed, withVariable } from "./performed.ts";
 
 const TOOLS = [
   defineTool({
@@ -140,4 +142,21 @@ proves(["V140"], "what another process leads is said to be asked for, until it i
   expect([code, stderr]).toEqual([0, "Asked for: whoever leads run_1 cancels it.\n"]);
   open();
   await run.result;
+});
+
+proves(["V142"], "a model that would be used for nothing is refused", async () => {
+  using folder = temporaryFolder({
+    "lead.md": "---\nmodel: large\nsubagents: [reader]\n---\nWork.\n",
+    "reader.md": "---\nmodel: small\npurpose: Reads.\n---\nWork.\n",
+  });
+  await using server = await OpenAiServer.start(() => replies("no"));
+  withVariable("OPENAI_BASE_URL", server.baseUrl);
+  const run = ["run", "lead.md", "Go.", "--model", "mine"];
+  const { code, stdout, stderr } = await performed(run, { cwd: folder.path });
+  expect([code, stdout, stderr]).toEqual([
+    2,
+    "",
+    "Expected a role file that names no model for --model, got none: lead.md names large. Leave --model out, or the line model: … there.\n",
+  ]);
+  expect(server.requests).toEqual([]);
 });
