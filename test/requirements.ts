@@ -1298,6 +1298,9 @@ const requirements = {
   V142: {
     text: "`--model` that no role file would take is refused, and says which model is named instead",
   },
+  V143: {
+    text: "`resume` says which answer came to nothing, and why, where one does not fit its call",
+  },
   D21: {
     text: "Every public name has a section in the reference that says how it is imported and what it is for, and stands in the list of all names; links between its pages hold",
   },

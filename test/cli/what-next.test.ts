@@ -13,7 +13,7 @@ import { temporaryFolder } from "../examples/temporary-folder.ts";
 import { proves } from "../harness/proves.ts";
 import { latch } from "../harness/run-scripted.ts";
 import { agent, keptRuns, type KeptRuns } from "./kept-runs.ts";
-import { OpenAiServer, says as replies } from "../support/openai-server.ts";
+import { calls, OpenAiServer, says as replies } from "../support/openai-server.ts";
 import { performed, withVariable } from "./performed.ts";
 
 const TOOLS = [
@@ -37,16 +37,16 @@ const LOUD = { isQuiet: false, isKept: true, command: "npx espalier" };
 /** A run that is paused with these calls. */
 async function paused(
   { orchestrator }: KeptRuns,
-  calls: NonNullable<ScriptedReply["calls"]>,
+  asked: NonNullable<ScriptedReply["calls"]>,
 ): Promise<RunResult> {
-  const buyer = agent("buyer", [{ calls }, says("Done.")], { tools: TOOLS });
+  const buyer = agent("buyer", [{ calls: asked }, says("Done.")], { tools: TOOLS });
   return await orchestrator.start(buyer, "Buy.").result;
 }
 
 proves(["V136"], "a paused run says how it is answered, whatever it asks", async () => {
-  const next = async (...calls: (typeof PAY | typeof ASK)[]): Promise<string | undefined> => {
+  const next = async (...asked: (typeof PAY | typeof ASK)[]): Promise<string | undefined> => {
     await using kept = keptRuns();
-    return restLines(await paused(kept, calls), [], LOUD).at(-1);
+    return restLines(await paused(kept, asked), [], LOUD).at(-1);
   };
   expect([await next(PAY), await next(ASK), await next(PAY, ASK)]).toEqual([
     'Answer: npx espalier approve run_1, or npx espalier deny run_1 --reason "…". Then: npx espalier resume run_1',
@@ -159,4 +159,32 @@ proves(["V142"], "a model that would be used for nothing is refused", async () =
     "Expected a role file that names no model for --model, got none: lead.md names large. Leave --model out, or the line model: … there.\n",
   ]);
   expect(server.requests).toEqual([]);
+});
+
+proves(["V143"], "an answer that does not fit its call is not lost without a word", async () => {
+  const pay = `import { defineTool } from "espalier";
+import { z } from "zod";
+const input = z.object({ eur: z.number() });
+const pay = { name: "pay", description: "Pays.", input, needsApproval: true, execute: () => "Paid." };
+export default { tools: [defineTool(pay)] };`;
+  using folder = temporaryFolder({
+    "lead.md": "---\nmodel: m\ntools: [pay]\n---\nWork.\n",
+    "espalier.config.mjs": pay,
+  });
+  await using server = await OpenAiServer.start((_request, count) =>
+    count === 1 ? calls(["pay", { eur: 400 }]) : replies("Done."),
+  );
+  withVariable("OPENAI_BASE_URL", server.baseUrl);
+  const at = { cwd: folder.path };
+  expect((await performed(["run", "lead.md", "Go."], at)).code).toBe(4);
+  expect((await performed(["approve", "@last", "--arguments", '{"eur":"all"}'], at)).code).toBe(0);
+  const first = await performed(["resume", "@last"], at);
+  expect([first.code, first.stdout]).toEqual([4, ""]);
+  expect(first.stderr).toMatch(
+    /came to nothing: Expected the arguments of the answer .* to fit pay/,
+  );
+  expect((await performed(["approve", "@last"], at)).code).toBe(0);
+  const second = await performed(["resume", "@last"], at);
+  expect([second.code, second.stdout]).toEqual([0, "Done.\n"]);
+  expect(second.stderr).not.toContain("came to nothing");
 });

@@ -20,6 +20,7 @@ import { namedRun, rootRoleOf } from "../named-run.ts";
 import { openIn } from "../open-questions-of.ts";
 import { findProject } from "../project.ts";
 import { readableFolder } from "../readable-folder.ts";
+import { RunReading } from "../run-reading.ts";
 import { roleNamed } from "../roles-at-hand.ts";
 import { answerModeOf, leadFor, outputChoice } from "../run-settings.ts";
 import { note, ownCommand, say } from "../shell.ts";
@@ -47,8 +48,18 @@ export const body: CommandBody = async (call) => {
     for (const line of callLines(calls)) note(shell, line);
     if (person !== undefined) await answerOpen(orchestrator, kept.store, run, person);
   }
+  const reading = new RunReading(kept.store, run);
+  await reading.advance();
+  const known = new Set(reading.record.heededPosts);
   const resumed = await goneOn(orchestrator, run, { takeOver: has("takeOver"), grants });
-  if (resumed !== undefined) return await follower.follow(resumed);
+  if (resumed !== undefined) {
+    const exitCode = await follower.follow(resumed);
+    await reading.advance();
+    for (const [number, problem] of reading.record.vainPosts)
+      if (!known.has(number))
+        note(shell, plainText(`Of what was answered or asked, this came to nothing: ${problem}`));
+    return exitCode;
+  }
   const open = await openIn(kept.store, run.runId);
   if (has("json")) say(shell, jsonLine({ runId: run.runId, status: "paused", questions: open }));
   const questions = `${ownCommand(shell)} questions`;

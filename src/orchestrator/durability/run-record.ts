@@ -79,6 +79,7 @@ export class RunRecord {
   readonly #definitions = new Map<string, number>();
   readonly #texts = new Map<string, string>();
   readonly #heeded: number[] = [];
+  readonly #vainPosts = new Map<number, string>();
   /** The agent that was looked at last, as the lines up to a number say. */
   #last:
     | { readonly agentId: AgentId; readonly line: number; readonly steps: AgentSteps }
@@ -103,6 +104,11 @@ export class RunRecord {
   /** The numbers of the posts of its mailbox that were heeded. */
   get heededPosts(): readonly number[] {
     return this.#heeded;
+  }
+
+  /** Of those posts, by number, why nothing came of it: an answer that does not fit its call, for instance. */
+  get vainPosts(): ReadonlyMap<number, string> {
+    return this.#vainPosts;
   }
 
   /**
@@ -216,6 +222,8 @@ export class RunRecord {
       }
       case "post":
         this.#heeded.push(Number(value["number"]));
+        if (typeof value["problem"] === "string")
+          this.#vainPosts.set(Number(value["number"]), value["problem"]);
         return;
       case "definition":
       case "restored":
