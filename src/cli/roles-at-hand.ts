@@ -18,8 +18,10 @@ import { UsageError } from "./usage-error.ts";
 export interface RoleSearch {
   readonly shell: Shell;
   readonly project: Project;
-  /** The model of role files that name none. */
+  /** The model of role files that name none, as --model says: refused where it would be used for nothing. */
   readonly model: string | undefined;
+  /** Theirs, if --model says nothing. Default: that of the environment. */
+  readonly usualModel?: string;
   /** The folder that the built-in tools may read. */
   readonly readFolder: string;
   /** Connects to servers. Default: `connectServers`, and they are closed with the roles. */
@@ -181,7 +183,7 @@ async function modelsOf(texts: readonly FoundRole[], search: RoleSearch): Promis
     ),
   );
   const environment = shell.env["ESPALIER_MODEL"]?.trim() ?? "";
-  const usual = model ?? (environment === "" ? undefined : environment);
+  const usual = model ?? search.usualModel ?? (environment === "" ? undefined : environment);
   const [root] = texts;
   if (model !== undefined && root?.isReadable === true && texts.every(({ model }) => model))
     throw new UsageError(

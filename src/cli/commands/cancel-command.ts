@@ -47,7 +47,9 @@ async function rolesFor(
 ): Promise<readonly AgentRole[]> {
   if (run.owner !== null) return [];
   const folder = readableFolder(shell, text("roles"));
-  const search = { shell, project, model: text("model"), readFolder: shell.cwd };
+  const usual = text("model");
+  const models = { model: undefined, ...(usual === undefined ? {} : { usualModel: usual }) };
+  const search = { shell, project, ...models, readFolder: shell.cwd };
   try {
     await using hand = await roleNamed(rootRoleOf(run), search, folder);
     return hand.roles;

@@ -46,7 +46,8 @@ async function checkedFile(
   { connect }: SharedServers,
 ): Promise<CheckedFile> {
   const project = await findProject(shell);
-  const search = { shell, project, model: ANY_MODEL, readFolder: dirname(file), connect };
+  const models = { model: undefined, usualModel: ANY_MODEL };
+  const search = { shell, project, ...models, readFolder: dirname(file), connect };
   try {
     await using hand = await roleToRun(file, search);
     const names = new Set(hand.roles.map((role) => role.name));
