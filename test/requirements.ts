@@ -1301,6 +1301,9 @@ const requirements = {
   V143: {
     text: "`resume` says which answer came to nothing, and why, where one does not fit its call",
   },
+  V144: {
+    text: "Of two who answer on pages, the second is told on the screen that the first counts, though the question is gone",
+  },
   D21: {
     text: "Every public name has a section in the reference that says how it is imported and what it is for, and stands in the list of all names; links between its pages hold",
   },

@@ -137,6 +137,28 @@ describe.skipIf(browser === undefined)("answers from the keyboard", () => {
     expect(at.paid).toEqual([]);
   });
 
+  proves(["V144"], "of two who answer, the second is told that the first counts", async () => {
+    const at = await shop(["pears"]);
+    const [first, second] = [await open(at, "/questions"), await open(at, "/questions")];
+    await press(second, "d");
+    await second.keyboard.type("Too dear.");
+    // It does not see before it answers that the question is gone.
+    await second.route("**/api/v1/questions", (route) => route.abort());
+    await press(first, "a");
+    await press(first, "Enter");
+    expect(await at.text()).toContain("paid 400 for pears");
+    await press(second, "Enter");
+    const told = second.locator("[role=alert]", { hasText: "Your answer does not count." });
+    await second.locator(".question [role=alert]", { hasText: "The first answer" }).waitFor();
+    expect(await told.count()).toBe(0);
+    await second.unroute("**/api/v1/questions");
+    await second.locator(".question").waitFor({ state: "detached" });
+    await told.waitFor();
+    expect(await told.innerText()).toContain("buyer asks: pay.");
+    await told.locator("button").click();
+    await told.waitFor({ state: "detached" });
+  });
+
   proves(["V97"], "a call is denied, and the model reads why", async () => {
     const at = await shop(["pears"]);
     const page = await open(at, `/r/${RUN}`);

@@ -8,6 +8,7 @@ import { setServerTime } from "../data/page-clock.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import type { QuestionRow, ViewerMeta } from "../../src/view/viewer-data.ts";
 import { countText } from "../../src/view/amounts.ts";
+import { desk, type VainAnswer } from "../questions/answer-desk.ts";
 import { QuestionsScreen } from "../questions/questions-screen.tsx";
 import { useNews } from "../questions/questions-banner.tsx";
 import { RunScreen } from "../run/run-screen.tsx";
@@ -51,6 +52,11 @@ export function App({ firstRun }: AppProps) {
     Escape: () => (route.value.screen === "runs" ? false : goTo({ screen: "runs" })),
   });
   useTitle(questions.length, meta.value);
+  // As long as its question is on the screen, it is said there.
+  const isOpen = questions.some(
+    ({ questionId }) => questionId === desk.vain.value?.question.questionId,
+  );
+  const vain = isOpen ? undefined : desk.vain.value;
   const lockedOut = [meta.problem, inbox.problem].find((problem) => problem?.status === 401);
   return (
     <>
@@ -62,8 +68,10 @@ export function App({ firstRun }: AppProps) {
         </main>
       ) : (
         <Panel name="screen">
+          {vain !== undefined && <AnswerInVain vain={vain} />}
           {/* A run has its own feed, and says itself when that is lost. */}
-          {inbox.value !== undefined &&
+          {vain === undefined &&
+            inbox.value !== undefined &&
             inbox.problem !== undefined &&
             route.value.screen !== "run" && <ServerLost />}
           <Screen to={route.value} meta={meta.value} inbox={inbox} firstRun={firstRun} />
@@ -72,6 +80,22 @@ export function App({ firstRun }: AppProps) {
       <Announcer />
       {hasHelp && <Help onClose={() => setHasHelp(false)} />}
     </>
+  );
+}
+
+/** Of two who answer, the other is told so, though the question is gone. */
+function AnswerInVain({ vain }: { readonly vain: VainAnswer }) {
+  const { toolName, agentPath } = vain.question;
+  return (
+    <div class="lost" role="alert">
+      <span>
+        <b>Your answer does not count.</b> <Line text={`${agentPath} asks: ${toolName}`} />.{" "}
+        <Line text={vain.problem.message} most={400} />
+      </span>
+      <button type="button" class="small" onClick={() => desk.forgetVain()}>
+        Close
+      </button>
+    </div>
   );
 }
 

@@ -26,16 +26,32 @@ export type Draft =
   | { readonly at: "sent"; readonly text: string }
   | { readonly at: "refused"; readonly problem: Problem };
 
+/** An answer that came too late, or does not fit its question any more, and why. */
+export interface VainAnswer {
+  readonly question: QuestionRow;
+  readonly problem: Problem;
+}
+
 const NONE: Draft = { at: "none" };
 
 /** Owns the drafts of all questions, whichever screen shows them. */
 class AnswerDesk {
   readonly #drafts = signal<ReadonlyMap<string, Draft>>(new Map());
+  readonly #vain = signal<VainAnswer | undefined>(undefined);
   /** The key of an attempt to send: the same answers are sent again under it. */
   readonly #keys = new Map<string, string>();
 
   get drafts(): ReadonlySignal<ReadonlyMap<string, Draft>> {
     return this.#drafts;
+  }
+
+  /** The last answer that does not count: its question may be gone from the screen by then. */
+  get vain(): ReadonlySignal<VainAnswer | undefined> {
+    return this.#vain;
+  }
+
+  forgetVain(): void {
+    this.#vain.value = undefined;
   }
 
   draftOf(question: QuestionRow): Draft {
@@ -111,6 +127,7 @@ class AnswerDesk {
     } catch (error) {
       const problem = problemOf(error);
       this.#setAll(all, () => ({ at: "refused", problem }));
+      if (problem.code === "invalid_answer") this.#vain.value = { question, problem };
     }
   }
 
