@@ -1418,6 +1418,9 @@ const requirements = {
   D286: {
     text: "A run that was claimed and cannot continue after all is given back as it was: nothing is written to its journal",
   },
+  D287: {
+    text: "A run that a limit stopped, and that is kept, goes on by its id with more of the budget, in its own journal, over a death at any append; one that ended otherwise is refused, and stays as it was",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

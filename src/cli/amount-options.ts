@@ -46,6 +46,21 @@ export function grantOf(said: string): Budget {
   return amountsIn("--grant", said);
 }
 
+/** By the reason of a run that a limit stopped, what it may be granted. */
+const GRANTS: Readonly<Record<string, string>> = {
+  steps_limit: "steps=20",
+  token_limit: "tokens=50000",
+  cost_limit: "cost=0.5",
+  time_limit: "time=5m",
+  tool_calls_limit: "calls=20",
+};
+
+/** What to type so that a run which a limit stopped goes on; undefined: it ended for another reason. */
+export function wayToGrant(reasonCode: string, runId: string, command: string): string | undefined {
+  const grant = GRANTS[reasonCode];
+  return grant === undefined ? undefined : `${command} resume ${runId} --grant ${grant}`;
+}
+
 /** What an option says, in the place of what `usual` has. Throws UsageError. */
 function amountsIn(option: string, said: string, usual: Budget = {}): Budget {
   const limits = new Map<string, number>(Object.entries(usual));

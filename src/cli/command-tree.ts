@@ -196,11 +196,14 @@ function addAnswers(add: Add): void {
 function addRequests(add: Add): void {
   add("resume <run>", () => import("./commands/resume-command.ts"))
     .description(
-      `Goes on with a run that is paused or was cut off, with the roles of the configuration, or with role files. ${RUN}`,
+      `Goes on with a run that is paused, was cut off, or is granted more, with the roles of the configuration, or with role files. ${RUN}`,
     )
     .option("--roles <folder>", "where its role files are; else the working folder")
     .option("--take-over", "also if another process seems to lead it")
-    .option("--grant <amounts>", "more of what limits the run: cost=1,steps=50,time=10m")
+    .option(
+      "--grant <amounts>",
+      "more of what limits the run, or has stopped it: cost=1,steps=50,time=10m",
+    )
     .option(...MODEL)
     .option(...ALLOW_READ)
     .option(...ANSWER)

@@ -5,6 +5,7 @@ import { plainText } from "espalier/terminal";
 import type { Cause } from "espalier/view";
 
 import { REST_SIGNS } from "../terminal/activity-text.ts";
+import { wayToGrant } from "./amount-options.ts";
 import { costText, countText, durationText, numberOf } from "../view/amounts.ts";
 
 /** For whom it is said. */
@@ -82,7 +83,14 @@ function questionTexts({ questions }: RunResult): readonly string[] {
   ]);
 }
 
-function nextLines({ status, runId, questions }: RunResult, command: string): readonly string[] {
+function nextLines(
+  { status, reason, runId, questions }: RunResult,
+  command: string,
+): readonly string[] {
+  if (status === "stopped") {
+    const more = wayToGrant(reason.code, runId, command);
+    return more === undefined ? [] : [`Give it more: ${more}`];
+  }
   if (status !== "paused") return [];
   const next = `${command} resume ${runId}`;
   const [first, ...others] = questions;

@@ -57,10 +57,24 @@ proves(
   },
 );
 
-proves(["V115"], "without a grant it is stopped where it was", async () => {
+proves(["V115", "D287"], "without one a limit stops it, and it says how it goes on", async () => {
   const { path: cwd } = await pausedRun();
   expect((await performed(["approve", "@last"], { cwd })).code).toBe(0);
-  expect((await performed(["resume", "@last"], { cwd })).code).toBe(3);
+  const stopped = await performed(["resume", "@last"], { cwd });
+  expect([stopped.code, stopped.stdout]).toEqual([3, ""]);
+  const [, runId = ""] =
+    /^Give it more: espalier resume (\S+) --grant steps=20$/m.exec(stopped.stderr) ?? [];
+  const ended = await performed(["resume", "@last"], { cwd });
+  expect([ended.code, ended.stdout, ended.stderr]).toEqual([
+    2,
+    "",
+    `Expected a run that can go on, got ${runId}, which has ended: stopped (steps_limit). Give it more: espalier resume ${runId} --grant steps=20\n`,
+  ]);
+  const more = await performed(["resume", runId, "--grant", "steps=20"], { cwd });
+  expect([more.code, more.stdout]).toEqual([0, "Done.\n"]);
+  expect((await performed(["resume", "@last"], { cwd })).stderr).toBe(
+    `Expected a run that can go on, got ${runId}, which has ended: completed (completed). See it: espalier show ${runId}\n`,
+  );
 });
 
 const WaitingSchema = z.object({

@@ -1,8 +1,9 @@
 // Runs that began from another one's rest die and are recovered like any other: those that were granted more, and forks.
 
-import { test } from "vitest";
+import { expect, test } from "vitest";
 
 import { defineAgent } from "../../src/agent/define-agent.ts";
+import { proves } from "../harness/proves.ts";
 import { killedEverywhere, playThrough, turns, type Play } from "./crash-play.ts";
 import { countedTool, spawnCall, thinker } from "./thinkers.ts";
 
@@ -58,6 +59,26 @@ test("D2: a run that a limit had stopped, and that continues with more", async (
     { from },
   );
 });
+
+proves(
+  ["D287"],
+  "a run that a limit had stopped goes on by its id, with more, in its own journal",
+  async () => {
+    const first = await playThrough(stopped);
+    const byId = (): Play => ({
+      ...stopped(),
+      onward: (orchestrator, { runId }) =>
+        orchestrator.recover(runId, {
+          takeOver: true,
+          grants: [{ budget: { steps: 20 }, by: "the boss" }],
+        }),
+    });
+    await killedEverywhere(byId, undefined, { from: first.appends + 1 });
+    const { kept, recording } = await playThrough(byId);
+    expect([kept.status, kept.text, kept.usage.total.steps]).toEqual(["completed", "Led: 3 1", 9]);
+    expect(recording.match(/^\{"type":"run"/gmu)).toHaveLength(1);
+  },
+);
 
 test("D2: a fork", async () => {
   const from = (await playThrough(team)).appends + 1;

@@ -43,7 +43,7 @@ export interface Play {
   /** How a paused run continues. Default `recover`. */
   readonly goesOnBy?: "recover" | "resume";
   /** Asked once with the first result that is no pause: another run that continues from there is the story then. */
-  readonly onward?: (orchestrator: Orchestrator, run: Run, result: RunResult) => Run;
+  readonly onward?: (orchestrator: Orchestrator, run: Run, result: RunResult) => Run | Promise<Run>;
 }
 
 /** Something that the caller does once, when something has happened. */
@@ -133,7 +133,7 @@ class Teller {
           return await this.#story(run.runId, result);
         this.#origin = [run, result];
         const next = this.#process();
-        run = onward(next.orchestrator, run, result);
+        run = await onward(next.orchestrator, run, result);
         process = next;
         process.watch(run, []);
         continue;
@@ -205,7 +205,7 @@ class Teller {
         const events = eventsIn(await this.records(runId));
         const isAgain = this.#origin !== undefined && !isOnward(events);
         if (isAgain && this.#origin !== undefined)
-          return play.onward?.(orchestrator, ...this.#origin);
+          return await play.onward?.(orchestrator, ...this.#origin);
         // It died before anything outside knew of it.
         return isUnknown ? orchestrator.start(play.role, taskOf(play), play.start) : undefined;
       }

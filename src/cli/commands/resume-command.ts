@@ -1,5 +1,5 @@
-// `espalier resume <run>`: goes on with a run that is paused or was cut off. Says first which tool calls were cut off, and which of them are made
-// again; asks for the answers that it needs, where there is somebody to ask.
+// `espalier resume <run>`: goes on with a run that is paused or was cut off, or, with `--grant`, that a limit stopped. Says first which tool
+// calls were cut off, and which of them are made again; asks for the answers that it needs, where there is somebody to ask.
 
 import {
   EspalierError,
@@ -11,7 +11,7 @@ import {
 import type { Store, StoredRun } from "espalier/extend";
 import { plainText } from "espalier/terminal";
 
-import { grantOf } from "../amount-options.ts";
+import { grantOf, wayToGrant } from "../amount-options.ts";
 import type { CommandBody } from "../command-call.ts";
 import { EXIT_CODES } from "../exit-codes.ts";
 import { interruptedCalls, type InterruptedCall } from "../interrupted-calls.ts";
@@ -25,6 +25,7 @@ import { roleNamed } from "../roles-at-hand.ts";
 import { answerModeOf, leadFor, outputChoice } from "../run-settings.ts";
 import { note, ownCommand, say } from "../shell.ts";
 import { openKeptStore, storePlace } from "../store-choice.ts";
+import { UsageError } from "../usage-error.ts";
 
 /** Who is on record for more budget. */
 const GRANTED_BY = "espalier resume";
@@ -43,13 +44,15 @@ export const body: CommandBody = async (call) => {
   const search = { shell, project, model: text("model"), readFolder };
   await using hand = await roleNamed(rootRoleOf(run), search, roleFolder);
   const { orchestrator, follower, person } = leadFor(call, { hand, kept });
-  if (run.status !== "ended") {
+  const reading = new RunReading(kept.store, run);
+  await reading.advance();
+  if (run.status === "ended") {
+    if (granted === undefined) throw new UsageError(endedText(reading));
+  } else {
     const calls = await interruptedCalls(kept.store, run.runId, hand.roles);
     for (const line of callLines(calls)) note(shell, line);
     if (person !== undefined) await answerOpen(orchestrator, kept.store, run, person);
   }
-  const reading = new RunReading(kept.store, run);
-  await reading.advance();
   const known = new Set(reading.record.heededPosts);
   const resumed = await goneOn(orchestrator, run, { takeOver: has("takeOver"), grants });
   if (resumed !== undefined) {
@@ -66,6 +69,15 @@ export const body: CommandBody = async (call) => {
   note(shell, `${run.runId} waits for answers to ${open.length}. See them: ${questions}`);
   return EXIT_CODES.paused;
 };
+
+/** That it has ended, and what can be done about it. */
+function endedText({ stored: { runId }, fold: { end } }: RunReading): string {
+  const { status = "ended", reason } = end ?? {};
+  const code = reason?.code ?? "";
+  const more = status === "stopped" ? wayToGrant(code, runId, "espalier") : undefined;
+  const advice = more === undefined ? `See it: espalier show ${runId}` : `Give it more: ${more}`;
+  return `Expected a run that can go on, got ${runId}, which has ended: ${status} (${code}). ${advice}`;
+}
 
 function callLines(calls: readonly InterruptedCall[]): readonly string[] {
   if (calls.length === 0) return [];

@@ -344,6 +344,10 @@ class Fold {
         return;
       case "run.ended":
         this.#status = "ended";
+        // What was asked of it is done: it may go on with more of the budget.
+        this.#stops = [];
+        this.#cancelled = [];
+        this.#overdue = [];
         return;
       case "subagent.detached":
         this.#known(event["childId"])?.detach();

@@ -56,7 +56,8 @@ export interface Recovery extends RecoverOptions {
 }
 
 /**
- * Continues a run that is kept in the store, after its process has died, or after a pause. Rejects with `unknown_run`, `run_alive`, `run_ended`,
+ * Continues a run that is kept in the store, after its process has died, after a pause, or, with more of the budget, after a limit has stopped
+ * it. Rejects with `unknown_run`, `run_alive`, `run_ended`,
  * `unsupported_version`, `invalid_journal` or `store_failed`, and with what continuing throws: nothing has changed then.
  */
 export async function recoverRun(
@@ -160,7 +161,8 @@ async function readyToRecover(
   { folded: { run, status, answers: before }, mail }: KeptRun,
   { contextOf, answers = [], areAllNeeded, ...others }: Recovery,
 ): Promise<Continuation> {
-  if (status === "ended") throw runEnded(run.runId);
+  const { grants = [] } = others;
+  if (status === "ended" && grants.length === 0) throw runEnded(run.runId);
   checkAnswerList(answers);
   const kept = before.filter(({ questionId }) =>
     run.questions.some((question) => question.questionId === questionId),

@@ -1,0 +1,118 @@
+// Goal: a run that its budget stopped is given more where it is kept, by whoever comes later; nothing else that has ended goes on.
+// Method: runs in a store, each granted more by an orchestrator of its own, as in another process.
+
+import { expect } from "vitest";
+
+import { defineAgent } from "../../src/agent/define-agent.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { ResumeGrant } from "../../src/orchestrator/run/run-options.ts";
+import type { Budget } from "../../src/policies/budget.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { sequentialIds } from "../../src/testing/sequential-ids.ts";
+import { proves } from "../harness/proves.ts";
+import { countedTool, thinker } from "../journal/thinkers.ts";
+import { rejectionOf } from "../support/thrown.ts";
+
+/** An agent that looks three times, 100 ms each. */
+function world() {
+  const clock = new ManualClock();
+  const store = memoryStore({ clock });
+  const ids = sequentialIds();
+  const calls = new Map<string, number>();
+  const role = defineAgent({
+    name: "lead",
+    instructions: "You lead.",
+    model: thinker("lead", ({ results }) =>
+      results.length < 3
+        ? { calls: [["look", { thing: `${results.length}` }]] }
+        : { text: `Looked: ${results.join(" ")}.` },
+    ),
+    tools: [
+      countedTool(calls, "look", async ({ thing }) => {
+        clock.advance(100);
+        return thing;
+      }),
+    ],
+  });
+  const process = () => new Orchestrator({ clock, store, ids, roles: [role] });
+  return {
+    store,
+    process,
+    role,
+    executed: () => [...calls.values()],
+    more: (runId: string, ...grants: readonly ResumeGrant[]) =>
+      process().recover(runId, { grants }),
+  };
+}
+
+interface Limited {
+  readonly budget: Budget;
+  readonly more: Budget;
+  readonly text: string;
+  /** Calls that were executed, each once. */
+  readonly calls: number;
+}
+
+const LIMITED: Readonly<Record<string, Limited>> = {
+  steps_limit: { budget: { steps: 2 }, more: { steps: 2 }, text: "Looked: 0 1 2.", calls: 3 },
+  time_limit: {
+    budget: { wallTimeMs: 150 },
+    more: { wallTimeMs: 1_000 },
+    text: "Looked: 0 Cancelled: the agent was told to end before this call had a result. 2.",
+    calls: 3,
+  },
+  tool_calls_limit: {
+    budget: { toolCalls: 1 },
+    more: { toolCalls: 5 },
+    text: "Looked: 0 Not executed: the toolCalls budget of lead, which is 1, is used up. Answer with what you have. 2.",
+    calls: 2,
+  },
+};
+
+for (const [code, { budget, more, text, calls }] of Object.entries(LIMITED))
+  proves(["D287"], `${code}: it goes on from where it was, in the same run`, async () => {
+    const { process, role, more: granted, executed, store } = world();
+    const run = process().start(role, "Look.", { budget });
+    expect(await run.result).toMatchObject({ status: "stopped", reason: { code } });
+    const again = await granted(run.runId, { budget: more, by: "Ada" });
+    const result = await again.result;
+    expect(result).toMatchObject({ status: "completed", text, runId: run.runId });
+    expect(executed()).toEqual(Array.from({ length: calls }, () => 1));
+    expect(result.accounts[0]?.grants.map(({ by }) => by)).toEqual(["Ada"]);
+    expect((await store.find(run.runId))?.status).toBe("ended");
+    expect(await process().resultOf(run.runId)).toEqual(result);
+  });
+
+proves(["D287"], "more than once, and only with what it lacked", async () => {
+  const { process, role, more } = world();
+  const { runId, result } = process().start(role, "Look.", { budget: { steps: 1 } });
+  await result;
+  for (const status of ["stopped", "stopped", "completed"]) {
+    const run = await more(runId, { budget: { steps: 1 }, by: "Ada" });
+    expect((await run.result).status).toBe(status);
+  }
+});
+
+proves(
+  ["D287"],
+  "without more, or if no limit stopped it, it is refused and as it was",
+  async () => {
+    const { process, role, more, store } = world();
+    const stopped = process().start(role, "Look.", { budget: { steps: 1 } });
+    const done = process().start(role, "Look.");
+    const before = [await stopped.result, await done.result];
+    const kept = await store.list();
+    expect(await rejectionOf(process().recover(stopped.runId))).toMatchObject({
+      code: "run_ended",
+    });
+    const unlimited = more(stopped.runId, { budget: { toolCalls: 1 }, by: "Ada" });
+    expect(await rejectionOf(unlimited)).toMatchObject({ code: "invalid_option" });
+    expect(await rejectionOf(more(done.runId, { budget: { steps: 1 }, by: "Ada" }))).toMatchObject({
+      code: "invalid_paused_run",
+    });
+    expect(await store.list()).toEqual(kept);
+    const after = [await process().resultOf(stopped.runId), await process().resultOf(done.runId)];
+    expect(after).toEqual(before);
+  },
+);
