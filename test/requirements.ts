@@ -1304,6 +1304,9 @@ const requirements = {
   V144: {
     text: "Of two who answer on pages, the second is told on the screen that the first counts, though the question is gone",
   },
+  V146: {
+    text: "A run stands in the same group of lists on the terminal and on the page: one that is paused on request needs somebody",
+  },
   D21: {
     text: "Every public name has a section in the reference that says how it is imported and what it is for, and stands in the list of all names; links between its pages hold",
   },

@@ -1,30 +1,32 @@
 // The list of runs, in groups: those that need a person, those under way, those that are over. Pure.
 
-import type { RunRow, RunRowStatus } from "espalier/view";
+import type { RunRow } from "espalier/view";
 
 import { table, type Column } from "../terminal/table.ts";
 import { firstLine, painter, singleLine } from "../terminal/terminal-text.ts";
 import { costText, durationText, shortCount } from "../view/amounts.ts";
+import { groupedRuns, type RunGroup } from "../view/run-groups.ts";
 import type { OutputStyle } from "./output-style.ts";
 import { statusCell } from "./status-text.ts";
 
-const GROUPS: readonly (readonly [title: string, statuses: readonly RunRowStatus[]])[] = [
-  ["needs you", ["needs_you", "paused"]],
-  ["working", ["working", "waiting", "lost"]],
-  ["done", ["completed", "stopped", "failed", "cancelled", "ended"]],
-];
+const TITLES: Readonly<Record<RunGroup, string>> = {
+  needs_you: "needs you",
+  working: "working",
+  done: "done",
+};
 
 /** Lines for the runs of a list, newest first in each group. */
 export function runsText(
   rows: readonly RunRow[],
   { nowMs, width, hasColor }: OutputStyle & { readonly nowMs: number },
 ): string {
-  return GROUPS.flatMap(([title, statuses]) => {
-    const group = rows.filter(({ status }) => statuses.includes(status));
-    if (group.length === 0) return [];
-    const columns = columnsOf(`${title} (${group.length})`, nowMs);
-    return [table(columns, group, width, painter(hasColor)).join("\n")];
-  }).join("\n\n");
+  return groupedRuns(rows)
+    .flatMap(([name, group]) => {
+      if (group.length === 0) return [];
+      const columns = columnsOf(`${TITLES[name]} (${group.length})`, nowMs);
+      return [table(columns, group, width, painter(hasColor)).join("\n")];
+    })
+    .join("\n\n");
 }
 
 function columnsOf(title: string, nowMs: number): readonly Column<RunRow>[] {

@@ -11,7 +11,7 @@ import { api, type RunList } from "../data/api.ts";
 import { useLoaded } from "../data/use-loaded.ts";
 import { countText, numberOf } from "../../src/view/amounts.ts";
 import { focused } from "../app/focused.ts";
-import { grouped, type RunGroup } from "./run-groups.ts";
+import { groupedRuns, type RunGroup } from "../../src/view/run-groups.ts";
 import { RunLine } from "./run-line.tsx";
 
 const EVERY_MS = 2_000;
@@ -80,7 +80,7 @@ function Groups({ runs }: { readonly runs: readonly RunRow[] }) {
   const [cursor, setCursor] = useState("");
   const [opened, setOpened] = useState<ReadonlySet<RunGroup>>(new Set());
   const list = useRef<HTMLDivElement>(null);
-  const shownGroups = grouped(runs).map(([group, all]) => ({
+  const shownGroups = groupedRuns(runs).map(([group, all]) => ({
     group,
     all,
     shown: opened.has(group) ? all : all.slice(0, SHOWN),

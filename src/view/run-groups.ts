@@ -1,16 +1,17 @@
-// Runs in the three groups of the list: who needs a person, what goes on, what is done. Pure.
+// Runs in the three groups of a list: who needs a person, what goes on, what is done. One that is paused goes on only if somebody asks for it.
+// Pure.
 
-import type { RunRow, RunRowStatus } from "../../src/view/viewer-data.ts";
+import type { RunRow, RunRowStatus } from "./viewer-data.ts";
 
-export const GROUPS = ["needs_you", "working", "done"] as const;
+const GROUPS = ["needs_you", "working", "done"] as const;
 export type RunGroup = (typeof GROUPS)[number];
 
 const GROUP_OF: Readonly<Record<RunRowStatus, RunGroup>> = {
   needs_you: "needs_you",
+  paused: "needs_you",
   working: "working",
   lost: "working",
   waiting: "working",
-  paused: "working",
   completed: "done",
   stopped: "done",
   failed: "done",
@@ -19,7 +20,7 @@ const GROUP_OF: Readonly<Record<RunRowStatus, RunGroup>> = {
 };
 
 /** Each group with its runs, in the order in which they came: newest first. */
-export function grouped(
+export function groupedRuns(
   runs: readonly RunRow[],
 ): readonly (readonly [RunGroup, readonly RunRow[]])[] {
   return GROUPS.map((group) => [group, runs.filter(({ status }) => GROUP_OF[status] === group)]);

@@ -1,0 +1,34 @@
+// Goal: a run stands in the group of lists to which it belongs, on the terminal and on the page. Method: one run of each status.
+
+import { expect } from "vitest";
+
+import { groupedRuns } from "../../src/view/run-groups.ts";
+import type { RunRow, RunRowStatus } from "../../src/view/viewer-data.ts";
+import { proves } from "../harness/proves.ts";
+import { calmRun } from "../page/fixture-runs.ts";
+
+const STATUSES: readonly RunRowStatus[] = [
+  "completed",
+  "needs_you",
+  "waiting",
+  "paused",
+  "lost",
+  "stopped",
+  "working",
+  "failed",
+  "cancelled",
+  "ended",
+];
+
+proves(["V146"], "what goes on only if somebody asks for it needs somebody", () => {
+  const rows: readonly RunRow[] = STATUSES.map((status) => ({ ...calmRun(0).run, status }));
+  const groups = groupedRuns(rows).map(([group, runs]) => [
+    group,
+    runs.map(({ status }) => status),
+  ]);
+  expect(groups).toEqual([
+    ["needs_you", ["needs_you", "paused"]],
+    ["working", ["waiting", "lost", "working"]],
+    ["done", ["completed", "stopped", "failed", "cancelled", "ended"]],
+  ]);
+});
