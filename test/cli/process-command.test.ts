@@ -2,7 +2,7 @@
 // scripts in real shells. Method: the command spawned, against a server that speaks Chat Completions.
 
 import { execFile } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
 
@@ -285,7 +285,7 @@ proves(["V50"], "what Node cannot load is said with file, line and what to do", 
     ["export const roles = [];", /to have a default export, got none/],
     ["export default { rols: [] };", /config-6\.ts: Expected config\.rols to be one of roles, /],
     ["export default [];", /UsageError: .*config-7\.ts: Expected config to be a plain object/],
-    ['throw new Error("mine");', /^Error: mine$/],
+    ['throw new Error("mine");', /^Error: \S+config-8\.ts threw: mine$/],
   ];
   const said = await problemsWith(
     faults.map(([text]) => text),
@@ -307,7 +307,8 @@ proves(
     expect([wrong.code, wrong.stdout]).toEqual([2, ""]);
     expect(wrong.stderr).toMatch(/^[^\n]*espalier\.config\.ts:1: [^\n]+\n$/);
     const thrown = await command(["run", "lead", "Go."], { cwd: folder.at("b") });
-    expect(thrown).toEqual({ code: 1, stdout: "", stderr: "mine\n" });
+    expect([thrown.code, thrown.stdout]).toEqual([1, ""]);
+    expect(thrown.stderr).toBe(`${realpathSync(folder.at("b/espalier.config.mjs"))} threw: mine\n`);
     const verbose = await command(["run", "lead", "Go.", "--verbose"], { cwd: folder.at("b") });
     expect(verbose.stderr).toMatch(/^ +at .*espalier\.config\.mjs:1/m);
   },
