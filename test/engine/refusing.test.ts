@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 
-import type { Engine } from "../../src/engine/engine.ts";
+import type { Engine, RunExecutor } from "../../src/engine/engine.ts";
 import { storeEngine } from "../../src/engine/store-engine.ts";
 import { storeFailed } from "../../src/store/store-errors.ts";
 import { proves } from "../harness/proves.ts";
@@ -54,6 +54,35 @@ proves(
     }
   },
 );
+
+proves(["E120"], "who was told of it before the record does not try again", async () => {
+  const world = engineWorld();
+  const { process, store } = world;
+  const served = Promise.withResolvers<RunExecutor>();
+  const engine: Engine = {
+    lead: async () => undefined,
+    serve: async (executor) => {
+      served.resolve(executor);
+      return { close: async () => undefined };
+    },
+  };
+  let attempts = 0;
+  const context = () => {
+    attempts += 1;
+    throw new Error("No database.");
+  };
+  const worker = await process({ roles: [solo(doings())] }).work(engine, { context });
+  const run = await clientOf(world).start("solo", "Go.", { runId: ID });
+  const executor = await served.promise;
+  const { signal } = new AbortController();
+  for (let told = 0; told < 3; told += 1)
+    expect(await executor.settle(ID, signal)).toEqual({ type: "ended" });
+  expect([attempts, (await store.posts(ID)).length]).toEqual([1, 2]);
+  await run.post({ type: "resume" });
+  expect(await executor.settle(ID, signal)).toEqual({ type: "ended" });
+  expect(attempts).toBe(2);
+  await world.pushed(worker.close());
+});
 
 proves(["E121"], "a context that never comes holds up no worker that is closed", async () => {
   const world = engineWorld();

@@ -153,6 +153,7 @@ class Executor implements RunExecutor {
     let seen: readonly Post[] = [];
     try {
       seen = await this.#store.posts(runId);
+      if (await this.#isRefused(runId, seen)) return { type: "ended" };
       return await this.#lead(orderIn(seen), leave);
     } catch (cause) {
       if (isPassing(cause)) throw cause;
@@ -163,6 +164,14 @@ class Executor implements RunExecutor {
     } finally {
       giveBack();
     }
+  }
+
+  /** It rests with the reason, and nothing was asked of it since: whoever tells of it knew it as it was before. */
+  async #isRefused(runId: RunId, seen: readonly Post[]): Promise<boolean> {
+    const mail = seen.flatMap((post) => mailIn(post) ?? []);
+    const at = mail.findLastIndex((one) => one.mail.type === "refused");
+    if (at === -1 || mail.slice(at).some(isCall)) return false;
+    return (await storedRun(this.#store, runId))?.status === "paused";
   }
 
   async #lead(order: CheckedOrder | undefined, leave: AbortSignal): Promise<RunSettled> {
