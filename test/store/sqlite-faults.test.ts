@@ -400,6 +400,12 @@ describe("files", () => {
     }
   });
 
+  test("a path that cannot even be looked at is an error of the store", async () => {
+    const store = sqliteStore(join(folder, "x".repeat(300)));
+    await expect(store.list()).rejects.toMatchObject(failure("cannot_open"));
+    await store.close();
+  });
+
   test("a folder that is not there is said to be; once it is, the same store works", async () => {
     const inner = join(folder, "inner");
     const store = sqliteStore(join(inner, "runs.db"));

@@ -182,7 +182,7 @@ export class LiveRun implements Run {
 
   cancelAgent(agentId: AgentId, message = "The caller cancelled the agent."): void {
     checkText("message", message);
-    this.#node(agentId);
+    this.#node(agentId); // Throws at once for one that is not there.
     this.#ask(() => this.#cancelNode(this.#node(agentId), message));
   }
 

@@ -34,13 +34,22 @@ const FAULTS: readonly Fault[] = [
 /** What a driver threw, as an error of ours. */
 export function sqliteFailed(path: string, cause: unknown): EspalierError {
   if (EspalierError.is(cause)) return cause;
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) {
+  if (isFolder(path)) {
     const message = `Expected the store ${JSON.stringify(path)} to be a file, got a folder. Name a file in it.`;
     return storeFailed("cannot_open", message, cause);
   }
   const { reason, advice } = faultOf(cause) ?? { reason: "other", advice: "See its cause." };
   const message = `Expected the store ${JSON.stringify(path)} to work, got: ${messageOf(cause)}. ${advice}`;
   return storeFailed(reason, message, cause);
+}
+
+/** False also where that cannot be found out: what the driver threw says why. */
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false;
+  }
 }
 
 /** Whether others had it locked: nothing was done, and it may be tried again. */
