@@ -1,10 +1,10 @@
 // The questions that runs of a store wait for, and which one is meant.
 
-import { Orchestrator, type EspalierError, type Question, type RunId } from "espalier";
+import type { EspalierError, Question, RunId } from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
 
 import { LAST_RUN, namedRun } from "./named-run.ts";
-import { isOfOneRun } from "./run-reading.ts";
+import { isOfOneRun, openIn } from "./run-reading.ts";
 import { UsageError } from "./usage-error.ts";
 
 /** A question, and the run that asks it. */
@@ -47,11 +47,6 @@ async function* runsOf(store: Store, status: StoredRun["status"]): AsyncIterable
     yield* runs;
     before = runs.length < RUNS_PER_LIST ? undefined : runs.at(-1)?.runId;
   } while (before !== undefined);
-}
-
-/** What a run asks still. Nothing is answered by asking. */
-export async function openIn(store: Store, runId: RunId): Promise<readonly Question[]> {
-  return await new Orchestrator({ store }).answer(runId, []);
 }
 
 /**

@@ -2,7 +2,13 @@
 
 import { hostname } from "node:os";
 
-import { EspalierError, Orchestrator, type EspalierEvent } from "espalier";
+import {
+  EspalierError,
+  Orchestrator,
+  type EspalierEvent,
+  type Question,
+  type RunId,
+} from "espalier";
 import type { Store, StoredRun } from "espalier/extend";
 import { plainText } from "espalier/terminal";
 import {
@@ -25,6 +31,8 @@ export class RunReading {
   #stored: StoredRun;
   /** What it asks still: without the questions that have an answer in its mailbox. */
   #questions: readonly QuestionRow[] = [];
+  /** The last line and the last post by which that is known. */
+  #knownBy = "";
 
   constructor(store: Store, stored: StoredRun) {
     this.#store = store;
@@ -56,12 +64,15 @@ export class RunReading {
   async #unanswered(): Promise<readonly QuestionRow[]> {
     const { questions } = this.fold.snapshot();
     if (questions.length === 0) return questions;
-    const posts = await this.#store.posts(this.#stored.runId);
+    const { runId } = this.#stored;
+    const posts = await this.#store.posts(runId);
     if (posts.every(({ number }) => this.record.heededPosts.includes(number))) return questions;
-    const open = await new Orchestrator({ store: this.#store }).answer(this.#stored.runId, []);
-    return questions.filter(({ questionId }) =>
-      open.some((other) => other.questionId === questionId),
-    );
+    // To be asked again the whole journal is read.
+    const knownBy = `${this.record.lineCount} ${posts.at(-1)?.number}`;
+    if (knownBy === this.#knownBy) return this.#questions;
+    const open = new Set((await openIn(this.#store, runId)).map(({ questionId }) => questionId));
+    this.#knownBy = knownBy;
+    return questions.filter(({ questionId }) => open.has(questionId));
   }
 
   /** What stands above its tree, once its beginning was read. */
@@ -74,6 +85,11 @@ export class RunReading {
   listing(nowMs: number): RunListing {
     return runListing(this.#stored, undefined, onlooker(nowMs));
   }
+}
+
+/** What a run asks still. Nothing is answered by asking. */
+export async function openIn(store: Store, runId: RunId): Promise<readonly Question[]> {
+  return await new Orchestrator({ store }).answer(runId, []);
 }
 
 const OF_ONE_RUN: ReadonlySet<string> = new Set([

@@ -9,9 +9,11 @@ import { expect } from "vitest";
 import { z } from "zod";
 
 import { restLines } from "../../src/cli/rest-text.ts";
+import { RunReading } from "../../src/cli/run-reading.ts";
 import { temporaryFolder } from "../examples/temporary-folder.ts";
 import { proves } from "../harness/proves.ts";
 import { latch } from "../harness/run-scripted.ts";
+import { forwarding } from "../journal/forwarding-store.ts";
 import { agent, keptRuns, type KeptRuns } from "./kept-runs.ts";
 import { calls, OpenAiServer, says as replies } from "../support/openai-server.ts";
 import { performed, withVariable } from "./performed.ts";
@@ -97,6 +99,35 @@ proves(
     );
   },
 );
+
+proves(["V139"], "what is answered is found out anew only when something has come", async () => {
+  await using kept = keptRuns();
+  const { questions, runId } = await paused(kept, [PAY, ASK]);
+  const [pay = "", ask = ""] = questions.map(({ questionId }) => questionId);
+  const answer = (name: string, ...words: readonly string[]) =>
+    performed([...words, name, "--store", kept.path], { cwd: kept.folder });
+  const { store } = kept;
+  let wholeReads = 0;
+  const counting = {
+    ...forwarding(store),
+    read: (...asked: Parameters<typeof store.read>) => {
+      if ((asked[1] ?? 1) === 1) wholeReads += 1;
+      return store.read(...asked);
+    },
+  };
+  const stored = await store.find(runId);
+  if (stored === undefined) throw new Error("no such run");
+  const reading = new RunReading(counting, stored);
+  const looks = async (): Promise<readonly unknown[]> => {
+    for (let look = 0; look < 3; look += 1) await reading.advance();
+    return [reading.questions.map(({ questionId }) => questionId), wholeReads];
+  };
+  expect(await looks()).toEqual([[pay, ask], 1]); // Read once itself.
+  await answer(pay, "approve");
+  expect(await looks()).toEqual([[ask], 2]);
+  await answer(ask, "answer", "--result", "red");
+  expect(await looks()).toEqual([[], 3]);
+});
 
 proves(["V139"], "a run whose questions are answered needs nobody but who leads it", async () => {
   await using kept = keptRuns();
