@@ -389,23 +389,6 @@ describe("files", () => {
     }
   });
 
-  test("a folder is said to be none", async () => {
-    for (const access of ["write", "read"] as const) {
-      const store = sqliteStore(folder, { access });
-      await expect(store.list()).rejects.toMatchObject({
-        ...failure("cannot_open"),
-        message: `Expected the store ${JSON.stringify(folder)} to be a file, got a folder. Name a file in it.`,
-      });
-      await store.close();
-    }
-  });
-
-  test("a path that cannot even be looked at is an error of the store", async () => {
-    const store = sqliteStore(join(folder, "x".repeat(300)));
-    await expect(store.list()).rejects.toMatchObject(failure("cannot_open"));
-    await store.close();
-  });
-
   test("a folder that is not there is said to be; once it is, the same store works", async () => {
     const inner = join(folder, "inner");
     const store = sqliteStore(join(inner, "runs.db"));
