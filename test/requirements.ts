@@ -1424,6 +1424,9 @@ const requirements = {
   D287: {
     text: "A run that a limit stopped, and that is kept, goes on by its id with more of the budget, in its own journal, over a death at any append; one that ended otherwise is refused, and stays as it was",
   },
+  D288: {
+    text: "A cost of nothing that a provider reports for a call that has a price is not believed: the price is charged, and the run is warned once",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -5,7 +5,7 @@ import { modelsOf } from "../model/fallback.ts";
 import type { Model, ModelReply } from "../model/model.ts";
 import type { AttemptLoss } from "../model/retry.ts";
 import type { TokenUsage } from "../model/token-usage.ts";
-import { costMicroUsd } from "../model/model-price.ts";
+import { costMicroUsd, type ModelPrice } from "../model/model-price.ts";
 import { isStandardTier, type PriceOf } from "../model/prices.ts";
 import {
   addUsage,
@@ -145,7 +145,7 @@ function lostShare(
   return { model, requests, estimatedCalls: brokenAttempts };
 }
 
-/** What the requests of a share took and cost together. What the provider says that one cost is charged in place of its price. */
+/** What the requests of a share took and cost together. What the provider says that one cost is charged in place of its price, if it is believed. */
 function charged(priceOf: PriceOf, { model, requests, estimatedCalls }: Share): Usage {
   const price = priceOf(model);
   let [inputTokens, cachedInputTokens, outputTokens, reasoningTokens] = [0, 0, 0, 0];
@@ -156,8 +156,9 @@ function charged(priceOf: PriceOf, { model, requests, estimatedCalls }: Share): 
     cachedInputTokens += request.cachedInputTokens;
     outputTokens += request.outputTokens;
     reasoningTokens += request.reasoningTokens;
-    if (request.reportedCostUsd === undefined) priced.push(request);
-    else reportedMicroUsd += microUsd(request.reportedCostUsd);
+    const reported = believedCost(price, request);
+    if (reported === undefined) priced.push(request);
+    else reportedMicroUsd += reported;
   }
   return {
     modelCalls: 0,
@@ -179,24 +180,38 @@ function charged(priceOf: PriceOf, { model, requests, estimatedCalls }: Share): 
  * the same, so that no limit is passed for nothing, and the call counts as one without a price.
  */
 function isPriced(priceOf: PriceOf, { model, requests }: Share): boolean {
-  return requests.every(({ reportedCostUsd, serviceTier }) => {
-    if (reportedCostUsd !== undefined) return true;
-    if (priceOf(model) === undefined) return false;
-    return model.price !== undefined || isStandardTier(serviceTier);
+  const price = priceOf(model);
+  return requests.every((request) => {
+    if (believedCost(price, request) !== undefined) return true;
+    if (price === undefined) return false;
+    return model.price !== undefined || isStandardTier(request.serviceTier);
   });
+}
+
+/** In micro-dollars. Nothing, for a request that has its price, is said by servers that do not know it: a limit would hold nothing. */
+function believedCost(price: ModelPrice | undefined, request: TokenUsage): number | undefined {
+  const { reportedCostUsd } = request;
+  if (reportedCostUsd === undefined) return undefined;
+  const isFree = price === undefined || costMicroUsd(price, request) === 0;
+  return reportedCostUsd > 0 || isFree ? microUsd(reportedCostUsd) : undefined;
 }
 
 /** So many times its price is no rounding. */
 const DEAR_TIMES = 2;
 
-/** What is to be said of the cost that a provider reports: nothing, unless it is far above the price. */
+/** What is to be said of the cost that a provider reports: nothing, unless it is not believed, or far above the price. */
 export function costWarnings(
   { model, priceOf }: Payer,
   usage: TokenUsage | undefined,
 ): readonly string[] {
   const price = priceOf(model);
   if (price === undefined || usage?.reportedCostUsd === undefined) return [];
-  if (microUsd(usage.reportedCostUsd) <= DEAR_TIMES * costMicroUsd(price, usage)) return [];
+  const reported = believedCost(price, usage);
+  if (reported === undefined)
+    return [
+      `${model.provider} says that calls of ${model.id} cost nothing, but they have a price. They are charged by that; give the model a price of 0 if they are free.`,
+    ];
+  if (reported <= DEAR_TIMES * costMicroUsd(price, usage)) return [];
   return [
     `${model.provider} says that calls of ${model.id} cost more than twice what its price comes to. They are charged as it says; correct the price, by which leases are held.`,
   ];

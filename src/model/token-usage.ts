@@ -10,7 +10,10 @@ export interface TokenUsage {
   readonly outputTokens: number;
   /** Part of `outputTokens`. */
   readonly reasoningTokens: number;
-  /** What the call cost, in US dollars, by the provider's own account. Charged in place of the price. Left out: it does not say. */
+  /**
+   * What the call cost, in US dollars, by the provider's own account. Charged in place of the price; 0 only where the price is 0, or unknown.
+   * Left out: it does not say.
+   */
   readonly reportedCostUsd?: number | undefined;
   /** At which tier the call was served, in the provider's word: `flex`. Left out: it does not say, and the price holds. */
   readonly serviceTier?: string | undefined;

@@ -133,12 +133,42 @@ describe("what the provider says that a call cost", () => {
   const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 10 };
 
   proves(["M62"], "is charged in place of the price, be it less or more", async () => {
-    for (const reportedCostUsd of [0, 0.000_007, 0.000_111, 0.000_220]) {
+    for (const reportedCostUsd of [0.000_007, 0.000_111, 0.000_220]) {
       const fixture = newFixture();
       const { role } = solo([says("Done.", used(10, 10, { reportedCostUsd }))], { price: PRICE });
       expect(costOf(await fixture.run(role))).toEqual([Math.round(reportedCostUsd * 1e6), 0]);
       expect(warningsOf(fixture)).toEqual([]);
     }
+  });
+
+  proves(
+    ["D288"],
+    "is not nothing where there is a price: that is charged, a limit holds, and the run is warned once",
+    async () => {
+      const free = used(10, 10, { reportedCostUsd: 0 });
+      const script = [asks("free", {}, free), asks("free", {}, free), says("Done.", free)];
+      const fixture = newFixture();
+      const { role } = solo(script, { price: PRICE, maxOutputTokens: 10 });
+      const result = await fixture.run(role, { budget: { costUsd: 0.000_225 } });
+      expect([result.reason.code, ...costOf(result)]).toEqual(["cost_limit", 220, 0]);
+      expect(warningsOf(fixture)).toEqual([
+        "scripted says that calls of solo-model cost nothing, but they have a price. They are charged by that; give the model a price of 0 if they are free.",
+      ]);
+    },
+  );
+
+  proves(["D288"], "is nothing where the price is nothing, or unknown", async () => {
+    const free = says("Done.", used(10, 10, { reportedCostUsd: 0 }));
+    const costs = async (more: Solo): Promise<unknown> => {
+      const fixture = newFixture();
+      const cost = costOf(await fixture.run(solo([free], more).role));
+      return [cost, warningsOf(fixture)];
+    };
+    const nothing = { inputUsdPerMillion: 0, outputUsdPerMillion: 0 };
+    expect(await Promise.all([costs({ price: nothing }), costs({})])).toEqual([
+      [[0, 0], []],
+      [[0, 0], []],
+    ]);
   });
 
   proves(["M62"], "is known also where there is no price", async () => {
