@@ -1427,6 +1427,9 @@ const requirements = {
   D288: {
     text: "A cost of nothing that a provider reports for a call that has a price is not believed: the price is charged, and the run is warned once",
   },
+  D289: {
+    text: "A run that cannot be recovered rests as it was left, also if another process led it on between the first look and the claim",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

@@ -104,7 +104,7 @@ export async function generateWithRetries(
   options: RetryOptions,
 ): Promise<GenerateOutcome> {
   const { signal, clock, policy, after = NOTHING_YET, onRetry } = options;
-  const { maxAttempts = DEFAULT_MAX_ATTEMPTS, longestWaitMs = DEFAULT_LONGEST_WAIT_MS } = policy;
+  const { longestWaitMs = DEFAULT_LONGEST_WAIT_MS } = policy;
   const fallback = fallbackOf(model);
   let { log, error, left, hopeful }: Progress = after;
   let startSignal = options.startSignal ?? signal;
@@ -142,13 +142,13 @@ export async function generateWithRetries(
         error = end.error;
         hopeful = moreHopeful(hopeful, error);
     }
-    if (fallback?.goesOn(asked, error, clock) !== true || left.length === 0) {
+    const goesOn = fallback?.goesOn(asked, error, clock) === true && left.length > 0;
+    if (!goesOn) {
       error = hopeful;
-      [left, hopeful] = [NONE, undefined];
-      const isLast = log.attempts >= maxAttempts;
-      if (!error.isRetryable || isLast) return { type: "failed", error, ...log };
-      if ((error.retryAfterMs ?? 0) > longestWaitMs)
-        return { type: "failed", error: waitTooLong(error, longestWaitMs), ...log };
+      left = NONE;
+      hopeful = undefined;
+      const final = finalError(error, log.attempts, policy);
+      if (final !== undefined) return { type: "failed", error: final, ...log };
     }
     if (end.lostOutputTokens !== undefined)
       return { type: "broken", error, log, left, ...defined({ hopeful }) };
@@ -159,6 +159,16 @@ export async function generateWithRetries(
 const NONE: readonly Model[] = Object.freeze([]);
 const NO_LOSS: AttemptLoss = Object.freeze({ lostOutputTokens: 0, brokenAttempts: 0 });
 const NOTHING_YET: Progress = Object.freeze({ log: { attempts: 0, ...NO_LOSS }, left: NONE });
+
+/** With what the call fails after its attempt; undefined: it is to be tried again. */
+function finalError(
+  error: ModelError,
+  attempts: number,
+  { maxAttempts = DEFAULT_MAX_ATTEMPTS, longestWaitMs = DEFAULT_LONGEST_WAIT_MS }: RetryPolicy,
+): ModelError | undefined {
+  if (!error.isRetryable || attempts >= maxAttempts) return error;
+  return (error.retryAfterMs ?? 0) > longestWaitMs ? waitTooLong(error, longestWaitMs) : undefined;
+}
 
 async function backOff(
   error: ModelError,

@@ -1,4 +1,4 @@
-// The store of one process, and the reference for the others: what it keeps is gone with the process, so D1 does not hold for it.
+// The store of one process, and the reference for the others: what it keeps is gone with the process.
 // Owns runs with their journals and mailboxes, and sessions.
 
 import { systemClock, type Clock } from "../kernel/clock.ts";

@@ -118,3 +118,35 @@ proves(["D286"], "taken by another run while this one is being claimed", async (
   expect([(await pushed(again.result)).status, counts(done)]).toEqual(["completed", [1]]);
   expect(clock.pendingTimers).toBe(0);
 });
+
+proves(["D289"], "of a run that another process led on meanwhile, which is left open", async () => {
+  const clock = new ManualClock(1_000_000);
+  const inner = memoryStore({ clock });
+  let meanwhile = async (): Promise<unknown> => undefined;
+  const store: Store = {
+    ...forwarding(inner),
+    claim: async (...asked) => {
+      await meanwhile();
+      return await inner.claim(...asked);
+    },
+  };
+  const done = doings();
+  const gate = latch();
+  const role = solo(done, { count: 1, tool: { needsApproval: true }, hold: () => gate.opened });
+  const { process, pushed } = engineWorld(store, clock);
+  const one = process({ roles: [role] });
+  const { questions } = await pushed(one.start(role, "Go.", { runId: ID }).result);
+  const answers = questions.map((question) => approve(question));
+  meanwhile = async () => {
+    meanwhile = async () => undefined;
+    const run = await process({ roles: [role] }).recover(ID, { answers });
+    await turns(50);
+    await run.leave({ graceMs: 0 });
+  };
+  const { code } = await rejectionOf(pushed(one.recover(ID, { answers })));
+  expect(code).toBe("invalid_answer");
+  expect(await inner.find(ID)).toMatchObject({ status: "open", owner: null });
+  gate.open();
+  const again = await one.recover(ID);
+  expect((await pushed(again.result)).status).toBe("completed");
+});

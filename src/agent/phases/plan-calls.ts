@@ -67,15 +67,13 @@ export function planCalls(
   const history: History = { messages: state.conversation.messages, steps };
   const ofReply = step.reply?.message.toolCalls ?? [];
   const deferrals = new Map(step.deferrals.map((one) => [one.callId, one]));
-  // The delegations of the reply know of each other: they share what is left of the budget, and perhaps one's failure is the end of the others.
-  const group: string[] = [];
   const planned: PlannedCall[] = [];
   let charged = 0;
   let refusal: BudgetRefusal | undefined;
   let output: JsonValue | undefined;
-  let before: PlannedCall | undefined;
   for (const call of calls) {
     const { callId, toolName } = call;
+    const before = planned.at(-1);
     const tool = tools.find(toolName);
     const index = ofReply.indexOf(call, before === undefined ? 0 : before.index + 1);
     const deferral = deferrals.get(callId);
@@ -96,11 +94,10 @@ export function planCalls(
       refusal ??= refused;
     }
     if (bound.type === "finish") output = bound.use;
-    if (bound.type === "delegation") group.push(...rolesAskedFor(bound.input));
     const settings = tools.settingsOf(toolName);
     const isWatched = tool?.kind === "function" && settings.maxIdenticalCalls !== "unlimited";
     const countBefore = before?.index === index - 1 ? before.identicalCalls : undefined;
-    before = {
+    planned.push({
       call,
       index,
       bound,
@@ -111,17 +108,28 @@ export function planCalls(
       identicalCalls: isWatched
         ? identicalCallsBefore(steps, { calls: ofReply, index, countBefore })
         : 0,
-      group: bound.type === "delegation" ? group : NONE,
+      group: NONE,
       history,
       deferral,
       answer,
       onEnd: terms.onEnd,
-    };
-    planned.push(before);
+    });
   }
-  if (planned.some(({ bound }) => bound.type === "delegation"))
-    group.push(...rolesOfOthers(agent, state, calls.length));
-  return { calls: planned, charged, output, refusal };
+  return { calls: withGroup(agent, state, planned), charged, output, refusal };
+}
+
+/** The delegations of the reply know of each other: they share what is left of the budget, and perhaps one's failure is the end of the others. */
+function withGroup(
+  agent: AgentRuntime,
+  state: AgentState,
+  planned: readonly PlannedCall[],
+): readonly PlannedCall[] {
+  if (planned.every(({ bound }) => bound.type !== "delegation")) return planned;
+  const ofBatch = planned.flatMap(({ bound }) =>
+    bound.type === "delegation" ? rolesAskedFor(bound.input) : NONE,
+  );
+  const group = [...ofBatch, ...rolesOfOthers(agent, state, planned.length)];
+  return planned.map((one) => (one.bound.type === "delegation" ? { ...one, group } : one));
 }
 
 /**

@@ -391,7 +391,7 @@ export class LiveRun implements Run {
     return { pauses: pauses + 1, answered, ...this.#trace };
   }
 
-  /** The same. If nothing can be kept any more, the run stops where it is, as if its process had died (D1). */
+  /** The same. If nothing can be kept any more, the run stops where it is, as if its process had died (D6). */
   async #stored(result: Promise<RunResult<JsonValue>>): Promise<RunResult<JsonValue>> {
     const { journal } = this.#supervisor.run;
     try {

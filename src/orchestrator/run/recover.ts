@@ -5,14 +5,13 @@ import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { defined, type JsonValue } from "../../kernel/json.ts";
 import { contentText } from "../../protocol/message-content.ts";
 import type { RunId } from "../../protocol/ids.ts";
-import type { RunStore, StoredRun } from "../../store/run-store.ts";
+import type { Ownership, RunStore, StoredRun } from "../../store/run-store.ts";
 import { isProcessGone, thisHostname } from "../../store/holding.ts";
 import { runEnded, storeFailed } from "../../store/store-errors.ts";
 import { foldJournal, type FoldedJournal } from "../durability/fold-journal.ts";
 import { tried, type RunStorage } from "../durability/journal.ts";
 import { newOwner, recoveredJournal } from "../durability/open-journal.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
-import type { RunJournal } from "../durability/run-journal.ts";
 import { storageIn, type Settings } from "../tree/settings.ts";
 import { checkAnswerList } from "./check-answers.ts";
 import { continuedParts, readyToContinue, type Continuation } from "./continue-run.ts";
@@ -98,42 +97,62 @@ async function recoveredParts(
 ): Promise<LedParts> {
   const storage = storageOf(settings);
   const { store } = storage;
-  const kept = options.kept ?? (await keptRun(storage, runId));
+  let kept = options.kept ?? (await keptRun(storage, runId));
   // One whose process did not live to tell the store that it had ended is claimed, to tell it.
   const isUntold =
     kept.folded.status === "ended" && (await storedRun(store, runId))?.status === "open";
-  const going = isUntold ? undefined : await readyToRecover(settings, kept, options);
+  let going = isUntold ? undefined : await readyToRecover(settings, kept, options);
   const { takeOver = false } = options;
   const claim = { owner: newOwner(), staleAfterMs: storage.staleAfterMs, takeOver };
   // Whose acknowledgement is lost has it all the same, and nobody else.
   const ownership = await tried(storage.clock, () => store.claim(runId, claim));
-  let journal: RunJournal | undefined;
   try {
-    const { recordCount } = (await storedRun(store, runId)) ?? {};
-    const mail = await unreadMail(store, runId, kept.folded.posts);
-    const isSame = recordCount === kept.folded.recordCount && mail.length === kept.mail.length;
-    const now =
-      isSame && going !== undefined
-        ? { kept, going }
-        : await readAgain(settings, storage, runId, options);
-    const { folded } = now.kept;
-    journal = recoveredJournal(storage, ownership, folded);
-    return continuedParts(settings, folded.run, now.going, { journal, folded });
+    if (going === undefined || !(await isAsRead(store, kept))) {
+      kept = await keptRun(storage, runId);
+      going = await readyToRecover(settings, kept, options);
+    }
+    return ledOn(settings, ownership, kept.folded, going);
   } catch (cause) {
-    journal?.writer.abandon(); // Before it writes that the run was recovered.
-    const isOver = EspalierError.is(cause) && cause.code === "run_ended";
-    const status = kept.mail.some(isCall) ? "open" : kept.folded.status;
-    const rest = isOver ? "ended" : status;
-    const release = () => store.release(ownership, rest, lastPostIn(kept));
-    await tried(storage.clock, release).catch(() => undefined); // Why it cannot go on is what counts.
+    await releaseUnled(storage, ownership, kept, cause);
     throw cause;
   }
 }
 
-/** The run came further, or got mail, between a first look and its claim. */
-async function readAgain(settings: Settings, storage: RunStorage, runId: RunId, options: Recovery) {
-  const kept = await keptRun(storage, runId);
-  return { kept, going: await readyToRecover(settings, kept, options) };
+/** False: the run came further, or got mail, since it was read. */
+async function isAsRead(store: RunStore, { folded, mail }: KeptRun): Promise<boolean> {
+  const { runId } = folded.run;
+  const { recordCount } = (await storedRun(store, runId)) ?? {};
+  const unread = await unreadMail(store, runId, folded.posts);
+  return recordCount === folded.recordCount && unread.length === mail.length;
+}
+
+function ledOn(
+  settings: Settings,
+  ownership: Ownership,
+  folded: FoldedJournal,
+  going: Continuation,
+): LedParts {
+  const journal = recoveredJournal(storageOf(settings), ownership, folded);
+  try {
+    return continuedParts(settings, folded.run, going, { journal, folded });
+  } catch (cause) {
+    journal.writer.abandon(); // Before it writes that the run was recovered.
+    throw cause;
+  }
+}
+
+/** Gives a run back that cannot go on, as it rests. One that had ended is told to the store as ended. */
+async function releaseUnled(
+  { store, clock }: RunStorage,
+  ownership: Ownership,
+  kept: KeptRun,
+  cause: unknown,
+): Promise<void> {
+  const { folded, mail } = kept;
+  const isOver = EspalierError.is(cause) && cause.code === "run_ended";
+  const status = mail.some(isCall) ? "open" : folded.status;
+  const release = () => store.release(ownership, isOver ? "ended" : status, lastPostIn(kept));
+  await tried(clock, release).catch(() => undefined); // Why it cannot go on is what counts.
 }
 
 /** Rejects with `unknown_run`, also for one of which nothing is kept, `unsupported_version`, `invalid_journal` or `store_failed`. */

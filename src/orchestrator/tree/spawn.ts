@@ -1,6 +1,6 @@
 // From a delegation to a subagent that is set up and announced, or to the reason why there is none: all of it happens, or nothing.
 //
-// T3. What was taken for a subagent that could not be set up is given back, whatever threw: its slot in the tree, its account, its timer.
+// T3. What was taken for a subagent that could not be set up is given back, whatever threw: its place in the tree, its account, its timer.
 
 import { instructionsFor, mayDelegate, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
