@@ -10,12 +10,13 @@ interface Waiting {
 }
 
 export class AnswerDesk {
-  readonly #waiting = new Map<QuestionId, Waiting>();
-  #onWait: () => void = () => undefined;
+  /** Made when somebody first waits: most runs ask nothing. */
+  #waiting: Map<QuestionId, Waiting> | undefined;
+  #onWait: (() => void) | undefined;
 
   /** True while somebody waits for an answer. */
   get isWaitedAt(): boolean {
-    return this.#waiting.size > 0;
+    return this.#waiting !== undefined && this.#waiting.size > 0;
   }
 
   /** Calls `hear` whenever somebody begins to wait. */
@@ -29,14 +30,15 @@ export class AnswerDesk {
     problemWith: Waiting["problemWith"],
   ): { readonly answer: Promise<Answer>; readonly leave: () => void } {
     const { promise: answer, resolve } = Promise.withResolvers<Answer>();
-    this.#waiting.set(questionId, { problemWith, resolve });
-    this.#onWait();
-    return { answer, leave: () => void this.#waiting.delete(questionId) };
+    const waiting = (this.#waiting ??= new Map<QuestionId, Waiting>());
+    waiting.set(questionId, { problemWith, resolve });
+    this.#onWait?.();
+    return { answer, leave: () => void waiting.delete(questionId) };
   }
 
   /** Hands an answer to who waits for it. A text: why it is of no use; false: nobody waits for it. */
   give(answer: Answer): string | boolean {
-    const waiting = this.#waiting.get(answer.questionId);
+    const waiting = this.#waiting?.get(answer.questionId);
     if (waiting === undefined) return false;
     const problem = waiting.problemWith(answer);
     if (problem !== undefined) return problem;

@@ -16,7 +16,7 @@ import type { EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { errorRecord } from "./error-record.ts";
 import { parametersOf } from "./make-step-context.ts";
-import type { LeaveSlot } from "./run-ports.ts";
+import type { Slot } from "./run-ports.ts";
 
 /** A model call that is paid for. */
 export interface InferCall {
@@ -71,7 +71,7 @@ export class AskedTurn {
   /** Since when it has not waited. */
   #fromMs: number;
   #isOver = false;
-  #leaveSlot: LeaveSlot;
+  #slot: Slot | undefined;
 
   constructor(agent: AgentRuntime, turn: Turn, spans: TimeSpan[]) {
     this.#agent = agent;
@@ -90,17 +90,17 @@ export class AskedTurn {
     const { position, signals } = this.#turn.call;
     const { signal } = signals;
     const entered = run.limiter.model(asking.signal);
-    this.#leaveSlot = entered instanceof Promise ? await entered : entered;
+    this.#slot = entered instanceof Promise ? await entered : entered;
     if (asking.signal.aborted) this.leaveSlot(); // Since it was given.
-    if (this.#leaveSlot === undefined) return undefined;
+    if (this.#slot === undefined) return undefined;
     this.#begin(asking);
     return await withinBounds(this.#agent.within(position, ask), { ...bounds, signal });
   };
 
   /** Gives the slot of the last attempt back. */
   leaveSlot(): void {
-    this.#leaveSlot?.();
-    this.#leaveSlot = undefined;
+    this.#slot?.leave();
+    this.#slot = undefined;
   }
 
   #begin({ sinceMs, warning }: PlannedAsk): void {

@@ -98,12 +98,15 @@ export interface Recorder {
   readonly recordContent: ((scope: EventScope, content: () => SpanContent) => void) | undefined;
 }
 
-export type LeaveSlot = (() => void) | undefined;
+/** Room for one piece of work, which is left once. */
+export interface Slot {
+  leave(): void;
+}
 
 /** How many model calls and tool bodies run at once. */
 export interface Limiter {
-  /** A slot for a model call, at once if there is one: it is given back by a call of this. Undefined: `signal` was aborted before. */
-  model(signal: AnySignal): LeaveSlot | Promise<LeaveSlot>;
+  /** A slot for a model call, at once if there is one. Undefined: `signal` was aborted before. */
+  model(signal: AnySignal): Slot | undefined | Promise<Slot | undefined>;
   /** `work` runs when there is room, or not at all if `signal` is aborted before. */
   tool<T>(signal: AnySignal, work: () => Promise<T>): Promise<T | undefined>;
 }

@@ -15,10 +15,12 @@ export interface TurnLineOptions<Ask> {
   readonly onMoved?: () => void;
 }
 
+const NONE = new Set<never>();
+
 export class TurnLine<Ask> {
   readonly #options: TurnLineOptions<Ask>;
-  /** In the order in which they came. */
-  readonly #waiting = new Set<Waiter<Ask>>();
+  /** In the order in which they came. Made when the first has to wait. */
+  #waiting: Set<Waiter<Ask>> | undefined;
 
   constructor(options: TurnLineOptions<Ask>) {
     this.#options = options;
@@ -26,17 +28,19 @@ export class TurnLine<Ask> {
 
   /** The one whose turn is next. */
   get first(): Ask | undefined {
-    for (const { ask } of this.#waiting) return ask;
+    for (const { ask } of this.#waiting ?? NONE) return ask;
     return undefined;
   }
 
   /** True: it has its turn. False: the signal was aborted before. A promise of either: it waits. */
   enter(ask: Ask, signal: AnySignal): boolean | Promise<boolean> {
     if (signal.aborted) return false;
-    if (this.#waiting.size === 0 && this.#options.take(ask)) return true;
+    const { size } = this.#waiting ?? NONE;
+    if (size === 0 && this.#options.take(ask)) return true;
+    const waiting = (this.#waiting ??= new Set());
     return new Promise((resolve) => {
       const stopListening = onAbort(signal, () => {
-        this.#waiting.delete(waiter);
+        waiting.delete(waiter);
         resolve(false);
         this.serve();
       });
@@ -47,16 +51,17 @@ export class TurnLine<Ask> {
           resolve(true);
         },
       };
-      this.#waiting.add(waiter);
+      waiting.add(waiter);
       this.#options.onMoved?.();
     });
   }
 
   /** Something may have become free: gives turns, in order, up to the first that has to wait on. */
   serve(): void {
-    for (const waiter of this.#waiting) {
+    const waiting = this.#waiting ?? NONE;
+    for (const waiter of waiting) {
       if (!this.#options.take(waiter.ask)) break;
-      this.#waiting.delete(waiter);
+      waiting.delete(waiter);
       waiter.admit();
     }
     this.#options.onMoved?.();

@@ -108,7 +108,7 @@ interface OpenAgent<Span> {
   /** The call below which its span stands, among its parent's. */
   readonly spawnKey: string | undefined;
   /** Open agents that it started, by the call below which they stand, the oldest first. */
-  readonly children: Map<string | undefined, Set<AgentId>>;
+  children: Map<string | undefined, Set<AgentId>> | undefined;
   /** Model calls by step (side calls by the call that they serve), tool calls by call: see `callKey`. */
   readonly calls: Map<string, Held<Span>>;
 }
@@ -269,10 +269,11 @@ export class SpanTree<Span> {
     const spawn = spawnKey === undefined ? undefined : parent?.calls.get(spawnKey);
     const held = this.#open(body, moment, spawn ?? parent?.held ?? run.held);
     const agent = { held, executionId, parent, spawnKey };
-    run.agents.set(agentId, { ...agent, children: new Map(), calls: new Map() });
+    run.agents.set(agentId, { ...agent, children: undefined, calls: new Map() });
     if (parent !== undefined) {
-      const siblings = parent.children.get(spawnKey) ?? new Set();
-      parent.children.set(spawnKey, siblings.add(agentId));
+      const children = (parent.children ??= new Map<string | undefined, Set<AgentId>>());
+      const siblings = children.get(spawnKey) ?? new Set();
+      children.set(spawnKey, siblings.add(agentId));
     }
     return held.span;
   }
@@ -333,8 +334,10 @@ export class SpanTree<Span> {
     moment: SpanMoment,
     spawnKey?: string,
   ): void {
-    const keys = spawnKey === undefined ? [...parent.children.keys()].toReversed() : [spawnKey];
-    const agentIds = keys.flatMap((key) => [...(parent.children.get(key) ?? [])].toReversed());
+    const { children } = parent;
+    if (children === undefined) return;
+    const keys = spawnKey === undefined ? [...children.keys()].toReversed() : [spawnKey];
+    const agentIds = keys.flatMap((key) => [...(children.get(key) ?? [])].toReversed());
     for (const agentId of agentIds) {
       const child = run.agents.get(agentId);
       if (child === undefined) continue;
@@ -370,9 +373,9 @@ function momentOf<Span>(
 function forget<Span>(run: OpenRun<Span>, agentId: AgentId): OpenAgent<Span> | undefined {
   const agent = run.agents.get(agentId);
   run.agents.delete(agentId);
-  const siblings = agent?.parent?.children.get(agent.spawnKey);
+  const siblings = agent?.parent?.children?.get(agent.spawnKey);
   siblings?.delete(agentId);
-  if (siblings?.size === 0) agent?.parent?.children.delete(agent.spawnKey);
+  if (siblings?.size === 0) agent?.parent?.children?.delete(agent.spawnKey);
   return agent;
 }
 

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { Throttle } from "../../src/kernel/throttle.ts";
 import type { Limiter } from "../../src/agent/run-ports.ts";
-import { DEFAULT_CONCURRENCY, limiter } from "../../src/orchestrator/tree/limiter.ts";
+import { DEFAULT_CONCURRENCY, RunLimiter } from "../../src/orchestrator/tree/limiter.ts";
 import { proves } from "../harness/proves.ts";
 import { latch, settled } from "../harness/run-scripted.ts";
 import { rejectionOf } from "../support/thrown.ts";
@@ -25,12 +25,12 @@ async function inSlot<T>(
 ): Promise<T | undefined> {
   if (kind === "tool") return await slots.tool(signal, work);
   const entered = slots.model(signal);
-  const leave = entered instanceof Promise ? await entered : entered;
-  if (leave === undefined) return undefined;
+  const slot = entered instanceof Promise ? await entered : entered;
+  if (slot === undefined) return undefined;
   try {
     return await work();
   } finally {
-    leave();
+    slot.leave();
   }
 }
 
@@ -67,7 +67,7 @@ class Job {
 }
 
 function crowd(concurrency: { readonly modelCalls: number; readonly toolCalls: number }) {
-  const slots = limiter(concurrency, new Throttle(64));
+  const slots = new RunLimiter(concurrency, new Throttle(64));
   const begun: string[] = [];
   const jobs: Job[] = [];
   const add = async (kind: Kind, name: string): Promise<Job> => {
@@ -120,7 +120,7 @@ proves(["X19"], "model calls and tool bodies have slots of their own", async () 
 test("work begins in the tick in which it is asked for, if there is a slot", () => {
   let hasBegun = false;
   void inSlot(
-    limiter({ modelCalls: 1, toolCalls: 1 }, new Throttle(64)),
+    new RunLimiter({ modelCalls: 1, toolCalls: 1 }, new Throttle(64)),
     "model",
     new AbortController().signal,
     () => {
@@ -188,7 +188,7 @@ test("a whole line that is aborted leaves the queue empty and usable", async () 
 });
 
 test("work that throws gives its slot back and its error to its owner, whether it waited or not", async () => {
-  const slots = limiter({ modelCalls: 1, toolCalls: 1 }, new Throttle(64));
+  const slots = new RunLimiter({ modelCalls: 1, toolCalls: 1 }, new Throttle(64));
   const { signal } = new AbortController();
   const both = [inSlot(slots, "model", signal, broken), inSlot(slots, "model", signal, broken)].map(
     rejectionOf,
@@ -204,7 +204,7 @@ proves(
   ["X19"],
   "a hundred pieces of work over three slots: never more than three at once, all done",
   async () => {
-    const slots = limiter({ modelCalls: 3, toolCalls: 1 }, new Throttle(64));
+    const slots = new RunLimiter({ modelCalls: 3, toolCalls: 1 }, new Throttle(64));
     let active = 0;
     let most = 0;
     const done = await Promise.all(
@@ -247,7 +247,7 @@ proves(
 );
 
 test("of model calls that are asked for at once, so many begin in one turn of the event loop", async () => {
-  const slots = limiter(DEFAULT_CONCURRENCY, new Throttle(2));
+  const slots = new RunLimiter(DEFAULT_CONCURRENCY, new Throttle(2));
   const begun: number[] = [];
   const { signal } = new AbortController();
   const work = (index: number) => () => Promise.resolve(begun.push(index));

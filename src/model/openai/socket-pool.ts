@@ -70,8 +70,13 @@ export class SocketPool {
     const stopTimer = this.#clock.setTimer(CONNECT_MS, () =>
       socket.destroy(new Error(`Connection timed out after ${CONNECT_MS} ms`)),
     );
-    socket.once(this.#openEvent, stopTimer).once("close", stopTimer);
-    return stopTimer;
+    // An open socket, of which there may be thousands, holds on to none of this.
+    const stop = (): void => {
+      stopTimer();
+      socket.off("close", stop);
+    };
+    socket.once(this.#openEvent, stop).once("close", stop);
+    return stop;
   }
 }
 

@@ -280,7 +280,7 @@ class Execution {
   async #result(run: LiveRun): Promise<RunResult<JsonValue> | undefined> {
     const { graceMs, graceMsNow = () => graceMs } = this.#parts.options;
     run.mail?.hurry(MAIL_MS);
-    const { executions } = run;
+    const executions = (run.executions ??= new Set());
     const left = Promise.withResolvers<undefined>();
     const leave = (): void => {
       executions.delete(this);

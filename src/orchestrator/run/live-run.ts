@@ -54,14 +54,15 @@ export interface LedParts {
 }
 
 const NO_TRACE: TraceIds = { traceId: "", spanId: "" };
+const NONE: readonly never[] = Object.freeze([]);
 
 /** A run that this process leads. */
 export class LiveRun implements Run {
   readonly runId: RunId;
   readonly sessionId: string | undefined;
   readonly result: Promise<RunResult<JsonValue>>;
-  /** Those of its order that wait for it: it is left with the last of them. */
-  readonly executions = new Set<object>();
+  /** Those of its order that wait for it: it is left with the last of them. Undefined: it was started by none. */
+  executions: Set<object> | undefined;
   #supervisor: Supervisor;
   #root: AgentRuntime;
   #beginning: RunBeginning;
@@ -69,14 +70,14 @@ export class LiveRun implements Run {
   /** Undefined: the phases run freely. */
   #stepper: Stepper | undefined;
   /** Agents that were continued once more at the end, since they had to end. */
-  #late: readonly AgentRuntime[] = [];
+  #late: readonly AgentRuntime[] = NONE;
   /** Where its first event stands in the traces. */
   #trace: TraceIds = NO_TRACE;
   readonly #readers: RunReaders;
   /** With what it goes on, if it is paused and something has come by mail meanwhile. */
-  #onPause: () => Promise<LedParts | undefined> = () => Promise.resolve(undefined);
+  #onPause: (() => Promise<LedParts | undefined>) | undefined;
   /** What was asked of it at rest: it is done if the run goes on. */
-  #wishes: (() => void)[] = [];
+  #wishes: readonly (() => void)[] = NONE;
   #hasBegun = false;
   /** It rests, or broke off. */
   #isOver = false;
@@ -88,11 +89,11 @@ export class LiveRun implements Run {
   #tail: Promise<RunResult<JsonValue>> | undefined;
   #settled: Promise<RunResult<JsonValue>> | undefined;
   /** Records what was granted before the run began. */
-  #early: readonly (() => void)[] = [];
+  #early: readonly (() => void)[] = NONE;
   /** It is being given up: `cancel` takes that back. */
   #leaving: { readonly cancel: () => void; readonly left: Promise<boolean> } | undefined;
   /** What follows the end of the run. */
-  readonly #afterwards: (() => void)[] = [];
+  #afterwards: readonly (() => void)[] = NONE;
 
   constructor(parts: LedParts) {
     const { run } = parts.supervisor;
@@ -195,12 +196,12 @@ export class LiveRun implements Run {
 
   /** Calls `heed` once the run rests, or broke off: before its result is there. */
   whenOver(heed: () => void): void {
-    this.#afterwards.push(heed);
+    this.#afterwards = [...this.#afterwards, heed];
   }
 
   /** Has something done at once, or, of a run at rest, as soon as it goes on: until then its journal takes nothing. */
   #ask(wish: () => void): void {
-    if (this.#isOver) this.#wishes.push(wish);
+    if (this.#isOver) this.#wishes = [...this.#wishes, wish];
     else wish();
   }
 
@@ -425,7 +426,7 @@ export class LiveRun implements Run {
     const { journal, mismatch } = run;
     await journal?.writer.close(result.status === "paused" ? "paused" : "ended");
     if (result.status === "paused" && !run.pauseSignal.aborted && mismatch === undefined) {
-      const parts = await this.#onPause();
+      const parts = await this.#onPause?.();
       if (parts !== undefined) return await this.#leadOn(parts);
     }
     this.#close(mismatch === undefined ? undefined : { cause: mismatch });
@@ -439,14 +440,16 @@ export class LiveRun implements Run {
     this.#root = root;
     this.#beginning = beginning;
     this.#mail = this.#newMail();
-    this.#early = [];
-    this.#late = [];
+    this.#early = NONE;
+    this.#late = NONE;
     this.#hasBegun = false;
     this.#isOver = false;
     this.#readers.follow(supervisor.run);
     if (this.#stepper !== undefined) this.#pace(this.#stepper);
     const driven = this.#stored(this.#drive());
-    for (const wish of this.#wishes.splice(0)) wish();
+    const wishes = this.#wishes;
+    this.#wishes = NONE;
+    for (const wish of wishes) wish();
     return await driven;
   }
 

@@ -21,11 +21,18 @@ import { JOINED, saidSteps, type LatestStep } from "./said-steps.ts";
 
 export type PieceListener = (piece: StreamPiece) => void;
 
+/** What an agent says. */
+interface Saying {
+  /** Of the reply that is under way, or of the last one that came to nothing. */
+  reply: SaidReply | undefined;
+  /** Of its step, which is not in its state yet. */
+  latest: LatestStep | undefined;
+}
+
 export class LivePieces implements Pieces {
   #listeners: readonly PieceListener[] = [];
-  readonly #replies = new Map<AgentId, SaidReply>();
-  /** Of agents that have not settled. */
-  readonly #latest = new Map<AgentId, LatestStep>();
+  /** Of agents that have not settled. Made when the first has said something: runs that wait have none. */
+  #sayings: Map<AgentId, Saying> | undefined;
   #sequence = 0;
 
   get isHeard(): boolean {
@@ -65,10 +72,10 @@ export class LivePieces implements Pieces {
   }
 
   reset(source: PieceSource, reason: ResetReason): void {
-    const said = this.#replies.get(source.agentId);
+    const said = this.#sayings?.get(source.agentId)?.reply;
     const characters = said === undefined ? 0 : lengthOf(said);
     if (characters === 0 && reason !== "recovered") return;
-    this.#replies.set(source.agentId, emptyReply(source));
+    this.#sayingOf(source).reply = emptyReply(source);
     this.#emit(source, { type: "reset", reason, characters });
   }
 
@@ -80,32 +87,33 @@ export class LivePieces implements Pieces {
   }
 
   end(source: PieceSource, message: AssistantMessage, finishReason: FinishReason): void {
-    const reply = { message, finishReason };
-    this.#latest.set(source.agentId, { source, reply, results: [] });
-    if (this.#replies.get(source.agentId)?.source.stepId !== source.stepId) {
+    const saying = this.#sayingOf(source);
+    saying.latest = { source, reply: { message, finishReason }, results: [] };
+    if (saying.reply?.source.stepId !== source.stepId) {
       if (!this.isHeard) return;
       this.#emit(source, JOINED); // Who listens came when it was made already, or heard of it before a crash.
     }
     this.arrived(source, message);
-    this.#replies.delete(source.agentId);
+    saying.reply = undefined;
     this.#emit(source, { type: "end", finishReason });
   }
 
   drop(source: PieceSource, reason: ResetReason): void {
     this.reset(source, reason); // It stays, empty: a reader that comes back has to drop what it had of it.
-    this.#latest.delete(source.agentId); // A step before this one: it is in the state.
+    const saying = this.#sayings?.get(source.agentId);
+    if (saying !== undefined) saying.latest = undefined; // A step before this one: it is in the state.
   }
 
   result(source: PieceSource, body: ResultBody): void {
-    const latest = this.#latest.get(source.agentId);
+    const saying = this.#sayingOf(source);
+    const { latest } = saying;
     if (latest?.source.stepId === source.stepId) latest.results.push(body);
-    else this.#latest.set(source.agentId, { source, reply: undefined, results: [body] });
+    else saying.latest = { source, reply: undefined, results: [body] };
     this.#emit(source, body);
   }
 
   settled(agentId: AgentId): void {
-    this.#latest.delete(agentId);
-    this.#replies.delete(agentId);
+    this.#sayings?.delete(agentId);
   }
 
   /**
@@ -115,8 +123,8 @@ export class LivePieces implements Pieces {
   soFar(agents: readonly AgentRuntime[]): readonly (() => readonly StreamPiece[])[] {
     const sequence = this.#sequence;
     const steps = agents.flatMap((agent) => {
-      const { agentId } = agent.identity;
-      return [...saidSteps(agent, this.#latest.get(agentId), this.#replies.get(agentId))];
+      const { latest, reply } = this.#sayings?.get(agent.identity.agentId) ?? NOTHING_SAID;
+      return [...saidSteps(agent, latest, reply)];
     });
     return steps
       .toSorted((one, other) => one.startedAtMs - other.startedAtMs)
@@ -127,10 +135,16 @@ export class LivePieces implements Pieces {
   }
 
   #replyOf(source: PieceSource): SaidReply {
-    const before = this.#replies.get(source.agentId);
-    const said = before?.source.stepId === source.stepId ? before : emptyReply(source);
-    this.#replies.set(source.agentId, said);
-    return said;
+    const saying = this.#sayingOf(source);
+    const { reply } = saying;
+    return reply?.source.stepId === source.stepId ? reply : (saying.reply = emptyReply(source));
+  }
+
+  #sayingOf({ agentId }: PieceSource): Saying {
+    const sayings = (this.#sayings ??= new Map<AgentId, Saying>());
+    const saying = sayings.get(agentId) ?? { ...NOTHING_SAID };
+    sayings.set(agentId, saying);
+    return saying;
   }
 
   #emit(source: PieceSource, body: PieceBody): void {
@@ -140,6 +154,8 @@ export class LivePieces implements Pieces {
     for (const listener of this.#listeners) hand(listener, piece);
   }
 }
+
+const NOTHING_SAID: Readonly<Saying> = { reply: undefined, latest: undefined };
 
 /** A listener that throws harms no run (E2). */
 function hand(listener: PieceListener, piece: StreamPiece): void {

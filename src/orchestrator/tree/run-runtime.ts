@@ -22,7 +22,7 @@ import type { RunSession } from "../sessions/run-session.ts";
 import { recordThreshold } from "./budget-events.ts";
 import { EventRecorder } from "./event-recorder.ts";
 import { GuardedTracing } from "./guarded-tracing.ts";
-import { limiter, type RunLimiter } from "./limiter.ts";
+import { RunLimiter } from "./limiter.ts";
 import { LivePieces, type PieceListener } from "./live-pieces.ts";
 import { observerSinks } from "./observer-sink.ts";
 import type { Settings } from "./settings.ts";
@@ -109,7 +109,7 @@ export class RunRuntime implements AgentRun {
       journal && ((hash, text) => journal.append({ type: "definition", hash, text })),
     );
     this.throttle = settings.throttle;
-    this.limiter = limiter(settings.concurrency, settings.throttle, journal);
+    this.limiter = new RunLimiter(settings.concurrency, settings.throttle, journal);
     this.subagents = subagents;
   }
 

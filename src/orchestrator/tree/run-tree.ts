@@ -25,6 +25,8 @@ export type Before = Pick<
 
 const NOTHING: Before = { subagentsByDepth: {}, refusalsByCode: {}, prices: [], failedIds: [] };
 
+const NO_STOPS: readonly StopSignal[] = Object.freeze([]);
+
 export class RunTree {
   readonly limits: SubagentLimits;
   readonly #nodes = new Map<AgentId, AgentRuntime>();
@@ -34,10 +36,11 @@ export class RunTree {
   #refusals: Map<string, number> | undefined;
   /** The steps in which each delegation was asked for. */
   #delegations: Map<string, Set<string | null>> | undefined;
-  #detached: Promise<void> = Promise.resolve();
+  /** Settles once all do that were left to the run; undefined: none were. */
+  #detached: Promise<void> | undefined;
   #detachedOpen = 0;
   #total = 0;
-  readonly #stops: StopSignal[] = [];
+  #stops: readonly StopSignal[] = NO_STOPS;
   #failed: readonly AgentId[];
   /** Aborted once the tree was asked to pause. */
   readonly pauseSignal = new CancelSignal();
@@ -93,7 +96,7 @@ export class RunTree {
 
   /** Asks every agent that lives, or that will be started yet, to stop. Each request is on record with each agent. */
   stop(signal: StopSignal): void {
-    this.#stops.push(signal);
+    this.#stops = [...this.#stops, signal];
     for (const node of this.#nodes.values()) if (!node.hasEnded) node.requestStop(signal);
   }
 
@@ -155,7 +158,7 @@ export class RunTree {
 
   /** Resolves once all detached agents rest, those among them that were detached meanwhile. */
   async detachedAtRest(): Promise<void> {
-    let awaited: Promise<void>;
+    let awaited: Promise<void> | undefined;
     do {
       awaited = this.#detached;
       await awaited;

@@ -10,8 +10,8 @@ import type { SpanMoment, SpanOpening } from "../../protocol/span-tree.ts";
 export interface RunFacts {
   /** The session on which it runs: `gen_ai.conversation.id`. */
   readonly conversationId: string | undefined;
-  /** Subagents in the background, with their spans once they have some: an agent that waited for one is linked to it. */
-  readonly background: Map<AgentId, SpanContext | undefined>;
+  /** Subagents in the background, with their spans once they have some: an agent that waited for one is linked to it. Undefined: none. */
+  background: Map<AgentId, SpanContext | undefined> | undefined;
   /** The further traces of a run that is too large for one, each with the span around all in it. */
   readonly parts: Onward[];
   /** Its sampler takes no further trace: all stays in the first. */
@@ -28,7 +28,7 @@ export interface RunFacts {
 export function newRun(conversationId: string | undefined): RunFacts {
   return {
     conversationId,
-    background: new Map(),
+    background: undefined,
     parts: [],
     isWhole: false,
     unseen: undefined,

@@ -25,5 +25,7 @@ export function contextWithBaggage({ runId, agentPath }: EventScope): Context {
 
 /** The same context without our mark: for a run that is started within another one, and that is to carry nothing. */
 export function unmarked(around: Context): Context {
-  return around.deleteValue(OWN_BAGGAGE_KEY);
+  return around.getValue(OWN_BAGGAGE_KEY) === undefined
+    ? around
+    : around.deleteValue(OWN_BAGGAGE_KEY);
 }

@@ -220,7 +220,7 @@ export class SpanProjector implements Tracing {
       recordResumedChild(parent, body, moment);
     const { agentId } = moment.scope;
     const { background } = open.run;
-    if (background.has(agentId)) background.set(agentId, open.span.spanContext());
+    if (background?.has(agentId) === true) background.set(agentId, open.span.spanContext());
     return open;
   }
 

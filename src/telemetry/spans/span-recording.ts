@@ -31,7 +31,8 @@ export function recordNote(open: OpenSpan, body: SpanNote, moment: SpanMoment): 
   const event = spanEventOf(body, moment);
   if (event !== undefined)
     span.addEvent(event.name, eventAttributes(event.attributes), hrTimeOf(moment.atUs));
-  if ("isBackground" in body && body.isBackground) open.run.background.set(body.childId, undefined);
+  if ("isBackground" in body && body.isBackground)
+    (open.run.background ??= new Map()).set(body.childId, undefined);
   if (body.type === "subagent.ended") linkToAwaited(open, body);
   if (body.type === "run.resumed") countRecovery(open);
 }
@@ -39,8 +40,8 @@ export function recordNote(open: OpenSpan, body: SpanNote, moment: SpanMoment): 
 /** An agent that waited for a subagent in the background is linked to it, where it reads of its end. */
 function linkToAwaited(open: OpenSpan, { childId }: EventBody<"subagent.ended">): void {
   const { span, run } = open;
-  const awaited = run.background.get(childId);
-  if (!run.background.delete(childId) || awaited === undefined) return;
+  const awaited = run.background?.get(childId);
+  if (run.background?.delete(childId) !== true || awaited === undefined) return;
   open.awaited += 1;
   span.setAttribute(ESPALIER.awaitsCount, open.awaited);
   if (open.awaited <= MOST_AWAITED) span.addLink(linkTo(LINK.awaits, awaited));
