@@ -67,7 +67,9 @@ export default defineConfig({
     setupFiles: ["test/harness/set-up.ts"],
     pool: "threads",
     maxWorkers: "100%",
-    testTimeout: 30_000,
+    // For what hangs alone: on a machine that is busy with other things a test may take ten times as long.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     coverage: { provider: "v8", include: ["src/**"] },
     projects: isDeep
       ? [
