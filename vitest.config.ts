@@ -70,6 +70,7 @@ export default defineConfig({
     // For what hangs alone: on a machine that is busy with other things a test may take ten times as long.
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
     coverage: { provider: "v8", include: ["src/**"] },
     projects: isDeep
       ? [

@@ -143,7 +143,7 @@ describe.skipIf(place === undefined)("a worker that is lost", () => {
         `update ${schema}.job set heartbeat_on = now() - interval '1 minute'`,
       );
       await expect
-        .poll(() => there().jobs(schema), { timeout: 20_000 })
+        .poll(() => there().jobs(schema))
         .toEqual([{ run_id: "run_1", state: "active", retry_count: 1 }]);
       await client.lead(ticketOf("run_2"));
       (await executor.next()).end();
@@ -258,13 +258,11 @@ describe.skipIf(place?.machine === undefined)("a database that goes away", () =>
           ]);
         await machine.start();
         await expect
-          .poll(
-            () =>
-              client.lead(ticketOf("run_3")).then(
-                () => "led",
-                () => "failed",
-              ),
-            { timeout: 20_000 },
+          .poll(() =>
+            client.lead(ticketOf("run_3")).then(
+              () => "led",
+              () => "failed",
+            ),
           )
           .toBe("led");
         // What could not be reported is led once more; what is led still may be as well, if it was silent for too long.
@@ -276,7 +274,7 @@ describe.skipIf(place?.machine === undefined)("a database that goes away", () =>
           run.end();
         }
         executor.endAll();
-        await expect.poll(() => there().jobs(schema), { timeout: 20_000 }).toEqual([]);
+        await expect.poll(() => there().jobs(schema)).toEqual([]);
         takeWarnings();
       },
     );

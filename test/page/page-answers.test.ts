@@ -79,9 +79,7 @@ async function shop(things: readonly string[], runId: RunId = RUN): Promise<Shop
   const { status } = await orchestrator.start(buyer, "Buy.", { runId }).result;
   expect(status).toBe("paused");
   const text = async (): Promise<string | undefined> => {
-    await expect
-      .poll(async () => (await view.store.find(runId))?.status, { timeout: 20_000 })
-      .toBe("ended");
+    await expect.poll(async () => (await view.store.find(runId))?.status).toBe("ended");
     return (await orchestrator.resultOf(runId))?.text;
   };
   return { view, orchestrator, paid, text };

@@ -4,6 +4,7 @@
 import { afterAll, describe, expect } from "vitest";
 
 import { chatWith, heldReply } from "../examples/chat-service.ts";
+import { latch } from "../../src/testing/latch.ts";
 import { afterwards } from "../harness/afterwards.ts";
 import { proves } from "../harness/proves.ts";
 import { findChromium, openTab } from "./chromium.ts";
@@ -16,7 +17,6 @@ afterAll(() => browser?.close());
 const ANSWER = "An espalier is a <b>tree</b> against a wall.";
 /** It starts a process that reads all of `src`: a limit for what hangs, on a machine that does much else. */
 const LIMIT_MS = 120_000;
-const WAITING = { timeout: 30_000 };
 
 describe.skipIf(browser === undefined)("the chat in a browser", () => {
   proves(
@@ -35,19 +35,52 @@ describe.skipIf(browser === undefined)("the chat in a browser", () => {
 
       await page.getByLabel("Your question").fill("What is it?");
       await page.keyboard.press("Enter");
-      await expect.poll(lines, WAITING).toEqual(first);
+      await expect.poll(lines).toEqual(first);
       expect(await page.getByLabel("Your question").inputValue()).toBe("");
 
       await page.reload();
-      await expect.poll(lines, WAITING).toEqual(first);
+      await expect.poll(lines).toEqual(first);
 
       goOn();
       const whole = ["You: What is it?", ANSWER];
-      await expect.poll(lines, WAITING).toEqual(whole);
+      await expect.poll(lines).toEqual(whole);
       await page.reload();
-      await expect.poll(lines, WAITING).toEqual(whole);
+      await expect.poll(lines).toEqual(whole);
       expect(await page.locator("li b").count()).toBe(0);
       expect([tab.complaints, tab.foreign]).toEqual([[], []]);
+    },
+    LIMIT_MS,
+  );
+
+  proves(
+    ["D208"],
+    "a question that is asked before the page knows whether an answer is under way is shown once",
+    async () => {
+      const { reply, begun, goOn } = heldReply(ANSWER);
+      afterwards(goOn);
+      const chat = await chatWith(() => reply);
+      const tab = await openTab(browser ?? expect.fail("no browser"), "about:blank", {
+        httpCredentials: { username: "ann", password: "secret" },
+      });
+      afterwards(() => tab.close());
+      const { page } = tab;
+      const known = latch();
+      const looks: unknown[] = [];
+      await page.route("**/stream", async (route) => {
+        looks.push(route.request());
+        if (looks.length === 1) await known.opened;
+        await route.continue();
+      });
+      await page.goto(chat.url());
+      await expect.poll(() => looks.length).toBe(1);
+      await page.getByLabel("Your question").fill("What is it?");
+      await page.keyboard.press("Enter");
+      await expect.poll(() => looks.length).toBe(2);
+      const firstIsOver = page.waitForEvent("requestfailed", (one) => one === looks[0]);
+      known.open();
+      await firstIsOver;
+      const lines = (): Promise<string[]> => page.locator("li").allTextContents();
+      await expect.poll(lines).toEqual(["You: What is it?", begun]);
     },
     LIMIT_MS,
   );
@@ -67,10 +100,10 @@ describe.skipIf(browser === undefined)("the chat in a browser", () => {
       const { page } = tab;
       const lines = (): Promise<string[]> => page.locator("li").allTextContents();
       const first = ["You: From another window?", begun];
-      await expect.poll(lines, WAITING).toEqual(first);
+      await expect.poll(lines).toEqual(first);
       await page.getByLabel("Your question").fill("And this?");
       await page.keyboard.press("Enter");
-      await expect.poll(lines, WAITING).toEqual([...first, "One question at a time."]);
+      await expect.poll(lines).toEqual([...first, "One question at a time."]);
       expect(await page.getByLabel("Your question").inputValue()).toBe("And this?");
     },
     LIMIT_MS,

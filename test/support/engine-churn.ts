@@ -76,6 +76,6 @@ export async function churn(open: () => Engine): Promise<void> {
     workers.push(await (round % 2 === 0 ? first : second).serve(churn.executor()));
   }
   await Promise.all(leads);
-  await expect.poll(() => churn.unseen(), { timeout: 20_000 }).toEqual([]);
+  await expect.poll(() => churn.unseen()).toEqual([]);
   expect(churn.ledTwice).toEqual([]);
 }
