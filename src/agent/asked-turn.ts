@@ -1,12 +1,14 @@
 // AskedTurn: one turn of a model call, as its attempts are made. Owns the time that they took and waited, and whether the request is on
 // record.
 
-import { withinBounds, type AnySignal } from "../kernel/cancel.ts";
+import { withinBounds, type AnySignal, type BoundedOutcome } from "../kernel/cancel.ts";
+import type { Clock } from "../kernel/clock.ts";
 import { defined } from "../kernel/json.ts";
-import type { InSlot, PlannedAsk } from "../model/ask-model.ts";
-import type { Model, ModelRequest, ModelServer } from "../model/model.ts";
+import type { CallSlot, PlannedAsk } from "../model/ask-model.ts";
+import type { CacheKey, Model, ModelRequest, ModelServer } from "../model/model.ts";
 import type { RequestPrefix } from "../model/request-prefix.ts";
-import type { BrokenAttempt, PlannedRetry } from "../model/retry.ts";
+import type { BrokenAttempt, PlannedRetry, RetryOptions } from "../model/retry.ts";
+import type { RetryPolicy } from "../model/retry-policy.ts";
 import { readable } from "../model/written-by.ts";
 import { spanOf, type TimeSpan } from "../protocol/step-timing.ts";
 import type { ModelDelta, PieceSource } from "../protocol/stream-piece.ts";
@@ -57,13 +59,19 @@ export interface Tries {
   readonly queuedMs: number;
 }
 
-/** How the attempts of a turn go. Owns the time that they took and waited, which is added to `spans`. */
-export class AskedTurn {
+/** How the attempts of a turn are made, and how they go. Owns the time that they took and waited, which is added to `spans`. */
+export class AskedTurn implements RetryOptions, CallSlot {
+  readonly signal: AnySignal;
+  readonly startSignal: AnySignal;
+  readonly clock: Clock;
+  readonly policy: RetryPolicy;
+  readonly inputTokens: number;
+  readonly onDelta: RetryOptions["onDelta"];
+  readonly cacheKey: CacheKey | undefined;
+  readonly after: BrokenAttempt | undefined;
   readonly #agent: AgentRuntime;
   readonly #turn: Turn;
   readonly #spans: TimeSpan[];
-  readonly #source: PieceSource;
-  readonly isStreamed: boolean;
   #attempts = 1;
   #queuedMs: number;
   /** It is on record, and has to end there. */
@@ -77,25 +85,50 @@ export class AskedTurn {
     this.#agent = agent;
     this.#turn = turn;
     this.#spans = spans;
-    const { place } = turn.call;
-    this.#source = agent.pieceSource(place);
-    this.isStreamed = place.sideCall === undefined && agent.run.pieces.isHeard;
-    this.#fromMs = agent.run.clock.nowMs();
+    const { place, lease, signals } = turn.call;
+    const { clock, settings, pieces } = agent.run;
+    this.signal = signals.signal;
+    this.startSignal = signals.stopSignal;
+    this.clock = clock;
+    this.policy = settings.retry;
+    this.inputTokens = lease.inputTokens;
+    const isOfStep = place.sideCall === undefined;
+    this.onDelta = isOfStep && pieces.isHeard ? (delta) => this.#take(delta) : undefined;
+    this.cacheKey = isOfStep ? agent.cacheKey : undefined;
+    this.after = turn.after;
+    this.#fromMs = clock.nowMs();
     this.#queuedMs = this.#fromMs - turn.askedAtMs;
   }
 
+  get slot(): this {
+    return this;
+  }
+
+  get #source(): PieceSource {
+    return this.#agent.pieceSource(this.#turn.call.place);
+  }
+
   /** An attempt begins when it has its slot, and holds that until what came of it is on record. */
-  readonly inSlot: InSlot = async (asking, ask) => {
-    const { run, bounds } = this.#agent;
-    const { position, signals } = this.#turn.call;
-    const { signal } = signals;
-    const entered = run.limiter.model(asking.signal);
-    this.#slot = entered instanceof Promise ? await entered : entered;
+  enter(asking: PlannedAsk): boolean | Promise<boolean> {
+    const entered = this.#agent.run.limiter.model(asking.signal);
+    return entered instanceof Promise
+      ? entered.then((slot) => this.#hasEntered(slot, asking))
+      : this.#hasEntered(entered, asking);
+  }
+
+  #hasEntered(slot: Slot | undefined, asking: PlannedAsk): boolean {
+    this.#slot = slot;
     if (asking.signal.aborted) this.leaveSlot(); // Since it was given.
-    if (this.#slot === undefined) return undefined;
+    if (this.#slot === undefined) return false;
     this.#begin(asking);
-    return await withinBounds(this.#agent.within(position, ask), { ...bounds, signal });
-  };
+    return true;
+  }
+
+  ask<T>(work: () => Promise<T>): Promise<BoundedOutcome<T>> {
+    const { signal } = this;
+    const agent = this.#agent;
+    return withinBounds(agent.within(this.#turn.call.position, work), { ...agent.bounds, signal });
+  }
 
   /** Gives the slot of the last attempt back. */
   leaveSlot(): void {
@@ -119,16 +152,16 @@ export class AskedTurn {
     if (this.isOpen) return;
     this.isOpen = true;
     if (after !== undefined) return;
-    recordRequest(this.#agent, call, this.isStreamed);
+    recordRequest(this.#agent, call, this.onDelta !== undefined);
     const { number = 1 } = call;
     if (number > 1) this.#agent.run.pieces.reset(this.#source, "retry");
   }
 
-  readonly takeDelta = (delta: ModelDelta): void => {
+  #take(delta: ModelDelta): void {
     if (!this.#isOver) this.#agent.run.pieces.take(this.#source, delta);
-  };
+  }
 
-  readonly noteRetry = ({ attempt, error, delayMs, nextModel }: PlannedRetry): void => {
+  onRetry({ attempt, error, delayMs, nextModel }: PlannedRetry): void {
     this.open();
     this.#attempts = nextModel === undefined ? attempt + 1 : attempt;
     this.#agent.run.pieces.reset(this.#source, nextModel === undefined ? "retry" : "fallback");
@@ -137,7 +170,7 @@ export class AskedTurn {
     const failure = { attempt, error: errorRecord(error), delayMs, ...next };
     this.#agent.emit({ type: "model.retried", ...failure }, position);
     this.leaveSlot();
-  };
+  }
 
   /** The turn is over: nothing more is heard of it. */
   end(): Tries {

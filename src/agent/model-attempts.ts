@@ -33,15 +33,23 @@ import { errorRecord } from "./error-record.ts";
 
 /** Calls the model until it replies or fails for good; each turn is paid for before it begins (S2). Never rejects. */
 export async function inferOnce(agent: AgentRuntime, call: InferCall): Promise<InferOutcome> {
-  let turn: Turn = {
-    call,
-    askedAtMs: agent.run.clock.nowMs(),
-    after: undefined,
-    charged: NO_USAGE,
-  };
+  const { clock, throttle } = agent.run;
+  let turn: Turn = { call, askedAtMs: clock.nowMs(), after: undefined, charged: NO_USAGE };
   const spans: TimeSpan[] = [];
   for (;;) {
-    const end = await askInTurn(agent, turn, spans);
+    const asked = new AskedTurn(agent, turn, spans);
+    let settled: Settled;
+    try {
+      settled = await generateWithRetries(agent.model, turn.call.request, asked);
+    } catch (error) {
+      settled = { type: "threw", error };
+    }
+    // A thousand replies that arrive at once are acted upon in as many turns of the event loop as they need.
+    const continuing = throttle.turn();
+    if (continuing !== undefined) await continuing;
+    const end = turnEnd(agent, turn, settled, asked);
+    asked.leaveSlot();
+    spans.push(...asked.restSpan());
     if (end.type !== "broken") {
       if (call.number !== undefined) chargeFor(agent, turn, end.usage);
       return timed(end, spans);
@@ -57,32 +65,6 @@ function withoutSlot(agent: AgentRuntime, turn: Turn): InferOutcome {
   const { call, after } = turn;
   if (after !== undefined) return cancelledBetween(agent, turn, after.log);
   return { type: "cancelled", usage: callUsage(agent, call.lease, { type: "unsent" }) };
-}
-
-/** The attempts of a turn, between the events that say so. The time that they took is added to `spans`. */
-async function askInTurn(agent: AgentRuntime, turn: Turn, spans: TimeSpan[]): Promise<TurnEnd> {
-  const { call, after } = turn;
-  const { request, place, signals } = call;
-  const asked = new AskedTurn(agent, turn, spans);
-  const settled = await generateWithRetries(agent.model, request, {
-    signal: signals.signal,
-    startSignal: signals.stopSignal,
-    clock: agent.run.clock,
-    policy: agent.run.settings.retry,
-    inputTokens: call.lease.inputTokens,
-    ...(asked.isStreamed ? { onDelta: asked.takeDelta } : {}),
-    ...(place.sideCall === undefined ? { cacheKey: agent.cacheKey } : {}),
-    after,
-    onRetry: asked.noteRetry,
-    inSlot: asked.inSlot,
-  }).catch((error: unknown) => ({ type: "threw", error }) as const);
-  // A thousand replies that arrive at once are acted upon in as many turns of the event loop as they need.
-  const continuing = agent.run.throttle.turn();
-  if (continuing !== undefined) await continuing;
-  const outcome = turnEnd(agent, turn, settled, asked);
-  asked.leaveSlot();
-  spans.push(...asked.restSpan());
-  return outcome;
 }
 
 /** What a turn came to, recorded. */

@@ -96,22 +96,24 @@ export type PaidCall = Pick<InferCall, "place" | "lease" | "request" | "isEstima
 
 /** One logical model call, its retries and the hooks around it included. The lease is the proof that it is paid for (X1). Never rejects. */
 export function callModel(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
-  return agent.effects.infer(paid.place, paid.lease, () => made(agent, paid));
+  return agent.effects.infer(paid.place, paid.lease, () => makeCall(agent, paid));
 }
 
-async function made(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
+function makeCall(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
   const { place, lease, request, isEstimated } = paid;
   const prefix = place.sideCall === undefined ? prefixFor(agent, paid) : undefined;
   const position = positionOf(place);
   const call: InferCall = { place, position, lease, request, isEstimated, prefix, signals: agent };
   agent.time.beginWork();
   const isHooked = agent.hooks.modelWraps.length > 0;
-  const outcome = await (isHooked ? inferWrapped(agent, call) : inferOnce(agent, call));
-  agent.time.endWork();
-  const { pieces } = agent.run;
-  if (outcome.type === "replied" && place.sideCall === undefined && pieces.isHeard)
-    pieces.arrived(agent.pieceSource(place), outcome.reply.message);
-  return outcome;
+  const making = isHooked ? inferWrapped(agent, call) : inferOnce(agent, call);
+  return making.then((outcome) => {
+    agent.time.endWork();
+    const { pieces } = agent.run;
+    if (outcome.type === "replied" && place.sideCall === undefined && pieces.isHeard)
+      pieces.arrived(agent.pieceSource(place), outcome.reply.message);
+    return outcome;
+  });
 }
 
 /** Where events of the call belong: to its step, to the tool call that it serves, or to the agent. */

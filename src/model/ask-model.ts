@@ -1,6 +1,6 @@
 // One request to one model: its place in the limits, its slot, its reply or what became of it.
 
-import { abortSignalOf, type AnySignal, type BoundedOutcome } from "../kernel/cancel.ts";
+import { abortSignalOf, invoke, type AnySignal, type BoundedOutcome } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { defined } from "../kernel/json.ts";
 import type { CallSize } from "./believable-usage.ts";
@@ -11,11 +11,13 @@ import type { CacheKey, Model, ModelReply, ModelRequest } from "./model.ts";
 import { lineBefore } from "./model-limits.ts";
 import type { ModelDelta } from "../protocol/stream-piece.ts";
 
-/** Asks within a slot, and for no longer than its signal allows. Undefined: the signal was aborted before there was a slot. */
-export type InSlot = <T>(
-  asking: PlannedAsk,
-  ask: () => Promise<T>,
-) => Promise<BoundedOutcome<T> | undefined>;
+/** The slot of a call, in which its models are asked one after another. */
+export interface CallSlot {
+  /** At once if there is room. False: the signal was aborted before. */
+  enter(asking: PlannedAsk): boolean | Promise<boolean>;
+  /** Asks within it, and for no longer than the signal of the call allows. */
+  ask<T>(work: () => Promise<T>): Promise<BoundedOutcome<T>>;
+}
 
 /** A model that is about to be asked. */
 export interface PlannedAsk {
@@ -27,18 +29,24 @@ export interface PlannedAsk {
   readonly warning: string | undefined;
 }
 
+/** What is the same for all that a call asks. */
 export interface AskOptions {
   readonly signal: AnySignal;
-  /** Keeps it from being asked; `signal` does, too. */
-  readonly startSignal: AnySignal;
   readonly clock: Clock;
   /** How long the request is, as it was counted. */
   readonly inputTokens: number;
-  /** How long a pause of its limits it may wait for; 0: another model can be asked. */
-  readonly longestWaitMs: number;
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
   readonly cacheKey?: CacheKey | undefined;
-  readonly inSlot?: InSlot | undefined;
+  /** Default: models are asked at once, and waited for. */
+  readonly slot?: CallSlot | undefined;
+}
+
+/** What is not. */
+export interface AskTerms {
+  /** Keeps it from being asked; `AskOptions.signal` does, too. */
+  readonly startSignal: AnySignal;
+  /** How long a pause of its limits it may wait for; 0: another model can be asked. */
+  readonly longestWaitMs: number;
 }
 
 /**
@@ -54,24 +62,31 @@ export type AskEnd =
   | { readonly type: "unasked" };
 
 /** Never rejects. */
-export async function askModel(
+export function askModel(
   model: Model,
   request: ModelRequest,
   options: AskOptions,
+  terms: AskTerms,
 ): Promise<AskEnd> {
-  const { clock, inputTokens, longestWaitMs, startSignal, inSlot = atOnce } = options;
-  const { signal, onDelta, cacheKey } = options;
-  const size = { inputTokens, maxOutputTokens: request.maxOutputTokens };
-  const arriving = onDelta === undefined ? undefined : new ArrivingReply(onDelta);
-  const asked = { signal, cacheKey, arriving };
+  if (model.limits !== undefined) return askInLine(model, request, options, terms);
+  const sinceMs = options.clock.nowMs();
+  const asking = { signal: terms.startSignal, sinceMs, warning: undefined };
+  return askInSlot(model, request, options, asking);
+}
+
+/** Once the limits of its provider let it. */
+async function askInLine(
+  model: Model,
+  request: ModelRequest,
+  options: AskOptions,
+  { startSignal: signal, longestWaitMs }: AskTerms,
+): Promise<AskEnd> {
+  const { clock } = options;
+  const size = sizeOf(request, options);
   const sinceMs = clock.nowMs();
-  if (model.limits === undefined) {
-    const asking = { signal: startSignal, sinceMs, warning: undefined };
-    return endOf(await inSlot(asking, () => answer(model, request, size, asked)), arriving);
-  }
   const line = lineBefore("model.limits", model.limits);
-  const tokens = inputTokens + request.maxOutputTokens;
-  const entered = await line.enter({ tokens, clock, longestWaitMs }, startSignal);
+  const tokens = size.inputTokens + size.maxOutputTokens;
+  const entered = await line.enter({ tokens, clock, longestWaitMs }, signal);
   if (entered.type === "cancelled") return { type: "unasked" };
   if (entered.type === "paused")
     return {
@@ -83,8 +98,7 @@ export async function askModel(
   const { place } = entered;
   let end: AskEnd = { type: "unasked" };
   try {
-    const asking = { signal: startSignal, sinceMs, warning: place.warning };
-    end = endOf(await inSlot(asking, () => answer(model, request, size, asked)), arriving);
+    end = await askInSlot(model, request, options, { signal, sinceMs, warning: place.warning });
     // Before it leaves: the next one in the line must not go.
     if (end.type === "failed" && end.error.code === "model_rate_limited")
       line.pause(end.error.retryAfterMs ?? 0, clock);
@@ -94,17 +108,45 @@ export async function askModel(
   return end;
 }
 
-const atOnce: InSlot = async ({ signal }, ask) =>
-  signal.aborted ? undefined : { type: "returned", value: await ask() };
+async function askInSlot(
+  model: Model,
+  request: ModelRequest,
+  options: AskOptions,
+  asking: PlannedAsk,
+): Promise<AskEnd> {
+  const { signal, cacheKey, onDelta, slot = NO_SLOT } = options;
+  const entering = slot.enter(asking);
+  if (!(typeof entering === "boolean" ? entering : await entering)) return { type: "unasked" };
+  const arriving = onDelta === undefined ? undefined : new ArrivingReply(onDelta);
+  const generation = {
+    signal: abortSignalOf(signal),
+    ...defined({ onDelta: arriving?.take, cacheKey }),
+  };
+  const asked = await slot.ask(() => invoke(() => model.generate(request, generation)));
+  const arrived = arriving?.tokens;
+  arriving?.close();
+  if (asked.type === "abandoned") return { type: "abandoned", lostOutputTokens: arrived };
+  const size = sizeOf(request, options);
+  try {
+    if (asked.type === "threw") throw asked.error;
+    return { type: "replied", reply: checkReply(model, asked.value, size) };
+  } catch (thrown) {
+    const failed = failedAttempt(model, thrown, { size, arrived });
+    return { type: signal.aborted ? "aborted" : "failed", ...failed };
+  }
+}
 
-function endOf(
-  bounded: BoundedOutcome<AskEnd> | undefined,
-  arriving: ArrivingReply | undefined,
-): AskEnd {
-  if (bounded === undefined) return { type: "unasked" };
-  if (bounded.type === "threw") throw bounded.error;
-  if (bounded.type === "returned") return bounded.value;
-  return { type: "abandoned", lostOutputTokens: arriving?.tokens };
+const NO_SLOT: CallSlot = {
+  enter: ({ signal }) => !signal.aborted,
+  ask: (work) =>
+    work().then(
+      (value) => ({ type: "returned", value }),
+      (error: unknown) => ({ type: "threw", error }),
+    ),
+};
+
+function sizeOf({ maxOutputTokens }: ModelRequest, { inputTokens }: AskOptions): CallSize {
+  return { inputTokens, maxOutputTokens };
 }
 
 /** What a request took of its limits; undefined: it was not sent. What failed is counted by what was sent, and what came of it. */
@@ -123,31 +165,6 @@ function tokensOf(end: AskEnd, { inputTokens, maxOutputTokens }: CallSize): numb
     case "failed":
     case "aborted":
       return inputTokens + (end.lostOutputTokens ?? 0);
-  }
-}
-
-/** `arriving`: who hears of the reply as it comes; undefined: nobody does. */
-interface Asked extends Pick<AskOptions, "signal" | "cacheKey"> {
-  readonly arriving: ArrivingReply | undefined;
-}
-
-async function answer(
-  model: Model,
-  request: ModelRequest,
-  size: CallSize,
-  { signal, cacheKey, arriving }: Asked,
-): Promise<AskEnd> {
-  try {
-    const reply = await model.generate(request, {
-      signal: abortSignalOf(signal),
-      ...defined({ onDelta: arriving?.take, cacheKey }),
-    });
-    return { type: "replied", reply: checkReply(model, reply, size) };
-  } catch (thrown) {
-    const failed = failedAttempt(model, thrown, { size, arrived: arriving?.tokens });
-    return { type: signal.aborted ? "aborted" : "failed", ...failed };
-  } finally {
-    arriving?.close();
   }
 }
 

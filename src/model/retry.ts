@@ -2,15 +2,13 @@
 // one model of a fallback to the next.
 
 import { sleep, type AnySignal } from "../kernel/cancel.ts";
-import type { Clock } from "../kernel/clock.ts";
 import { defined } from "../kernel/json.ts";
-import { askModel, type InSlot } from "./ask-model.ts";
+import { askModel, type AskOptions } from "./ask-model.ts";
 import { signedReply } from "./check-reply.ts";
 import { chanceBy, delayBefore, waitTooLong, type FailedAttempt } from "./failed-attempt.ts";
 import { fallbackOf, moreHopeful, requestFor } from "./fallback.ts";
-import type { CacheKey, Model, ModelReply, ModelRequest } from "./model.ts";
+import type { Model, ModelReply, ModelRequest } from "./model.ts";
 import type { ModelError } from "./model-error.ts";
-import type { ModelDelta } from "../protocol/stream-piece.ts";
 import {
   DEFAULT_LONGEST_WAIT_MS,
   DEFAULT_MAX_ATTEMPTS,
@@ -18,24 +16,15 @@ import {
   type RetryPolicy,
 } from "./retry-policy.ts";
 
-export interface RetryOptions {
-  readonly signal: AnySignal;
+/** After a retry, and with another model, the reply that `onDelta` has begins anew. */
+export interface RetryOptions extends AskOptions {
   /** Keeps the first request from being sent. Default: `signal`. */
   readonly startSignal?: AnySignal;
-  readonly clock: Clock;
   readonly policy: RetryPolicy;
-  /** How long the request is, as it was counted. */
-  readonly inputTokens: number;
-  /** As `GenerateOptions.onDelta`. After a retry, and with another model, the reply begins anew. */
-  readonly onDelta?: (delta: ModelDelta) => void;
-  /** As `GenerateOptions.cacheKey`. */
-  readonly cacheKey?: CacheKey;
   /** The attempt that broke last, if the call continues after one: how `broken` came out. */
   readonly after?: BrokenAttempt | undefined;
   /** Called before each wait, and before another model of a fallback is asked. Must not throw. */
-  readonly onRetry: (retry: PlannedRetry) => void;
-  /** How a model is asked once its limits let it. Default: at once. */
-  readonly inSlot?: InSlot;
+  onRetry(retry: PlannedRetry): void;
 }
 
 export interface PlannedRetry {
@@ -103,7 +92,7 @@ export async function generateWithRetries(
   request: ModelRequest,
   options: RetryOptions,
 ): Promise<GenerateOutcome> {
-  const { signal, clock, policy, after = NOTHING_YET, onRetry } = options;
+  const { signal, clock, policy, after = NOTHING_YET } = options;
   const { longestWaitMs = DEFAULT_LONGEST_WAIT_MS } = policy;
   const fallback = fallbackOf(model);
   let { log, error, left, hopeful }: Progress = after;
@@ -116,16 +105,18 @@ export async function generateWithRetries(
       log = { ...log, attempts: log.attempts + 1 };
       left = fallback?.inOrder(request, clock) ?? [model];
     } else if (error !== undefined)
-      onRetry({ attempt: log.attempts, error, delayMs: 0, ...defined({ nextModel: left[0] }) });
+      options.onRetry({
+        attempt: log.attempts,
+        error,
+        delayMs: 0,
+        ...defined({ nextModel: left[0] }),
+      });
     const [asked = model, ...others] = left;
     left = others;
     const shown = fallback === undefined ? request : requestFor(request, asked);
     const patienceMs = others.length > 0 ? 0 : longestWaitMs;
-    const end = await askModel(asked, shown, {
-      ...options,
-      startSignal,
-      longestWaitMs: patienceMs,
-    });
+    const terms = { startSignal, longestWaitMs: patienceMs };
+    const end = await askModel(asked, shown, options, terms);
     if (end.type !== "failed" || end.isUnsent !== true) startSignal = signal;
     switch (end.type) {
       case "unasked":
@@ -170,13 +161,11 @@ function finalError(
   return (error.retryAfterMs ?? 0) > longestWaitMs ? waitTooLong(error, longestWaitMs) : undefined;
 }
 
-async function backOff(
-  error: ModelError,
-  attempt: number,
-  { clock, signal, policy: { random = DEFAULT_RANDOM }, onRetry }: RetryOptions,
-): Promise<void> {
+async function backOff(error: ModelError, attempt: number, options: RetryOptions): Promise<void> {
+  const { clock, signal, policy } = options;
+  const { random = DEFAULT_RANDOM } = policy;
   const delayMs = delayBefore(attempt, error, chanceBy(random));
-  onRetry({ attempt, error, delayMs });
+  options.onRetry({ attempt, error, delayMs });
   await sleep(clock, delayMs, signal);
 }
 

@@ -107,7 +107,14 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   checkText("openai.modelId", modelId);
   checkAll(options);
   let settings: ConnectionSettings | undefined;
-  let connection: Promise<OpenAiConnection> | undefined;
+  let connecting: Promise<OpenAiConnection> | undefined;
+  let connection: OpenAiConnection | undefined;
+  const connected = async (): Promise<OpenAiConnection> => {
+    settings ??= settingsOf(modelId, options);
+    connecting ??= connect(settings);
+    connection = await connecting;
+    return connection;
+  };
   const { countTokens, limits } = options;
   const tier = options.extraBody?.["service_tier"] ?? options.serviceTier;
   const price = options.price ?? (isStandardTier(tier) ? undefined : "unknown");
@@ -160,11 +167,10 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
     assertReady: () => {
       settings ??= settingsOf(modelId, options);
     },
-    generate: async (request, generation) => {
-      settings ??= settingsOf(modelId, options);
-      connection ??= connect(settings);
-      return await (await connection).generate(request, generation);
-    },
+    generate: (request, generation) =>
+      connection === undefined
+        ? connected().then((opened) => opened.generate(request, generation))
+        : connection.generate(request, generation),
   };
   return Object.freeze(model);
 }

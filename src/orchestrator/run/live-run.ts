@@ -393,15 +393,14 @@ export class LiveRun implements Run {
   }
 
   /** The same. If nothing can be kept any more, the run stops where it is, as if its process had died (D6). */
-  async #stored(result: Promise<RunResult<JsonValue>>): Promise<RunResult<JsonValue>> {
+  #stored(result: Promise<RunResult<JsonValue>>): Promise<RunResult<JsonValue>> {
     const { journal } = this.#supervisor.run;
-    try {
-      return await (journal === undefined ? result : Promise.race([result, journal.writer.broken]));
-    } catch (cause) {
+    const stored = journal === undefined ? result : Promise.race([result, journal.writer.broken]);
+    return stored.catch((cause: unknown) => {
       if (journal !== undefined && !this.#isClosed) this.#abandon(journal);
       this.#close({ cause });
       throw cause;
-    }
+    });
   }
 
   #abandon(journal: RunJournal): void {

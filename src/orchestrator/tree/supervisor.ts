@@ -41,13 +41,14 @@ export class Supervisor implements Subagents<AgentRuntime> {
   }
 
   /** Runs an agent, from its beginning or from where it was paused, until it settles. */
-  async runUntilSettled(agent: AgentRuntime): Promise<SettledState> {
-    try {
-      return await this.run.recorder.at(agent.scope(), () => runAgent(agent));
-    } finally {
+  runUntilSettled(agent: AgentRuntime): Promise<SettledState> {
+    const running = this.run.recorder.at(agent.scope(), () => runAgent(agent));
+    return running.catch((cause: unknown) => {
+      // It could not be settled: nobody waits for what it holds.
       agent.account.releaseOpen();
       if (agent.rested === undefined) agent.close();
-    }
+      throw cause;
+    });
   }
 
   async spawn(
