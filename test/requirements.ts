@@ -1424,6 +1424,9 @@ const requirements = {
   D287: {
     text: "A run that a limit stopped, and that is kept, goes on by its id with more of the budget, in its own journal, over a death at any append; one that ended otherwise is refused, and stays as it was",
   },
+  D320: {
+    text: "An agent is linked to the subagents in the background whose results it was given, also where they go on after a pause or a crash",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
