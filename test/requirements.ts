@@ -1427,6 +1427,15 @@ const requirements = {
   D320: {
     text: "An agent is linked to the subagents in the background whose results it was given, also where they go on after a pause or a crash",
   },
+  D321: {
+    text: "Workers that share an engine on the store in one process are each given what they have the role for; what one gives up another goes on with",
+  },
+  D322: {
+    text: "Options of an engine on the store that it does not have, or cannot use, are refused",
+  },
+  D323: {
+    text: "A worker whose roles do not fit together, or whose models cannot work, whatever is ordered, is refused before it serves: it refuses no order",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
