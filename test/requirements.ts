@@ -1436,6 +1436,9 @@ const requirements = {
   D323: {
     text: "A worker whose roles do not fit together, or whose models cannot work, whatever is ordered, is refused before it serves: it refuses no order",
   },
+  D324: {
+    text: "The span of a delegation that starts several subagents is named by its tool, not by the last of them",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;
